@@ -40,7 +40,7 @@ _STARTED = ("RUNNING", "REBALANCING")
     type=click.IntRange(min=1),
     required=True,
     metavar="N",
-    help="The number of processors: the present one, doubled one or more times.",
+    help="The number of processors: more than at present, at most the partitions of each input.",
 )
 @click.option("--no-wait", is_flag=True, help="Return when the application has accepted the request.")
 @click.pass_context

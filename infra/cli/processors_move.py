@@ -43,9 +43,10 @@ def move(
     """Move state to the declared number of processors.
 
     Each key's entries of the changelog topics move to the partition of its new processor. Stop the
-    application first, and start it when the move is complete. The number can be doubled, or doubled several
-    times. Everything is checked before anything changes. If the move is interrupted, run it again: until it
-    is complete, the application does not start. Exit code 0: the state is as declared; 1: it is not.
+    application first, and start it when the move is complete. Any greater number is possible, up to the
+    partition count of the inputs. Everything is checked before anything changes. If the move is interrupted,
+    run it again: until it is complete, the application does not start. Exit code 0: the state is as declared;
+    1: it is not.
 
     \b
     Examples:

@@ -10,7 +10,6 @@ from infra.cli.console import print_json
 from infra.cli.exit_codes import ExitCode
 from infra.cli.options import cluster_options, files_argument
 from infra.cli.processors_move import declared_documents
-from infra.model.linear_hashing import is_doubled
 from infra.observe.command_line import connection
 from spark_jobs.runtime.driver.command import runtime_installed
 from spark_jobs.runtime.engine.scaling.marks import MovePhase
@@ -94,7 +93,7 @@ def _remedy(status: "ProcessorStatus") -> str:
     """Return what to do if the state has another number of processors than declared."""
     declared = status.declared
     present = {part.processors for part in status.parts if part.processors is not None}
-    if len(present) == 1 and declared < (count := present.pop()) and is_doubled(count, declared):
+    if len(present) == 1 and declared < (count := present.pop()):
         return (
             f"{declared} processors are declared. Declare `processors: {count}`, as the state has, and run "
             "`pulumi up`."

@@ -3,13 +3,16 @@
 from collections.abc import Iterator
 
 from infra.compiler.compilation import Compilation
-from infra.compiler.streams_config import LINEAR_HASH, REUSE_SOURCE_TOPICS, Guarantee
+from infra.compiler.streams_config import (
+    INITIAL_PARTITIONS,
+    LINEAR_HASH,
+    REUSE_SOURCE_TOPICS,
+    Guarantee,
+)
 from infra.compiler.topic_groups import TopicGroup
 from infra.model.nodes import SinkNode, StateStore
 from infra.model.problems import Problem, ProblemCode, Severity, errors
 from infra.model.topology import Application, TopologyDocument
-
-_INITIAL = "static.partitioner.initial.partitions"
 
 
 def processor_problems(document: TopologyDocument, compilation: Compilation) -> Iterator[Problem]:
@@ -18,7 +21,7 @@ def processor_problems(document: TopologyDocument, compilation: Compilation) -> 
     A topology with errors is not complete: whether it has state is then not known.
     """
     application = compilation.application
-    yield from _other_linear_hash(application, compilation.config.static_partitioner)
+    yield from _other_linear_hash(application, compilation.config.linear_initial)
     if application.processors is None:
         return
     if document.described is not None:
@@ -34,19 +37,18 @@ def processor_problems(document: TopologyDocument, compilation: Compilation) -> 
         yield _without_state(application)
 
 
-def _other_linear_hash(application: Application, partitioner: str | None) -> Iterator[Problem]:
-    """Yield a problem if `linear-hash` is set for another number of processors, or for none.
+def _other_linear_hash(application: Application, initial: int | None) -> Iterator[Problem]:
+    """Yield a problem if `linear-hash` is set without processors, or with fewer than the initial number.
 
     The runtime reports a number of the partitioner that is missing or no number.
     """
-    initial = application.config.get(_INITIAL, "")
-    if partitioner != LINEAR_HASH or not initial.isdecimal() or int(initial) == application.processors:
+    if initial is None or initial <= (application.processors or 0):
         return
     yield Problem(
         code=ProblemCode.INVALID_PROCESSORS,
         summary=f"`{LINEAR_HASH}` is not set for the processors of {application.id}.",
         application=application.id,
-        expected=f"`processors: {initial}`, as `{_INITIAL}`",
+        expected=f"at least `processors: {initial}`, as `{INITIAL_PARTITIONS}`",
         found=f"`processors: {application.processors or 'follow'}`",
         why=f"With {LINEAR_HASH}, keys move to added partitions. Their state is found there only if the "
         "partition belongs to the same processor.",

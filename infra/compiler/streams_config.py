@@ -28,6 +28,7 @@ REUSE_SOURCE_TOPICS = "reuse.ktable.source.topics"
 MERGE_REPARTITIONS = "merge.repartition.topics"
 SINGLE_STORE_SELF_JOIN = "single.store.self.join"
 LINEAR_HASH = "linear-hash"
+INITIAL_PARTITIONS = "static.partitioner.initial.partitions"
 """A partitioner that moves keys to added partitions of the same processor (KIP-287): it is not static."""
 OPTIMIZATIONS = frozenset({REUSE_SOURCE_TOPICS, MERGE_REPARTITIONS, SINGLE_STORE_SELF_JOIN})
 
@@ -90,6 +91,8 @@ class StreamsConfig:
     autoscaling_timeout_ms: int = 15 * MINUTE_MS
     static_partitioner: str | None = None
     """`static.partitioner.class`."""
+    linear_initial: int | None = None
+    """`static.partitioner.initial.partitions` with `linear-hash`; None = not used, or not a number."""
     metadata_max_age_ms: int = 5 * MINUTE_MS
     max_poll_interval_ms: int = 5 * MINUTE_MS
     """`max.poll.interval.ms` of the main consumer (`StreamsConfig#getMainConsumerConfigs`)."""
@@ -137,6 +140,7 @@ class StreamsConfig:
                 "partition.autoscaling.timeout.ms", _whole(0, _LONG_MAX), 15 * MINUTE_MS
             ),
             static_partitioner=values.read("static.partitioner.class", _text, None),
+            linear_initial=_linear_initial(application.config),
             metadata_max_age_ms=values.read("metadata.max.age.ms", _whole(0, _LONG_MAX), 5 * MINUTE_MS),
             max_poll_interval_ms=values.read(
                 values.of_main_consumer("max.poll.interval.ms"), _whole(1, _INT_MAX), 5 * MINUTE_MS
@@ -222,6 +226,12 @@ def _boolean(value: str) -> bool:
     if word not in {"true", "false"}:
         raise _BadValueError("true or false")
     return word == "true"
+
+
+def _linear_initial(config: Mapping[str, str]) -> int | None:
+    text = config.get(INITIAL_PARTITIONS, "")
+    is_used = config.get("static.partitioner.class") == LINEAR_HASH and text.isdecimal()
+    return int(text) or None if is_used else None
 
 
 def _whole(least: int, most: int) -> Callable[[str], int]:

@@ -18,11 +18,29 @@ def bucket(number: int, initial: int, count: int) -> int:
     """
     if not 1 <= initial <= count:
         raise ValueError(f"a table of initially {initial} buckets cannot have {count}")
-    span = initial
-    while span * 2 <= count:
-        span *= 2
-    found = number % (span * 2)
-    return found if found < count else found % span
+    before = initial
+    while before * 2 <= count:
+        before *= 2
+    found = number % (before * 2)
+    return found if found < count else found % before
+
+
+def round_start(size: int, count: int) -> int | None:
+    """Return the number of buckets at which the round began that a table of `count` buckets is in.
+
+    `size` is any number of the series `initial`, 2 x `initial`, 4 x `initial`, ...: the initial number, or
+    the partition count of a topic whose initial count was doubled. With the result as initial number,
+    `bucket` returns the same as with `initial`.
+
+    None: `size` is greater than `count`, and no number of at most `count` can be doubled to it.
+    """
+    while size > count:
+        if size % 2:
+            return None
+        size //= 2
+    while size * 2 <= count:
+        size *= 2
+    return size
 
 
 def split_by(new: int, initial: int) -> int:

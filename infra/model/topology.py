@@ -96,6 +96,11 @@ class Application:
     renamed_from: str | None = None
     processors: int | None = None
     """The number of processors of each stateful sub-topology (KIP-287); None = one for each partition."""
+    initial_processors: int | None = None
+    """The initial number of processors, or one that it was doubled to, where a running application knows it.
+
+    It is never declared. None = it is in the setup record, or follows from the inputs.
+    """
     acls: AclDeclaration | None = None
     """The declared ACLs with the principal; None = the ACLs are managed elsewhere."""
     kafka_streams: KafkaStreamsVersion = DEFAULT_VERSION

@@ -152,13 +152,16 @@ def _notes(application: ActiveApplication, actions: Sequence[TopicAction]) -> It
 def _processors(application: ActiveApplication) -> Iterator[str]:
     """Return the declared processors: one text for all sub-topologies with the same number of partitions."""
     parts: defaultdict[int, list[str]] = defaultdict(list)
+    larger = 0
     for processors in declared_processors(application):
         parts[processors.part.tasks].append(str(processors.part.id))
+        larger = processors.larger
+    uneven = f", {larger} of them with twice as many keys as the others" if larger else ""
     for partitions, ids in sorted(parts.items()):
         yield (
             f"{'sub-topology' if len(ids) == 1 else 'sub-topologies'} {', '.join(ids)}: "
             f"{counted(application.compiled.application.processors or 0, 'processor')} "
-            f"for {counted(partitions, 'partition')}"
+            f"for {counted(partitions, 'partition')}{uneven}"
         )
 
 

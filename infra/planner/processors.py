@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import attrs
 
 from infra.model.compiled import InternalTopic, SubTopology, TopicKind
-from infra.model.linear_hashing import is_doubled
+from infra.model.linear_hashing import is_doubled, round_start
 from infra.planner.counts import CountedApplication, CountedTopic
 
 
@@ -13,24 +13,20 @@ from infra.planner.counts import CountedApplication, CountedTopic
 class Processors:
     """The processors of one sub-topology with state whose partition counts are decided.
 
-    `declared` is the number in the document. `live` is the partition count of the changelog topics, `initial`
-    the recorded number, else the live one; None = the sub-topology is not set up yet, or its state is gone.
+    `declared` is the number in the document. `live` is the partition count of the changelog topics; None =
+    the sub-topology is not set up yet, or its state is gone. `initial` is the initial number, also if this
+    run sets it up, or one that it was doubled to.
     """
 
     part: SubTopology
     declared: int
-    initial: int | None
+    initial: int
     live: int | None
 
     @property
     def inputs(self) -> Mapping[str, int]:
         """Input topic → partition count."""
         return self.part.source_partitions
-
-    @property
-    def starts_with(self) -> int:
-        """The initial number of processors, also if this run sets it up."""
-        return self.declared if self.initial is None else self.initial
 
     @property
     def too_narrow(self) -> Sequence[str]:
@@ -43,23 +39,56 @@ class Processors:
         return tuple(
             topic
             for topic, count in self.inputs.items()
-            if topic not in self.too_narrow and not is_doubled(count, self.starts_with)
+            if topic not in self.too_narrow and not is_doubled(count, self.initial)
         )
+
+    @property
+    def larger(self) -> int:
+        """How many processors have twice as many keys as the others."""
+        before = round_start(self.initial, self.declared)
+        return 0 if before is None or before == self.declared else 2 * before - self.declared
+
+    @property
+    def safe_counts(self) -> Iterator[int]:
+        """Yield the partition counts that keep keys with their state, ascending, without end."""
+        count = self.initial
+        while True:
+            if count >= self.declared:
+                yield count
+            count *= 2
 
 
 def declared_processors(application: CountedApplication) -> Iterator[Processors]:
     """Yield the processors of each sub-topology with state, if the document declares a number."""
-    if application.compiled.application.processors is None:
+    declared = application.compiled.application.processors
+    if declared is None:
         return
     live = live_changelogs(application)
     for part in application.compiled.subtopologies:
         is_decided = bool(part.sources) and part.source_partitions.keys() == set(part.sources)
         if part.processors is not None and is_decided:
             own = [live[name] for name in part.changelog_topics if name in live]
-            recorded = (application.initial[topic] for topic in part.sources if topic in application.initial)
             count = max(own, default=None)
-            initial = next(recorded, count) if own else None
-            yield Processors(part, part.processors, initial, count)
+            yield Processors(part, part.processors, _initial(application, part, declared, count), count)
+
+
+def _initial(application: CountedApplication, part: SubTopology, declared: int, live: int | None) -> int:
+    """Return the initial number: the recorded one, that of `linear-hash`, or the one that the inputs have.
+
+    Without state, it is that of the application, unless each partition has a processor of its own again.
+    """
+    recorded = (application.initial[topic] for topic in part.sources if topic in application.initial)
+    running, linear = application.compiled.application.initial_processors, application.config.linear_initial
+    counts = set(part.source_partitions.values())
+    if live is None:
+        if linear is not None or counts == {declared}:
+            return linear or declared
+        return next(iter((*recorded, *application.initial.values(), running or declared)))
+    known = next(recorded, None) or running or linear
+    if known is not None or application.config.is_statically_partitioned:
+        return known or live
+    followed = {round_start(count, live) for count in counts if count >= live}
+    return followed.pop() or live if len(followed) == 1 else live
 
 
 def live_changelogs(application: CountedApplication) -> Mapping[str, int]:
@@ -69,6 +98,15 @@ def live_changelogs(application: CountedApplication) -> Mapping[str, int]:
         for topic in application.internal
         if _is_changelog(topic) and topic.live_partitions is not None
     }
+
+
+def known_numbers(application: CountedApplication) -> frozenset[int]:
+    """Return the numbers of processors that the application has had, as cluster and record show."""
+    changelogs = filter(_is_changelog, application.internal)
+    return frozenset(
+        {*application.initial.values(), *live_changelogs(application).values()}
+        | {topic.recorded_partitions for topic in changelogs if topic.recorded_partitions is not None}
+    )
 
 
 def has_own_count(application: CountedApplication, topic: CountedTopic) -> bool:
@@ -92,7 +130,7 @@ def initial_processors(application: CountedApplication) -> Mapping[str, int]:
     if application.compiled.application.processors is None:
         return {}
     found = {
-        topic: processors.starts_with
+        topic: processors.initial
         for processors in declared_processors(application)
         for topic in processors.inputs
     }

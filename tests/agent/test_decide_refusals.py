@@ -1,5 +1,7 @@
 """Cases in which the agent changes nothing, and the problems that it reports."""
 
+import pytest
+
 from infra.model.problems import ProblemCode, Severity
 from spark_jobs.agent.events import (
     ApplicationRefused,
@@ -130,9 +132,28 @@ def test_processors_grow_repartition_topics_and_keep_changelogs() -> None:
     }
 
 
-def test_counts_that_move_keys_to_other_processors_are_refused() -> None:
+def test_processors_between_two_doublings_keep_their_initial_number() -> None:
+    """12 partitions would be doubled ones of an application that had 6 processors at first, not 4."""
     simulation = leading_agent(PROCESSORS)
-    simulation.counts |= {"orders": 6, "returns": 6}
+    simulation.counts |= {"orders": 8, "returns": 8}
+    simulation.pass_time(30_000)
+    simulation.counts[CHANGELOG] = 6
+    simulation.documents = documents(PROCESSORS.replace("processors: 4", "processors: 6"))
+    simulation.pass_time(30_000)
+    assert not simulation.app().problems
+    simulation.counts |= {"orders": 12, "returns": 12}
+    simulation.pass_time(30_000)
+    assert [problem.code for problem in simulation.app().problems] == [ProblemCode.UNSAFE_EXPANSION]
+    assert simulation.counts[REPARTITION] == 8
+    simulation.counts |= {"orders": 16, "returns": 16}
+    simulation.pass_time(30_000)
+    assert (simulation.counts[REPARTITION], simulation.counts[CHANGELOG]) == (16, 6)
+
+
+@pytest.mark.parametrize("count", [6, 12])
+def test_counts_that_move_keys_to_other_processors_are_refused(count: int) -> None:
+    simulation = leading_agent(PROCESSORS)
+    simulation.counts |= {"orders": count, "returns": count}
     simulation.pass_time(30_000)
     assert [problem.code for problem in simulation.app().problems] == [ProblemCode.UNSAFE_EXPANSION]
     assert simulation.counts[REPARTITION] == 4

@@ -182,7 +182,7 @@ DOCUMENTS: dict[str, tuple[str, Mapping[str, int]]] = {
     "processors of another linear-hash": (
         PROCESSORS
         % (
-            f"{EXACTLY_ONCE}, {LINEAR_HASH}: 2",
+            f"{EXACTLY_ONCE}, {LINEAR_HASH}: 4",
             "c",
         ),
         {"a": 3},

@@ -129,7 +129,7 @@ def test_command_need_not_wait(url: str, application: ExpandingApplication) -> N
 def test_command_reports_a_request_that_is_refused(
     url: str, application: ExpandingApplication, golden: Golden
 ) -> None:
-    done = _run(url, "--to", "6")
+    done = _run(url, "--to", "3")
     assert (done.exit_code, done.stdout) == (ExitCode.PROBLEMS, "")
     golden(_GOLDEN / "expand_refused.txt", done.stderr)
     assert application.status.target is None

@@ -29,6 +29,28 @@ def later(
     return SimulatedCluster.set_up(was).plan(now).problems
 
 
+def expanded(partitions: int) -> SimulatedCluster:
+    """Return a cluster with 6 processors after 4, and 8 partitions, of which the input gets more."""
+    cluster = SimulatedCluster.set_up(application(processors=4, sources={"orders-in": 4}, config=GROWING))
+    cluster.up(application(processors=4, sources={"orders-in": 8}, config=GROWING))
+    cluster.change("orders-counts-changelog", partitions=6)
+    cluster.up(application(processors=6, sources={"orders-in": partitions}, config=GROWING))
+    return cluster
+
+
+def unsafe_between() -> tuple[Problem, ...]:
+    """12 partitions would be doubled ones of an application that had 6 at first."""
+    now = application(processors=6, sources={"orders-in": 12}, config=GROWING)
+    return expanded(8).plan(now).problems
+
+
+def another_initial() -> tuple[Problem, ...]:
+    config = {**GROWING, "static.partitioner.class": "linear-hash"}
+    number = "static.partitioner.initial.partitions"
+    now = application(processors=6, sources={"orders-in": 8}, config={**config, number: "6"})
+    return expanded(8).plan(now).problems
+
+
 TEXTS: dict[str, Callable[[], tuple[Problem, ...]]] = {
     "unsafe_expansion_to_a_doubled_count": lambda: later(None, None, partitions=(4, 8)),
     "unsafe_expansion_with_processors": lambda: later(4, 4, partitions=(4, 6)),
@@ -37,7 +59,10 @@ TEXTS: dict[str, Callable[[], tuple[Problem, ...]]] = {
     "processors_of_unequal_inputs": lambda: first(4, orders=4, prices=2, steps=0),
     "fewer_processors": lambda: later(4, 2),
     "more_processors": lambda: later(4, 8, partitions=(4, 8)),
-    "more_processors_not_doubled": lambda: later(4, 6, partitions=(4, 8)),
+    "more_processors_between_two_doublings": lambda: later(4, 6, partitions=(4, 8)),
+    "more_processors_than_partitions_of_the_input": lambda: later(4, 6),
+    "unsafe_expansion_between_two_doublings": unsafe_between,
+    "another_initial_number": another_initial,
     "processors_no_longer_declared": lambda: later(4, None, partitions=(4, 8)),
     "more_processors_than_partitions": lambda: later(4, 4, partitions=(4, 2), steps=0),
 }

@@ -144,11 +144,77 @@ def test_more_processors_are_accepted_when_the_state_has_moved() -> None:
     cluster.up(declared(4, 16))
 
 
-def test_a_number_between_two_doublings_is_refused() -> None:
+def between() -> SimulatedCluster:
+    """Return a cluster with 6 processors after 4, for 8 partitions."""
     cluster = SimulatedCluster.set_up(declared(4, 4))
     cluster.up(declared(4, 8))
-    [problem] = cluster.plan(declared(6, 8)).problems
-    assert problem.fix.startswith("The number can only be doubled: declare `processors: 8`.")
+    cluster.change(CHANGELOG, partitions=6)
+    cluster.up(declared(6, 8))
+    return cluster
+
+
+def test_a_number_between_two_doublings_is_accepted_when_the_state_has_moved() -> None:
+    cluster = between()
+    assert cluster.records["orders"].initial == {REPARTITION: 4}
+    [application] = cluster.plan(declared(6, 8)).applications
+    assert application.notes == (
+        "sub-topology 1: 6 processors for 8 partitions, 2 of them with twice as many keys as the others",
+    )
+    assert codes(cluster.plan(declared(6, 12))) == [ProblemCode.UNSAFE_EXPANSION]
+    cluster.up(declared(6, 16))
+    assert partitions(cluster) == {REPARTITION: 16, CHANGELOG: 6}
+    assert codes(cluster.plan(declared(4, 16))) == [ProblemCode.PROCESSOR_COUNT]
+
+
+def test_more_processors_need_as_many_partitions_first() -> None:
+    cluster = between()
+    [problem] = cluster.plan(declared(9, 8)).problems
+    assert problem.code is ProblemCode.PROCESSOR_COUNT
+    assert problem.fix.startswith("First expand the source topics to 16 partitions with `processors: 6`.")
+
+
+def test_without_a_record_the_initial_number_follows_from_the_partitions() -> None:
+    cluster = between()
+    cluster.records.clear()
+    assert codes(cluster.plan(declared(6, 14))) == [ProblemCode.UNSAFE_EXPANSION]
+    cluster.up(declared(6, 8))
+    assert cluster.records["orders"].initial == {REPARTITION: 4}
+
+
+def test_a_running_application_knows_the_initial_number_from_its_offsets() -> None:
+    cluster = between()
+    for initial, expected in ((4, [ProblemCode.UNSAFE_EXPANSION]), (3, []), (6, []), (None, [])):
+        known = declared(6, 12)
+        known = attrs.evolve(known, application=attrs.evolve(known.application, initial_processors=initial))
+        planned = plan([known], cluster.snapshot, {}, NO_LIMITS, caller=APPLICATION)
+        assert codes(planned) == expected, initial
+
+
+def test_a_lost_changelog_is_created_again_between_two_doublings() -> None:
+    cluster = between()
+    del cluster.topics[CHANGELOG]
+    cluster.up(declared(6, 8))
+    assert partitions(cluster)[CHANGELOG] == 6
+    assert cluster.records["orders"].initial == {REPARTITION: 4}
+
+
+def test_the_example_of_the_kip_with_linear_hashing() -> None:
+    """10 partitions and processors, 15 partitions, 15 processors, 18 partitions; the initial number stays."""
+    config = {
+        **GROWING,
+        "static.partitioner.class": "linear-hash",
+        "static.partitioner.initial.partitions": "10",
+    }
+    cluster = SimulatedCluster.set_up(declared(10, 10, config))
+    cluster.up(declared(10, 15, config))
+    cluster.change(CHANGELOG, partitions=15)
+    for count in (15, 18):
+        cluster.up(declared(15, count, config))
+        assert partitions(cluster) == {REPARTITION: count, CHANGELOG: 15}
+        assert cluster.records["orders"].initial == {REPARTITION: 10}
+    for number, expected in (("5", []), ("15", [ProblemCode.UNSAFE_EXPANSION])):
+        other = {**config, "static.partitioner.initial.partitions": number}
+        assert codes(cluster.plan(declared(15, 18, other))) == expected
 
 
 def test_processors_that_were_added_need_as_many_partitions_too() -> None:
@@ -297,3 +363,26 @@ def test_an_accepted_growth_keeps_each_key_with_its_processor(
         for key in hashes:
             processor = bucket(key % live[REPARTITION], recorded, live[CHANGELOG])
             assert processor == key % initial
+
+
+@given(
+    st.integers(1, 6),
+    st.lists(st.tuples(st.integers(1, 50), st.integers(0, 6)), max_size=4),
+    st.lists(st.integers(0, 2**31 - 1), min_size=1),
+)
+def test_keys_stay_with_their_processors_when_processors_are_added_in_between(
+    initial: int, steps: list[tuple[int, int]], hashes: list[int]
+) -> None:
+    """Partitions and any number of processors in turns, as far as the planner accepts them."""
+    cluster, processors = SimulatedCluster.set_up(declared(initial, initial)), initial
+    for count, added in steps:
+        planned = cluster.plan(declared(processors, count))
+        if planned.is_applicable:
+            cluster.apply(planned)
+        count = partitions(cluster)[REPARTITION]  # noqa: PLW2901 - what was accepted
+        processors = min(processors + added, count)
+        cluster.change(CHANGELOG, partitions=processors)
+        cluster.up(declared(processors, count))
+        recorded = cluster.records["orders"].initial[REPARTITION]
+        for key in hashes:
+            assert bucket(key % count, recorded, processors) == bucket(key, initial, processors)

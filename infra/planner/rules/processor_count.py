@@ -2,12 +2,12 @@
 
 from collections.abc import Iterator
 
-from infra.model.linear_hashing import is_doubled
+from infra.compiler.streams_config import LINEAR_HASH
 from infra.model.problems import Problem, ProblemCode
 from infra.planner.application import ActiveApplication
 from infra.planner.counts import CountedApplication, CountedTopic
 from infra.planner.phrases import counted, listed
-from infra.planner.processors import Processors, declared_processors, has_own_count
+from infra.planner.processors import Processors, declared_processors, has_own_count, known_numbers
 
 
 def processors_at_first_setup(application: ActiveApplication) -> Iterator[Problem]:
@@ -19,9 +19,9 @@ def processors_at_first_setup(application: ActiveApplication) -> Iterator[Proble
     is_static = application.config.static_partitioner is not None
     for processors in declared_processors(application):
         counts = set(processors.inputs.values())
-        is_later = processors.declared in application.initial.values() or not application.caller.knows_setup
+        is_later = processors.declared in known_numbers(application) or not application.caller.knows_setup
         keeps_keys = not processors.too_narrow and (is_static or not processors.misplaced)
-        if processors.initial is None and counts != {processors.declared} and not (is_later and keeps_keys):
+        if processors.live is None and counts != {processors.declared} and not (is_later and keeps_keys):
             yield _first_setup(application, processors, counts)
 
 
@@ -78,7 +78,7 @@ def _changed(application: CountedApplication, topic: CountedTopic, have: int) ->
     else:
         summary = f"The document declares more processors than {topic.name} has partitions."
         why = _ONE_EACH + "The state of the keys of added processors has to move to their partitions."
-        fix = f"{_more(declared, have)} Or declare `processors: {have}` again."
+        fix = f"{_more(application, declared, have)} Or declare `processors: {have}` again."
     return application.problem(
         ProblemCode.PROCESSOR_COUNT,
         summary,
@@ -90,14 +90,17 @@ def _changed(application: CountedApplication, topic: CountedTopic, have: int) ->
     )
 
 
-def _more(declared: int, have: int) -> str:
-    """Return how to get more processors; their number is the present one, doubled one or more times."""
-    if is_doubled(declared, have):
-        return (
-            f"If the application runs, run `headwater processors expand --to {declared}`. Or stop it, and "
-            "run `headwater processors move --offline` with the document. Then run this command again."
-        )
-    return f"The number can only be doubled: declare `processors: {have * 2}`."
+def _more(application: CountedApplication, declared: int, have: int) -> str:
+    """Return how to get more processors."""
+    first = ""
+    if narrow := [each for each in declared_processors(application) if each.too_narrow]:
+        linear = application.config.static_partitioner == LINEAR_HASH
+        count = declared if linear else next(narrow[0].safe_counts)
+        first = f"First expand the source topics to {count} partitions with `processors: {have}`. "
+    return (
+        f"{first}If the application runs, run `headwater processors expand --to {declared}`. Or stop it, and "
+        "run `headwater processors move --offline` with the document. Then run this command again."
+    )
 
 
 def _too_narrow(application: CountedApplication, processors: Processors) -> Problem:

@@ -1,13 +1,14 @@
 """An expansion would move keys of a stateful application away from their state."""
 
 from collections.abc import Iterator
+from itertools import islice
 
-from infra.compiler.streams_config import LINEAR_HASH
-from infra.model.linear_hashing import is_doubled
+from infra.compiler.streams_config import INITIAL_PARTITIONS, LINEAR_HASH
+from infra.model.linear_hashing import is_doubled, round_start
 from infra.model.problems import Problem, ProblemCode
 from infra.planner.counts import CountedApplication
 from infra.planner.phrases import counted, listed
-from infra.planner.processors import declared_processors, live_changelogs
+from infra.planner.processors import Processors, declared_processors, live_changelogs
 
 
 def unsafe_expansion(application: CountedApplication) -> Iterator[Problem]:
@@ -55,30 +56,50 @@ def _with_processors(application: CountedApplication) -> str:
 
 
 def _misplaced(application: CountedApplication) -> Iterator[Problem]:
+    found = [processors for processors in declared_processors(application) if processors.live is not None]
+    linear = application.config.linear_initial
     if application.config.static_partitioner == LINEAR_HASH:
+        others = (each for each in found if linear is not None and not _is_same(each, linear))
+        if (other := next(others, None)) is not None:
+            yield _other_initial(application, other, linear or 0)
         return
-    misplaced = [
-        processors
-        for processors in declared_processors(application)
-        if processors.initial is not None and processors.misplaced
-    ]
+    misplaced = [processors for processors in found if processors.misplaced]
     if not misplaced:
         return
-    initial = misplaced[0].starts_with
     counts = {topic: part.inputs[topic] for part in misplaced for topic in part.misplaced}
-    allowed = ", ".join(str(initial * 2**k) for k in range(4))
+    allowed = ", ".join(map(str, islice(misplaced[0].safe_counts, 4)))
+    following = next(count for count in misplaced[0].safe_counts if count >= max(counts.values()))
     yield application.problem(
         ProblemCode.UNSAFE_EXPANSION,
-        f"{application.id} has {counted(initial, 'processor')} and a partition count that moves keys away "
-        "from their state.",
+        f"{application.id} has {counted(misplaced[0].declared, 'processor')} and a partition count that "
+        "moves keys away from their state.",
         expected=f"{allowed}, … partitions",
         found=listed(f"{topic} with {counted(count, 'partition')}" for topic, count in counts.items()),
         why="Kafka's partitioner chooses the hash of the key modulo the partition count. If the initial "
         "count is doubled, each key stays with its processor. At other counts, keys reach a processor "
         "without their state.",
-        fix=f"Expand the source topics to {_next(max(counts.values()), initial)} partitions. If the "
+        fix=f"Expand the source topics to {following} partitions. If the "
         "producers partition statically or by linear hashing, set `static.partitioner.class`. To lose the "
         "connection to the old state, set `setup.allowUnsafeExpansion: true`.",
+    )
+
+
+def _is_same(processors: Processors, linear: int) -> bool:
+    """Return whether keys have the same processors with this initial number as with the recorded one."""
+    count = processors.live or processors.declared
+    return round_start(processors.initial, count) == round_start(linear, count)
+
+
+def _other_initial(application: CountedApplication, processors: Processors, linear: int) -> Problem:
+    return application.problem(
+        ProblemCode.UNSAFE_EXPANSION,
+        f"{application.id} has another initial number of partitions than it was set up with.",
+        expected=f"`{INITIAL_PARTITIONS}: {processors.initial}`",
+        found=f"`{INITIAL_PARTITIONS}: {linear}`",
+        why="With another initial number, keys belong to other partitions, and reach a processor without "
+        "their state.",
+        fix="Set the number as before. It stays the same when partitions or processors are added. To lose "
+        "the connection to the old state, set `setup.allowUnsafeExpansion: true`.",
     )
 
 

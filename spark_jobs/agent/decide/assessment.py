@@ -10,6 +10,7 @@ import attrs
 from infra.compiler import StreamsConfig
 from infra.model.callers import AGENT
 from infra.model.compiled import CompiledApplication, InternalTopic, SubTopology
+from infra.model.linear_hashing import round_start
 from infra.model.problems import Problem, ProblemCode, Severity, errors
 from infra.model.topology import Sink
 from infra.planner.counts import CountedApplication, CountedTopic
@@ -114,7 +115,27 @@ def _counted(compiled: CompiledApplication, live: TopicCounts, settled: TopicCou
             *(counted(sink, sink.topic, sink.partitions) for sink in compiled.sinks if sink.partitions),
         ),
         caller=AGENT,
+        initial=_initial_processors(compiled, live, settled),
     )
+
+
+def _initial_processors(
+    compiled: CompiledApplication, live: TopicCounts, settled: TopicCounts
+) -> Mapping[str, int]:
+    """Return input topic → initial number of processors, as the counts before an expansion show it.
+
+    The agent has no setup record. Counts after an expansion may fit to several initial numbers.
+    """
+    processors = compiled.application.processors
+    parts = [part for part in compiled.subtopologies if part.processors is not None]
+    changelogs = {live[topic] for part in parts for topic in part.changelog_topics if topic in live}
+    if processors is None or changelogs != {processors}:
+        return {}
+    counts = {topic: settled.get(topic, live.get(topic, 0)) for part in parts for topic in part.sources}
+    followed = {
+        topic: round_start(count, processors) for topic, count in counts.items() if count >= processors
+    }
+    return {topic: initial for topic, initial in followed.items() if initial is not None}
 
 
 def _shortfall(compiled: CompiledApplication, topic: CountedTopic) -> Shortfall:

@@ -119,7 +119,11 @@ class Layout:
             inputs={program.name: query_input(program) for program in counted},
             repartition_topics=frozenset(topic for part in parts for topic in part.repartition_topics),
             native=frozenset(str(part.id) for part in parts if part.backend is Backend.NATIVE),
-            processors=_processors(compiled.application.processors, counted),
+            processors={
+                program.name: program.processors
+                for program in counted
+                if program.has_state and program.processors is not None
+            },
         )
 
     @property
@@ -188,17 +192,6 @@ class Layout:
         """Return a digest of the ids of a query's source topics; it changes when one is re-created."""
         ids = " ".join(self.topic_ids.get(topic, "") for topic in self.inputs[name].topics)
         return blake2b(ids.encode(), digest_size=4).hexdigest()
-
-
-def _processors(declared: int | None, programs: Iterable[SubtopologyProgram]) -> Mapping[str, Processors]:
-    """Return the processors of stateful sub-topologies.
-
-    Their number is only ever doubled. So the declared number serves as the initial one: partitions have the
-    same owners.
-    """
-    if declared is None:
-        return {}
-    return {program.name: Processors(declared, declared) for program in programs if program.has_state}
 
 
 def _may_schedule(node: Node) -> bool:

@@ -4,13 +4,11 @@ from collections.abc import Mapping
 
 import attrs
 
-from infra.compiler.streams_config import LINEAR_HASH, StreamsConfig
+from infra.compiler.streams_config import INITIAL_PARTITIONS, StreamsConfig
 from infra.model.compiled import CompiledApplication
-from infra.model.linear_hashing import is_doubled
+from infra.model.linear_hashing import round_start
 from infra.model.topology import TopologyDocument
 from spark_jobs.runtime.engine.scaling.marks import MoveMark
-
-_INITIAL = "static.partitioner.initial.partitions"
 
 
 def changelog_counts(compiled: CompiledApplication, counts: Mapping[str, int]) -> Mapping[str, int]:
@@ -21,10 +19,16 @@ def changelog_counts(compiled: CompiledApplication, counts: Mapping[str, int]) -
     }
 
 
+def input_counts(compiled: CompiledApplication, counts: Mapping[str, int]) -> Mapping[str, int]:
+    """Return input topic → partition count, of those that processors read and that exist."""
+    parts = [part for part in compiled.subtopologies if part.processors is not None]
+    return {topic: counts[topic] for part in parts for topic in sorted(part.sources) if topic in counts}
+
+
 def present_processors(declared: int, changelogs: Mapping[str, int], announced: MoveMark | None) -> int:
     """Return the number of processors of the state.
 
-    It may have been doubled since the document was written. Other numbers are left to the planner, which
+    Some may have been added since the document was written. Other numbers are left to the planner, which
     refuses them.
 
     Args:
@@ -36,16 +40,27 @@ def present_processors(declared: int, changelogs: Mapping[str, int], announced: 
     if announced is not None:
         return announced.before
     found = set(changelogs.values())
-    if len(found) == 1 and is_doubled(count := found.pop(), declared):
+    if len(found) == 1 and (count := found.pop()) >= declared:
         return count
     return declared
 
 
-def with_processors(document: TopologyDocument, processors: int) -> TopologyDocument:
-    """Return a document that declares a doubled number of processors: no key moves to another partition."""
+def with_processors(
+    document: TopologyDocument, processors: int, initial: int | None = None
+) -> TopologyDocument:
+    """Return a document that declares this number of processors: no key moves to another partition.
+
+    `initial` is the initial number, or one that it was doubled to; None = as before.
+    """
     application = document.application
     config = dict(application.config)
-    if StreamsConfig.of(application).static_partitioner == LINEAR_HASH:
-        config[_INITIAL] = str(processors)
-    changed = attrs.evolve(application, processors=processors, config=config)
+    linear = StreamsConfig.of(application).linear_initial
+    if linear is not None and linear > processors:
+        config[INITIAL_PARTITIONS] = str(round_start(linear, processors) or linear)
+    changed = attrs.evolve(
+        application,
+        processors=processors,
+        initial_processors=application.initial_processors if initial is None else initial,
+        config=config,
+    )
     return attrs.evolve(document, application=changed)

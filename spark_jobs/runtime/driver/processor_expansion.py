@@ -16,7 +16,6 @@ import attrs
 import structlog
 from confluent_kafka import KafkaException
 
-from infra.model.linear_hashing import is_doubled
 from infra.model.problems import Problem, ProblemsError
 from infra.model.topology import Application
 from infra.observe import Connection
@@ -334,8 +333,8 @@ def requested_status(
         raise ProblemsError([problems.other_expansion(application.id, target, processors)])
     if state not in (ClientState.RUNNING, ClientState.REBALANCING):
         raise ProblemsError([problems.not_running(application.id, state.value)])
-    if processors < present or not is_doubled(processors, present):
-        found = problems.not_doubled(application.id, present, processors, application.at, is_live=True)
+    if processors < present:
+        found = problems.fewer_processors(application.id, present, processors, application.at, is_live=True)
         raise ProblemsError([found])
     return ProcessorsStatus(present, processors, ExpansionPhase.CHECK)
 

@@ -23,6 +23,7 @@ from spark_jobs.runtime.driver.failures import client_failed
 from spark_jobs.runtime.driver.offsets import GroupOffsets
 from spark_jobs.runtime.driver.present_processors import (
     changelog_counts,
+    input_counts,
     present_processors,
     with_processors,
 )
@@ -35,6 +36,7 @@ from spark_jobs.runtime.driver.topic_check import (
     topic_vanished,
     without_expansion,
 )
+from spark_jobs.runtime.engine.scaling.processors import processors_of
 
 _log = structlog.get_logger(__name__)
 _CREATION_SECONDS = 30.0
@@ -69,9 +71,8 @@ class ApplicationTopics:
 
         If an expansion has added processors to those of the document, or does so, the present number is used.
         """
-        declared = self._document.application.processors
-        if declared is not None:
-            self._find_processors(declared)
+        if self._document.application.processors is not None:
+            self._find_processors(self._document.application.processors)
         check = self._check(None)
         if wrong := errors(check.problems):
             raise ProblemsError(wrong)
@@ -139,25 +140,29 @@ class ApplicationTopics:
             snapshot = reader.read(attrs.evolve(request, groups=(), streams_groups=frozenset()))
         compiled = compile_document(self._document, snapshot.partitions, APPLICATION)
         changelogs = changelog_counts(compiled, snapshot.partitions)
-        if not changelogs:
-            return
+        inputs = input_counts(compiled, snapshot.partitions)
         application = self._document.application.id
         offsets = GroupOffsets(self._connection, application)
         try:
-            announced = offsets.move_mark(announcements(changelogs))
+            announced = offsets.move_mark(announcements(changelogs)) if changelogs else None
+            present = present_processors(declared, changelogs, announced)
+            partitions = [(topic, each) for topic, count in inputs.items() for each in range(count)]
+            initial = offsets.initial_processors(partitions, present) if partitions else None
         except KafkaException as error:
             raise ProblemsError([client_failed(application, str(error.args[0]))]) from error
         finally:
             offsets.close()
-        present = present_processors(declared, changelogs, announced)
         if present > declared:
             _log.warning(
                 "the state has more processors than declared",
                 processors=present,
                 declared=declared,
             )
-        if present != declared:
-            self._document = with_processors(self._document, present)
+        if initial is None and inputs:
+            # Nothing is committed. The counts at this start decide: later ones are compared with them.
+            at_start = attrs.evolve(self._document.application, processors=present)
+            initial = processors_of(at_start, inputs.values()).initial if changelogs else present
+        self._document = with_processors(self._document, present, initial)
         self.target_processors = None if announced is None else announced.after
 
     def _check(self, record: SetupRecord | None) -> TopicCheck:

@@ -27,6 +27,8 @@ _VERSION_KEY = "headwater.version"
 _POSITION_KEY = "headwater.read."
 _PROCESSOR_KEY = "headwater.processor"
 """Only for a partition that belongs to a processor with another number (KIP-287)."""
+_INITIAL_KEY = "headwater.initial"
+"""Only if the number of processors is between two doublings of the initial one (`Processors`)."""
 _MOVE_KEY = "headwater.move."
 """Only while the state moves to more processors: `from` and, by the phase, `copy` or `clear`."""
 _MOVED_FROM = f"{_MOVE_KEY}from"
@@ -56,18 +58,21 @@ class OffsetMetadata:
         positions: ReadPositions = NOTHING_READ,
         processor: int | None = None,
         mark: MoveMark | None = None,
+        initial: int | None = None,
     ) -> str:
         """Return the text to commit with an offset; it may still exceed `MAX_METADATA_BYTES`.
 
         `partition_time` is the largest timestamp of the partition, -1 = none. `processor` is the owner of the
-        partition, None = the one with the same number. `mark` is set while the state moves.
+        partition, None = the one with the same number. `mark` is set while the state moves. `initial` is the
+        initial number of processors, None = the present one or any other that was doubled to it.
         """
         read = {f"{_POSITION_KEY}{writer}": offset for writer, offset in positions.items()}
         owner = {} if processor is None else {_PROCESSOR_KEY: processor}
         move = (
             {} if mark is None else {_MOVED_FROM: mark.before, f"{_MOVE_KEY}{mark.phase.value}": mark.after}
         )
-        entries = {**self.clocks, _VERSION_KEY: self.version, **read, **owner, **move}
+        first = {} if initial is None else {_INITIAL_KEY: initial}
+        entries = {**self.clocks, _VERSION_KEY: self.version, **read, **owner, **first, **move}
         body = _COUNT.pack(len(entries)) + b"".join(map(_encode_entry, entries.items()))
         plain = _base64(_HEAD.pack(_FORMAT, partition_time) + body)
         if len(plain) <= MAX_METADATA_BYTES:
@@ -83,7 +88,7 @@ def decode(text: str) -> OffsetMetadata | None:
     clocks = {
         name: time
         for name, time in entries.items()
-        if not name.startswith((_POSITION_KEY, _MOVE_KEY)) and name != _PROCESSOR_KEY
+        if not name.startswith((_POSITION_KEY, _MOVE_KEY)) and name not in (_PROCESSOR_KEY, _INITIAL_KEY)
     }
     return OffsetMetadata(clocks.pop(_VERSION_KEY), clocks)
 
@@ -101,6 +106,27 @@ def decode_processor(text: str, partition: int) -> int | None:
     """Return the processor that committed `text` for a partition; None if no task has."""
     entries = _decode(text)
     return entries.get(_PROCESSOR_KEY, partition) if _VERSION_KEY in entries else None
+
+
+def decode_initial(texts: Iterable[str], processors: int) -> int | None:
+    """Return the initial number of processors, or one that it was doubled to; None if no task has committed.
+
+    `processors` is their number, except where a text has the mark of a move.
+    """
+    found = None
+    for text in texts:
+        entries = _decode(text)
+        if _INITIAL_KEY in entries:
+            return entries[_INITIAL_KEY]
+        if _VERSION_KEY in entries:
+            match decode_mark(text):
+                case None:
+                    found = processors
+                case MoveMark(phase=MovePhase.CLEAR, after=after):
+                    found = after
+                case MoveMark(before=before):
+                    found = before
+    return found
 
 
 def decode_mark(text: str) -> MoveMark | None:

@@ -78,6 +78,8 @@ class TaskSession:
     positions: dict[TopicPartition, ReadPositions] = attrs.field(factory=dict)
     task: int | None = None
     """The number of the task; None = that of its partitions."""
+    initial: int | None = None
+    """The initial number of processors, if their number is between two doublings of it."""
 
     @property
     def has_positions(self) -> bool:
@@ -104,7 +106,10 @@ class TaskSession:
                 partition: (
                     offset,
                     metadata.encode(
-                        times.get(partition, -1), self.positions[partition], self._processor(partition)
+                        times.get(partition, -1),
+                        self.positions[partition],
+                        self._processor(partition),
+                        initial=self.initial,
                     ),
                 )
                 for partition, offset in offsets.items()
@@ -144,7 +149,8 @@ def open_session(request: BatchRequest, partition: int, *, single: bool = False)
         for found in committed
         if (read := decode_positions(found.metadata or ""))
     }
-    return TaskSession(producer, metadata, offsets, positions, partition)
+    initial = None if request.processors is None else request.processors.recorded_initial
+    return TaskSession(producer, metadata, offsets, positions, partition, initial)
 
 
 def _open_producer(request: BatchRequest, name: str, *, single: bool) -> "TaskProducer":

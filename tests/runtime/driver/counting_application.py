@@ -7,11 +7,14 @@ import attrs
 from spark_jobs.runtime.driver.processor_move.checks import check_entries, check_input
 from spark_jobs.runtime.driver.processor_move.moves import Committed, Move, MovedPart, MoveStep
 from spark_jobs.runtime.driver.processor_move.state_move import StateMove
+from spark_jobs.runtime.engine.partitioners.linear import linear_partition
 from spark_jobs.runtime.engine.partitioners.murmur2 import default_partition
 from spark_jobs.runtime.engine.scaling.moved_stores import MovedStore
+from spark_jobs.runtime.engine.scaling.processors import Processors
 from spark_jobs.runtime.worker.offset_metadata import (
     LINEAGE_KEY,
     OffsetMetadata,
+    decode_initial,
     decode_mark,
     decode_processor,
     latest_metadata,
@@ -24,8 +27,9 @@ COUNT = "counts/records"
 STORE = MovedStore("counts", CHANGELOG, lambda key: key, (COUNT,))
 
 
-def move_of(partitions: int, before: int, after: int) -> Move:
-    return Move("app", before, after, (MovedPart("0", {INPUT: partitions}, (STORE,)),))
+def move_of(partitions: int, before: int, after: int, initial: int | None = None) -> Move:
+    part = MovedPart("0", {INPUT: partitions}, (STORE,))
+    return Move("app", before, after, (part,), known_initial=initial)
 
 
 def unreported(_what: str, _done: int, _total: int) -> None:
@@ -49,10 +53,15 @@ class RefusedError(Exception):
 
 @attrs.define
 class Application:
-    """Counts records per key. Its state is restored for each record; `counts` are the correct ones."""
+    """Counts records per key. Its state is restored for each record; `counts` are the correct ones.
+
+    Its partitions and processors were `initial` at first. Producers use `linear-hash`, or the default.
+    """
 
     cluster: MemoryCluster
     processors: int
+    initial: int
+    is_linear: bool = False
     counts: dict[bytes, int] = attrs.field(factory=dict)
     times: dict[int, int] = attrs.field(factory=dict)
     """Processor → its stream time."""
@@ -62,9 +71,26 @@ class Application:
     def partitions(self) -> int:
         return len(self.cluster.topics[INPUT])
 
+    @property
+    def owners(self) -> Processors:
+        return Processors(self.initial, self.processors)
+
+    def add_partitions(self, count: int) -> None:
+        for _ in range(count):
+            self.cluster.topics[INPUT].append([])
+
+    def move_to(self, after: int) -> Move:
+        """Return a move as the runtime opens it: the initial number is what the offsets show."""
+        texts = [each.text for (topic, _), each in self.cluster.offsets.items() if topic == INPUT]
+        initial = decode_initial(texts, self.processors) or self.initial
+        return move_of(self.partitions, self.processors, after, initial)
+
     def produce(self, key: bytes) -> None:
         self.time += 1
-        partition = default_partition(key, self.partitions)
+        if self.is_linear:
+            partition = linear_partition(key, self.initial, self.partitions)
+        else:
+            partition = default_partition(key, self.partitions)
         self.cluster.write([(INPUT, partition, key, b"", self.time, ())])
 
     def process(self, *, is_running: bool = False) -> None:
@@ -75,8 +101,8 @@ class Application:
         if not is_running and self.is_moving():
             raise RefusedError
         for partition in range(self.partitions):
-            task = partition % self.processors
-            mine = [(INPUT, each) for each in range(task, self.partitions, self.processors)]
+            task = self.owners.owner(partition)
+            mine = [(INPUT, each) for each in range(self.partitions) if self.owners.owner(each) == task]
             committed = self.cluster.committed(mine)
             if any(decode_mark(each.text) for each in committed.values()):
                 raise RefusedError
@@ -101,7 +127,8 @@ class Application:
         lineage = metadata.clocks.get(LINEAGE_KEY, 100 + task)
         clocks = {"task": time, COUNT: len({*stored, key}), LINEAGE_KEY: lineage}
         after = OffsetMetadata(metadata.version + 1, clocks)
-        text = after.encode(time, {"w": offset + 5}, None if task == partition else task)
+        owner, initial = None if task == partition else task, self.owners.recorded_initial
+        text = after.encode(time, {"w": offset + 5}, owner, initial=initial)
         with self.cluster.producer(f"app-0-{task}") as producer:
             producer.send([(CHANGELOG, task, key, b"%d" % count, time, ())])
             producer.commit({(INPUT, partition): (offset + 1, text)})
@@ -110,7 +137,7 @@ class Application:
     def delete(self, key: bytes) -> None:
         """Delete the count of a key, as its task."""
         del self.counts[key]
-        task = default_partition(key, self.processors)
+        task = self.owners.owner_of_key(key)
         with self.cluster.producer(f"app-0-{task}") as producer:
             producer.send([(CHANGELOG, task, key, None, self.time, ())])
             producer.commit({})
@@ -129,17 +156,14 @@ class Application:
 
     def complete(self, after: int) -> None:
         """Remember that the state has moved to `after` processors."""
-        self.times = {
-            each: self.times[each % self.processors]
-            for each in range(after)
-            if each % self.processors in self.times
-        }
+        parents = {each: self.owners.owner(each) for each in range(after)}
+        self.times = {each: self.times[parent] for each, parent in parents.items() if parent in self.times}
         self.processors = after
 
 
-def new_application(processors: int = 2) -> Application:
+def new_application(processors: int = 2, *, is_linear: bool = False) -> Application:
     cluster = MemoryCluster({topic: [[] for _ in range(processors)] for topic in (INPUT, CHANGELOG)})
-    return Application(cluster, processors)
+    return Application(cluster, processors, processors, is_linear)
 
 
 def moved() -> tuple[Application, Move]:
@@ -148,8 +172,7 @@ def moved() -> tuple[Application, Move]:
     for key in KEYS:
         app.produce(key)
     app.process()
-    for _ in range(2):
-        app.cluster.topics[INPUT].append([])
+    app.add_partitions(2)
     for key in KEYS:
         app.produce(key)
     app.process()

@@ -16,6 +16,7 @@ from spark_jobs.runtime.engine.partitioners.murmur2 import default_partition
 from spark_jobs.runtime.engine.program import SubtopologyProgram, build_programs
 from spark_jobs.runtime.engine.records import InputRecord, OutputRecord, TopicPartition
 from spark_jobs.runtime.engine.scaling.moved_stores import moved_stores
+from spark_jobs.runtime.engine.scaling.processors import Processors
 from spark_jobs.runtime.engine.task import Task
 from spark_jobs.runtime.engine.task_state import TaskState
 from spark_jobs.runtime.worker.local_state import MemoryState
@@ -58,6 +59,9 @@ class Joining:
     customers: dict[str, str] = attrs.field(factory=dict)
     out: dict[str, str] = attrs.field(factory=dict)
     partitions: int = PARTITIONS
+    doubles: bool = True
+    """Whether an expansion doubles the processors; otherwise there are 2, 3, 5 and 8."""
+    initial: int = attrs.field(default=attrs.Factory(lambda self: self.processors, takes_self=True))
     _programs: tuple[SubtopologyProgram, ...] = ()
     _tasks: dict[tuple[str, int], Task] = attrs.field(factory=dict)
     _versions: dict[tuple[str, int], int] = attrs.field(factory=lambda: defaultdict(int))
@@ -142,13 +146,15 @@ class Joining:
         record = self._next(partition)
         assert record is not None
         program = next(each for each in self._programs if partition[0] in each.sources)
-        number = partition[1] % self.processors
+        owners = Processors.of(self.processors, self.initial)
+        number = owners.owner(partition[1])
         task = self._task(program, number)
         for output in task.process([record], self._time):
             self._write(output)
         self._versions[program.name, number] += 1
         metadata = OffsetMetadata(self._versions[program.name, number], dict(task.state.metadata))
-        text = metadata.encode(-1, processor=None if number == partition[1] else number)
+        owner = None if number == partition[1] else number
+        text = metadata.encode(-1, processor=owner, initial=owners.recorded_initial)
         self.cluster.offsets[partition] = Committed(record[2] + 1, text)
 
     def process_all(self) -> None:
@@ -163,7 +169,7 @@ class Joining:
 
     def copy(self) -> None:
         """Copy what was written since the last call, as a running application does before the cut."""
-        move = self._move(2 * self.processors)
+        move = self._move()
         if self._copy is None:
             self.cluster.expand(dict.fromkeys(move.changelogs, move.after))
             self._copy = EntryCopy(move, self.cluster, unreported)
@@ -172,12 +178,12 @@ class Joining:
             self._copy.advance(producer)
 
     def expand(self, *, keep: bool) -> None:
-        """Double the processors, between two batches; `keep` = tasks find their local state again.
+        """Add processors between two batches; `keep` = tasks find their local state again.
 
         Raises:
             ProblemsError: A record has to be processed first.
         """
-        move = self._move(2 * self.processors)
+        move = self._move()
         observed = self.cluster.committed(move.partitions)
         check_input(move, self.cluster, observed, unreported)
         check_entries(move, self.cluster, unreported)
@@ -207,15 +213,15 @@ class Joining:
         self._versions[program.name, number] = metadata.version
         self._tasks[program.name, number] = Task(program, number, state)
 
-    def _move(self, after: int) -> Move:
-        parts = []
+    def _move(self) -> Move:
+        after, parts = self.processors * 2 if self.doubles else (self.processors * 3 + 1) // 2, []
         for program in self._programs:
             stores, others = moved_stores(program)
             assert not others
             inputs = dict.fromkeys(program.sources, self.partitions)
             subscriptions = frozenset({SUBSCRIPTIONS} & program.sources.keys())
             parts.append(MovedPart(program.name, inputs, stores, subscriptions))
-        return Move("app", self.processors, after, tuple(parts), is_live=True)
+        return Move("app", self.processors, after, tuple(parts), is_live=True, known_initial=self.initial)
 
     def check_results(self) -> None:
         """Check the rows of the join when all records are processed."""

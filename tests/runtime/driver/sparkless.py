@@ -14,7 +14,6 @@ from infra.observe import Connection
 from infra.spec import load_text
 from spark_jobs.runtime.driver.preflight import check_runnable
 from spark_jobs.runtime.driver.topics import ApplicationTopics
-from spark_jobs.runtime.engine.partitioners.murmur2 import default_partition
 from spark_jobs.runtime.engine.program import SubtopologyProgram
 from spark_jobs.runtime.engine.records import InputRecord
 from spark_jobs.runtime.engine.scaling.processors import Processors
@@ -26,6 +25,8 @@ from tests.runtime.spark.kafka_topics import Topics
 from toolchain.broker.readiness import until
 
 _COMMIT_SECONDS = 60.0
+_INITIAL = 2
+"""The partitions and processors at first."""
 SINKS = ("counted", "regions", "closed")
 _DOCUMENT = """
 application:
@@ -101,7 +102,7 @@ class Sparkless:
 
     def with_added_partitions(self) -> "Sparkless":
         """Set it up with 2 processors and 4 partitions, of which all have processed records."""
-        self.set_up(2)
+        self.set_up(_INITIAL)
         self.produce(10)
         self.process(2)
         self.expand(4)
@@ -136,7 +137,7 @@ class Sparkless:
             program=program,
             state_folder=self.folder / "state",
             partition_counts={topic: self.topics.partitions(topic) for topic in program.sources},
-            processors=Processors(processors, processors) if program.stores else None,
+            processors=Processors.of(processors, _INITIAL) if program.stores else None,
         )
 
     @staticmethod
@@ -182,13 +183,13 @@ class Sparkless:
             for processor, entries in enumerate(self.entries(store)):
                 suffix = {"windows": 12, "closed-store": 8}.get(store, 0)
                 keys = {key[: len(key) - suffix] for key in entries}
-                assert {default_partition(key, processors) for key in keys} <= {processor}, store
+                assert {Processors(_INITIAL, processors).owner_of_key(key) for key in keys} <= {processor}
         self.produce(17)
         self.process(processors)
         self.produce(10)
         self.process(processors)
         self.check_results(40)
-        self.expand(2 * processors)
+        self.expand(2 * self.topics.partitions(f"orders-{self.id}"))
         self.produce(3)
         self.process(processors)
         self.check_results(40)

@@ -72,6 +72,17 @@ def test_an_expansion_that_is_killed_at_each_step_is_continued_at_the_next_start
     app.check_moved(4)
 
 
+def test_one_processor_is_added_by_two_expansions(app: Sparkless) -> None:
+    """2 → 3 → 4 of 4 partitions; the second one is requested after a restart with the first document."""
+    for processors in (3, 4):
+        client = ExpandingClient.of(app.text(2), app.connection)
+        client.expand(processors)
+        assert client.expansion.status.processors == processors, client.expansion.status
+        app.produce(1)
+        app.process(processors)
+    app.check_moved(4)
+
+
 class _FailingProducer:
     """Of seven commits, one fails, and one succeeds but seems to fail."""
 

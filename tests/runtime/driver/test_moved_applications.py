@@ -78,9 +78,56 @@ def test_there_is_nothing_to_move_to_the_present_number() -> None:
     assert not state.status().needs_move
 
 
-@pytest.mark.parametrize("processors", [1, 3, 6])
-def test_only_doubled_numbers_are_possible(processors: int) -> None:
-    assert refusals(state_of(processors)) == [f"app cannot have {processors} instead of 2 processors."]
+def test_there_cannot_be_fewer() -> None:
+    assert refusals(state_of(1)) == ["app cannot have 1 instead of 2 processors."]
+
+
+@pytest.mark.parametrize(("processors", "committed"), [(3, 2), (6, 4), (7, 4), (8, 8)])
+def test_the_initial_number_follows_from_the_partitions(processors: int, committed: int) -> None:
+    """8 partitions: it is 1, 2, 4 or 8, or they were added in another way than by doubling."""
+    move = state_of(processors).move()
+    assert move is not None
+    assert (move.old.initial, move.new.initial) == (2, committed)
+    narrow = {**LIVE, "in": 6, "out": 6, REPARTITION: 6}
+    three = state_of(4, {**narrow, COUNTS: 3, BY_VALUE: 3}).move()
+    assert three is not None
+    assert (three.old.initial, three.new.initial) == (3, 3)
+
+
+def test_the_initial_number_that_is_committed_decides() -> None:
+    """12 partitions of 4 processors: 3 were 3 at first, or 4 partitions were expanded to 12."""
+    live = {"in": 12, "out": 12, REPARTITION: 12, COUNTS: 4, BY_VALUE: 4}
+    move = state_of(6, live).move()
+    assert move is not None
+    assert (move.old.initial, move.new.initial) == (3, 6)
+    for text, is_refused in (
+        (OffsetMetadata(3).encode(0), True),
+        (OffsetMetadata(3).encode(0, initial=3), False),
+    ):
+        state = state_of(6, live)
+        assert isinstance(state.cluster, MemoryCluster)
+        state.cluster.offsets["in", 0] = Committed(7, text)
+        if is_refused:
+            summary = "The inputs of app have a partition count that moves keys away from their state."
+            assert refusals(state) == [summary]
+        else:
+            assert state.move() == move
+
+
+def test_linear_hash_must_have_the_initial_number_of_the_state() -> None:
+    linear = "static.partitioner.class: linear-hash, static.partitioner.initial.partitions: INITIAL"
+    live = {"in": 9, "out": 9, REPARTITION: 9, COUNTS: 6, BY_VALUE: 6}
+    for initial in (2, 4):
+        state = state_of(7, live, config=linear.replace("INITIAL", str(initial)))
+        assert isinstance(state.cluster, MemoryCluster)
+        state.cluster.offsets["in", 0] = Committed(7, OffsetMetadata(3).encode(0, initial=4))
+        move = state.move()
+        assert move is not None
+        assert (move.before, move.after, move.new.initial) == (6, 7, 4)
+    state = state_of(7, live, config=linear.replace("INITIAL", "3"))
+    assert isinstance(state.cluster, MemoryCluster)
+    state.cluster.offsets["in", 0] = Committed(7, OffsetMetadata(3).encode(0, initial=4))
+    assert refusals(state) == ["The state of app is partitioned with the initial number 4."]
 
 
 def test_there_must_be_as_many_partitions() -> None:

@@ -36,24 +36,27 @@ def _apply(app: Joining, change: tuple[str, object, object]) -> None:
             app.expand(keep=keep)
 
 
-@given(st.lists(_CHANGES, max_size=60))
+@given(st.lists(_CHANGES, max_size=60), st.booleans())
 def test_results_are_those_of_the_join_whenever_processors_are_added(
     changes: list[tuple[str, object, object]],
+    doubles: bool,  # noqa: FBT001 - drawn
 ) -> None:
     """No expansion has to wait: each unprocessed response is in the partition of its key."""
-    app = Joining(processors=2, is_declared=True)
+    app = Joining(processors=2, is_declared=True, doubles=doubles)
     for change in changes:
         _apply(app, change)
     app.process_all()
     app.check_results()
 
 
-@given(st.lists(_CHANGES, max_size=40), st.lists(_CHANGES, max_size=40))
+@given(st.lists(_CHANGES, max_size=40), st.lists(_CHANGES, max_size=40), st.booleans())
 def test_subscriptions_that_name_processors_are_written_again(
-    before: list[tuple[str, object, object]], after: list[tuple[str, object, object]]
+    before: list[tuple[str, object, object]],
+    after: list[tuple[str, object, object]],
+    doubles: bool,  # noqa: FBT001 - drawn
 ) -> None:
     """They were written before the document declared `processors`."""
-    app = Joining(processors=2, partitions=2)
+    app = Joining(processors=2, partitions=2, doubles=doubles)
     for change in before:
         if change[0] != "expand":
             _apply(app, change)
@@ -118,6 +121,22 @@ def test_a_row_in_another_partition_than_that_of_its_key_gets_its_responses() ->
     app.grow(4)
     with pytest.raises(ProblemsError, match="has an entry whose key belongs to processor 1"):
         app.expand(keep=True)
+
+
+def test_no_message_names_a_processor_between_two_doublings() -> None:
+    """The runtime finds the initial number from the partitions: 5 processors after 2, for 8 partitions."""
+    app = Joining(processors=2, is_declared=True, doubles=False)
+    app.expand(keep=True)
+    app.expand(keep=True)
+    assert app.processors == 5
+    for key in _KEYS:
+        app.order(key, _CUSTOMERS[0])
+    app.process_all()
+    subscriptions = [record for partition in app.cluster.topics[SUBSCRIPTIONS] for record in partition]
+    assert not any(names_processor(record[5] or b"") for record in subscriptions)
+    responses = [record for partition in app.cluster.topics[RESPONSES] for record in partition]
+    assert all(record[1] == default_partition(record[4] or b"", 8) for record in responses)
+    app.check_results()
 
 
 def test_an_application_without_processors_names_the_task() -> None:

@@ -17,6 +17,7 @@ from spark_jobs.runtime.engine.partitioners.murmur2 import default_partition
 from spark_jobs.runtime.engine.program import SubtopologyProgram, build_programs
 from spark_jobs.runtime.engine.records import InputRecord, OutputRecord
 from spark_jobs.runtime.engine.scaling.moved_stores import moved_stores
+from spark_jobs.runtime.engine.scaling.processors import Processors
 from spark_jobs.runtime.engine.task import Task
 from spark_jobs.runtime.engine.task_state import TaskState
 from spark_jobs.runtime.worker.local_state import MemoryState
@@ -118,11 +119,11 @@ def sent(first: int, last: int) -> Sequence[Sent]:
     return found
 
 
-def closing(tasks: int) -> Sequence[Sent]:
-    """Return records that advance the time of each of the tasks, in small steps, until all windows close."""
+def closing(processors: Processors) -> Sequence[Sent]:
+    """Return records that advance the time of each processor, in small steps, until all windows close."""
     keys: dict[int, str] = {}
     for each in range(1_000):
-        keys.setdefault(default_partition(b"z%d" % each, tasks), f"z{each}")
+        keys.setdefault(processors.owner_of_key(b"z%d" % each), f"z{each}")
     return [
         (topic, key, "k0|0", time)
         for time in (*range(120, 180, 3), LATER)
@@ -133,10 +134,15 @@ def closing(tasks: int) -> Sequence[Sent]:
 
 @attrs.define
 class Application:
-    """All tasks of an application on the engine; each record is a batch of its own."""
+    """All tasks of an application on the engine; each record is a batch of its own.
+
+    It has as many partitions as processors at first.
+    """
 
     document: TopologyDocument
     processors: int
+    partitions: int = attrs.field(default=attrs.Factory(lambda self: self.processors, takes_self=True))
+    initial: int = attrs.field(default=attrs.Factory(lambda self: self.processors, takes_self=True))
     programs: tuple[SubtopologyProgram, ...] = ()
     results: dict[str, list[str | None]] = attrs.field(factory=lambda: defaultdict(list))
     cluster: MemoryCluster = attrs.field(factory=lambda: MemoryCluster({}, chunk_records=50))
@@ -148,9 +154,13 @@ class Application:
         for topic in (topic for program in self.programs for topic in program.changelogs.values()):
             self.cluster.topics[topic] = [[] for _ in range(self.processors)]
 
+    @property
+    def owners(self) -> Processors:
+        return Processors(self.initial, self.processors)
+
     def _compile(self) -> None:
         nodes = build_nodes(self.document)
-        counts = dict.fromkeys(("orders", "customers", "out"), self.processors)
+        counts = dict.fromkeys(("orders", "customers", "out"), self.partitions)
         compiled = compile_document(self.document, counts)
         self.programs = tuple(
             program.with_counts(counts) for program in build_programs(self.document, nodes, compiled)
@@ -159,7 +169,7 @@ class Application:
     def process(self, records: Iterable[Sent]) -> None:
         for topic, key, value, time in records:
             self._process(
-                topic, default_partition(key.encode(), self.processors), key.encode(), value.encode(), time
+                topic, default_partition(key.encode(), self.partitions), key.encode(), value.encode(), time
             )
 
     def _process(self, topic: str, partition: int, key: bytes | None, value: bytes | None, time: int) -> None:
@@ -168,7 +178,8 @@ class Application:
             return
         self._offset += 1
         record: InputRecord = (topic, partition, self._offset, time, key, value, ())
-        for output in self._task(program, partition).process([record], LATER * self._offset):
+        task = self._task(program, self.owners.owner(partition))
+        for output in task.process([record], LATER * self._offset):
             self._follow(output)
 
     def _follow(self, output: OutputRecord) -> None:
@@ -176,7 +187,7 @@ class Application:
         if topic in self.cluster.topics:
             self.cluster.write([output])
         elif topic != "out":
-            to = default_partition(key or b"", self.processors) if partition is None else partition
+            to = default_partition(key or b"", self.partitions) if partition is None else partition
             self._process(topic, to, key, value, time)
         elif not (key or b"").startswith(b"z"):
             self.results[(key or b"").hex()].append(None if value is None else value.decode())
@@ -190,21 +201,26 @@ class Application:
     def states(self) -> Sequence[TaskState]:
         return [task.state for task in self._tasks.values()]
 
-    def move(self, after: int, *, keep: bool) -> None:
-        """Move the state; `keep` = the old processors find their local state again."""
+    def move(self, after: int, *, keep: bool, partitions: int | None = None) -> None:
+        """Move the state; `keep` = the old processors find their local state again.
+
+        There are as many partitions as processors then, unless `partitions` says otherwise.
+        """
+        self.partitions = partitions or after
         parts = []
         for program in self.programs:
             stores, others = moved_stores(program)
             assert not others
-            parts.append(MovedPart(program.name, dict.fromkeys(program.sources, after), stores))
+            parts.append(MovedPart(program.name, dict.fromkeys(program.sources, self.partitions), stores))
             for number in range(self.processors):
                 state = self._task(program, number).state
                 text = OffsetMetadata(1, dict(state.metadata)).encode(-1)
                 for topic in program.sources:
-                    self.cluster.offsets[topic, number] = Committed(1, text)
-                    for added in range(number + self.processors, after, self.processors):
-                        self.cluster.offsets[topic, added] = Committed(0)
-        move = Move("app", self.processors, after, tuple(parts))
+                    for each in range(self.partitions):
+                        if self.owners.owner(each) == number:
+                            found = Committed(1, text) if each == number else Committed(0)
+                            self.cluster.offsets[topic, each] = found
+        move = Move("app", self.processors, after, tuple(parts), known_initial=self.initial)
         check_entries(move, self.cluster, lambda *_: None)
         StateMove(move, self.cluster, {}, lambda *_: None).run()
         old = self._tasks if keep else {}
@@ -259,7 +275,24 @@ def test_results_are_those_of_a_run_without_a_move(name: str, *, keep: bool) -> 
     moved.move(8, keep=keep)
     for app in (unmoved, moved):
         app.process(sent(90, 120))
-        app.process(closing(app.processors))
+        app.process(closing(app.owners))
+    assert len(unmoved.results) >= len(KEYS) - 1
+    assert results_of(moved) == results_of(unmoved)
+
+
+@pytest.mark.parametrize("keep", [False, True], ids=["restored", "with local state"])
+@pytest.mark.parametrize("name", TOPOLOGIES)
+def test_results_are_the_same_with_numbers_between_doublings(name: str, *, keep: bool) -> None:
+    """2 → 3 → 4 → 6 processors for 2 → 4 → 4 → 8 partitions."""
+    unmoved, moved = (application(TOPOLOGIES[name], 2) for _ in range(2))
+    steps = ((0, 40, 3, 4), (40, 70, 4, 4), (70, 90, 6, 8))
+    for first, last, processors, partitions in steps:
+        for app in (unmoved, moved):
+            app.process(sent(first, last))
+        moved.move(processors, keep=keep, partitions=partitions)
+    for app in (unmoved, moved):
+        app.process(sent(90, 120))
+        app.process(closing(app.owners))
     assert len(unmoved.results) >= len(KEYS) - 1
     assert results_of(moved) == results_of(unmoved)
 
@@ -278,12 +311,13 @@ def test_the_sizes_of_buffers_are_those_of_their_entries(*, keep: bool) -> None:
     assert sum(records for records, _ in sizes) == len(KEYS)
 
 
-def test_responses_of_foreign_keys_go_to_the_new_processors() -> None:
+@pytest.mark.parametrize("processors", [3, 6, 8])
+def test_responses_of_foreign_keys_go_to_the_new_processors(processors: int) -> None:
     """Only customers change after the move: their subscriptions were written before it."""
     unmoved, moved = (application(TOPOLOGIES["foreign keys"], 2) for _ in range(2))
     for app in (unmoved, moved):
         app.process(sent(0, 60))
-    moved.move(8, keep=False)
+    moved.move(processors, keep=False, partitions=8)
     for app in (unmoved, moved):
         app.results.clear()
         app.process(("customers", key, "renamed", 100) for key in KEYS)

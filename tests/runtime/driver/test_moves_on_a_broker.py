@@ -65,7 +65,6 @@ def test_a_move_that_is_killed_at_each_step_is_completed(app: Sparkless) -> None
 def test_the_commands_move_the_state_and_show_it(app: Sparkless, tmp_path: Path) -> None:
     for processors, summary in (
         (1, f"{app.id} cannot have 1 instead of 2 processors."),
-        (3, f"{app.id} cannot have 3 instead of 2 processors."),
         (8, f"{app.id} has fewer partitions than 8 processors."),
     ):
         with pytest.raises(ProblemsError) as raised:
@@ -103,3 +102,31 @@ def test_the_commands_move_the_state_and_show_it(app: Sparkless, tmp_path: Path)
     code, text = run(*moving)
     assert (code, "StateNotMovable" in text) == (1, True)
     app.check_moved(4)
+
+
+def test_processors_are_added_one_by_one(app: Sparkless) -> None:
+    """2 → 3 → 4 for 4 partitions, and 5 for 8."""
+    for processors in (3, 4):
+        result = move_state(app.document(processors), app.connection, unreported)
+        assert (result.before, result.after) == (processors - 1, processors)
+        app.produce(1)
+        app.process(processors)
+    app.expand(8)
+    app.produce(2)
+    app.process(4)
+    assert move_state(app.document(5), app.connection, unreported).before == 4
+    app.check_moved(5)
+
+
+def test_a_count_that_fits_to_another_initial_number_is_refused_at_the_start(app: Sparkless) -> None:
+    """12 partitions of 4 processors are 3 that were doubled twice, or 4 that were not doubled."""
+    move_state(app.document(4), app.connection, unreported)
+    app.produce(1)
+    app.process(4)
+    app.expand(12)
+    with pytest.raises(ProblemsError) as raised:
+        app.process(4)
+    assert {problem.code for problem in raised.value.problems} == {ProblemCode.UNSAFE_EXPANSION}
+    with pytest.raises(ProblemsError) as raised:
+        move_state(app.document(6), app.connection, unreported)
+    assert {problem.code for problem in raised.value.problems} == {ProblemCode.STATE_NOT_MOVABLE}

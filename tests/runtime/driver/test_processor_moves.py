@@ -6,17 +6,17 @@ import pytest
 from confluent_kafka import KafkaException
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from infra.model.problems import ProblemsError
 from spark_jobs.runtime.driver.processor_move.entry_copy import EntryCopy
 from spark_jobs.runtime.driver.processor_move.moves import Committed, Move, MoveStep
 from spark_jobs.runtime.driver.processor_move.state_move import StateMove
-from spark_jobs.runtime.engine.partitioners.murmur2 import default_partition
 from spark_jobs.runtime.engine.scaling.marks import MoveMark, MovePhase
 from spark_jobs.runtime.worker.offset_metadata import (
     LINEAGE_KEY,
     decode,
+    decode_initial,
     decode_mark,
     decode_positions,
     decode_processor,
@@ -39,12 +39,15 @@ from tests.runtime.driver.memory_move import KilledError
 
 
 class Moves(RuleBasedStateMachine):
-    """Two processors at first; partitions and processors are doubled in turns."""
+    """Partitions and processors are added in turns; there are 2 or 3 processors at first."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.app = new_application()
         self.target: int | None = None
+
+    @initialize(processors=st.integers(2, 3), is_linear=st.booleans())
+    def set_up(self, processors: int, is_linear: bool) -> None:  # noqa: FBT001 - drawn by name
+        self.app = new_application(processors, is_linear=is_linear)
 
     @rule(keys=st.lists(st.sampled_from(KEYS), min_size=1, max_size=8))
     def process_records(self, keys: list[bytes]) -> None:
@@ -63,31 +66,31 @@ class Moves(RuleBasedStateMachine):
             self.app.process(is_running=True)
 
     @precondition(lambda self: self.app.partitions < 16)
-    @rule()
-    def double_partitions(self) -> None:
-        for _ in range(self.app.partitions):
-            self.app.cluster.topics[INPUT].append([])
+    @rule(count=st.integers(1, 3))
+    def add_partitions(self, count: int) -> None:
+        """Double them for the default partitioner; records that were written before are still processed."""
+        self.app.add_partitions(count if self.app.is_linear else self.app.partitions)
 
     @precondition(lambda self: self.app.processors < self.app.partitions)
-    @rule(operations=st.integers(0, 40))
-    def kill_a_move(self, operations: int) -> None:
+    @rule(operations=st.integers(0, 40), added=st.integers(1, 8))
+    def kill_a_move(self, operations: int, added: int) -> None:
         self.app.cluster.kill_after(operations)
         with suppress(KilledError):
-            self._move()
+            self._move(added)
         self.app.cluster.kill_after(None)
         self._note_completion()
 
     @precondition(lambda self: self.app.processors < self.app.partitions)
-    @rule()
-    def move(self) -> None:
-        self._move()
+    @rule(added=st.integers(1, 8))
+    def move(self, added: int) -> None:
+        self._move(added)
         assert not self.app.is_moving()
         assert not self.app.is_announced()
 
     @precondition(lambda self: self.app.processors < self.app.partitions)
-    @rule(operations=st.integers(0, 30))
-    def move_twice_at_the_same_time(self, operations: int) -> None:
-        move, left = self._next(), operations
+    @rule(operations=st.integers(0, 30), added=st.integers(1, 8))
+    def move_twice_at_the_same_time(self, operations: int, added: int) -> None:
+        move, left = self._next(added), operations
 
         def second() -> None:
             nonlocal left
@@ -102,16 +105,19 @@ class Moves(RuleBasedStateMachine):
         self.app.cluster.kill_after(None)
         self._note_completion()
         if self.target is not None:
-            self._move()
+            self._move(added)
 
     @precondition(lambda self: self.app.processors < self.app.partitions)
     @rule(
         changes=st.lists(st.tuples(st.sampled_from(KEYS), st.booleans()), max_size=8),
         operations=st.none() | st.integers(0, 60),
+        added=st.integers(1, 8),
     )
-    def expand_while_it_runs(self, changes: list[tuple[bytes, bool]], operations: int | None) -> None:
+    def expand_while_it_runs(
+        self, changes: list[tuple[bytes, bool]], operations: int | None, added: int
+    ) -> None:
         """Also killed, and after a move or an expansion that was killed."""
-        move = self._next()
+        move = self._next(added)
         self.app.cluster.kill_after(operations)
         with suppress(KilledError):
             self._expand(move, changes)
@@ -148,15 +154,15 @@ class Moves(RuleBasedStateMachine):
     def compact(self) -> None:
         self.app.cluster.compact(CHANGELOG)
 
-    def _next(self) -> Move:
+    def _next(self, added: int) -> Move:
         if self.target is None:
-            self.target = self.app.processors * 2
+            self.target = min(self.app.processors + added, self.app.partitions)
         if not self.app.is_moving():
             self.app.process()
-        return move_of(self.app.partitions, self.app.processors, self.target)
+        return self.app.move_to(self.target)
 
-    def _move(self) -> None:
-        execute(self.app.cluster, self._next())
+    def _move(self, added: int) -> None:
+        execute(self.app.cluster, self._next(added))
         self._note_completion()
 
     def _note_completion(self) -> None:
@@ -171,15 +177,13 @@ class Moves(RuleBasedStateMachine):
         """After a move nothing is left at the old processors; nothing is lost."""
         if self.app.is_moving():
             return
-        processors = self.app.processors
+        processors, owners = self.app.processors, self.app.owners
         # Those of an expansion that has begun are not complete.
         changelogs = processors if self.app.is_announced() else len(self.app.cluster.topics[CHANGELOG])
         found = {
             (key, task): count for task in range(changelogs) for key, count in self.app.state(task).items()
         }
-        assert found == {
-            (key, default_partition(key, processors)): count for key, count in self.app.counts.items()
-        }
+        assert found == {(key, owners.owner_of_key(key)): count for key, count in self.app.counts.items()}
 
 
 TestMoves = Moves.TestCase
@@ -214,6 +218,52 @@ def test_a_move_that_is_killed_is_completed_by_the_next_one(operations: int) -> 
     assert app.counts == dict.fromkeys(KEYS, 3)
     assert {key for task in range(4) for key in app.state(task)} == set(KEYS)
     assert sum(len(app.state(task)) for task in range(4)) == len(KEYS)
+
+
+@pytest.mark.parametrize("is_linear", [False, True], ids=["default", "linear-hash"])
+def test_one_processor_after_the_other_is_added(*, is_linear: bool) -> None:
+    """2 → 3 → 4 → 6 → 7, each time with more partitions or the same ones; entries move to added ones only."""
+    app = new_application(is_linear=is_linear)
+    partitions = (2, 3, 4, 7, 9) if is_linear else (2, 4, 4, 8, 16)
+    for processors, count in zip((2, 3, 4, 6, 7), partitions, strict=True):
+        app.add_partitions(count - app.partitions)
+        for key in KEYS:
+            app.produce(key)
+        app.process()
+        if processors > app.processors:
+            before = {key: app.owners.owner_of_key(key) for key in KEYS}
+            added = range(app.processors, processors)
+            execute(app.cluster, app.move_to(processors))
+            app.complete(processors)
+            owners = {key: app.owners.owner_of_key(key) for key in KEYS}
+            assert {owners[key] for key in KEYS if owners[key] != before[key]} <= set(added)
+            assert set().union(*(app.state(each) for each in added))
+    for key in KEYS:
+        app.produce(key)
+    app.process()
+    assert app.counts == dict.fromkeys(KEYS, 6)
+    assert [set(app.state(task)) for task in range(7)] == [
+        {key for key in KEYS if app.owners.owner_of_key(key) == task} for task in range(7)
+    ]
+
+
+def test_the_initial_number_is_committed_between_two_doublings_only() -> None:
+    app, move = moved()
+    execute(app.cluster, app.move_to(3))
+    app.complete(3)
+    texts = [app.cluster.offsets[each].text for each in move.partitions]
+    assert {decode_initial([text], 3) for text in texts} == {2}
+    app.produce(KEYS[0])
+    app.process()
+    assert decode_initial((app.cluster.offsets[each].text for each in move.partitions), 3) == 2
+    execute(app.cluster, app.move_to(4))
+    straight, to_four = moved()
+    execute(straight.cluster, to_four)
+    texts = [app.cluster.offsets[each].text for each in move.partitions]
+    assert {decode_initial([text], 4) for text in texts} == {4}
+    assert {len(text) for text in texts} == {
+        len(straight.cluster.offsets[each].text) for each in move.partitions
+    }
 
 
 def test_offsets_times_and_positions_stay_and_counting_clocks_are_omitted() -> None:

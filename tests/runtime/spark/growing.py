@@ -52,13 +52,14 @@ topology:
 
 @attrs.define
 class Growing:
-    """The application, its topics, and all records that were produced to them."""
+    """The application, its topics with `initial` partitions at first, and all records produced to them."""
 
     spark: SparkSession
     servers: str
     id: str
     folder: Path
     topics: Topics
+    initial: int = 2
     orders: list[tuple[str, str]] = attrs.field(factory=list)
     customers: dict[str, str] = attrs.field(factory=dict)
     joined: dict[str, list[str]] = attrs.field(factory=lambda: defaultdict(list))
@@ -110,7 +111,8 @@ class Growing:
         name = self.name(topic)
         count = self.topics.partitions(name)
         self.topics.send(
-            (name, linear_partition(key, 2, count), key, value, time, ()) for key, value, time in rows
+            (name, linear_partition(key, self.initial, count), key, value, time, ())
+            for key, value, time in rows
         )
 
     def go_back(self) -> None:
@@ -163,9 +165,9 @@ def _counts(totals: Mapping[str, int]) -> Mapping[str, Sequence[str]]:
     return {key: sorted(str(each + 1) for each in range(total)) for key, total in totals.items()}
 
 
-def new_growing(spark: SparkSession, servers: str, id_: str, folder: Path) -> Growing:
-    """Return an application whose sources and sinks have two partitions."""
+def new_growing(spark: SparkSession, servers: str, id_: str, folder: Path, initial: int = 2) -> Growing:
+    """Return an application whose sources and sinks have `initial` partitions."""
     topics = Topics(servers, keeps_producer=True)
-    growing = Growing(spark, servers, id_, folder, topics)
-    topics.create({growing.name(topic): 2 for topic in (*SOURCES, *SINKS)})
+    growing = Growing(spark, servers, id_, folder, topics, initial)
+    topics.create({growing.name(topic): initial for topic in (*SOURCES, *SINKS)})
     return growing

@@ -16,6 +16,7 @@ from spark_jobs.runtime.worker import clients, transaction
 from spark_jobs.runtime.worker.offset_metadata import (
     OffsetMetadata,
     decode,
+    decode_initial,
     decode_positions,
     decode_processor,
 )
@@ -89,6 +90,7 @@ class Request:
     connection: str = "connection"
     group: str = "app"
     may_lose_state: bool = False
+    processors: Processors | None = None
 
     def task_name(self, partition: int) -> str:
         return f"app-0-{partition}"
@@ -126,6 +128,25 @@ def test_offset_metadata_names_the_processor_of_an_added_partition() -> None:
     assert texts[added] != texts[first]
     assert {decode_processor(text, partition[1]) for partition, text in texts.items()} == {0}
     assert [decode(text) for text in texts.values()] == [metadata] * 2
+
+
+def test_offset_metadata_has_the_initial_number_between_two_doublings(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    found: dict[int, int] = {}
+    for processors in range(4, 9):
+        producer = Producer()
+        monkeypatch.setattr(transaction, "_offset_reader", lambda *_: "reader")
+        monkeypatch.setattr(transaction, "_open_producer", lambda *_, made=producer, **__: made)
+        monkeypatch.setattr(clients, "committed", lambda *_: [])
+        request: Any = Request(processors=Processors.of(processors, 4))
+        metadata = OffsetMetadata(4, {"clock": 1})
+        open_session(request, 0).commit({A: 5}, {}, metadata)
+        ((_, text),) = producer.commits[0].values()
+        assert decode(text) == metadata
+        assert decode_initial([text], processors) == (4 if 4 < processors < 8 else processors)
+        found[processors] = len(text)
+    assert found[4] == found[8] < found[6]
 
 
 def test_a_partition_that_no_task_has_processed_has_no_processor() -> None:

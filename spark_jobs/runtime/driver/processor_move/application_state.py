@@ -1,13 +1,12 @@
 """An application whose state may move: its declared processors, its topics and what it has committed."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import attrs
 
 from infra.compiler import StreamsConfig
-from infra.compiler.streams_config import LINEAR_HASH
 from infra.model.compiled import CompiledApplication
-from infra.model.linear_hashing import is_doubled
+from infra.model.linear_hashing import is_doubled, round_start
 from infra.model.nodes import SourceNode
 from infra.model.problems import ProblemsError
 from infra.model.topology import TopologyDocument
@@ -17,9 +16,8 @@ from spark_jobs.runtime.driver.processor_move.moves import Move, MovedPart, anno
 from spark_jobs.runtime.engine.program import SubtopologyProgram
 from spark_jobs.runtime.engine.scaling.marks import MoveMark, MovePhase
 from spark_jobs.runtime.engine.scaling.moved_stores import moved_stores
-from spark_jobs.runtime.worker.offset_metadata import decode_mark
-
-_DEFAULT_PARTITIONERS = (None, "default", LINEAR_HASH)
+from spark_jobs.runtime.engine.scaling.processors import DEFAULT_PARTITIONERS, processors_of
+from spark_jobs.runtime.worker.offset_metadata import decode_initial, decode_mark
 
 
 @attrs.frozen
@@ -78,7 +76,7 @@ class ApplicationState:
         """Return the move to the declared number; None = the state has it. Raises `ProblemsError`."""
         application, at = self.document.application, self.document.application.at
         partitioner = StreamsConfig.of(application).static_partitioner
-        if partitioner not in _DEFAULT_PARTITIONERS:
+        if partitioner not in DEFAULT_PARTITIONERS:
             raise ProblemsError([problems.other_partitioner(application.id, str(partitioner), at)])
         mark, changelogs = self._mark(), self._changelogs()
         if mark is not None and mark.after != self.declared:
@@ -91,9 +89,35 @@ class ApplicationState:
         before = mark.before if mark is not None else next(iter(changelogs.values()))
         if before == self.declared:
             return None
-        if not is_doubled(self.declared, before):
-            raise ProblemsError([problems.not_doubled(application.id, before, self.declared, at)])
-        return Move(application.id, before, self.declared, tuple(map(self._part, self.programs)))
+        if self.declared < before:
+            raise ProblemsError([problems.fewer_processors(application.id, before, self.declared, at)])
+        parts = tuple(map(self._part, self.programs))
+        move = Move(application.id, before, self.declared, parts, known_initial=self._initial(before, parts))
+        self._check_counts(move)
+        return move
+
+    def _initial(self, before: int, parts: Iterable[MovedPart]) -> int:
+        """Return the initial number of processors that is committed, else the one that the inputs have."""
+        partitions = [each for part in parts for each in part.partitions]
+        committed = self.cluster.committed(partitions, stable=False)
+        found = decode_initial((each.text for each in committed.values()), before)
+        if found is not None:
+            return found
+        present = attrs.evolve(self.document.application, processors=before)
+        return processors_of(present, [count for part in parts for count in part.inputs.values()]).initial
+
+    def _check_counts(self, move: Move) -> None:
+        """Check that keys are with their processors at the partition counts of the inputs."""
+        application = self.document.application
+        initial, linear = move.old.initial, StreamsConfig.of(application).linear_initial
+        if linear is not None:
+            if round_start(linear, move.before) != initial:
+                raise ProblemsError([problems.other_initial(move, initial, linear, application.at)])
+            return
+        counts = {topic: count for part in move.parts for topic, count in part.inputs.items()}
+        if wrong := [topic for topic, count in counts.items() if not is_doubled(count, initial)]:
+            found = [f"{topic}: {counts[topic]}" for topic in wrong]
+            raise ProblemsError([problems.moved_keys(move, initial, found, application.at)])
 
     def _part(self, program: SubtopologyProgram) -> MovedPart:
         application, inputs = self.document.application, self._inputs(program)

@@ -33,7 +33,7 @@ def check_entries(move: Move, cluster: MoveCluster, report: Report) -> None:
         misplaced: set[bytes] = set()
         for chunk in cluster.read(store.changelog, processor):
             for _, _, _, _, key, value, _ in chunk.records:
-                if key is None or store.processor(key, move.before) == processor:
+                if key is None or store.processor(key, move.old) == processor:
                     continue
                 if value is None:
                     misplaced.discard(key)  # an earlier move has deleted it
@@ -42,7 +42,7 @@ def check_entries(move: Move, cluster: MoveCluster, report: Report) -> None:
             done += len(chunk.records)
             report("checking the state", done, total)
         for key in misplaced:
-            owner = store.processor(key, move.before)
+            owner = store.processor(key, move.old)
             raise ProblemsError([misplaced_entry(move, store.changelog, processor, owner)])
 
 
@@ -63,7 +63,7 @@ def check_input(
         report("checking the input", number, len(partitions))
         offset, count = committed[topic, partition].offset, part.inputs[topic]
         owner = decode_processor(committed[topic, partition].text, partition)
-        if owner not in (None, partition % move.before):
+        if owner not in (None, move.old.owner(partition)):
             raise ProblemsError([other_owner(move, topic, partition, owner)])
         if offset is None:
             first, end = cluster.bounds(topic, partition)
@@ -76,5 +76,5 @@ def check_input(
             for _, _, at, _, key, value, _ in chunk.records:
                 if at >= offset and topic in part.subscriptions and value and names_processor(value):
                     raise ProblemsError([names_old_processor(move, topic, partition)])
-                if key is not None and linear_partition(key, move.after, count) != partition:
+                if key is not None and linear_partition(key, move.old.initial, count) != partition:
                     raise ProblemsError([unprocessed_record(move, topic, partition, at)])

@@ -116,7 +116,7 @@ class EntryCopy:
             found: dict[bytes, OutputRecord] = {}
             for chunk in self._cluster.read(*source):
                 for _, _, _, timestamp, key, value, headers in chunk.records:
-                    if key is None or store.processor(key, self._move.after) != processor:
+                    if key is None or store.processor(key, self._move.new) != processor:
                         continue
                     found.pop(key, None)
                     if store.is_outdated(value):
@@ -137,7 +137,7 @@ class EntryCopy:
     def _copies(
         self, store: MovedStore, processor: int, chunk: Iterable[InputRecord]
     ) -> Iterator[OutputRecord]:
-        before, after = self._move.before, self._move.after
+        before, after = self._move.old, self._move.new
         for _, _, _, timestamp, key, value, headers in chunk:
             if key is None or store.processor(key, before) != processor:
                 continue  # an earlier move has deleted it here
@@ -176,7 +176,7 @@ class EntryCopy:
         records.commit()
 
     def _clear_by_reading(self, records: "_Transactions") -> None:
-        before, after = self._move.before, self._move.after
+        before, after = self._move.old, self._move.new
         total, done = self._total(), 0
         for store, processor in self._move.sources:
             times: dict[bytes, int] = {}

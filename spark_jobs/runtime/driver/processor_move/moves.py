@@ -15,6 +15,7 @@ A running application announces a move first, and copies entries before it marks
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import Enum
+from functools import cached_property
 
 import attrs
 
@@ -70,16 +71,16 @@ class MovedPart:
         """Return the offsets of the input of this sub-topology."""
         return {each: offsets[each] for each in self.partitions}
 
-    def partitions_of(self, processor: int, processors: int) -> Sequence[TopicPartition]:
-        owner = Processors(processors, processors).owner
-        return [each for each in self.partitions if owner(each[1]) == processor]
+    def partitions_of(self, processor: int, processors: Processors) -> Sequence[TopicPartition]:
+        return [each for each in self.partitions if processors.owner(each[1]) == processor]
 
 
 @attrs.frozen
 class Move:
     """The state of an application moves from `before` to `after` processors.
 
-    `is_live`: the application runs, and pauses only for the last steps.
+    `is_live`: the application runs, and pauses only for the last steps. `known_initial` is the initial number
+    of processors, or one that it was doubled to; None = `before` is.
     """
 
     application: str
@@ -87,6 +88,17 @@ class Move:
     after: int
     parts: tuple[MovedPart, ...]
     is_live: bool = False
+    known_initial: int | None = None
+
+    @cached_property
+    def old(self) -> Processors:
+        """The processors before the move."""
+        return Processors.of(self.before, self.known_initial)
+
+    @cached_property
+    def new(self) -> Processors:
+        """The processors after the move; the initial number is the same."""
+        return Processors.of(self.after, self.old.initial)
 
     @property
     def partitions(self) -> Sequence[TopicPartition]:
@@ -143,7 +155,7 @@ class Move:
         """Return the metadata of an input partition from MARK on; otherwise it stays as it is."""
         metadata = decode(text) or OffsetMetadata()
         mark = MoveMark(MovePhase.COPY, self.before, self.after)
-        return _encoded(metadata, partition, text, self._owner(partition, self.before), mark)
+        return _encoded(metadata, partition, text, self.old, mark)
 
     def assigned(self, committed: Mapping[TopicPartition, Committed]) -> Mapping[TopicPartition, str]:
         """Return the metadata with which the input partitions belong to their new processors.
@@ -158,7 +170,7 @@ class Move:
         for part in self.parts:
             counts = {name for store in part.stores for name in store.counts}
             for processor in range(self.before):
-                partitions = part.partitions_of(processor, self.before)
+                partitions = part.partitions_of(processor, self.old)
                 before = latest_metadata(committed[each].text for each in partitions) or OffsetMetadata()
                 clocks = {name: time for name, time in before.clocks.items() if name not in counts}
                 stays = OffsetMetadata(before.version + _VERSIONS, clocks)
@@ -166,10 +178,9 @@ class Move:
                     stays, clocks={name: time for name, time in clocks.items() if name != LINEAGE_KEY}
                 )
                 for topic, partition in partitions:
-                    owner = self._owner(partition, self.after)
-                    metadata = stays if owner == processor else added
+                    metadata = stays if self.new.owner(partition) == processor else added
                     text = committed[topic, partition].text
-                    found[topic, partition] = _encoded(metadata, partition, text, owner, mark)
+                    found[topic, partition] = _encoded(metadata, partition, text, self.new, mark)
         return found
 
     def completed(self, committed: Mapping[TopicPartition, Committed]) -> Mapping[TopicPartition, str]:
@@ -180,16 +191,12 @@ class Move:
                 decode(committed[each].text) or OffsetMetadata(),
                 each[1],
                 committed[each].text,
-                self._owner(each[1], self.after),
+                self.new,
                 None,
             )
             for each in self.partitions
             if decode_mark(committed[each].text) is not None
         }
-
-    @staticmethod
-    def _owner(partition: int, processors: int) -> int:
-        return Processors(processors, processors).owner(partition)
 
 
 def announcements(changelogs: Iterable[str]) -> Sequence[TopicPartition]:
@@ -197,7 +204,15 @@ def announcements(changelogs: Iterable[str]) -> Sequence[TopicPartition]:
     return [(topic, 0) for topic in sorted(set(changelogs))]
 
 
-def _encoded(metadata: OffsetMetadata, partition: int, before: str, owner: int, mark: MoveMark | None) -> str:
+def _encoded(
+    metadata: OffsetMetadata, partition: int, before: str, processors: Processors, mark: MoveMark | None
+) -> str:
     """Return `metadata` for a partition, with the time and the read positions in the text `before`."""
-    processor = None if owner == partition else owner
-    return metadata.encode(decode_time(before), decode_positions(before), processor, mark)
+    owner = processors.owner(partition)
+    return metadata.encode(
+        decode_time(before),
+        decode_positions(before),
+        None if owner == partition else owner,
+        mark,
+        processors.recorded_initial,
+    )

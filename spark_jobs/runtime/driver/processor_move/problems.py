@@ -15,24 +15,52 @@ _LIVE = (
 )
 
 
-def not_doubled(
+def fewer_processors(
     application: str, before: int, after: int, at: Location | None, *, is_live: bool = False
 ) -> Problem:
-    """Return the problem of a number that is not the present one doubled one or more times.
+    """Return the problem of a number that is less than the present one.
 
     `is_live`: it was requested from a running application.
     """
     return _not_movable(
         application=application,
         summary=f"{application} cannot have {after} instead of {before} processors.",
-        expected=f"{before * 2}, {before * 4}, … processors",
+        expected=f"more than {before} processors",
         found=f"a request for {after} processors" if is_live else f"`processors: {after}`",
-        why="Fewer processors are not supported, because Kafka cannot remove partitions of changelog topics. "
-        "At a number between two doublings, some processors would have twice as many keys as others, and be "
-        "as slow as before.",
-        fix=f"Request {before * 2} processors."
+        why="Fewer processors are not supported, because Kafka cannot remove partitions of changelog topics.",
+        fix=f"Request more than {before} processors."
         if is_live
-        else f"Declare `processors: {before * 2}`, or `processors: {before}` as before.",
+        else f"Declare `processors: {before}` as before, or more.",
+        location=at,
+    )
+
+
+def moved_keys(move: Move, initial: int, counts: Sequence[str], at: Location | None) -> Problem:
+    """Return the problem of inputs whose partition counts send keys to other processors."""
+    return _not_movable(
+        application=move.application,
+        summary=f"The inputs of {move.application} have a partition count that moves keys away from their "
+        "state.",
+        expected=f"{initial}, doubled one or more times: {initial * 2}, {initial * 4}, … partitions",
+        found=", ".join(counts),
+        why="Kafka's partitioner chooses the hash of the key modulo the partition count. Only at doubled "
+        "counts, each key stays with its processor. Nothing was changed.",
+        fix="Expand the source topics to the next doubled count. If the producers partition by linear "
+        "hashing, set `static.partitioner.class: linear-hash`.",
+        location=at,
+    )
+
+
+def other_initial(move: Move, initial: int, linear: int, at: Location | None) -> Problem:
+    """Return the problem of `linear-hash` with another initial number than that of the state."""
+    return _not_movable(
+        application=move.application,
+        summary=f"The state of {move.application} is partitioned with the initial number {initial}.",
+        expected=f"`static.partitioner.initial.partitions: {initial}`",
+        found=f"`static.partitioner.initial.partitions: {linear}`",
+        why="With another initial number, keys belong to other partitions and processors. Nothing was "
+        "changed.",
+        fix="Set the number as before. It stays the same when processors are added.",
         location=at,
     )
 

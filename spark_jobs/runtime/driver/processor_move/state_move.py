@@ -73,7 +73,7 @@ class StateMove:
     def _mark_task(self, part: MovedPart, processor: int) -> None:
         """Mark the partitions of a task, as the task itself: so what a client commits is not overwritten."""
         with self._cluster.producer(self._move.task_name(part, processor)) as producer:
-            found = self._cluster.committed(part.partitions_of(processor, self._move.before))
+            found = self._cluster.committed(part.partitions_of(processor, self._move.old))
             if found and all(decode_mark(each.text) is not None for each in found.values()):
                 return
             commits: dict[TopicPartition, tuple[int, str]] = {}

@@ -3,7 +3,7 @@
 `static.partitioner.class` names a built-in partitioner or a user's class:
 
 - `initial-hash`: `static.partitioner.initial.partitions`, the initial number of partitions; never change it.
-- `linear-hash`: `static.partitioner.initial.partitions`, the number of processors (KIP-287). An added
+- `linear-hash`: `static.partitioner.initial.partitions`, the initial number of processors (KIP-287). An added
   partition takes keys from one partition only, and belongs to the same processor.
 - `key-prefix`: `static.partitioner.table` (`acme=0,globex=1`), `static.partitioner.separator` (`:`), and for
   prefixes that are not in the table `static.partitioner.initial.partitions`.

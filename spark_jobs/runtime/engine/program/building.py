@@ -13,7 +13,7 @@ from spark_jobs.runtime.engine.program.formats import Defaults
 from spark_jobs.runtime.engine.program.partitioning import partitioning_of
 from spark_jobs.runtime.engine.program.program import SubtopologyProgram
 from spark_jobs.runtime.engine.program.settings import engine_settings
-from spark_jobs.runtime.engine.scaling.processors import Processors
+from spark_jobs.runtime.engine.scaling.processors import processors_of
 from spark_jobs.runtime.engine.serdes import SchemaOf, no_registry
 
 
@@ -54,7 +54,7 @@ class _Building:
         self._defaults = Defaults.of(document.application.config)
         self._tasks = {part.id: part.tasks for part in compiled.subtopologies}
         self._processors = {
-            part.id: Processors(part.processors, part.processors)
+            part.id: processors_of(compiled.application, part.source_partitions.values())
             for part in compiled.subtopologies
             if part.processors is not None
         }

@@ -129,12 +129,12 @@ def _partitioner(name: str, document: TopologyDocument, at: Location | None) -> 
     if (
         is_of_sink
         and isinstance(partitioner, LinearHash)
-        and partitioner.initial_partitions != application.processors
+        and partitioner.initial_partitions > (application.processors or 0)
     ):
         yield Problem(
             code=ProblemCode.INVALID_CONFIG,
             summary=f"`{CLASS}: linear-hash` is not for the processors of the application.",
-            expected=f"`processors: {partitioner.initial_partitions}`, as `{INITIAL}`",
+            expected=f"at least `processors: {partitioner.initial_partitions}`, as `{INITIAL}`",
             found=f"`processors: {application.processors or 'follow'}`",
             why="With linear-hash, keys move to added partitions. Their state is found there only if the "
             "partition belongs to the same processor.",

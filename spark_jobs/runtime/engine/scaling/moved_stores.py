@@ -1,8 +1,4 @@
-"""Which record key an entry of a changelog topic belongs to, and what changes when it moves (KIP-287).
-
-The processor of a record key is its hash modulo the number of processors. At all partition counts at which
-processors are supported, that is also the processor of the key's partition.
-"""
+"""Which record key an entry of a changelog topic belongs to, and what changes when it moves (KIP-287)."""
 
 import struct
 from collections.abc import Callable
@@ -11,8 +7,8 @@ import attrs
 
 from infra.model.behaviors import RunProcessor, TableTransformValues
 from infra.model.nodes import ProcessorNode, SourceNode, StateStore
-from spark_jobs.runtime.engine.partitioners.murmur2 import default_partition
 from spark_jobs.runtime.engine.program_interface import Program
+from spark_jobs.runtime.engine.scaling.processors import Processors
 from spark_jobs.runtime.engine.serdes.internal_topics import VERSION_WITHOUT_PARTITION
 
 _TIME, _SEQUENCE, _SIDE, _LENGTH = 8, 4, 1, 4
@@ -46,9 +42,9 @@ class MovedStore:
     has_subscriptions: bool = False
     """Values are subscriptions of a foreign-key join, which may name a processor of the left table."""
 
-    def processor(self, entry_key: bytes, processors: int) -> int:
+    def processor(self, entry_key: bytes, processors: Processors) -> int:
         """Return the processor of an entry."""
-        return processor_of(self.record_key(entry_key), processors)
+        return processors.owner_of_key(self.record_key(entry_key))
 
     def is_outdated(self, value: bytes | None) -> bool:
         """Return whether a value names a processor: it has another number when the state has moved."""
@@ -71,11 +67,6 @@ def without_processor(subscription: bytes) -> bytes:
     """Return a subscription whose response goes to the partition of the left key."""
     first = subscription[0] & _NULL_HASH | VERSION_WITHOUT_PARTITION
     return bytes((first,)) + subscription[1 : -_PARTITION.size]
-
-
-def processor_of(key: bytes, processors: int) -> int:
-    """Return the processor of a record key."""
-    return default_partition(key, processors)
 
 
 def moved_stores(program: Program) -> tuple[tuple[MovedStore, ...], tuple[tuple[StateStore, str], ...]]:

@@ -1,29 +1,73 @@
-"""Which input partitions belong to each processor of a stateful sub-topology (KIP-287)."""
+"""Which input partitions and keys belong to each processor of a stateful sub-topology (KIP-287)."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import islice
 
 import attrs
 
-from infra.model.linear_hashing import ancestors, bucket
+from infra.compiler.streams_config import LINEAR_HASH, StreamsConfig
+from infra.model.linear_hashing import ancestors, bucket, round_start
+from infra.model.topology import Application
 from spark_jobs.runtime.engine.partitioners.murmur2 import positive_hash
+
+DEFAULT_PARTITIONERS = (None, "default", LINEAR_HASH)
+"""Values of `static.partitioner.class` with which the processor of a key follows from its bytes."""
 
 
 @attrs.frozen
 class Processors:
-    """`count` processors of a sub-topology, whose inputs had `initial` partitions at first."""
+    """`count` processors of a sub-topology, whose inputs had `initial` partitions at first.
+
+    A number up to `count` that the initial one was doubled to gives the same owners (`round_start`).
+    """
 
     initial: int
     count: int
+
+    @classmethod
+    def of(cls, count: int, known: int | None) -> "Processors":
+        """Return `count` processors; `known` is the initial number, or one that it was doubled to.
+
+        None: `count` is such a number itself.
+        """
+        initial = None if known is None else round_start(known, count)
+        return cls(count if initial is None else initial, count)
+
+    @property
+    def recorded_initial(self) -> int | None:
+        """The number to commit with offsets: without it, later starts take `count` as the initial one."""
+        initial = round_start(self.initial, self.count)
+        return initial if initial is not None and initial < self.count else None
 
     def owner(self, partition: int) -> int:
         """Return the processor of an input partition."""
         return bucket(partition, self.initial, max(self.count, self.initial))
 
     def owner_of_key(self, key: bytes) -> int:
-        """Return the processor of a serialized record key; that of its partition, if keys are hashed."""
+        """Return the processor of a serialized record key.
+
+        It is the owner of the partition of the key, at all partition counts at which processors are
+        supported.
+        """
         return self.owner(positive_hash(key))
 
     def earlier(self, partition: int) -> Iterator[int]:
         """Yield the partitions that had the keys of `partition` before it was added, the latest first."""
         yield from islice(ancestors(partition, self.initial), 1, None)
+
+
+def processors_of(application: Application, partition_counts: Iterable[int]) -> Processors:
+    """Return the processors of a sub-topology of an application that declares their number.
+
+    Their initial number is the one that is known, or that of `linear-hash`, or follows from the partition
+    counts of the inputs: ordinary producers keep keys with their state at counts that it was doubled to.
+    """
+    count = application.processors or 1
+    config = StreamsConfig.of(application)
+    if config.static_partitioner not in DEFAULT_PARTITIONERS:
+        return Processors(count, count)  # more processors are refused, so the number is the initial one
+    known = application.initial_processors or config.linear_initial
+    if known is None:
+        followed = (round_start(partitions, count) for partitions in partition_counts if partitions >= count)
+        known = next((each for each in followed if each is not None), None)
+    return Processors.of(count, known)

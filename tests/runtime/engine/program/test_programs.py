@@ -164,16 +164,26 @@ def test_linear_hash_partitions_by_the_bytes_of_the_key_as_producers_do() -> Non
         [narrow("out", None, key, None) for key in keys]
 
 
-@pytest.mark.parametrize(("declared", "found"), [("", "follow"), ("processors: 4", "4")])
+@pytest.mark.parametrize(("declared", "found"), [("", "follow"), ("processors: 1", "1")])
 def test_linear_hash_is_refused_without_the_processors_that_it_is_for(declared: str, found: str) -> None:
     of_sink = LINEAR_HASH.replace("static.partitioner.class: linear-hash, ", "")
     of_sink = of_sink.replace("name: out", "name: out, partitioner: linear-hash")
     document = only(of_sink.replace("PROCESSORS", declared))
     (problem,) = problems_of(document, build_nodes(document))
     assert (problem.code, problem.found) == (ProblemCode.INVALID_CONFIG, f"`processors: {found}`")
-    assert problem.expected == "`processors: 2`, as `static.partitioner.initial.partitions`"
+    assert problem.expected == "at least `processors: 2`, as `static.partitioner.initial.partitions`"
     of_application = only(LINEAR_HASH.replace("PROCESSORS", declared))
     assert problems_of(of_application, build_nodes(of_application)) == ()  # reported by the compiler
+
+
+def test_linear_hash_keeps_its_initial_number_with_more_processors() -> None:
+    of_sink = LINEAR_HASH.replace("static.partitioner.class: linear-hash, ", "")
+    document = only(
+        of_sink.replace("name: out", "name: out, partitioner: linear-hash").replace(
+            "PROCESSORS", "processors: 3"
+        )
+    )
+    assert problems_of(document, build_nodes(document)) == ()
 
 
 EVERY_EXPRESSION = """

@@ -3,7 +3,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from infra.model.linear_hashing import ancestors, bucket, is_doubled, split_by
+from infra.model.linear_hashing import ancestors, bucket, is_doubled, round_start, split_by
 
 numbers = st.integers(0, 2**31 - 1)
 initials = st.integers(1, 40)
@@ -93,3 +93,33 @@ def test_a_count_is_doubled_if_it_is_the_initial_one_times_a_power_of_two(initia
 
 def test_fewer_than_the_initial_count_is_not_doubled() -> None:
     assert not is_doubled(2, 4)
+
+
+@given(numbers, initials, st.integers(0, 8), st.data())
+def test_the_initial_number_follows_from_a_doubled_partition_count(
+    number: int, initial: int, doublings: int, data: st.DataObject
+) -> None:
+    """Nothing else has to be known to find the processor of a partition."""
+    partitions = initial * 2**doublings
+    processors = data.draw(st.integers(initial, partitions))
+    found = round_start(partitions, processors)
+    assert found is not None
+    assert found <= processors < 2 * found
+    assert bucket(number, found, processors) == bucket(number, initial, processors)
+    assert round_start(initial, processors) == found
+
+
+@given(initials, st.integers(0, 5), st.integers(0, 200), st.integers(0, 200))
+def test_the_initial_number_is_the_same_whatever_the_number_was_meanwhile(
+    initial: int, doublings: int, before: int, added: int
+) -> None:
+    """Offsets that were committed with fewer or more processors show it, too."""
+    known = round_start(initial * 2**doublings, initial + before)
+    assert known is not None
+    assert round_start(known, initial + added) == round_start(initial, initial + added)
+
+
+def test_counts_that_no_number_was_doubled_to_have_no_round() -> None:
+    assert [round_start(14, count) for count in (2, 3, 6, 7, 13)] == [None, None, None, 7, 7]
+    assert round_start(4, 3) == 2
+    assert round_start(12, 4) == round_start(6, 4) == 3

@@ -10,6 +10,7 @@ from infra.spec import load_text
 from spark_jobs.runtime.engine.partitioners.murmur2 import default_partition
 from spark_jobs.runtime.engine.program import SubtopologyProgram, build_programs
 from spark_jobs.runtime.engine.scaling.moved_stores import MovedStore, moved_stores
+from spark_jobs.runtime.engine.scaling.processors import Processors
 from spark_jobs.runtime.engine.serdes import Subscription, subscription_serde
 from spark_jobs.runtime.engine.serdes.plain import PLAIN
 
@@ -37,7 +38,10 @@ def reasons(steps: str) -> Mapping[str, str]:
 def test_a_processor_is_that_of_the_partition_of_the_key() -> None:
     store = MovedStore("s", "app-s-changelog", lambda key: key)
     for key in (b"a", b"b", b"c"):
-        assert store.processor(key, 4) == default_partition(key, 4) == default_partition(key, 16) % 4
+        four = Processors(4, 4)
+        assert store.processor(key, four) == default_partition(key, 4) == default_partition(key, 16) % 4
+        six = Processors(4, 6)
+        assert store.processor(key, six) == six.owner(default_partition(key, 16))
 
 
 def test_the_window_is_no_part_of_the_record_key() -> None:
