@@ -11,7 +11,7 @@ from infra.cli.exit_codes import ExitCode
 from infra.cli.options import cluster_options, files_argument
 from infra.cli.processors_move import declared_documents
 from infra.observe.command_line import connection
-from spark_jobs.runtime.driver.command import runtime_installed
+from spark_jobs.runtime.driver.installed import runtime_installed
 from spark_jobs.runtime.engine.scaling.marks import MovePhase
 
 if TYPE_CHECKING:

@@ -26,8 +26,8 @@ from spark_jobs.runtime.driver.query import SubtopologyQuery
 from spark_jobs.runtime.driver.query_specs import QuerySpecs
 from spark_jobs.runtime.driver.rounds import RepartitionRounds
 from spark_jobs.runtime.driver.run_settings import RunSettings
+from spark_jobs.runtime.driver.session import is_remote
 from spark_jobs.runtime.driver.shutdown_requests import ShutdownRequests, shutdown_requested
-from spark_jobs.runtime.driver.sources import is_remote
 from spark_jobs.runtime.driver.stall import UNOBSERVED_SECONDS
 from spark_jobs.runtime.driver.states import ClientState, QueryState
 from spark_jobs.runtime.driver.stream_threads import StreamThreads, configured_client_id, spark_slots

@@ -1,7 +1,6 @@
 """The command line of the runtime: for `headwater run` and for `spark-submit` alike. Imports PySpark late."""
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -10,6 +9,7 @@ import click
 from infra.observe.command_line import connection
 from spark_jobs.command_line import all_of, job_options
 from spark_jobs.control.logs import LogFormat
+from spark_jobs.runtime.driver.installed import runtime_installed
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -52,17 +52,6 @@ def runtime_options(*, log_format: LogFormat, master: str | None) -> Callable[[F
     )
 
 
-@contextmanager
-def runtime_installed() -> Iterator[None]:
-    """Raise `click.ClickException` if an import fails: the runtime is not installed."""
-    try:
-        yield
-    except ImportError as error:
-        raise click.ClickException(
-            f"{error.name} is not installed. The runtime is an extra: pip install 'headwater[spark]'"
-        ) from None
-
-
 def run_application(options: Mapping[str, Any], **more: Any) -> int:  # noqa: ANN401 - fields of RunOptions
     """Run an application until it is stopped and return the exit code: 0, or 1 if it failed.
 
@@ -70,15 +59,15 @@ def run_application(options: Mapping[str, Any], **more: Any) -> int:  # noqa: AN
     `ProblemsError`, and `click.ClickException` where PySpark is not installed.
     """
     with runtime_installed():
-        from spark_jobs.runtime.driver.sources import RECORDS_AT_ONCE  # noqa: PLC0415 - imports PySpark
-        from spark_jobs.runtime.driver.start import RunOptions, start  # noqa: PLC0415 - same
+        from spark_jobs.runtime.driver.run_options import RunOptions  # noqa: PLC0415 - imports PySpark
+        from spark_jobs.runtime.driver.start import start  # noqa: PLC0415 - same
     fields = {
         "file": options["document"],
         "connection": connection(options["bootstrap_server"], options["command_config"]),
         "master": options["master"],
         "checkpoint": options["checkpoint"],
         "state_dir": options["state_dir"],
-        "records_at_once": options["max_records"] or RECORDS_AT_ONCE,
+        "records_at_once": options["max_records"],
         "restarts": options["restarts"],
         "http": options["http"],
         "log_format": options["log_format"],

@@ -1,4 +1,4 @@
-"""Load a document and check what would stop it later: schemas, folders, output topics, user classes."""
+"""Check what would stop a document later: operators, schemas, folders, output topics, user classes."""
 
 import fcntl
 import os
@@ -17,7 +17,6 @@ from infra.model.compiled import CompiledApplication
 from infra.model.nodes import NodeTopology, SinkNode
 from infra.model.problems import Location, Problem, ProblemCode, ProblemsError, errors
 from infra.model.topology import Application, TopologyDocument
-from infra.spec import load_documents
 from spark_jobs.runtime.driver.thread_settings import thread_problems
 from spark_jobs.runtime.engine.program import (
     SubtopologyProgram,
@@ -49,20 +48,6 @@ class RunnableDocument:
     def programs(self, compiled: CompiledApplication) -> tuple[SubtopologyProgram, ...]:
         schema_of = RegisteredSchemas(self.document.application.config.get(URL))
         return build_programs(self.document, self.nodes, compiled, self.schemas, schema_of)
-
-
-def load_runnable(file: Path) -> RunnableDocument:
-    """Return the only document of `file`, checked; schema files are relative to it.
-
-    Raises:
-        ProblemsError: The file holds no document or several, or the document cannot run.
-    """
-    loaded = load_documents([file])
-    if wrong := errors(loaded.problems):
-        raise ProblemsError(wrong)
-    if len(loaded.documents) != 1:
-        raise ProblemsError([_not_one_document(file, len(loaded.documents))])
-    return check_runnable(loaded.documents[0], file.parent if file.is_file() else file)
 
 
 def check_runnable(document: TopologyDocument, folder: Path = Path()) -> RunnableDocument:
@@ -231,17 +216,6 @@ def _load_failures(names: tuple[str, ...]) -> Iterator[tuple[str, str]]:
             load_class(name)
         except Exception as error:  # noqa: BLE001 - importing a user's module may raise anything
             yield name, f"{type(error).__name__}: {error}"
-
-
-def _not_one_document(file: Path, found: int) -> Problem:
-    return Problem(
-        code=ProblemCode.NOT_RUNNABLE,
-        summary="One process runs one application.",
-        expected="one document",
-        found=f"{found} in {file}",
-        why="Each application is a client of its own, with its own state, checkpoints and restarts.",
-        fix="Pass the file of one document; run the other applications as separate processes.",
-    )
 
 
 def _no_schema(name: str, reason: str, application: Application) -> Problem:

@@ -4,18 +4,15 @@ import atexit
 import logging
 import os
 import shutil
-import signal
-import subprocess
 import sys
 import tempfile
 import zipfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
 from importlib.util import find_spec
 from pathlib import Path
 
 import attrs
-from pyspark import SparkContext
+from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
 _HIDDEN = "(?i)secret|password|passwd|token|access[.]?key|jaas|truststore|keystore|ssl[.]key|pem|ca[.]cert"
@@ -25,7 +22,6 @@ _LOCAL_CHECKPOINTS = (
 _PACKAGES = ("infra", "spark_jobs")
 _ARCHIVE = "headwater.zip"
 _LOG_SETTINGS = Path(__file__).with_name("log4j2.properties")
-_END_SECONDS = 2.0
 ROWS_AT_ONCE = 2_000
 """Rows of an Arrow batch. With 1 MiB each, Kafka's default limit for a record, they just fit into 2 GiB."""
 
@@ -89,10 +85,21 @@ class SessionSettings:
         return settings | dict(self.conf)
 
 
+def launch_jvm(settings: SessionSettings) -> None:
+    """Start the JVM that `start_session` with the same settings uses, and wait until it answers.
+
+    Nothing happens if this process has a JVM. With `spark-submit`, connect to its JVM.
+    """
+    _prepare_gateway()
+    conf = SparkConf().setAll(list(settings.spark().items()))
+    if settings.master is not None:
+        conf.setMaster(settings.master)
+    SparkContext._ensure_initialized(conf=conf)  # noqa: SLF001 - PySpark starts the JVM with the session only
+
+
 def start_session(settings: SessionSettings) -> SparkSession:
     """Return the session of this process; start it with `settings` if there is none."""
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    _silence_gateway()
+    _prepare_gateway()
     builder = SparkSession.builder.appName(settings.application)
     if settings.master is not None:
         builder = builder.master(settings.master)
@@ -104,53 +111,6 @@ def start_session(settings: SessionSettings) -> SparkSession:
     if settings.local_checkpoints:
         _disable_checksum_files(session)
     return session
-
-
-@contextmanager
-def kill_children_on_interrupt() -> Iterator[None]:
-    """Kill the processes that are started inside the block if a signal interrupts it; works on Linux only.
-
-    PySpark waits for a file from its JVM. When interrupted, it deletes the file's folder. The JVM cannot
-    write the file any more, and then never starts to check whether Python is still running.
-    """
-    before = set(_descendants())
-    try:
-        yield
-    except KeyboardInterrupt:
-        for process in _descendants():
-            if process not in before:
-                with suppress(ProcessLookupError):
-                    os.kill(process, signal.SIGKILL)  # a process that hangs ignores SIGTERM
-        raise
-
-
-def gateway_port() -> int:
-    """Return the port of the gateway to the JVM of this process's session."""
-    gateway = SparkContext._gateway  # noqa: SLF001 - PySpark has no public name for it
-    if gateway is None:
-        raise RuntimeError("Spark was not started")
-    return int(gateway.gateway_parameters.port)
-
-
-def kill_jvm() -> None:
-    """Kill the JVM that this process has started; with `spark-submit`, the JVM has started this process."""
-    if (jvm := _jvm()) is not None:
-        jvm.kill()
-
-
-def jvm_end() -> str:
-    """Return how the JVM ended, as a phrase."""
-    code = None
-    if (jvm := _jvm()) is not None:
-        with suppress(subprocess.TimeoutExpired):
-            code = jvm.wait(_END_SECONDS)
-    match code:
-        case None:
-            return "the connection to its gateway was closed"
-        case int() if code < 0:
-            return f"killed by {signal.Signals(-code).name}"
-        case _:
-            return f"exit code {code}"
 
 
 def ship_packages(spark: SparkSession) -> None:
@@ -171,6 +131,11 @@ def ship_packages(spark: SparkSession) -> None:
     context.addPyFile(str(archive))
 
 
+def is_remote(checkpoint: str) -> bool:
+    """Return whether a checkpoint is at a URL, where only Spark can read it."""
+    return "://" in checkpoint
+
+
 def _disable_checksum_files(session: SparkSession) -> None:
     """Make Hadoop write no checksum file next to each local file.
 
@@ -183,8 +148,12 @@ def _disable_checksum_files(session: SparkSession) -> None:
     files.getLocal(context._jsc.hadoopConfiguration()).setWriteChecksum(False)  # noqa: SLF001
 
 
-def _silence_gateway() -> None:
-    """Drop Py4J's log lines: it logs the traceback of each exception that it raises, partly as root."""
+def _prepare_gateway() -> None:
+    """Name the Python of the workers, and drop Py4J's log lines.
+
+    It logs the traceback of each exception that it raises, partly as root.
+    """
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     logging.getLogger("py4j").setLevel(logging.CRITICAL)
     logging.getLogger().addFilter(_is_not_from_gateway)
 
@@ -197,19 +166,6 @@ def _silence_accumulators(context: SparkContext) -> None:
 
 def _is_not_from_gateway(record: logging.LogRecord) -> bool:
     return "py4j" not in record.pathname
-
-
-def _jvm() -> "subprocess.Popen[bytes] | None":
-    return getattr(SparkContext._gateway, "proc", None)  # noqa: SLF001 - PySpark sets it for its callers
-
-
-def _descendants(process: str = "self") -> list[int]:
-    """Return the child processes of a process, and theirs: `spark-submit` is a script that starts Java."""
-    children: set[int] = set()
-    for file in Path("/proc", process, "task").glob("*/children"):
-        with suppress(OSError):
-            children.update(map(int, file.read_text(encoding="ascii").split()))
-    return [each for child in sorted(children) for each in (child, *_descendants(str(child)))]
 
 
 def _package_files() -> Iterator[tuple[Path, str]]:

@@ -146,11 +146,6 @@ def parse_offsets(text: str) -> Mapping[TopicPartition, int]:
     return ends
 
 
-def is_remote(checkpoint: str) -> bool:
-    """Return whether a checkpoint is at a URL, where only Spark can read it."""
-    return "://" in checkpoint
-
-
 def _offsets_json(offsets: Mapping[TopicPartition, int]) -> str:
     topics: dict[str, dict[str, int]] = {}
     for (topic, partition), offset in sorted(offsets.items()):

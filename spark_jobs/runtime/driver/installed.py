@@ -1,0 +1,17 @@
+"""Whether the extra with the runtime's libraries is installed."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import click
+
+
+@contextmanager
+def runtime_installed() -> Iterator[None]:
+    """Raise `click.ClickException` if an import fails: the runtime is not installed."""
+    try:
+        yield
+    except ImportError as error:
+        raise click.ClickException(
+            f"{error.name} is not installed. The runtime is an extra: pip install 'headwater[spark]'"
+        ) from None
