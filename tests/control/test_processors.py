@@ -54,6 +54,11 @@ def test_processors_are_shown_and_expanded(client: HttpClient, application: Expa
     assert application.requested == [8, 8]
 
 
+def test_a_number_between_two_doublings_is_accepted(client: HttpClient) -> None:
+    code, answer = _post(client, {"processors": 6})
+    assert (code, answer["processors"], answer["target"]) == (200, 4, 6)
+
+
 def test_expansion_needs_the_token(client: HttpClient, application: ExpandingApplication) -> None:
     assert client.post(_PATH, {"processors": 8}).status == 401
     assert application.requested == []

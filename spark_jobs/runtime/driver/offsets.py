@@ -15,7 +15,7 @@ from spark_jobs.runtime.driver.layout import OffsetReset, ResetKind
 from spark_jobs.runtime.engine.records import TopicPartition
 from spark_jobs.runtime.engine.scaling.marks import MoveMark
 from spark_jobs.runtime.worker import clients
-from spark_jobs.runtime.worker.offset_metadata import decode_initial, decode_mark, decode_processor
+from spark_jobs.runtime.worker.offset_metadata import decode_mark, decode_processor
 
 _log = structlog.get_logger(__name__)
 Offsets = Mapping[TopicPartition, int]
@@ -61,13 +61,9 @@ class GroupOffsets:
         }
         return {partition: owner for partition, owner in owners.items() if owner is not None}
 
-    def initial_processors(self, partitions: Iterable[TopicPartition], processors: int) -> int | None:
-        """Return the initial number of processors, or one that it was doubled to; None = nothing committed.
-
-        `processors` is the present number, which it is unless the offsets say otherwise.
-        """
-        found = clients.committed(self._uncommitted_reader, partitions)
-        return decode_initial((each.metadata or "" for each in found), processors)
+    def metadata(self, partitions: Iterable[TopicPartition]) -> Sequence[str]:
+        """Return the texts that were committed with the offsets; empty ones where none is."""
+        return [each.metadata or "" for each in clients.committed(self._uncommitted_reader, partitions)]
 
     def move_mark(self, partitions: Iterable[TopicPartition]) -> MoveMark | None:
         """Return the mark of a move of the state that is not complete."""

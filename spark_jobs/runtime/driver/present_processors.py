@@ -1,14 +1,16 @@
 """How many processors the state of an application has when it starts, and whether more are being added."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import attrs
 
 from infra.compiler.streams_config import INITIAL_PARTITIONS, StreamsConfig
 from infra.model.compiled import CompiledApplication
 from infra.model.linear_hashing import round_start
-from infra.model.topology import TopologyDocument
+from infra.model.topology import Application, TopologyDocument
 from spark_jobs.runtime.engine.scaling.marks import MoveMark
+from spark_jobs.runtime.engine.scaling.processors import processors_of
+from spark_jobs.runtime.worker.offset_metadata import decode_initial
 
 
 def changelog_counts(compiled: CompiledApplication, counts: Mapping[str, int]) -> Mapping[str, int]:
@@ -25,24 +27,59 @@ def input_counts(compiled: CompiledApplication, counts: Mapping[str, int]) -> Ma
     return {topic: counts[topic] for part in parts for topic in sorted(part.sources) if topic in counts}
 
 
-def present_processors(declared: int, changelogs: Mapping[str, int], announced: MoveMark | None) -> int:
+def present_processors(
+    application: Application,
+    changelogs: Mapping[str, int],
+    inputs: Mapping[str, int],
+    texts: Sequence[str],
+    announced: MoveMark | None,
+) -> int:
     """Return the number of processors of the state.
 
     Some may have been added since the document was written. Other numbers are left to the planner, which
     refuses them.
 
     Args:
-        declared: The number in the document.
+        application: Declares a number of processors.
         changelogs: Changelog topic → partition count.
+        inputs: Input topic → partition count.
+        texts: What is committed with the offsets of the inputs.
         announced: The mark of an expansion that has begun: the partitions of added processors are not
             complete.
     """
+    declared = application.processors or 1
     if announced is not None:
         return announced.before
     found = set(changelogs.values())
-    if len(found) == 1 and (count := found.pop()) >= declared:
-        return count
-    return declared
+    if len(found) != 1 or (count := found.pop()) <= declared:
+        return declared
+    # If another client has expanded the changelog topics, no task has committed as one of this number.
+    committed = decode_initial(texts, count)
+    is_other = committed is not None and round_start(committed, count) != _initial_of_inputs(
+        application, count, inputs
+    )
+    return declared if is_other else count
+
+
+def initial_processors(
+    application: Application,
+    present: int,
+    changelogs: Mapping[str, int],
+    inputs: Mapping[str, int],
+    texts: Sequence[str],
+) -> int | None:
+    """Return the initial number of `present` processors, or one that it was doubled to; None = not known.
+
+    If nothing is committed, the partition counts at this start decide, and later ones are compared with them.
+    """
+    committed = decode_initial(texts, present)
+    if committed is not None or not inputs:
+        return committed
+    return _initial_of_inputs(application, present, inputs) if changelogs else present
+
+
+def _initial_of_inputs(application: Application, count: int, inputs: Mapping[str, int]) -> int:
+    return processors_of(attrs.evolve(application, processors=count), inputs.values()).initial
 
 
 def with_processors(

@@ -23,6 +23,7 @@ from spark_jobs.runtime.driver.failures import client_failed
 from spark_jobs.runtime.driver.offsets import GroupOffsets
 from spark_jobs.runtime.driver.present_processors import (
     changelog_counts,
+    initial_processors,
     input_counts,
     present_processors,
     with_processors,
@@ -36,7 +37,6 @@ from spark_jobs.runtime.driver.topic_check import (
     topic_vanished,
     without_expansion,
 )
-from spark_jobs.runtime.engine.scaling.processors import processors_of
 
 _log = structlog.get_logger(__name__)
 _CREATION_SECONDS = 30.0
@@ -145,23 +145,20 @@ class ApplicationTopics:
         offsets = GroupOffsets(self._connection, application)
         try:
             announced = offsets.move_mark(announcements(changelogs)) if changelogs else None
-            present = present_processors(declared, changelogs, announced)
             partitions = [(topic, each) for topic, count in inputs.items() for each in range(count)]
-            initial = offsets.initial_processors(partitions, present) if partitions else None
+            texts = offsets.metadata(partitions) if partitions else []
         except KafkaException as error:
             raise ProblemsError([client_failed(application, str(error.args[0]))]) from error
         finally:
             offsets.close()
+        present = present_processors(self._document.application, changelogs, inputs, texts, announced)
         if present > declared:
             _log.warning(
                 "the state has more processors than declared",
                 processors=present,
                 declared=declared,
             )
-        if initial is None and inputs:
-            # Nothing is committed. The counts at this start decide: later ones are compared with them.
-            at_start = attrs.evolve(self._document.application, processors=present)
-            initial = processors_of(at_start, inputs.values()).initial if changelogs else present
+        initial = initial_processors(self._document.application, present, changelogs, inputs, texts)
         self._document = with_processors(self._document, present, initial)
         self.target_processors = None if announced is None else announced.after
 

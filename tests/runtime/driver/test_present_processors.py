@@ -1,0 +1,84 @@
+"""KIP-287: how many processors the state has when an application starts, and their initial number."""
+
+import pytest
+
+from infra.model.problems import Location
+from infra.model.topology import Application
+from spark_jobs.runtime.driver.present_processors import initial_processors, present_processors
+from spark_jobs.runtime.engine.scaling.marks import MoveMark, MovePhase
+from spark_jobs.runtime.worker.offset_metadata import OffsetMetadata
+
+PLAIN = OffsetMetadata(3).encode(0)
+INITIAL_4 = OffsetMetadata(3).encode(0, initial=4)
+FOUR = Application("app", Location("app.yaml", 1), processors=4)
+LINEAR = Application(
+    "app",
+    Location("app.yaml", 1),
+    processors=4,
+    config={"static.partitioner.class": "linear-hash", "static.partitioner.initial.partitions": "4"},
+)
+
+
+def found(
+    text: str, changelogs: int, inputs: int, application: Application = FOUR, mark: MoveMark | None = None
+) -> tuple[int, int | None]:
+    counts = {"changelog": changelogs} if changelogs else {}
+    present = present_processors(application, counts, {"in": inputs}, ["", text], mark)
+    return present, initial_processors(application, present, counts, {"in": inputs}, ["", text])
+
+
+@pytest.mark.parametrize(
+    ("text", "changelogs", "inputs", "expected"),
+    [
+        (PLAIN, 4, 8, (4, 4)),
+        (PLAIN, 8, 8, (8, 8)),
+        (INITIAL_4, 6, 8, (6, 4)),
+        (INITIAL_4, 6, 12, (4, 4)),
+        (PLAIN, 4, 12, (4, 4)),
+        ("", 4, 12, (4, 3)),
+        ("", 6, 8, (6, 4)),
+        ("", 0, 12, (4, 4)),
+        (PLAIN, 3, 8, (4, 4)),
+    ],
+    ids=[
+        "as declared",
+        "doubled",
+        "between two doublings",
+        "a count that fits to another initial number",
+        "the same with the declared number",
+        "nothing committed",
+        "nothing committed between two doublings",
+        "not set up",
+        "too few changelog partitions",
+    ],
+)
+def test_the_number_of_processors_and_the_initial_one(
+    text: str, changelogs: int, inputs: int, expected: tuple[int, int]
+) -> None:
+    assert found(text, changelogs, inputs) == expected
+
+
+def test_changelogs_that_another_client_expanded_are_left_to_the_planner() -> None:
+    """No task has committed as one of 6 processors."""
+    assert found(PLAIN, 6, 8) == (4, 4)
+    assert found(PLAIN, 6, 9, LINEAR) == (4, 4)
+    assert found(INITIAL_4, 6, 9, LINEAR) == (6, 4)
+
+
+def test_the_partitions_of_an_expansion_that_has_begun_do_not_count() -> None:
+    mark = MoveMark(MovePhase.CATCH_UP, 4, 6)
+    assert found(PLAIN, 6, 8, mark=mark) == (4, 4)
+
+
+def test_a_move_that_was_interrupted_shows_the_initial_number() -> None:
+    copying = OffsetMetadata(3).encode(0, mark=MoveMark(MovePhase.COPY, 4, 6))
+    cleared = OffsetMetadata(3).encode(0, mark=MoveMark(MovePhase.CLEAR, 6, 8))
+    assert found(copying, 6, 8) == (6, 4)
+    assert found(OffsetMetadata(3).encode(0, mark=MoveMark(MovePhase.COPY, 4, 8)), 8, 8) == (8, 4)
+    announced = MoveMark(MovePhase.CATCH_UP, 4, 6)
+    assert found(copying, 6, 8, mark=announced) == (4, 4)
+    assert found(cleared, 8, 8, mark=MoveMark(MovePhase.CATCH_UP, 6, 8)) == (6, 8)
+
+
+def test_without_inputs_nothing_is_known() -> None:
+    assert initial_processors(FOUR, 4, {"changelog": 4}, {}, []) is None
