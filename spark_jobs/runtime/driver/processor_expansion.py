@@ -211,7 +211,8 @@ class ProcessorExpansion:
                 )
             observed = cluster.committed(move.partitions)
             try:
-                check_input(move, cluster, observed, _unreported)
+                # Reading a sample of each partition would take longer than the rest of the cut.
+                check_input(move, cluster, observed, _unreported, samples=0)
             except ProblemsError as error:
                 self._begin(ExpansionPhase.CATCH_UP, error.problems)
                 return False
@@ -271,6 +272,7 @@ class ProcessorExpansion:
             except (KafkaException, ProblemsError) as error:
                 reason = failure_reason(error)
             _log.warning("expansion of processors is repeated", reason=reason)
+            self._begin(ExpansionPhase.CUT, [problems.kafka_failed(move.application, reason)])
             if time.monotonic() > deadline or self._stopping.wait(_RETRY_SECONDS):
                 self._on_errors([problems.expansion_incomplete(move, reason)])
                 raise _StoppedError

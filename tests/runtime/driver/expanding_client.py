@@ -1,6 +1,8 @@
 """A client that adds processors on a real broker, without Spark and without queries."""
 
 from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import contextmanager
 from threading import Event, Lock, Thread
 
 import attrs
@@ -59,13 +61,19 @@ class ExpandingClient:
 
     def expand(self, processors: int) -> None:
         """Expand to this number; wait until it is reached or refused."""
+        with self.expanding(processors):
+            is_done = until(lambda: self.expansion.status.target is None, _TIMEOUT_SECONDS)
+            assert is_done, self.expansion.status
+
+    @contextmanager
+    def expanding(self, processors: int) -> Iterator[None]:
+        """Expand to this number in another thread, inside the block."""
         self.expansion.request(processors, ClientState.RUNNING)
         stopping = Event()
         thread = Thread(target=self.expansion.run, args=(stopping,))
         thread.start()
         try:
-            is_done = until(lambda: self.expansion.status.target is None, _TIMEOUT_SECONDS)
-            assert is_done, self.expansion.status
+            yield
         finally:
             stopping.set()
             thread.join()

@@ -20,9 +20,11 @@ from spark_jobs.runtime.driver.processor_move.start import processor_status
 from spark_jobs.runtime.driver.states import ClientState
 from spark_jobs.runtime.engine.records import OutputRecord
 from spark_jobs.runtime.engine.scaling.marks import MovePhase
+from spark_jobs.runtime.engine.scaling.moved_stores import names_processor
 from spark_jobs.runtime.worker.transaction import MoveIncompleteError
 from tests.runtime.driver.dying_cluster import die_after
 from tests.runtime.driver.expanding_client import ExpandingClient
+from tests.runtime.driver.joining_sparkless import JoiningSparkless
 from tests.runtime.driver.sparkless import Sparkless
 from tests.runtime.spark.kafka_topics import Topics
 from toolchain.broker.local import LocalBroker
@@ -46,8 +48,22 @@ def app(kafka: LocalBroker, tmp_path: Path, unique: Callable[[str], str]) -> Spa
     return app.with_added_partitions()
 
 
-def test_an_expansion_that_is_killed_at_each_step_is_continued_at_the_next_start(app: Sparkless) -> None:
+@pytest.fixture
+def joining(kafka: LocalBroker, tmp_path: Path, unique: Callable[[str], str]) -> JoiningSparkless:
+    """Return the same with a foreign-key join, of which some subscriptions name a processor."""
+    app = JoiningSparkless(kafka.bootstrap_servers, unique("app"), tmp_path, Topics(kafka.bootstrap_servers))
+    app.with_added_partitions()
+    values = [value for entries in app.entries("named-subscription-store") for value in entries.values()]
+    assert {names_processor(value) for value in values} == {True, False}
+    return app
+
+
+@pytest.mark.parametrize("application", ["app", "joining"])
+def test_an_expansion_that_is_killed_at_each_step_is_continued_at_the_next_start(
+    application: str, request: pytest.FixtureRequest
+) -> None:
     """Before the cut the application processes records with 2 processors, from then on it does not."""
+    app: Sparkless = request.getfixturevalue(application)
     context = get_context("forkserver")
     context.set_forkserver_preload([__name__])
     killed: list[MovePhase | None] = []

@@ -44,6 +44,16 @@ def test_records_of_moving_keys_must_be_processed_first() -> None:
     assert refusal(app, move).startswith("Partition 0 of in has a record at offset")
 
 
+def test_processed_records_are_sampled_but_not_in_the_cut_of_an_expansion() -> None:
+    app, move = moved()
+    key = next(key for key in KEYS if default_partition(key, 4) == 2)
+    app.cluster.write([(INPUT, 3, key, b"", 1, ())])
+    end = app.cluster.bounds(INPUT, 3)[1]
+    app.cluster.offsets[INPUT, 3] = attrs.evolve(app.cluster.offsets[INPUT, 3], offset=end)
+    assert refusal(app, move).startswith("Partition 3 of in has a record at offset")
+    check_input(move, app.cluster, app.cluster.committed(move.partitions), unreported, samples=0)
+
+
 def test_unprocessed_records_of_their_partition_are_accepted() -> None:
     app, move = moved()
     for each in KEYS:

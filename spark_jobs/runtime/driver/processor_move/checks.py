@@ -47,12 +47,17 @@ def check_entries(move: Move, cluster: MoveCluster, report: Report) -> None:
 
 
 def check_input(
-    move: Move, cluster: MoveCluster, committed: Mapping[TopicPartition, Committed], report: Report
+    move: Move,
+    cluster: MoveCluster,
+    committed: Mapping[TopicPartition, Committed],
+    report: Report,
+    *,
+    samples: int = _SAMPLE,
 ) -> None:
     """Check that each unprocessed record is in the partition of its key, at the present partition counts.
 
-    Of partitions that were added last, records that are processed are checked, too: they show whether the
-    producers partition as declared.
+    Of partitions that were added last, so many records that are processed are checked, too: they show whether
+    the producers partition as declared.
 
     Raises:
         ProblemsError: A record is in another partition, or an offset is missing.
@@ -71,7 +76,7 @@ def check_input(
                 raise ProblemsError([forgotten_offset(move, topic, partition)])
             continue
         is_newest = partition >= move.before and partition >= count // 2
-        start = max(0, offset - _SAMPLE) if is_newest else offset
+        start = max(0, offset - samples) if is_newest else offset
         for chunk in cluster.read(topic, partition, start):
             for _, _, at, _, key, value, _ in chunk.records:
                 if at >= offset and topic in part.subscriptions and value and names_processor(value):

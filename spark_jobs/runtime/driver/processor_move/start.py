@@ -74,7 +74,7 @@ def opened(
 ) -> Iterator[tuple[ApplicationState, KafkaMoveCluster, bool]]:
     """Yield the application, its cluster, and whether its consumer group has members.
 
-    `programs` are those of an application that runs.
+    `programs` are those of an application that runs: its group is not read, and has no members then.
 
     Raises:
         ProblemsError: The document cannot run, the cluster cannot be read, or the planner finds errors other
@@ -82,7 +82,11 @@ def opened(
     """
     at = document.application.at
     programs_of = programs or check_runnable(document, Path(at.file).parent).programs
-    snapshot = KafkaClusterReader(connection).read(snapshot_request([document], {}))
+    request = snapshot_request([document], {})
+    if programs is not None:
+        # A coordinator that starts answers late, and librdkafka (2.16) aborts the process then.
+        request = attrs.evolve(request, groups=(), streams_groups=frozenset())
+    snapshot = KafkaClusterReader(connection).read(request)
     compiled = compile_document(document, snapshot.partitions, APPLICATION)
     planned = plan([compiled], snapshot, {}, PlanPolicy(), caller=APPLICATION)
     if wrong := [each for each in errors(planned.problems) if each.code is not ProblemCode.PROCESSOR_COUNT]:
