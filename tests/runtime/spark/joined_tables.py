@@ -12,11 +12,11 @@ from tests.runtime.spark.kafka_topics import Topics
 if TYPE_CHECKING:
     from spark_jobs.runtime.engine.records import OutputRecord
 
-SOURCES, SINK = ("orders", "customers", "regions"), "enriched"
+SOURCES, SINK = ("orders", "customers", "areas"), "enriched"
 JOINS = ("named", "placed")
-KEYS, CUSTOMERS, REGIONS = 60, 12, 4
+KEYS, CUSTOMERS, AREAS = 60, 12, 4
 _EPOCH_MS = 1_700_000_000_000
-DOCUMENT = """
+_HEAD = """
 application:
   id: APP
   processors: 2
@@ -25,10 +25,11 @@ application:
     processing.guarantee: exactly_once_v2
     repartition.purge.interval.ms: 3600000
     statestore.cache.max.bytes: 0
-topology:
+topology:"""
+TOPOLOGY = """
   - table: {topic: orders-APP, serdes: TEXTS, as: orders, materialized: orders}
   - table: {topic: customers-APP, serdes: TEXTS, as: customers, materialized: customers}
-  - table: {topic: regions-APP, serdes: TEXTS, as: regions, materialized: regions}
+  - table: {topic: areas-APP, serdes: TEXTS, as: areas, materialized: areas}
   - leftJoin:
       name: named
       from: orders
@@ -40,18 +41,19 @@ topology:
   - leftJoin:
       name: placed
       from: named
-      with: regions
+      with: areas
       foreignKey: "split(value, '@')[1]"
       value: "concat(left, '+', coalesce(right, '?'))"
       materialized: placed
   - toStream:
   - to: {topic: enriched-APP, serdes: TEXTS}
 """.replace("TEXTS", "{key: string, value: string}")
+DOCUMENT = _HEAD + TOPOLOGY
 
 
 @attrs.define
 class JoinedTables:
-    """Writes rows of orders, of the customers that they name, and of the regions that customers name."""
+    """Writes rows of orders, of the customers that they name, and of the areas that customers name."""
 
     id: str
     topics: Topics
@@ -74,7 +76,7 @@ class JoinedTables:
                 self.topics.expand(f"{self.id}-{join}-subscription-{kind}-topic", partitions)
 
     def change(self, number: int) -> None:
-        """Write this many rows: new and changed orders, customers, and regions."""
+        """Write this many rows: new and changed orders, customers, and areas."""
         counts = {name: self.topics.partitions(self.name(name)) for name in SOURCES}
         records: list[OutputRecord] = []
         for _ in range(number):
@@ -86,9 +88,9 @@ class JoinedTables:
                     value = f"{value}-{self._written}"
                 case "customers":
                     key = f"c{self.draw.randrange(CUSTOMERS)}"
-                    value = f"name {self._written}@r{self.draw.randrange(REGIONS)}"
+                    value = f"name {self._written}@r{self.draw.randrange(AREAS)}"
                 case _:
-                    key, value = f"r{self.draw.randrange(REGIONS)}", f"place {self._written}"
+                    key, value = f"r{self.draw.randrange(AREAS)}", f"place {self._written}"
             partition = default_partition(key.encode(), counts[kind])
             time_ms = _EPOCH_MS + self._written
             records.append((self.name(kind), partition, key.encode(), value.encode(), time_ms, ()))
@@ -100,8 +102,8 @@ class JoinedTables:
         found = {}
         for key, order in self.rows["orders"].items():
             customer = self.rows["customers"].get(order.partition("-")[0], "?@?")
-            region = self.rows["regions"].get(customer.partition("@")[2], "?")
-            found[key] = f"{order}+{customer}+{region}"
+            area = self.rows["areas"].get(customer.partition("@")[2], "?")
+            found[key] = f"{order}+{customer}+{area}"
         return found
 
     def results(self) -> Mapping[str, str]:

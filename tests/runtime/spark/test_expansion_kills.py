@@ -1,0 +1,199 @@
+"""KIP-287: SIGKILL at random instants while processors are added under load.
+
+Each record is processed once, in the order of its key, and counted once; joins have the rows of a run that
+never scaled.
+"""
+
+import random
+import re
+import time
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
+from enum import Enum
+from http import HTTPStatus
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import attrs
+import pytest
+import structlog
+
+from tests.control.conftest import HttpClient
+from tests.runtime.spark.growing_processes import DOCUMENT, GrowingApplication
+from tests.runtime.spark.joined_tables import TOPOLOGY, JoinedTables
+from tests.runtime.spark.kafka_topics import Topics
+from tests.runtime.spark.process_application import TIMEOUT_SECONDS, kill_all
+from toolchain.broker import Broker
+from toolchain.broker.readiness import until
+
+if TYPE_CHECKING:
+    import subprocess
+
+pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(3600)]
+
+_log = structlog.get_logger(__name__)
+_PARTITIONS = 16
+_WRITE_SECONDS = 0.5
+_URL = re.compile(r"endpoint started.*?(http://[0-9.:]+)")
+_COLORS = re.compile(r"\x1b\[[0-9;]*m")
+
+
+@attrs.define(kw_only=True)
+class ExpandingApplication(GrowingApplication):
+    """Counts records, and joins tables by foreign keys. It has two processors at first."""
+
+    tables: JoinedTables
+    draw: random.Random
+    _written_at: float = 0.0
+
+    def set_up(self) -> None:
+        super().set_up()
+        (self.folder / "document.yaml").write_text(DOCUMENT + TOPOLOGY.replace("APP", "counted"))
+        self.tables.create(2)
+        self.write()
+        self.finish()
+        for topic in ("in", "counted", "regions"):
+            self.topics.expand(topic, _PARTITIONS)
+        self.topics.expand("counted-regions-repartition", _PARTITIONS)
+        self.tables.expand(_PARTITIONS)
+        self.finish()
+
+    def write(self) -> None:
+        """Write records under which processors are added, unless that was done just now."""
+        if time.monotonic() - self._written_at >= _WRITE_SECONDS:
+            self.feed(40)
+            self.tables.change(20)
+            self._written_at = time.monotonic()
+
+    def writes_to(self, process: "subprocess.Popen[bytes]") -> bool:
+        """Write records, unless that was done just now; return whether the process runs."""
+        self.write()
+        return process.poll() is None
+
+    def check_results(self) -> None:
+        super().check_results()
+        assert self.tables.results() == self.tables.expected()
+
+    def log_size(self) -> int:
+        return (self.folder / "run.log").stat().st_size
+
+    def endpoint(self, logged: int) -> HttpClient | None:
+        """Return the endpoint that was started after so many bytes were logged."""
+        text = (self.folder / "run.log").read_bytes()[logged:].decode(errors="replace")
+        found = _URL.search(_COLORS.sub("", text))
+        return None if found is None else HttpClient(found[1])
+
+
+def _status(endpoint: HttpClient | None) -> dict[str, Any]:
+    """Return the status of the processors; empty while the application does not answer."""
+    try:
+        return endpoint.get("/control/processors").json if endpoint is not None else {}
+    except (OSError, ValueError):
+        return {}
+
+
+@contextmanager
+def _running(application: ExpandingApplication) -> Iterator[tuple["subprocess.Popen[bytes]", int]]:
+    """Run the application; yield its process, and what was logged before."""
+    logged = application.log_size()
+    options = ["--http", "127.0.0.1:0"]
+    with application.run(until_idle=False, max_records=1000, options=options) as process:
+        yield process, logged
+
+
+def _await_running(application: ExpandingApplication, logged: int) -> HttpClient:
+    def is_running() -> bool:
+        return _status(application.endpoint(logged)).get("state") == "RUNNING"
+
+    assert until(is_running, TIMEOUT_SECONDS), application.log()
+    endpoint = application.endpoint(logged)
+    assert endpoint is not None
+    return endpoint
+
+
+class Instant(Enum):
+    """From when on the random time is counted after which the application is killed."""
+
+    START = "start"
+    REQUEST = "request"
+    CUT = "cut"
+
+
+_SECONDS = {Instant.START: 25.0, Instant.REQUEST: 15.0, Instant.CUT: 8.0}
+
+
+def _expand_and_kill(application: ExpandingApplication, instant: Instant) -> dict[str, Any]:
+    """Start the application, let it add processors, and kill it; return its status just before."""
+    with _running(application) as (process, logged):
+        endpoint = None
+        if instant is not Instant.START:
+            endpoint = _await_running(application, logged)
+            status = _status(endpoint)
+            if status["target"] is None:
+                answer = endpoint.post("/control/processors", {"processors": 2 * status["processors"]})
+                assert answer.status == HTTPStatus.OK, answer
+            if instant is Instant.CUT:
+                _await_phase(("cut", "idle"), application, process, endpoint)
+        seconds = application.draw.uniform(0, _SECONDS[instant])
+        until(lambda: not application.writes_to(process), seconds)
+        assert process.poll() is None, application.log()
+        status = _status(endpoint or application.endpoint(logged))
+        kill_all(process)
+    return status
+
+
+def _await_phase(
+    phases: Collection[str],
+    application: ExpandingApplication,
+    process: "subprocess.Popen[bytes]",
+    endpoint: HttpClient,
+) -> None:
+    def has_phase() -> bool:
+        return not application.writes_to(process) or _status(endpoint).get("phase") in phases
+
+    assert until(has_phase, TIMEOUT_SECONDS), application.log()
+
+
+def _complete(application: ExpandingApplication) -> int:
+    """Let the application run until no expansion is incomplete; return the number of processors."""
+    with _running(application) as (process, logged):
+        endpoint = _await_running(application, logged)
+
+        _await_phase(("idle",), application, process, endpoint)
+        status = _status(endpoint)
+        assert not status.get("problems", True), status
+        kill_all(process)
+    return int(status["processors"])
+
+
+@pytest.mark.parametrize(
+    ("seed", "kills"), [(1, 2), pytest.param(2, 30, marks=pytest.mark.soak)], ids=["2 kills", "30 kills"]
+)
+def test_nothing_is_lost_or_repeated_by_kills_while_processors_are_added(
+    own_broker: Callable[[], Broker], spark_jars: tuple[str, ...], tmp_path: Path, seed: int, kills: int
+) -> None:
+    draw = random.Random(seed)  # noqa: S311
+    phases: Counter[str] = Counter()
+    while phases.total() < kills:
+        folder = tmp_path / str(phases.total())
+        folder.mkdir()
+        with own_broker() as broker:
+            topics = Topics(broker.bootstrap_servers, keeps_producer=True)
+            tables = JoinedTables("counted", topics, draw)
+            application = ExpandingApplication(broker, topics, folder, spark_jars, tables=tables, draw=draw)
+            application.set_up()
+            processors = 2
+            while phases.total() < kills and processors < _PARTITIONS:
+                instant = draw.choices(list(Instant), (2, 3, 5))[0]
+                status = _expand_and_kill(application, instant)
+                processors = status.get("processors") or processors
+                phases[status.get("phase", "start")] += 1
+                _log.info("killed", number=phases.total(), instant=instant, **status)
+            processors = _complete(application)
+            application.finish()
+            application.check_results()
+            application.check_log()
+            for name in ("counts", "regions", "named", "named-subscription-store", "placed", "customers"):
+                assert topics.partitions(f"counted-{name}-changelog") == processors, name
+    assert phases["cut"] or phases["catch-up"], phases
