@@ -58,6 +58,8 @@ class BatchProcessor:
         self._expansion: InputExpansion | None = None
         self._starts: Offsets = {}
         self._stopping = threading.Event()
+        self._may_begin = threading.Event()
+        self._may_begin.set()
         self._running = threading.Lock()
         """Held while a batch is processed."""
         self._consumer_group = ""
@@ -79,6 +81,13 @@ class BatchProcessor:
         """End the running batch before its next step; process no other one."""
         self._stopping.set()
 
+    def request_hold(self) -> None:
+        """Begin no batch until `cancel_hold` or `release`; one that has begun continues."""
+        self._may_begin.clear()
+
+    def cancel_hold(self) -> None:
+        self._may_begin.set()
+
     def hold(self, seconds: float) -> bool:
         """Process no batch until `release`; return False if one has not ended within so many seconds."""
         return self._running.acquire(timeout=seconds)
@@ -88,6 +97,7 @@ class BatchProcessor:
         if positions is not None:
             self._begin_at(positions)
         self._running.release()
+        self._may_begin.set()
 
     def _begin_at(self, positions: "Offsets") -> None:
         self._starts = positions
@@ -107,6 +117,8 @@ class BatchProcessor:
             PoisonRecordError: A record cannot be processed, and the exception handlers fail.
             BatchStoppedError: The query is being stopped.
         """
+        while not self._may_begin.wait(_POLL_SECONDS) and not self._stopping.is_set():
+            pass
         with self._running:
             if self._stopping.is_set():
                 raise BatchStoppedError

@@ -53,6 +53,8 @@ _MAX_UNPROCESSED = 200_000
 
 
 class HeldQuery(Protocol):
+    def request_hold(self) -> None: ...
+    def cancel_hold(self) -> None: ...
     def hold(self, seconds: float) -> bool: ...
     def release(self, positions: Offsets | None = None) -> None: ...
 
@@ -201,6 +203,10 @@ class ProcessorExpansion:
         with self._layout_changes, ExitStack() as held:
             self._begin(ExpansionPhase.CUT)
             positions: Offsets | None = None
+            # All at once: while one batch ends, no other one begins.
+            for query in (self._queries[part.subtopology] for part in move.parts):
+                query.request_hold()
+                held.callback(query.cancel_hold)
             for part in move.parts:
                 query = self._queries[part.subtopology]
                 if not self._hold(query):

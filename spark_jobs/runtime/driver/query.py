@@ -157,6 +157,13 @@ class SubtopologyQuery:
             if self._state is QueryState.STOPPED:
                 self._state, self._restart_at = QueryState.WAITING, 0.0
 
+    def request_hold(self) -> None:
+        """Begin no batch until `cancel_hold` or `release`; one that has begun continues."""
+        self._process_batch.request_hold()
+
+    def cancel_hold(self) -> None:
+        self._process_batch.cancel_hold()
+
     def hold(self, seconds: float) -> bool:
         """Process no batch, and do not restart the query, until the same thread calls `release`.
 
