@@ -20,7 +20,8 @@ _ARCHIVE = "spark.jsa"
 _HOME = "home"
 _PREFIX = "spark-classes-"
 _SECONDS = 300
-# A query that reads, runs Python with Arrow and writes, as each batch of an application does.
+# A query that reads, evaluates SQL, runs Python with Arrow and writes, as each batch of an application does.
+# Spark's web page is on, as in an application.
 _PROGRAM = """
 import sys
 from pathlib import Path
@@ -30,13 +31,15 @@ from pyspark.sql import SparkSession
 folder = Path(sys.argv[1])
 (folder / "input").mkdir()
 (folder / "input" / "one.txt").write_text("record")
-builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
+builder = SparkSession.builder.master("local[2]").config("spark.ui.port", "0")
 for setting in ("spark.driver.host", "spark.driver.bindAddress"):
     builder = builder.config(setting, "127.0.0.1")
-session = builder.getOrCreate()
+session = builder.config("spark.scheduler.mode", "FAIR").getOrCreate()
 
 def batch(frame, _):
-    frame.mapInArrow(lambda batches: batches, frame.schema).collect()
+    columns = frame.selectExpr("CAST(value AS BINARY) AS value", "struct(value, 1 AS number) AS pair")
+    columns.where("pair.number > 0").mapInArrow(lambda batches: batches, columns.schema).collect()
+    columns.selectExpr("hash(value) AS value").repartition(2).groupBy("value").count().collect()
 
 stream = session.readStream.text(str(folder / "input")).writeStream.foreachBatch(batch)
 stream = stream.option("checkpointLocation", str(folder / "checkpoint"))
