@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(3600)]
 
 _log = structlog.get_logger(__name__)
-_PARTITIONS = 16
 _WRITE_SECONDS = 0.5
 _URL = re.compile(r"endpoint started.*?(http://[0-9.:]+)")
 _COLORS = re.compile(r"\x1b\[[0-9;]*m")
@@ -41,10 +40,14 @@ _COLORS = re.compile(r"\x1b\[[0-9;]*m")
 
 @attrs.define(kw_only=True)
 class ExpandingApplication(GrowingApplication):
-    """Counts records, and joins tables by foreign keys. It has two processors at first."""
+    """Counts records, and joins tables by foreign keys. It has two processors at first.
+
+    `most` is the number of partitions that its topics get then.
+    """
 
     tables: JoinedTables
     draw: random.Random
+    most: int
     _written_at: float = 0.0
 
     def set_up(self) -> None:
@@ -54,9 +57,9 @@ class ExpandingApplication(GrowingApplication):
         self.write()
         self.finish()
         for topic in ("in", "counted", "regions"):
-            self.topics.expand(topic, _PARTITIONS)
-        self.topics.expand("counted-regions-repartition", _PARTITIONS)
-        self.tables.expand(_PARTITIONS)
+            self.topics.expand(topic, self.most)
+        self.topics.expand("counted-regions-repartition", self.most)
+        self.tables.expand(self.most)
         self.finish()
 
     def write(self) -> None:
@@ -120,7 +123,7 @@ class Instant(Enum):
     CUT = "cut"
 
 
-_SECONDS = {Instant.START: 25.0, Instant.REQUEST: 15.0, Instant.CUT: 8.0}
+_SECONDS = {Instant.START: 25.0, Instant.REQUEST: 25.0, Instant.CUT: 25.0}
 
 
 def _expand_and_kill(application: ExpandingApplication, instant: Instant) -> dict[str, Any]:
@@ -159,7 +162,6 @@ def _complete(application: ExpandingApplication) -> int:
     """Let the application run until no expansion is incomplete; return the number of processors."""
     with _running(application) as (process, logged):
         endpoint = _await_running(application, logged)
-
         _await_phase(("idle",), application, process, endpoint)
         status = _status(endpoint)
         assert not status.get("problems", True), status
@@ -167,24 +169,39 @@ def _complete(application: ExpandingApplication) -> int:
     return int(status["processors"])
 
 
-@pytest.mark.parametrize(
-    ("seed", "kills"), [(1, 2), pytest.param(2, 30, marks=pytest.mark.soak)], ids=["2 kills", "30 kills"]
-)
+@attrs.frozen
+class _Series:
+    """`most` is the number of partitions, and so the largest number of processors."""
+
+    seed: int
+    kills: int
+    most: int
+
+
+_SERIES = [
+    pytest.param(_Series(1, 2, 4), id="2 kills"),
+    pytest.param(_Series(2, 30, 16), id="30 kills", marks=pytest.mark.soak),
+]
+
+
+@pytest.mark.parametrize("series", _SERIES)
 def test_nothing_is_lost_or_repeated_by_kills_while_processors_are_added(
-    own_broker: Callable[[], Broker], spark_jars: tuple[str, ...], tmp_path: Path, seed: int, kills: int
+    own_broker: Callable[[], Broker], spark_jars: tuple[str, ...], tmp_path: Path, series: _Series
 ) -> None:
-    draw = random.Random(seed)  # noqa: S311
+    draw = random.Random(series.seed)  # noqa: S311
     phases: Counter[str] = Counter()
-    while phases.total() < kills:
+    while phases.total() < series.kills:
         folder = tmp_path / str(phases.total())
         folder.mkdir()
         with own_broker() as broker:
             topics = Topics(broker.bootstrap_servers, keeps_producer=True)
             tables = JoinedTables("counted", topics, draw)
-            application = ExpandingApplication(broker, topics, folder, spark_jars, tables=tables, draw=draw)
+            application = ExpandingApplication(
+                broker, topics, folder, spark_jars, tables=tables, draw=draw, most=series.most
+            )
             application.set_up()
             processors = 2
-            while phases.total() < kills and processors < _PARTITIONS:
+            while phases.total() < series.kills and processors < application.most:
                 instant = draw.choices(list(Instant), (2, 3, 5))[0]
                 status = _expand_and_kill(application, instant)
                 processors = status.get("processors") or processors
