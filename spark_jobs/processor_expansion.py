@@ -37,3 +37,8 @@ class ProcessorsStatus:
     copied: int = 0
     remaining: int = 0
     problems: tuple[Problem, ...] = ()
+
+    @property
+    def is_advancing(self) -> bool:
+        """Whether an expansion runs and is not delayed."""
+        return self.target is not None and not self.problems

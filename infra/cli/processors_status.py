@@ -99,6 +99,7 @@ def _remedy(status: "ProcessorStatus") -> str:
             "`pulumi up`."
         )
     return (
-        f"{declared} processors are declared. If the application runs, `headwater processors expand --to "
-        f"{declared}` adds them. Or stop it, and run `headwater processors move --offline`."
+        f"{declared} processors are declared. The application adds them after its next start, or at once "
+        f"with `headwater processors expand --to {declared}`. Or stop it, and run `headwater processors move "
+        "--offline`."
     )

@@ -17,7 +17,7 @@ from infra.planner.application import ActiveApplication
 from infra.planner.lifecycle import delete, release, retire
 from infra.planner.phrases import counted
 from infra.planner.plans import ApplicationPlan, Plan, PlanPolicy
-from infra.planner.processors import declared_processors
+from infra.planner.processors import declared_processors, processors_to_expand
 from infra.planner.recording import record_after
 from infra.planner.rules import APPLICATION_RULES, OTHER_CLUSTER_RULES, RUN_RULES
 from infra.planner.rules.twice_managed import twice_managed
@@ -152,6 +152,8 @@ def _notes(application: ActiveApplication, actions: Sequence[TopicAction]) -> It
 def _processors(application: ActiveApplication) -> Iterator[str]:
     """Return the declared processors: one text for all sub-topologies with the same number of partitions."""
     parts: defaultdict[int, list[str]] = defaultdict(list)
+    declared = counted(application.compiled.application.processors or 0, "processor")
+    present = processors_to_expand(application)
     larger = 0
     for processors in declared_processors(application):
         parts[processors.part.tasks].append(str(processors.part.id))
@@ -160,7 +162,7 @@ def _processors(application: ActiveApplication) -> Iterator[str]:
     for partitions, ids in sorted(parts.items()):
         yield (
             f"{'sub-topology' if len(ids) == 1 else 'sub-topologies'} {', '.join(ids)}: "
-            f"{counted(application.compiled.application.processors or 0, 'processor')} "
+            f"{declared if present is None else f'{present} of {declared}'} "
             f"for {counted(partitions, 'partition')}{uneven}"
         )
 

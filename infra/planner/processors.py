@@ -109,6 +109,27 @@ def known_numbers(application: CountedApplication) -> frozenset[int]:
     )
 
 
+def processors_to_expand(application: CountedApplication) -> int | None:
+    """Return the present number of processors if the running application can add those that are declared.
+
+    All changelog topics exist and have this number of partitions, as when they were set up, and the inputs
+    have enough of them.
+    """
+    declared = application.compiled.application.processors
+    changelogs = [topic for topic in application.internal if _is_changelog(topic)]
+    present = {topic.live_partitions for topic in changelogs}
+    known = {topic.recorded_partitions for topic in changelogs} - {None}
+    if declared is None or len(present) != 1 or (have := present.pop()) is None:
+        return None
+    can_expand = (
+        have < declared
+        and known <= {have}
+        and not application.config.is_statically_partitioned
+        and not any(processors.too_narrow for processors in declared_processors(application))
+    )
+    return have if can_expand else None
+
+
 def has_own_count(application: CountedApplication, topic: CountedTopic) -> bool:
     """Return whether `topic` is a changelog whose count is a number of processors, declared or recorded.
 

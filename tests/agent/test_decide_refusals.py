@@ -2,7 +2,7 @@
 
 import pytest
 
-from infra.model.problems import ProblemCode, Severity
+from infra.model.problems import ProblemCode, Severity, errors
 from spark_jobs.agent.events import (
     ApplicationRefused,
     ApplicationStopped,
@@ -159,9 +159,21 @@ def test_counts_that_move_keys_to_other_processors_are_refused(count: int) -> No
     assert simulation.counts[REPARTITION] == 4
 
 
-def test_another_number_of_processors_is_refused() -> None:
+def test_more_processors_may_be_declared_before_partitions_are_added() -> None:
+    """The application adds the processors while it runs; the agent only says that they are missing."""
     simulation = leading_agent(PROCESSORS)
     simulation.documents = documents(PROCESSORS.replace("processors: 4", "processors: 8"))
+    simulation.counts |= {"orders": 8, "returns": 8}
+    simulation.pass_time(30_000)
+    assert not errors(simulation.app().problems)
+    assert (simulation.counts[REPARTITION], simulation.counts[CHANGELOG]) == (8, 4)
+    [warned] = simulation.reported(ApplicationWarned)
+    assert "has 4 of 8 declared processors" in str(warned)
+
+
+def test_fewer_processors_are_refused() -> None:
+    simulation = leading_agent(PROCESSORS)
+    simulation.documents = documents(PROCESSORS.replace("processors: 4", "processors: 2"))
     simulation.counts |= {"orders": 8, "returns": 8}
     simulation.pass_time(30_000)
     assert [problem.code for problem in simulation.app().problems] == [ProblemCode.PROCESSOR_COUNT]

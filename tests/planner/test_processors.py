@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from infra.model.callers import APPLICATION
 from infra.model.compiled import CompiledApplication
 from infra.model.linear_hashing import bucket
-from infra.model.problems import ProblemCode, errors
+from infra.model.problems import ProblemCode, Severity, errors
 from infra.model.topology import Setup
 from infra.planner import ActionKind, Plan, plan
 from infra.report.plan_text import plan_text
@@ -114,12 +114,17 @@ def test_other_counts_can_be_forced() -> None:
     assert partitions(cluster) == {REPARTITION: 3, CHANGELOG: 2}
 
 
-@pytest.mark.parametrize("processors", [1, 4])
-@pytest.mark.parametrize("config", [GROWING, MANUAL, AUTOSCALING], ids=["growing", "manual", "static"])
-def test_the_number_cannot_change_without_a_move(processors: int, config: Mapping[str, str]) -> None:
+@pytest.mark.parametrize(
+    ("processors", "partitions", "config"),
+    [(1, 4, GROWING), (1, 4, MANUAL), (1, 4, AUTOSCALING), (4, 4, AUTOSCALING)],
+    ids=["growing", "manual", "static", "more static"],
+)
+def test_the_number_cannot_change_without_a_move(
+    processors: int, partitions: int, config: Mapping[str, str]
+) -> None:
     cluster = SimulatedCluster.set_up(declared(2, 2, config))
-    cluster.change(REPARTITION, partitions=4)
-    planned = cluster.plan(declared(processors, 4, config))
+    cluster.change(REPARTITION, partitions=partitions)
+    planned = cluster.plan(declared(processors, partitions, config))
     assert codes(planned) == [ProblemCode.PROCESSOR_COUNT]
     assert "processors: 2" in planned.problems[0].fix
     assert not [action for action in planned.actions if action.added_partitions]
@@ -128,9 +133,6 @@ def test_the_number_cannot_change_without_a_move(processors: int, config: Mappin
 def test_more_processors_are_accepted_when_the_state_has_moved() -> None:
     cluster = SimulatedCluster.set_up(declared(2, 2))
     cluster.up(declared(2, 4))
-    refused = cluster.plan(declared(4, 4))
-    assert codes(refused) == [ProblemCode.PROCESSOR_COUNT]
-    assert "`headwater processors move --offline`" in refused.problems[0].fix
     cluster.change(CHANGELOG, partitions=4)
     assert codes(cluster.plan(declared(2, 4))) == [ProblemCode.PROCESSOR_COUNT]
     planned = cluster.up(declared(4, 4))
@@ -142,6 +144,34 @@ def test_more_processors_are_accepted_when_the_state_has_moved() -> None:
     assert codes(cluster.plan(declared(4, 20))) == [ProblemCode.UNSAFE_EXPANSION]
     cluster.records.clear()
     cluster.up(declared(4, 16))
+
+
+@pytest.mark.parametrize("config", [GROWING, MANUAL], ids=["growing", "manual"])
+def test_more_processors_are_declared_before_the_application_adds_them(config: Mapping[str, str]) -> None:
+    """A run changes nothing of the state: it says how many processors are missing."""
+    cluster = SimulatedCluster.set_up(declared(2, 2, config))
+    cluster.change(REPARTITION, partitions=4)
+    for _ in range(2):
+        planned = cluster.up(declared(4, 4, config))
+        [problem] = planned.problems
+        assert (problem.code, problem.severity) == (ProblemCode.PROCESSOR_COUNT, Severity.WARNING)
+        assert (problem.expected, problem.found) == ("4 processors", "2 processors")
+        assert planned.applications[0].notes[-1] == "sub-topology 1: 2 of 4 processors for 4 partitions"
+        assert partitions(cluster) == {REPARTITION: 4, CHANGELOG: 2}
+        assert cluster.records["orders"].initial == {REPARTITION: 2}
+    cluster.change(CHANGELOG, partitions=4)
+    assert not cluster.up(declared(4, 4, config)).problems
+
+
+def test_more_processors_than_partitions_cannot_be_declared() -> None:
+    cluster = SimulatedCluster.set_up(declared(2, 2, steps=0))
+    assert codes(cluster.plan(declared(4, 2, steps=0))) == [ProblemCode.PROCESSOR_COUNT]
+
+
+def test_a_changelog_that_lost_partitions_does_not_count_as_an_expansion() -> None:
+    cluster = SimulatedCluster.set_up(declared(4, 4))
+    cluster.change(CHANGELOG, partitions=2)
+    assert codes(cluster.plan(declared(4, 4))) == [ProblemCode.PROCESSOR_COUNT]
 
 
 def between() -> SimulatedCluster:
@@ -246,7 +276,8 @@ def test_adopted_topics_keep_their_number() -> None:
     cluster = SimulatedCluster.set_up(declared(2, 2))
     cluster.up(declared(2, 4))
     cluster.records.clear()
-    assert codes(cluster.plan(declared(4, 4))) == [ProblemCode.PROCESSOR_COUNT]
+    [problem] = cluster.plan(declared(4, 4)).problems
+    assert (problem.code, problem.found) == (ProblemCode.PROCESSOR_COUNT, "2 processors")
     cluster.up(declared(2, 4))
     assert cluster.records["orders"].initial == {REPARTITION: 2}
 

@@ -3,11 +3,17 @@
 from collections.abc import Iterator
 
 from infra.compiler.streams_config import LINEAR_HASH
-from infra.model.problems import Problem, ProblemCode
+from infra.model.problems import Problem, ProblemCode, Severity
 from infra.planner.application import ActiveApplication
 from infra.planner.counts import CountedApplication, CountedTopic
 from infra.planner.phrases import counted, listed
-from infra.planner.processors import Processors, declared_processors, has_own_count, known_numbers
+from infra.planner.processors import (
+    Processors,
+    declared_processors,
+    has_own_count,
+    known_numbers,
+    processors_to_expand,
+)
 
 
 def processors_at_first_setup(application: ActiveApplication) -> Iterator[Problem]:
@@ -26,7 +32,14 @@ def processors_at_first_setup(application: ActiveApplication) -> Iterator[Proble
 
 
 def processors_and_partitions(application: CountedApplication) -> Iterator[Problem]:
-    """KIP-287, partition expansion, 2 and 3: partitions ≥ processors, and the number is remembered."""
+    """KIP-287, partition expansion, 2 and 3: partitions ≥ processors, and the number is remembered.
+
+    Declared processors that the running application can add are no error: it adds them after its start.
+    """
+    present = processors_to_expand(application)
+    if present is not None:
+        yield _expanded_later(application, present)
+        return
     for topic in application.internal:
         have = topic.live_partitions
         if have is not None and have != topic.partitions and has_own_count(application, topic):
@@ -34,6 +47,22 @@ def processors_and_partitions(application: CountedApplication) -> Iterator[Probl
     for processors in declared_processors(application):
         if processors.live == processors.declared and processors.too_narrow:
             yield _too_narrow(application, processors)
+
+
+def _expanded_later(application: CountedApplication, present: int) -> Problem:
+    declared = application.compiled.application.processors or 0
+    changelog = next(topic for topic in application.internal if has_own_count(application, topic))
+    return application.problem(
+        ProblemCode.PROCESSOR_COUNT,
+        f"The state of {application.id} has {present} of {counted(declared, 'declared processor')}.",
+        topic=changelog,
+        expected=counted(declared, "processor"),
+        found=counted(present, "processor"),
+        why="A run never moves state. The application adds the missing processors while it runs.",
+        fix="Start the application with this document, or start it again: it expands itself. If it must not "
+        f"be restarted, run `headwater processors expand --to {declared}`.",
+        severity=Severity.WARNING,
+    )
 
 
 def _first_setup(application: ActiveApplication, processors: Processors, counts: set[int]) -> Problem:

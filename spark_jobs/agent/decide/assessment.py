@@ -60,7 +60,7 @@ def assess(compiled: CompiledApplication, live: TopicCounts, settled: TopicCount
     """
     application = _counted(compiled, live, settled)
     config = StreamsConfig.of(compiled.application)
-    wrong = [problem for rule in _REFUSALS for problem in rule(application)]
+    found = [problem for rule in _REFUSALS for problem in rule(application)]
     too_small = [
         topic
         for topic in application.topics
@@ -70,7 +70,7 @@ def assess(compiled: CompiledApplication, live: TopicCounts, settled: TopicCount
     short = {
         topic.name: topic.live_partitions or 0
         for topic in application.topics
-        if (topic.live_partitions or 0) < topic.partitions
+        if (topic.live_partitions or 0) < topic.partitions and not has_own_count(application, topic)
     }
     return Assessment(
         id=compiled.application.id,
@@ -91,9 +91,9 @@ def assess(compiled: CompiledApplication, live: TopicCounts, settled: TopicCount
             for part in compiled.subtopologies
             if not part.is_global
         ),
-        refusals=(*errors(compiled.problems), *wrong),
+        refusals=(*errors(compiled.problems), *errors(found)),
         expanded=tuple(source_topics_expanded(application)),
-        warnings=tuple(_missing(application)),
+        warnings=(*(each for each in found if each.severity is Severity.WARNING), *_missing(application)),
     )
 
 

@@ -285,6 +285,7 @@ class StreamsApplication:
             self._queries,
             state=lambda: self._state,
             await_commits=self._await_commits,
+            is_expanding=lambda: self._expansion.status.is_advancing,
             pause=lambda: self.wait(_POLL_SECONDS),
         )
 

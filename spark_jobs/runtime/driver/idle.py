@@ -31,15 +31,19 @@ def wait_until_idle(
     *,
     state: Callable[[], ClientState],
     await_commits: Callable[[], None],
+    is_expanding: Callable[[], bool],
     pause: Callable[[], object],
 ) -> None:
-    """Wait until no query has had a new batch and the client is RUNNING, or until its state is final.
+    """Wait until no query has had a new batch, and the client is RUNNING and adds no processors.
+
+    Return also if its state is final.
 
     Args:
         queries: name → query
         state: returns the state of the client
         await_commits: waits until queries can read all that tasks have committed: brokers answer a commit
             before the partitions show it, and then the reading query would seem to have nothing to do
+        is_expanding: returns whether processors are being added
         pause: waits for a moment
     """
     before: Mapping[str, object] | None = None
@@ -47,7 +51,8 @@ def wait_until_idle(
         are_active = [query.process_available() for query in queries.values()]
         await_commits()
         now = {name: query.end_offset for name, query in queries.items()}
-        if all(are_active) and now == before and state() is ClientState.RUNNING:
+        is_idle = all(are_active) and now == before and not is_expanding()
+        if is_idle and state() is ClientState.RUNNING:
             return
         before = now
         pause()

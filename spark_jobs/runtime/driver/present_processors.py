@@ -36,8 +36,8 @@ def present_processors(
 ) -> int:
     """Return the number of processors of the state.
 
-    Some may have been added since the document was written. Other numbers are left to the planner, which
-    refuses them.
+    Some may have been added since the document was written, or the document declares more, which the
+    application adds while it runs. Other numbers are left to the planner, which refuses them.
 
     Args:
         application: Declares a number of processors.
@@ -51,9 +51,10 @@ def present_processors(
     if announced is not None:
         return announced.before
     found = set(changelogs.values())
-    if len(found) != 1 or (count := found.pop()) <= declared:
+    if len(found) != 1 or (count := found.pop()) == declared:
         return declared
-    # If another client has expanded the changelog topics, no task has committed as one of this number.
+    # If another client has expanded or replaced the changelog topics, no task has committed as one of this
+    # number.
     committed = decode_initial(texts, count)
     is_other = committed is not None and round_start(committed, count) != _initial_of_inputs(
         application, count, inputs

@@ -40,6 +40,8 @@ _Result = TypeVar("_Result")
 _log = structlog.get_logger(__name__)
 _POLL_SECONDS = 0.2
 _RETRY_SECONDS = 5.0
+_DECLARED_RETRY_SECONDS = 60.0
+"""After how long the expansion to the declared number is checked again if it is refused."""
 _BATCH_SECONDS = 60.0
 """How long the cut waits for a batch that is being processed; it is tried again later."""
 _HOLD_SECONDS = 1.0
@@ -125,10 +127,15 @@ class ProcessorExpansion:
             raise ProblemsError([problems.kafka_failed(application, str(error.args[0]))]) from error
 
     def started(self) -> None:
-        """Note the number of processors with which the queries start; continue what was interrupted."""
-        target = self._topics.target_processors
-        phase = ExpansionPhase.IDLE if target is None else ExpansionPhase.CATCH_UP
-        self._status = ProcessorsStatus(self._topics.document.application.processors, target, phase)
+        """Note the number of processors with which the queries start.
+
+        Then `run` continues what was interrupted, or adds the processors that the document declares.
+        """
+        if (target := self._topics.target_processors) is None:
+            self._status = self._rested()
+        else:
+            present = self._topics.document.application.processors
+            self._status = ProcessorsStatus(present, target, ExpansionPhase.CATCH_UP)
 
     def run(self, stopping: Event) -> None:
         """Execute expansions until `stopping` is set."""
@@ -225,7 +232,7 @@ class ProcessorExpansion:
             self._move(StateMove(move, cluster, observed, _unreported, copy), move, cluster)
             self._topics.use_processors(move.after)
             positions = self._use_layout(move, cluster)
-        self._status = ProcessorsStatus(move.after, copied=self._status.copied)
+        self._status = self._rested(copied=self._status.copied)
         _log.info(
             "processors were added",
             processors=move.after,
@@ -295,20 +302,29 @@ class ProcessorExpansion:
             yield attrs.evolve(found, is_live=True), cluster
 
     def _note_failure(self, found: Sequence[Problem]) -> None:
-        """Refuse an expansion that has changed nothing; try any other one again later."""
-        for problem in found:
+        """Refuse a requested expansion that has changed nothing; try any other one again later."""
+        for problem in () if tuple(found) == self._status.problems else found:
             _log.warning(
                 "expansion of processors failed",
                 problem=problem.code,
                 summary=problem.summary,
                 found=problem.found,
             )
-        present = self._topics.document.application.processors
-        if self._topics.target_processors is None:
-            self._status = ProcessorsStatus(present, problems=tuple(found))
-        else:
+        if self._topics.target_processors is not None:
             self._begin(ExpansionPhase.CATCH_UP, found)
             self._stopping.wait(_RETRY_SECONDS)
+        elif self._status.target == self._topics.declared_processors:
+            self._begin(ExpansionPhase.CHECK, found)
+            self._stopping.wait(_DECLARED_RETRY_SECONDS)
+        else:
+            self._status = attrs.evolve(self._rested(), problems=tuple(found))
+
+    def _rested(self, copied: int = 0) -> ProcessorsStatus:
+        """Return the status while nothing is requested: the next target is the declared number, if any."""
+        present, declared = self._topics.document.application.processors, self._topics.declared_processors
+        if present is None or declared is None or declared <= present:
+            return ProcessorsStatus(present, copied=copied)
+        return ProcessorsStatus(present, declared, ExpansionPhase.CHECK, copied)
 
     def _report(self, _: str, done: int, total: int) -> None:
         if self._stopping.is_set():

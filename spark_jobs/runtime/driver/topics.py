@@ -53,6 +53,8 @@ class ApplicationTopics:
         self._is_manual = StreamsConfig.of(document.application).setup_mode is SetupMode.MANUAL
         self._ids: Mapping[str, str] = {}
         self._partition_counts: Mapping[str, int] = {}
+        self.declared_processors = document.application.processors
+        """The number in the document of a user; the state may have another one."""
         self.target_processors: int | None = None
         """The number of partitions that changelog topics may have while processors are added (KIP-287)."""
 
@@ -153,11 +155,7 @@ class ApplicationTopics:
             offsets.close()
         present = present_processors(self._document.application, changelogs, inputs, texts, announced)
         if present > declared:
-            _log.warning(
-                "the state has more processors than declared",
-                processors=present,
-                declared=declared,
-            )
+            _log.warning("the state has more processors than declared", processors=present, declared=declared)
         initial = initial_processors(self._document.application, present, changelogs, inputs, texts)
         self._document = with_processors(self._document, present, initial)
         self.target_processors = None if announced is None else announced.after

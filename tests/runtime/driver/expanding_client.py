@@ -1,7 +1,7 @@
 """A client that adds processors on a real broker, without Spark and without queries."""
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from threading import Event, Lock, Thread
 
@@ -63,14 +63,23 @@ class ExpandingClient:
 
     def expand(self, processors: int) -> None:
         """Expand to this number; wait until it is reached or refused."""
-        with self.expanding(processors):
-            is_done = until(lambda: self.expansion.status.target is None, _TIMEOUT_SECONDS)
-            assert is_done, self.expansion.status
+        self.expansion.request(processors, ClientState.RUNNING)
+        self.run_until(lambda: self.expansion.status.target is None)
+
+    def run_until(self, condition: Callable[[], bool]) -> None:
+        """Execute expansions until the condition is true."""
+        with self._running():
+            assert until(condition, _TIMEOUT_SECONDS), self.expansion.status
 
     @contextmanager
     def expanding(self, processors: int) -> Iterator[None]:
         """Expand to this number in another thread, inside the block."""
         self.expansion.request(processors, ClientState.RUNNING)
+        with self._running():
+            yield
+
+    @contextmanager
+    def _running(self) -> Iterator[None]:
         stopping = Event()
         thread = Thread(target=self.expansion.run, args=(stopping,))
         thread.start()

@@ -7,11 +7,12 @@ from multiprocessing import get_context
 from pathlib import Path
 from threading import Event, Thread
 
+import attrs
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 
 from infra.observe import Connection
-from spark_jobs.processor_expansion import ExpansionPhase
+from spark_jobs.processor_expansion import ExpansionPhase, ProcessorsStatus
 from spark_jobs.runtime.driver import processor_expansion
 from spark_jobs.runtime.driver.processor_move import start
 from spark_jobs.runtime.driver.processor_move.entry_copy import Commits, MoveProducer
@@ -152,6 +153,25 @@ def test_an_expansion_waits_until_older_records_are_processed(app: Sparkless) ->
     client.expand(4)
     assert client.expansion.status.processors == 4
     assert not client.expansion.status.problems
+
+
+def test_declared_processors_are_added_after_the_start(
+    app: Sparkless, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While that is refused, the application runs with those that it has, and tries again."""
+    monkeypatch.setattr(processor_expansion, "_DECLARED_RETRY_SECONDS", 0.05)
+    app.produce(1)
+    app.expand(8)
+    client = ExpandingClient.of(app.text(4), app.connection)
+    expansion = client.expansion
+    assert expansion.status == ProcessorsStatus(2, 4, ExpansionPhase.CHECK)
+    client.run_until(lambda: bool(expansion.status.problems))
+    assert attrs.evolve(expansion.status, problems=(), remaining=0) == ProcessorsStatus(
+        2, 4, ExpansionPhase.CHECK
+    )
+    app.process(2)
+    client.run_until(lambda: expansion.status.target is None)
+    assert (expansion.status.processors, expansion.status.problems) == (4, ())
 
 
 def test_the_cut_waits_for_a_batch_that_takes_long(app: Sparkless, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -34,12 +34,13 @@ def wait(
     queries: dict[str, Query],
     state: Callable[[], ClientState] = lambda: ClientState.RUNNING,
     pause: Callable[[], object] = lambda: None,
+    is_expanding: Callable[[], bool] = lambda: False,
 ) -> None:
     def show() -> None:
         for query in queries.values():
             query.show()
 
-    wait_until_idle(queries, state=state, await_commits=show, pause=pause)
+    wait_until_idle(queries, state=state, await_commits=show, is_expanding=is_expanding, pause=pause)
 
 
 def test_records_are_processed_that_become_visible_after_their_commit() -> None:
@@ -69,6 +70,12 @@ def test_client_is_running_at_the_end() -> None:
     states = iter([ClientState.REBALANCING] * 6)
     wait({"0": Query()}, state=lambda: next(states, ClientState.RUNNING))
     assert next(states, None) is None
+
+
+def test_processors_are_added_before_the_end() -> None:
+    expanding = iter([True] * 5)
+    wait({"0": Query()}, is_expanding=lambda: next(expanding, False))
+    assert next(expanding, None) is None
 
 
 def test_wait_ends_with_the_client() -> None:

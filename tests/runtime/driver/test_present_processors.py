@@ -39,6 +39,7 @@ def found(
         ("", 6, 8, (6, 4)),
         ("", 0, 12, (4, 4)),
         (PLAIN, 3, 8, (4, 4)),
+        (PLAIN, 2, 8, (2, 2)),
     ],
     ids=[
         "as declared",
@@ -50,6 +51,7 @@ def found(
         "nothing committed between two doublings",
         "not set up",
         "too few changelog partitions",
+        "more declared",
     ],
 )
 def test_the_number_of_processors_and_the_initial_one(

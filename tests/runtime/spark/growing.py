@@ -156,9 +156,18 @@ class Growing:
         for key, value in self.orders:
             orders[key] += 1
             regions[value.partition("|")[0]] += 1
-        assert results["counted"] == _counts(orders)
-        assert results["regions"] == _counts(regions)
-        assert results["joined"] == {key: sorted(values) for key, values in self.joined.items()}
+        expected = {
+            "counted": _counts(orders),
+            "regions": _counts(regions),
+            "joined": {key: sorted(values) for key, values in self.joined.items()},
+        }
+        for sink, values in expected.items():
+            found = results[sink]
+            different = {key: (values.get(key), found.get(key)) for key in values.keys() | found.keys()}
+            assert found == values, (
+                sink,
+                {key: each for key, each in different.items() if each[0] != each[1]},
+            )
 
 
 def _counts(totals: Mapping[str, int]) -> Mapping[str, Sequence[str]]:

@@ -75,7 +75,7 @@ def test_the_command_adds_processors_to_a_running_application(growing: Growing) 
         growing.expand_repartition_topic(4)
         growing.order(5)
         growing.await_results(client)
-        answer = endpoint.post("/control/processors", {"processors": 3})
+        answer = endpoint.post("/control/processors", {"processors": 1})
         assert (answer.status, answer.json["problems"][0]["code"]) == (409, "StateNotMovable")
         with _ordering(growing):
             done = _run("expand", endpoint.url, "--to", "4")

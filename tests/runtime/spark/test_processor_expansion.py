@@ -91,6 +91,32 @@ def test_one_processor_is_added_while_the_application_runs(growing: Growing) -> 
         assert client.processors() == ProcessorsStatus(4)
 
 
+def test_declared_processors_are_added_after_a_restart(growing: Growing) -> None:
+    """Before partitions are added, the application runs with the processors that it has."""
+    more = DOCUMENT.replace("processors: 2", "processors: 4")
+    with growing.run() as client:
+        growing.name_customers("named")
+        client.wait_until_idle()
+        growing.order(3)
+        growing.await_results(client)
+    with growing.run(more) as client:
+        assert until(lambda: bool(client.processors().problems), TIMEOUT_SECONDS)
+        assert (client.processors().processors, client.processors().target) == (2, 4)
+        growing.order(3)
+        growing.await_results(client)
+        growing.expand(4)
+        growing.expand_repartition_topic(4)
+        growing.order(3)
+        growing.await_results(client)
+    with growing.run(more) as client:
+        _order_until_expanded(growing, client, 4)
+        growing.name_customers("renamed")
+        client.wait_until_idle()
+        growing.order(3)
+        growing.await_results(client)
+        assert client.processors().target is None
+
+
 def test_the_example_of_the_kip_runs(
     spark: SparkSession, kafka: LocalBroker, tmp_path: Path, unique: Callable[[str], str]
 ) -> None:
