@@ -108,14 +108,16 @@ class PartitionReader:
     def read(self, topic: str, partition: int, range_: OffsetRange) -> Iterator[RecordChunk]:
         """Yield the records of the range; offsets that retention or compaction removed are skipped.
 
-        The last chunk may be empty: it gives the offset where the next read starts.
+        The last chunk may be empty: it gives the offset where the next read starts. Records that are written
+        meanwhile are left to the next read, although the client may have fetched some of them.
 
         Raises:
             KafkaException: The partition cannot be read.
         """
         kafka_partition = KafkaTopicPartition(topic, partition)
         low, high = self._watermarks(kafka_partition)
-        at, end = max(low, range_.start), high if range_.end is None else min(high, range_.end)
+        at = max(low, range_.start)
+        end = max(at, high if range_.end is None else min(high, range_.end))
         if at < end:
             self._consumer.assign([KafkaTopicPartition(topic, partition, at)])
         while at < end:
@@ -123,7 +125,7 @@ class PartitionReader:
             records = tuple(input_record(message) for message in messages if message.error() is None)
             at = _next_offset(messages, at)
             yield RecordChunk(tuple(record for record in records if record[2] < end), min(at, end))
-        yield RecordChunk((), max(at, end))
+        yield RecordChunk((), end)
 
     def close(self) -> None:
         self._consumer.close()

@@ -323,7 +323,16 @@ def test_the_first_record_has_offset_zero(monkeypatch: pytest.MonkeyPatch) -> No
 def test_a_range_ends_before_records_that_are_not_to_be_read(monkeypatch: pytest.MonkeyPatch) -> None:
     chunks, consumer = read(monkeypatch, OffsetRange(4, 7), [Message(4), Message(6), Message(7), Message(9)])
     assert consumer.assigned == [4]
-    assert offsets(chunks) == [([4, 6], 7), ([], 10)]
+    assert offsets(chunks) == [([4, 6], 7), ([], 7)]
+
+
+def test_records_that_are_written_during_a_read_are_left_to_the_next_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The end is 10 when the read begins; then another process writes two records."""
+    written = [Message(each) for each in range(3, 12)]
+    chunks, _ = read(monkeypatch, OffsetRange(), written)
+    assert offsets(chunks) == [([3, 4, 5, 6, 7, 8, 9], 10), ([], 10)]
 
 
 @pytest.mark.parametrize("range_", [OffsetRange(10), OffsetRange(5, 5), OffsetRange(0, 2), OffsetRange(12)])
