@@ -80,6 +80,8 @@ class StoreBuilder:
     caching: bool | None = None
     serdes: "Serdes | None" = None
     shared: bool = False
+    keyed_by_record: bool = False
+    """The user declares that the keys of the entries are those of records in the input topics (`keyed`)."""
 
     @property
     def name(self) -> str:

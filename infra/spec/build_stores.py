@@ -83,6 +83,7 @@ def builder(options: Options) -> StoreBuilder:
         caching=options.get("caching"),
         serdes=serdes(options),
         shared=options.get("shared", False),
+        keyed_by_record=options.get("keyed") == "record",
     )
 
 

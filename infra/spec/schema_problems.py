@@ -126,8 +126,12 @@ def _unknown_keys(violation: Violation) -> Iterator[_Mistake]:
             )
 
 
-_ELSEWHERE = {"emitStrategy": "Set `emit` of `windowedBy`: `onWindowUpdate` or `onWindowClose`."}
-"""Names of Kafka Streams that are options of another operator here."""
+_ELSEWHERE = {
+    "emitStrategy": "Set `emit` of `windowedBy`: `onWindowUpdate` or `onWindowClose`.",
+    "keyed": "Set it on a store in `addStateStore`, or in the `stores` of a processor. Stores of other "
+    "operators need none.",
+}
+"""Names of Kafka Streams, and options, that belong to another operator."""
 
 
 def _split_expression(path: tuple[PathPart, ...], split: SplitExpression) -> _Mistake:

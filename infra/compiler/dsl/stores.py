@@ -205,6 +205,7 @@ def _built_settings(builder: StoreBuilder) -> StoreSettings:
         retain_duplicates=supplier.retain_duplicates,
         caching=builder.caching,
         in_memory=supplier.type is StoreType.IN_MEMORY,
+        keyed_by_record=builder.keyed_by_record,
     )
 
 

@@ -28,7 +28,11 @@ topology:
 """
 _PROCESS = """
   - addStateStore: {name: seen, kind: keyValue}
+  - addStateStore: {name: scores, kind: keyValue}
   - process: {from: read, class: "module:Seen", stores: [seen]}
+  - selectKey: {from: read, key: value}
+  - repartition: {name: by-score}
+  - process: {class: "module:Scores", stores: [scores]}
 """
 
 
@@ -163,11 +167,18 @@ def test_keys_of_other_partitioners_cannot_move() -> None:
     assert state_of(4, config=linear).move() is not None
 
 
-def test_stores_of_users_processors_cannot_move() -> None:
-    live = {**LIVE, "app-seen-changelog": 2}
+def test_stores_of_users_processors_move_only_if_they_are_keyed_by_record() -> None:
+    live = {**LIVE, "app-seen-changelog": 2, "app-scores-changelog": 2}
+    live["app-by-score-repartition"] = 8
     assert refusals(state_of(4, live, more=_PROCESS)) == [
-        "The state of app cannot move: the entries of store seen have no known keys."
+        "The state of app cannot move: the entries of store seen have no known keys.",
+        "The state of app cannot move: the entries of store scores have no known keys.",
     ]
+    move = state_of(4, live, more=_PROCESS.replace("name: seen", "name: seen, keyed: record"))
+    assert refusals(move) == ["The state of app cannot move: the entries of store scores have no known keys."]
+    both = state_of(4, live, more=_PROCESS.replace("kind: keyValue", "keyed: record")).move()
+    assert both is not None
+    assert both.changelogs == [COUNTS, "app-seen-changelog", BY_VALUE, "app-scores-changelog"]
 
 
 def test_the_status_shows_each_part() -> None:

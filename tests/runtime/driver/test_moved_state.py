@@ -8,6 +8,7 @@ import pytest
 
 from infra.compiler import build_nodes, compile_document
 from infra.model.nodes import SourceNode
+from infra.model.problems import ProblemsError
 from infra.model.topology import TopologyDocument
 from infra.spec import load_text
 from spark_jobs.runtime.driver.processor_move.checks import check_entries
@@ -33,6 +34,7 @@ COUNTED = """
 - WINDOW
 - count: {materialized: counted}
 """
+COUNTED_BY_USER = "keyed: record, serdes: {key: string, value: long}"
 TEXT_OUT = """
 - toStream:
 - mapValues: {value: string(value), serdes: {value: string}}
@@ -99,7 +101,40 @@ TOPOLOGIES: Mapping[str, str] = {
 - toStream:
 {OUT}
 """,
+    "users' processors": f"""
+- addStateStore: {{name: visit-totals, {COUNTED_BY_USER}}}
+- addStateStore: {{name: visit-windows, kind: window, retention: 1h, windowSize: 10ms, {COUNTED_BY_USER}}}
+- addStateStore: {{name: visit-pending, kind: timestampedKeyValue, {COUNTED_BY_USER}}}
+{ORDERS}
+- process: {{class: "tests.runtime.visiting:Visits", stores: [visit-totals, visit-windows, visit-pending]}}
+{OUT}
+- process: {{from: orders, class: "tests.runtime.visiting:Reports", stores: [visit-pending]}}
+{OUT}
+""",
+    "users' sessions and versions": f"""
+{ORDERS}
+- process:
+    class: tests.runtime.visiting:Histories
+    stores:
+      - {{name: sessions, kind: session, retention: 1h, {COUNTED_BY_USER}}}
+      - {{name: values, kind: versionedKeyValue, retention: 1h, keyed: record, {TEXTS}}}
+{OUT}
+""",
+    "users' transformers": f"""
+- addStateStore: {{name: changes, {COUNTED_BY_USER}}}
+{CUSTOMERS}
+- transformValues: {{class: "tests.runtime.visiting:Renames", stores: [changes]}}
+- toStream:
+{OUT}
+""",
 }
+_SEEN = f"""
+{ORDERS}
+- process:
+    class: tests.runtime.visiting:CLASS
+    stores: [{{name: seen, keyed: record, serdes: {{key: KEY, value: string}}}}]
+{OUT}
+"""
 KEYS = [f"k{each}" for each in range(9)]
 LATER = 1_000
 """Times of records that close all windows; their results are ignored."""
@@ -199,7 +234,8 @@ class Application:
         return self._tasks[name]
 
     def states(self) -> Sequence[TaskState]:
-        return [task.state for task in self._tasks.values()]
+        """Return the states of all tasks, in the order of their numbers."""
+        return [task.state for _, task in sorted(self._tasks.items())]
 
     def move(self, after: int, *, keep: bool, partitions: int | None = None) -> None:
         """Move the state; `keep` = the old processors find their local state again.
@@ -323,3 +359,33 @@ def test_responses_of_foreign_keys_go_to_the_new_processors(processors: int) -> 
         app.process(("customers", key, "renamed", 100) for key in KEYS)
     assert len(unmoved.results) == len(KEYS)
     assert results_of(moved) == results_of(unmoved)
+
+
+@pytest.mark.parametrize("keep", [False, True], ids=["restored", "with local state"])
+def test_added_processors_punctuate_when_those_do_that_had_their_keys(*, keep: bool) -> None:
+    app = application(_SEEN.replace("CLASS", "Hourly").replace("KEY", "string"), 2)
+    app.process(sent(0, 60))
+    before = [_punctuation_times(state) for state in app.states()]
+    assert [len(times) for times in before] == [2, 2]
+    assert before[0] != before[1]
+    app.move(4, keep=keep)
+    app.process(("orders", f"k{each}", "", 60) for each in range(30))
+    assert [_punctuation_times(state) for state in app.states()] == before * 2
+
+
+def _punctuation_times(state: TaskState) -> Mapping[str, int]:
+    return {name: time for name, time in state.metadata.items() if "/schedule/" in name}
+
+
+@pytest.mark.parametrize(("processor", "key"), [("KeysByValue", "string"), ("KeysAsNumbers", "integer")])
+def test_other_keys_than_declared_are_found_before_anything_moves(processor: str, key: str) -> None:
+    """A store is keyed by record, but entries are written under another key, or with another serde."""
+    app = application(_SEEN.replace("CLASS", processor).replace("KEY", key), 2)
+    app.process(sent(0, 60))
+    before = {topic: [list(each) for each in found] for topic, found in app.cluster.topics.items()}
+    with pytest.raises(ProblemsError) as raised:
+        app.move(4, keep=False)
+    [problem] = raised.value.problems
+    assert problem.summary.startswith("Store seen is not keyed by record: ")
+    assert problem.location is not None
+    assert app.cluster.topics == before

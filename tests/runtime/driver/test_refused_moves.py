@@ -7,6 +7,7 @@ from infra.model.problems import ProblemCode, ProblemsError
 from spark_jobs.runtime.driver.processor_move.checks import check_input
 from spark_jobs.runtime.driver.processor_move.moves import Move
 from spark_jobs.runtime.engine.partitioners.murmur2 import default_partition
+from spark_jobs.runtime.engine.scaling.moved_stores import MovedStore
 from spark_jobs.runtime.engine.serdes import Subscription, subscription_serde
 from spark_jobs.runtime.engine.serdes.plain import PLAIN
 from spark_jobs.runtime.worker.offset_metadata import (
@@ -85,6 +86,29 @@ def test_keys_of_other_processors_are_refused() -> None:
     assert refusal(app, move) == (
         f"Partition 0 of {CHANGELOG} has an entry whose key belongs to processor 1."
     )
+
+
+def test_each_store_with_keys_of_other_processors_is_reported() -> None:
+    app, move = moved()
+    key = next(key for key in KEYS if default_partition(key, 2) == 1)
+    other = "app-seen-changelog"
+    app.cluster.topics[other] = [[], []]
+    app.cluster.write([(CHANGELOG, 0, key, b"1", 1, ()), (other, 0, key, b"1", 1, ())])
+    seen = MovedStore("seen", other, lambda key: key, is_keyed_by_user=True)
+    part = attrs.evolve(move.parts[0], stores=(*move.parts[0].stores, seen))
+    with pytest.raises(ProblemsError) as raised:
+        execute(app.cluster, attrs.evolve(move, parts=(part,)))
+    assert [problem.summary for problem in raised.value.problems] == [
+        f"Partition 0 of {CHANGELOG} has an entry whose key belongs to processor 1.",
+        "Store seen is not keyed by record: processor 0 has an entry whose key belongs to processor 1.",
+    ]
+
+
+def test_entries_that_an_earlier_move_has_deleted_are_not_misplaced() -> None:
+    app, move = moved()
+    key = next(key for key in KEYS if default_partition(key, 2) == 1)
+    app.cluster.write([(CHANGELOG, 0, key, b"1", 1, ()), (CHANGELOG, 0, key, None, 1, ())])
+    execute(app.cluster, move)
 
 
 def test_partitions_of_other_processors_are_refused() -> None:

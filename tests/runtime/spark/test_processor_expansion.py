@@ -13,6 +13,7 @@ from infra.model.problems import ProblemCode, ProblemsError
 from spark_jobs.processor_expansion import ExpansionPhase, ProcessorsStatus
 from spark_jobs.runtime.driver.application import StreamsApplication
 from tests.runtime.spark.growing import DOCUMENT, TIMEOUT_SECONDS, Growing, new_growing
+from tests.runtime.spark.visits import VISITS_DOCUMENT, await_visits, create_visits
 from toolchain.broker.local import LocalBroker
 from toolchain.broker.readiness import until
 
@@ -46,13 +47,16 @@ def _order_until_expanded(growing: Growing, client: StreamsApplication, processo
 
 
 def test_processors_are_added_while_the_application_runs(growing: Growing) -> None:
-    with growing.run() as client:
+    """With stores and punctuations of users' processors."""
+    create_visits(growing)
+    with growing.run(VISITS_DOCUMENT) as client:
         _process_doubled_partitions(growing, client)
         assert client.processors() == ProcessorsStatus(2)
         client.expand_processors(4)
         client.expand_processors(4)  # it is requested already
         _order_until_expanded(growing, client, 4)
         growing.await_results(client)
+        await_visits(growing, client)
         status = client.processors()
         assert (status.target, status.phase, status.problems) == (None, ExpansionPhase.IDLE, ())
         growing.name_customers("renamed")
@@ -60,10 +64,11 @@ def test_processors_are_added_while_the_application_runs(growing: Growing) -> No
         growing.order(10)
         growing.await_results(client)
         assert {part["parallelism"] for part in client.subtopology_status()} == {4}
-    for document in (DOCUMENT, DOCUMENT.replace("processors: 2", "processors: 4")):
+    for document in (VISITS_DOCUMENT, VISITS_DOCUMENT.replace("processors: 2", "processors: 4")):
         with growing.run(document) as client:
             growing.order(5)
             growing.await_results(client)
+            await_visits(growing, client)
             assert client.processors() == ProcessorsStatus(4)
 
 

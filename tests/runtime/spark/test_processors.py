@@ -18,6 +18,7 @@ from spark_jobs.partitioners import linear_partition
 from spark_jobs.runtime.driver.application import StreamsApplication
 from spark_jobs.runtime.driver.processor_move.start import move_state
 from tests.runtime.spark.growing import DOCUMENT, KEYS, SOURCES, TIMEOUT_SECONDS, Growing, new_growing
+from tests.runtime.spark.visits import VISITS_DOCUMENT, await_visits, create_visits
 from toolchain.broker.local import LocalBroker
 from toolchain.broker.readiness import until
 
@@ -108,9 +109,13 @@ def _order_and_find_added(growing: Growing, client: StreamsApplication) -> bool:
 
 
 def test_processors_are_added_while_the_application_is_stopped(growing: Growing) -> None:
-    """The results are those of a run that did not scale; the first processors find their local state."""
-    more = DOCUMENT.replace("processors: 2", "processors: 4")
-    with growing.run() as client:
+    """The results are those of a run that did not scale; the first processors find their local state.
+
+    Also those of users' processors with stores and punctuations.
+    """
+    more = VISITS_DOCUMENT.replace("processors: 2", "processors: 4")
+    create_visits(growing)
+    with growing.run(VISITS_DOCUMENT) as client:
         growing.name_customers("named")
         client.wait_until_idle()
         growing.order(10)
@@ -119,6 +124,7 @@ def test_processors_are_added_while_the_application_is_stopped(growing: Growing)
         growing.expand_repartition_topic(4)
         growing.order(10)
         growing.await_results(client)
+        await_visits(growing, client)
     [document] = load_text(more.replace("APP", growing.id), "growing.yaml").documents
     result = move_state(document, Connection(bootstrap_servers=(growing.servers,)), lambda *_: None)
     assert (result.before, result.after) == (2, 4)
@@ -129,8 +135,10 @@ def test_processors_are_added_while_the_application_is_stopped(growing: Growing)
         client.wait_until_idle()
         growing.order(10)
         growing.await_results(client)
+        await_visits(growing, client)
     assert {part["parallelism"] for part in client.subtopology_status()} == {4}
-    with growing.run() as client:  # the document declares 2 processors: the state has doubled them
+    # The document declares 2 processors: the state has doubled them.
+    with growing.run(VISITS_DOCUMENT) as client:
         growing.order(1)
         growing.await_results(client)
     assert {part["parallelism"] for part in client.subtopology_status()} == {4}

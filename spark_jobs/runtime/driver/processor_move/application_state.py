@@ -91,6 +91,7 @@ class ApplicationState:
             return None
         if self.declared < before:
             raise ProblemsError([problems.fewer_processors(application.id, before, self.declared, at)])
+        self._check_stores()
         parts = tuple(map(self._part, self.programs))
         move = Move(application.id, before, self.declared, parts, known_initial=self._initial(before, parts))
         self._check_counts(move)
@@ -119,20 +120,23 @@ class ApplicationState:
             found = [f"{topic}: {counts[topic]}" for topic in wrong]
             raise ProblemsError([problems.moved_keys(move, initial, found, application.at)])
 
+    def _check_stores(self) -> None:
+        """Check that the entries of all stores can move; all that cannot are reported together."""
+        found = [
+            problems.store_not_movable(self.document.application.id, store.name, reason, store.at)
+            for program in self.programs
+            for store, reason in moved_stores(program)[1]
+        ]
+        if found:
+            raise ProblemsError(found)
+
     def _part(self, program: SubtopologyProgram) -> MovedPart:
         application, inputs = self.document.application, self._inputs(program)
         if narrow := [f"{topic}: {count}" for topic, count in inputs.items() if count < self.declared]:
             raise ProblemsError(
                 [problems.inputs_too_narrow(application.id, self.declared, narrow, application.at)]
             )
-        stores, others = moved_stores(program)
-        if others:
-            raise ProblemsError(
-                [
-                    problems.store_not_movable(application.id, store.name, reason, store.at)
-                    for store, reason in others
-                ]
-            )
+        stores, _ = moved_stores(program)
         subscriptions = {
             node.name
             for node in program.nodes

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from infra.model.problems import ProblemsError
+from infra.model.problems import Problem, ProblemsError
 from spark_jobs.runtime.driver.processor_move.entry_copy import MoveCluster, Report
 from spark_jobs.runtime.driver.processor_move.moves import Committed, Move
 from spark_jobs.runtime.driver.processor_move.problems import (
@@ -24,11 +24,12 @@ def check_entries(move: Move, cluster: MoveCluster, report: Report) -> None:
     """Check that each entry of the state is with the processor of its key.
 
     Raises:
-        ProblemsError: An entry is with another one.
+        ProblemsError: Entries are with another one; a problem for each store.
         KafkaException: A changelog topic cannot be read.
     """
     bounds = [cluster.bounds(store.changelog, each) for store, each in move.sources]
     total, done = sum(end - first for first, end in bounds), 0
+    problems: dict[str, Problem] = {}
     for store, processor in move.sources:
         misplaced: set[bytes] = set()
         for chunk in cluster.read(store.changelog, processor):
@@ -41,9 +42,11 @@ def check_entries(move: Move, cluster: MoveCluster, report: Report) -> None:
                     misplaced.add(key)
             done += len(chunk.records)
             report("checking the state", done, total)
-        for key in misplaced:
-            owner = store.processor(key, move.old)
-            raise ProblemsError([misplaced_entry(move, store.changelog, processor, owner)])
+        if misplaced and store.changelog not in problems:
+            owner = store.processor(min(misplaced), move.old)
+            problems[store.changelog] = misplaced_entry(move, store, processor, owner)
+    if problems:
+        raise ProblemsError(list(problems.values()))
 
 
 def check_input(

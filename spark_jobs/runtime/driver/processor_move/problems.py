@@ -5,6 +5,7 @@ from functools import partial
 
 from infra.model.problems import Location, Problem, ProblemCode
 from spark_jobs.runtime.driver.processor_move.moves import Move
+from spark_jobs.runtime.engine.scaling.moved_stores import MovedStore, NotMovable
 
 _not_movable = partial(Problem, code=ProblemCode.STATE_NOT_MOVABLE)
 _PROCESS = "Start the application with `processors: {before}`, wait until it has processed its input, stop it"
@@ -91,16 +92,20 @@ def other_partitioner(application: str, partitioner: str, at: Location | None) -
     )
 
 
-def store_not_movable(application: str, store: str, reason: str, at: Location | None) -> Problem:
+def store_not_movable(application: str, store: str, reason: NotMovable, at: Location | None) -> Problem:
+    """Return the problem of a store whose entries have no known keys."""
+    keep = "the number of processors. Or replace the processor by operators, and process the input again."
     return _not_movable(
         application=application,
         node=store,
         summary=f"The state of {application} cannot move: the entries of store {store} have no known keys.",
-        expected="a store of an operator, with a changelog topic of its own",
-        found=reason,
+        expected="a store of an operator, or one with `keyed: record`, with a changelog topic of its own",
+        found=reason.value,
         why="Each entry has to move to the processor that reads the records of its key.",
-        fix="Keep the number of processors. Or replace the processor by operators, and process the input "
-        "again.",
+        fix="If each key in the store is the key of a record in the input topics, in the same bytes, set "
+        f"`keyed: record` on the store, and start the application again if it runs. Otherwise keep {keep}"
+        if reason is NotMovable.ANY_KEYS
+        else f"Keep {keep}",
         location=at,
     )
 
@@ -155,16 +160,39 @@ def forgotten_offset(move: Move, topic: str, partition: int) -> Problem:
     )
 
 
-def misplaced_entry(move: Move, topic: str, partition: int, owner: int) -> Problem:
+def misplaced_entry(move: Move, store: MovedStore, partition: int, owner: int) -> Problem:
+    """Return the problem of an entry in a partition that is not that of its key's processor."""
+    if store.is_keyed_by_user:
+        return _not_keyed_by_record(move, store, partition, owner)
     return _not_movable(
         application=move.application,
-        topic=topic,
-        summary=f"Partition {partition} of {topic} has an entry whose key belongs to processor {owner}.",
+        topic=store.changelog,
+        node=store.name,
+        summary=f"Partition {partition} of {store.changelog} has an entry whose key belongs to processor "
+        f"{owner}.",
         expected="keys that Kafka's default partitioner sends to the partition's processor",
         found="another key",
         why="The input is not partitioned as declared, or a key is written with other bytes than the input "
         "has. So it is not known which entries have to move. Nothing was changed.",
         fix="Keep the number of processors. Or process the input again with more of them.",
+    )
+
+
+def _not_keyed_by_record(move: Move, store: MovedStore, partition: int, owner: int) -> Problem:
+    return _not_movable(
+        application=move.application,
+        topic=store.changelog,
+        node=store.name,
+        summary=f"Store {store.name} is not keyed by record: processor {partition} has an entry whose key "
+        f"belongs to processor {owner}.",
+        expected="in each entry the key of a record in the input topics, in the same bytes (`keyed: record`)",
+        found="another key, or the key with another serde",
+        why="Entries move to the processor that reads the records with the same key. There, the user's "
+        "processor would not find this entry. Nothing was changed.",
+        fix=f"Remove `keyed: record` of store {store.name}, and keep the number of processors. Or let the "
+        "processor write each entry under the key of its record, give the store the key serde of the input, "
+        "and process the input again.",
+        location=store.at,
     )
 
 

@@ -2,11 +2,13 @@
 
 import struct
 from collections.abc import Callable
+from enum import Enum
 
 import attrs
 
 from infra.model.behaviors import RunProcessor, TableTransformValues
 from infra.model.nodes import ProcessorNode, SourceNode, StateStore
+from infra.model.problems import Location
 from spark_jobs.runtime.engine.program_interface import Program
 from spark_jobs.runtime.engine.scaling.processors import Processors
 from spark_jobs.runtime.engine.serdes.internal_topics import VERSION_WITHOUT_PARTITION
@@ -30,6 +32,14 @@ _AROUND_KEY: dict[str, tuple[int, int]] = {
 _SUBSCRIPTION = "subscription"
 
 
+class NotMovable(Enum):
+    """Why the entries of a store cannot move."""
+
+    NOT_LOGGED = "a store without a changelog topic of its own"
+    ANY_KEYS = "a store of a user's processor, whose keys may be any, without `keyed: record`"
+    WINDOWED_KEYS = "windowed keys in the store and in the input"
+
+
 @attrs.frozen
 class MovedStore:
     """A store whose entries can move. `counts` are the clocks that depend on which entries the task has."""
@@ -41,6 +51,9 @@ class MovedStore:
     counts: tuple[str, ...] = ()
     has_subscriptions: bool = False
     """Values are subscriptions of a foreign-key join, which may name a processor of the left table."""
+    is_keyed_by_user: bool = False
+    """A user's processor chooses the keys. The document declares that they are those of the input."""
+    at: Location | None = None
 
     def processor(self, entry_key: bytes, processors: Processors) -> int:
         """Return the processor of an entry."""
@@ -69,7 +82,9 @@ def without_processor(subscription: bytes) -> bytes:
     return bytes((first,)) + subscription[1 : -_PARTITION.size]
 
 
-def moved_stores(program: Program) -> tuple[tuple[MovedStore, ...], tuple[tuple[StateStore, str], ...]]:
+def moved_stores(
+    program: Program,
+) -> tuple[tuple[MovedStore, ...], tuple[tuple[StateStore, NotMovable], ...]]:
     """Return the stores of a sub-topology that can move, and (store, reason) for those that cannot."""
     movable, others = [], []
     own = _stores_of_operators(program)
@@ -84,11 +99,11 @@ def moved_stores(program: Program) -> tuple[tuple[MovedStore, ...], tuple[tuple[
         changelog, keeps = program.changelog(store.name), store.keeps
         window = keeps.format.key.window if keeps is not None and keeps.format.key is not None else None
         if changelog is None or keeps is None:
-            others.append((store, "it has no changelog topic of its own"))
-        elif store.name not in own:
-            others.append((store, "it is a store of a user's processor, whose keys may be any"))
+            others.append((store, NotMovable.NOT_LOGGED))
+        elif store.name not in own and not keeps.keyed_by_record:
+            others.append((store, NotMovable.ANY_KEYS))
         elif window is not None and has_windowed_input:
-            others.append((store, "its keys and the keys of the input are windowed"))
+            others.append((store, NotMovable.WINDOWED_KEYS))
         elif keeps.kind == _SUBSCRIPTION:
             movable.append(MovedStore(store.name, changelog, _foreign_key, has_subscriptions=True))
         else:
@@ -96,7 +111,16 @@ def moved_stores(program: Program) -> tuple[tuple[MovedStore, ...], tuple[tuple[
             key = _Slice(before, after + (_WINDOW_BYTES[window] if window is not None else 0))
             is_buffer = keeps.kind == "suppress"
             counts = tuple(f"{store.name}/{what}" for what in ("records", "bytes") if is_buffer)
-            movable.append(MovedStore(store.name, changelog, key, counts))
+            movable.append(
+                MovedStore(
+                    store.name,
+                    changelog,
+                    key,
+                    counts,
+                    is_keyed_by_user=store.name not in own,
+                    at=store.at,
+                )
+            )
     return tuple(movable), tuple(others)
 
 

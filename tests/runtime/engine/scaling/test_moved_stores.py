@@ -9,7 +9,7 @@ from infra.compiler import build_nodes, compile_document
 from infra.spec import load_text
 from spark_jobs.runtime.engine.partitioners.murmur2 import default_partition
 from spark_jobs.runtime.engine.program import SubtopologyProgram, build_programs
-from spark_jobs.runtime.engine.scaling.moved_stores import MovedStore, moved_stores
+from spark_jobs.runtime.engine.scaling.moved_stores import MovedStore, NotMovable, moved_stores
 from spark_jobs.runtime.engine.scaling.processors import Processors
 from spark_jobs.runtime.engine.serdes import Subscription, subscription_serde
 from spark_jobs.runtime.engine.serdes.plain import PLAIN
@@ -31,7 +31,7 @@ def movable(steps: str) -> Mapping[str, MovedStore]:
     return {store.name: store for store in stores}
 
 
-def reasons(steps: str) -> Mapping[str, str]:
+def reasons(steps: str) -> Mapping[str, NotMovable]:
     return {store.name: reason for store, reason in moved_stores(program_of(steps))[1]}
 
 
@@ -96,6 +96,64 @@ topology:
 
 
 @pytest.mark.parametrize(
+    ("kind", "suffix"),
+    [
+        ("keyValue", b""),
+        ("timestampedKeyValue", b""),
+        ("versionedKeyValue", b""),
+        ("window", bytes(8 + 4)),
+        ("timestampedWindow", bytes(8 + 4)),
+        ("session", bytes(8 + 8)),
+    ],
+)
+@pytest.mark.parametrize("operator", ["process", "processValues", "transformValues"])
+def test_stores_that_are_keyed_by_record_can_move(operator: str, kind: str, suffix: bytes) -> None:
+    is_of_table = operator == "transformValues"  # which ignores stores of suppliers
+    timed = "" if "imestampedKey" in kind or kind == "keyValue" else ", retention: 1h, windowSize: 1s"
+    store = f"{{name: seen, kind: {kind}{timed}, keyed: record}}"
+    program = f"""
+  - {"table" if is_of_table else "stream"}: {{topic: in, {TEXTS}}}
+  - {operator}: {{class: "module:Seen", stores: [STORES]}}
+"""
+    added = f"  - addStateStore: {store}{program.replace('STORES', 'seen')}"
+    for steps in (added,) if is_of_table else (added, program.replace("STORES", store)):
+        seen = movable(steps)["seen"]
+        assert seen.record_key(b"key" + suffix) == b"key"
+        assert seen.is_keyed_by_user
+        assert seen.at is not None
+
+
+def test_a_store_of_several_processors_is_declared_once() -> None:
+    """Both processors use the same builder; a topology of nodes has stores of its own."""
+    shared = "{name: seen, shared: true, keyed: record}"
+    twice = f"""
+  - stream: {{topic: in, as: read, {TEXTS}}}
+  - process: {{class: "module:First", stores: [{shared}, {{name: own, keyed: record}}]}}
+  - process: {{from: read, class: "module:Second", stores: [{shared}]}}
+"""
+    nodes = """
+  - addSource: {name: source, topic: in}
+  - addProcessor: {name: first, parents: [source], stores: [{name: own, keyed: record}]}
+  - addProcessor: {name: second, parents: [first]}
+  - addStateStore: {name: seen, keyed: record, processors: [first, second]}
+"""
+    for steps in (twice, nodes):
+        assert movable(steps).keys() == {"seen", "own"}
+
+
+def test_stores_of_operators_need_no_declaration() -> None:
+    """Also if users' processors read them."""
+    stores = movable(
+        f"""
+  - table: {{topic: in, as: rows, materialized: rows, {TEXTS}}}
+  - toStream:
+  - process: {{class: "module:Seen", stores: [rows]}}
+"""
+    )
+    assert not stores["rows"].is_keyed_by_user
+
+
+@pytest.mark.parametrize(
     ("steps", "store", "reason"),
     [
         (
@@ -106,7 +164,7 @@ topology:
   - to: {{topic: out}}
 """,
             "seen",
-            "it is a store of a user's processor, whose keys may be any",
+            NotMovable.ANY_KEYS,
         ),
         (
             f"""
@@ -115,7 +173,7 @@ topology:
   - to: {{topic: out}}
 """,
             "table",
-            "it has no changelog topic of its own",
+            NotMovable.NOT_LOGGED,
         ),
         (
             f"""
@@ -130,9 +188,9 @@ topology:
   - to: {{topic: out}}
 """,
             "windows",
-            "its keys and the keys of the input are windowed",
+            NotMovable.WINDOWED_KEYS,
         ),
     ],
 )
-def test_other_stores_cannot_move(steps: str, store: str, reason: str) -> None:
+def test_other_stores_cannot_move(steps: str, store: str, reason: NotMovable) -> None:
     assert reasons(steps) == {store: reason}

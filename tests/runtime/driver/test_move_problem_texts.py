@@ -1,0 +1,41 @@
+"""The complete texts of problems with stores whose entries cannot move. `UPDATE_GOLDEN=1` rewrites them."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from infra.model.problems import Location, Problem
+from infra.report import problems_text
+from spark_jobs.runtime.driver.processor_move.problems import misplaced_entry, store_not_movable
+from spark_jobs.runtime.engine.scaling.moved_stores import MovedStore, NotMovable
+from tests.runtime.driver.counting_application import move_of
+
+GOLDEN = Path(__file__).parent / "move_golden"
+_AT = Location("app.yaml", 7, 5, "/topology/2")
+
+
+def misplaced(*, is_keyed_by_user: bool) -> Problem:
+    store = MovedStore(
+        "seen", "app-seen-changelog", lambda key: key, is_keyed_by_user=is_keyed_by_user, at=_AT
+    )
+    return misplaced_entry(move_of(4, 2, 4), store, 0, 1)
+
+
+TEXTS: dict[str, Problem] = {
+    **{
+        f"store_with_{reason.name.lower()}": store_not_movable("app", "seen", reason, _AT)
+        for reason in NotMovable
+    },
+    "misplaced_entry_of_an_operator": misplaced(is_keyed_by_user=False),
+    "store_not_keyed_by_record": misplaced(is_keyed_by_user=True),
+}
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_texts(name: str, golden: Callable[[Path, str], None]) -> None:
+    golden(GOLDEN / f"{name}.txt", problems_text([TEXTS[name]]) + "\n")
+
+
+def test_each_text_is_still_reported() -> None:
+    assert {file.stem for file in GOLDEN.iterdir()} == TEXTS.keys()
