@@ -29,7 +29,18 @@ _GUARD = pytest.StashKey[Guard]()
 # No test stops it: heartbeats that a busy disk or processor delays must not take its partitions from it.
 _SHARED_BROKER = Settings(overrides={"broker.session.timeout.ms": "60000"})
 
-# With Python's own threshold, imports and collection spend a tenth of their time on garbage collections.
+_QUICK_JVM = (
+    "-XX:+UseSerialGC",
+    # Short runs need no optimizing compiler. Without it, Java reserves 48 MiB for compiled code: the sessions
+    # that many tests share compile more, and Java would then discard code, or compile nothing any more.
+    "-XX:TieredStopAtLevel=1",
+    "-XX:ReservedCodeCacheSize=240m",
+    # Each start would collect the whole heap when Spark's classes first exceed 21 MiB.
+    "-XX:MetaspaceSize=256m",
+)
+
+# Imports and collection, whose objects the run keeps, spend a third of their CPU time on garbage collections.
+gc.disable()
 gc.set_threshold(20_000)
 
 # Hypothesis: the same examples in every run, and no deadline, because the machine may be busy.
@@ -102,8 +113,8 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> LongestFi
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    # Every start of Spark reads this, also in subprocesses: short runs need no optimizing compiler.
-    options = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", *spark_java_options())
+    # Every start of Spark reads this, also in subprocesses.
+    options = (*_QUICK_JVM, *spark_java_options())
     os.environ.setdefault("SPARK_SUBMIT_OPTS", " ".join(options))
     if _is_worker():
         return
@@ -114,6 +125,7 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_collection_finish() -> None:
     # Garbage collections during the tests skip modules and collected tests, which the run keeps.
     gc.freeze()
+    gc.enable()
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:

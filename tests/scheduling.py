@@ -1,4 +1,7 @@
-"""Which worker of a test run gets which tests, and when: long ones first, Spark's tests in two sessions."""
+"""Which worker of a test run gets which tests, and when.
+
+Long ones first, Spark's tests in two sessions, and at each time some tests that wait and some that compute.
+"""
 
 from typing import Any
 
@@ -9,6 +12,10 @@ _SPARK_SESSIONS = (
     (
         "tests/runtime/spark/test_recorded_cases.py",
         "tests/runtime/spark/test_random_topologies.py",  # on the same broker, which deletes no records
+        "tests/runtime/spark/test_processors.py",
+        "tests/runtime/spark/test_processor_expansion.py",
+        "tests/runtime/spark/test_processor_commands.py",
+        "tests/runtime/spark/test_foreign_key_expansion.py",
         "tests/runtime/spark/test_user_classes.py",
         "tests/runtime/engine/expressions/test_against_spark.py",
         "tests/runtime/engine/expressions/test_back_ends.py",
@@ -16,9 +23,6 @@ _SPARK_SESSIONS = (
     (
         "tests/runtime/spark/test_kip_878_test_plan.py",
         "tests/runtime/spark/test_topics_while_running.py",
-        "tests/runtime/spark/test_processors.py",
-        "tests/runtime/spark/test_processor_expansion.py",
-        "tests/runtime/spark/test_processor_commands.py",
         "tests/runtime/spark/test_application.py",
         "tests/runtime/spark/test_back_ends.py",
         "tests/runtime/spark/test_benchmark_sides.py",
@@ -35,46 +39,56 @@ _SESSION_OF = {path: f"Spark session {n}" for n, paths in enumerate(_SPARK_SESSI
 # Each of their tests takes long and shares nothing with the others, so any worker may run it.
 _SEPARATE_TESTS = (
     "tests/runtime/spark/test_faults.py",
-    "tests/runtime/spark/test_faults_with_records_held_back.py",
+    "tests/runtime/spark/test_expansion_kills.py",
     "tests/runtime/spark/test_processor_faults.py",
+    "tests/runtime/spark/test_faults_with_records_held_back.py",
     "tests/runtime/spark/test_thread_faults.py",
+    "tests/wheel/test_new_repository.py",
     "tests/runtime/spark/test_as_programs.py",
     "tests/runtime/spark/test_process_end.py",
-    "tests/wheel/test_new_repository.py",
+    "tests/runtime/driver/test_expansions_on_a_broker.py",
+    "tests/runtime/driver/test_expansions_while_brokers_fail.py",
+    "tests/runtime/driver/test_moves_on_a_broker.py",
 )
 
-_LONG = (
+_COMPUTING = (
     *(f"Spark session {number}" for number in range(len(_SPARK_SESSIONS))),
-    *_SEPARATE_TESTS,
+    *(path for path in _SEPARATE_TESTS if not path.startswith("tests/runtime/driver/")),
     "tests/runtime/spark/test_health.py",
     "tests/workflows/test_steps.py",
     "tests/cli/",
     "tests/pulumi/",
     "tests/acls/test_stack.py",
-    "tests/agent/",
-    "tests/deploy/test_alerts.py",
+    "tests/acls/test_runtime.py",
     "tests/documentation/test_tutorial.py",
     "tests/adoption/",
-    "tests/control/",
     "tests/toolchain/",
-    "tests/observe/",
-    "tests/coordination/",
-    "tests/runtime/worker/test_refused_records.py",
-    "tests/runtime/worker/test_transaction.py",
-    "tests/runtime/driver/test_expansions_on_a_broker.py",
-    "tests/runtime/driver/test_moves_on_a_broker.py",
-    "tests/runtime/driver/test_offsets.py",
+    "tests/deploy/test_alerts.py",
     "tests/runtime/spark/test_task_batches.py",
     "tests/runtime/spark/test_batches_held_back.py",
     "tests/drift/",
-    "tests/doctor/",
-    "tests/acls/",
     "tests/oracle/",
     "tests/workflows/test_checks.py",
     "tests/compiler/",
     "tests/runtime/engine/",
+    "tests/runtime/driver/test_moved_foreign_keys.py",
 )
-"""Scopes whose work takes minutes, the longest first."""
+"""Scopes that keep processors busy for long, the longest first."""
+_WAITING = (
+    "tests/runtime/driver/test_expansions_while_brokers_fail.py",
+    "tests/runtime/driver/test_expansions_on_a_broker.py",
+    "tests/runtime/driver/test_moves_on_a_broker.py",
+    "tests/control/",
+    "tests/agent/",
+    "tests/coordination/",
+    "tests/observe/",
+    "tests/doctor/",
+    "tests/acls/",
+    "tests/runtime/worker/test_refused_records.py",
+    "tests/runtime/worker/test_transaction.py",
+    "tests/runtime/driver/test_offsets.py",
+)
+"""Scopes that mostly wait for brokers and timeouts, the longest first."""
 
 
 class LongestFirst(LoadScopeScheduling):  # type: ignore[misc]  # its base is untyped
@@ -85,7 +99,11 @@ class LongestFirst(LoadScopeScheduling):  # type: ignore[misc]  # its base is un
         return nodeid if path in _SEPARATE_TESTS else _SESSION_OF.get(path, path)
 
     def _assign_work_unit(self, node: Any) -> None:  # noqa: ANN401 - xdist's WorkerController, untyped
-        longest = min(self.workqueue, key=lambda scope: (_rank(scope), -len(self.workqueue[scope])))
+        first, second = (_COMPUTING, _WAITING) if _is_even(node) else (_WAITING, _COMPUTING)
+        longest = min(
+            self.workqueue,
+            key=lambda scope: (_rank(scope, (*first, *second)), -len(self.workqueue[scope])),
+        )
         self.workqueue.move_to_end(longest, last=False)
         super()._assign_work_unit(node)
 
@@ -96,5 +114,15 @@ class LongestFirst(LoadScopeScheduling):  # type: ignore[misc]  # its base is un
         super()._reschedule(node)
 
 
-def _rank(scope: str) -> int:
-    return next((rank for rank, start in enumerate(_LONG) if scope.startswith(start)), len(_LONG))
+def is_scheduled(path: str) -> bool:
+    """Return whether the order of the tests of this module is defined here."""
+    return path in _SESSION_OF or _rank(path, (*_COMPUTING, *_WAITING)) < len(_COMPUTING) + len(_WAITING)
+
+
+def _is_even(node: Any) -> bool:  # noqa: ANN401 - as above
+    """Return whether a worker begins with tests that compute: every second one."""
+    return int(str(node.gateway.id).removeprefix("gw")) % 2 == 0
+
+
+def _rank(scope: str, order: tuple[str, ...]) -> int:
+    return next((rank for rank, start in enumerate(order) if scope.startswith(start)), len(order))
