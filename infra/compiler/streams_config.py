@@ -28,8 +28,8 @@ REUSE_SOURCE_TOPICS = "reuse.ktable.source.topics"
 MERGE_REPARTITIONS = "merge.repartition.topics"
 SINGLE_STORE_SELF_JOIN = "single.store.self.join"
 LINEAR_HASH = "linear-hash"
-INITIAL_PARTITIONS = "static.partitioner.initial.partitions"
 """A partitioner that moves keys to added partitions of the same processor (KIP-287): it is not static."""
+INITIAL_PARTITIONS = "static.partitioner.initial.partitions"
 OPTIMIZATIONS = frozenset({REUSE_SOURCE_TOPICS, MERGE_REPARTITIONS, SINGLE_STORE_SELF_JOIN})
 
 _UPGRADES = (
