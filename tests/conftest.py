@@ -128,6 +128,12 @@ def pytest_collection_finish() -> None:
     gc.enable()
 
 
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    # Clients that earlier tests have left keep sockets open, and report brokers that were stopped.
+    if item.get_closest_marker("broker"):
+        gc.collect()
+
+
 def pytest_unconfigure(config: pytest.Config) -> None:
     if _is_worker():
         return

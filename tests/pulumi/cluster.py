@@ -17,7 +17,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # public name
     TopicMetadata,
 )
 
-from tests.answers import answered
+from tests.answers import ATTEMPT_SECONDS, answered
 from toolchain.broker.readiness import until
 
 _SECONDS = 30
@@ -85,7 +85,7 @@ class Cluster:
         return set(names) & self._topics().keys()
 
     def _topics(self) -> dict[str, TopicMetadata]:
-        return answered(partial(self._admin.list_topics, timeout=_SECONDS), _SECONDS).topics
+        return answered(partial(self._admin.list_topics, timeout=ATTEMPT_SECONDS), _SECONDS).topics
 
     def topic_id(self, name: str) -> str:
         return str(self._admin.describe_topics(TopicCollection([name]))[name].result().topic_id)

@@ -10,6 +10,7 @@ import os
 import time
 from collections.abc import Mapping
 from contextlib import suppress
+from multiprocessing import AuthenticationError
 from multiprocessing.connection import Client, Connection, Listener
 from multiprocessing.reduction import ForkingPickler
 from pathlib import Path
@@ -142,6 +143,12 @@ class TaskOwner:
             result = self._forward_or_acquire(request, partition, ownership, input_, tick=tick)
             return result or self._process_here(request, partition, ownership, input_, tick=tick)
 
+    def release_all(self) -> None:
+        """Release the tasks of this process: any other one can own them."""
+        for ownership in tuple(self._ownerships.values()):
+            with ownership.lock:
+                self._release(ownership)
+
     def _release_if_lost(self, request: BatchRequest, partition: int, ownership: _Ownership) -> None:
         """Release a task whose lease was deleted: another process may own the task, and know newer state."""
         lease = ownership.lease
@@ -221,7 +228,7 @@ class TaskOwner:
         while True:
             try:
                 caller = listener.accept()
-            except (OSError, EOFError):
+            except (OSError, EOFError, AuthenticationError):
                 continue  # a caller that died, or one without the key
             Thread(target=self._answer, args=(caller,), daemon=True).start()
 

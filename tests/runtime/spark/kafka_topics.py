@@ -28,7 +28,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # public all 
 from spark_jobs.runtime.engine.partitioners.murmur2 import default_partition
 from spark_jobs.runtime.engine.records import InputRecord, OutputRecord
 from spark_jobs.runtime.worker.restore import input_record
-from tests.answers import answered
+from tests.answers import ATTEMPT_SECONDS, answered
 from toolchain.broker.readiness import until
 
 _WAIT_SECONDS = 30.0
@@ -132,7 +132,9 @@ class Topics:
         return len(self._metadata(topic)[topic].partitions)
 
     def _metadata(self, *topic: str) -> Mapping[str, TopicMetadata]:
-        return answered(partial(self._admin.list_topics, *topic, timeout=_WAIT_SECONDS), _WAIT_SECONDS).topics
+        return answered(
+            partial(self._admin.list_topics, *topic, timeout=ATTEMPT_SECONDS), _WAIT_SECONDS
+        ).topics
 
     def written(self, topic: str) -> int:
         """Return the number of offsets, transaction markers included; -1 while no broker answers."""

@@ -1,6 +1,6 @@
 """Batches of a task with two input topics on a broker, without Spark: what is held back, and committed."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 import attrs
@@ -39,6 +39,11 @@ class Task:
     a: str
     b: str
     sink: str
+    owners: list[TaskOwner] = attrs.field(factory=list)
+
+    def owner(self) -> TaskOwner:
+        self.owners.append(TaskOwner())
+        return self.owners[-1]
 
     def record(self, topic: str, offset: int, time: int) -> InputRecord:
         return (topic, 0, offset, _START_MS + time, b"k", b"%d" % time, ())
@@ -79,7 +84,7 @@ def task(
     kafka: local.LocalBroker,
     tmp_path: Path,
     unique: Callable[[str], str],
-) -> Task:
+) -> Iterator[Task]:
     id_ = unique("merged")
     a, b, sink = f"a-{id_}", f"b-{id_}", f"out-{id_}"
     text = _MERGED.replace("SINK", sink)
@@ -101,23 +106,26 @@ def task(
         exactly_once=is_exact,
         is_native=request.param == "native",
     )
-    return Task(topics, kafka.bootstrap_servers, batch_request, a, b, sink)
+    created = Task(topics, kafka.bootstrap_servers, batch_request, a, b, sink)
+    yield created
+    for owner in created.owners:
+        owner.release_all()
 
 
 def test_records_held_back_are_processed_by_the_next_owner(task: Task) -> None:
     first = [task.record(task.a, 0, 1), task.record(task.a, 5, 6), task.record(task.b, 0, 2)]
-    result = task.process(TaskOwner(), first, task.b, end_offset=9)
+    result = task.process(task.owner(), first, task.b, end_offset=9)
     assert (result.read, result.held_back, result.blocked_by) == (2, ((task.a, 0, 5),), (task.b,))
     assert task.committed() == {task.a: 5, task.b: 9}
     second = [task.record(task.a, 5, 6), task.record(task.b, 9, 4)]
-    result = task.process(TaskOwner(), second, end_offset=12)
+    result = task.process(task.owner(), second, end_offset=12)
     assert (result.read, result.skipped, result.held_back) == (2, 0, ())
     assert task.committed() == {task.a: 12, task.b: 12}
     assert task.values() == [1, 2, 4, 6]
 
 
 def test_batch_that_must_wait_commits_nothing(task: Task) -> None:
-    result = task.process(TaskOwner(), [task.record(task.a, 0, 1)], task.b, end_offset=7)
+    result = task.process(task.owner(), [task.record(task.a, 0, 1)], task.b, end_offset=7)
     assert (result.read, result.held_back) == (0, ((task.a, 0, 0),))
     assert task.committed() == {}
     assert task.values() == []
@@ -125,7 +133,7 @@ def test_batch_that_must_wait_commits_nothing(task: Task) -> None:
 
 def test_batch_of_several_topics_is_in_the_order_of_time(task: Task) -> None:
     records = [task.record(task.a, 0, 3), task.record(task.a, 1, 4), task.record(task.b, 0, 1)]
-    task.process(TaskOwner(), records)
+    task.process(task.owner(), records)
     assert task.values() == [1, 3, 4]
 
 
@@ -141,8 +149,8 @@ def test_each_record_of_several_writers_is_processed_once(task: Task) -> None:
             for record in with_task_header([output], frozenset({task.a}), number)
         )
     ]
-    result = shared.process(TaskOwner(), [*written, task.record(task.b, 0, 3)], task.b, end_offset=3)
+    result = shared.process(shared.owner(), [*written, task.record(task.b, 0, 3)], task.b, end_offset=3)
     assert (result.read, result.held_back) == (3, ((task.a, 0, 1),))
-    result = shared.process(TaskOwner(), written[1:])
+    result = shared.process(shared.owner(), written[1:])
     assert (result.read, result.skipped) == (1, 1)
     assert task.values() == [1, 2, 3, 5]

@@ -2,7 +2,7 @@
 
 import shutil
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from multiprocessing.connection import Client
 from pathlib import Path
 
@@ -43,6 +43,12 @@ class Application:
     request: BatchRequest
     source: str
     sink: str
+    owners: list[TaskOwner] = attrs.field(factory=list)
+
+    def owner(self) -> TaskOwner:
+        """Return the owner of another process."""
+        self.owners.append(TaskOwner())
+        return self.owners[-1]
 
     def record(self, offset: int, key: bytes) -> InputRecord:
         return (self.source, 0, offset, 1_700_000_000_000 + offset, key, b"v", ())
@@ -63,7 +69,7 @@ class Application:
 @pytest.fixture(params=[True, False], ids=["exactly once", "at least once"])
 def application(
     request: pytest.FixtureRequest, kafka: local.LocalBroker, tmp_path: Path, unique: Callable[[str], str]
-) -> Application:
+) -> Iterator[Application]:
     id_ = unique("work")
     source, sink = f"in-{id_}", f"out-{id_}"
     text = _TOPOLOGY.replace("SOURCE", source).replace("SINK", sink)
@@ -84,11 +90,14 @@ def application(
         partition_counts={source: 1},
         exactly_once=request.param,
     )
-    return Application(topics, batch_request, source, sink)
+    created = Application(topics, batch_request, source, sink)
+    yield created
+    for owner in created.owners:
+        owner.release_all()
 
 
 def test_committed_records_are_skipped_when_a_batch_is_repeated(application: Application) -> None:
-    owner = TaskOwner()
+    owner = application.owner()
     first = [application.record(0, b"a"), application.record(1, b"a")]
     assert application.process(owner, first).read == 2
     again = application.process(owner, [*first, application.record(2, b"a")])
@@ -97,7 +106,7 @@ def test_committed_records_are_skipped_when_a_batch_is_repeated(application: App
 
 
 def test_another_process_resumes_where_the_first_one_stopped(application: Application) -> None:
-    first, second = TaskOwner(), TaskOwner()
+    first, second = application.owner(), application.owner()
     application.process(first, [application.record(0, b"a")])
     result = application.process(second, [application.record(0, b"a"), application.record(1, b"a")])
     assert (result.read, result.skipped, result.restored) == (1, 1, 0)
@@ -106,7 +115,7 @@ def test_another_process_resumes_where_the_first_one_stopped(application: Applic
 
 def test_forwarded_batch_is_processed_though_its_sender_died(application: Application) -> None:
     """Spark kills a Python worker when it cancels its task."""
-    owner = TaskOwner()
+    owner = application.owner()
     application.process(owner, [application.record(0, b"a")])
     address, _, key = owner._address.partition("\n")
     with Client(address, authkey=key.encode()) as caller:
@@ -116,18 +125,18 @@ def test_forwarded_batch_is_processed_though_its_sender_died(application: Applic
 
 
 def test_lost_state_is_restored_from_the_changelog(application: Application) -> None:
-    owner = TaskOwner()
+    owner = application.owner()
     application.process(owner, [application.record(0, b"a"), application.record(1, b"b")])
     _release_all(owner)
     shutil.rmtree(application.state)
-    result = application.process(TaskOwner(), [application.record(2, b"a")])
+    result = application.process(application.owner(), [application.record(2, b"a")])
     assert result.restored == 2
     assert application.counts() == [1, 1, 2]
 
 
 def test_reopened_state_is_not_restored(application: Application) -> None:
     for offset in range(3):
-        owner = TaskOwner()
+        owner = application.owner()
         assert application.process(owner, [application.record(offset, b"a")]).restored == 0
         _release_all(owner)
     assert application.counts() == [1, 2, 3]
@@ -137,21 +146,21 @@ def test_outdated_state_is_restored_from_the_newer_records_only(
     application: Application, tmp_path: Path
 ) -> None:
     """Another machine has owned the task in between."""
-    first = TaskOwner()
+    first = application.owner()
     application.process(first, [application.record(0, b"a"), application.record(1, b"b")])
     _release_all(first)
-    other = TaskOwner()
+    other = application.owner()
     on_other_machine = attrs.evolve(application.request, state_folder=tmp_path / "other-machine")
     assert application.process(other, [application.record(2, b"a")], on_other_machine).restored == 2
     _release_all(other)
-    assert application.process(TaskOwner(), [application.record(3, b"a")]).restored == 1
+    assert application.process(application.owner(), [application.record(3, b"a")]).restored == 1
     assert application.counts() == [1, 1, 2, 3]
 
 
 def test_prepared_batch_is_applied_if_killed_after_the_commit(
     application: Application, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    owner = TaskOwner()
+    owner = application.owner()
     application.process(owner, [application.record(0, b"a")])
 
     def killed(*_: object) -> None:
@@ -161,7 +170,9 @@ def test_prepared_batch_is_applied_if_killed_after_the_commit(
         patched.setattr(LocalState, "commit", killed)
         with pytest.raises(KeyboardInterrupt):
             application.process(owner, [application.record(1, b"a")])
-    result = application.process(TaskOwner(), [application.record(1, b"a"), application.record(2, b"a")])
+    result = application.process(
+        application.owner(), [application.record(1, b"a"), application.record(2, b"a")]
+    )
     assert (result.read, result.skipped, result.restored) == (1, 1, 0)
     assert application.counts() == [1, 2, 3]
 
@@ -171,7 +182,7 @@ def test_batch_has_no_effect_if_killed_before_the_commit(
 ) -> None:
     if not application.request.exactly_once:
         pytest.skip("at least once: sent records are not taken back")
-    owner = TaskOwner()
+    owner = application.owner()
     application.process(owner, [application.record(0, b"a")])
 
     def killed(*_: object) -> None:
@@ -182,7 +193,7 @@ def test_batch_has_no_effect_if_killed_before_the_commit(
         with pytest.raises(KeyboardInterrupt):
             application.process(owner, [application.record(1, b"a")])
     assert application.counts() == [1]
-    result = application.process(TaskOwner(), [application.record(1, b"a")])
+    result = application.process(application.owner(), [application.record(1, b"a")])
     assert (result.read, result.skipped) == (1, 0)
     assert application.counts() == [1, 2]
 
@@ -192,12 +203,12 @@ def test_record_for_a_missing_partition_waits_and_is_not_lost(application: Appli
     program = _ranged(application.request.program).with_counts({application.sink: 1})
     batch_request = attrs.evolve(application.request, program=program)
     records = [application.record(0, b"a"), application.record(1, b"z")]
-    result = application.process(TaskOwner(), records, batch_request)
+    result = application.process(application.owner(), records, batch_request)
     assert result.missing_partition == (application.sink, 1, 1)
     application.topics.expand(application.sink, 2)
     program = program.with_counts({application.sink: 2})
     expanded = attrs.evolve(batch_request, program=program, layout_version=1)
-    assert application.process(TaskOwner(), records, expanded).read == 2
+    assert application.process(application.owner(), records, expanded).read == 2
     if batch_request.exactly_once:
         written = application.topics.get(application.sink)
         assert [(record[1], record[4]) for record in written] == [(0, b"a"), (1, b"z")]

@@ -58,7 +58,11 @@ class Application:
         return (self.source, 0, offset, time, b"k%d" % offset, value, ())
 
     def process(self, records: Sequence[InputRecord]) -> BatchResult:
-        return TaskOwner().process_or_forward(self.request, 0, RecordInput(records), tick=False)
+        owner = TaskOwner()
+        try:
+            return owner.process_or_forward(self.request, 0, RecordInput(records), tick=False)
+        finally:
+            owner.release_all()
 
     def written(self) -> list[bytes]:
         """Return the keys, sorted; with at least once a batch that was attempted twice is written twice."""

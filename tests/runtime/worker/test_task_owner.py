@@ -5,6 +5,8 @@ import shutil
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from multiprocessing import AuthenticationError
+from multiprocessing.connection import Client
 from pathlib import Path
 from threading import Event
 from typing import Any, cast
@@ -109,6 +111,24 @@ def test_the_ownership_moves_for_many_records(process: Process) -> None:
     process(owner).result(_SECONDS)
     assert process(other, records=2_001).result(_SECONDS).written == 2
     assert FakeTask.opened[0].is_closed
+    assert process(owner).result(_SECONDS).written == 2
+
+
+def test_an_owner_answers_after_a_caller_without_its_key(process: Process, tmp_path: Path) -> None:
+    owner, other = TaskOwner(), TaskOwner()
+    process(owner).result(_SECONDS)
+    address, _, _ = Lease.owner_of(tmp_path / "state", _TASK).partition("\n")
+    with pytest.raises(AuthenticationError):
+        Client(address, authkey=b"another")
+    assert process(other).result(_SECONDS).written == 1
+
+
+def test_tasks_that_are_released_have_no_owner(process: Process, tmp_path: Path) -> None:
+    owner = TaskOwner()
+    process(owner).result(_SECONDS)
+    owner.release_all()
+    assert FakeTask.opened[0].is_closed
+    assert Lease.owner_of(tmp_path / "state", _TASK) == ""
     assert process(owner).result(_SECONDS).written == 2
 
 
