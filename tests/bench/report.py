@@ -29,6 +29,7 @@ TITLES = {
     "threads": "Stream threads",
     "processors": "Added processors",
     "start": "Start of `headwater run`",
+    "idle": "Idle application",
     "previews": "`pulumi preview`",
     "drift": "`headwater drift`",
     "compile": "Compiler",

@@ -15,14 +15,14 @@ from infra.model.problems import Problem, ProblemsError, errors
 from infra.model.topology import TopologyDocument
 from spark_jobs.command_line import spark_ended
 from spark_jobs.processor_expansion import ProcessorsStatus
-from spark_jobs.runtime.driver.failures import client_failed, failure_reason, query_failed
+from spark_jobs.runtime.driver.failures import client_failed, failure_reason
 from spark_jobs.runtime.driver.idle import await_commits, wait_until_idle
 from spark_jobs.runtime.driver.layout import Programs
 from spark_jobs.runtime.driver.offsets import GroupOffsets, RecordPurger
 from spark_jobs.runtime.driver.processor_expansion import ProcessorExpansion
 from spark_jobs.runtime.driver.progress import NO_PROGRESS
 from spark_jobs.runtime.driver.progress_watch import ProgressWatch
-from spark_jobs.runtime.driver.query import SubtopologyQuery
+from spark_jobs.runtime.driver.query import SubtopologyQuery, query_failures
 from spark_jobs.runtime.driver.query_specs import QuerySpecs
 from spark_jobs.runtime.driver.rounds import RepartitionRounds
 from spark_jobs.runtime.driver.run_settings import RunSettings
@@ -36,6 +36,7 @@ from spark_jobs.runtime.driver.topic_check import UnevenExpansion
 from spark_jobs.runtime.driver.topic_watch import TopicWatch
 from spark_jobs.runtime.driver.topics import ApplicationTopics
 from spark_jobs.runtime.driver.uncaught_exceptions import UncaughtExceptions, load_handler
+from spark_jobs.runtime.driver.watched_inputs import create_input_watch, watch_inputs
 from spark_jobs.stream_threads import ThreadMetadata, UncaughtExceptionHandler
 
 _log = structlog.get_logger(__name__)
@@ -137,6 +138,7 @@ class StreamsApplication:
             purge_interval_seconds=purge_ms / 1000,
             layout_changes=layout_changes,
         )
+        self._input_watch = create_input_watch(settings.connection, self.id, exactly_once=self._exactly_once)
         self._has_remote_checkpoint = is_remote(settings.checkpoint)
         self._polled_at = self._read_to_at = self._requests_read_at = time.monotonic()
         self._state = ClientState.CREATED
@@ -167,10 +169,11 @@ class StreamsApplication:
         if self._expansion.complete_interrupted():
             check = self._topics.prepare()
         self._specs.update(check)
+        signals = watch_inputs(self._input_watch, self._spark, self._specs)
         for name in self._specs.layout.queries:
-            self._queries[name] = SubtopologyQuery(self._spark, self._specs.spec(name))
+            self._queries[name] = SubtopologyQuery(self._spark, self._specs.spec(name), signals.get(name))
         if self._shutdown_requests is not None:
-            self._shutdown_requests.start(self._topic_names())
+            self._shutdown_requests.start(set().union(*map(self._specs.layout.topics, self._queries)))
         self._expansion.started()
         self._become(ClientState.REBALANCING)
         self._rounds.start()
@@ -281,13 +284,14 @@ class StreamsApplication:
 
     def wait_until_idle(self) -> None:
         """Wait until all records are processed, or the application has reached a final state."""
-        wait_until_idle(
-            self._queries,
-            state=lambda: self._state,
-            await_commits=self._await_commits,
-            is_expanding=lambda: self._expansion.status.is_advancing,
-            pause=lambda: self.wait(_POLL_SECONDS),
-        )
+        with self._input_watch.suspended():
+            wait_until_idle(
+                self._queries,
+                state=lambda: self._state,
+                await_commits=self._await_commits,
+                is_expanding=lambda: self._expansion.status.is_advancing,
+                pause=lambda: self.wait(_POLL_SECONDS),
+            )
 
     def _await_commits(self) -> None:
         if self._exactly_once:
@@ -296,9 +300,14 @@ class StreamsApplication:
             )
 
     def _run(self) -> None:
+        runs = (
+            ("topics", self._topic_watch.run),
+            ("processors", self._expansion.run),
+            ("input", self._input_watch.run),
+        )
         threads = [
             threading.Thread(target=self._execute, args=(each,), name=f"{self.id}-{name}", daemon=True)
-            for name, each in (("topics", self._topic_watch.run), ("processors", self._expansion.run))
+            for name, each in runs
         ]
         for thread in threads:
             thread.start()
@@ -349,7 +358,8 @@ class StreamsApplication:
         if not failed:
             self._become(ClientState.PENDING_SHUTDOWN)
         elif not self.problems:
-            self.problems = self._topic_errors() or tuple(self._query_failures())
+            failed_queries = query_failures(self.id, self._queries, self._exceptions.last_response)
+            self.problems = self._topic_errors() or failed_queries
         self.stream_threads.shut_down()
         try:
             for query in self._queries.values():
@@ -362,10 +372,6 @@ class StreamsApplication:
             _log.warning("stop failed", application=self.id, reason=failure_reason(error))
         self.stream_threads.close()
         self._become(ClientState.ERROR if failed else ClientState.NOT_RUNNING)
-
-    def _topic_names(self) -> set[str]:
-        layout = self._specs.layout
-        return {topic for name in layout.queries for topic in layout.topics(name)}
 
     def _shut_down_application(self) -> None:
         if self._shutdown_requests is not None:
@@ -385,11 +391,6 @@ class StreamsApplication:
             return tuple(errors(self._topics.check().problems))
         except ProblemsError as error:
             return tuple(error.problems)
-
-    def _query_failures(self) -> Iterator[Problem]:
-        for name, query in self._queries.items():
-            if query.state is QueryState.FAILED:
-                yield query_failed(self.id, name, query.failure, self._exceptions.last_response)
 
     def _become(self, state: ClientState) -> None:
         with self._state_changed:

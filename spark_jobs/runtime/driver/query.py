@@ -11,9 +11,11 @@ import structlog
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark.sql import DataFrame, SparkSession
 
+from infra.model.problems import Problem
 from spark_jobs.runtime.driver.batch import BatchProcessor, BatchStoppedError
 from spark_jobs.runtime.driver.checkpoints import Checkpoint
-from spark_jobs.runtime.driver.failures import failed_thread, failure_reason, failure_text
+from spark_jobs.runtime.driver.failures import failed_thread, failure_reason, failure_text, query_failed
+from spark_jobs.runtime.driver.input_signal import InputSignal
 from spark_jobs.runtime.driver.query_specs import QuerySpec
 from spark_jobs.runtime.driver.sources import read_stream, with_ticks
 from spark_jobs.runtime.driver.states import QueryState
@@ -31,13 +33,17 @@ class BatchFailedError(Exception):
 
 
 class SubtopologyQuery:
-    """One thread starts, polls and stops the query; another one may `pause` and `resume` it."""
+    """One thread starts, polls and stops the query; another one may `pause` and `resume` it.
 
-    def __init__(self, spark: SparkSession, spec: QuerySpec) -> None:
+    With `signal`, it may wait for that before it checks for new records (`input_watch`).
+    """
+
+    def __init__(self, spark: SparkSession, spec: QuerySpec, signal: InputSignal | None = None) -> None:
         self.failure: BaseException | None = None
         self.restarts = 0
         self._spark = spark
         self._spec = spec
+        self._signal = signal
         self._process_batch = BatchProcessor(spec)
         self._query: StreamingQuery | None = None
         self._lock = RLock()
@@ -96,7 +102,7 @@ class SubtopologyQuery:
         source = self._spec.source(checkpoint.last_offsets())
         checkpoint.delete()
         self._process_batch.start(source.start_offsets)
-        stream = self._process_batch.evaluate_native(read_stream(self._spark, source))
+        stream = self._process_batch.evaluate_native(read_stream(self._spark, source, self._signal))
         if self._spec.ticks:
             stream = with_ticks(self._spark, stream)
         self._query = (
@@ -223,3 +229,14 @@ class SubtopologyQuery:
         except Exception as error:  # noqa: BLE001 - the policy decides how often to retry
             self.failure = error
             self._handle_failure()
+
+
+def query_failures(
+    application: str, queries: Mapping[str, SubtopologyQuery], response: str
+) -> tuple[Problem, ...]:
+    """Return the problem of each query that has failed; `response` is the last one of the handler."""
+    return tuple(
+        query_failed(application, name, query.failure, response)
+        for name, query in queries.items()
+        if query.state is QueryState.FAILED
+    )

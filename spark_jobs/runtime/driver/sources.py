@@ -10,6 +10,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sql
 
 from infra.observe import Connection
+from spark_jobs.runtime.driver.input_signal import InputSignal
 from spark_jobs.runtime.engine.records import TopicPartition
 from spark_jobs.runtime.worker.task_input import COLUMNS
 
@@ -82,9 +83,11 @@ class KafkaSource:
         return {"subscribePattern": "|".join(f"(?:{each})" for each in (*self.patterns, *named))}
 
 
-def read_stream(spark: SparkSession, source: KafkaSource) -> DataFrame:
-    """Return the stream with the columns of `worker.task_input`."""
+def read_stream(spark: SparkSession, source: KafkaSource, signal: InputSignal | None = None) -> DataFrame:
+    """Return the stream with the columns of `worker.task_input`; it may wait for `signal`."""
     stream = spark.readStream.format("kafka").options(**source.options()).load()
+    if signal is not None:
+        stream = signal.applied(stream)
     return stream.select(*(_COLUMNS[name](name).alias(name) for name in COLUMNS))
 
 
