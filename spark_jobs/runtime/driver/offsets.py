@@ -108,19 +108,27 @@ class GroupOffsets:
             ends = self.end_offsets(partitions)
         return ends
 
-    def backlog(self, partitions: Sequence[TopicPartition], read: Offsets) -> Backlog:
-        """Return what is still to be read of `partitions`; raises at once for a deleted partition.
+    def backlogs(
+        self, partitions: Mapping[str, Sequence[TopicPartition]], read: Offsets
+    ) -> Mapping[str, Backlog]:
+        """Return name → what is still to be read of its partitions; raises at once for a deleted partition.
 
-        `read` are the offsets after the last batch. Where only transaction markers follow the committed
-        offset, no task had records, and none has committed.
+        One request each reads the committed offsets and the ends of all. `read` are the offsets after the
+        last batches. Where only transaction markers follow the committed offset, no task had records, and
+        none has committed.
         """
-        committed = self.committed(partitions)  # first: that raises while no broker answers
-        ends = self._list_offsets_once({partition: _timestamp(_LATEST, 0) for partition in partitions})
-        done = {each: max(committed.get(each, 0), read.get(each, 0)) for each in partitions}
-        return Backlog(
-            lag=sum(max(0, end - done[partition]) for partition, end in ends.items()),
-            committed=sum(committed.values()),
-        )
+        all_partitions = [each for some in partitions.values() for each in some]
+        committed = self.committed(all_partitions)  # first: that raises while no broker answers
+        latest = {partition: _timestamp(_LATEST, 0) for partition in all_partitions}
+        ends = self._list_offsets_once(latest)
+        done = {each: max(committed.get(each, 0), read.get(each, 0)) for each in all_partitions}
+        return {
+            name: Backlog(
+                lag=sum(max(0, ends[each] - done[each]) for each in some),
+                committed=sum(committed.get(each, 0) for each in some),
+            )
+            for name, some in partitions.items()
+        }
 
     def start_offsets(
         self, resets: Mapping[TopicPartition, OffsetReset], now_ms: int, forgotten: Offsets

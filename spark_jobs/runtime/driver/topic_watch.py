@@ -10,13 +10,14 @@ from confluent_kafka import KafkaException
 
 from infra.model.problems import Problem, ProblemsError, errors
 from spark_jobs.runtime.driver.failures import failure_reason
-from spark_jobs.runtime.driver.offsets import GroupOffsets, Offsets, RecordPurger
+from spark_jobs.runtime.driver.offsets import Backlog, GroupOffsets, Offsets, RecordPurger
 from spark_jobs.runtime.driver.progress_watch import ProgressWatch
 from spark_jobs.runtime.driver.query import SubtopologyQuery
 from spark_jobs.runtime.driver.query_specs import QuerySpecs
 from spark_jobs.runtime.driver.rounds import RepartitionRounds
 from spark_jobs.runtime.driver.topic_check import TopicCheck, UnevenExpansion
 from spark_jobs.runtime.driver.topics import ApplicationTopics
+from spark_jobs.runtime.engine.records import TopicPartition
 
 _log = structlog.get_logger(__name__)
 _POLL_SECONDS = 0.1
@@ -130,14 +131,21 @@ class TopicWatch:
 
     def _observe_progress(self) -> None:
         layout, progress = self._specs.layout, self._specs.progress
+        partitions = {name: layout.input_partitions(name) for name in self._queries}
+        backlogs = self._backlogs(partitions)
+        if backlogs is None:  # one partition may be missing: the others are known
+            backlogs = {}
+            for name, some in partitions.items():
+                backlogs |= self._backlogs({name: some}) or {}
+        has_threads = self._specs.has_threads
         for name in self._queries:
-            partitions = layout.topic_partitions(layout.topics(name))
-            try:
-                backlog = self._offsets.backlog(partitions, progress.read_to(name))
-            except KafkaException:
-                backlog = None
-            has_threads = self._specs.has_threads
-            self._progress_watch.observe(name, backlog, progress, has_threads=has_threads)
+            self._progress_watch.observe(name, backlogs.get(name), progress, has_threads=has_threads)
+
+    def _backlogs(self, partitions: Mapping[str, Sequence[TopicPartition]]) -> dict[str, Backlog] | None:
+        try:
+            return dict(self._offsets.backlogs(partitions, self._read_by_spark()))
+        except KafkaException:
+            return None
 
     def _purge_repartition_topics(self) -> None:
         layout = self._specs.layout

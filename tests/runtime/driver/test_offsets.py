@@ -95,13 +95,16 @@ def test_transaction_markers_after_the_last_batch_are_no_backlog(
     producer.commit_transaction(60)
     offsets.stable_end_offsets([partition], 60)
     offsets._commit({partition: 1})
-    assert offsets.backlog([partition], {}) == Backlog(lag=1, committed=1)
-    assert offsets.backlog([partition], {partition: 2}) == Backlog(lag=0, committed=1)
+    assert offsets.backlogs({"0": [partition]}, {}) == {"0": Backlog(lag=1, committed=1)}
+    assert offsets.backlogs({"0": [partition]}, {partition: 2}) == {"0": Backlog(lag=0, committed=1)}
     producer.begin_transaction()
     producer.produce(topic, b"two")
     producer.commit_transaction(60)
     offsets.stable_end_offsets([partition], 60)
-    assert offsets.backlog([partition], {partition: 2}) == Backlog(lag=2, committed=1)
+    assert offsets.backlogs({"0": [partition], "1": []}, {partition: 2}) == {
+        "0": Backlog(lag=2, committed=1),
+        "1": Backlog(lag=0, committed=0),
+    }
 
 
 def test_stable_end_offset_without_transactions_is_returned_at_once(
