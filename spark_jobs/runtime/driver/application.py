@@ -36,6 +36,7 @@ from spark_jobs.runtime.driver.topic_check import UnevenExpansion
 from spark_jobs.runtime.driver.topic_watch import TopicWatch
 from spark_jobs.runtime.driver.topics import ApplicationTopics
 from spark_jobs.runtime.driver.uncaught_exceptions import UncaughtExceptions, load_handler
+from spark_jobs.runtime.driver.warm_up import SparkWarmUpJobs
 from spark_jobs.runtime.driver.watched_inputs import create_input_watch, watch_inputs
 from spark_jobs.stream_threads import ThreadMetadata, UncaughtExceptionHandler
 
@@ -123,6 +124,7 @@ class StreamsApplication:
             queries=self._queries,
             layout_changes=layout_changes,
             on_errors=self.stop_with,
+            warm_up_jobs=SparkWarmUpJobs(spark, settings.state_folder / self.id),
         )
         self._topic_watch = TopicWatch(
             topics=self._topics,
@@ -300,14 +302,11 @@ class StreamsApplication:
             )
 
     def _run(self) -> None:
-        runs = (
-            ("topics", self._topic_watch.run),
-            ("processors", self._expansion.run),
-            ("input", self._input_watch.run),
-        )
+        names = ("topics", "processors", "input")
+        runs = (self._topic_watch.run, self._expansion.run, self._input_watch.run)
         threads = [
             threading.Thread(target=self._execute, args=(each,), name=f"{self.id}-{name}", daemon=True)
-            for name, each in runs
+            for name, each in zip(names, runs, strict=True)
         ]
         for thread in threads:
             thread.start()
@@ -332,9 +331,9 @@ class StreamsApplication:
     def _stop_because_of(self, error: Exception) -> None:
         _log.debug("client failed", application=self.id, exc_info=error)
         if not self._stopping.is_set():
-            has_ended = isinstance(error, Py4JNetworkError | ConnectionError)
-            found = failure_reason(error)
-            self.stop_with([spark_ended(self.id, found) if has_ended else client_failed(self.id, found)])
+            is_end_of_spark = isinstance(error, Py4JNetworkError | ConnectionError)
+            problem = spark_ended if is_end_of_spark else client_failed
+            self.stop_with([problem(self.id, failure_reason(error))])
 
     def _poll_queries(self) -> None:
         now = time.monotonic()

@@ -1,11 +1,13 @@
 """Add processors while the application runs.
 
-An expansion copies the entries of the keys that move to new partitions of the changelog topics, again and
-again, until few are left. Then it holds the queries with state between two batches, and executes the steps of
-an offline move (`processor_move`), of which most is done. A mark in the offset metadata of the changelog
-topics announces the expansion from its beginning to its end, so the next start continues or completes it.
+An expansion copies the entries of the keys that move to new partitions of the changelog topics, and lets the
+added processors restore their local state from them (`warm_up`), again and again, until few are left. Then it
+holds the queries with state between two batches, and executes the steps of an offline move
+(`processor_move`), of which most is done. A mark in the offset metadata of the changelog topics announces the
+expansion from its beginning to its end, so the next start continues or completes it.
 """
 
+import secrets
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -17,9 +19,9 @@ import structlog
 from confluent_kafka import KafkaException
 
 from infra.model.problems import Problem, ProblemsError
-from infra.model.topology import Application
 from infra.observe import Connection
 from spark_jobs.processor_expansion import ExpansionPhase, ProcessorsStatus
+from spark_jobs.runtime.driver.expansion_requests import requested_status
 from spark_jobs.runtime.driver.failures import failure_reason
 from spark_jobs.runtime.driver.layout import Programs
 from spark_jobs.runtime.driver.offsets import Offsets
@@ -34,7 +36,10 @@ from spark_jobs.runtime.driver.processor_move.state_move import StateMove
 from spark_jobs.runtime.driver.query_specs import QuerySpecs
 from spark_jobs.runtime.driver.states import ClientState
 from spark_jobs.runtime.driver.topics import ApplicationTopics
+from spark_jobs.runtime.driver.warm_up import WarmUp, WarmUpJobs, is_behind
+from spark_jobs.runtime.engine.program import SubtopologyProgram
 from spark_jobs.runtime.worker.offset_metadata import decode_mark
+from spark_jobs.runtime.worker.warm_up import WarmUpRequest
 
 _Result = TypeVar("_Result")
 _log = structlog.get_logger(__name__)
@@ -80,6 +85,9 @@ class ProcessorExpansion:
     _queries: Mapping[str, HeldQuery]
     _layout_changes: Lock
     _on_errors: Callable[[Sequence[Problem]], None]
+    _warm_up_jobs: WarmUpJobs
+    _awaiting: Callable[[], int] = attrs.field(default=lambda: 0, init=False)
+    """Returns how many copied records the added processors have still to restore."""
     _status: ProcessorsStatus = attrs.field(init=False)
     _request: Lock = attrs.field(factory=Lock, init=False)
     _stopping: Event = attrs.field(factory=Event, init=False)
@@ -115,7 +123,7 @@ class ProcessorExpansion:
             return False
         application = self._topics.document.application.id
         try:
-            with self._opened(target) as (move, cluster):
+            with self._opened(target) as (move, cluster, _):
                 observed = cluster.committed(move.partitions, stable=False)
                 if not any(decode_mark(each.text) for each in observed.values()):
                     return False
@@ -155,15 +163,17 @@ class ProcessorExpansion:
 
     def _expand(self, target: int) -> None:
         _log.info("expansion of processors", target=target, phase=self._status.phase.value)
-        with self._opened(target) as (move, cluster):
+        with self._opened(target) as (move, cluster, programs):
             if self._topics.target_processors is None:
                 self._check(move, cluster)
             self._announce(move, cluster)
             self._begin(ExpansionPhase.CATCH_UP)
             cluster.expand(dict.fromkeys(move.changelogs, move.after))
             copy = EntryCopy(move, cluster, self._report)
+            warm_up = self._warm_up(move, programs)
+            self._awaiting = lambda: max(0, copy.copied - warm_up.restored)
             while True:
-                self._catch_up(move, cluster, copy)
+                self._catch_up(move, cluster, copy, warm_up)
                 if self._cut(move, cluster, copy):
                     return
                 if self._stopping.wait(_RETRY_SECONDS):
@@ -185,9 +195,31 @@ class ProcessorExpansion:
             producer.commit({each: (end, move.announcement) for each, end in ends.items()})
             self._topics.target_processors = move.after
 
-    def _catch_up(self, move: Move, cluster: KafkaMoveCluster, copy: EntryCopy) -> None:
-        """Copy entries until few are left, or no fewer than in the round before."""
+    def _warm_up(self, move: Move, programs: Sequence[SubtopologyProgram]) -> WarmUp:
+        added = range(move.before, move.after)
+        request = WarmUpRequest(
+            application=move.application,
+            connection=self._connection,
+            state_folder=self._warm_up_jobs.state_folder,
+            tasks=tuple((program, each) for program in programs for each in added),
+            lineage=move.lineage or 0,
+        )
+        return WarmUp(request, self._warm_up_jobs, self._note_restored)
+
+    def _catch_up(self, move: Move, cluster: KafkaMoveCluster, copy: EntryCopy, warm_up: WarmUp) -> None:
+        """Copy and restore entries until few are left, or no fewer than in the round before."""
         limit = int(self._topics.document.application.config.get(_RECOVERY_LAG, _DEFAULT_RECOVERY_LAG))
+        before: int | None = None
+        while True:
+            self._copy(move, cluster, copy, limit)
+            restored = warm_up.advance(self._stopping)
+            if not is_behind(restored, before, limit):
+                break
+            before = restored
+        self._copy(move, cluster, copy, limit)
+
+    def _copy(self, move: Move, cluster: KafkaMoveCluster, copy: EntryCopy, limit: int) -> None:
+        """Copy entries until few are left, or no fewer than in the round before."""
         before: int | None = None
         with cluster.producer(move.producer_name) as producer:
             while True:
@@ -291,15 +323,16 @@ class ProcessorExpansion:
                 raise _StoppedError
 
     @contextmanager
-    def _opened(self, target: int) -> Iterator[tuple[Move, KafkaMoveCluster]]:
-        """Yield the move to `target` processors, and its cluster; raises `ProblemsError`."""
+    def _opened(self, target: int) -> Iterator[tuple[Move, KafkaMoveCluster, tuple[SubtopologyProgram, ...]]]:
+        """Yield the move to `target` processors, its cluster, and the programs; raises `ProblemsError`."""
         document = with_processors(self._topics.document, target)
         application = document.application
         with opened(document, self._connection, self._programs) as (state, cluster, _):
             found = state.move()
             if found is None:
                 raise ProblemsError([problems.already_expanded(application.id, target)])
-            yield attrs.evolve(found, is_live=True), cluster
+            move = attrs.evolve(found, is_live=True, lineage=secrets.randbits(62) | 1)
+            yield move, cluster, state.programs
 
     def _note_failure(self, found: Sequence[Problem]) -> None:
         """Refuse a requested expansion that has changed nothing; try any other one again later."""
@@ -329,7 +362,11 @@ class ProcessorExpansion:
     def _report(self, _: str, done: int, total: int) -> None:
         if self._stopping.is_set():
             raise _StoppedError
-        self._status = attrs.evolve(self._status, copied=done, remaining=total - done)
+        awaiting = self._awaiting() if self._status.phase is ExpansionPhase.CATCH_UP else 0
+        self._status = attrs.evolve(self._status, copied=done, remaining=total - done + awaiting)
+
+    def _note_restored(self) -> None:
+        self._status = attrs.evolve(self._status, remaining=self._awaiting())
 
     def _checked(self, _: str, done: int, total: int) -> None:
         if self._stopping.is_set():
@@ -338,29 +375,6 @@ class ProcessorExpansion:
 
     def _begin(self, phase: ExpansionPhase, found: Sequence[Problem] = ()) -> None:
         self._status = attrs.evolve(self._status, phase=phase, problems=tuple(found))
-
-
-def requested_status(
-    status: ProcessorsStatus, processors: int, state: ClientState, application: Application
-) -> ProcessorsStatus:
-    """Return the status after a request for this number; the same if it is reached or being reached.
-
-    Raises:
-        ProblemsError: The client is not RUNNING or REBALANCING, or cannot have this number.
-    """
-    present, target = status.processors, status.target
-    if present is None:
-        raise ProblemsError([problems.without_processors(application.id, application.at)])
-    if processors == (target or present):
-        return status
-    if target is not None:
-        raise ProblemsError([problems.other_expansion(application.id, target, processors)])
-    if state not in (ClientState.RUNNING, ClientState.REBALANCING):
-        raise ProblemsError([problems.not_running(application.id, state.value)])
-    if processors < present:
-        found = problems.fewer_processors(application.id, present, processors, application.at, is_live=True)
-        raise ProblemsError([found])
-    return ProcessorsStatus(present, processors, ExpansionPhase.CHECK)
 
 
 def _unprocessed(move: Move, cluster: MoveCluster) -> int:

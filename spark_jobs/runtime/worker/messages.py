@@ -11,6 +11,16 @@ from spark_jobs.runtime.engine.records import TopicPartition
 from spark_jobs.runtime.engine.scaling.processors import Processors
 
 
+def task_name_of(application: str, subtopology: str, task: int) -> str:
+    """Return the name of a task: its transactional id, client id and the name of its lease file."""
+    return f"{application}-{subtopology}-{task}"
+
+
+def task_folder(state_folder: Path, subtopology: str, task: int) -> Path:
+    """Return the folder of a task's local state, in the one of its application."""
+    return state_folder / f"{subtopology}_{task}"
+
+
 @attrs.frozen(kw_only=True)
 class BatchRequest:
     """The request to process a batch; each task of the sub-topology gets the same one.
@@ -64,7 +74,7 @@ class BatchRequest:
 
     def task_name(self, task: int) -> str:
         """Return the name of a task: its transactional id, client id and the name of its lease file."""
-        return f"{self.application}-{self.subtopology}-{task}"
+        return task_name_of(self.application, self.subtopology, task)
 
     def input_partitions(self, task: int) -> tuple[TopicPartition, ...]:
         """Return the input partitions of a task."""

@@ -1,7 +1,8 @@
 """Restore a task's local state to the committed version, from the prepared batch or from changelog topics."""
 
 import secrets
-from collections.abc import Iterator
+import time
+from collections.abc import Iterable, Iterator
 from contextlib import closing
 from typing import Any
 
@@ -20,7 +21,9 @@ from spark_jobs.runtime.worker.offset_metadata import LINEAGE_KEY
 from spark_jobs.runtime.worker.transaction import TaskSession
 
 _RECORDS_AT_ONCE = 10_000
-_CONSUME_SECONDS = 0.05
+_CHUNK_SECONDS = 0.05
+"""How long records are collected for a chunk that has fewer."""
+_CONSUME_SECONDS = 0.005
 """`consume` blocks for this time unless it gets as many records as it requested."""
 
 State = LocalState | MemoryState
@@ -55,17 +58,28 @@ def _restore_from_changelogs(
     ranges = dict(_changelog_ranges(request.program, partition, state, session))
     if not ranges:
         return 0
-    restored = 0
-    task = Task(request.program, partition, state)
+    task, lineage = Task(request.program, partition, state), session.metadata.clocks.get(LINEAGE_KEY)
     with closing(PartitionReader(request.connection, request.group)) as reader:
-        for topic, range_ in ranges.items():
-            for chunk in reader.read(topic, partition, range_):
-                task.restore(topic, chunk.records)
-                restored += len(chunk.records)
-                if lineage := session.metadata.clocks.get(LINEAGE_KEY):
-                    state.metadata[LINEAGE_KEY] = lineage  # if killed now, the next owner resumes from here
-                state.commit(state.version - 1, {topic: chunk.next_offset})
-    return restored
+        return sum(
+            records
+            for topic, range_ in ranges.items()
+            for records in restore_topic(task, state, reader.read(topic, partition, range_), topic, lineage)
+        )
+
+
+def restore_topic(
+    task: Task, state: State, chunks: Iterable["RecordChunk"], topic: str, lineage: int | None
+) -> Iterator[int]:
+    """Apply the records of a changelog topic chunk by chunk; yield how many each chunk has.
+
+    If the process is killed, the next restore continues after the last chunk, if `lineage` is committed.
+    """
+    for chunk in chunks:
+        task.restore(topic, chunk.records)
+        if lineage:
+            state.metadata[LINEAGE_KEY] = lineage
+        state.commit(state.version - 1, {topic: chunk.next_offset})
+        yield len(chunk.records)
 
 
 def _changelog_ranges(
@@ -114,25 +128,37 @@ class PartitionReader:
         Raises:
             KafkaException: The partition cannot be read.
         """
-        kafka_partition = KafkaTopicPartition(topic, partition)
-        low, high = self._watermarks(kafka_partition)
+        low, high = self.bounds(topic, partition)
         at = max(low, range_.start)
         end = max(at, high if range_.end is None else min(high, range_.end))
         if at < end:
             self._consumer.assign([KafkaTopicPartition(topic, partition, at)])
         while at < end:
-            messages = self._consumer.consume(_RECORDS_AT_ONCE, timeout=_CONSUME_SECONDS)
+            messages = self._consume(at, end)
             records = tuple(input_record(message) for message in messages if message.error() is None)
             at = _next_offset(messages, at)
             yield RecordChunk(tuple(record for record in records if record[2] < end), min(at, end))
         yield RecordChunk((), end)
 
+    def _consume(self, at: int, end: int) -> list[Message]:
+        """Return the next messages; do not wait for more of them once the range is read."""
+        messages: list[Message] = []
+        deadline = time.monotonic() + _CHUNK_SECONDS
+        while len(messages) < _RECORDS_AT_ONCE and time.monotonic() < deadline:
+            messages += self._consumer.consume(_RECORDS_AT_ONCE - len(messages), timeout=_CONSUME_SECONDS)
+            if _next_offset(messages[-1:], at) >= end:
+                break
+        return messages
+
     def close(self) -> None:
         self._consumer.close()
 
     @clients.retry_transient
-    def _watermarks(self, partition: KafkaTopicPartition) -> tuple[int, int]:
-        return self._consumer.get_watermark_offsets(partition, clients.REQUEST_SECONDS)
+    def bounds(self, topic: str, partition: int) -> tuple[int, int]:
+        """Return the first offset, and the one after the last committed record; raises `KafkaException`."""
+        kafka_partition = KafkaTopicPartition(topic, partition)
+        first, end = self._consumer.get_watermark_offsets(kafka_partition, clients.REQUEST_SECONDS)
+        return first, end
 
 
 def input_record(message: Message) -> InputRecord:

@@ -35,7 +35,7 @@ from spark_jobs.runtime.worker.held_back import (
 )
 from spark_jobs.runtime.worker.interleaving import interleaved, with_task_header
 from spark_jobs.runtime.worker.local_state import LocalState, MemoryState
-from spark_jobs.runtime.worker.messages import BatchRequest, BatchResult
+from spark_jobs.runtime.worker.messages import BatchRequest, BatchResult, task_folder
 from spark_jobs.runtime.worker.native_task import NativeTask
 from spark_jobs.runtime.worker.offset_metadata import OffsetMetadata
 from spark_jobs.runtime.worker.refusals import RefusedRecords
@@ -62,7 +62,7 @@ class OpenTask:
         self._writes_single = refused is not None
         self._refused = RefusedRecords() if refused is None else refused
         self._session = open_session(request, partition, single=refused is not None)
-        self._folder = request.state_folder / f"{request.subtopology}_{partition}"
+        self._folder = task_folder(request.state_folder, request.subtopology, partition)
         self._state = LocalState(self._folder) if request.program.has_state else MemoryState()
         self._restored = restore_state(request, partition, self._state, self._session)
         self._task: Task | NativeTask = (

@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from threading import Event, Lock, Thread
 
 import attrs
@@ -13,6 +14,8 @@ from spark_jobs.runtime.driver.preflight import check_runnable
 from spark_jobs.runtime.driver.processor_expansion import ProcessorExpansion
 from spark_jobs.runtime.driver.states import ClientState
 from spark_jobs.runtime.driver.topics import ApplicationTopics
+from spark_jobs.runtime.driver.warm_up import WarmUpJobs
+from spark_jobs.runtime.worker.warm_up import WarmUpRequest, WarmUpResult, warm_up
 from toolchain.broker.readiness import until
 
 _TIMEOUT_SECONDS = 120.0
@@ -38,13 +41,36 @@ class _Specs:
 
 
 @attrs.define
+class LocalJobs:
+    """Runs warm-ups in this process, for so many seconds each; 0 = one chunk of records."""
+
+    state_folder: Path
+    seconds: float = 0.0
+
+    def run(self, request: WarmUpRequest, _: Event) -> WarmUpResult:
+        return warm_up(request, self.seconds)
+
+
+@attrs.frozen
+class _NoJobs:
+    """Restores nothing."""
+
+    state_folder: Path = Path("unused")
+
+    def run(self, request: WarmUpRequest, _: Event) -> WarmUpResult:
+        return WarmUpResult(done=len(request.tasks))
+
+
+@attrs.define
 class ExpandingClient:
     """The expansions of an application whose queries do not run."""
 
     expansion: ProcessorExpansion
 
     @classmethod
-    def of(cls, text: str, connection: Connection, *, busy: int = 0) -> "ExpandingClient":
+    def of(
+        cls, text: str, connection: Connection, *, busy: int = 0, jobs: WarmUpJobs | None = None
+    ) -> "ExpandingClient":
         document = load_text(text, "app.yaml").documents[0]
         topics = ApplicationTopics(document, connection)
         topics.prepare()
@@ -56,6 +82,7 @@ class ExpandingClient:
             queries=defaultdict(lambda: _Query(busy)),
             layout_changes=Lock(),
             on_errors=_fail,
+            warm_up_jobs=jobs or _NoJobs(),
         )
         new.complete_interrupted()
         new.started()

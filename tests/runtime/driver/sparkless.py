@@ -67,6 +67,8 @@ class Sparkless:
     topics: Topics
     produced: list[tuple[bytes, bytes]] = attrs.field(factory=list)
     start_ms: int = attrs.field(factory=lambda: time.time_ns() // 10_000_000 * 10)
+    restored: dict[tuple[str, int], int] = attrs.field(factory=dict)
+    """(Sub-topology, task) → how many records it restored for its last batch."""
     _round: int = 0
 
     @property
@@ -140,12 +142,12 @@ class Sparkless:
             processors=Processors.of(processors, _INITIAL) if program.stores else None,
         )
 
-    @staticmethod
-    def _process_task(request: BatchRequest, task: int, records: Sequence[InputRecord]) -> None:
+    def _process_task(self, request: BatchRequest, task: int, records: Sequence[InputRecord]) -> None:
         opened = OpenTask(request, task)
         try:
             if records:
-                opened.process_batch(request, RecordInput(records), tick=False)
+                result = opened.process_batch(request, RecordInput(records), tick=False)
+                self.restored[request.subtopology, task] = result.restored
         finally:
             opened.close()
 

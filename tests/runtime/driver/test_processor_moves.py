@@ -2,6 +2,7 @@
 
 from contextlib import suppress
 
+import attrs
 import pytest
 from confluent_kafka import KafkaException
 from hypothesis import settings
@@ -280,6 +281,19 @@ def test_offsets_times_and_positions_stay_and_counting_clocks_are_omitted() -> N
         assert metadata is not None
         assert COUNT not in metadata.clocks
         assert (LINEAGE_KEY in metadata.clocks) is (partition[1] < 2), "an added processor has no state yet"
+
+
+def test_added_processors_get_the_lineage_of_their_local_states() -> None:
+    app, move = moved()
+    before = decode(app.cluster.offsets[INPUT, 0].text)
+    execute(app.cluster, attrs.evolve(move, lineage=7))
+    lineages = []
+    for partition in range(4):
+        metadata = decode(app.cluster.offsets[INPUT, partition].text)
+        assert metadata is not None
+        lineages.append(metadata.clocks[LINEAGE_KEY])
+    assert before is not None
+    assert lineages == [before.clocks[LINEAGE_KEY], 101, 7, 7]
 
 
 def test_no_local_state_has_the_version_after_a_move() -> None:

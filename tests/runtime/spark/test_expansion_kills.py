@@ -214,3 +214,36 @@ def test_nothing_is_lost_or_repeated_by_kills_while_processors_are_added(
             for name in ("counts", "regions", "named", "named-subscription-store", "placed", "customers"):
                 assert topics.partitions(f"counted-{name}-changelog") == processors, name
     assert phases["cut"] or phases["catch-up"], phases
+
+
+def test_an_application_that_is_killed_while_added_processors_restore_their_state_continues(
+    own_broker: Callable[[], Broker], spark_jars: tuple[str, ...], tmp_path: Path
+) -> None:
+    """The state folder of an added processor exists, and the cut has not begun."""
+    draw = random.Random(3)  # noqa: S311
+    with own_broker() as broker:
+        topics = Topics(broker.bootstrap_servers, keeps_producer=True)
+        tables = JoinedTables("counted", topics, draw)
+        application = ExpandingApplication(
+            broker, topics, tmp_path, spark_jars, tables=tables, draw=draw, most=4
+        )
+        application.set_up()
+        folders = application.folder / "state" / "counted"
+
+        def is_warm(endpoint: HttpClient) -> bool:
+            return any(folders.glob("*_2/data.mdb")) or _status(endpoint).get("phase") != "catch-up"
+
+        with _running(application) as (process, logged):
+            endpoint = _await_running(application, logged)
+            answer = endpoint.post("/control/processors", {"processors": 4})
+            assert answer.status == HTTPStatus.OK, answer
+            _await_phase(("catch-up",), application, process, endpoint)
+            assert until(lambda: not application.writes_to(process) or is_warm(endpoint), TIMEOUT_SECONDS)
+            status = _status(endpoint)
+            kill_all(process)
+        assert (status["phase"], status["processors"]) == ("catch-up", 2), status
+        assert any(folders.glob("*_2/data.mdb"))
+        assert _complete(application) == 4
+        application.finish()
+        application.check_results()
+        application.check_log()

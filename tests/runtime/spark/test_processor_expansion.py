@@ -3,15 +3,18 @@
 The results must be those of a run without added processors.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 
+import attrs
 import pytest
 from pyspark.sql import SparkSession
 
 from infra.model.problems import ProblemCode, ProblemsError
 from spark_jobs.processor_expansion import ExpansionPhase, ProcessorsStatus
 from spark_jobs.runtime.driver.application import StreamsApplication
+from spark_jobs.runtime.driver.query_specs import QuerySpecs
+from spark_jobs.runtime.worker.messages import BatchResult
 from tests.runtime.spark.growing import DOCUMENT, TIMEOUT_SECONDS, Growing, new_growing
 from tests.runtime.spark.visits import VISITS_DOCUMENT, await_visits, create_visits
 from toolchain.broker.local import LocalBroker
@@ -70,6 +73,69 @@ def test_processors_are_added_while_the_application_runs(growing: Growing) -> No
             growing.await_results(client)
             await_visits(growing, client)
             assert client.processors() == ProcessorsStatus(4)
+
+
+@attrs.define
+class _Results:
+    """The results of all tasks, as the driver gets them."""
+
+    found: list[tuple[str, BatchResult]] = attrs.field(factory=list)
+
+    @classmethod
+    def of(cls, monkeypatch: pytest.MonkeyPatch) -> "_Results":
+        results, report = cls(), QuerySpecs.report
+
+        def note(specs: QuerySpecs, subtopology: str, batch: int, found: Sequence[BatchResult]) -> None:
+            results.found += [(subtopology, result) for result in found]
+            report(specs, subtopology, batch, found)
+
+        monkeypatch.setattr(QuerySpecs, "report", note)
+        return results
+
+    def restored(self, tasks: Collection[int]) -> int:
+        """Return how many records these tasks restored; all of them must have read records."""
+        mine = [result for name, result in self.found if name == "0" and result.partition in tasks]
+        assert {result.partition for result in mine if result.read} == set(tasks)
+        return sum(result.restored for result in mine)
+
+
+def test_added_processors_have_restored_their_state_before_the_cut(
+    growing: Growing, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing is written meanwhile: in their first batch they restore nothing, the others read tombstones."""
+    results = _Results.of(monkeypatch)
+    with growing.run() as client:
+        _process_doubled_partitions(growing, client)
+        client.expand_processors(4)
+        assert until(lambda: client.processors().processors == 4, TIMEOUT_SECONDS), client.processors()
+        results.found.clear()
+        growing.order(1)
+        growing.await_results(client)
+        assert results.restored((2, 3)) == 0
+        assert results.restored((0, 1)) > 0
+        growing.name_customers("renamed")
+        client.wait_until_idle()
+        growing.order(3)
+        growing.await_results(client)
+
+
+def test_an_expansion_succeeds_if_local_state_cannot_be_written_before_the_cut(
+    growing: Growing, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Then the processor restores its whole state when the folder can be written again."""
+    results = _Results.of(monkeypatch)
+    with growing.run() as client:
+        _process_doubled_partitions(growing, client)
+        blocked = growing.folder / "state" / growing.id / "0_2"
+        blocked.write_text("not a folder")
+        client.expand_processors(4)
+        assert until(lambda: client.processors().processors == 4, TIMEOUT_SECONDS), client.processors()
+        results.found.clear()
+        blocked.unlink()
+        growing.order(1)
+        growing.await_results(client)
+        assert results.restored([2]) > 0
+        assert results.restored([3]) == 0
 
 
 def test_one_processor_is_added_while_the_application_runs(growing: Growing) -> None:

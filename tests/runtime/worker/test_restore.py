@@ -310,14 +310,14 @@ def test_a_range_is_read_from_its_first_record_that_still_exists(monkeypatch: py
     ]
     chunks, consumer = read(monkeypatch, OffsetRange(), *answers)
     assert consumer.assigned == [3]
-    assert offsets(chunks) == [([3, 5], 6), ([], 6), ([8], 10), ([], 10)]
+    assert offsets(chunks) == [([3, 5, 8], 10), ([], 10)]
     assert chunks[0].records[0] == ("changelog", 2, 3, 1_003, b"k", b"text", ())
 
 
 def test_the_first_record_has_offset_zero(monkeypatch: pytest.MonkeyPatch) -> None:
     chunks, consumer = read(monkeypatch, OffsetRange(0, 2), [Message(0)], [Message(1)], low=0)
     assert consumer.assigned == [0]
-    assert offsets(chunks) == [([0], 1), ([1], 2), ([], 2)]
+    assert offsets(chunks) == [([0, 1], 2), ([], 2)]
 
 
 def test_a_range_ends_before_records_that_are_not_to_be_read(monkeypatch: pytest.MonkeyPatch) -> None:

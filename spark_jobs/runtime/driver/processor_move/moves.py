@@ -23,6 +23,7 @@ from spark_jobs.runtime.engine.records import TopicPartition
 from spark_jobs.runtime.engine.scaling.marks import MoveMark, MovePhase
 from spark_jobs.runtime.engine.scaling.moved_stores import MovedStore
 from spark_jobs.runtime.engine.scaling.processors import Processors
+from spark_jobs.runtime.worker.messages import task_name_of
 from spark_jobs.runtime.worker.offset_metadata import (
     LINEAGE_KEY,
     OffsetMetadata,
@@ -80,7 +81,8 @@ class Move:
     """The state of an application moves from `before` to `after` processors.
 
     `is_live`: the application runs, and pauses only for the last steps. `known_initial` is the initial number
-    of processors, or one that it was doubled to; None = `before` is.
+    of processors, or one that it was doubled to; None = `before` is. `lineage` is that of the local states
+    that added processors may have before the cut (`warm_up`); None = they have none.
     """
 
     application: str
@@ -89,6 +91,7 @@ class Move:
     parts: tuple[MovedPart, ...]
     is_live: bool = False
     known_initial: int | None = None
+    lineage: int | None = None
 
     @cached_property
     def old(self) -> Processors:
@@ -133,7 +136,7 @@ class Move:
 
     def task_name(self, part: MovedPart, processor: int) -> str:
         """Return the transactional id of a task (`BatchRequest.task_name`)."""
-        return f"{self.application}-{part.subtopology}-{processor}"
+        return task_name_of(self.application, part.subtopology, processor)
 
     def next_step(self, committed: Mapping[TopicPartition, Committed], counts: Mapping[str, int]) -> MoveStep:
         """Return what is done next.
@@ -162,8 +165,8 @@ class Move:
 
         An added processor continues with the times of the one that it takes keys from. Clocks that count
         entries are omitted: their values are those of the entries that a task restores. So each task has to
-        restore entries: the version is one that no local state has, and an added processor gets a new
-        lineage.
+        restore entries: the version is one that no local state has, and an added processor gets a lineage of
+        its own.
         """
         found: dict[TopicPartition, str] = {}
         mark = MoveMark(MovePhase.CLEAR, self.before, self.after)
@@ -174,9 +177,9 @@ class Move:
                 before = latest_metadata(committed[each].text for each in partitions) or OffsetMetadata()
                 clocks = {name: time for name, time in before.clocks.items() if name not in counts}
                 stays = OffsetMetadata(before.version + _VERSIONS, clocks)
-                added = attrs.evolve(
-                    stays, clocks={name: time for name, time in clocks.items() if name != LINEAGE_KEY}
-                )
+                lineage = {} if self.lineage is None else {LINEAGE_KEY: self.lineage}
+                times = {name: time for name, time in clocks.items() if name != LINEAGE_KEY}
+                added = attrs.evolve(stays, clocks={**times, **lineage})
                 for topic, partition in partitions:
                     metadata = stays if self.new.owner(partition) == processor else added
                     text = committed[topic, partition].text

@@ -1,0 +1,30 @@
+"""Which requests for more processors are accepted."""
+
+from infra.model.problems import ProblemsError
+from infra.model.topology import Application
+from spark_jobs.processor_expansion import ExpansionPhase, ProcessorsStatus
+from spark_jobs.runtime.driver.processor_move import problems
+from spark_jobs.runtime.driver.states import ClientState
+
+
+def requested_status(
+    status: ProcessorsStatus, processors: int, state: ClientState, application: Application
+) -> ProcessorsStatus:
+    """Return the status after a request for this number; the same if it is reached or being reached.
+
+    Raises:
+        ProblemsError: The client is not RUNNING or REBALANCING, or cannot have this number.
+    """
+    present, target = status.processors, status.target
+    if present is None:
+        raise ProblemsError([problems.without_processors(application.id, application.at)])
+    if processors == (target or present):
+        return status
+    if target is not None:
+        raise ProblemsError([problems.other_expansion(application.id, target, processors)])
+    if state not in (ClientState.RUNNING, ClientState.REBALANCING):
+        raise ProblemsError([problems.not_running(application.id, state.value)])
+    if processors < present:
+        found = problems.fewer_processors(application.id, present, processors, application.at, is_live=True)
+        raise ProblemsError([found])
+    return ProcessorsStatus(present, processors, ExpansionPhase.CHECK)
