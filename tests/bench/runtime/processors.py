@@ -1,14 +1,13 @@
 """Add processors to an application under steady load: the longest pause of its results, and its throughput.
 
-Its pause with the first number of keys is compared with that of Kafka Streams when a second instance joins.
 `HEADWATER_BENCH_KEYS` are the numbers of keys in its state, separated by commas; `HEADWATER_BENCH_LOAD` is
-the number of records per second. `HEADWATER_BENCH_STREAMS=0` omits Kafka Streams, which takes two minutes.
+the number of records per second.
 """
 
 import os
 import random
 import time
-from collections.abc import Generator, Iterator
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from itertools import count, pairwise
 from pathlib import Path
@@ -28,7 +27,6 @@ from spark_jobs.runtime.driver.run_settings import RunSettings
 from spark_jobs.runtime.engine.partitioners.murmur2 import default_partition
 from tests.bench.figures import Figure
 from tests.bench.runtime.comparison import session
-from tests.bench.runtime.second_instance import requested_and_done
 from toolchain import PulumiToolchain
 from toolchain.broker import Broker
 from toolchain.broker.readiness import until
@@ -82,8 +80,7 @@ class _Results:
                 "fetch.wait.max.ms": 5,
             }
         )
-        partitions = len(reader.list_topics(topic).topics[topic].partitions)
-        reader.assign([TopicPartition(topic, each) for each in range(partitions)])
+        reader.assign([TopicPartition(topic, each) for each in range(_PROCESSORS)])
 
         def read() -> None:
             while not stopping.is_set():
@@ -107,48 +104,18 @@ def run(folder: Path, _: PulumiToolchain, broker: Broker) -> Iterator[Figure]:
     configure_log(level="error")
     load = int(os.environ.get("HEADWATER_BENCH_LOAD", _LOAD))
     with session() as spark:
-        is_compared = os.environ.get("HEADWATER_BENCH_STREAMS") != "0"
         for keys in map(int, os.environ.get("HEADWATER_BENCH_KEYS", _KEYS).split(",")):
-            pause = yield from _figures(spark, broker.bootstrap_servers, folder, keys, load)
-            if is_compared:
-                yield Figure(
-                    what=f"{keys:,} keys: the same pause, next to that when a second instance joins",
-                    unit="s",
-                    ours=pause,
-                    peer="Kafka Streams",
-                    theirs=_pause_of_streams(broker.bootstrap_servers, folder, keys, load),
-                    goal=1,
-                )
-            is_compared = False
+            yield from _figures(spark, broker.bootstrap_servers, folder, keys, load)
 
 
-def _pause_of_streams(servers: str, folder: Path, keys: int, load: int) -> float:
-    """Return the longest time without a result of one of the partitions, in seconds."""
-    id_, results = f"joined-{keys}", _Results()
-    _create(servers, id_, keys, _MORE)
-    with results.observed(servers, f"out-{id_}"):
-        requested, done = requested_and_done(
-            servers, folder, id_, lambda: _loaded(servers, f"in-{id_}", keys, load), _WINDOW_SECONDS
-        )
-    return results.longest_pause(requested, done + _WINDOW_SECONDS)
-
-
-def _create(servers: str, id_: str, keys: int, partitions: int) -> AdminClient:
-    """Create the topics of an application, with a record of each key."""
+def _figures(spark: SparkSession, servers: str, folder: Path, keys: int, load: int) -> Iterator[Figure]:
+    id_ = f"expanded-{keys}"
     admin = AdminClient({"bootstrap.servers": servers, "log_level": 0})
     for topic in (f"in-{id_}", f"out-{id_}"):
-        new = NewTopic(topic, num_partitions=partitions, replication_factor=1)
+        new = NewTopic(topic, num_partitions=_PROCESSORS, replication_factor=1)
         admin.create_topics([new])[topic].result()
     _fill(servers, f"in-{id_}", keys)
-    return admin
-
-
-def _figures(
-    spark: SparkSession, servers: str, folder: Path, keys: int, load: int
-) -> Generator[Figure, None, float]:
-    """Yield the figures for one number of keys; return the longest pause in seconds."""
-    id_, results = f"expanded-{keys}", _Results()
-    admin = _create(servers, id_, keys, _PROCESSORS)
+    results = _Results()
     with _application(spark, servers, folder, id_) as application:
         application.wait_until_idle()
         partitions = NewPartitions(f"in-{id_}", _MORE)
@@ -163,11 +130,10 @@ def _figures(
             done = time.monotonic()
             time.sleep(_WINDOW_SECONDS)
     before, after = requested - _WINDOW_SECONDS, done + _WINDOW_SECONDS
-    pause = results.longest_pause(requested, after)
     yield Figure(
         what=f"{keys:,} keys: longest pause of results while processors are added",
         unit="s",
-        ours=pause,
+        ours=results.longest_pause(requested, after),
         peer="the longest pause before",
         theirs=results.longest_pause(before, requested),
         goal=2,
@@ -184,7 +150,6 @@ def _figures(
     yield Figure(
         what=f"{keys:,} keys: from the request to the new processors", unit="s", ours=done - requested
     )
-    return pause
 
 
 @contextmanager
