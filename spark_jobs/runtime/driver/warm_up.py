@@ -54,6 +54,7 @@ class WarmUp:
     _report: Callable[[], None]
     restored: int = attrs.field(default=0, init=False)
     """How many records were restored."""
+    _warned: set[str] = attrs.field(factory=set, init=False)
 
     def advance(self, stopping: Event) -> int:
         """Restore all records that are copied now; return how many were restored."""
@@ -61,14 +62,20 @@ class WarmUp:
         while left and not stopping.is_set() and idle < _MOST_IDLE:
             result = self._jobs.run(attrs.evolve(self._request, tasks=left), stopping)
             for failure in result.failures:
-                _log.warning("local state of an added processor was not restored", reason=failure)
+                self._warn(failure)
             left = left[result.done :]
             self.restored += result.restored
             idle = 0 if result.done or result.restored else idle + 1
             self._report()
         if idle:
-            _log.warning("local state of added processors was not restored", reason="no records were read")
+            self._warn("no records were read")
         return self.restored - before
+
+    def _warn(self, reason: str) -> None:
+        """Log a failure once: while the cut has to wait, the warm-up is tried again every few seconds."""
+        if reason not in self._warned:
+            self._warned.add(reason)
+            _log.warning("local state of added processors was not restored", reason=reason)
 
 
 def is_behind(restored: int, before: int | None, limit: int) -> bool:
