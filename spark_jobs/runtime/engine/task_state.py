@@ -60,3 +60,8 @@ class TaskState(Protocol):
         ...
 
     def close(self) -> None: ...
+
+
+def task_name_of(application: str, subtopology: str, task: int) -> str:
+    """Return the name of a task: its transactional id, client id and the name of its lease file."""
+    return f"{application}-{subtopology}-{task}"

@@ -9,11 +9,7 @@ from infra.observe import Connection
 from spark_jobs.runtime.engine.program import SubtopologyProgram
 from spark_jobs.runtime.engine.records import TopicPartition
 from spark_jobs.runtime.engine.scaling.processors import Processors
-
-
-def task_name_of(application: str, subtopology: str, task: int) -> str:
-    """Return the name of a task: its transactional id, client id and the name of its lease file."""
-    return f"{application}-{subtopology}-{task}"
+from spark_jobs.runtime.engine.task_state import task_name_of
 
 
 def task_folder(state_folder: Path, subtopology: str, task: int) -> Path:

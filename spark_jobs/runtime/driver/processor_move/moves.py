@@ -23,7 +23,7 @@ from spark_jobs.runtime.engine.records import TopicPartition
 from spark_jobs.runtime.engine.scaling.marks import MoveMark, MovePhase
 from spark_jobs.runtime.engine.scaling.moved_stores import MovedStore
 from spark_jobs.runtime.engine.scaling.processors import Processors
-from spark_jobs.runtime.worker.messages import task_name_of
+from spark_jobs.runtime.engine.task_state import task_name_of
 from spark_jobs.runtime.worker.offset_metadata import (
     LINEAGE_KEY,
     OffsetMetadata,
