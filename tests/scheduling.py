@@ -32,6 +32,7 @@ _SPARK_SESSIONS = (
         "tests/runtime/spark/test_order_of_kafka_streams.py",
         "tests/runtime/spark/test_stream_threads.py",
         "tests/runtime/spark/test_task_function.py",
+        "tests/runtime/spark/test_idle_queries.py",
     ),
 )
 _SESSION_OF = {path: f"Spark session {n}" for n, paths in enumerate(_SPARK_SESSIONS) for path in paths}

@@ -1,4 +1,4 @@
-"""How long a warm-up goes on, and what ends it."""
+"""How long a warm-up continues, and what ends it."""
 
 from collections.abc import Sequence
 from pathlib import Path
