@@ -2,10 +2,11 @@
 
 import json
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from threading import RLock
 from typing import TYPE_CHECKING, Any
+from weakref import WeakMethod
 
 import structlog
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]
@@ -108,7 +109,7 @@ class SubtopologyQuery:
         self._query = (
             stream.writeStream.queryName(self._spec.name)
             .option("checkpointLocation", self._spec.checkpoint())
-            .foreachBatch(self._on_batch)
+            .foreachBatch(_weakly(self._on_batch))
             .start()
         )
         self._state = QueryState.STARTING
@@ -240,3 +241,19 @@ def query_failures(
         for name, query in queries.items()
         if query.state is QueryState.FAILED
     )
+
+
+def _weakly(process: Callable[[DataFrame, int], None]) -> Callable[[DataFrame, int], None]:
+    """Return a function that calls a method as long as its object exists.
+
+    Spark's JVM keeps the function until it collects its garbage, long after the query has stopped. That must
+    not keep the application and its Kafka clients, whose threads run until they are freed.
+    """
+    method = WeakMethod(process)
+
+    def process_if_present(rows: DataFrame, batch: int) -> None:
+        if (present := method()) is None:
+            raise BatchStoppedError  # the batch must not count as processed
+        present(rows, batch)
+
+    return process_if_present

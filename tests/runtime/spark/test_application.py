@@ -1,5 +1,8 @@
 """An application on a real broker: setup, expansion, purging, records that cannot be processed."""
 
+import gc
+import weakref
+
 import pytest
 from confluent_kafka import Consumer, TopicPartition
 
@@ -35,6 +38,18 @@ def test_internal_topics_are_set_up_and_read_repartition_records_are_purged(
         )
         assert until(lambda: Instruments(running.application).ready().ok, TIMEOUT_SECONDS)
     assert running.application.state is ClientState.NOT_RUNNING
+
+
+def test_a_closed_application_and_its_clients_are_freed(cluster: Cluster) -> None:
+    """Spark's JVM keeps the functions of stopped queries for long."""
+    with cluster.application(MAP, VALUE="string") as running:
+        running.application.start()
+        running.feed(b"1")
+        running.application.wait_until_idle()
+        application = weakref.ref(running.application)
+    del running
+    gc.collect()
+    assert application() is None
 
 
 def test_manual_setup_refuses_to_start_without_the_internal_topics(cluster: Cluster) -> None:
