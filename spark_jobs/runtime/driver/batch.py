@@ -196,6 +196,11 @@ class BatchProcessor:
             ranges = planner.next_ranges(ends, _now_ms())
             if ranges or tick:
                 self._process_step(planner, batch, ranges, ends, tick=tick)
+                # Not beyond `until`: Spark's next batch begins there, and may read what was processed.
+                positions = planner.positions
+                self._spec.report_positions(
+                    {each: min(at, until.get(each, at)) for each, at in positions.items()}
+                )
             else:
                 self._spec.report_wait(batch)
                 self._stopping.wait(_POLL_SECONDS)
@@ -228,7 +233,6 @@ class BatchProcessor:
             (topic, partition): offset for result in results for topic, partition, offset in result.held_back
         }
         planner.advance(ranges, held_back, ends, _now_ms())
-        self._spec.report_positions(planner.positions)
 
     def _read(self, ranges: "OffsetRanges") -> DataFrame:
         return self.evaluate_native(self._spec.read_ranges(ranges, self._consumer_group))
