@@ -36,7 +36,19 @@ class InputSignal:
             self._source.signal()
 
     def applied(self, stream: DataFrame) -> DataFrame:
-        """Return `stream`, which reads a table and does nothing else, so that it waits for this signal."""
+        """Return `stream`, which reads a table and does nothing else, so that it waits for this signal.
+
+        If this Spark has other plans, it polls: return it as it is, with a warning.
+        """
+        try:
+            return self._applied(stream)
+        except _JVM_ENDED:
+            raise
+        except (Py4JError, TypeError) as error:
+            _warn(error)
+            return stream
+
+    def _applied(self, stream: DataFrame) -> DataFrame:
         relation = stream._jdf.queryExecution().analyzed()  # noqa: SLF001 - PySpark shows no plans
         spark = stream.sparkSession
         gateway: Any = spark.sparkContext._gateway  # noqa: SLF001 - same
@@ -75,5 +87,9 @@ def _compiled(gateway: Any) -> JavaObject | None:  # noqa: ANN401 - py4j has no 
         compiler.cook(_SOURCE.read_text(encoding="utf-8"))
         return compiler.getClassLoader().loadClass(_SOURCE.stem)
     except (Py4JError, TypeError) as error:  # py4j calls a package if a class is missing
-        _log.warning("idle queries keep polling", reason=str(error).splitlines()[0])
+        _warn(error)
         return None
+
+
+def _warn(error: Exception) -> None:
+    _log.warning("idle queries keep polling", reason=next(iter(str(error).splitlines()), ""))
