@@ -79,6 +79,7 @@ _WAITING = (
     "tests/runtime/driver/test_expansions_while_brokers_fail.py",
     "tests/runtime/driver/test_expansions_on_a_broker.py",
     "tests/runtime/driver/test_moves_on_a_broker.py",
+    "tests/runtime/driver/test_warm_up.py",
     "tests/control/",
     "tests/agent/",
     "tests/coordination/",
