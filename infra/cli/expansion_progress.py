@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 import attrs
 import click
 
+from infra.planner.phrases import count_phrase, seconds_phrase
 from infra.report.printable import printable
-from infra.report.processor_lines import count_phrase, seconds_phrase
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID

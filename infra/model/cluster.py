@@ -13,7 +13,8 @@ class LiveTopic:
     """A topic on the cluster.
 
     `config` contains only what is set on the topic itself (DYNAMIC_TOPIC_CONFIG), no broker defaults.
-    `is_empty` is read only for topics whose id differs from the recorded one; None = not read.
+    `is_empty` is read only for topics whose id differs from the recorded one; None = not read. `records` is
+    read only for changelog topics with fewer partitions than declared processors; None = not read.
     """
 
     name: str
@@ -22,6 +23,8 @@ class LiveTopic:
     replication_factor: int
     config: Mapping[str, str] = attrs.field(factory=dict)
     is_empty: bool | None = None
+    records: int | None = None
+    """The number of offsets from the first to the end of each partition: at most so many records."""
 
 
 @attrs.frozen

@@ -218,16 +218,17 @@ class Admin:
             raise ProblemsError([unexpected(answer, "describe", "the cluster")])
         return operations_of(answer.authorized_operations or ())
 
+    def request_first_offsets(
+        self, partitions: Sequence[TopicPartition]
+    ) -> PendingRequests[TopicPartition, ListOffsetsResultInfo]:
+        """Request the first offsets, those of the oldest records."""
+        return self._request_offsets(partitions, OffsetSpec.earliest())  # type: ignore[no-untyped-call]
+
     def request_end_offsets(
         self, partitions: Sequence[TopicPartition]
     ) -> PendingRequests[TopicPartition, ListOffsetsResultInfo]:
         """Request the end offsets, those of the next records."""
-
-        def send(chunk: Sequence[TopicPartition]) -> dict[TopicPartition, Future[ListOffsetsResultInfo]]:
-            latest = {partition: OffsetSpec.latest() for partition in chunk}  # type: ignore[no-untyped-call]
-            return self._client.list_offsets(latest, request_timeout=self._timeout)
-
-        return self._request(partitions, send)
+        return self._request_offsets(partitions, OffsetSpec.latest())  # type: ignore[no-untyped-call]
 
     def answers(self, pending: PendingRequests[K, V]) -> Iterator[tuple[K, V | KafkaError]]:
         """Yield the answers in the order of the requests."""
@@ -271,6 +272,14 @@ class Admin:
                 return bool(self._client.list_groups(id_, timeout=self._timeout))
             except KafkaException:
                 raise ProblemsError([self._unreachable()]) from None
+
+    def _request_offsets(
+        self, partitions: Sequence[TopicPartition], spec: OffsetSpec
+    ) -> PendingRequests[TopicPartition, ListOffsetsResultInfo]:
+        def send(chunk: Sequence[TopicPartition]) -> dict[TopicPartition, Future[ListOffsetsResultInfo]]:
+            return self._client.list_offsets(dict.fromkeys(chunk, spec), request_timeout=self._timeout)
+
+        return self._request(partitions, send)
 
     def _request(self, items: Sequence[K], send: Send[K, V]) -> PendingRequests[K, V]:
         def counted(chunk: Sequence[K]) -> dict[K, Future[V]]:

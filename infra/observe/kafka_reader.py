@@ -1,8 +1,10 @@
 """Read a cluster with the Kafka admin client, in a few batched requests."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import partial
 
+from confluent_kafka import KafkaError, TopicPartition
 from confluent_kafka.admin import TopicDescription  # type: ignore[attr-defined]  # public there all the same
 
 from infra.model.cluster import ClusterSnapshot
@@ -58,6 +60,25 @@ class KafkaClusterReader:
     def partition_counts(self, names: Sequence[str]) -> Mapping[str, int]:
         """Return name → partition count of the topics that exist; raises `ProblemsError`."""
         return {name: len(topic.partitions) for name, topic in self._described(names)}
+
+    def record_counts(self, partitions: Mapping[str, int]) -> Mapping[str, int]:
+        """Return name → number of offsets of the topics that can be read; raises `ProblemsError`."""
+        requested = [
+            TopicPartition(name, number) for name, count in partitions.items() for number in range(count)
+        ]
+        first, end = (
+            request(requested)
+            for request in (self._admin.request_first_offsets, self._admin.request_end_offsets)
+        )
+        counts: Counter[str] = Counter(dict.fromkeys(partitions, 0))
+        unread: set[str] = set()
+        for pending, sign in ((first, -1), (end, 1)):
+            for partition, answer in self._admin.answers(pending):
+                if isinstance(answer, KafkaError):
+                    unread.add(partition.topic)
+                else:
+                    counts[partition.topic] += sign * answer.offset
+        return {name: count for name, count in counts.items() if name not in unread}
 
     def _described(self, names: Sequence[str]) -> Sequence[tuple[str, TopicDescription]]:
         denied: list[Problem] = []

@@ -58,3 +58,10 @@ class ClusterReader(Protocol):
     def partition_counts(self, names: Sequence[str]) -> Mapping[str, int]:
         """Return topic name → partition count for those of `names` that exist."""
         ...
+
+    def record_counts(self, partitions: Mapping[str, int]) -> Mapping[str, int]:
+        """Return topic name → number of offsets from the first to the end, of all partitions.
+
+        `partitions` is topic name → partition count. Topics whose offsets cannot be read are missing.
+        """
+        ...

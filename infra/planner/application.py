@@ -90,6 +90,7 @@ class ActiveApplication(CountedApplication):
                 partitions=partitions,
                 live_partitions=live.partitions if live else None,
                 recorded_partitions=recorded.partitions if recorded else None,
+                live_records=live.records if live else None,
                 live=live,
                 recorded=recorded,
                 is_ours=recorded is not None or (record is not None and record.unfinished),

@@ -23,6 +23,8 @@ class CountedTopic:
     """The count on the cluster; None = it does not exist."""
     recorded_partitions: int | None
     """The count that it had when it was set up, or last agreed with its sources; None = not known."""
+    live_records: int | None = None
+    """How many records it has at most; None = not read (`LiveTopic.records`)."""
 
     @property
     def name(self) -> str:

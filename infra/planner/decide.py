@@ -7,7 +7,7 @@ import attrs
 
 from infra.model.callers import PLAN, Caller
 from infra.model.cluster import ClusterSnapshot
-from infra.model.compiled import CompiledApplication
+from infra.model.compiled import CompiledApplication, SubTopology
 from infra.model.problems import Problem
 from infra.model.record import SetupRecord
 from infra.model.topology import Lifecycle
@@ -17,7 +17,7 @@ from infra.planner.application import ActiveApplication
 from infra.planner.lifecycle import delete, release, retire
 from infra.planner.phrases import counted
 from infra.planner.plans import ApplicationPlan, Plan, PlanPolicy
-from infra.planner.processors import declared_processors, processors_to_expand
+from infra.planner.processors import declared_processors, estimated_expansion, processors_to_expand
 from infra.planner.recording import record_after
 from infra.planner.rules import APPLICATION_RULES, OTHER_CLUSTER_RULES, RUN_RULES
 from infra.planner.rules.twice_managed import twice_managed
@@ -151,19 +151,22 @@ def _notes(application: ActiveApplication, actions: Sequence[TopicAction]) -> It
 
 def _processors(application: ActiveApplication) -> Iterator[str]:
     """Return the declared processors: one text for all sub-topologies with the same number of partitions."""
-    parts: defaultdict[int, list[str]] = defaultdict(list)
+    parts: defaultdict[int, list[SubTopology]] = defaultdict(list)
     declared = counted(application.compiled.application.processors or 0, "processor")
     present = processors_to_expand(application)
     larger = 0
     for processors in declared_processors(application):
-        parts[processors.part.tasks].append(str(processors.part.id))
+        parts[processors.part.tasks].append(processors.part)
         larger = processors.larger
     uneven = f", {larger} of them with twice as many keys as the others" if larger else ""
-    for partitions, ids in sorted(parts.items()):
+    for partitions, same in sorted(parts.items()):
+        ids = ", ".join(str(part.id) for part in same)
+        estimate = None if present is None else estimated_expansion(application, same)
         yield (
-            f"{'sub-topology' if len(ids) == 1 else 'sub-topologies'} {', '.join(ids)}: "
+            f"{'sub-topology' if len(same) == 1 else 'sub-topologies'} {ids}: "
             f"{declared if present is None else f'{present} of {declared}'} "
             f"for {counted(partitions, 'partition')}{uneven}"
+            + (f", {estimate.amount} to read ({estimate.duration})" if estimate else "")
         )
 
 

@@ -4,12 +4,28 @@ import re
 from collections.abc import Iterable
 
 _WHOLE = re.compile(r"[+-]?[0-9]{1,19}")
+_MILLION = 1_000_000
+_MINUTE, _HOUR = 60, 3_600
 _UNITS = ((86_400_000, "day"), (3_600_000, "hour"), (60_000, "minute"), (1_000, "second"))
 
 
 def counted(number: int, noun: str) -> str:
     """Return `1 topic`, `2 topics`."""
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
+def count_phrase(number: int) -> str:
+    """Return a count: `1,234`, `1.2 million`."""
+    return f"{number:,}" if number < _MILLION else f"{number / _MILLION:,.1f} million"
+
+
+def seconds_phrase(seconds: float) -> str:
+    """Return about how long something takes: `40 seconds`, `12 minutes`, `2.5 hours`."""
+    if seconds < 2 * _MINUTE:
+        return counted(max(1, round(seconds)), "second")
+    if seconds < 2 * _HOUR:
+        return counted(round(seconds / _MINUTE), "minute")
+    return f"{seconds / _HOUR:,.1f} hours"
 
 
 def listed(names: Iterable[str]) -> str:

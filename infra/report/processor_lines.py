@@ -3,11 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
-from infra.planner.phrases import counted
+from infra.planner.phrases import count_phrase
 from infra.report.printable import printable
-
-_MILLION = 1_000_000
-_MINUTE, _HOUR = 60, 3_600
 
 
 def processors_line(status: Mapping[str, Any]) -> str:
@@ -25,17 +22,3 @@ def problem_line(status: Mapping[str, Any], problem: Mapping[str, Any]) -> str:
     """Return the line of a problem of the last expansion: it was refused, or one that runs is delayed."""
     what = "refused" if status["target"] is None else "delayed"
     return printable(f"expansion {what}: {problem['summary']}")
-
-
-def count_phrase(number: int) -> str:
-    """Return a count: `1,234`, `1.2 million`."""
-    return f"{number:,}" if number < _MILLION else f"{number / _MILLION:,.1f} million"
-
-
-def seconds_phrase(seconds: float) -> str:
-    """Return about how long something takes: `40 seconds`, `12 minutes`, `2.5 hours`."""
-    if seconds < 2 * _MINUTE:
-        return counted(max(1, round(seconds)), "second")
-    if seconds < 2 * _HOUR:
-        return counted(round(seconds / _MINUTE), "minute")
-    return f"{seconds / _HOUR:,.1f} hours"

@@ -54,6 +54,15 @@ DOCUMENT: Mapping[str, Any] = {
     ],
 }
 
+PROCESSORS: Mapping[str, Any] = {
+    "application": {"id": "sums", "processors": 4, "config": {"processing.guarantee": "exactly_once_v2"}},
+    "topology": [
+        {"stream": {"topic": "amounts"}},
+        {"groupByKey": None},
+        {"count": {"materialized": "totals"}},
+    ],
+}
+
 
 def needs(purpose: Purpose) -> tuple[Permission, ...]:
     document = load_text(yaml.safe_dump(dict(DOCUMENT)), "stock.yaml").documents[0]
@@ -203,6 +212,23 @@ def test_plan_and_drift_need_only_the_permissions_to_read(
         refused = headwater(*arguments)
         assert refused.returncode == ExitCode.PROBLEMS
         assert f"Grant the user {each.operation} on topic {ID}-" in " ".join(refused.stderr.split())
+
+
+def test_an_expansion_of_processors_is_estimated_with_the_permissions_of_a_plan(
+    cluster: SecuredCluster, tmp_path: Path
+) -> None:
+    text = yaml.safe_dump(PROCESSORS)
+    (tmp_path / "sums.yaml").write_text(text)
+    cluster.create({"amounts": 4, "sums-totals-changelog": 2})
+    cluster.produce("sums-totals-changelog", 40)
+    compiled = compile_document(load_text(text, "sums.yaml").documents[0], {"amounts": 4})
+    permissions = [need.permission for need in headwater_needs(Purpose.PLAN, [compiled])]
+    log = cluster.log_length
+    plan = run(cluster, permissions, tmp_path).planned.plan
+    assert plan is not None
+    estimate = "about 40 changelog records to read (about 10 seconds)"
+    assert f"sub-topology 0: 2 of 4 processors for 4 partitions, {estimate}" in plan.applications[0].notes
+    assert Operation.DESCRIBE not in {denied.operation for denied in cluster.denials(log)}
 
 
 def test_deleting_topics_needs_an_additional_permission(cluster: SecuredCluster, tmp_path: Path) -> None:

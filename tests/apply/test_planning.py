@@ -82,6 +82,58 @@ def test_document_problems_are_reported_without_a_cluster(documents: Path) -> No
     assert codes(result) == [ProblemCode.YAML_SYNTAX, ProblemCode.CLUSTER_UNREACHABLE]
 
 
+GROWING = DOCUMENT.replace("config: {}", "processors: 8, config: {processing.guarantee: exactly_once_v2}")
+CHANGELOG = "shop-counts-changelog"
+
+
+@attrs.frozen
+class CountingReader(FakeClusterReader):
+    """Notes which topics' records were counted; fails if it should."""
+
+    requested: list[Mapping[str, int]] = attrs.field(factory=list)
+    fails: bool = False
+
+    def record_counts(self, partitions: Mapping[str, int]) -> Mapping[str, int]:
+        self.requested.append(partitions)
+        if self.fails:
+            raise ProblemsError([Problem(code=ProblemCode.CLUSTER_UNREACHABLE, summary="no answer")])
+        return super().record_counts(partitions)
+
+
+def notes(documents: Path, reader: FakeClusterReader) -> str:
+    made = planned(documents, reader, {})
+    assert made.plan is not None
+    return "; ".join(made.plan.applications[0].notes)
+
+
+@pytest.mark.parametrize("partitions", [4, 8])
+def test_records_are_counted_for_a_plan_only_if_processors_are_to_be_added(
+    documents: Path, partitions: int
+) -> None:
+    both = FakeCluster()
+    both.create("orders", 8)
+    both.create(CHANGELOG, partitions)
+    both.write(CHANGELOG, 1_200_000)
+    reader = CountingReader(both)
+    for text in (DOCUMENT, GROWING.replace("{id: shop,", "{id: shop, lifecycle: released,")):
+        (documents / "shop.yaml").write_text(text)
+        planned(documents, reader, {})
+    assert not reader.requested
+    (documents / "shop.yaml").write_text(GROWING)
+    estimate = "about 1.2 million changelog records to read (about 60 seconds)"
+    assert (estimate in notes(documents, reader)) == (partitions == 4)
+    assert reader.requested == ([{CHANGELOG: 4}] if partitions == 4 else [])
+
+
+def test_records_that_cannot_be_counted_are_no_problem(documents: Path) -> None:
+    narrow = FakeCluster()
+    narrow.create("orders", 8)
+    narrow.create(CHANGELOG, 4)
+    (documents / "shop.yaml").write_text(GROWING)
+    assert notes(documents, CountingReader(narrow, fails=True)).count("4 of 8 processors") == 1
+    assert "records" not in notes(documents, CountingReader(narrow, fails=True))
+
+
 JOIN = """
 application: {id: shop}
 topology:

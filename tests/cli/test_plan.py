@@ -4,6 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 
 from infra.cli.exit_codes import ExitCode
@@ -139,3 +140,31 @@ def test_import_reads_missing_details_from_the_cluster(
     assert f"has no group {id_}: " in (tmp_path / "imported.yaml").read_text(encoding="utf-8")
     adopted = headwater("plan", "imported.yaml", "--bootstrap-server", kafka.bootstrap_servers)
     assert "2 to adopt" in adopted.stdout
+
+
+def test_plan_and_drift_estimate_what_an_expansion_of_processors_takes(
+    headwater: Headwater,
+    kafka: LocalBroker,
+    unique: Callable[[str], str],
+    topics: Callable[..., None],
+    tmp_path: Path,
+) -> None:
+    id_, source = unique("app"), unique("source")
+    (tmp_path / "app.yaml").write_text(
+        f"application: {{id: {id_}, processors: 4, config: {{processing.guarantee: exactly_once_v2}}}}\n"
+        f"topology: [{{stream: {source}}}, {{groupByKey: }}, {{count: {{materialized: counts}}}}]\n"
+    )
+    changelog = f"{id_}-counts-changelog"
+    topics(source, 4)
+    topics(changelog, 2, cleanup_policy="compact")
+    producer = Producer({"bootstrap.servers": kafka.bootstrap_servers})
+    for number in range(340):
+        producer.produce(changelog, b"value", b"%d" % number)
+    assert producer.flush(30) == 0
+    server = ("--bootstrap-server", kafka.bootstrap_servers)
+    planned, found = (headwater(command, "app.yaml", *server) for command in ("plan", "drift"))
+    assert (planned.returncode, found.returncode) == (ExitCode.DONE, ExitCode.DRIFT), found.stderr
+    note = "2 of 4 processors for 4 partitions, about 340 changelog records to read (about 10 seconds)"
+    assert note in planned.stdout
+    for shown in (planned.stderr, found.stdout):
+        assert "reads about 340 changelog records for it (about 10 seconds)" in " ".join(shown.split())

@@ -1,6 +1,7 @@
 """A cluster in memory and its reader. The contract tests of this folder run on it and on a real broker."""
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from uuid import uuid4
@@ -20,11 +21,12 @@ BROKER_DEFAULTS = {
 
 @attrs.define
 class FakeCluster:
-    """Topics and groups; `written` names topics that hold records."""
+    """Topics and groups; `written` is topic name → number of records, `purged` how many are deleted."""
 
     topics: dict[str, LiveTopic] = attrs.field(factory=dict)
     groups: dict[str, LiveGroup] = attrs.field(factory=dict)
-    written: set[str] = attrs.field(factory=set)
+    written: Counter[str] = attrs.field(factory=Counter)
+    purged: Counter[str] = attrs.field(factory=Counter)
     ownership: dict[tuple[str, str], OwnershipRecord] = attrs.field(factory=dict)
     cluster_id: str = "fake-cluster"
 
@@ -34,14 +36,18 @@ class FakeCluster:
 
     def delete(self, name: str) -> None:
         del self.topics[name]
-        self.written.discard(name)
+        del self.written[name], self.purged[name]
 
     def configure(self, name: str, config: Mapping[str, str]) -> None:
         topic = self.topics[name]
         self.topics[name] = attrs.evolve(topic, config={**topic.config, **config})
 
-    def write(self, name: str) -> None:
-        self.written.add(name)
+    def write(self, name: str, records: int = 1) -> None:
+        self.written[name] += records
+
+    def purge(self, name: str) -> None:
+        """Delete all records."""
+        self.purged[name] = self.written[name]
 
     def write_ownership(self, change: OwnershipChange) -> None:
         self.ownership.update({record.key: record for record in change.written})
@@ -95,13 +101,17 @@ class FakeClusterReader:
     def partition_counts(self, names: Sequence[str]) -> Mapping[str, int]:
         return {name: self.cluster.topics[name].partitions for name in names if name in self.cluster.topics}
 
+    def record_counts(self, partitions: Mapping[str, int]) -> Mapping[str, int]:
+        written, purged = self.cluster.written, self.cluster.purged
+        return {name: written[name] - purged[name] for name in partitions if name in self.cluster.topics}
+
     def _described(self, topic: LiveTopic, request: SnapshotRequest) -> LiveTopic:
         if topic.name in request.sources:
             topic = attrs.evolve(topic, config={})
         recorded = request.recorded.get(topic.name)
         if not recorded or recorded == topic.topic_id:
             return topic
-        return attrs.evolve(topic, is_empty=topic.name not in self.cluster.written)
+        return attrs.evolve(topic, is_empty=not self.cluster.written[topic.name])
 
 
 def _is_wanted(name: str, request: SnapshotRequest) -> bool:

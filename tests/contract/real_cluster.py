@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 import attrs
-from confluent_kafka import Consumer, Producer
+from confluent_kafka import OFFSET_END, Consumer, Producer, TopicPartition
 from confluent_kafka.admin import (  # type: ignore[attr-defined]  # public, but not exported explicitly
     AdminClient,
     AlterConfigOpType,
@@ -48,10 +48,18 @@ class RealCluster:
         resource = ConfigResource(ResourceType.TOPIC, name)
         return {k: e.value for k, e in self._admin.describe_configs([resource])[resource].result().items()}
 
-    def write(self, name: str) -> None:
+    def write(self, name: str, records: int = 1) -> None:
         producer = Producer({"bootstrap.servers": self.bootstrap_servers})
-        producer.produce(name, b"value")
+        for number in range(records):
+            producer.produce(name, b"value", b"key-%d" % number)
         assert producer.flush(30) == 0
+
+    def purge(self, name: str) -> None:
+        """Delete all records."""
+        partitions = self._admin.list_topics(name).topics[name].partitions
+        ends = [TopicPartition(name, partition, OFFSET_END) for partition in partitions]
+        for future in self._admin.delete_records(ends).values():
+            future.result()
 
     def write_ownership(self, change: OwnershipChange) -> None:
         write_ownership(Connection(bootstrap_servers=(self.bootstrap_servers,)), change)

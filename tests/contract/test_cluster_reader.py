@@ -125,6 +125,18 @@ def test_emptiness_of_recreated_topic_is_read(cluster: Cluster, app: str) -> Non
     assert [topics[name].is_empty for name in (same, empty, filled)] == [None, True, False]
 
 
+def test_records_are_counted_over_all_partitions(cluster: Cluster, app: str) -> None:
+    topic, empty, purged = f"{app}-a", f"{app}-empty", f"{app}-purged"
+    for name in (topic, empty, purged):
+        cluster.create(name, 3)
+        cluster.write(name, 20)  # each partition has a leader from then on
+    for name in (empty, purged):
+        cluster.purge(name)
+    cluster.write(purged, 2)
+    found = cluster.reader().record_counts(dict.fromkeys((topic, empty, purged, f"{app}-none"), 3))
+    assert found == {topic: 20, empty: 0, purged: 2}
+
+
 def test_group_is_active_while_it_has_members(cluster: Cluster, app: str) -> None:
     topic, group = f"{app}-in", f"{app}-group"
     cluster.create(topic, 1)

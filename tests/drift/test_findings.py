@@ -140,6 +140,20 @@ def test_a_changelog_with_another_count_than_processors_is_found() -> None:
         assert f"processors: {partitions}" in finding.fix
 
 
+def test_processors_that_the_application_adds_are_found() -> None:
+    config = {"partition.autoscaling.enabled": "true"}
+    orders, more = (
+        application(config=config, sources={"orders-in": count}, processors=count) for count in (2, 4)
+    )
+    cluster = SimulatedCluster.set_up(orders)
+    cluster.change(REPARTITION, partitions=4)
+    cluster.change(CHANGELOG, records=1_200_000)
+    finding = _only(_drift(cluster, more))
+    assert (finding.kind, finding.severity) == (FindingKind.UNDER_PARTITIONED, Severity.WARNING)
+    assert (finding.expected, finding.found) == ("4 processors", "2 processors")
+    assert "reads about 1.2 million changelog records for it (about 60 seconds)." in finding.why
+
+
 def test_a_growth_without_internal_topics_that_moves_keys_is_a_problem() -> None:
     orders = application(sources={"orders-in": 2}, processors=2, steps=0)
     cluster = SimulatedCluster.set_up(orders)

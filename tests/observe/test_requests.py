@@ -68,6 +68,16 @@ def test_many_topics_are_requested_in_chunks(
     assert requests(SnapshotRequest(prefixes=(f"{prefix}-",))) == 4 + 2 * 2
 
 
+def test_records_of_fifty_topics_are_counted_in_two_requests(kafka: LocalBroker, prefix: str) -> None:
+    reader = KafkaClusterReader(Connection(bootstrap_servers=(kafka.bootstrap_servers,)), _SECONDS)
+    topics = {f"{prefix}-{number:02}": 2 for number in range(50)}
+    # The partitions of a new topic have no leader for a moment.
+    assert until(lambda: reader.record_counts(topics) == dict.fromkeys(topics, 0), _SECONDS)
+    before = reader.requests
+    reader.record_counts(topics)
+    assert reader.requests - before == 2
+
+
 def test_group_that_cannot_be_described_may_be_active(
     kafka: LocalBroker, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -71,6 +71,40 @@ def test_more_processors_are_declared_before_the_application_adds_them(config: M
     assert not cluster.up(declared(4, 4, config)).problems
 
 
+@pytest.mark.parametrize(
+    ("records", "estimate"),
+    [
+        (1_234_567, "about 1.2 million changelog records to read (about 70 seconds)"),
+        (1_200_000, "about 1.2 million changelog records to read (about 60 seconds)"),
+        (345_678, "about 350,000 changelog records to read (about 20 seconds)"),
+        (12, "about 12 changelog records to read (about 10 seconds)"),
+        (9_876_543_210, "about 9,900.0 million changelog records to read (about 137.2 hours)"),
+    ],
+)
+def test_a_plan_estimates_what_an_expansion_takes(records: int, estimate: str) -> None:
+    cluster = SimulatedCluster.set_up(declared(2, 2))
+    cluster.change(REPARTITION, partitions=4)
+    cluster.change(CHANGELOG, records=records)
+    planned = cluster.plan(declared(4, 4))
+    note = "sub-topology 1: 2 of 4 processors for 4 partitions"
+    assert planned.applications[0].notes == (f"{note}, {estimate}",)
+    assert estimate.replace(" to read", " for it") in planned.problems[0].why
+
+
+def test_nothing_is_estimated_without_numbers_or_state() -> None:
+    cluster = SimulatedCluster.set_up(declared(2, 2))
+    cluster.change(REPARTITION, partitions=4)
+    for records in (None, 0):
+        cluster.change(CHANGELOG, records=records)
+        planned = cluster.plan(declared(4, 4))
+        assert planned.applications[0].notes == ("sub-topology 1: 2 of 4 processors for 4 partitions",)
+        assert planned.problems[0].why.endswith("while it runs.")
+    cluster.change(CHANGELOG, records=1_000)
+    assert cluster.plan(declared(2, 4)).applications[0].notes == (
+        "sub-topology 1: 2 processors for 4 partitions",
+    )
+
+
 def test_more_processors_than_partitions_cannot_be_declared() -> None:
     cluster = SimulatedCluster.set_up(declared(2, 2, steps=0))
     assert codes(cluster.plan(declared(4, 2, steps=0))) == [ProblemCode.PROCESSOR_COUNT]

@@ -38,6 +38,15 @@ def expanded(partitions: int) -> SimulatedCluster:
     return cluster
 
 
+def estimated() -> tuple[Problem, ...]:
+    was, now = (
+        application(config=GROWING, sources={"orders-in": count}, processors=count) for count in (4, 8)
+    )
+    cluster = SimulatedCluster.set_up(was)
+    cluster.change("orders-counts-changelog", records=1_200_000)
+    return cluster.plan(now).problems
+
+
 def unsafe_between() -> tuple[Problem, ...]:
     """12 partitions would be doubled ones of an application that had 6 at first."""
     now = application(processors=6, sources={"orders-in": 12}, config=GROWING)
@@ -59,6 +68,7 @@ TEXTS: dict[str, Callable[[], tuple[Problem, ...]]] = {
     "processors_of_unequal_inputs": lambda: first(4, orders=4, prices=2, steps=0),
     "fewer_processors": lambda: later(4, 2),
     "more_processors": lambda: later(4, 8, partitions=(4, 8)),
+    "more_processors_with_an_estimate": estimated,
     "more_processors_between_two_doublings": lambda: later(4, 6, partitions=(4, 8)),
     "more_processors_than_partitions_of_the_input": lambda: later(4, 6),
     "unsafe_expansion_between_two_doublings": unsafe_between,

@@ -68,9 +68,9 @@ class Cluster:
         self._admin.incremental_alter_configs([resource])[resource].result()
         assert until(lambda: settings.items() <= self.config(name).items(), _SECONDS)
 
-    def produce(self, name: str, value: bytes = b"value") -> None:
+    def produce(self, name: str, value: bytes = b"value", key: bytes | None = None) -> None:
         producer = Producer({"bootstrap.servers": self.bootstrap_servers})
-        producer.produce(name, value)
+        producer.produce(name, value, key)
         producer.flush()
 
     def partitions(self, name: str) -> int | None:

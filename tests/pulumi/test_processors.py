@@ -42,10 +42,12 @@ def test_a_doubled_source_grows_the_repartition_topic_and_not_the_changelog(narr
     narrow.declare(CONFIG)
     narrow.refused("ProcessorCount")
     narrow.declare(CONFIG, processors=4)
+    narrow.cluster.produce(narrow.changelog, key=b"key")
     up = narrow.up()
     assert "The state of" in up.text
     assert "has 2 of 4 declared processors" in up.text, str(up)
-    assert "sub-topology 1: 2 of 4 processors for 4 partitions" in up.text, str(up)
+    expected = "sub-topology 1: 2 of 4 processors for 4 partitions, about 1 changelog record"
+    assert expected in up.text, str(up)
     narrow.settles_at(4, 2)
     narrow.is_clean()
 

@@ -10,6 +10,7 @@ from infra.planner.phrases import counted, listed
 from infra.planner.processors import (
     Processors,
     declared_processors,
+    estimated_expansion,
     has_own_count,
     known_numbers,
     processors_to_expand,
@@ -52,13 +53,16 @@ def processors_and_partitions(application: CountedApplication) -> Iterator[Probl
 def _expanded_later(application: CountedApplication, present: int) -> Problem:
     declared = application.compiled.application.processors or 0
     changelog = next(topic for topic in application.internal if has_own_count(application, topic))
+    parts = [processors.part for processors in declared_processors(application)]
+    estimate = estimated_expansion(application, parts)
+    work = f", and reads {estimate.amount} for it ({estimate.duration})" if estimate else ""
     return application.problem(
         ProblemCode.PROCESSOR_COUNT,
         f"The state of {application.id} has {present} of {counted(declared, 'declared processor')}.",
         topic=changelog,
         expected=counted(declared, "processor"),
         found=counted(present, "processor"),
-        why="A run never moves state. The application adds the missing processors while it runs.",
+        why=f"A run never moves state. The application adds the missing processors while it runs{work}.",
         fix="Start the application with this document, or start it again: it expands itself. If it must not "
         f"be restarted, run `headwater processors expand --to {declared}`.",
         severity=Severity.WARNING,
