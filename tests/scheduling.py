@@ -16,6 +16,7 @@ _SPARK_SESSIONS = (
         "tests/runtime/spark/test_processor_expansion.py",
         "tests/runtime/spark/test_processor_commands.py",
         "tests/runtime/spark/test_foreign_key_expansion.py",
+        "tests/runtime/spark/test_stale_client.py",
         "tests/runtime/spark/test_user_classes.py",
         "tests/runtime/engine/expressions/test_against_spark.py",
         "tests/runtime/engine/expressions/test_back_ends.py",

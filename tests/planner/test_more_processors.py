@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from infra.model.callers import APPLICATION
+from infra.model.callers import APPLICATION, PLAN
 from infra.model.linear_hashing import bucket
 from infra.model.problems import ProblemCode, Severity
 from infra.planner import plan
@@ -160,6 +160,16 @@ def test_a_running_application_knows_the_initial_number_from_its_offsets() -> No
         known = attrs.evolve(known, application=attrs.evolve(known.application, initial_processors=initial))
         planned = plan([known], cluster.snapshot, {}, NO_LIMITS, caller=APPLICATION)
         assert codes(planned) == expected, initial
+
+
+def test_a_running_client_that_did_not_add_the_processors_is_to_be_started_again() -> None:
+    cluster = SimulatedCluster.set_up(declared(2, 2))
+    cluster.up(declared(2, 4))
+    cluster.change(CHANGELOG, partitions=4)
+    for caller, is_expected in ((APPLICATION, True), (PLAN, False)):
+        [problem] = plan([declared(2, 4)], cluster.snapshot, {}, NO_LIMITS, caller=caller).problems
+        assert (problem.code, problem.found) == (ProblemCode.PROCESSOR_COUNT, "2 processors")
+        assert problem.fix.startswith("If another client of the application adds processors") == is_expected
 
 
 def test_a_lost_changelog_is_created_again_between_two_doublings() -> None:

@@ -108,6 +108,8 @@ def _changed(application: CountedApplication, topic: CountedTopic, have: int) ->
         summary = f"The document declares fewer processors than {topic.name} has partitions."
         why = _ONE_EACH + "Processors cannot be removed."
         fix = f"{again} {_START_AGAIN}"
+        if application.caller.is_running:
+            fix = f"{_OTHER_CLIENT}{fix}"
     else:
         summary = f"The document declares more processors than {topic.name} has partitions."
         why = _ONE_EACH + "The state of the keys of added processors has to move to their partitions."
@@ -154,6 +156,7 @@ def _counts(processors: Processors) -> str:
 
 
 _ONE_EACH = "Each partition of the changelog topic is the state of one processor. "
+_OTHER_CLIENT = "If another client of the application adds processors, start this one again afterwards. "
 _START_AGAIN = (
     "For another number without the present state, stop the application, delete its internal topics, set "
     "`setup.reinitialize: true` for one `pulumi up`, and process the input again."

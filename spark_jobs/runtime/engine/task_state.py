@@ -9,6 +9,8 @@
 
 If the process dies before the transaction, the prepared batch is never applied, as the committed offset
 metadata still has its version. If it dies after the transaction, `recover(version + 1)` applies the batch.
+Another process may have committed the next version from other records meanwhile: each batch has a random id
+(`BATCH_ID` in its metadata).
 """
 
 from collections.abc import Mapping
@@ -51,8 +53,11 @@ class TaskState(Protocol):
         """Discard the writes of the running batch."""
         ...
 
-    def recover(self, version: int) -> bool:
-        """Apply the prepared batch if this leads to `version`; False = restore from the changelog topics."""
+    def recover(self, version: int, batch_id: int | None = None) -> bool:
+        """Apply the prepared batch if this leads to `version`; False = restore from the changelog topics.
+
+        `batch_id` is that of the batch that was committed as `version`; None = it has none.
+        """
         ...
 
     def offsets(self) -> Mapping[str, int]:

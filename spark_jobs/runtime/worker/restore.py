@@ -13,6 +13,7 @@ from confluent_kafka import TopicPartition as KafkaTopicPartition
 from infra.observe import Connection
 from spark_jobs.runtime.engine.program import SubtopologyProgram
 from spark_jobs.runtime.engine.records import InputRecord
+from spark_jobs.runtime.engine.stores.backend import BATCH_ID
 from spark_jobs.runtime.engine.task import Task
 from spark_jobs.runtime.worker import clients
 from spark_jobs.runtime.worker.local_state import LocalState, MemoryState
@@ -41,7 +42,7 @@ def restore_state(request: BatchRequest, partition: int, state: State, session: 
     committed = session.metadata
     lineage = committed.clocks.get(LINEAGE_KEY)
     has_same_lineage = lineage is not None and state.metadata.get(LINEAGE_KEY) == lineage
-    if has_same_lineage and state.recover(committed.version):
+    if has_same_lineage and state.recover(committed.version, committed.clocks.get(BATCH_ID)):
         return 0
     if not has_same_lineage or state.version > committed.version:
         state.reset()

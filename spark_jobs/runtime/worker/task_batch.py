@@ -13,6 +13,7 @@ A crash before step 5 has no effect. After a later crash, step 2 of the next own
 batch.
 """
 
+import secrets
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
@@ -23,6 +24,7 @@ import structlog
 from spark_jobs.runtime.engine.error_handlers import printable
 from spark_jobs.runtime.engine.records import OutputRecord, TopicPartition
 from spark_jobs.runtime.engine.refused_output import no_refusal
+from spark_jobs.runtime.engine.stores.backend import BATCH_ID
 from spark_jobs.runtime.engine.stores.record_cache import bytes_per_thread
 from spark_jobs.runtime.engine.task import Task
 from spark_jobs.runtime.worker.global_state import read_global_stores
@@ -173,6 +175,8 @@ class OpenTask:
         outputs = with_task_header(outputs, request.shared_topics, self._partition)
         version = self._session.metadata.version
         written = self._session.producer.send(outputs)
+        if isinstance(self._state, LocalState):
+            self._state.metadata[BATCH_ID] = secrets.randbits(62) | 1
         self._state.prepare(version)
         offsets = part.offsets
         if not offsets:  # a tick: the metadata is committed with the unchanged offset of some partition

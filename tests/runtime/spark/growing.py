@@ -68,11 +68,15 @@ class Growing:
     def name(self, topic: str) -> str:
         return f"{topic}-{self.id}"
 
-    @contextmanager
-    def run(self, document: str = DOCUMENT, **settings: object) -> Iterator[StreamsApplication]:
+    def another_client(self, name: str, **settings: object) -> StreamsApplication:
+        """Return a second client, with its own checkpoint and state; names of queries need a session."""
+        other = attrs.evolve(self, spark=self.spark.newSession(), folder=self.folder / name)
+        return other._client(DOCUMENT, settings)
+
+    def _client(self, document: str, settings: Mapping[str, object]) -> StreamsApplication:
         loaded = load_text(document.replace("APP", self.id), "growing.yaml")
         assert not loaded.problems, loaded.problems
-        client = StreamsApplication(
+        return StreamsApplication(
             self.spark,
             loaded.documents[0],
             check_runnable(loaded.documents[0]).programs,
@@ -80,10 +84,13 @@ class Growing:
                 connection=Connection(bootstrap_servers=(self.servers,)),
                 checkpoint=str(self.folder / "checkpoint"),
                 state_folder=self.folder / "state",
-                check_interval_seconds=1,
-                **settings,  # type: ignore[arg-type]
+                **{"check_interval_seconds": 1, **settings},  # type: ignore[arg-type]
             ),
         )
+
+    @contextmanager
+    def run(self, document: str = DOCUMENT, **settings: object) -> Iterator[StreamsApplication]:
+        client = self._client(document, settings)
         client.start()
         try:
             yield client

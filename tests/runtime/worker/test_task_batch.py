@@ -1,6 +1,7 @@
 """A task's batches against a broker in memory: what is committed, and what the next owner finds."""
 
 import base64
+from pathlib import Path
 
 import attrs
 import pytest
@@ -84,6 +85,28 @@ def test_a_committed_batch_is_applied_by_the_next_owner(
     task.close()
     process(OpenTask(request_, 0), request_, 1, 2)
     assert (broker.counts(), broker.restores, broker.metadata.version) == ([1, 2, 3], 1, 3)
+
+
+def test_a_batch_is_not_applied_if_another_client_has_committed_another_one(
+    broker: Broker, request_: BatchRequest, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Both are the second batch of the task. The first client prepared it, and was fenced."""
+    own, other = request_, attrs.evolve(request_, state_folder=tmp_path / "other")
+    task = OpenTask(own, 0)
+    process(task, own, 0)
+
+    def refuse(*_: object) -> None:
+        raise OSError
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Broker, "commit", refuse)
+        with pytest.raises(OSError):  # noqa: PT011 - raised above
+            process(task, own, 1, 2, 3)
+    task.close()
+    process(OpenTask(other, 0), other, 1)
+    assert (broker.metadata.version, broker.committed[IN][0], broker.restores) == (2, 2, 2)
+    process(OpenTask(own, 0), own, 2)
+    assert broker.restores == 3, "the state has records that are not committed"
 
 
 def test_committed_records_are_skipped(broker: Broker, request_: BatchRequest) -> None:

@@ -9,6 +9,9 @@ from sortedcontainers import SortedDict  # type: ignore[import-untyped]
 from spark_jobs.runtime.engine.stores.interfaces import Pair, SortedReads
 from spark_jobs.runtime.engine.stores.overlay import Changes, Overlay
 
+BATCH_ID = "headwater.batch"
+"""In the metadata of a state, and so in the offset metadata: the id of the last committed batch."""
+
 
 @attrs.frozen
 class Batch:
@@ -84,11 +87,13 @@ class BatchedState:
         self.metadata.clear()
         self.metadata.update(self._backend.latest().metadata)
 
-    def recover(self, version: int) -> bool:
+    def recover(self, version: int, batch_id: int | None = None) -> bool:
         if self.version == version:
             return True
         prepared = self._backend.prepared()
         if prepared is None or prepared.batch + 1 != version or self.version != prepared.batch:
+            return False
+        if prepared.metadata.get(BATCH_ID) != batch_id:
             return False
         self._clear_overlays()
         self._apply(prepared.changes, prepared.batch, prepared.metadata, {})

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spark_jobs.runtime.engine.stores.backend import Backend, BatchedState, MemoryBackend
+from spark_jobs.runtime.engine.stores.backend import BATCH_ID, Backend, BatchedState, MemoryBackend
 from spark_jobs.runtime.worker.lmdb_backend import LmdbBackend
 
 Open = Callable[[], BatchedState]
@@ -80,6 +80,18 @@ def test_a_prepared_batch_is_applied_when_its_commit_is_known(opened: Open) -> N
     assert state.store("s").get(b"a") == b"1"
     assert state.metadata == {"task": 5}
     assert opened().version == 1
+
+
+@pytest.mark.parametrize(("prepared", "committed"), [(7, 8), (7, None), (None, 8)])
+def test_a_prepared_batch_is_not_applied_if_another_one_was_committed(
+    opened: Open, prepared: int | None, committed: int | None
+) -> None:
+    state = opened()
+    if prepared is not None:
+        state.metadata[BATCH_ID] = prepared
+    state.prepare(0)
+    assert not opened().recover(1, committed)
+    assert opened().recover(1, prepared)
 
 
 def test_only_the_next_batch_can_be_recovered(opened: Open) -> None:

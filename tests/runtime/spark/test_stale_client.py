@@ -1,0 +1,155 @@
+"""KIP-287: a second client runs while the first one adds processors, and does not know of it.
+
+Every record is processed once, by the processor that has the state of its key.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from threading import Event
+
+import attrs
+import pytest
+from pyspark.sql import SparkSession
+
+from infra.model.problems import ProblemCode
+from spark_jobs.runtime.driver.application import StreamsApplication
+from spark_jobs.runtime.driver.failures import RestartPolicy
+from spark_jobs.runtime.driver.query_specs import QuerySpecs
+from spark_jobs.runtime.driver.states import ClientState
+from spark_jobs.runtime.worker.messages import BatchRequest, BatchResult
+from tests.runtime.spark.growing import TIMEOUT_SECONDS, Growing, new_growing
+from toolchain.broker.local import LocalBroker
+from toolchain.broker.readiness import until
+
+pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.timeout(600)]
+_HELD = "1"
+"""The sub-topology behind the repartition topic."""
+
+
+@pytest.fixture
+def growing(spark: SparkSession, kafka: LocalBroker, tmp_path: Path, unique: Callable[[str], str]) -> Growing:
+    growing = new_growing(spark, kafka.bootstrap_servers, unique("app"), tmp_path)
+    with growing.run() as client:
+        growing.name_customers("named")
+        client.wait_until_idle()
+        growing.order(5)
+        growing.await_results(client)
+        growing.expand(4)
+        growing.expand_repartition_topic(4)
+        growing.order(5)
+        growing.await_results(client)
+    return growing
+
+
+@attrs.define(eq=False)
+class _StaleBatches:
+    """What the tasks of one client do. From `hold` on, a batch is sent to the tasks only after `release`."""
+
+    client: StreamsApplication
+    held: set[str] = attrs.field(factory=set)
+    results: list[BatchResult] = attrs.field(factory=list)
+    """Of batches that were sent to the tasks before `release`."""
+    late: list[BatchResult] = attrs.field(factory=list)
+    """Of batches, or steps of them, that were sent to the tasks after `release`."""
+    _late_batches: set[tuple[str, int]] = attrs.field(factory=set)
+    _holding: Event = attrs.field(factory=Event)
+    _released: Event = attrs.field(factory=Event)
+
+    @classmethod
+    def of(cls, client: StreamsApplication, monkeypatch: pytest.MonkeyPatch) -> "_StaleBatches":
+        batches, request, report = cls(client), QuerySpecs.request, QuerySpecs.report
+
+        def held_request(specs: QuerySpecs, subtopology: str, batch: int, *, in_step: bool) -> BatchRequest:
+            made = request(specs, subtopology, batch, in_step=in_step)
+            if specs is client._specs:
+                batches.note_request(subtopology, batch)
+            return made
+
+        def noted_report(
+            specs: QuerySpecs, subtopology: str, batch: int, found: Sequence[BatchResult]
+        ) -> None:
+            if specs is client._specs:
+                is_late = (subtopology, batch) in batches._late_batches
+                (batches.late if is_late else batches.results).extend(found)
+            report(specs, subtopology, batch, found)
+
+        monkeypatch.setattr(QuerySpecs, "request", held_request)
+        monkeypatch.setattr(QuerySpecs, "report", noted_report)
+        return batches
+
+    def note_request(self, subtopology: str, batch: int) -> None:
+        if subtopology == _HELD and self._holding.is_set():
+            self.held.add(subtopology)
+            assert self._released.wait(TIMEOUT_SECONDS)
+        if self._released.is_set():
+            self._late_batches.add((subtopology, batch))
+
+    @contextmanager
+    def hold(self) -> Iterator[None]:
+        self._holding.set()
+        try:
+            yield
+        finally:
+            self._released.set()
+
+
+def test_a_stale_client_commits_nothing_after_processors_were_added(
+    growing: Growing, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its topic check is too late. One of its batches begins before the cut, and is processed after it."""
+    with growing.run() as client:
+        stale = growing.another_client(
+            "stale", check_interval_seconds=3600, restarts=RestartPolicy(max_failures=6)
+        )
+        batches = _StaleBatches.of(stale, monkeypatch)
+
+        def order_until(is_reached: Callable[[], bool]) -> None:
+            def orders() -> bool:
+                growing.order(1)
+                return client.state.is_final or is_reached()
+
+            assert until(orders, TIMEOUT_SECONDS), (client.processors(), stale.state, stale.problems)
+            assert not client.state.is_final, client.problems
+
+        stale.start()
+        try:
+            order_until(lambda: any(result.read for result in batches.results))
+            with batches.hold():
+                order_until(lambda: bool(batches.held))
+                client.expand_processors(4)
+                order_until(lambda: client.processors().processors == 4)
+                assert not stale.state.is_final, stale.problems
+            order_until(lambda: stale.state.is_final)
+        finally:
+            stale.close()
+        assert batches.held == {_HELD}
+        assert not [result for result in batches.late if result.read or result.written]
+        assert stale.state is ClientState.ERROR
+        assert {problem.code for problem in stale.problems} == {ProblemCode.PROCESSOR_COUNT}
+        assert all("start this one again" in problem.fix for problem in stale.problems)
+        growing.await_results(client)
+    with attrs.evolve(growing, folder=growing.folder / "stale").run() as again:
+        assert again.processors().processors == 4
+        growing.order(3)
+        growing.await_results(again)
+
+
+def test_a_client_that_checks_its_topics_stops_while_another_one_adds_processors(growing: Growing) -> None:
+    with growing.run() as client:
+        other = growing.another_client("other")
+        other.start()
+        try:
+            assert until(lambda: other.state is ClientState.RUNNING, TIMEOUT_SECONDS), other.problems
+            growing.order(3)
+            client.expand_processors(4)
+
+            def has_stopped() -> bool:
+                growing.order(1)
+                return client.processors().processors == 4 and other.state.is_final
+
+            assert until(has_stopped, TIMEOUT_SECONDS), (client.processors(), other.state, other.problems)
+        finally:
+            other.close()
+        assert {problem.code for problem in other.problems} == {ProblemCode.PROCESSOR_COUNT}
+        growing.await_results(client)
