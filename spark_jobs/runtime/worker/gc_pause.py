@@ -9,20 +9,34 @@ import gc
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from threading import Lock
 
 _frozen: set[int] = set()
 """The process whose objects are frozen: workers are forked, and a child has to freeze its own."""
+_pausing: set[object] = set()
+"""A key for each block that is executed now."""
+_lock = Lock()
 
 
 @contextmanager
 def paused_gc() -> Iterator[None]:
-    """Disable garbage collection in the block; the first time in a process, freeze its objects afterwards."""
-    gc.disable()
+    """Disable garbage collection while any thread is in such a block; after the first one, freeze objects."""
+    key = object()
+    with _lock:
+        _pausing.add(key)
+        gc.disable()
     try:
         yield
     finally:
-        if os.getpid() not in _frozen:
-            _frozen.add(os.getpid())
-            gc.collect()
-            gc.freeze()
-        gc.enable()
+        with _lock:
+            _pausing.remove(key)
+            if not _pausing:
+                _freeze_once()
+                gc.enable()
+
+
+def _freeze_once() -> None:
+    if os.getpid() not in _frozen:
+        _frozen.add(os.getpid())
+        gc.collect()
+        gc.freeze()

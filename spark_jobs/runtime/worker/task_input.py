@@ -83,6 +83,17 @@ class ColumnInput:
     def __len__(self) -> int:
         return len(self._records or ()) or sum(batch.num_rows for batch in self.batches)
 
+    def __reduce__(self) -> tuple[object, ...]:
+        """Pickle the columns in Arrow's format, a quarter of the time that pickled arrays take."""
+        if self._records is not None:
+            return RecordInput, (self._records,)
+        return _read_columns, (self.topic_partition, _arrow_stream(self.batches))
+
+    @property
+    def size(self) -> int:
+        """The size of the columns in bytes."""
+        return sum(batch.nbytes for batch in self.batches)
+
     @property
     def has_columns(self) -> bool:
         return self._records is None
@@ -115,6 +126,20 @@ class ColumnInput:
             zip(*(_values(batch, each) if isinstance(each, str) else each for each in fields), strict=False)
             for batch in self.batches
         )
+
+
+def _arrow_stream(batches: Sequence[pa.RecordBatch]) -> bytes:
+    output = pa.BufferOutputStream()
+    with pa.ipc.new_stream(output, batches[0].schema) as stream:
+        for batch in batches:
+            stream.write_batch(batch)
+    columns: bytes = output.getvalue().to_pybytes()
+    return columns
+
+
+def _read_columns(topic_partition: TopicPartition, columns: bytes) -> ColumnInput:
+    with pa.ipc.open_stream(columns) as stream:
+        return ColumnInput(topic_partition, list(stream))
 
 
 @attrs.define

@@ -39,6 +39,7 @@ _POLL_EVERY = 10_000
 _GRACE_SECONDS = 5.0
 _ABORT_SECONDS = 5.0
 """An abort that takes longer is left to the next producer with the transactional id, or to the brokers."""
+_CONNECT_SECONDS = 2.0
 _REPORT_SECONDS = 1.0
 _DELIVERY_SECONDS = 0.1
 _ANY_PARTITION = -1
@@ -133,7 +134,7 @@ def open_session(request: BatchRequest, partition: int, *, single: bool = False)
         MoveIncompleteError: The state is being moved to more processors.
     """
     reader = _offset_reader(request.connection, request.group)
-    producer = _open_producer(request, request.task_name(partition), single=single)
+    producer = _open_producer(request, partition, single=single)
     # Read only now: an earlier owner of the task cannot commit any more.
     committed = clients.committed(reader, request.input_partitions(partition))
     for found in committed:
@@ -153,10 +154,12 @@ def open_session(request: BatchRequest, partition: int, *, single: bool = False)
     return TaskSession(producer, metadata, offsets, positions, partition, initial)
 
 
-def _open_producer(request: BatchRequest, name: str, *, single: bool) -> "TaskProducer":
-    reader = _offset_reader(request.connection, request.group)
-    kind = TransactionalProducer if request.exactly_once else AtLeastOnceProducer
-    return kind(request.connection, name, reader, single=single)
+def _open_producer(request: BatchRequest, partition: int, *, single: bool) -> "TaskProducer":
+    reader, name = _offset_reader(request.connection, request.group), request.task_name(partition)
+    if not request.exactly_once:
+        return AtLeastOnceProducer(request.connection, name, reader, single=single)
+    topic = next((topic for topic, _ in request.input_partitions(partition)), None)
+    return TransactionalProducer(request.connection, name, reader, single=single, topic=topic)
 
 
 @lru_cache(maxsize=8)
@@ -192,7 +195,9 @@ class TaskProducer(Protocol):
 class TransactionalProducer:
     """Commits records, offsets and metadata in one transaction (`exactly_once_v2`).
 
-    A new producer with the same id aborts the transaction of an earlier one and fences it.
+    A new producer with the same id aborts the transaction of an earlier one and fences it. `topic` is one
+    that exists: its metadata are read first, so that the client is connected. Otherwise it often is not yet
+    when it requests its producer id, and librdkafka (2.16) repeats that after half a second only.
     """
 
     def __init__(
@@ -202,6 +207,7 @@ class TransactionalProducer:
         reader: Consumer,
         *,
         single: bool = False,
+        topic: str | None = None,
     ) -> None:
         self._reader = reader
         self._reports = DeliveryReports()
@@ -215,6 +221,9 @@ class TransactionalProducer:
                 "on_delivery": self._reports.note,
             },
         )
+        if topic is not None:
+            with suppress(KafkaException):  # without an answer, the next request has the longer time-out
+                self._producer.list_topics(topic, _CONNECT_SECONDS)
         self._producer.init_transactions(clients.REQUEST_SECONDS)
         self._sender = _Sender(self._producer, self._reports if single else None)
         self._is_open = False

@@ -29,6 +29,14 @@ def test_collection_resumes_after_a_failed_batch() -> None:
     assert gc.isenabled()
 
 
+def test_collection_resumes_when_no_thread_processes_a_batch() -> None:
+    with paused_gc():
+        with paused_gc():
+            pass
+        assert not gc.isenabled()
+    assert gc.isenabled()
+
+
 def test_objects_are_frozen_after_the_first_batch_only() -> None:
     with paused_gc():
         pass

@@ -1,5 +1,6 @@
 """A task's part of a batch: columns and records give the same; rows are split by task."""
 
+import pickle
 from collections.abc import Sequence
 
 import attrs
@@ -97,6 +98,17 @@ def test_columns_and_records_give_the_same(position: int, at_once: int) -> None:
     assert found.records() == expected.records()
     assert found.progress() == expected.progress(), "after its columns are released"
     assert len(found) == len(expected)
+
+
+@pytest.mark.parametrize("are_converted", [False, True])
+def test_columns_and_their_records_can_be_sent_to_another_process(*, are_converted: bool) -> None:
+    sent = columns(ONE)
+    if are_converted:
+        sent.records()
+    received = pickle.loads(pickle.dumps(sent))  # noqa: S301 - own data
+    assert isinstance(received, RecordInput if are_converted else ColumnInput)
+    assert received.progress() == columns(ONE).progress()
+    assert received.records() == ONE
 
 
 def test_tuples_of_fields_are_in_the_order_of_the_records() -> None:

@@ -12,11 +12,12 @@ from threading import Event
 from typing import Any, cast
 
 import attrs
+import pyarrow as pa  # type: ignore[import-untyped]
 import pytest
 
 from spark_jobs.runtime.worker import task_owner
 from spark_jobs.runtime.worker.messages import BatchRequest, BatchResult
-from spark_jobs.runtime.worker.task_input import RecordInput, TaskInput
+from spark_jobs.runtime.worker.task_input import COLUMNS, ColumnInput, RecordInput, TaskInput
 from spark_jobs.runtime.worker.task_owner import Lease, TaskOwnedError, TaskOwner, _OwnerWait
 
 _TASK = "app-0-0"
@@ -70,6 +71,16 @@ class FakeTask:
 Process = Callable[..., Future[BatchResult]]
 
 
+def _records(count: int) -> list[Any]:
+    return [("in", 0, offset, 0, b"k", b"v", ()) for offset in range(count)]
+
+
+def _columns(count: int) -> ColumnInput:
+    values = zip(*_records(count), strict=True)
+    batch = pa.RecordBatch.from_arrays([pa.array(column) for column in values], names=COLUMNS)
+    return ColumnInput(("in", 0), [batch])
+
+
 @pytest.fixture(autouse=True)
 def fake_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
     FakeTask.latest, FakeTask.opened = 0, []
@@ -84,21 +95,25 @@ def process(tmp_path: Path) -> Iterator[Process]:
     with ThreadPoolExecutor() as threads:
 
         def submit(
-            owner: TaskOwner, records: int = 1, layout_version: int = 1, *, tick: bool = False
+            owner: TaskOwner,
+            records: int = 1,
+            layout_version: int = 1,
+            *,
+            task: int = 0,
+            columns: bool = False,
+            tick: bool = False,
         ) -> Future[BatchResult]:
             request = cast("BatchRequest", Request(tmp_path / "state", layout_version))
-            input_ = RecordInput(
-                [cast("Any", ("in", 0, offset, 0, b"k", b"v", ())) for offset in range(records)]
-            )
-            return threads.submit(owner.process_or_forward, request, 0, input_, tick=tick)
+            input_ = _columns(records) if columns else RecordInput(_records(records))
+            return threads.submit(owner.process_or_forward, request, task, input_, tick=tick)
 
         yield submit
         FakeTask.may_finish.set()
 
 
-@pytest.mark.parametrize("records", [3, 2_000])
+@pytest.mark.parametrize("records", [3, 20_000])
 @pytest.mark.parametrize("tick", [False, True])
-def test_few_records_are_processed_by_the_owner(process: Process, records: int, *, tick: bool) -> None:
+def test_records_are_processed_by_the_owner(process: Process, records: int, *, tick: bool) -> None:
     owner, other = TaskOwner(), TaskOwner()
     process(owner).result(_SECONDS)
     result = process(other, records=records, tick=tick).result(_SECONDS)
@@ -106,12 +121,44 @@ def test_few_records_are_processed_by_the_owner(process: Process, records: int, 
     assert [task.ticks for task in FakeTask.opened] == [[False, tick]]
 
 
-def test_the_ownership_moves_for_many_records(process: Process) -> None:
+def test_more_records_are_sent_as_columns(process: Process) -> None:
     owner, other = TaskOwner(), TaskOwner()
     process(owner).result(_SECONDS)
-    assert process(other, records=2_001).result(_SECONDS).written == 2
+    result = process(other, records=20_001, columns=True).result(_SECONDS)
+    assert result == BatchResult(partition=0, read=20_001, written=1)
+
+
+@pytest.mark.parametrize("columns", [False, True])
+def test_the_ownership_moves_for_many_records(
+    process: Process, monkeypatch: pytest.MonkeyPatch, *, columns: bool
+) -> None:
+    monkeypatch.setattr(task_owner, "_MAX_FORWARDED_BYTES", 1_000)
+    owner, other = TaskOwner(), TaskOwner()
+    process(owner).result(_SECONDS)
+    assert process(other, records=20_001, columns=columns).result(_SECONDS).written == 2
     assert FakeTask.opened[0].is_closed
     assert process(owner).result(_SECONDS).written == 2
+
+
+@pytest.mark.parametrize(("records", "opened"), [(2_000, 2), (2_001, 3)])
+def test_an_owner_that_processes_another_task_keeps_this_one_for_few_records_only(
+    process: Process, monkeypatch: pytest.MonkeyPatch, records: int, opened: int
+) -> None:
+    monkeypatch.setattr(FakeTask, "is_fenced", False)
+    owner, other = TaskOwner(), TaskOwner()
+    for task in (0, 1):
+        process(owner, task=task).result(_SECONDS)
+    FakeTask.may_finish.clear()
+    FakeTask.started.clear()
+    busy = process(owner, task=1)
+    assert FakeTask.started.wait(_SECONDS)
+    FakeTask.started.clear()
+    processed = process(other, records)
+    assert FakeTask.started.wait(_SECONDS)
+    assert len(FakeTask.opened) == opened
+    FakeTask.may_finish.set()
+    assert processed.result(_SECONDS).read == records
+    assert busy.result(_SECONDS).read == 1
 
 
 def test_an_owner_answers_after_a_caller_without_its_key(process: Process, tmp_path: Path) -> None:
@@ -144,7 +191,7 @@ def test_another_process_waits_for_a_slow_owner_and_gets_its_result(process: Pro
     assert waiting.result(_SECONDS) == BatchResult(partition=0, read=5, written=1)
 
 
-@pytest.mark.parametrize("records", [5, 2_001], ids=["forwarded", "release requested"])
+@pytest.mark.parametrize("records", [5, 20_001], ids=["forwarded", "release requested"])
 def test_a_wait_for_the_owner_ends_with_an_error(
     process: Process, monkeypatch: pytest.MonkeyPatch, records: int
 ) -> None:
@@ -209,7 +256,7 @@ def test_after_a_lost_state_folder_the_new_owner_is_asked(process: Process, tmp_
     assert FakeTask.opened[0].is_closed
 
 
-@pytest.mark.parametrize("records", [5, 2_001], ids=["forwarded", "taken over"])
+@pytest.mark.parametrize("records", [5, 20_001], ids=["forwarded", "taken over"])
 def test_an_owner_whose_lease_was_deleted_does_not_use_its_outdated_state(
     process: Process, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, records: int
 ) -> None:

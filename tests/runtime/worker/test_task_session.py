@@ -194,8 +194,8 @@ def test_a_session_begins_with_what_was_committed_last(monkeypatch: pytest.Monke
             KafkaTopicPartition("c", 2, OFFSET_INVALID),
         ]
 
-    def open_producer(_: object, name: str, *, single: bool) -> str:
-        calls.append((name, single))
+    def open_producer(request: Request, task: int, *, single: bool) -> str:
+        calls.append((request.task_name(task), single))
         return "producer"
 
     monkeypatch.setattr(transaction, "_offset_reader", lambda connection, group: f"{connection} {group}")

@@ -48,6 +48,8 @@ class KafkaMoveCluster:
         self._consumer = clients.consumer(connection, application)
         self._reader = self._new_reader()
         self._unstable = clients.consumer(connection, application, {"isolation.level": "read_uncommitted"})
+        self._topic: str | None = None
+        """A topic that exists."""
 
     def committed(
         self, partitions: Iterable[TopicPartition], *, stable: bool = True
@@ -64,6 +66,7 @@ class KafkaMoveCluster:
         first, end = self._consumer.get_watermark_offsets(
             KafkaTopicPartition(topic, partition), clients.REQUEST_SECONDS
         )
+        self._topic = topic
         return first, end
 
     def counts(self, topics: Iterable[str]) -> Mapping[str, int]:
@@ -96,7 +99,7 @@ class KafkaMoveCluster:
 
     @contextmanager
     def producer(self, name: str) -> Iterator[MoveProducer]:
-        producer = TransactionalProducer(self._connection, name, self._consumer)
+        producer = TransactionalProducer(self._connection, name, self._consumer, topic=self._topic)
         try:
             yield _WaitingProducer(producer)
         finally:
@@ -114,6 +117,7 @@ class KafkaMoveCluster:
         found = self._consumer.list_topics(topic, clients.REQUEST_SECONDS).topics[topic]
         if found.error is not None:
             raise KafkaException(found.error)
+        self._topic = topic
         return len(found.partitions)
 
 
