@@ -212,6 +212,8 @@ class ProcessorExpansion:
         before: int | None = None
         while True:
             self._copy(move, cluster, copy, limit)
+            if before is None:
+                warm_up.start_workers(len(move.parts) * move.after, self._stopping)
             restored = warm_up.advance(self._stopping)
             if not is_behind(restored, before, limit):
                 break

@@ -1,28 +1,36 @@
-"""Restore the local state of added processors before an expansion's cut, by short Spark jobs (KIP-287).
+"""Prepare an expansion's cut by short Spark jobs (KIP-287): start workers, restore state of added processors.
 
-One Spark task runs at a time, for half a second, on any executor. If the first batch after the cut runs a
-task on another machine, the task restores its whole state there, as without a warm-up.
+After the cut more tasks run at the same time. New Python workers import for two seconds: they are started
+before. Then one Spark task at a time restores local state, for half a second, on any executor. If the first
+batch after the cut runs a task on another machine, the task restores its whole state there, as without a
+warm-up.
 """
 
+import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from secrets import token_hex
 from threading import Event
 from typing import Protocol
 
 import attrs
+import pyarrow as pa  # type: ignore[import-untyped]
 import structlog
 from pyspark import InheritableThread
 from pyspark.sql import SparkSession
 
+from spark_jobs.runtime.driver import batch
 from spark_jobs.runtime.driver.failures import failure_reason
+from spark_jobs.runtime.worker.gc_pause import paused_gc
 from spark_jobs.runtime.worker.warm_up import WarmUpRequest, WarmUpResult, warm_up
 
 _log = structlog.get_logger(__name__)
 _POOL = "headwater-warm-up"
 """A scheduler pool of its own: a job that is short does not wait for all tasks of the batches before it."""
 _POLL_SECONDS = 0.1
+_WORKER_SECONDS = 0.3
+"""How long a worker is kept busy, so that Spark starts another one for the next task."""
 _JOB_SECONDS = 60.0
 _CANCEL_SECONDS = 5.0
 _MOST_IDLE = 3
@@ -35,6 +43,10 @@ class WarmUpJobs(Protocol):
     @property
     def state_folder(self) -> Path:
         """The folder of the application's local states."""
+        ...
+
+    def start_workers(self, tasks: int, stopping: Event) -> str | None:
+        """Start Python workers until so many tasks can run at once; return why that failed."""
         ...
 
     def run(self, request: WarmUpRequest, stopping: Event) -> WarmUpResult:
@@ -55,6 +67,11 @@ class WarmUp:
     restored: int = attrs.field(default=0, init=False)
     """How many records were restored."""
     _warned: set[str] = attrs.field(factory=set, init=False)
+
+    def start_workers(self, tasks: int, stopping: Event) -> None:
+        """Let Spark start the Python workers for so many tasks."""
+        if failure := self._jobs.start_workers(tasks, stopping):
+            _log.warning("workers were not started before processors are added", reason=failure)
 
     def advance(self, stopping: Event) -> int:
         """Restore all records that are copied now; return how many were restored."""
@@ -94,18 +111,42 @@ class SparkWarmUpJobs:
     _spark: SparkSession
     state_folder: Path
 
+    def start_workers(self, tasks: int, stopping: Event) -> str | None:
+        slots = self._spark.sparkContext.defaultParallelism
+        _, failure = self._results(_begin_worker, max(1, min(tasks, slots)), "workers", stopping)
+        return failure
+
     def run(self, request: WarmUpRequest, stopping: Event) -> WarmUpResult:
+        description = f"{request.application}: state of added processors"
+        results, failure = self._results(lambda: _restore(request), 1, description, stopping)
+        if failure is not None:
+            return WarmUpResult(done=len(request.tasks), failures=(failure,))
+        fields = json.loads(results[0])
+        return WarmUpResult(**{**fields, "failures": tuple(fields["failures"])})
+
+    def _results(
+        self, function: Callable[[], str], tasks: int, description: str, stopping: Event
+    ) -> tuple[list[str], str | None]:
+        """Return the results of a job that calls `function` in so many tasks, or why it failed.
+
+        It is a job as those of batches: Spark has other Python workers for other kinds of jobs.
+        """
         context, group = self._spark.sparkContext, f"{_POOL}-{token_hex(4)}"
-        results: list[WarmUpResult] = []
-        everything = len(request.tasks)
+        results: list[str] = []
+        failures: list[str] = []
+
+        def call(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            for _ in batches:
+                yield pa.RecordBatch.from_pydict({"result": [function()]})
 
         def run_job() -> None:
             try:
-                context.setJobGroup(group, f"{request.application}: state of added processors")
+                context.setJobGroup(group, description)
                 context.setLocalProperty("spark.scheduler.pool", _POOL)
-                results.extend(context.parallelize([0], 1).map(lambda _: warm_up(request)).collect())
+                rows = self._spark.range(0, tasks, 1, tasks).mapInArrow(call, "result string").collect()
+                results.extend(row.result for row in rows)
             except Exception as error:  # noqa: BLE001 - of Spark; the expansion continues
-                results.append(WarmUpResult(done=everything, failures=(failure_reason(error),)))
+                failures.append(failure_reason(error))
 
         thread = InheritableThread(target=run_job, name=group, daemon=True)
         thread.start()
@@ -115,5 +156,17 @@ class SparkWarmUpJobs:
         if thread.is_alive():
             context.cancelJobGroup(group)
             thread.join(_CANCEL_SECONDS)
-        failure = f"a job of Spark has not ended within {_JOB_SECONDS:g} s"
-        return results[0] if results else WarmUpResult(done=everything, failures=(failure,))
+        if results:
+            return results, None
+        return [], next(iter(failures), f"a job of Spark has not ended within {_JOB_SECONDS:g} s")
+
+
+def _begin_worker() -> str:
+    """Import what tasks import, and keep the worker busy for a moment."""
+    with paused_gc():
+        time.sleep(_WORKER_SECONDS)
+    return batch.__name__
+
+
+def _restore(request: WarmUpRequest) -> str:
+    return json.dumps(attrs.asdict(warm_up(request)))

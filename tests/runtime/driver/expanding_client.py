@@ -47,6 +47,8 @@ class LocalJobs:
     state_folder: Path
     seconds: float = 0.0
 
+    def start_workers(self, _tasks: int, _: Event) -> str | None: ...
+
     def run(self, request: WarmUpRequest, _: Event) -> WarmUpResult:
         return warm_up(request, self.seconds)
 
@@ -56,6 +58,8 @@ class _NoJobs:
     """Restores nothing."""
 
     state_folder: Path = Path("unused")
+
+    def start_workers(self, _tasks: int, _: Event) -> str | None: ...
 
     def run(self, request: WarmUpRequest, _: Event) -> WarmUpResult:
         return WarmUpResult(done=len(request.tasks))

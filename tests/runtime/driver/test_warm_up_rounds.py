@@ -26,6 +26,10 @@ class _Jobs:
     requested: list[list[int]] = attrs.field(factory=list)
     stop_after: int = 1_000
 
+    def start_workers(self, tasks: int, stopping: Event) -> str | None:
+        del stopping
+        return f"{tasks} tasks"
+
     def run(self, request: WarmUpRequest, stopping: Event) -> WarmUpResult:
         self.requested.append([task for _, task in request.tasks])
         if len(self.requested) == self.stop_after:
@@ -65,6 +69,12 @@ def test_failures_are_logged_and_end_nothing() -> None:
         jobs.requested.clear()
         assert warm_up.advance(Event()) == 4
     assert [log["reason"] for log in logs] == ["app-0-2: disk"]
+
+
+def test_an_expansion_continues_without_more_workers() -> None:
+    with capture_logs() as logs:
+        _warm_up(_Jobs([])).start_workers(8, Event())
+    assert [log["reason"] for log in logs] == ["8 tasks"]
 
 
 def test_a_warm_up_that_reads_nothing_is_given_up() -> None:
