@@ -196,8 +196,7 @@ class TransactionalProducer:
     """Commits records, offsets and metadata in one transaction (`exactly_once_v2`).
 
     A new producer with the same id aborts the transaction of an earlier one and fences it. `topic` is one
-    that exists: its metadata are read first, so that the client is connected. Otherwise it often is not yet
-    when it requests its producer id, and librdkafka (2.16) repeats that after half a second only.
+    that exists: its metadata are read to connect the client.
     """
 
     def __init__(
@@ -222,11 +221,20 @@ class TransactionalProducer:
             },
         )
         if topic is not None:
-            with suppress(KafkaException):  # without an answer, the next request has the longer time-out
-                self._producer.list_topics(topic, _CONNECT_SECONDS)
+            self._connect(topic)
         self._producer.init_transactions(clients.REQUEST_SECONDS)
         self._sender = _Sender(self._producer, self._reports if single else None)
         self._is_open = False
+
+    def _connect(self, topic: str) -> None:
+        """Wait until the client is connected to a broker.
+
+        If it is not when it requests its producer id, librdkafka (2.16) repeats that after half a second. The
+        first answer may be that of a bootstrap server, whose connection it closes then.
+        """
+        with suppress(KafkaException):  # without an answer, the next request has the longer time-out
+            for _ in range(2):
+                self._producer.list_topics(topic, _CONNECT_SECONDS)
 
     def send(self, records: Iterable[OutputRecord]) -> int:
         self._begin()

@@ -49,7 +49,7 @@ class KafkaMoveCluster:
         self._reader = self._new_reader()
         self._unstable = clients.consumer(connection, application, {"isolation.level": "read_uncommitted"})
         self._topic: str | None = None
-        """A topic that exists."""
+        """A topic that exists; None = none was read yet."""
 
     def committed(
         self, partitions: Iterable[TopicPartition], *, stable: bool = True
