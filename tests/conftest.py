@@ -13,6 +13,7 @@ import pytest
 import trustme
 from hypothesis import settings
 
+from tests.broker_data import copy_data
 from tests.broker_version import BROKER_VERSION
 from tests.oracle.kafka_streams import KafkaStreams
 from tests.scheduling import LongestFirst
@@ -73,7 +74,9 @@ def own_broker(
     """Create a broker that a test may pause, kill or secure: `with own_broker(Settings(...)) as broker:`."""
 
     def make(settings: Settings | None = None) -> Broker:
-        return Broker(kafka_distribution, tmp_path_factory.mktemp("kafka"), settings)
+        folder = tmp_path_factory.mktemp("kafka")
+        copy_data(kafka_distribution, folder, settings or Settings())
+        return Broker(kafka_distribution, folder, settings)
 
     return make
 

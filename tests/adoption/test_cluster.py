@@ -2,7 +2,6 @@
 
 import json
 import subprocess
-import sys
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ from confluent_kafka import Consumer, TopicPartition
 from tests.broker_version import has_streams_groups
 from tests.oracle.kafka_streams import KafkaStreams
 from tests.oracle.running_application import running_application
+from tests.preloaded import headwater
 from tests.pulumi.cluster import Cluster
 from tests.pulumi.driver import Stack
 from toolchain import PulumiToolchain
@@ -65,9 +65,9 @@ class Workspace:
 
     def headwater(self, *arguments: object) -> "subprocess.CompletedProcess[str]":
         return subprocess.run(
-            [sys.executable, "-m", "infra.cli", *map(str, arguments)],
+            [headwater(), *map(str, arguments)],
             cwd=self.folder,
-            env={"PYTHONPATH": str(Path(__file__).parents[2]), "COLUMNS": "120"},
+            env={"COLUMNS": "120"},
             capture_output=True,
             text=True,
             check=False,
@@ -208,6 +208,7 @@ def test_the_first_up_adopts_everything_and_changes_nothing(
         pulumi_toolchain,
         # The stack of the other case has recorded the same applications.
         {"bootstrapServers": workspace.cluster.bootstrap_servers, "ownership": "none"},
+        is_preloaded=True,
     )
     folder = stack.folder / "documents"
     assert workspace.import_all("--config", f"internal.topics.setup={mode}", "-o", folder).returncode == 0

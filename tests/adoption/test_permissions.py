@@ -1,7 +1,6 @@
 """`headwater import --all` with missing permissions, and its number of requests."""
 
 import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -20,6 +19,7 @@ from infra.observe.admin import Admin
 from infra.observe.surveyor import survey
 from infra.planner.adoption import INTERNAL_NAMES, recognize
 from tests.contract.real_cluster import RealCluster
+from tests.preloaded import headwater
 from toolchain.broker import Broker, SaslUser, Settings
 
 pytestmark = pytest.mark.broker
@@ -57,9 +57,9 @@ def imported(broker: Broker, folder: Path) -> "subprocess.CompletedProcess[str]"
     )
     command = ("import", "--all", "--command-config", "client.properties", "--application-id", "shop")
     return subprocess.run(
-        [sys.executable, "-m", "infra.cli", *command],
+        [headwater(), *command],
         cwd=folder,
-        env={"PYTHONPATH": str(Path(__file__).parents[2]), "COLUMNS": "120"},
+        env={"COLUMNS": "120"},
         capture_output=True,
         text=True,
         check=False,

@@ -4,7 +4,6 @@ import base64
 import os
 import re
 import subprocess
-import sys
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
@@ -18,6 +17,7 @@ import pytest
 
 from infra.cli.exit_codes import ExitCode
 from infra.cli.main import _COMMANDS
+from tests.preloaded import headwater
 from tests.pulumi.cluster import Cluster
 from tests.pulumi.conftest import Deployment, make_deployment
 from toolchain import PulumiToolchain
@@ -58,9 +58,8 @@ class Outputs:
     _numbers: Iterator[int] = attrs.field(factory=count)
 
     def run(self, environment: Mapping[str, str], *arguments: str, folder: Path) -> int:
-        command = [sys.executable, "-m", "infra.cli", *arguments]
         done = subprocess.run(
-            command,
+            [headwater(), *arguments],
             cwd=folder,
             env={**os.environ, **environment},
             stdin=subprocess.DEVNULL,

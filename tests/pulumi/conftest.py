@@ -7,7 +7,7 @@ import yaml
 
 from tests.pulumi.cluster import Cluster
 from tests.pulumi.driver import Outcome, Stack
-from toolchain import KafkaDistribution, PulumiToolchain
+from toolchain import PulumiToolchain
 from toolchain.broker import Broker
 from toolchain.broker.local import LocalBroker
 from toolchain.broker.readiness import until
@@ -125,16 +125,17 @@ def deployment(
 
 
 @pytest.fixture
-def broker(tmp_path: Path, kafka_distribution: KafkaDistribution) -> Iterator[Broker]:
+def broker(own_broker: Callable[[], Broker]) -> Iterator[Broker]:
     """A broker of its own, which the test may kill."""
-    with Broker(kafka_distribution, tmp_path / "broker") as broker:
+    with own_broker() as broker:
         yield broker
 
 
 def make_deployment(
     folder: Path, toolchain: PulumiToolchain, cluster: Cluster, unique: Callable[[str], str]
 ) -> Deployment:
-    stack = Stack.create(folder, toolchain, {"bootstrapServers": cluster.bootstrap_servers})
+    settings = {"bootstrapServers": cluster.bootstrap_servers}
+    stack = Stack.create(folder, toolchain, settings, is_preloaded=True)
     source = unique("orders")
     cluster.create(source, SOURCE_PARTITIONS)
     return Deployment(stack, cluster, unique("app"), source)

@@ -6,7 +6,6 @@ import os
 import shutil
 import signal
 import subprocess
-import sys
 import tempfile
 import threading
 from collections.abc import Mapping
@@ -17,6 +16,7 @@ from typing import Any
 import attrs
 import yaml
 
+from tests.preloaded import PIP_LIST, folder_of_shims, pip_list
 from toolchain import PulumiToolchain, file_backend
 from toolchain.sessions import kill_session
 
@@ -25,10 +25,9 @@ _PROJECT = "name: headwater\nruntime: python\n"
 _SECONDS = 600  # more than any command takes; pytest has a timeout of its own
 _KILLED_SECONDS = 60
 _INTERRUPTED_SECONDS = 60
-_LIST = ("list", "-v", "--format", "json")
 _PIP = f"""
 import pathlib, sys
-if sys.argv[1:] != {list(_LIST)}:
+if sys.argv[1:] != {list(PIP_LIST[2:])}:
     sys.exit(f"no answer of pip is recorded for {{sys.argv[1:]}}")
 print(pathlib.Path(__file__).with_name("list.json").read_text())
 """
@@ -62,6 +61,8 @@ class Stack:
     folder: Path
     toolchain: PulumiToolchain
     environment: Mapping[str, str] = attrs.field(factory=dict)
+    is_preloaded: bool = False
+    """Whether programs of `run` are forks of a process that has imported their modules."""
 
     @classmethod
     def create(
@@ -72,6 +73,7 @@ class Stack:
         *,
         program: str | None = None,
         environment: Mapping[str, str] | None = None,
+        is_preloaded: bool = False,
     ) -> "Stack":
         """Create a stack with the `headwater:` keys `settings`. `program` replaces the repository's own."""
         shutil.copytree(_empty_stack(toolchain), folder)
@@ -80,7 +82,7 @@ class Stack:
             shutil.copy(_ROOT / "__main__.py", folder)
         else:
             (folder / "__main__.py").write_text(program)
-        stack = cls(folder, toolchain, environment or {})
+        stack = cls(folder, toolchain, environment or {}, is_preloaded)
         stack.configure({"documents": "documents", **settings})
         return stack
 
@@ -115,7 +117,7 @@ class Stack:
         return self.run("preview", *flags)
 
     def run(self, *arguments: str) -> Outcome:
-        process = self.start(*arguments)
+        process = self._start(*arguments, environment=self.environment_of_run())
         try:
             output, _ = process.communicate(timeout=_SECONDS)
         except subprocess.TimeoutExpired:
@@ -123,7 +125,17 @@ class Stack:
         return Outcome(process.returncode, output)
 
     def start(self, *arguments: str) -> "subprocess.Popen[str]":
-        """Start the CLI in a session of its own."""
+        """Start the CLI in a session of its own. A test may kill all processes of the session."""
+        return self._start(*arguments, environment=self._environment())
+
+    def environment_of_run(self) -> dict[str, str]:
+        """Return the variables of a run that nothing interrupts."""
+        environment = self._environment()
+        if self.is_preloaded:
+            environment["PATH"] = f"{folder_of_shims()}:{environment['PATH']}"
+        return environment
+
+    def _start(self, *arguments: str, environment: Mapping[str, str]) -> "subprocess.Popen[str]":
         return subprocess.Popen(
             [
                 self.toolchain.cli,
@@ -138,7 +150,7 @@ class Stack:
                 ),
             ],
             cwd=self.folder,
-            env=self._environment(),
+            env=environment,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -211,10 +223,9 @@ def _python_path() -> Path:
     """
     folder = Path(tempfile.mkdtemp(prefix="headwater-pip-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    answer = subprocess.run([sys.executable, "-m", "pip", *_LIST], stdout=subprocess.PIPE, check=True)
     package = folder / "pip"
     package.mkdir()
-    (package / "list.json").write_bytes(answer.stdout)
+    (package / "list.json").write_bytes(pip_list())
     (package / "__init__.py").touch()
     (package / "__main__.py").write_text(_PIP)
     (folder / "sitecustomize.py").write_text(_SITE)

@@ -20,7 +20,8 @@ REFUSED = "ManagedByAnotherStack"
 def second(deployment: Deployment, tmp_path: Path, pulumi_toolchain: PulumiToolchain) -> Deployment:
     """The same application in a stack with a state of its own. Both stacks have the same name."""
     servers = deployment.cluster.bootstrap_servers
-    stack = Stack.create(tmp_path / "second", pulumi_toolchain, {"bootstrapServers": servers})
+    settings = {"bootstrapServers": servers}
+    stack = Stack.create(tmp_path / "second", pulumi_toolchain, settings, is_preloaded=True)
     return attrs.evolve(deployment, stack=stack)
 
 

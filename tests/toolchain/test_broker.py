@@ -23,6 +23,7 @@ pytestmark = pytest.mark.broker
 
 MakeBroker = Callable[..., Broker]
 SECONDS = 60
+_DEFAULT_PARTITIONS = 7
 
 
 def admin(broker: Broker, protocol: str = "PLAINTEXT", **settings: str) -> AdminClient:
@@ -93,12 +94,11 @@ def test_a_client_without_a_certificate_is_refused_where_one_is_required(
             topics(admin(broker, "SSL", **trusting), timeout=2)
 
 
-def test_overrides_reach_the_broker(own_broker: MakeBroker) -> None:
-    with own_broker(Settings(overrides={"num.partitions": "7"})) as broker:
-        client = admin(broker)
-        client.create_topics([NewTopic("defaulted")])["defaulted"].result()
-        assert until(lambda: "defaulted" in topics(client), SECONDS)
-        assert len(client.list_topics(timeout=SECONDS).topics["defaulted"].partitions) == 7
+def test_overrides_reach_the_broker(secured: Broker) -> None:
+    client = admin(secured)
+    client.create_topics([NewTopic("defaulted")])["defaulted"].result()
+    assert until(lambda: "defaulted" in topics(client), SECONDS)
+    assert len(client.list_topics(timeout=SECONDS).topics["defaulted"].partitions) == _DEFAULT_PARTITIONS
 
 
 def test_a_client_that_changes_too_much_is_throttled(own_broker: MakeBroker) -> None:
@@ -143,11 +143,12 @@ def test_tls_clients_need_the_certificate_authority(
 def test_a_broker_ends_with_the_process_that_started_it(
     kafka_distribution: KafkaDistribution, tmp_path: Path
 ) -> None:
+    paths = (kafka_distribution.java, kafka_distribution.jars, kafka_distribution.class_data)
     program = f"""
 import pathlib, signal
 from toolchain import KafkaDistribution
 from toolchain.broker import Broker
-paths = map(pathlib.Path, {[str(kafka_distribution.java), str(kafka_distribution.jars)]!r})
+paths = map(pathlib.Path, {[str(path) for path in paths if path is not None]!r})
 broker = Broker(KafkaDistribution(*paths), pathlib.Path({str(tmp_path)!r}))
 broker.start()
 print(broker.pid, flush=True)
@@ -169,9 +170,10 @@ signal.pause()
     ],
 )
 def test_a_failed_start_reports_the_reason_and_leaves_no_process(
-    own_broker: MakeBroker, key: str, value: str, reason: str
+    kafka_distribution: KafkaDistribution, tmp_path: Path, key: str, value: str, reason: str
 ) -> None:
-    broker = own_broker(Settings(overrides={key: value}))
+    """The first setting is refused when the data is formatted, the second one by the broker."""
+    broker = Broker(kafka_distribution, tmp_path, Settings(overrides={key: value}))
     with pytest.raises(ToolchainError, match=reason) as failure:
         broker.start()
     assert "\tat " not in str(failure.value)
@@ -188,26 +190,20 @@ def test_a_chosen_port_in_use_is_reported(kafka_distribution: KafkaDistribution,
 def test_free_ports_that_another_process_takes_are_chosen_again(
     own_broker: MakeBroker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with socket.create_server((HOST, 0)) as other:
-        taken = other.getsockname()[1]
-        choices = iter([(taken, free_ports(1)[0]), free_ports(2)])
-        monkeypatch.setattr(process, "free_ports", lambda _count: next(choices))
-        with own_broker() as broker:
-            assert port_of(broker) != taken
-
-
-def test_a_broker_that_has_responded_once_is_ready(
-    own_broker: MakeBroker, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """On a busy machine the next answer may take longer than anybody waits for it."""
+    """A broker that has responded once is ready: on a busy machine the next answer may come too late."""
     answers = iter([True])
 
     def answered_once(port: int, cluster_id: str) -> bool:
         return serves(port, cluster_id) and next(answers, False)
 
     monkeypatch.setattr(process, "serves", answered_once)
-    with own_broker() as broker:
-        assert broker.is_running
+    with socket.create_server((HOST, 0)) as other:
+        taken = other.getsockname()[1]
+        choices = iter([(taken, free_ports(1)[0]), free_ports(2)])
+        monkeypatch.setattr(process, "free_ports", lambda _count: next(choices))
+        with own_broker() as broker:
+            assert broker.is_running
+            assert port_of(broker) != taken
 
 
 def lives(pid: int) -> bool:
@@ -220,7 +216,8 @@ def lives(pid: int) -> bool:
 def secured(own_broker: MakeBroker, certificate_authority: trustme.CA) -> Iterator[Broker]:
     tls = server_tls(certificate_authority)
     users = (SaslUser("writer", "right"), SaslUser("reader", "also"))
-    with own_broker(Settings(sasl_users=users, tls=tls, authorizer=True)) as broker:
+    overrides = {"num.partitions": str(_DEFAULT_PARTITIONS)}
+    with own_broker(Settings(sasl_users=users, tls=tls, authorizer=True, overrides=overrides)) as broker:
         yield broker
 
 

@@ -5,7 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.preloaded import folder_of_shims
 from tests.workflows.scripts import Done, Pipeline, clean_environment
+
+pytestmark = pytest.mark.slow
 
 DOCUMENT = """
 application: {id: shop}
@@ -32,7 +35,8 @@ def repository(tmp_path: Path) -> Path:
 
 
 def checked(repository: Path, forge: str, **settings: str) -> Done:
-    variables = {**clean_environment(), "PATH": f"{Path(sys.prefix) / 'bin'}:/usr/bin:/bin"}
+    path = f"{folder_of_shims()}:{Path(sys.prefix) / 'bin'}:/usr/bin:/bin"
+    variables = {**clean_environment(), "PATH": path}
     pipeline = Pipeline(repository, repository.parent / "artifacts", variables, settings)
     return (
         pipeline.gitlab("headwater:check") if forge == "gitlab" else pipeline.github("preview", "check", {})

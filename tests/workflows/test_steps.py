@@ -1,7 +1,6 @@
 """The steps of the workflow files with the real Pulumi, a real broker and a test server as forge."""
 
 import subprocess
-import sys
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
@@ -107,7 +106,7 @@ def repository(
             for name, value in deployment.stack._environment().items()
             if name.startswith("PULUMI_")
         },
-        "PATH": f"{Path(sys.prefix) / 'bin'}:{deployment.stack._environment()['PATH']}",
+        "PATH": deployment.stack.environment_of_run()["PATH"],
         **time_saving_variables(),
         "GITHUB_API_URL": forge.address,
         "GITHUB_REPOSITORY": "acme/shop",
