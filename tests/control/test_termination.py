@@ -99,6 +99,7 @@ def _process(code: str, limit: float = 0.5) -> Iterator["subprocess.Popen[str]"]
 
 
 @pytest.mark.parametrize("code", [_ORDERLY, _EARLY])
+@pytest.mark.slow
 def test_sigterm_stops_the_job_orderly(code: str) -> None:
     with _process(code, limit=60) as process:
         process.send_signal(signal.SIGTERM)
@@ -106,6 +107,7 @@ def test_sigterm_stops_the_job_orderly(code: str) -> None:
     assert (process.returncode, output) == (0, "stopped SIGTERM\n")
 
 
+@pytest.mark.slow
 def test_ctrl_c_before_the_job_runs_is_an_interruption() -> None:
     with _process(_EARLY, limit=60) as process:
         process.send_signal(signal.SIGINT)
@@ -115,6 +117,7 @@ def test_ctrl_c_before_the_job_runs_is_an_interruption() -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.slow
 def test_a_job_that_hangs_in_foreign_code_ends_within_its_limit(number: signal.Signals) -> None:
     with _process(_DEAF) as process:
         process.send_signal(number)
@@ -124,18 +127,21 @@ def test_a_job_that_hangs_in_foreign_code_ends_within_its_limit(number: signal.S
     assert "an end within 0.5 s (--stop-timeout-ms)" in errors
 
 
+@pytest.mark.slow
 def test_the_limit_holds_until_the_process_has_ended() -> None:
     with _process(_LATE) as process:
         process.send_signal(signal.SIGTERM)
         assert process.wait(_SECONDS) == RESTART
 
 
+@pytest.mark.slow
 def test_a_block_can_be_limited_without_a_signal() -> None:
     with _process(_SLOW_END) as process:
         assert process.wait(_SECONDS) == RESTART
 
 
 @pytest.mark.parametrize(("code", "number"), [(_RELEASED, signal.SIGTERM), (_RELEASED_BLOCK, None)])
+@pytest.mark.slow
 def test_a_job_that_the_expiry_releases_ends_with_its_error(code: str, number: signal.Signals | None) -> None:
     """Killing the JVM releases a job that waits for it, while the error is still to be printed."""
     with _process(code) as process:
@@ -146,6 +152,7 @@ def test_a_job_that_the_expiry_releases_ends_with_its_error(code: str, number: s
     assert "error[NotStopped]" in errors
 
 
+@pytest.mark.slow
 def test_the_limit_of_a_block_ends_with_it() -> None:
     with _process(_UNLIMITED) as process:
         output, _ = process.communicate(timeout=_SECONDS)

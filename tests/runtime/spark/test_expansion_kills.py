@@ -60,7 +60,6 @@ class ExpandingApplication(GrowingApplication):
             self.topics.expand(topic, self.most)
         self.topics.expand("counted-regions-repartition", self.most)
         self.tables.expand(self.most)
-        self.finish()
 
     def write(self) -> None:
         """Write records under which processors are added, unless that was done just now."""
@@ -123,6 +122,7 @@ class Instant(Enum):
     CUT = "cut"
 
 
+_KILLS = 30
 _SECONDS = {Instant.START: 25.0, Instant.REQUEST: 25.0, Instant.CUT: 25.0}
 
 
@@ -169,67 +169,54 @@ def _complete(application: ExpandingApplication) -> int:
     return int(status["processors"])
 
 
-@attrs.frozen
-class _Series:
-    """`most` is the number of partitions, and so the largest number of processors."""
-
-    seed: int
-    kills: int
-    most: int
-
-
-_FEW_KILLS = 2
-_SERIES = [
-    pytest.param(_Series(1, _FEW_KILLS, 4), id="2 kills"),
-    pytest.param(_Series(2, 30, 16), id="30 kills", marks=pytest.mark.soak),
-]
+def _application(
+    broker: Broker, folder: Path, jars: tuple[str, ...], draw: random.Random, most: int
+) -> ExpandingApplication:
+    """Return an application with two processors, whose topics have `most` partitions."""
+    topics = Topics(broker.bootstrap_servers, keeps_producer=True)
+    tables = JoinedTables("counted", topics, draw)
+    application = ExpandingApplication(broker, topics, folder, jars, tables=tables, draw=draw, most=most)
+    application.set_up()
+    return application
 
 
-@pytest.mark.parametrize("series", _SERIES)
-def test_nothing_is_lost_or_repeated_by_kills_while_processors_are_added(
-    own_broker: Callable[[], Broker], spark_jars: tuple[str, ...], tmp_path: Path, series: _Series
+def _check_completed(application: ExpandingApplication, processors: int) -> None:
+    """Let the application process the rest, and check all results and the changelog topics."""
+    application.finish()
+    application.check_results()
+    application.check_log()
+    for name in ("counts", "regions", "named", "named-subscription-store", "placed", "customers"):
+        assert application.topics.partitions(f"counted-{name}-changelog") == processors, name
+
+
+@pytest.mark.soak
+def test_nothing_is_lost_or_repeated_by_kills_at_random_times_while_processors_are_added(
+    own_broker: Callable[[], Broker], spark_jars: tuple[str, ...], tmp_path: Path
 ) -> None:
-    draw = random.Random(series.seed)  # noqa: S311
+    draw = random.Random(2)  # noqa: S311
     phases: Counter[str] = Counter()
-    while phases.total() < series.kills:
+    while phases.total() < _KILLS:
         folder = tmp_path / str(phases.total())
         folder.mkdir()
         with own_broker() as broker:
-            topics = Topics(broker.bootstrap_servers, keeps_producer=True)
-            tables = JoinedTables("counted", topics, draw)
-            application = ExpandingApplication(
-                broker, topics, folder, spark_jars, tables=tables, draw=draw, most=series.most
-            )
-            application.set_up()
+            application = _application(broker, folder, spark_jars, draw, most=16)
             processors = 2
-            while phases.total() < series.kills and processors < application.most:
+            while phases.total() < _KILLS and processors < application.most:
                 instant = draw.choices(list(Instant), (2, 3, 5))[0]
                 status = _expand_and_kill(application, instant)
                 processors = status.get("processors") or processors
                 phases[status.get("phase", "start")] += 1
                 _log.info("killed", number=phases.total(), instant=instant, **status)
-            processors = _complete(application)
-            application.finish()
-            application.check_results()
-            application.check_log()
-            for name in ("counts", "regions", "named", "named-subscription-store", "placed", "customers"):
-                assert topics.partitions(f"counted-{name}-changelog") == processors, name
-    if series.kills > _FEW_KILLS:  # when few kills happen, depends on the machine
-        assert phases["cut"] or phases["catch-up"], phases
+            _check_completed(application, _complete(application))
+    assert phases["cut"] or phases["catch-up"], phases
 
 
-def test_an_application_that_is_killed_while_added_processors_restore_their_state_continues(
+def test_nothing_is_lost_or_repeated_by_kills_while_processors_are_added(
     own_broker: Callable[[], Broker], spark_jars: tuple[str, ...], tmp_path: Path
 ) -> None:
-    """The state folder of an added processor exists, and the cut has not begun."""
-    draw = random.Random(3)  # noqa: S311
+    """The first kill is while an added processor restores its state, the next one in the cut or later."""
     with own_broker() as broker:
-        topics = Topics(broker.bootstrap_servers, keeps_producer=True)
-        tables = JoinedTables("counted", topics, draw)
-        application = ExpandingApplication(
-            broker, topics, tmp_path, spark_jars, tables=tables, draw=draw, most=4
-        )
-        application.set_up()
+        application = _application(broker, tmp_path, spark_jars, random.Random(3), most=4)  # noqa: S311
         folders = application.folder / "state" / "counted"
 
         def is_warm(endpoint: HttpClient) -> bool:
@@ -245,7 +232,6 @@ def test_an_application_that_is_killed_while_added_processors_restore_their_stat
             kill_all(process)
         assert (status["phase"], status["processors"]) == ("catch-up", 2), status
         assert any(folders.glob("*_2/data.mdb"))
+        _expand_and_kill(application, Instant.CUT)
         assert _complete(application) == 4
-        application.finish()
-        application.check_results()
-        application.check_log()
+        _check_completed(application, 4)
