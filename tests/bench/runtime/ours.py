@@ -69,7 +69,9 @@ def _failure(application: StreamsApplication) -> str | None:
 
 
 def _document(job: Job) -> TopologyDocument:
-    head = f"application: {{id: {job.id}, config: {job.workload.config}}}\ntopology:\n"
+    number = "follow" if job.workload.processors is None else job.workload.processors
+    application = f"{{id: {job.id}, processors: {number}, config: {job.workload.config}}}"
+    head = f"application: {application}\ntopology:\n"
     text = head + "".join(_steps(job.workload, chain) for chain in job.chains)
     return load_text(text, job.id).documents[0]
 

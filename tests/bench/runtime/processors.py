@@ -1,22 +1,21 @@
 """Add processors to an application under steady load: the longest pause of its results, and its throughput.
 
-`HEADWATER_BENCH_KEYS` are the numbers of keys in its state, separated by commas; `HEADWATER_BENCH_LOAD` is
-the number of records per second.
+The throughput of a count with a number of processors is measured, too. At the end, the pause is compared with
+those of Kafka Streams when a second instance joins. `HEADWATER_BENCH_KEYS` are the numbers of keys in its
+state, separated by commas; `HEADWATER_BENCH_LOAD` is the number of records per second.
+`HEADWATER_BENCH_STREAMS=0` omits Kafka Streams. `HEADWATER_BENCH_RECORDS`, `HEADWATER_BENCH_SECONDS` and
+`HEADWATER_BENCH_ROUNDS` are those of the throughput.
 """
 
 import os
-import random
 import time
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import closing, contextmanager
-from itertools import count, pairwise
 from pathlib import Path
-from threading import Event, Thread
 
-import attrs
-from confluent_kafka import Consumer, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic  # type: ignore[attr-defined]  # public, but not exported explicitly
+from confluent_kafka.admin import NewPartitions  # type: ignore[attr-defined]  # public, but not exported explicitly
 from pyspark.sql import SparkSession
+from rich.console import Console
 
 from infra.observe import Connection
 from infra.spec import load_text
@@ -24,9 +23,11 @@ from spark_jobs.control.logs import configure_log
 from spark_jobs.runtime.driver.application import StreamsApplication
 from spark_jobs.runtime.driver.preflight import check_runnable
 from spark_jobs.runtime.driver.run_settings import RunSettings
-from spark_jobs.runtime.engine.partitioners.murmur2 import default_partition
 from tests.bench.figures import Figure
-from tests.bench.runtime.comparison import session
+from tests.bench.runtime import processor_throughput
+from tests.bench.runtime.comparison import WIDTH, session
+from tests.bench.runtime.second_instance import SecondInstance, WarmUp
+from tests.bench.runtime.steady_load import Results, create, loaded
 from toolchain import PulumiToolchain
 from toolchain.broker import Broker
 from toolchain.broker.readiness import until
@@ -36,7 +37,6 @@ _LOAD = 10_000
 """Records per second, about half of what two processors can do on two cores with little state."""
 _WINDOW_SECONDS = 20.0
 _SECONDS = 600.0
-_TICK_SECONDS = 0.05
 _PROCESSORS, _MORE = 2, 4
 _DOCUMENT = """
 application:
@@ -52,75 +52,60 @@ topology:
 """
 
 
-@attrs.define
-class _Results:
-    """When results arrive, in seconds: for each processor that their keys have at the end."""
-
-    arrivals: tuple[list[float], ...] = attrs.field(factory=lambda: tuple([] for _ in range(_MORE)))
-
-    def longest_pause(self, start: float, end: float) -> float:
-        """Return the longest time without a result of one of the processors."""
-        return max(
-            later - earlier
-            for arrivals in self.arrivals
-            for earlier, later in pairwise([start, *(at for at in arrivals if start <= at <= end), end])
-        )
-
-    def rate(self, start: float, end: float) -> float:
-        return sum(start <= at <= end for arrivals in self.arrivals for at in arrivals) / (end - start)
-
-    @contextmanager
-    def observed(self, servers: str, topic: str) -> Iterator[None]:
-        stopping = Event()
-        reader = Consumer(
-            {
-                "bootstrap.servers": servers,
-                "group.id": f"{topic}-reader",
-                "isolation.level": "read_committed",
-                "fetch.wait.max.ms": 5,
-            }
-        )
-        reader.assign([TopicPartition(topic, each) for each in range(_PROCESSORS)])
-
-        def read() -> None:
-            while not stopping.is_set():
-                messages = reader.consume(10_000, _TICK_SECONDS)
-                now = time.monotonic()
-                for message in messages:
-                    self.arrivals[default_partition(message.key() or b"", _MORE)].append(now)
-
-        thread = Thread(target=read)
-        thread.start()
-        try:
-            yield
-        finally:
-            stopping.set()
-            thread.join()
-            reader.close()
-
-
 def run(folder: Path, _: PulumiToolchain, broker: Broker) -> Iterator[Figure]:
-    """Yield the figures for each number of keys."""
+    """Yield the figures for each number of keys; those of Kafka Streams, which may fail, come last."""
     configure_log(level="error")
     load = int(os.environ.get("HEADWATER_BENCH_LOAD", _LOAD))
+    pauses: dict[int, float] = {}
     with session() as spark:
         for keys in map(int, os.environ.get("HEADWATER_BENCH_KEYS", _KEYS).split(",")):
-            yield from _figures(spark, broker.bootstrap_servers, folder, keys, load)
+            pauses[keys] = yield from _figures(spark, broker.bootstrap_servers, folder, keys, load)
+        yield from processor_throughput.figures(spark, broker.bootstrap_servers, folder)
+    if os.environ.get("HEADWATER_BENCH_STREAMS") == "0":
+        return
+    for keys, pause in pauses.items():
+        for warm_up in WarmUp:
+            instance = _second_instance(broker.bootstrap_servers, folder, keys, load, warm_up)
+            yield from _next_to_streams(instance, keys, warm_up, pause)
 
 
-def _figures(spark: SparkSession, servers: str, folder: Path, keys: int, load: int) -> Iterator[Figure]:
-    id_ = f"expanded-{keys}"
-    admin = AdminClient({"bootstrap.servers": servers, "log_level": 0})
-    for topic in (f"in-{id_}", f"out-{id_}"):
-        new = NewTopic(topic, num_partitions=_PROCESSORS, replication_factor=1)
-        admin.create_topics([new])[topic].result()
-    _fill(servers, f"in-{id_}", keys)
-    results = _Results()
+def _second_instance(servers: str, folder: Path, keys: int, load: int, warm_up: WarmUp) -> SecondInstance:
+    id_ = f"joined-{keys}-{warm_up.name.lower()}"
+    return SecondInstance(
+        servers=servers,
+        folder=folder,
+        id_=id_,
+        keys=keys,
+        partitions=_MORE,
+        load=lambda: loaded(servers, f"in-{id_}", keys, load),
+        results=Results(_MORE),
+        seconds=_WINDOW_SECONDS,
+    )
+
+
+def _next_to_streams(instance: SecondInstance, keys: int, warm_up: WarmUp, ours: float) -> Iterator[Figure]:
+    """Yield our pause next to that of Kafka Streams; print a message instead if Kafka Streams fails."""
+    what = f"{keys:,} keys: the same pause, and when a second instance joins {warm_up.value}"
+    try:
+        requested, done = instance.requested_and_done(warm_up)
+    except Exception as error:  # noqa: BLE001 - the other figures must not be lost
+        Console(stderr=True, width=WIDTH).log(f"no figure: {what}: {type(error).__name__}: {error}")
+        return
+    theirs = instance.results.longest_pause(requested, done + _WINDOW_SECONDS)
+    yield Figure(what=what, unit="s", ours=ours, peer="Kafka Streams", theirs=theirs, goal=1)
+
+
+def _figures(
+    spark: SparkSession, servers: str, folder: Path, keys: int, load: int
+) -> Generator[Figure, None, float]:
+    """Yield the figures for one number of keys; return the longest pause in seconds."""
+    id_, results = f"expanded-{keys}", Results(_MORE)
+    admin = create(servers, id_, keys, _PROCESSORS)
     with _application(spark, servers, folder, id_) as application:
         application.wait_until_idle()
         partitions = NewPartitions(f"in-{id_}", _MORE)
         admin.create_partitions([partitions])[f"in-{id_}"].result()
-        with results.observed(servers, f"out-{id_}"), _loaded(servers, f"in-{id_}", keys, load):
+        with results.observed(servers, f"out-{id_}"), loaded(servers, f"in-{id_}", keys, load):
             time.sleep(2 * _WINDOW_SECONDS)  # it finds the added partitions
             requested = time.monotonic()
             application.expand_processors(_MORE)
@@ -130,10 +115,11 @@ def _figures(spark: SparkSession, servers: str, folder: Path, keys: int, load: i
             done = time.monotonic()
             time.sleep(_WINDOW_SECONDS)
     before, after = requested - _WINDOW_SECONDS, done + _WINDOW_SECONDS
+    pause = results.longest_pause(requested, after)
     yield Figure(
         what=f"{keys:,} keys: longest pause of results while processors are added",
         unit="s",
-        ours=results.longest_pause(requested, after),
+        ours=pause,
         peer="the longest pause before",
         theirs=results.longest_pause(before, requested),
         goal=2,
@@ -150,6 +136,7 @@ def _figures(spark: SparkSession, servers: str, folder: Path, keys: int, load: i
     yield Figure(
         what=f"{keys:,} keys: from the request to the new processors", unit="s", ours=done - requested
     )
+    return pause
 
 
 @contextmanager
@@ -165,42 +152,3 @@ def _application(spark: SparkSession, servers: str, folder: Path, id_: str) -> I
     with closing(application):
         application.start()
         yield application
-
-
-def _fill(servers: str, topic: str, keys: int) -> None:
-    producer = _producer(servers)
-    for each in range(keys):
-        producer.produce(topic, b"value", b"key-%d" % each)
-        if not each % 1_000:
-            producer.poll(0)
-    if producer.flush(_SECONDS):
-        raise RuntimeError(f"the broker did not accept the records of {topic}")
-
-
-@contextmanager
-def _loaded(servers: str, topic: str, keys: int, load: int) -> Iterator[None]:
-    """Write `load` records with random keys per second meanwhile."""
-    stopping = Event()
-
-    def write() -> None:
-        producer, chosen, started = _producer(servers), random.Random(0), time.monotonic()  # noqa: S311 - no secret
-        for written in count():
-            while written >= (time.monotonic() - started) * load:
-                if stopping.wait(_TICK_SECONDS):
-                    producer.flush()
-                    return
-                producer.poll(0)
-            producer.produce(topic, b"value", b"key-%d" % chosen.randrange(keys))
-
-    thread = Thread(target=write)
-    thread.start()
-    try:
-        yield
-    finally:
-        stopping.set()
-        thread.join()
-
-
-def _producer(servers: str) -> Producer:
-    settings = {"partitioner": "murmur2_random", "queue.buffering.max.messages": 1_000_000, "linger.ms": 5}
-    return Producer({"bootstrap.servers": servers, **settings})

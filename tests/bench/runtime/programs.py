@@ -7,7 +7,7 @@ from typing import Protocol
 
 from infra.observe import Connection
 from spark_jobs.runtime.driver.offsets import GroupOffsets
-from tests.bench.runtime.workloads import PARTITIONS, Job
+from tests.bench.runtime.workloads import Job
 
 _POLL_SECONDS = 0.02
 _TIMEOUT_SECONDS = 600
@@ -35,7 +35,7 @@ class Committed:
 
     def __init__(self, servers: str, job: Job, failure: Callable[[], str | None]) -> None:
         self._offsets = GroupOffsets(Connection(bootstrap_servers=(servers,)), job.id)
-        self._partitions = [(chain.source, each) for chain in job.chains for each in range(PARTITIONS)]
+        self._partitions = [(chain.source, each) for chain in job.chains for each in range(job.partitions)]
         self._failure = failure
 
     def await_end(self) -> None:

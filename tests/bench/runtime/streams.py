@@ -4,7 +4,7 @@ import json
 import queue
 import subprocess
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
@@ -70,28 +70,46 @@ class KafkaStreamsPeer:
 
     @contextmanager
     def running(self, job: Job, *, in_bulk: bool) -> Iterator[Committed]:
+        config = {
+            "application.id": job.id,
+            "num.stream.threads": str(PARTITIONS),
+            **(_THROUGHPUT if in_bulk else {}),
+            **job.workload.config,
+        }
+        progress = Committed(self._servers, job, self.failure)
+        chains = [(chain.source, chain.sink) for chain in job.chains]
+        try:
+            with self.application(job.workload.operator, chains, config, job.workload.subtopologies):
+                yield progress
+        finally:
+            progress.close()
+
+    @contextmanager
+    def application(
+        self,
+        operator: str,
+        chains: Sequence[tuple[str, str]],
+        config: Mapping[str, str],
+        subtopologies: int = 1,
+    ) -> Iterator[None]:
+        """Run an application inside the context; `chains` are pairs of source and sink topic."""
         request = {
-            "operator": job.workload.operator,
-            "subtopologies": job.workload.subtopologies,
-            "chains": [[chain.source, chain.sink] for chain in job.chains],
+            "operator": operator,
+            "subtopologies": subtopologies,
+            "chains": chains,
             "config": {
-                "application.id": job.id,
                 "bootstrap.servers": self._servers,
-                "num.stream.threads": str(PARTITIONS),
                 # Without it, a close during a rebalance waits for the other thread's session, 45 s.
                 "internal.leave.group.on.close": "true",
-                **(_THROUGHPUT if in_bulk else {}),
-                **job.workload.config,
+                **config,
             },
         }
-        progress = Committed(self._servers, job, self._failure)
         self._send(json.dumps(request))
         try:
-            yield progress
+            yield
         finally:
             self._send("")
             self._expect("closed")
-            progress.close()
 
     def _send(self, line: str) -> None:
         assert self._process.stdin is not None
@@ -102,7 +120,8 @@ class KafkaStreamsPeer:
         if (answer := self._answers.get(timeout=_SECONDS)) != word:
             raise RuntimeError(f"Kafka Streams: {answer}; see {self._log}")
 
-    def _failure(self) -> str | None:
+    def failure(self) -> str | None:
+        """Return what an application has reported that failed; None = nothing since the last call."""
         return None if self._answers.empty() else self._answers.get()
 
 

@@ -15,12 +15,13 @@ _SECONDS = 60
 
 
 class Topics:
-    """Creates topics with `PARTITIONS` partitions."""
+    """Creates topics with `partitions` partitions."""
 
-    def __init__(self, servers: str, prefix: str = "bench") -> None:
+    def __init__(self, servers: str, prefix: str = "bench", partitions: int = PARTITIONS) -> None:
         self._admin = AdminClient({"bootstrap.servers": servers, "log_level": 0})
         self.servers = servers
         self._prefix = prefix
+        self._partitions = partitions
         self._filled: set[str] = set()
         self._numbers = count()
 
@@ -36,7 +37,7 @@ class Topics:
                 source = self._source(workload.keys, records // workload.chains, number)
             chains.append(Chain(source, f"{id_}-out-{number}"))
             self.create(chains[-1].sink)
-        return Job(id_, workload, tuple(chains))
+        return Job(id_, workload, tuple(chains), self._partitions)
 
     def _source(self, keys: Keys, records: int, number: int) -> str:
         topic = f"{self._prefix}-in-{keys.name.lower()}-{records}-{number}"
@@ -48,7 +49,7 @@ class Topics:
 
     def create(self, topic: str) -> None:
         """Create an empty topic."""
-        new = NewTopic(topic, num_partitions=PARTITIONS, replication_factor=1)
+        new = NewTopic(topic, num_partitions=self._partitions, replication_factor=1)
         self._admin.create_topics([new])[topic].result()
 
 

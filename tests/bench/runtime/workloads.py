@@ -43,7 +43,7 @@ class Workload:
     `share` is the fraction of a full run's records. `of_plain` and `of_streams` are the targets of our rate
     or median latency as a multiple of the other program's, and `p99_of_streams` of the 99th percentile; None
     = no target. Plain PySpark supports neither Kafka transactions nor one update per record, so it does not
-    run such workloads. `threads` is `num.stream.threads`; None = not set.
+    run such workloads. `threads` is `num.stream.threads`, `processors` the declared number; None = not set.
     """
 
     name: str
@@ -60,6 +60,7 @@ class Workload:
     of_streams: float | None = None
     p99_of_streams: float | None = None
     threads: int | None = None
+    processors: int | None = None
 
     @property
     def config(self) -> dict[str, str]:
@@ -84,8 +85,9 @@ class Chain:
 
 @attrs.frozen
 class Job:
-    """One run; `id` is the application id."""
+    """One run; `id` is the application id. Each of its topics has `partitions` partitions."""
 
     id: str
     workload: Workload
     chains: tuple[Chain, ...]
+    partitions: int = PARTITIONS

@@ -1,0 +1,66 @@
+"""Throughput of a count with a number of processors, next to the same application without one."""
+
+import os
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
+from pathlib import Path
+
+import attrs
+from pyspark.sql import SparkSession
+from rich.console import Console
+
+from tests.bench.figures import Figure
+from tests.bench.runtime import throughput
+from tests.bench.runtime.comparison import WIDTH, length
+from tests.bench.runtime.ours import Headwater
+from tests.bench.runtime.programs import Program, Running
+from tests.bench.runtime.topics import Topics
+from tests.bench.runtime.workloads import Job, Workload
+
+_PARTITIONS = 4
+_RECORDS = 1_200_000
+_ROUNDS = 3
+_GOALS = {_PARTITIONS: 0.97, _PARTITIONS // 2: 0.8}
+"""Number of processors → goal, of the throughput without `processors`."""
+_COUNT = Workload(
+    name="count, one update per record, exactly once",
+    operator="count",
+    every_update=True,
+    exactly_once=True,
+    share=0.15,
+)
+
+
+class WithProcessors:
+    """Headwater with a number of processors; None = not set."""
+
+    def __init__(self, program: Program, processors: int | None) -> None:
+        self.name = f"{program.name}-{processors or 'unset'}"
+        self.title = f"{program.title} with {processors or 'unset'} processors"
+        self._program = program
+        self._processors = processors
+
+    def running(self, job: Job, *, in_bulk: bool) -> AbstractContextManager[Running]:
+        workload = attrs.evolve(job.workload, processors=self._processors)
+        return self._program.running(attrs.evolve(job, workload=workload), in_bulk=in_bulk)
+
+
+def figures(spark: SparkSession, servers: str, folder: Path) -> Iterator[Figure]:
+    """Yield a figure for each number of processors."""
+    headwater = Headwater(spark, servers, folder / "throughput")
+    programs = [WithProcessors(headwater, processors) for processors in (None, *_GOALS)]
+    rounds = min(_ROUNDS, int(os.environ.get("HEADWATER_BENCH_ROUNDS", _ROUNDS)))
+    report = Console(stderr=True, width=WIDTH).log
+    topics = Topics(servers, "throughput", _PARTITIONS)
+    workload = attrs.evolve(_COUNT, rounds=rounds)
+    rates = throughput.measure(workload, programs, topics, length(_RECORDS), report)
+    for processors, goal in _GOALS.items():
+        yield Figure(
+            what=f"{_COUNT.name}: {processors} processors for {_PARTITIONS} partitions",
+            unit="records/s",
+            ours=rates[f"headwater-{processors}"].rate,
+            peer="no number of processors set",
+            theirs=rates["headwater-unset"].rate,
+            goal=goal,
+            is_rate=True,
+        )

@@ -1,0 +1,118 @@
+"""Records at a steady rate, and when the results of each key arrive."""
+
+import random
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import count, pairwise
+from threading import Event, Thread
+
+import attrs
+from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]  # public, but not exported explicitly
+
+from spark_jobs.runtime.engine.partitioners.murmur2 import default_partition
+
+_TICK_SECONDS = 0.05
+_SECONDS = 600.0
+
+
+@attrs.define
+class Results:
+    """When results arrive, in seconds: for each of `tasks` tasks that their keys have at the end."""
+
+    tasks: int
+    arrivals: tuple[list[float], ...] = attrs.field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self.arrivals = tuple([] for _ in range(self.tasks))
+
+    def longest_pause(self, start: float, end: float) -> float:
+        """Return the longest time without a result of one of the tasks."""
+        return max(
+            later - earlier
+            for arrivals in self.arrivals
+            for earlier, later in pairwise([start, *(at for at in arrivals if start <= at <= end), end])
+        )
+
+    def rate(self, start: float, end: float) -> float:
+        return sum(start <= at <= end for arrivals in self.arrivals for at in arrivals) / (end - start)
+
+    def have_arrived_since(self, start: float) -> bool:
+        """Return whether there is a result of each task."""
+        return all(arrivals and arrivals[-1] > start for arrivals in self.arrivals)
+
+    @contextmanager
+    def observed(self, servers: str, topic: str) -> Iterator[None]:
+        stopping = Event()
+        reader = Consumer(
+            {
+                "bootstrap.servers": servers,
+                "group.id": f"{topic}-reader",
+                "isolation.level": "read_committed",
+                "fetch.wait.max.ms": 5,
+            }
+        )
+        partitions = reader.list_topics(topic, _SECONDS).topics[topic].partitions
+        reader.assign([TopicPartition(topic, each) for each in partitions])
+
+        def read() -> None:
+            while not stopping.is_set():
+                messages = reader.consume(10_000, _TICK_SECONDS)
+                now = time.monotonic()
+                for message in messages:
+                    self.arrivals[default_partition(message.key() or b"", self.tasks)].append(now)
+
+        thread = Thread(target=read)
+        thread.start()
+        try:
+            yield
+        finally:
+            stopping.set()
+            thread.join()
+            reader.close()
+
+
+def create(servers: str, id_: str, keys: int, partitions: int) -> AdminClient:
+    """Create the topics of an application, with a record of each key."""
+    admin = AdminClient({"bootstrap.servers": servers, "log_level": 0})
+    for topic in (f"in-{id_}", f"out-{id_}"):
+        new = NewTopic(topic, num_partitions=partitions, replication_factor=1)
+        admin.create_topics([new])[topic].result()
+    producer = _producer(servers)
+    for each in range(keys):
+        producer.produce(f"in-{id_}", b"value", b"key-%d" % each)
+        if not each % 1_000:
+            producer.poll(0)
+    if producer.flush(_SECONDS):
+        raise RuntimeError(f"the broker did not accept the records of in-{id_}")
+    return admin
+
+
+@contextmanager
+def loaded(servers: str, topic: str, keys: int, load: int) -> Iterator[None]:
+    """Write `load` records with random keys per second meanwhile."""
+    stopping = Event()
+
+    def write() -> None:
+        producer, chosen, started = _producer(servers), random.Random(0), time.monotonic()  # noqa: S311 - no secret
+        for written in count():
+            while written >= (time.monotonic() - started) * load:
+                if stopping.wait(_TICK_SECONDS):
+                    producer.flush()
+                    return
+                producer.poll(0)
+            producer.produce(topic, b"value", b"key-%d" % chosen.randrange(keys))
+
+    thread = Thread(target=write)
+    thread.start()
+    try:
+        yield
+    finally:
+        stopping.set()
+        thread.join()
+
+
+def _producer(servers: str) -> Producer:
+    settings = {"partitioner": "murmur2_random", "queue.buffering.max.messages": 1_000_000, "linger.ms": 5}
+    return Producer({"bootstrap.servers": servers, **settings})
