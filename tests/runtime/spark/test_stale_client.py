@@ -3,6 +3,7 @@
 Every record is processed once, by the processor that has the state of its key.
 """
 
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -23,6 +24,7 @@ from toolchain.broker.local import LocalBroker
 from toolchain.broker.readiness import until
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.timeout(600)]
+_ORDER_SECONDS = 0.1
 _HELD = "1"
 """The sub-topology behind the repartition topic."""
 
@@ -40,6 +42,20 @@ def growing(spark: SparkSession, kafka: LocalBroker, tmp_path: Path, unique: Cal
         growing.order(5)
         growing.await_results(client)
     return growing
+
+
+@attrs.define
+class _Orders:
+    """Orders of all keys at a steady rate."""
+
+    growing: Growing
+    _written_at: float = 0.0
+
+    def write(self) -> None:
+        """Write orders, unless that was done just now."""
+        if time.monotonic() - self._written_at >= _ORDER_SECONDS:
+            self.growing.order(1)
+            self._written_at = time.monotonic()
 
 
 @attrs.define(eq=False)
@@ -104,12 +120,14 @@ def test_a_stale_client_commits_nothing_after_processors_were_added(
         )
         batches = _StaleBatches.of(stale, monkeypatch)
 
+        orders = _Orders(growing)
+
         def order_until(is_reached: Callable[[], bool]) -> None:
-            def orders() -> bool:
-                growing.order(1)
+            def orders_until() -> bool:
+                orders.write()
                 return client.state.is_final or is_reached()
 
-            assert until(orders, TIMEOUT_SECONDS), (client.processors(), stale.state, stale.problems)
+            assert until(orders_until, TIMEOUT_SECONDS), (client.processors(), stale.state, stale.problems)
             assert not client.state.is_final, client.problems
 
         stale.start()
@@ -143,9 +161,10 @@ def test_a_client_that_checks_its_topics_stops_while_another_one_adds_processors
             assert until(lambda: other.state is ClientState.RUNNING, TIMEOUT_SECONDS), other.problems
             growing.order(3)
             client.expand_processors(4)
+            orders = _Orders(growing)
 
             def has_stopped() -> bool:
-                growing.order(1)
+                orders.write()
                 return client.processors().processors == 4 and other.state.is_final
 
             assert until(has_stopped, TIMEOUT_SECONDS), (client.processors(), other.state, other.problems)
