@@ -26,7 +26,7 @@ from spark_jobs.runtime.driver.failures import failure_reason
 from spark_jobs.runtime.driver.layout import Programs
 from spark_jobs.runtime.driver.offsets import Offsets
 from spark_jobs.runtime.driver.present_processors import with_processors
-from spark_jobs.runtime.driver.processor_move import problems
+from spark_jobs.runtime.driver.processor_move import attempts, problems
 from spark_jobs.runtime.driver.processor_move.checks import check_entries, check_input
 from spark_jobs.runtime.driver.processor_move.entry_copy import EntryCopy, MoveCluster
 from spark_jobs.runtime.driver.processor_move.kafka_cluster import KafkaMoveCluster
@@ -148,6 +148,7 @@ class ProcessorExpansion:
     def run(self, stopping: Event) -> None:
         """Execute expansions until `stopping` is set."""
         self._stopping = stopping
+        lost = 0
         while not stopping.wait(_POLL_SECONDS):
             if (target := self._status.target) is None:
                 continue
@@ -155,11 +156,15 @@ class ProcessorExpansion:
                 self._expand(target)
             except _StoppedError:
                 return
+            except attempts.ExpandedElsewhereError as error:
+                self._on_errors(error.problems)
+                return
             except ProblemsError as error:
                 self._note_failure(error.problems)
-            except KafkaException as error:
-                application = self._topics.document.application.id
-                self._note_failure([problems.kafka_failed(application, str(error.args[0]))])
+            except (attempts.OtherAttemptError, KafkaException) as error:
+                self._note_failure([attempts.failure(self._topics.document.application.id, error)])
+                if attempts.is_lost(error):
+                    stopping.wait(attempts.pause_seconds(_RETRY_SECONDS, lost := lost + 1))
 
     def _expand(self, target: int) -> None:
         _log.info("expansion of processors", target=target, phase=self._status.phase.value)
@@ -190,9 +195,8 @@ class ProcessorExpansion:
 
     def _announce(self, move: Move, cluster: KafkaMoveCluster) -> None:
         """Announce the expansion, again at each start: from here on, it is not canceled."""
-        ends = {each: cluster.bounds(*each)[1] for each in move.announcements}
-        with self._layout_changes, cluster.producer(move.producer_name) as producer:
-            producer.commit({each: (end, move.announcement) for each, end in ends.items()})
+        with self._layout_changes:
+            attempts.announce(move, cluster)
             self._topics.target_processors = move.after
 
     def _warm_up(self, move: Move, programs: Sequence[SubtopologyProgram]) -> WarmUp:
@@ -223,7 +227,11 @@ class ProcessorExpansion:
     def _copy(self, move: Move, cluster: KafkaMoveCluster, copy: EntryCopy, limit: int) -> None:
         """Copy entries until few are left, or no fewer than in the round before."""
         before: int | None = None
+        attempts.check_attempt(
+            move, cluster
+        )  # otherwise the producer would fence the other client for nothing
         with cluster.producer(move.producer_name) as producer:
+            attempts.check_attempt(move, cluster)
             while True:
                 copy.advance(producer)
                 remaining = copy.remaining()
@@ -331,6 +339,8 @@ class ProcessorExpansion:
         application = document.application
         with opened(document, self._connection, self._programs) as (state, cluster, _):
             found = state.move()
+            if found is None and self._topics.target_processors is not None:
+                raise attempts.expanded_elsewhere(application.id)
             if found is None:
                 raise ProblemsError([problems.already_expanded(application.id, target)])
             move = attrs.evolve(found, is_live=True, lineage=secrets.randbits(62) | 1)

@@ -1,13 +1,14 @@
 """A client that adds processors on a real broker, without Spark and without queries."""
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Event, Lock, Thread
 
 import attrs
 
+from infra.model.problems import Problem
 from infra.observe import Connection
 from infra.spec import load_text
 from spark_jobs.runtime.driver.preflight import check_runnable
@@ -73,7 +74,13 @@ class ExpandingClient:
 
     @classmethod
     def of(
-        cls, text: str, connection: Connection, *, busy: int = 0, jobs: WarmUpJobs | None = None
+        cls,
+        text: str,
+        connection: Connection,
+        *,
+        busy: int = 0,
+        jobs: WarmUpJobs | None = None,
+        on_errors: Callable[[Sequence[Problem]], None] | None = None,
     ) -> "ExpandingClient":
         document = load_text(text, "app.yaml").documents[0]
         topics = ApplicationTopics(document, connection)
@@ -85,7 +92,7 @@ class ExpandingClient:
             specs=_Specs(),  # type: ignore[arg-type]
             queries=defaultdict(lambda: _Query(busy)),
             layout_changes=Lock(),
-            on_errors=_fail,
+            on_errors=on_errors or _fail,
             warm_up_jobs=jobs or _NoJobs(),
         )
         new.complete_interrupted()

@@ -118,8 +118,13 @@ class Move:
 
     @property
     def announcement(self) -> str:
-        """The metadata of `announcements`, from before the changelog topics are expanded until the end."""
-        return OffsetMetadata().encode(-1, mark=MoveMark(MovePhase.CATCH_UP, self.before, self.after))
+        """The metadata of `announcements`, from before the changelog topics are expanded until the end.
+
+        They have the lineage: so another attempt is noticed (`attempts`).
+        """
+        clocks = {} if self.lineage is None else {LINEAGE_KEY: self.lineage}
+        mark = MoveMark(MovePhase.CATCH_UP, self.before, self.after)
+        return OffsetMetadata(clocks=clocks).encode(-1, mark=mark)
 
     @property
     def sources(self) -> Iterator[tuple[MovedStore, int]]:

@@ -306,6 +306,31 @@ def already_expanded(application: str, target: int) -> Problem:
     )
 
 
+def another_client_expands(application: str) -> Problem:
+    return _not_movable(
+        application=application,
+        summary=f"Another client of {application} adds processors, too.",
+        expected="one client",
+        found="another attempt of the expansion",
+        why="Each attempt ends that of the other client, and copies again. Each client waits longer before "
+        "each attempt.",
+        fix="Stop one of the clients, and start it again when the expansion is complete.",
+    )
+
+
+def expanded_elsewhere(application: str) -> Problem:
+    """Return the problem of a client that runs while another one has added processors."""
+    return Problem(
+        code=ProblemCode.PROCESSOR_COUNT,
+        application=application,
+        summary=f"Another client of {application} has added processors.",
+        expected="one client",
+        found="input partitions that belong to added processors",
+        why="This client does not have the present number. It has committed nothing since then.",
+        fix="Start it again: it uses the present number.",
+    )
+
+
 def expansion_incomplete(move: Move, reason: str) -> Problem:
     """Return the problem of an expansion that failed after its cut had begun."""
     return Problem(

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 from infra.model.problems import ProblemsError
+from spark_jobs.runtime.driver.processor_move.attempts import check_attempt
 from spark_jobs.runtime.driver.processor_move.entry_copy import EntryCopy, MoveCluster, MoveProducer, Report
 from spark_jobs.runtime.driver.processor_move.moves import Committed, Move, MovedPart, MoveStep
 from spark_jobs.runtime.driver.processor_move.problems import client_runs
@@ -28,6 +29,7 @@ class StateMove:
         self._move = move
         self._cluster = cluster
         self._observed = observed
+        self._is_continued = copy is not None
         self._copy = copy or EntryCopy(move, cluster, report)
 
     @property
@@ -40,10 +42,13 @@ class StateMove:
 
         Raises:
             ProblemsError: A client runs, or the offset of a partition is missing.
+            OtherAttemptError: Another client has deleted what `copy` has copied.
             KafkaException: Kafka fails, or the move is executed somewhere else.
         """
         partitions = (*self._move.partitions, *self._move.announcements)
         with self._cluster.producer(self._move.producer_name) as producer:
+            if self._is_continued:
+                check_attempt(self._move, self._cluster)
             while True:
                 counts = self._cluster.counts(self._move.changelogs)
                 unstable = self._cluster.committed(partitions, stable=False)
