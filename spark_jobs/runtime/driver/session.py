@@ -21,6 +21,7 @@ _LOCAL_CHECKPOINTS = (
 )
 _PACKAGES = ("infra", "spark_jobs")
 _ARCHIVE = "headwater.zip"
+_WORKER_DAEMON = "spark_jobs.runtime.driver.worker_daemon"
 _LOG_SETTINGS = Path(__file__).with_name("log4j2.properties")
 ROWS_AT_ONCE = 2_000
 """Rows of an Arrow batch. With 1 MiB each, Kafka's default limit for a record, they just fit into 2 GiB."""
@@ -77,6 +78,8 @@ class SessionSettings:
         if self.master is not None and self.master.startswith("local"):
             settings["spark.driver.host"] = "127.0.0.1"
             settings["spark.driver.bindAddress"] = "127.0.0.1"
+        if self.master is not None and self.master.startswith("local["):  # our packages are installed here
+            settings["spark.python.daemon.module"] = _WORKER_DAEMON
         java_options = list(self.java_options)
         if self.master is not None and "SPARK_CONF_DIR" not in os.environ:
             java_options.append(f"-Dlog4j2.configurationFile={_LOG_SETTINGS.as_uri()}")

@@ -1,9 +1,9 @@
 """Prepare an expansion's cut by short Spark jobs (KIP-287): start workers, restore state of added processors.
 
-After the cut more tasks run at the same time. New Python workers import for two seconds: they are started
-before. Then one Spark task at a time restores local state, for half a second, on any executor. If the first
-batch after the cut runs a task on another machine, the task restores its whole state there, as without a
-warm-up.
+After the cut more tasks run at the same time. New Python workers import, for two seconds on an executor: they
+are started before. Then one Spark task at a time restores local state, for half a second, on any executor. If
+the first batch after the cut runs a task on another machine, the task restores its whole state there, as
+without a warm-up.
 """
 
 import json
@@ -137,7 +137,7 @@ class SparkWarmUpJobs:
 
         def call(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             for _ in batches:
-                yield pa.RecordBatch.from_pydict({"result": [function()]})
+                yield batch.result_rows([function()])
 
         def run_job() -> None:
             try:

@@ -206,10 +206,10 @@ def _split_in_order(batches: Iterable[pa.RecordBatch]) -> Mapping[int, TaskRows]
     inputs: dict[int, ColumnInput] = {}
     for batch in batches:
         partitions = batch.column("partition")
-        found = pc.unique(partitions).to_pylist()
-        for partition in found:
-            rows = batch if len(found) == 1 else batch.filter(pc.equal(partitions, partition))
-            topic = rows.column("topic")[0].as_py()
+        found = pc.unique(partitions)
+        for scalar in found:
+            rows = batch if len(found) == 1 else batch.filter(pc.equal(partitions, scalar))
+            topic, partition = rows.column("topic")[0].as_py(), scalar.as_py()
             inputs.setdefault(partition, ColumnInput((topic, partition), [])).batches.append(rows)
     return {partition: TaskRows(columns) for partition, columns in inputs.items()}
 

@@ -1,4 +1,9 @@
-"""The Spark session: redaction."""
+"""The Spark session: redaction, and the process from which Python workers are forked."""
+
+import subprocess
+import sys
+
+import pytest
 
 from spark_jobs.runtime.driver.session import SessionSettings
 
@@ -8,3 +13,24 @@ def test_spark_redacts_secrets() -> None:
     for name in ("spark.redaction.regex", "spark.sql.redaction.options.regex"):
         for word in ("password", "jaas", "keystore", "ssl[.]key", "secret"):
             assert word in settings[name]
+
+
+@pytest.mark.parametrize(
+    ("master", "has_daemon"),
+    [("local[4]", True), ("local-cluster[2,1,1024]", False), ("spark://host:7077", False), (None, False)],
+)
+def test_only_a_local_session_forks_workers_from_our_daemon(master: str | None, *, has_daemon: bool) -> None:
+    settings = SessionSettings(application="a", master=master).spark()
+    assert ("spark.python.daemon.module" in settings) is has_daemon
+
+
+def test_the_daemon_has_no_threads_when_it_forks() -> None:
+    """Threads do not survive a fork, and their locks may stay locked in the workers."""
+    program = (
+        "import os, sys\n"
+        "from spark_jobs.runtime.driver import worker_daemon\n"
+        "worker_daemon.import_modules()\n"
+        "print(len(os.listdir('/proc/self/task')), 'pyarrow' in sys.modules, 'sqlglot' in sys.modules)\n"
+    )
+    result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert result.stdout.split() == ["1", "False", "True"], result.stderr
