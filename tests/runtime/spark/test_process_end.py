@@ -74,15 +74,6 @@ def test_sigterm_ends_a_process_whose_jvm_hangs(application: Application) -> Non
     assert "error[NotStopped] The process was ended before it had stopped." in application.log("one")
 
 
-def test_sigterm_to_process_and_jvm_is_an_orderly_stop(application: Application) -> None:
-    """systemd sends the signal to all processes of a service."""
-    with application.process(application.headwater_run(), "one") as process:
-        _await_running(application, process)
-        os.killpg(process.pid, signal.SIGTERM)
-        assert process.wait(_END_SECONDS) == 0, application.log("one")
-    assert "SparkEnded" not in application.log("one")
-
-
 @pytest.mark.parametrize("hangs", [False, True])
 def test_sigterm_while_spark_starts_ends_process_and_jvm(application: Application, hangs: bool) -> None:  # noqa: FBT001 - parameter of a test
     with application.process(application.headwater_run(), "one") as process:

@@ -3,6 +3,7 @@
 import os
 import random
 import re
+import signal
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -85,8 +86,16 @@ def test_results_are_exact_while_threads_change_and_workers_are_killed(
         if not _threads(endpoint):
             _change_to(1, endpoint)
         assert until(lambda: _is_done(application), TIMEOUT_SECONDS), application.log()
+        _stop_as_systemd(process, application)
     application.check_results()
     application.check_log()
+
+
+def _stop_as_systemd(process: "subprocess.Popen[bytes]", application: ProcessApplication) -> None:
+    """Send SIGTERM to all processes of the service, also to the JVM: this is an orderly stop."""
+    os.killpg(process.pid, signal.SIGTERM)
+    assert process.wait(TIMEOUT_SECONDS) == 0, application.log()
+    assert "SparkEnded" not in application.log()
 
 
 def _kill(process: "subprocess.Popen[bytes]", master: str, draw: random.Random) -> Iterator[bool]:
