@@ -28,7 +28,9 @@ local.down(pathlib.Path(sys.argv[1]), delete_data=True)
 """
 _GUARD = pytest.StashKey[Guard]()
 # No test stops it: heartbeats that a busy disk or processor delays must not take its partitions from it.
-_SHARED_BROKER = Settings(overrides={"broker.session.timeout.ms": "60000"})
+_SHARED_BROKER = Settings(
+    overrides={"broker.session.timeout.ms": "60000", "broker.heartbeat.interval.ms": "2000"}
+)
 
 _QUICK_JVM = (
     "-XX:+UseSerialGC",
