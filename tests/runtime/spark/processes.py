@@ -3,13 +3,14 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-_PYTHON_WORKER = "pyspark.daemon"
+_PYTHON_WORKERS = ("pyspark.daemon", "worker_daemon")
+"""Spark's daemon of Python workers, and that of local sessions."""
 _EXECUTOR = "CoarseGrainedExecutorBackend"
 
 
 def python_workers(driver: int) -> list[int]:
     """Return the Python workers of `driver`, without the daemon that forks them."""
-    daemons = {pid for pid in descendants(driver) if _PYTHON_WORKER in _command(pid)}
+    daemons = {pid for pid in descendants(driver) if _is_python_worker(_command(pid))}
     return [pid for pid in daemons if _parent(pid) in daemons]
 
 
@@ -23,7 +24,8 @@ def python_driver(submit: int) -> int:
     """Return the Python process that the JVM of `spark-submit` has started."""
     # A child of the JVM has the JVM's command until it executes its own.
     children = [pid for pid in _children(submit) if _program(pid).startswith("python")]
-    [found] = [pid for pid in children if "spark_jobs" in _command(pid)]
+    commands = {pid: _command(pid) for pid in children}
+    [found] = [pid for pid, each in commands.items() if "spark_jobs" in each and not _is_python_worker(each)]
     return found
 
 
@@ -47,6 +49,10 @@ def descendants(ancestor: int) -> Iterator[int]:
             above = parents.get(above, 0)
         if above == ancestor:
             yield pid
+
+
+def _is_python_worker(command: str) -> bool:
+    return any(each in command for each in _PYTHON_WORKERS)
 
 
 def _children(parent: int) -> Iterator[int]:
