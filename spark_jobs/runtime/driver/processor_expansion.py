@@ -227,9 +227,8 @@ class ProcessorExpansion:
     def _copy(self, move: Move, cluster: KafkaMoveCluster, copy: EntryCopy, limit: int) -> None:
         """Copy entries until few are left, or no fewer than in the round before."""
         before: int | None = None
-        attempts.check_attempt(
-            move, cluster
-        )  # otherwise the producer would fence the other client for nothing
+        # Before the producer is opened, too: it would fence the other client for nothing.
+        attempts.check_attempt(move, cluster)
         with cluster.producer(move.producer_name) as producer:
             attempts.check_attempt(move, cluster)
             while True:
