@@ -3,10 +3,8 @@
 import json
 import threading
 import time
-from array import array
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import reduce
-from itertools import accumulate
 from secrets import token_hex
 from typing import TYPE_CHECKING
 
@@ -17,6 +15,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sql
 from pyspark.sql.pandas.functions import PythonEvalType, pandas_udf
 
+from spark_jobs.runtime.driver.batch_results import RESULT_SCHEMA, decode_result, encode_results
 from spark_jobs.runtime.driver.native import evaluate_program
 from spark_jobs.runtime.driver.states import THREAD_NOTE
 from spark_jobs.runtime.engine.partitioners.static import TaskMigrated
@@ -34,7 +33,6 @@ if TYPE_CHECKING:  # Python workers import this module, too: they need none of t
 
 _TICK_MS = 1000
 _POLL_SECONDS = 0.05
-_RESULT_SCHEMA = "result string"
 _END_OFFSETS_KEY = "headwater.ends"
 _THREADS_KEY = "headwater.threads"
 _BATCH_KEY = "streaming.sql.batchId"
@@ -286,7 +284,7 @@ class TaskFunction:
         if self._call is None or self._prepared_for != (constant, shuffled):
             function = pandas_udf(  # type: ignore[call-overload]
                 _arrow_function(constant, shuffled=shuffled),
-                _RESULT_SCHEMA,
+                RESULT_SCHEMA,
                 PythonEvalType.SQL_MAP_ARROW_ITER_UDF,
             )
             self._call, self._prepared_for = function(*COLUMNS), (constant, shuffled)
@@ -294,7 +292,7 @@ class TaskFunction:
         context.setLocalProperty(_END_OFFSETS_KEY, encode_end_offsets(request, batch))
         context.setLocalProperty(_THREADS_KEY, json.dumps(threads))
         results = DataFrame(rows._jdf.mapInArrow(self._call._jc, False, None), rows.sparkSession)  # noqa: SLF001, FBT003 - as PySpark's own method
-        return [_decode_result(row.result) for row in results.collect()]
+        return [decode_result(row.result) for row in results.collect()]
 
 
 def encode_end_offsets(request: BatchRequest, batch: int) -> str:
@@ -339,18 +337,9 @@ def _arrow_function(constant: BatchRequest, *, shuffled: bool) -> ArrowFunction:
                 raise
             del tasks
         if results:
-            yield result_rows([json.dumps(attrs.asdict(result)) for result in results])
+            yield encode_results(results)
 
     return run
-
-
-def result_rows(results: Sequence[str]) -> pa.RecordBatch:
-    """Return a row for each result. `pyarrow.array` would import pandas, for half a second in each worker."""
-    texts = [result.encode() for result in results]
-    ends = array("i", accumulate(map(len, texts), initial=0))
-    buffers = [None, pa.py_buffer(ends), pa.py_buffer(b"".join(texts))]
-    column = pa.Array.from_buffers(pa.string(), len(texts), buffers)
-    return pa.RecordBatch.from_arrays([column], names=["result"])
 
 
 def _end_offsets_of_job(request: BatchRequest) -> EndOffsets:
@@ -381,16 +370,6 @@ def _partitioned_by_task(rows: DataFrame, request: BatchRequest, limit: int, *, 
         owners = [sql.lit(request.task_of(each)) for each in range(max(request.partition_counts.values()))]
         task = sql.element_at(sql.array(*owners), task + 1)
     return rows.repartitionById(limit, task if limit == tasks else task % limit)
-
-
-def _decode_result(line: str) -> BatchResult:
-    fields = json.loads(line)
-    missing, held_back = fields.pop("missing_partition"), fields.pop("held_back")
-    return BatchResult(
-        **fields,
-        missing_partition=tuple(missing) if missing else None,
-        held_back=tuple(map(tuple, held_back)),
-    )
 
 
 def _raise_failures(results: Iterable[BatchResult]) -> None:

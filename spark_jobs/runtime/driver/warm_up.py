@@ -21,6 +21,7 @@ from pyspark import InheritableThread
 from pyspark.sql import SparkSession
 
 from spark_jobs.runtime.driver import batch
+from spark_jobs.runtime.driver.batch_results import RESULT_SCHEMA, result_rows
 from spark_jobs.runtime.driver.failures import failure_reason
 from spark_jobs.runtime.worker.gc_pause import paused_gc
 from spark_jobs.runtime.worker.warm_up import WarmUpRequest, WarmUpResult, warm_up
@@ -46,7 +47,7 @@ class WarmUpJobs(Protocol):
         ...
 
     def start_workers(self, tasks: int, stopping: Event) -> str | None:
-        """Start Python workers until so many tasks can run at once; return why that failed."""
+        """Start Python workers for so many tasks, at most one for each slot; return why that failed."""
         ...
 
     def run(self, request: WarmUpRequest, stopping: Event) -> WarmUpResult:
@@ -70,7 +71,8 @@ class WarmUp:
 
     def start_workers(self, tasks: int, stopping: Event) -> None:
         """Let Spark start the Python workers for so many tasks."""
-        if failure := self._jobs.start_workers(tasks, stopping):
+        failure = self._jobs.start_workers(tasks, stopping)
+        if failure is not None and not stopping.is_set():
             _log.warning("workers were not started before processors are added", reason=failure)
 
     def advance(self, stopping: Event) -> int:
@@ -113,7 +115,9 @@ class SparkWarmUpJobs:
 
     def start_workers(self, tasks: int, stopping: Event) -> str | None:
         slots = self._spark.sparkContext.defaultParallelism
-        _, failure = self._results(_begin_worker, max(1, min(tasks, slots)), "workers", stopping)
+        _, failure = self._results(
+            _begin_worker, min(tasks, slots), "Python workers of added processors", stopping
+        )
         return failure
 
     def run(self, request: WarmUpRequest, stopping: Event) -> WarmUpResult:
@@ -137,13 +141,13 @@ class SparkWarmUpJobs:
 
         def call(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             for _ in batches:
-                yield batch.result_rows([function()])
+                yield result_rows([function()])
 
         def run_job() -> None:
             try:
                 context.setJobGroup(group, description)
                 context.setLocalProperty("spark.scheduler.pool", _POOL)
-                rows = self._spark.range(0, tasks, 1, tasks).mapInArrow(call, "result string").collect()
+                rows = self._spark.range(0, tasks, 1, tasks).mapInArrow(call, RESULT_SCHEMA).collect()
                 results.extend(row.result for row in rows)
             except Exception as error:  # noqa: BLE001 - of Spark; the expansion continues
                 failures.append(failure_reason(error))

@@ -12,14 +12,13 @@ from types import MappingProxyType
 from typing import Protocol
 
 import attrs
-from confluent_kafka import Consumer, KafkaException, Producer
+from confluent_kafka import Consumer, KafkaException
 from confluent_kafka import TopicPartition as KafkaTopicPartition
 
 from infra.observe import Connection
-from spark_jobs.runtime.engine.partitioners.static import TaskMigrated
 from spark_jobs.runtime.engine.records import OutputRecord, TopicPartition
 from spark_jobs.runtime.worker import clients
-from spark_jobs.runtime.worker.delivery_reports import DeliveryReports, producer_settings, refused_locally
+from spark_jobs.runtime.worker.delivery_reports import DeliveryReports, producer_settings
 from spark_jobs.runtime.worker.messages import BatchRequest
 from spark_jobs.runtime.worker.offset_metadata import (
     NOTHING_READ,
@@ -30,19 +29,18 @@ from spark_jobs.runtime.worker.offset_metadata import (
     decode_processor,
     latest_metadata,
 )
-from spark_jobs.runtime.worker.refusals import EARLIEST_MS, RecordsRefusedError
+from spark_jobs.runtime.worker.record_sender import RecordSender
+from spark_jobs.runtime.worker.refusals import RecordsRefusedError
 
 Commits = Mapping[TopicPartition, tuple[int, str]]
 """Topic partition → (next offset to read, text of the offset metadata)"""
 
-_POLL_EVERY = 10_000
 _GRACE_SECONDS = 5.0
 _ABORT_SECONDS = 5.0
 """An abort that takes longer is left to the next producer with the transactional id, or to the brokers."""
 _CONNECT_SECONDS = 2.0
 _REPORT_SECONDS = 1.0
 _DELIVERY_SECONDS = 0.1
-_ANY_PARTITION = -1
 
 
 class OtherProcessorError(Exception):
@@ -223,7 +221,7 @@ class TransactionalProducer:
         if topic is not None:
             self._connect(topic)
         self._producer.init_transactions(clients.REQUEST_SECONDS)
-        self._sender = _Sender(self._producer, self._reports if single else None)
+        self._sender = RecordSender(self._producer, self._reports if single else None)
         self._is_open = False
 
     def _connect(self, topic: str) -> None:
@@ -333,7 +331,7 @@ class AtLeastOnceProducer:
                 "on_delivery": self._reports.note,
             },
         )
-        self._sender = _Sender(self._producer, self._reports if single else None)
+        self._sender = RecordSender(self._producer, self._reports if single else None)
 
     def send(self, records: Iterable[OutputRecord]) -> int:
         return self._sender.send(records)
@@ -345,58 +343,6 @@ class AtLeastOnceProducer:
 
     def abort(self) -> None:
         self._producer.purge()
-
-
-class _Sender:
-    """Passes records to a producer; `reports` gets the delivery of each single record."""
-
-    def __init__(self, producer: Producer, reports: DeliveryReports | None) -> None:
-        self._producer = producer
-        self._reports = reports
-        self._partition_counts: dict[str, int] = {}
-
-    def send(self, records: Iterable[OutputRecord]) -> int:
-        # Positional, as keywords take longer than the rest; `produce_batch` does not accept timestamps.
-        produce, poll, counts = self._producer.produce, self._producer.poll, self._partition_counts
-        reports = self._reports
-        number = 0
-        for number, (topic, partition, key, value, timestamp, headers) in enumerate(records, 1):
-            written_time = timestamp or EARLIEST_MS
-            if partition is None:
-                to = _ANY_PARTITION
-            else:
-                to = partition
-                if partition >= counts.get(topic, 0):
-                    self._check_partition(topic, partition)
-            report = None
-            if reports is not None:
-                record = (topic, partition, key, value, timestamp, headers)
-                report = partial(reports.note_single, record)
-            while True:
-                try:
-                    if headers:
-                        produce(topic, value, key, to, report, report, written_time, list(headers))
-                    else:
-                        produce(topic, value, key, to, report, report, written_time)
-                    break
-                except BufferError:
-                    poll(0.05)
-                except KafkaException as error:
-                    raise refused_locally(
-                        error, (topic, partition, key, value, timestamp, headers)
-                    ) from error
-            if number % _POLL_EVERY == 0:
-                poll(0)
-        return number
-
-    def _check_partition(self, topic: str, partition: int) -> None:
-        """Fetch the topic's metadata; raise `TaskMigrated` if it has no such partition."""
-        found = self._producer.list_topics(topic, clients.REQUEST_SECONDS).topics[topic]
-        if found.error is not None:
-            raise KafkaException(found.error)
-        self._partition_counts[topic] = len(found.partitions)
-        if partition >= self._partition_counts[topic]:
-            raise TaskMigrated(topic, partition, self._partition_counts[topic])
 
 
 def _kafka_partitions(commits: Commits) -> list[KafkaTopicPartition]:

@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Iterator
-from contextlib import AbstractContextManager
 from pathlib import Path
 
 import attrs
@@ -13,9 +12,9 @@ from tests.bench.figures import Figure
 from tests.bench.runtime import throughput
 from tests.bench.runtime.comparison import WIDTH, length
 from tests.bench.runtime.ours import Headwater
-from tests.bench.runtime.programs import Program, Running
+from tests.bench.runtime.programs import WithSetting
 from tests.bench.runtime.topics import Topics
-from tests.bench.runtime.workloads import Job, Workload
+from tests.bench.runtime.workloads import Workload
 
 _PARTITIONS = 4
 _RECORDS = 1_200_000
@@ -31,24 +30,10 @@ _COUNT = Workload(
 )
 
 
-class WithProcessors:
-    """Headwater with a number of processors; None = not set."""
-
-    def __init__(self, program: Program, processors: int | None) -> None:
-        self.name = f"{program.name}-{processors or 'unset'}"
-        self.title = f"{program.title} with {processors or 'unset'} processors"
-        self._program = program
-        self._processors = processors
-
-    def running(self, job: Job, *, in_bulk: bool) -> AbstractContextManager[Running]:
-        workload = attrs.evolve(job.workload, processors=self._processors)
-        return self._program.running(attrs.evolve(job, workload=workload), in_bulk=in_bulk)
-
-
 def figures(spark: SparkSession, servers: str, folder: Path) -> Iterator[Figure]:
     """Yield a figure for each number of processors."""
     headwater = Headwater(spark, servers, folder / "throughput")
-    programs = [WithProcessors(headwater, processors) for processors in (None, *_GOALS)]
+    programs = [WithSetting(headwater, "processors", processors) for processors in (None, *_GOALS)]
     rounds = min(_ROUNDS, int(os.environ.get("HEADWATER_BENCH_ROUNDS", _ROUNDS)))
     report = Console(stderr=True, width=WIDTH).log
     topics = Topics(servers, "throughput", _PARTITIONS)

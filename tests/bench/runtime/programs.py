@@ -1,9 +1,11 @@
 """The interface of the compared programs, and how the end of their input is detected for all of them."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
-from typing import Protocol
+from typing import Any, Literal, Protocol
+
+import attrs
 
 from infra.observe import Connection
 from spark_jobs.runtime.driver.offsets import GroupOffsets
@@ -28,6 +30,22 @@ class Program(Protocol):
 
     def running(self, job: Job, *, in_bulk: bool) -> AbstractContextManager[Running]:
         """Run `job` inside the context; `in_bulk`: all its records exist, else they are written singly."""
+
+
+class WithSetting:
+    """A program with another value of a setting of `Workload`, `threads` or `processors`; None = not set."""
+
+    def __init__(
+        self, program: Program, setting: Literal["threads", "processors"], value: int | None
+    ) -> None:
+        self.name = f"{program.name}-{value or 'unset'}"
+        self.title = f"{program.title} with {value or 'unset'} {setting}"
+        self._program = program
+        self._change: Mapping[str, Any] = {setting: value}
+
+    def running(self, job: Job, *, in_bulk: bool) -> AbstractContextManager[Running]:
+        workload = attrs.evolve(job.workload, **self._change)
+        return self._program.running(attrs.evolve(job, workload=workload), in_bulk=in_bulk)
 
 
 class Committed:

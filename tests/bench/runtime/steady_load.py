@@ -2,8 +2,8 @@
 
 import random
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from itertools import count, pairwise
 from threading import Event, Thread
 
@@ -44,7 +44,6 @@ class Results:
 
     @contextmanager
     def observed(self, servers: str, topic: str) -> Iterator[None]:
-        stopping = Event()
         reader = Consumer(
             {
                 "bootstrap.servers": servers,
@@ -56,21 +55,15 @@ class Results:
         partitions = reader.list_topics(topic, _SECONDS).topics[topic].partitions
         reader.assign([TopicPartition(topic, each) for each in partitions])
 
-        def read() -> None:
+        def read(stopping: Event) -> None:
             while not stopping.is_set():
                 messages = reader.consume(10_000, _TICK_SECONDS)
                 now = time.monotonic()
                 for message in messages:
                     self.arrivals[default_partition(message.key() or b"", self.tasks)].append(now)
 
-        thread = Thread(target=read)
-        thread.start()
-        try:
+        with closing(reader), _in_thread(read):
             yield
-        finally:
-            stopping.set()
-            thread.join()
-            reader.close()
 
 
 def create(servers: str, id_: str, keys: int, partitions: int) -> AdminClient:
@@ -92,9 +85,8 @@ def create(servers: str, id_: str, keys: int, partitions: int) -> AdminClient:
 @contextmanager
 def loaded(servers: str, topic: str, keys: int, load: int) -> Iterator[None]:
     """Write `load` records with random keys per second meanwhile."""
-    stopping = Event()
 
-    def write() -> None:
+    def write(stopping: Event) -> None:
         producer, chosen, started = _producer(servers), random.Random(0), time.monotonic()  # noqa: S311 - no secret
         for written in count():
             while written >= (time.monotonic() - started) * load:
@@ -104,7 +96,15 @@ def loaded(servers: str, topic: str, keys: int, load: int) -> Iterator[None]:
                 producer.poll(0)
             producer.produce(topic, b"value", b"key-%d" % chosen.randrange(keys))
 
-    thread = Thread(target=write)
+    with _in_thread(write):
+        yield
+
+
+@contextmanager
+def _in_thread(function: Callable[[Event], None]) -> Iterator[None]:
+    """Run `function` in a thread until its event is set, at the end of the block."""
+    stopping = Event()
+    thread = Thread(target=function, args=(stopping,))
     thread.start()
     try:
         yield

@@ -7,7 +7,6 @@ number of rounds.
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
 from pathlib import Path
 
 import attrs
@@ -20,7 +19,7 @@ from tests.bench.runtime import latency, throughput
 from tests.bench.runtime.comparison import WIDTH, length, session
 from tests.bench.runtime.latency import Latency
 from tests.bench.runtime.ours import Headwater
-from tests.bench.runtime.programs import Program, Running
+from tests.bench.runtime.programs import Program, WithSetting
 from tests.bench.runtime.streams import KafkaStreamsPeer
 from tests.bench.runtime.thread_changes import (
     batches_until_added,
@@ -29,7 +28,7 @@ from tests.bench.runtime.thread_changes import (
 )
 from tests.bench.runtime.throughput import Length, Throughput
 from tests.bench.runtime.topics import Topics
-from tests.bench.runtime.workloads import CORES, Job, Workload
+from tests.bench.runtime.workloads import CORES, Workload
 from toolchain import PulumiToolchain
 from toolchain.broker import Broker
 from toolchain.broker.readiness import until
@@ -60,20 +59,6 @@ Rates = Mapping[str, Throughput]
 """Program and number of threads → throughput."""
 
 
-class WithThreads:
-    """A program with a number of stream threads; None = not set."""
-
-    def __init__(self, program: Program, threads: int | None) -> None:
-        self.name = f"{program.name}-{threads or 'unset'}"
-        self.title = f"{program.title} with {threads or 'unset'} stream threads"
-        self._program = program
-        self._threads = threads
-
-    def running(self, job: Job, *, in_bulk: bool) -> AbstractContextManager[Running]:
-        workload = attrs.evolve(job.workload, threads=self._threads)
-        return self._program.running(attrs.evolve(job, workload=workload), in_bulk=in_bulk)
-
-
 @attrs.frozen
 class _Bench:
     folder: Path
@@ -89,8 +74,8 @@ class _Bench:
         """Return the rates and latencies in one process with `CORES` slots, and the batches of changes."""
         with session() as spark:
             headwater = Headwater(spark, self.servers, self.folder / "headwater")
-            programs = [WithThreads(headwater, threads) for threads in (1, 2, CORES, None)]
-            programs += [WithThreads(streams, threads) for threads in (1, 2)]
+            programs = [WithSetting(headwater, "threads", threads) for threads in (1, 2, CORES, None)]
+            programs += [WithSetting(streams, "threads", threads) for threads in (1, 2)]
             rates = {each.name: self._rates(each, programs) for each in (_MAP, _COUNT)}
             number = int(os.environ.get("HEADWATER_BENCH_LATENCY_RECORDS", _LATENCY_RECORDS))
             workload = attrs.evolve(_MAP, rounds=self.rounds)
@@ -101,7 +86,7 @@ class _Bench:
         """Return the rates on two executors with one core each."""
         with session(_EXECUTORS) as spark:
             headwater = Headwater(spark, self.servers, self.folder / "executors")
-            return self._rates(_MAP, [WithThreads(headwater, threads) for threads in (1, 2)])
+            return self._rates(_MAP, [WithSetting(headwater, "threads", threads) for threads in (1, 2)])
 
     def _rates(self, workload: Workload, programs: Sequence[Program]) -> Rates:
         measured = attrs.evolve(workload, rounds=self.rounds)

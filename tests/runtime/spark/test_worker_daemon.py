@@ -7,7 +7,7 @@ from pathlib import Path
 import pyarrow as pa  # type: ignore[import-untyped]
 from pyspark.sql import SparkSession
 
-from spark_jobs.runtime.driver.batch import result_rows
+from spark_jobs.runtime.driver.batch_results import result_rows
 
 
 def test_workers_are_forked_from_our_daemon(spark: SparkSession) -> None:
