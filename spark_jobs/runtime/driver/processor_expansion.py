@@ -10,9 +10,9 @@ expansion from its beginning to its end, so the next start continues or complete
 import secrets
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from threading import Event, Lock
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 import attrs
 import structlog
@@ -23,6 +23,7 @@ from infra.observe import Connection
 from spark_jobs.processor_expansion import ExpansionPhase, ProcessorsStatus
 from spark_jobs.runtime.driver.expansion_requests import requested_status
 from spark_jobs.runtime.driver.failures import failure_reason
+from spark_jobs.runtime.driver.held_queries import HeldQuery, StoppedError, all_held, await_batches
 from spark_jobs.runtime.driver.layout import Programs
 from spark_jobs.runtime.driver.offsets import Offsets
 from spark_jobs.runtime.driver.present_processors import with_processors
@@ -30,7 +31,7 @@ from spark_jobs.runtime.driver.processor_move import attempts, problems
 from spark_jobs.runtime.driver.processor_move.checks import check_entries, check_input
 from spark_jobs.runtime.driver.processor_move.entry_copy import EntryCopy, MoveCluster
 from spark_jobs.runtime.driver.processor_move.kafka_cluster import KafkaMoveCluster
-from spark_jobs.runtime.driver.processor_move.moves import Move
+from spark_jobs.runtime.driver.processor_move.moves import Committed, Move
 from spark_jobs.runtime.driver.processor_move.start import opened
 from spark_jobs.runtime.driver.processor_move.state_move import StateMove
 from spark_jobs.runtime.driver.query_specs import QuerySpecs
@@ -38,6 +39,7 @@ from spark_jobs.runtime.driver.states import ClientState
 from spark_jobs.runtime.driver.topics import ApplicationTopics
 from spark_jobs.runtime.driver.warm_up import WarmUp, WarmUpJobs, is_behind
 from spark_jobs.runtime.engine.program import SubtopologyProgram
+from spark_jobs.runtime.engine.records import TopicPartition
 from spark_jobs.runtime.worker.offset_metadata import decode_mark
 from spark_jobs.runtime.worker.warm_up import WarmUpRequest
 
@@ -49,25 +51,12 @@ _DECLARED_RETRY_SECONDS = 60.0
 """After how long the expansion to the declared number is checked again if it is refused."""
 _BATCH_SECONDS = 60.0
 """How long the cut waits for a batch that is being processed; it is tried again later."""
-_HOLD_SECONDS = 1.0
-"""How often that wait looks whether the application stops."""
 _CUT_SECONDS = 300.0
 """How long the queries are held at most, if Kafka fails meanwhile."""
 _RECOVERY_LAG = "acceptable.recovery.lag"
 _DEFAULT_RECOVERY_LAG = 10_000
 _MAX_UNPROCESSED = 200_000
 """Unprocessed records are read during the pause, to check that they are in the partition of their key."""
-
-
-class HeldQuery(Protocol):
-    def request_hold(self) -> None: ...
-    def cancel_hold(self) -> None: ...
-    def hold(self, seconds: float) -> bool: ...
-    def release(self, positions: Offsets | None = None) -> None: ...
-
-
-class _StoppedError(Exception):
-    """The application is stopped; the next start continues the expansion."""
 
 
 @attrs.define(kw_only=True, eq=False)
@@ -154,7 +143,7 @@ class ProcessorExpansion:
                 continue
             try:
                 self._expand(target)
-            except _StoppedError:
+            except StoppedError:
                 return
             except attempts.ExpandedElsewhereError as error:
                 self._on_errors(error.problems)
@@ -171,6 +160,7 @@ class ProcessorExpansion:
         with self._opened(target) as (move, cluster, programs):
             if self._topics.target_processors is None:
                 self._check(move, cluster)
+            self._await_older_batches(move)
             self._announce(move, cluster)
             self._begin(ExpansionPhase.CATCH_UP)
             cluster.expand(dict.fromkeys(move.changelogs, move.after))
@@ -182,7 +172,7 @@ class ProcessorExpansion:
                 if self._cut(move, cluster, copy):
                     return
                 if self._stopping.wait(_RETRY_SECONDS):
-                    raise _StoppedError
+                    raise StoppedError
 
     def _check(self, move: Move, cluster: KafkaMoveCluster) -> None:
         """Check all that an offline move checks, and that the topics can be checked during the cut."""
@@ -192,6 +182,20 @@ class ProcessorExpansion:
         check_input(move, cluster, observed, self._checked)
         check_entries(move, cluster, self._checked)
         cluster.check_expansion(dict.fromkeys(move.changelogs, move.after))
+
+    def _await_older_batches(self, move: Move) -> None:
+        """Wait until no batch partitions its records for fewer partitions than the inputs have.
+
+        One of a sub-topology without state could still write such records after the cut. The processor of
+        their partition would not have the state of their keys any more.
+        """
+        counts = {topic: count for part in move.parts for topic, count in part.inputs.items()}
+        while any(self._specs.layout.partition_counts.get(each, 0) < counts[each] for each in counts):
+            if self._stopping.wait(_POLL_SECONDS):
+                raise StoppedError
+        with_state = {part.subtopology for part in move.parts}
+        others = [query for name, query in self._queries.items() if name not in with_state]
+        await_batches(others, self._stopping)
 
     def _announce(self, move: Move, cluster: KafkaMoveCluster) -> None:
         """Announce the expansion, again at each start: from here on, it is not canceled."""
@@ -239,7 +243,7 @@ class ProcessorExpansion:
                     return
                 before = remaining
                 if is_close and self._stopping.wait(_POLL_SECONDS):
-                    raise _StoppedError
+                    raise StoppedError
 
     def _cut(self, move: Move, cluster: KafkaMoveCluster, copy: EntryCopy) -> bool:
         """Assign the input partitions to their new processors; return False if that has to wait.
@@ -248,31 +252,18 @@ class ProcessorExpansion:
         the application stops: its next start completes the expansion.
         """
         started = time.monotonic()
-        with self._layout_changes, ExitStack() as held:
+        queries = {part.subtopology: self._queries[part.subtopology] for part in move.parts}
+        with self._layout_changes:
             self._begin(ExpansionPhase.CUT)
-            positions: Offsets | None = None
-            # All at once: while one batch ends, no other one begins.
-            for query in (self._queries[part.subtopology] for part in move.parts):
-                query.request_hold()
-                held.callback(query.cancel_hold)
-            for part in move.parts:
-                query = self._queries[part.subtopology]
-                if not self._hold(query):
-                    self._begin(ExpansionPhase.CATCH_UP)
+            with all_held(queries, _BATCH_SECONDS, self._stopping) as positions:
+                observed = cluster.committed(move.partitions)
+                if positions is None or (found := _misplaced_records(move, cluster, observed)):
+                    self._begin(ExpansionPhase.CATCH_UP, () if positions is None else found)
                     return False
-                held.callback(
-                    lambda query, part: query.release(positions and part.select(positions)), query, part
-                )
-            observed = cluster.committed(move.partitions)
-            try:
-                # Reading a sample of each partition would take longer than the rest of the cut.
-                check_input(move, cluster, observed, _unreported, samples=0)
-            except ProblemsError as error:
-                self._begin(ExpansionPhase.CATCH_UP, error.problems)
-                return False
-            self._move(StateMove(move, cluster, observed, _unreported, copy), move, cluster)
-            self._topics.use_processors(move.after)
-            positions = self._use_layout(move, cluster)
+                self._move(StateMove(move, cluster, observed, _unreported, copy), move, cluster)
+                self._topics.use_processors(move.after)
+                committed = self._use_layout(move, cluster)
+                positions.update({part.subtopology: part.select(committed) for part in move.parts})
         self._status = self._rested(copied=self._status.copied)
         _log.info(
             "processors were added",
@@ -280,16 +271,6 @@ class ProcessorExpansion:
             entries=copy.copied,
             paused_seconds=round(time.monotonic() - started, 1),
         )
-        return True
-
-    def _hold(self, query: HeldQuery) -> bool:
-        """Hold a query; return False if its batch does not end in time."""
-        deadline = time.monotonic() + _BATCH_SECONDS
-        while not query.hold(_HOLD_SECONDS):
-            if self._stopping.is_set():
-                raise _StoppedError
-            if time.monotonic() > deadline:
-                return False
         return True
 
     def _move(self, first: StateMove, move: Move, cluster: KafkaMoveCluster) -> None:
@@ -329,7 +310,7 @@ class ProcessorExpansion:
             self._begin(ExpansionPhase.CUT, [problems.kafka_failed(move.application, reason)])
             if time.monotonic() > deadline or self._stopping.wait(_RETRY_SECONDS):
                 self._on_errors([problems.expansion_incomplete(move, reason)])
-                raise _StoppedError
+                raise StoppedError
 
     @contextmanager
     def _opened(self, target: int) -> Iterator[tuple[Move, KafkaMoveCluster, tuple[SubtopologyProgram, ...]]]:
@@ -372,7 +353,7 @@ class ProcessorExpansion:
 
     def _report(self, _: str, done: int, total: int) -> None:
         if self._stopping.is_set():
-            raise _StoppedError
+            raise StoppedError
         awaiting = self._awaiting() if self._status.phase is ExpansionPhase.CATCH_UP else 0
         self._status = attrs.evolve(self._status, copied=done, remaining=total - done + awaiting)
 
@@ -381,11 +362,23 @@ class ProcessorExpansion:
 
     def _checked(self, _: str, done: int, total: int) -> None:
         if self._stopping.is_set():
-            raise _StoppedError
+            raise StoppedError
         self._status = attrs.evolve(self._status, remaining=total - done)
 
     def _begin(self, phase: ExpansionPhase, found: Sequence[Problem] = ()) -> None:
         self._status = attrs.evolve(self._status, phase=phase, problems=tuple(found))
+
+
+def _misplaced_records(
+    move: Move, cluster: MoveCluster, observed: Mapping[TopicPartition, Committed]
+) -> Sequence[Problem]:
+    """Return the problem of unprocessed records that are not in the partition of their key."""
+    try:
+        # Reading a sample of each partition would take longer than the rest of the cut.
+        check_input(move, cluster, observed, _unreported, samples=0)
+    except ProblemsError as error:
+        return error.problems
+    return ()
 
 
 def _unprocessed(move: Move, cluster: MoveCluster) -> int:

@@ -1,7 +1,7 @@
 """A client that adds processors on a real broker, without Spark and without queries."""
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Event, Lock, Thread
@@ -14,6 +14,7 @@ from infra.spec import load_text
 from spark_jobs.runtime.driver.preflight import check_runnable
 from spark_jobs.runtime.driver.processor_expansion import ProcessorExpansion
 from spark_jobs.runtime.driver.states import ClientState
+from spark_jobs.runtime.driver.topic_check import TopicCheck
 from spark_jobs.runtime.driver.topics import ApplicationTopics
 from spark_jobs.runtime.driver.warm_up import WarmUpJobs
 from spark_jobs.runtime.worker.warm_up import WarmUpRequest, WarmUpResult, warm_up
@@ -23,7 +24,7 @@ _TIMEOUT_SECONDS = 120.0
 
 
 @attrs.define
-class _Query:
+class Query:
     """A query of a process that processes nothing. The first `busy` attempts to hold it meet a batch."""
 
     busy: int = 0
@@ -37,8 +38,28 @@ class _Query:
     def cancel_hold(self) -> None: ...
 
 
-class _Specs:
-    def update(self, check: object) -> None: ...
+@attrs.define
+class Specs:
+    """Knows all topics; `most_partitions` is the largest number of partitions that it shows."""
+
+    _check: TopicCheck
+    most_partitions: int = 1_000
+    counted: int = 0
+    """How often the partition counts were read."""
+
+    @property
+    def layout(self) -> "Specs":
+        return self
+
+    @property
+    def partition_counts(self) -> Mapping[str, int]:
+        self.counted += 1
+        return {
+            topic: min(count, self.most_partitions) for topic, count in self._check.partition_counts.items()
+        }
+
+    def update(self, check: TopicCheck) -> None:
+        self._check = check
 
 
 @attrs.define
@@ -71,6 +92,8 @@ class ExpandingClient:
     """The expansions of an application whose queries do not run."""
 
     expansion: ProcessorExpansion
+    specs: Specs
+    queries: defaultdict[str, Query]
 
     @classmethod
     def of(
@@ -82,22 +105,23 @@ class ExpandingClient:
         jobs: WarmUpJobs | None = None,
         on_errors: Callable[[Sequence[Problem]], None] | None = None,
     ) -> "ExpandingClient":
+        queries: defaultdict[str, Query] = defaultdict(lambda: Query(busy))
         document = load_text(text, "app.yaml").documents[0]
         topics = ApplicationTopics(document, connection)
-        topics.prepare()
+        specs = Specs(topics.prepare())
         new = ProcessorExpansion(
             topics=topics,
             connection=connection,
             programs=check_runnable(document).programs,
-            specs=_Specs(),  # type: ignore[arg-type]
-            queries=defaultdict(lambda: _Query(busy)),
+            specs=specs,  # type: ignore[arg-type]
+            queries=queries,
             layout_changes=Lock(),
             on_errors=on_errors or _fail,
             warm_up_jobs=jobs or _NoJobs(),
         )
         new.complete_interrupted()
         new.started()
-        return cls(new)
+        return cls(new, specs, queries)
 
     def expand(self, processors: int) -> None:
         """Expand to this number; wait until it is reached or refused."""

@@ -24,7 +24,7 @@ from spark_jobs.runtime.engine.scaling.marks import MovePhase
 from spark_jobs.runtime.engine.scaling.moved_stores import names_processor
 from spark_jobs.runtime.worker.transaction import MoveIncompleteError
 from tests.runtime.driver.dying_cluster import die_after
-from tests.runtime.driver.expanding_client import ExpandingClient
+from tests.runtime.driver.expanding_client import ExpandingClient, Query
 from tests.runtime.driver.joining_sparkless import JoiningSparkless
 from tests.runtime.driver.sparkless import Sparkless
 from tests.runtime.spark.kafka_topics import Topics
@@ -180,6 +180,24 @@ def test_the_cut_waits_for_a_batch_that_takes_long(app: Sparkless, monkeypatch: 
     client = ExpandingClient.of(app.text(2), app.connection, busy=3)
     client.expand(4)
     assert client.expansion.status.processors == 4
+    app.check_moved(4)
+
+
+def test_nothing_is_announced_while_records_are_partitioned_for_fewer_partitions(app: Sparkless) -> None:
+    """A batch of a sub-topology without state that began before the input was expanded may still do that."""
+    client = ExpandingClient.of(app.text(2), app.connection)
+    client.specs.most_partitions = 2
+    mapping = client.queries["mapping"] = Query(busy=1_000_000)
+    changelog = f"{app.id}-counts-changelog"
+    with client.expanding(4):
+        assert until(lambda: client.specs.counted > 1, 60)
+        assert mapping.busy == 1_000_000
+        client.specs.most_partitions = 1_000
+        assert until(lambda: mapping.busy < 1_000_000, 60)
+        assert client.expansion.status.phase is ExpansionPhase.CHECK
+        assert app.topics.partitions(changelog) == 2
+        mapping.busy = 0
+        assert until(lambda: client.expansion.status.target is None, 60)
     app.check_moved(4)
 
 

@@ -1,0 +1,66 @@
+"""Hold queries between two batches, so that processors can be added."""
+
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from threading import Event
+from typing import Protocol
+
+from spark_jobs.runtime.driver.offsets import Offsets
+
+_HOLD_SECONDS = 1.0
+"""How often a wait for a batch looks whether the application stops."""
+
+
+class HeldQuery(Protocol):
+    def request_hold(self) -> None: ...
+    def cancel_hold(self) -> None: ...
+    def hold(self, seconds: float) -> bool: ...
+    def release(self, positions: Offsets | None = None) -> None: ...
+
+
+class StoppedError(Exception):
+    """The application is stopped; the next start continues the expansion."""
+
+
+@contextmanager
+def all_held(
+    queries: Mapping[str, HeldQuery], seconds: float, stopping: Event
+) -> Iterator[dict[str, Offsets] | None]:
+    """Process no batch of `queries` inside the block; yields None if one has not ended in so many seconds.
+
+    Otherwise the block may fill the dictionary: name of a query → offsets at which it continues.
+
+    Raises:
+        StoppedError: `stopping` is set before all queries are held.
+    """
+    positions: dict[str, Offsets] = {}
+    with ExitStack() as held:
+        # All at once: while one batch ends, no other one begins.
+        for query in queries.values():
+            query.request_hold()
+            held.callback(query.cancel_hold)
+        for name, query in queries.items():
+            if not _hold(query, seconds, stopping):
+                yield None
+                return
+            held.callback(lambda name, query: query.release(positions.get(name)), name, query)
+        yield positions
+
+
+def await_batches(queries: Iterable[HeldQuery], stopping: Event) -> None:
+    """Wait until each query has ended the batch that it processes now; raises `StoppedError`."""
+    for query in queries:
+        _hold(query, float("inf"), stopping)
+        query.release()
+
+
+def _hold(query: HeldQuery, seconds: float, stopping: Event) -> bool:
+    """Hold a query; return False if its batch does not end in time."""
+    deadline = time.monotonic() + seconds
+    while not query.hold(_HOLD_SECONDS):
+        if stopping.is_set():
+            raise StoppedError
+        if time.monotonic() > deadline:
+            return False
+    return True
