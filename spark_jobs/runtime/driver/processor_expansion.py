@@ -36,6 +36,7 @@ from spark_jobs.runtime.driver.processor_move.start import opened
 from spark_jobs.runtime.driver.processor_move.state_move import StateMove
 from spark_jobs.runtime.driver.query_specs import QuerySpecs
 from spark_jobs.runtime.driver.states import ClientState
+from spark_jobs.runtime.driver.switch_interval import short_switch_interval
 from spark_jobs.runtime.driver.topics import ApplicationTopics
 from spark_jobs.runtime.driver.warm_up import WarmUp, WarmUpJobs, is_behind
 from spark_jobs.runtime.engine.program import SubtopologyProgram
@@ -157,7 +158,7 @@ class ProcessorExpansion:
 
     def _expand(self, target: int) -> None:
         _log.info("expansion of processors", target=target, phase=self._status.phase.value)
-        with self._opened(target) as (move, cluster, programs):
+        with short_switch_interval(), self._opened(target) as (move, cluster, programs):
             if self._topics.target_processors is None:
                 self._check(move, cluster)
             self._await_older_batches(move)
