@@ -11,7 +11,7 @@ from infra.compiler import compile_documents
 from infra.model.ownership import StackIdentity
 from infra.model.problems import Problem, ProblemCode, ProblemsError
 from infra.observe import ClusterReader, Connection, KafkaClusterReader, snapshot_request
-from infra.observe.changelog_records import with_changelog_records
+from infra.observe.processor_state import with_processor_state
 from infra.observe.visibility import check_visible
 from infra.planner import ActionKind, Plan, plan
 from infra.planner.upgrade import compile_recorded, with_recorded_versions
@@ -47,7 +47,7 @@ def plan_stack(
         snapshot = reader.read(attrs.evolve(request, with_ownership=with_ownership))
         compiled = compile_documents(documents, snapshot.partitions)
         check_visible(reader, snapshot, compiled)
-        snapshot = with_changelog_records(reader, snapshot, compiled)
+        snapshot = with_processor_state(reader, snapshot, compiled)
     except ProblemsError as error:
         return Planned(None, (*settings.problems, *error.problems))
     elapsed_ms = round((time.monotonic() - started) * 1000)

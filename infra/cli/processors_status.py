@@ -10,9 +10,9 @@ from infra.cli.console import print_json
 from infra.cli.exit_codes import ExitCode
 from infra.cli.options import cluster_options, files_argument
 from infra.cli.processors_move import declared_documents
+from infra.model.move_marks import MovePhase
 from infra.observe.command_line import connection
 from spark_jobs.runtime.driver.installed import runtime_installed
-from spark_jobs.runtime.engine.scaling.marks import MovePhase
 
 if TYPE_CHECKING:
     from spark_jobs.runtime.driver.processor_move.application_state import ProcessorStatus
@@ -95,8 +95,8 @@ def _remedy(status: "ProcessorStatus") -> str:
     present = {part.processors for part in status.parts if part.processors is not None}
     if len(present) == 1 and declared < (count := present.pop()):
         return (
-            f"{declared} processors are declared. Declare `processors: {count}`, as the state has, and run "
-            "`pulumi up`."
+            f"{declared} processors are declared. Stop the application, and run `headwater processors move "
+            f"--offline`. Or declare `processors: {count}`, as the state has, and run `pulumi up`."
         )
     return (
         f"{declared} processors are declared. The application adds them after its next start, or at once "

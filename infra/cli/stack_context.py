@@ -15,8 +15,8 @@ from infra.model.problems import Problem, ProblemsError, errors
 from infra.model.record import SetupRecord
 from infra.model.topology import TopologyDocument
 from infra.observe import KafkaClusterReader, snapshot_request
-from infra.observe.changelog_records import with_changelog_records
 from infra.observe.command_line import connection
+from infra.observe.processor_state import with_processor_state
 from infra.observe.visibility import check_visible
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ class StackContext:
         if snapshot.partitions != reading.partitions:  # a topic became visible in between
             compiled = compile_documents(self.documents, snapshot.partitions)
         check_visible(self.reader, snapshot, compiled)
-        return compiled, with_changelog_records(self.reader, snapshot, compiled)
+        return compiled, with_processor_state(self.reader, snapshot, compiled)
 
 
 def load_context(

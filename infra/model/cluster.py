@@ -67,6 +67,13 @@ class ClusterSnapshot:
     """None = not read, because no document declares and no stack has any."""
     ownership: tuple[OwnershipRecord, ...] | None = None
     """None = not read, because no stack asks."""
+    processors: Mapping[str, int] = attrs.field(factory=dict)
+    """Application → the number of processors that is committed with its offsets (KIP-287).
+
+    Those of which it is the partition count of the changelog topics are missing, as it is not committed.
+    """
+    unread_processors: Mapping[str, str] = attrs.field(factory=dict)
+    """Application → why its committed offsets could not be read."""
 
     @property
     def partitions(self) -> Mapping[str, int]:

@@ -80,6 +80,14 @@ class KafkaClusterReader:
                     counts[partition.topic] += sign * answer.offset
         return {name: count for name, count in counts.items() if name not in unread}
 
+    def offset_metadata(self, group: str, partitions: Mapping[str, int]) -> Sequence[str]:
+        """Return the texts that a group has committed; raises `ProblemsError`."""
+        requested = [
+            TopicPartition(name, number) for name, count in partitions.items() for number in range(count)
+        ]
+        found = self._admin.committed(group, requested)
+        return [each.metadata for each in found if each.error is None and each.metadata]
+
     def _described(self, names: Sequence[str]) -> Sequence[tuple[str, TopicDescription]]:
         denied: list[Problem] = []
         answers = self._admin.answers(self._admin.request_topics(names))

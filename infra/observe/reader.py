@@ -65,3 +65,10 @@ class ClusterReader(Protocol):
         `partitions` is topic name → partition count. Topics whose offsets cannot be read are missing.
         """
         ...
+
+    def offset_metadata(self, group: str, partitions: Mapping[str, int]) -> Sequence[str]:
+        """Return the texts that a consumer group has committed with its offsets, without empty ones.
+
+        `partitions` is topic name → partition count.
+        """
+        ...

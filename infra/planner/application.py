@@ -105,6 +105,8 @@ class ActiveApplication(CountedApplication):
             ),
             caller=caller,
             initial=record.initial if record else {},
+            present=snapshot.processors.get(compiled.application.id),
+            unread=snapshot.unread_processors.get(compiled.application.id, ""),
             snapshot=snapshot,
             record=record,
             predecessor=predecessor,

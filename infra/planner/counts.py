@@ -54,6 +54,10 @@ class CountedApplication:
     caller: Caller
     initial: Mapping[str, int] = attrs.field(factory=dict)
     """Source topic → recorded initial number of processors; empty = none declared, or no record known."""
+    present: int | None = None
+    """The committed number of processors; None = the partition count of the changelog topics."""
+    unread: str = ""
+    """Why the committed number could not be read; empty = it was, or need not be."""
 
     @property
     def id(self) -> str:

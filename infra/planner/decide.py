@@ -17,7 +17,12 @@ from infra.planner.application import ActiveApplication
 from infra.planner.lifecycle import delete, release, retire
 from infra.planner.phrases import counted
 from infra.planner.plans import ApplicationPlan, Plan, PlanPolicy
-from infra.planner.processors import declared_processors, estimated_expansion, processors_to_expand
+from infra.planner.processors import (
+    declared_processors,
+    estimated_expansion,
+    kept_partitions,
+    processors_to_expand,
+)
 from infra.planner.recording import record_after
 from infra.planner.rules import APPLICATION_RULES, OTHER_CLUSTER_RULES, RUN_RULES
 from infra.planner.rules.twice_managed import twice_managed
@@ -154,7 +159,7 @@ def _processors(application: ActiveApplication) -> Iterator[str]:
     parts: defaultdict[int, list[SubTopology]] = defaultdict(list)
     declared = counted(application.compiled.application.processors or 0, "processor")
     present = processors_to_expand(application)
-    larger = 0
+    kept, larger = kept_partitions(application), 0
     for processors in declared_processors(application):
         parts[processors.part.tasks].append(processors.part)
         larger = processors.larger
@@ -166,6 +171,7 @@ def _processors(application: ActiveApplication) -> Iterator[str]:
             f"{'sub-topology' if len(same) == 1 else 'sub-topologies'} {ids}: "
             f"{declared if present is None else f'{present} of {declared}'} "
             f"for {counted(partitions, 'partition')}{uneven}"
+            + (f" (changelog topics keep {kept})" if kept else "")
             + (f", {estimate.amount} to read ({estimate.duration})" if estimate else "")
         )
 

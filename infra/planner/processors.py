@@ -44,8 +44,9 @@ class ExpansionEstimate:
 class Processors:
     """The processors of one sub-topology with state whose partition counts are decided.
 
-    `declared` is the number in the document. `live` is the partition count of the changelog topics; None =
-    the sub-topology is not set up yet, or its state is gone. `initial` is the initial number, also if this
+    `declared` is the number in the document. `live` is the number that the state has: the partition count of
+    the changelog topics, unless another one is committed; None = the sub-topology is not set up yet, or its
+    state is gone. `initial` is the initial number, also if this
     run sets it up, or one that it was doubled to.
     """
 
@@ -99,7 +100,7 @@ def declared_processors(application: CountedApplication) -> Iterator[Processors]
         is_decided = bool(part.sources) and part.source_partitions.keys() == set(part.sources)
         if part.processors is not None and is_decided:
             own = [live[name] for name in part.changelog_topics if name in live]
-            count = max(own, default=None)
+            count = application.present if own and application.present is not None else max(own, default=None)
             yield Processors(part, part.processors, _initial(application, part, declared, count), count)
 
 
@@ -136,6 +137,7 @@ def known_numbers(application: CountedApplication) -> frozenset[int]:
     changelogs = filter(_is_changelog, application.internal)
     return frozenset(
         {*application.initial.values(), *live_changelogs(application).values()}
+        | ({application.present} if application.present is not None else set())
         | {topic.recorded_partitions for topic in changelogs if topic.recorded_partitions is not None}
     )
 
@@ -143,22 +145,37 @@ def known_numbers(application: CountedApplication) -> frozenset[int]:
 def processors_to_expand(application: CountedApplication) -> int | None:
     """Return the present number of processors if the running application can add those that are declared.
 
-    All changelog topics exist and have this number of partitions, as when they were set up, and the inputs
-    have enough of them.
+    All changelog topics exist and have this number of partitions, as when they were set up, or more if the
+    number is committed; and the inputs have enough of them.
     """
     declared = application.compiled.application.processors
     changelogs = [topic for topic in application.internal if _is_changelog(topic)]
-    present = {topic.live_partitions for topic in changelogs}
-    known = {topic.recorded_partitions for topic in changelogs} - {None}
-    if declared is None or len(present) != 1 or (have := present.pop()) is None:
+    live = {topic.live_partitions for topic in changelogs}
+    least = min((count or 0 for count in live), default=0)
+    have = least if application.present is None else application.present
+    if declared is None or not 0 < have <= least:
         return None
     can_expand = (
         have < declared
-        and known <= {have}
+        and (application.present is not None or _is_set_up_with(have, changelogs))
         and not application.config.is_statically_partitioned
         and not any(processors.too_narrow for processors in declared_processors(application))
     )
     return have if can_expand else None
+
+
+def _is_set_up_with(count: int, changelogs: Iterable[CountedTopic]) -> bool:
+    """Return whether all changelog topics have so many partitions, and had them when they were set up."""
+    return all(topic.live_partitions == count == (topic.recorded_partitions or count) for topic in changelogs)
+
+
+def kept_partitions(application: CountedApplication) -> int | None:
+    """Return the partition count of changelog topics that have more of them than processors are declared."""
+    declared = application.compiled.application.processors or 0
+    if application.present is None or application.present > declared:
+        return None
+    widest = max(live_changelogs(application).values(), default=0)
+    return widest if widest > declared else None
 
 
 def estimated_expansion(
@@ -169,6 +186,12 @@ def estimated_expansion(
     found = [records.get(name) for part in parts for name in part.changelog_topics]
     known = [count for count in found if count is not None]
     return ExpansionEstimate(sum(known)) if len(known) == len(found) and any(known) else None
+
+
+def processors_in(application: CountedApplication, topic: CountedTopic) -> int | None:
+    """Return how many processors the state in a changelog topic has; None = the topic does not exist."""
+    have = topic.live_partitions
+    return have if have is None or application.present is None else min(have, application.present)
 
 
 def has_own_count(application: CountedApplication, topic: CountedTopic) -> bool:

@@ -5,12 +5,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, wait
 from typing import Any
 
-from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka import ConsumerGroupTopicPartitions, KafkaError, KafkaException
 from confluent_kafka.admin import (  # type: ignore[attr-defined]  # public, but not exported explicitly
     AdminClient,
     NewPartitions,
 )
 
+from infra.model.offset_metadata import decode_count
 from infra.model.problems import ProblemsError
 from infra.observe import Connection
 from infra.observe.client_log import client_log
@@ -57,6 +58,19 @@ class KafkaCluster:
             raise ProblemsError([problem]) from None
         self._messages.clear()  # errors of this request must not explain a later one
         return {name: len(topic.partitions) for name, topic in topics.items() if topic.error is None}
+
+    def processors(self, application: str) -> int | None:
+        """See `ports.Cluster`."""
+        try:
+            futures = self._client.list_consumer_group_offsets(
+                [ConsumerGroupTopicPartitions(application)], request_timeout=self._timeout
+            )
+            wait(futures.values(), self._timeout + _GRACE_SECONDS)
+            found = futures[application].result(0).topic_partitions or ()
+        except (KafkaException, TimeoutError):
+            return None
+        self._client.poll(0)
+        return decode_count(each.metadata or "" for each in found)
 
     def expand(self, shortfalls: Sequence[Shortfall], *, validate_only: bool) -> tuple[TopicResult, ...]:
         """See `ports.Cluster`."""

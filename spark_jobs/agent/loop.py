@@ -1,11 +1,13 @@
 """The loop: executes the action of each decision and observes its result. One thread; decides nothing."""
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import attrs
 
+from infra.compiler import StreamsConfig
 from infra.model.problems import ProblemsError
+from infra.model.topology import Application, TopologyDocument
 from spark_jobs.agent.callbacks import Callbacks, call_callback
 from spark_jobs.agent.decide import (
     Action,
@@ -41,7 +43,7 @@ from spark_jobs.agent.ports import (
     Leadership,
     NoLongerLeaderError,
 )
-from spark_jobs.agent.state import AgentState, ExpansionEntry, Outcome, Shortfall, TopicResult
+from spark_jobs.agent.state import AgentState, ExpansionEntry, Outcome, Shortfall, TopicCounts, TopicResult
 
 _LONGEST_WAIT_SECONDS = 1.0
 """The election must be polled also while no action is due."""
@@ -141,7 +143,18 @@ class Loop:
             self._record_request("metadata", start, succeeded=False)
             return Unreadable(error.problems)
         self._record_request("metadata", start, succeeded=True)
-        return Metadata(counts, self.documents.current())
+        documents = self.documents.current()
+        return Metadata(counts, documents, self._processors(documents, counts))
+
+    def _processors(self, documents: Iterable[TopologyDocument], counts: TopicCounts) -> Mapping[str, int]:
+        """Read the committed numbers of processors, where changelog topics have more partitions."""
+        found: dict[str, int] = {}
+        for application in (document.application for document in documents):
+            if application.processors is None or not _has_wide_changelog(application, counts):
+                continue
+            if (number := self.cluster.processors(application.id)) is not None:
+                found[application.id] = number
+        return found
 
     def _recover(self) -> Observation:
         return self._with_journal(lambda term: Recovered(self.journal.latest(term)))
@@ -207,3 +220,13 @@ class Loop:
 
     def _record_request(self, operation: str, start: float, *, succeeded: bool) -> None:
         self.instruments.record_request(operation, time.perf_counter() - start, succeeded=succeeded)
+
+
+def _has_wide_changelog(application: Application, counts: TopicCounts) -> bool:
+    """Return whether an internal topic may have been kept when processors were removed (KIP-287)."""
+    prefix = StreamsConfig.of(application).topic_prefix or application.id
+    return any(
+        count > (application.processors or 0)
+        for name, count in counts.items()
+        if name.startswith(f"{prefix}-") and name.endswith("-changelog")
+    )

@@ -22,6 +22,13 @@ class Cluster(Protocol):
         """
         ...
 
+    def processors(self, application: str) -> int | None:
+        """Return the number of processors that is committed with the offsets of an application.
+
+        None: none is, or it could not be read. Never raises.
+        """
+        ...
+
     def expand(self, shortfalls: Sequence[Shortfall], *, validate_only: bool) -> tuple[TopicResult, ...]:
         """Request the required counts and return a result for each, in the given order. Never raises.
 

@@ -218,6 +218,8 @@ class AgentState:
     """The monotonic clock when it was last read."""
     applications: Mapping[str, ApplicationState] = attrs.field(factory=dict)
     observed_counts: Mapping[str, ObservedCount] = attrs.field(factory=dict)
+    processors: Mapping[str, int] = attrs.field(factory=dict)
+    """Application → its committed number of processors, if changelog topics have more partitions."""
     requirements: Requirements = Requirements()
     term: int | None = None
     """The term in which this agent leads; None while another one does."""

@@ -2,7 +2,10 @@
 
 import pytest
 
+from infra.compiler import compile_documents
+from infra.model.callers import AGENT
 from infra.model.problems import ProblemCode, Severity, errors
+from spark_jobs.agent.decide.assessment import assess
 from spark_jobs.agent.events import (
     ApplicationRefused,
     ApplicationStopped,
@@ -228,3 +231,16 @@ def test_reader_waits_for_sink_topic_that_writer_gave_up() -> None:
     simulation.pass_time(60_000)
     assert simulation.app("ranks-app").phase is Phase.WAITING
     assert simulation.counts["ranks-app-latest-changelog"] == 4
+
+
+@pytest.mark.parametrize(("committed", "codes"), [(2, []), (None, [ProblemCode.PROCESSOR_COUNT])])
+def test_changelogs_keep_the_partitions_of_removed_processors(
+    committed: int | None, codes: list[ProblemCode]
+) -> None:
+    live = {"orders": 8, "returns": 8, REPARTITION: 4, CHANGELOG: 4, "totals": 4}
+    text = PROCESSORS.replace("processors: 4", "processors: 2")
+    [compiled] = compile_documents(documents(text), live, AGENT)
+    found = assess(compiled, live, {REPARTITION: 4, CHANGELOG: 4, "totals": 4}, committed)
+    assert [problem.code for problem in found.refusals] == codes
+    assert {shortfall.topic for shortfall in found.shortfalls} == {REPARTITION, "totals"}
+    assert found.is_expandable == (not codes)

@@ -20,7 +20,7 @@ from spark_jobs.agent.state import (
     TopicResult,
 )
 from tests.agent.running import InMemory, Recorder
-from tests.agent.simulation import CHANGELOG, ORDERS, documents, set_up, unreachable
+from tests.agent.simulation import CHANGELOG, ORDERS, REPARTITION, documents, set_up, unreachable
 
 DOCUMENTS = documents(ORDERS)
 SOURCES = {"orders": 4, "returns": 4}
@@ -41,12 +41,16 @@ class FakePorts:
     validations: int = 0
     is_closed: bool = False
     calls: list[tuple[int, int]] = attrs.field(factory=list)
+    committed: dict[str, int] = attrs.field(factory=dict)
 
     def partition_counts(self) -> TopicCounts:
         self.reads += 1
         if not self.is_reachable:
             raise ProblemsError(unreachable())
         return dict(self.counts)
+
+    def processors(self, application: str) -> int | None:
+        return self.committed.get(application)
 
     def expand(self, shortfalls: Sequence[Shortfall], *, validate_only: bool) -> tuple[TopicResult, ...]:
         self.validations += validate_only
@@ -213,3 +217,19 @@ def test_election_is_polled_between_slow_requests(
     monkeypatch.setattr(FakePorts, "poll", lambda ports: 7 if ports.now_ms < 40_000 else None)
     loop.run(lambda: bool(recorder.of(LeadershipLost)) or ports.now_ms > 300_000)
     assert ports.now_ms < 80_000
+
+
+def test_loop_reads_the_number_of_processors_if_changelog_topics_have_more_partitions(
+    loop: Loop, ports: FakePorts
+) -> None:
+    text = ORDERS.replace(', static.partitioner.class: "tenants:ByTenant"', "").replace(
+        "id: totals-app", "id: totals-app\n  processors: 2"
+    )
+    loop.documents = InMemory(documents(text))
+    ports.committed["totals-app"] = 2
+    ports.counts |= {"orders": 4, "returns": 4, REPARTITION: 4, CHANGELOG: 2, "totals": 4}
+    loop.run(seconds_passed(ports, 6))
+    assert loop.state.processors == {}
+    ports.counts[CHANGELOG] = 4
+    loop.run(seconds_passed(ports, 6))
+    assert loop.state.processors == {"totals-app": 2}

@@ -1,6 +1,6 @@
 """The plan of a stack: problems of documents, cluster and plan together."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import attrs
@@ -10,6 +10,7 @@ from infra.apply.planning import Planned, plan_stack
 from infra.apply.settings import stack_settings
 from infra.apply.stack_state import StackState
 from infra.model.cluster import ClusterSnapshot
+from infra.model.offset_metadata import OffsetMetadata
 from infra.model.problems import Problem, ProblemCode, ProblemsError, errors
 from infra.model.record import SetupRecord
 from infra.observe import SnapshotRequest
@@ -99,6 +100,11 @@ class CountingReader(FakeClusterReader):
             raise ProblemsError([Problem(code=ProblemCode.CLUSTER_UNREACHABLE, summary="no answer")])
         return super().record_counts(partitions)
 
+    def offset_metadata(self, group: str, partitions: Mapping[str, int]) -> Sequence[str]:
+        if self.fails:
+            raise ProblemsError([Problem(code=ProblemCode.CLUSTER_UNREACHABLE, summary="no answer")])
+        return super().offset_metadata(group, partitions)
+
 
 def notes(documents: Path, reader: FakeClusterReader) -> str:
     made = planned(documents, reader, {})
@@ -123,6 +129,36 @@ def test_records_are_counted_for_a_plan_only_if_processors_are_to_be_added(
     estimate = "about 1.2 million changelog records to read (about 60 seconds)"
     assert (estimate in notes(documents, reader)) == (partitions == 4)
     assert reader.requested == ([{CHANGELOG: 4}] if partitions == 4 else [])
+
+
+@pytest.mark.parametrize("committed", [4, None])
+def test_the_committed_number_of_processors_is_read(documents: Path, committed: int | None) -> None:
+    """Changelog topics keep the partitions of processors that were removed."""
+    wide = FakeCluster()
+    wide.create("orders", 8)
+    wide.create(CHANGELOG, 8)
+    metadata = OffsetMetadata(3)
+    wide.committed["shop"] = {("orders", 5): metadata.encode(0, {}, 1, count=committed), ("orders", 1): ""}
+    (documents / "shop.yaml").write_text(GROWING.replace("processors: 8", "processors: 4"))
+    made = planned(documents, FakeClusterReader(wide), {})
+    assert made.plan is not None
+    if committed is None:
+        assert codes(made) == [ProblemCode.PROCESSOR_COUNT]
+    else:
+        assert not codes(made)
+        _, note, _ = made.plan.applications[0].notes
+        assert note == "sub-topology 0: 4 processors for 8 partitions (changelog topics keep 8)"
+
+
+def test_offsets_that_cannot_be_read_are_named_in_the_problem(documents: Path) -> None:
+    wide = FakeCluster()
+    wide.create("orders", 8)
+    wide.create(CHANGELOG, 8)
+    (documents / "shop.yaml").write_text(GROWING.replace("processors: 8", "processors: 4"))
+    made = planned(documents, CountingReader(wide, fails=True), {})
+    assert made.plan is not None
+    [problem] = [each for each in made.problems if each.code is ProblemCode.PROCESSOR_COUNT]
+    assert problem.why.endswith("could not be read: no answer")
 
 
 def test_records_that_cannot_be_counted_are_no_problem(documents: Path) -> None:

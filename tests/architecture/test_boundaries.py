@@ -19,7 +19,7 @@ PURE = (
     "spark_jobs/runtime/driver/processor_move/moves.py",
     "spark_jobs/runtime/driver/processor_move/problems.py",
     *("spark_jobs/runtime/driver/states.py", "spark_jobs/runtime/driver/topic_check.py"),
-    *("spark_jobs/runtime/worker/interleaving.py", "spark_jobs/runtime/worker/offset_metadata.py"),
+    "spark_jobs/runtime/worker/interleaving.py",
 )
 IMPURE_BUILTINS = {"open", "input", "print", "exec", "eval", "__import__", "breakpoint"}
 EXCEPTIONS = {

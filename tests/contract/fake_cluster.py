@@ -28,6 +28,8 @@ class FakeCluster:
     written: Counter[str] = attrs.field(factory=Counter)
     purged: Counter[str] = attrs.field(factory=Counter)
     ownership: dict[tuple[str, str], OwnershipRecord] = attrs.field(factory=dict)
+    committed: dict[str, dict[tuple[str, int], str]] = attrs.field(factory=dict)
+    """Group → topic partition → offset metadata."""
     cluster_id: str = "fake-cluster"
 
     def create(self, name: str, partitions: int, config: Mapping[str, str] | None = None) -> None:
@@ -48,6 +50,10 @@ class FakeCluster:
     def purge(self, name: str) -> None:
         """Delete all records."""
         self.purged[name] = self.written[name]
+
+    def commit(self, group: str, topic: str, texts: Mapping[int, str]) -> None:
+        """Commit an offset with each text, of these partitions."""
+        self.committed.setdefault(group, {}).update({(topic, at): text for at, text in texts.items()})
 
     def write_ownership(self, change: OwnershipChange) -> None:
         self.ownership.update({record.key: record for record in change.written})
@@ -104,6 +110,10 @@ class FakeClusterReader:
     def record_counts(self, partitions: Mapping[str, int]) -> Mapping[str, int]:
         written, purged = self.cluster.written, self.cluster.purged
         return {name: written[name] - purged[name] for name in partitions if name in self.cluster.topics}
+
+    def offset_metadata(self, group: str, partitions: Mapping[str, int]) -> Sequence[str]:
+        committed = self.cluster.committed.get(group, {})
+        return [text for (topic, at), text in committed.items() if text and at < partitions.get(topic, 0)]
 
     def _described(self, topic: LiveTopic, request: SnapshotRequest) -> LiveTopic:
         if topic.name in request.sources:

@@ -73,5 +73,12 @@ class RealCluster:
         yield
         consumer.close()
 
+    def commit(self, group: str, topic: str, texts: Mapping[int, str]) -> None:
+        """Commit an offset with each text, of these partitions."""
+        consumer = Consumer({"bootstrap.servers": self.bootstrap_servers, "group.id": group})
+        offsets = [TopicPartition(topic, at, 0, text) for at, text in texts.items()]
+        consumer.commit(offsets=offsets, asynchronous=False)
+        consumer.close()
+
     def reader(self) -> KafkaClusterReader:
         return KafkaClusterReader(Connection(bootstrap_servers=(self.bootstrap_servers,)))

@@ -137,6 +137,16 @@ def test_records_are_counted_over_all_partitions(cluster: Cluster, app: str) -> 
     assert found == {topic: 20, empty: 0, purged: 2}
 
 
+def test_the_metadata_of_committed_offsets(cluster: Cluster, app: str) -> None:
+    topic, group = f"{app}-in", f"{app}-group"
+    cluster.create(topic, 3)
+    assert cluster.reader().offset_metadata(group, {topic: 3}) == []
+    cluster.commit(group, topic, {0: "", 1: "one", 2: "two"})
+    assert sorted(cluster.reader().offset_metadata(group, {topic: 3})) == ["one", "two"]
+    assert cluster.reader().offset_metadata(group, {topic: 2}) == ["one"]
+    assert cluster.reader().offset_metadata(group, {}) == []
+
+
 def test_group_is_active_while_it_has_members(cluster: Cluster, app: str) -> None:
     topic, group = f"{app}-in", f"{app}-group"
     cluster.create(topic, 1)

@@ -69,7 +69,7 @@ def test_expansion_needs_the_token(client: HttpClient, application: ExpandingApp
     [
         (ExpandingApplication(state=ClientState.PENDING_ERROR), 8, "shop does not run."),
         (ExpandingApplication(ProcessorsStatus(None)), 8, "shop has no fixed number of processors."),
-        (ExpandingApplication(), 2, "shop cannot have 2 instead of 4 processors."),
+        (ExpandingApplication(), 2, "shop cannot have 2 instead of 4 processors while it runs."),
         (ExpandingApplication(ProcessorsStatus(4, 8)), 16, "shop is being expanded to 8 processors."),
     ],
 )

@@ -156,6 +156,9 @@ class SimulatedCluster:
     created_topics: int = 0
     group_protocols: frozenset[str] | None = None
     features: Mapping[str, int] | None = None
+    processors: dict[str, int] = attrs.field(factory=dict)
+    """Application → committed number of processors."""
+    unread: dict[str, str] = attrs.field(factory=dict)
 
     @classmethod
     def set_up(cls, *applications: CompiledApplication) -> "SimulatedCluster":
@@ -177,6 +180,8 @@ class SimulatedCluster:
             topic_defaults=dict(self.topic_defaults),
             group_protocols=self.group_protocols,
             features=self.features,
+            processors=dict(self.processors),
+            unread_processors=dict(self.unread),
         )
 
     def plan(

@@ -60,6 +60,13 @@ def another_initial() -> tuple[Problem, ...]:
     return expanded(8).plan(now).problems
 
 
+def kept(after: int) -> tuple[Problem, ...]:
+    """Return the problems of a state with 2 processors after 4, which the offsets show."""
+    cluster = SimulatedCluster.set_up(application(processors=4, sources={"orders-in": 4}, config=GROWING))
+    cluster.processors["orders"] = 2
+    return cluster.plan(application(processors=after, sources={"orders-in": 4}, config=GROWING)).problems
+
+
 TEXTS: dict[str, Callable[[], tuple[Problem, ...]]] = {
     "unsafe_expansion_to_a_doubled_count": lambda: later(None, None, partitions=(4, 8)),
     "unsafe_expansion_with_processors": lambda: later(4, 4, partitions=(4, 6)),
@@ -67,6 +74,8 @@ TEXTS: dict[str, Callable[[], tuple[Problem, ...]]] = {
     "more_processors_than_partitions_at_first": lambda: first(8, orders=4),
     "processors_of_unequal_inputs": lambda: first(4, orders=4, prices=2, steps=0),
     "fewer_processors": lambda: later(4, 2),
+    "fewer_processors_than_are_committed": lambda: kept(1),
+    "more_processors_than_are_committed": lambda: kept(3),
     "more_processors": lambda: later(4, 8, partitions=(4, 8)),
     "more_processors_with_an_estimate": estimated,
     "more_processors_between_two_doublings": lambda: later(4, 6, partitions=(4, 8)),

@@ -60,13 +60,16 @@ class Deployment:
         *,
         topics: Mapping[str, object] | None = None,
         application: Mapping[str, object] | None = None,
-    ) -> None:
+    ) -> str:
+        """Write a document; return its text."""
         document: dict[str, object] = {
             "application": {"id": self.id, "config": dict(config or {}), **(application or {})},
             "topology": topology,
             **({"topics": topics} if topics else {}),
         }
-        self.stack.document(self.id, yaml.safe_dump(document))
+        text = yaml.safe_dump(document)
+        self.stack.document(self.id, text)
+        return text
 
     def set_up(self, config: Mapping[str, object] | None = None, **application: object) -> None:
         """Write the document and run `up`."""

@@ -5,6 +5,9 @@ from collections.abc import Callable
 import attrs
 import pytest
 
+from infra.observe import Connection
+from infra.spec import load_text
+from spark_jobs.runtime.driver.processor_move.start import move_state
 from tests.pulumi.cluster import Cluster
 from tests.pulumi.conftest import Deployment
 
@@ -58,6 +61,49 @@ def test_a_doubled_source_grows_the_repartition_topic_and_not_the_changelog(narr
     assert "sub-topology 1: 4 processors for 4 partitions" in up.text, str(up)
     narrow.settles_at(4, 4)
     narrow.is_clean()
+
+
+def test_fewer_processors_keep_the_changelog_topic(narrow: Deployment) -> None:
+    """2 → 1 → 2 processors: Pulumi never changes or replaces the topic with the state."""
+
+    def move(processors: int) -> None:
+        document = load_text(_declared(narrow, processors), "app.yaml").documents[0]
+        servers = (narrow.cluster.bootstrap_servers,)
+        result = move_state(document, Connection(bootstrap_servers=servers), lambda *_: None)
+        assert (result.before, result.after) == (3 - processors, processors)
+
+    _declared(narrow, 2)
+    narrow.up()
+    narrow.settles_at(2, 2)
+    before = narrow.facts()
+
+    _declared(narrow, 1)
+    refused = " ".join(narrow.refused("ProcessorCount").text.split())
+    assert "run `headwater processors move --offline` with the document" in refused
+    move(1)
+    up = narrow.up()
+    assert "sub-topology 1: 1 processor for 2 partitions (changelog topics keep 2)" in up.text, str(up)
+    narrow.is_clean()
+
+    _declared(narrow, 2)
+    up = narrow.up()
+    assert "sub-topology 1: 1 of 2 processors for 2 partitions" in up.text, str(up)
+    move(2)
+    up = narrow.up()
+    assert "sub-topology 1: 2 processors for 2 partitions" in up.text, str(up)
+    narrow.is_clean()
+    assert narrow.facts() == before
+
+
+def _declared(narrow: Deployment, processors: int) -> str:
+    """Declare an application that `headwater run` can execute; return the text of its document."""
+    serdes = {"key": "string", "value": "string"}
+    topology: list[dict[str, object]] = [
+        {"stream": {"topic": narrow.source, "serdes": serdes}},
+        {"groupBy": {"key": "value", "name": "by-customer"}},
+        {"count": {"materialized": "counts"}},
+    ]
+    return narrow.write(topology, CONFIG, application={"processors": processors})
 
 
 def test_processors_are_the_way_out_of_an_unsafe_expansion(narrow: Deployment) -> None:

@@ -13,6 +13,7 @@ from infra.planner.processors import (
     estimated_expansion,
     has_own_count,
     known_numbers,
+    processors_in,
     processors_to_expand,
 )
 
@@ -42,7 +43,7 @@ def processors_and_partitions(application: CountedApplication) -> Iterator[Probl
         yield _expanded_later(application, present)
         return
     for topic in application.internal:
-        have = topic.live_partitions
+        have = processors_in(application, topic)
         if have is not None and have != topic.partitions and has_own_count(application, topic):
             yield _changed(application, topic, have)
     for processors in declared_processors(application):
@@ -96,22 +97,25 @@ def _first_setup(application: ActiveApplication, processors: Processors, counts:
 
 def _changed(application: CountedApplication, topic: CountedTopic, have: int) -> Problem:
     declared = application.compiled.application.processors
-    again = f"Declare `processors: {have}`{' again' if application.initial else ''}."
+    again = f"`processors: {have}`{' again' if application.initial else ''}."
     if declared is None:
         summary = f"The document no longer declares the {counted(have, 'processor')} of {topic.name}."
         why = (
             "There are more partitions than processors. With one processor for each partition, keys of the "
             "new partitions would not find their state."
         )
-        fix = f"{again} To lose the connection to the old state, set `setup.allowUnsafeExpansion: true`."
+        fix = (
+            f"Declare {again} To lose the connection to the old state, set "
+            "`setup.allowUnsafeExpansion: true`."
+        )
     elif declared < have:
-        summary = f"The document declares fewer processors than {topic.name} has partitions."
-        why = _ONE_EACH + "Processors cannot be removed."
-        fix = f"{again} {_START_AGAIN}"
+        summary = f"The document declares fewer processors than the state in {topic.name} has."
+        why = f"{_ONE_EACH}A run never moves state.{_unread(application)}"
+        fix = f"{_fewer(application)} Or declare {again}"
         if application.caller.is_running:
             fix = f"{_OTHER_CLIENT}{fix}"
     else:
-        summary = f"The document declares more processors than {topic.name} has partitions."
+        summary = f"The document declares more processors than the state in {topic.name} has."
         why = _ONE_EACH + "The state of the keys of added processors has to move to their partitions."
         fix = f"{_more(application, declared, have)} Or declare `processors: {have}` again."
     return application.problem(
@@ -122,6 +126,26 @@ def _changed(application: CountedApplication, topic: CountedTopic, have: int) ->
         found="`follow`" if declared is None else counted(declared, "processor"),
         why=why,
         fix=fix,
+    )
+
+
+def _fewer(application: CountedApplication) -> str:
+    """Return how to get fewer processors."""
+    if application.config.static_partitioner not in (None, "default", LINEAR_HASH):
+        return _START_AGAIN
+    return (
+        "Stop the application, and run `headwater processors move --offline` with the document. Then run "
+        "this command again, or start the application."
+    )
+
+
+def _unread(application: CountedApplication) -> str:
+    """Return why it is not known whether the state has fewer processors already."""
+    if not application.unread:
+        return ""
+    return (
+        " If processors were removed, only the committed offsets show it, and these could not be read: "
+        f"{application.unread}"
     )
 
 

@@ -83,6 +83,7 @@ def _metadata_read(pending: PendingDecision, metadata: Metadata) -> PendingDecis
     updated = attrs.evolve(
         state,
         observed_counts=observed,
+        processors=metadata.processors,
         requirements=requirements(metadata.documents, observed_counts.counts(observed), state.requirements),
         observed_at_ms=state.clock_ms,
         reads=state.reads + 1,

@@ -50,15 +50,18 @@ class Assessment:
         return self.is_enabled and bool(self.shortfalls) and not self.refusals
 
 
-def assess(compiled: CompiledApplication, live: TopicCounts, settled: TopicCounts) -> Assessment:
+def assess(
+    compiled: CompiledApplication, live: TopicCounts, settled: TopicCounts, processors: int | None = None
+) -> Assessment:
     """Return the assessment.
 
     Args:
         compiled: the application, compiled with the counts on the cluster.
         live: the partition counts on the cluster.
         settled: the counts of its topics when they last matched its sources.
+        processors: the committed number of processors; None = the partition count of the changelog topics.
     """
-    application = _counted(compiled, live, settled)
+    application = _counted(compiled, live, settled, processors)
     config = StreamsConfig.of(compiled.application)
     found = [problem for rule in _REFUSALS for problem in rule(application)]
     too_small = [
@@ -97,7 +100,9 @@ def assess(compiled: CompiledApplication, live: TopicCounts, settled: TopicCount
     )
 
 
-def _counted(compiled: CompiledApplication, live: TopicCounts, settled: TopicCounts) -> CountedApplication:
+def _counted(
+    compiled: CompiledApplication, live: TopicCounts, settled: TopicCounts, present: int | None
+) -> CountedApplication:
     """Return the input of the planner's rules. A topic that never settled has its live count as recorded."""
 
     def counted(declared: InternalTopic | Sink, name: str, partitions: int) -> CountedTopic:
@@ -115,12 +120,13 @@ def _counted(compiled: CompiledApplication, live: TopicCounts, settled: TopicCou
             *(counted(sink, sink.topic, sink.partitions) for sink in compiled.sinks if sink.partitions),
         ),
         caller=AGENT,
-        initial=_initial_processors(compiled, live, settled),
+        initial=_initial_processors(compiled, live, settled, present),
+        present=present,
     )
 
 
 def _initial_processors(
-    compiled: CompiledApplication, live: TopicCounts, settled: TopicCounts
+    compiled: CompiledApplication, live: TopicCounts, settled: TopicCounts, present: int | None
 ) -> Mapping[str, int]:
     """Return input topic → initial number of processors, as the counts before an expansion show it.
 
@@ -129,7 +135,7 @@ def _initial_processors(
     processors = compiled.application.processors
     parts = [part for part in compiled.subtopologies if part.processors is not None]
     changelogs = {live[topic] for part in parts for topic in part.changelog_topics if topic in live}
-    if processors is None or changelogs != {processors}:
+    if processors is None or (changelogs if present is None else {present}) != {processors}:
         return {}
     counts = {topic: settled.get(topic, live.get(topic, 0)) for part in parts for topic in part.sources}
     followed = {

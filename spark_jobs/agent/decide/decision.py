@@ -55,7 +55,12 @@ def _assessed(pending: PendingDecision) -> PendingDecision:
         for compiled in state.requirements.applications
     }
     assessments = {
-        compiled.application.id: assess(compiled, live, known[compiled.application.id].settled)
+        compiled.application.id: assess(
+            compiled,
+            live,
+            known[compiled.application.id].settled,
+            state.processors.get(compiled.application.id),
+        )
         for compiled in state.requirements.applications
     }
     context = attrs.evolve(pending.context, observed_at_ms=state.observed_at_ms)

@@ -18,10 +18,15 @@ class Tick:
 
 @attrs.frozen
 class Metadata:
-    """The partition counts of all topics of the cluster, and the current documents."""
+    """The partition counts of all topics of the cluster, and the current documents.
+
+    `processors` is application → its committed number of processors, if changelog topics have more
+    partitions.
+    """
 
     counts: TopicCounts
     documents: tuple[TopologyDocument, ...]
+    processors: Mapping[str, int] = attrs.field(factory=dict)
 
 
 @attrs.frozen

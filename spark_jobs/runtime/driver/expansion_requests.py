@@ -25,6 +25,6 @@ def requested_status(
     if state not in (ClientState.RUNNING, ClientState.REBALANCING):
         raise ProblemsError([problems.not_running(application.id, state.value)])
     if processors < present:
-        found = problems.fewer_processors(application.id, present, processors, application.at, is_live=True)
+        found = problems.fewer_processors(application.id, present, processors, application.at)
         raise ProblemsError([found])
     return ProcessorsStatus(present, processors, ExpansionPhase.CHECK)

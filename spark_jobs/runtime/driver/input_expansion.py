@@ -6,12 +6,12 @@ from collections.abc import Callable
 import attrs
 from confluent_kafka import KafkaException
 
+from infra.model.move_marks import MoveMark
 from infra.model.problems import Problem, ProblemCode, ProblemsError
 from spark_jobs.runtime.driver.layout import Layout
 from spark_jobs.runtime.driver.offsets import GroupOffsets, Offsets
 from spark_jobs.runtime.driver.partition_releases import PartitionReleases
 from spark_jobs.runtime.engine.records import TopicPartition
-from spark_jobs.runtime.engine.scaling.marks import MoveMark
 from spark_jobs.runtime.engine.scaling.processors import Processors
 
 _CHECK_SECONDS = 1.0
@@ -90,7 +90,7 @@ class InputExpansion:
 
 
 def check_no_move(group: str, mark: MoveMark | None) -> None:
-    """Raise `ProblemsError` if a move of the state to more processors is not complete."""
+    """Raise `ProblemsError` if a move of the state to another number of processors is not complete."""
     if mark is not None:
         raise ProblemsError([_move_incomplete(group, mark)])
 
@@ -139,5 +139,6 @@ def _other_processor(
         expected=f"the number of processors with which processor {processor} reads the partition",
         found=f"`processors: {declared}`",
         why="The state of the partition's keys is with the processor that has processed it.",
-        fix="Declare the number of processors as before: as many as the changelog topics have partitions.",
+        fix="Declare the number of processors that the state has (`headwater processors status` shows it), "
+        "and start the application again.",
     )

@@ -120,7 +120,7 @@ class Layout:
             repartition_topics=frozenset(topic for part in parts for topic in part.repartition_topics),
             native=frozenset(str(part.id) for part in parts if part.backend is Backend.NATIVE),
             processors={
-                program.name: program.processors
+                program.name: _counted(program, program.processors, partition_counts)
                 for program in counted
                 if program.has_state and program.processors is not None
             },
@@ -192,6 +192,14 @@ class Layout:
         """Return a digest of the ids of a query's source topics; it changes when one is re-created."""
         ids = " ".join(self.topic_ids.get(topic, "") for topic in self.inputs[name].topics)
         return blake2b(ids.encode(), digest_size=4).hexdigest()
+
+
+def _counted(
+    program: SubtopologyProgram, processors: Processors, partition_counts: Mapping[str, int]
+) -> Processors:
+    """Return processors whose number is committed if the changelog topics do not show it."""
+    counts = (partition_counts.get(topic, 0) for topic in program.changelogs.values())
+    return attrs.evolve(processors, is_recorded=any(count > processors.count for count in counts))
 
 
 def _may_schedule(node: Node) -> bool:

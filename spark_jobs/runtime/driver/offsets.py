@@ -9,13 +9,13 @@ from confluent_kafka import Consumer, KafkaError, KafkaException
 from confluent_kafka import TopicPartition as KafkaTopicPartition
 from confluent_kafka.admin import AdminClient
 
+from infra.model.move_marks import MoveMark
+from infra.model.offset_metadata import decode_mark, decode_processor
 from infra.model.problems import Problem, ProblemCode, ProblemsError
 from infra.observe import Connection
 from spark_jobs.runtime.driver.layout import OffsetReset, ResetKind
 from spark_jobs.runtime.engine.records import TopicPartition
-from spark_jobs.runtime.engine.scaling.marks import MoveMark
 from spark_jobs.runtime.worker import clients
-from spark_jobs.runtime.worker.offset_metadata import decode_mark, decode_processor
 
 _log = structlog.get_logger(__name__)
 Offsets = Mapping[TopicPartition, int]

@@ -7,10 +7,10 @@ import attrs
 from infra.compiler.streams_config import INITIAL_PARTITIONS, StreamsConfig
 from infra.model.compiled import CompiledApplication
 from infra.model.linear_hashing import round_start
+from infra.model.move_marks import MoveMark
+from infra.model.offset_metadata import decode_count, decode_initial
 from infra.model.topology import Application, TopologyDocument
-from spark_jobs.runtime.engine.scaling.marks import MoveMark
 from spark_jobs.runtime.engine.scaling.processors import processors_of
-from spark_jobs.runtime.worker.offset_metadata import decode_initial
 
 
 def changelog_counts(compiled: CompiledApplication, counts: Mapping[str, int]) -> Mapping[str, int]:
@@ -37,7 +37,8 @@ def present_processors(
     """Return the number of processors of the state.
 
     Some may have been added since the document was written, or the document declares more, which the
-    application adds while it runs. Other numbers are left to the planner, which refuses them.
+    application adds while it runs. After some were removed, their number is committed. Other numbers are left
+    to the planner, which refuses them.
 
     Args:
         application: Declares a number of processors.
@@ -51,6 +52,8 @@ def present_processors(
     if announced is not None:
         return announced.before
     found = set(changelogs.values())
+    if (number := decode_count(texts)) is not None and found:
+        return number if min(found) >= number else declared
     if len(found) != 1 or (count := found.pop()) == declared:
         return declared
     # If another client has expanded or replaced the changelog topics, no task has committed as one of this

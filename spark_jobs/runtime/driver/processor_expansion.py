@@ -18,6 +18,7 @@ import attrs
 import structlog
 from confluent_kafka import KafkaException
 
+from infra.model.offset_metadata import decode_mark
 from infra.model.problems import Problem, ProblemsError
 from infra.observe import Connection
 from spark_jobs.processor_expansion import ExpansionPhase, ProcessorsStatus
@@ -41,7 +42,6 @@ from spark_jobs.runtime.driver.topics import ApplicationTopics
 from spark_jobs.runtime.driver.warm_up import WarmUp, WarmUpJobs, is_behind
 from spark_jobs.runtime.engine.program import SubtopologyProgram
 from spark_jobs.runtime.engine.records import TopicPartition
-from spark_jobs.runtime.worker.offset_metadata import decode_mark
 from spark_jobs.runtime.worker.warm_up import WarmUpRequest
 
 _Result = TypeVar("_Result")

@@ -13,6 +13,9 @@ from infra.change import admin_client, change_topics
 from infra.compiler import StreamsConfig, compile_document
 from infra.compiler.streams_config import SetupMode
 from infra.model.callers import APPLICATION
+from infra.model.cluster import ClusterSnapshot
+from infra.model.compiled import CompiledApplication
+from infra.model.offset_metadata import decode_count
 from infra.model.problems import ProblemsError, errors
 from infra.model.record import RecordedTopic, SetupRecord
 from infra.model.topology import TopologyDocument
@@ -57,6 +60,8 @@ class ApplicationTopics:
         """The number in the document of a user; the state may have another one."""
         self.target_processors: int | None = None
         """The number of partitions that changelog topics may have while processors are added (KIP-287)."""
+        self._widest = 0
+        """The most partitions that changelog topics may have, if some processors were removed."""
 
     @property
     def document(self) -> TopologyDocument:
@@ -66,6 +71,7 @@ class ApplicationTopics:
     def use_processors(self, processors: int) -> None:
         """Check the topics for this number of processors from now on."""
         self._document = with_processors(self._document, processors)
+        self._widest = max(self._widest, processors) if self._widest else 0
         self.target_processors = None
 
     def prepare(self) -> TopicCheck:
@@ -159,6 +165,19 @@ class ApplicationTopics:
         initial = initial_processors(self._document.application, present, changelogs, inputs, texts)
         self._document = with_processors(self._document, present, initial)
         self.target_processors = None if announced is None else announced.after
+        self._widest = 0 if decode_count(texts) is None else max(changelogs.values(), default=0)
+
+    def _with_number(self, snapshot: ClusterSnapshot, compiled: CompiledApplication) -> ClusterSnapshot:
+        """Return `snapshot` with the number of processors, if the changelog topics do not show it.
+
+        More partitions than at the start, and than an expansion adds, are those of another client.
+        """
+        application = self._document.application
+        counts = changelog_counts(compiled, snapshot.partitions).values()
+        most = max(self._widest, self.target_processors or 0)
+        if application.processors is None or not self._widest or max(counts, default=0) > most:
+            return snapshot
+        return attrs.evolve(snapshot, processors={application.id: application.processors})
 
     def _check(self, record: SetupRecord | None) -> TopicCheck:
         known = self._topic_ids(self._ids)  # read first: the next check finds what changes meanwhile
@@ -172,6 +191,7 @@ class ApplicationTopics:
         with self._cluster_reader() as reader:
             snapshot = reader.read(request)
         compiled = compile_document(self._document, snapshot.partitions, APPLICATION)
+        snapshot = self._with_number(snapshot, compiled)
         planned = plan([compiled], snapshot, records, PlanPolicy(), caller=APPLICATION)
         required = {topic.name for topic in compiled.internal_topics} | set(compiled.external_sources)
         changes = () if self._is_manual else filter(None, map(own_change, planned.actions))

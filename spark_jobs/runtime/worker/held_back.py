@@ -13,9 +13,9 @@ from operator import itemgetter
 
 import attrs
 
+from infra.model.offset_metadata import NOTHING_READ, ReadPositions
 from spark_jobs.runtime.engine.records import InputRecord, TopicPartition
 from spark_jobs.runtime.worker.interleaving import interleaved, without_task_header, writer_of
-from spark_jobs.runtime.worker.offset_metadata import NOTHING_READ, ReadPositions
 
 Positions = Mapping[TopicPartition, ReadPositions]
 MAX_WRITERS = 200

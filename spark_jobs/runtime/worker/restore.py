@@ -10,6 +10,7 @@ import attrs
 from confluent_kafka import KafkaError, KafkaException, Message
 from confluent_kafka import TopicPartition as KafkaTopicPartition
 
+from infra.model.offset_metadata import LINEAGE_KEY
 from infra.observe import Connection
 from spark_jobs.runtime.engine.program import SubtopologyProgram
 from spark_jobs.runtime.engine.records import InputRecord
@@ -18,7 +19,6 @@ from spark_jobs.runtime.engine.task import Task
 from spark_jobs.runtime.worker import clients
 from spark_jobs.runtime.worker.local_state import LocalState, MemoryState
 from spark_jobs.runtime.worker.messages import BatchRequest
-from spark_jobs.runtime.worker.offset_metadata import LINEAGE_KEY
 from spark_jobs.runtime.worker.transaction import TaskSession
 
 _RECORDS_AT_ONCE = 10_000

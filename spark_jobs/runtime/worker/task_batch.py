@@ -21,6 +21,7 @@ from operator import itemgetter
 
 import structlog
 
+from infra.model.offset_metadata import OffsetMetadata
 from spark_jobs.runtime.engine.error_handlers import printable
 from spark_jobs.runtime.engine.records import OutputRecord, TopicPartition
 from spark_jobs.runtime.engine.refused_output import no_refusal
@@ -39,7 +40,6 @@ from spark_jobs.runtime.worker.interleaving import interleaved, with_task_header
 from spark_jobs.runtime.worker.local_state import LocalState, MemoryState
 from spark_jobs.runtime.worker.messages import BatchRequest, BatchResult, task_folder
 from spark_jobs.runtime.worker.native_task import NativeTask
-from spark_jobs.runtime.worker.offset_metadata import OffsetMetadata
 from spark_jobs.runtime.worker.refusals import RefusedRecords
 from spark_jobs.runtime.worker.restore import restore_state
 from spark_jobs.runtime.worker.task_input import ColumnInput, RecordInput, TaskInput, count_keys

@@ -15,20 +15,22 @@ import attrs
 from confluent_kafka import Consumer, KafkaException
 from confluent_kafka import TopicPartition as KafkaTopicPartition
 
-from infra.observe import Connection
-from spark_jobs.runtime.engine.records import OutputRecord, TopicPartition
-from spark_jobs.runtime.worker import clients
-from spark_jobs.runtime.worker.delivery_reports import DeliveryReports, producer_settings
-from spark_jobs.runtime.worker.messages import BatchRequest
-from spark_jobs.runtime.worker.offset_metadata import (
+from infra.model.offset_metadata import (
     NOTHING_READ,
     OffsetMetadata,
     ReadPositions,
+    decode_count,
     decode_mark,
     decode_positions,
     decode_processor,
     latest_metadata,
 )
+from infra.observe import Connection
+from spark_jobs.runtime.engine.records import OutputRecord, TopicPartition
+from spark_jobs.runtime.engine.scaling.processors import Processors
+from spark_jobs.runtime.worker import clients
+from spark_jobs.runtime.worker.delivery_reports import DeliveryReports, producer_settings
+from spark_jobs.runtime.worker.messages import BatchRequest
 from spark_jobs.runtime.worker.record_sender import RecordSender
 from spark_jobs.runtime.worker.refusals import RecordsRefusedError
 
@@ -53,13 +55,20 @@ class OtherProcessorError(Exception):
         )
 
 
+class OtherNumberError(Exception):
+    """The state has another number of processors (KIP-287)."""
+
+    def __init__(self, topic: str, partition: int, count: int) -> None:
+        super().__init__(f"partition {partition} of {topic} is not read: the state has {count} processors")
+
+
 class MoveIncompleteError(Exception):
-    """The state of a task is being moved to more processors (KIP-287)."""
+    """The state of a task is being moved to another number of processors (KIP-287)."""
 
     def __init__(self, topic: str, partition: int) -> None:
         super().__init__(
-            f"partition {partition} of {topic} is not read: a move of the state to more processors is not "
-            "complete"
+            f"partition {partition} of {topic} is not read: a move of the state to another number of "
+            "processors is not complete"
         )
 
 
@@ -77,8 +86,8 @@ class TaskSession:
     positions: dict[TopicPartition, ReadPositions] = attrs.field(factory=dict)
     task: int | None = None
     """The number of the task; None = that of its partitions."""
-    initial: int | None = None
-    """The initial number of processors, if their number is between two doublings of it."""
+    processors: Processors | None = None
+    """The processors of the sub-topology; None = task and partition have the same number."""
 
     @property
     def has_positions(self) -> bool:
@@ -100,6 +109,8 @@ class TaskSession:
             self.positions[partition] = {
                 writer: position for writer, position in read.items() if position > offset
             }
+        initial = None if self.processors is None else self.processors.recorded_initial
+        count = None if self.processors is None else self.processors.recorded_count
         self.producer.commit(
             {
                 partition: (
@@ -108,7 +119,8 @@ class TaskSession:
                         times.get(partition, -1),
                         self.positions[partition],
                         self._processor(partition),
-                        initial=self.initial,
+                        initial=initial,
+                        count=count,
                     ),
                 )
                 for partition, offset in offsets.items()
@@ -129,18 +141,23 @@ def open_session(request: BatchRequest, partition: int, *, single: bool = False)
     Raises:
         OtherProcessorError: The state for an input partition is that of another processor, and the document
             does not accept to lose it.
-        MoveIncompleteError: The state is being moved to more processors.
+        OtherNumberError: Processors were removed or added since the request was made.
+        MoveIncompleteError: The state is being moved to another number of processors.
     """
     reader = _offset_reader(request.connection, request.group)
     producer = _open_producer(request, partition, single=single)
     # Read only now: an earlier owner of the task cannot commit any more.
     committed = clients.committed(reader, request.input_partitions(partition))
+    number = None if request.processors is None else request.processors.count
     for found in committed:
         if decode_mark(found.metadata or "") is not None:
             raise MoveIncompleteError(found.topic, found.partition)
         owner = decode_processor(found.metadata or "", found.partition)
         if owner not in (None, partition) and not request.may_lose_state:
             raise OtherProcessorError(found.topic, found.partition, owner, partition)
+        count = decode_count([found.metadata or ""])
+        if count not in (None, number) and not request.may_lose_state:
+            raise OtherNumberError(found.topic, found.partition, count)
     metadata = latest_metadata(found.metadata or "" for found in committed) or OffsetMetadata()
     offsets = {(found.topic, found.partition): found.offset for found in committed if found.offset >= 0}
     positions = {
@@ -148,8 +165,7 @@ def open_session(request: BatchRequest, partition: int, *, single: bool = False)
         for found in committed
         if (read := decode_positions(found.metadata or ""))
     }
-    initial = None if request.processors is None else request.processors.recorded_initial
-    return TaskSession(producer, metadata, offsets, positions, partition, initial)
+    return TaskSession(producer, metadata, offsets, positions, partition, request.processors)
 
 
 def _open_producer(request: BatchRequest, partition: int, *, single: bool) -> "TaskProducer":

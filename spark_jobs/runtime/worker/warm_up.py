@@ -13,13 +13,13 @@ from pathlib import Path
 
 import attrs
 
+from infra.model.offset_metadata import LINEAGE_KEY
 from infra.observe import Connection
 from spark_jobs.runtime.engine.program import SubtopologyProgram
 from spark_jobs.runtime.engine.task import Task
 from spark_jobs.runtime.engine.task_state import task_name_of
 from spark_jobs.runtime.worker.local_state import LocalState
 from spark_jobs.runtime.worker.messages import task_folder
-from spark_jobs.runtime.worker.offset_metadata import LINEAGE_KEY
 from spark_jobs.runtime.worker.restore import OffsetRange, PartitionReader, restore_topic
 from spark_jobs.runtime.worker.task_owner import Lease, TaskOwnedError
 

@@ -4,6 +4,15 @@ from collections.abc import Mapping
 
 import attrs
 
+from infra.model.offset_metadata import (
+    LINEAGE_KEY,
+    OffsetMetadata,
+    decode_count,
+    decode_initial,
+    decode_mark,
+    decode_processor,
+    latest_metadata,
+)
 from spark_jobs.runtime.driver.processor_move.checks import check_entries, check_input
 from spark_jobs.runtime.driver.processor_move.moves import Committed, Move, MovedPart, MoveStep
 from spark_jobs.runtime.driver.processor_move.state_move import StateMove
@@ -11,14 +20,6 @@ from spark_jobs.runtime.engine.partitioners.linear import linear_partition
 from spark_jobs.runtime.engine.partitioners.murmur2 import default_partition
 from spark_jobs.runtime.engine.scaling.moved_stores import MovedStore
 from spark_jobs.runtime.engine.scaling.processors import Processors
-from spark_jobs.runtime.worker.offset_metadata import (
-    LINEAGE_KEY,
-    OffsetMetadata,
-    decode_initial,
-    decode_mark,
-    decode_processor,
-    latest_metadata,
-)
 from tests.runtime.driver.memory_move import MemoryCluster
 
 INPUT, CHANGELOG = "in", "app-counts-changelog"
@@ -27,9 +28,13 @@ COUNT = "counts/records"
 STORE = MovedStore("counts", CHANGELOG, lambda key: key, (COUNT,))
 
 
-def move_of(partitions: int, before: int, after: int, initial: int | None = None) -> Move:
+def move_of(
+    partitions: int, before: int, after: int, initial: int | None = None, widest: int | None = None
+) -> Move:
     part = MovedPart("0", {INPUT: partitions}, (STORE,))
-    return Move("app", before, after, (part,), known_initial=initial)
+    return Move(
+        "app", before, after, (part,), known_initial=initial, widest=before if widest is None else widest
+    )
 
 
 def unreported(_what: str, _done: int, _total: int) -> None:
@@ -73,7 +78,12 @@ class Application:
 
     @property
     def owners(self) -> Processors:
-        return Processors(self.initial, self.processors)
+        return Processors.of(self.processors, self.initial, is_recorded=self.changelogs > self.processors)
+
+    @property
+    def changelogs(self) -> int:
+        """The partition count of the changelog topic."""
+        return len(self.cluster.topics[CHANGELOG])
 
     def add_partitions(self, count: int) -> None:
         for _ in range(count):
@@ -83,7 +93,8 @@ class Application:
         """Return a move as the runtime opens it: the initial number is what the offsets show."""
         texts = [each.text for (topic, _), each in self.cluster.offsets.items() if topic == INPUT]
         initial = decode_initial(texts, self.processors) or self.initial
-        return move_of(self.partitions, self.processors, after, initial)
+        assert decode_count(texts) in (None, self.processors, after)
+        return move_of(self.partitions, self.processors, after, initial, self.changelogs)
 
     def produce(self, key: bytes) -> None:
         self.time += 1
@@ -127,8 +138,10 @@ class Application:
         lineage = metadata.clocks.get(LINEAGE_KEY, 100 + task)
         clocks = {"task": time, COUNT: len({*stored, key}), LINEAGE_KEY: lineage}
         after = OffsetMetadata(metadata.version + 1, clocks)
-        owner, initial = None if task == partition else task, self.owners.recorded_initial
-        text = after.encode(time, {"w": offset + 5}, owner, initial=initial)
+        owner, owners = None if task == partition else task, self.owners
+        text = after.encode(
+            time, {"w": offset + 5}, owner, initial=owners.recorded_initial, count=owners.recorded_count
+        )
         with self.cluster.producer(f"app-0-{task}") as producer:
             producer.send([(CHANGELOG, task, key, b"%d" % count, time, ())])
             producer.commit({(INPUT, partition): (offset + 1, text)})
@@ -156,9 +169,13 @@ class Application:
 
     def complete(self, after: int) -> None:
         """Remember that the state has moved to `after` processors."""
-        parents = {each: self.owners.owner(each) for each in range(after)}
-        self.times = {each: self.times[parent] for each, parent in parents.items() if parent in self.times}
-        self.processors = after
+        before, self.processors = self.owners, after
+        merged: dict[int, int] = {}
+        for each in range(after):
+            sources = {before.owner(each), *(p for p in range(before.count) if self.owners.owner(p) == each)}
+            if times := [self.times[source] for source in sources if source in self.times]:
+                merged[each] = max(times)
+        self.times = merged
 
 
 def new_application(processors: int = 2, *, is_linear: bool = False) -> Application:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 import attrs
 
 from infra.compiler import build_nodes, compile_document
+from infra.model.offset_metadata import OffsetMetadata, decode
 from infra.model.problems import errors
 from infra.spec import load_text
 from spark_jobs.runtime.driver.processor_move.checks import check_entries, check_input
@@ -20,7 +21,6 @@ from spark_jobs.runtime.engine.scaling.processors import Processors
 from spark_jobs.runtime.engine.task import Task
 from spark_jobs.runtime.engine.task_state import TaskState
 from spark_jobs.runtime.worker.local_state import MemoryState
-from spark_jobs.runtime.worker.offset_metadata import OffsetMetadata, decode
 from tests.runtime.driver.counting_application import unreported
 from tests.runtime.driver.memory_move import MemoryCluster
 

@@ -139,8 +139,12 @@ class Sparkless:
             program=program,
             state_folder=self.folder / "state",
             partition_counts={topic: self.topics.partitions(topic) for topic in program.sources},
-            processors=Processors.of(processors, _INITIAL) if program.stores else None,
+            processors=self._processors(processors) if program.stores else None,
         )
+
+    def _processors(self, count: int) -> Processors:
+        changelogs = self.topics.partitions(f"{self.id}-counts-changelog")
+        return Processors.of(count, _INITIAL, is_recorded=changelogs != count)
 
     def _process_task(self, request: BatchRequest, task: int, records: Sequence[InputRecord]) -> None:
         opened = OpenTask(request, task)

@@ -11,6 +11,7 @@ import attrs
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 
+from infra.model.move_marks import MovePhase
 from infra.observe import Connection
 from spark_jobs.processor_expansion import ExpansionPhase, ProcessorsStatus
 from spark_jobs.runtime.driver import processor_expansion
@@ -20,7 +21,6 @@ from spark_jobs.runtime.driver.processor_move.kafka_cluster import KafkaMoveClus
 from spark_jobs.runtime.driver.processor_move.start import processor_status
 from spark_jobs.runtime.driver.states import ClientState
 from spark_jobs.runtime.engine.records import OutputRecord
-from spark_jobs.runtime.engine.scaling.marks import MovePhase
 from spark_jobs.runtime.engine.scaling.moved_stores import names_processor
 from spark_jobs.runtime.worker.transaction import MoveIncompleteError
 from tests.runtime.driver.dying_cluster import die_after

@@ -5,13 +5,13 @@ from collections.abc import Mapping
 import pytest
 
 from infra.compiler import build_nodes, compile_document
+from infra.model.move_marks import MoveMark, MovePhase
+from infra.model.offset_metadata import OffsetMetadata
 from infra.model.problems import ProblemCode, ProblemsError
 from infra.spec import load_text
 from spark_jobs.runtime.driver.processor_move.application_state import ApplicationState, PartStatus
 from spark_jobs.runtime.driver.processor_move.moves import Committed
 from spark_jobs.runtime.engine.program import build_programs
-from spark_jobs.runtime.engine.scaling.marks import MoveMark, MovePhase
-from spark_jobs.runtime.worker.offset_metadata import OffsetMetadata
 from tests.runtime.driver.memory_move import MemoryCluster
 
 COUNTS, BY_VALUE, REPARTITION = "app-counts-changelog", "app-by-value-changelog", "app-by-value-repartition"
@@ -82,8 +82,30 @@ def test_there_is_nothing_to_move_to_the_present_number() -> None:
     assert not state.status().needs_move
 
 
-def test_there_cannot_be_fewer() -> None:
-    assert refusals(state_of(1)) == ["app cannot have 1 instead of 2 processors."]
+def test_there_can_be_fewer_down_to_the_initial_number_or_its_halves() -> None:
+    move = state_of(1).move()
+    assert move is not None
+    assert (move.before, move.after, move.widest, move.new.recorded_count) == (2, 1, 2, 1)
+    three = {**LIVE, "in": 6, "out": 6, REPARTITION: 6, COUNTS: 3, BY_VALUE: 3}
+    assert refusals(state_of(2, three)) == ["app cannot have 2 instead of 3 processors."]
+
+
+def test_the_committed_number_is_that_of_the_state() -> None:
+    """8 changelog partitions are left of 8 processors; a store that was added later has fewer."""
+    live = {**LIVE, COUNTS: 8, BY_VALUE: 4}
+    for processors, expected in ((3, None), (4, (3, 4, 2)), (8, (3, 8, 2)), (2, (3, 2, 2))):
+        state = state_of(processors, live)
+        assert isinstance(state.cluster, MemoryCluster)
+        state.cluster.offsets["in", 6] = Committed(7, OffsetMetadata(3).encode(0, {}, 2, initial=2, count=3))
+        assert {part.processors for part in state.status().parts} == {3}
+        assert state.status().needs_move == (processors != 3)
+        move = state.move()
+        assert (None if move is None else (move.before, move.after, move.old.initial)) == expected
+    lost = state_of(4, {**live, BY_VALUE: 2})
+    assert isinstance(lost.cluster, MemoryCluster)
+    lost.cluster.offsets["in", 6] = Committed(7, OffsetMetadata(3).encode(0, {}, 2, initial=2, count=3))
+    summary = "The changelog topics of app do not have the same number of partitions."
+    assert refusals(lost) == [summary]
 
 
 @pytest.mark.parametrize(("processors", "committed"), [(3, 2), (6, 4), (7, 4), (8, 8)])

@@ -9,12 +9,12 @@ import pytest
 from click.testing import CliRunner
 
 from infra.cli.main import main
+from infra.model.move_marks import MovePhase
 from infra.model.problems import ProblemCode, ProblemsError
 from infra.observe import Connection
 from infra.spec import load_text
 from spark_jobs.runtime.driver.processor_move.start import move_state, processor_status
-from spark_jobs.runtime.engine.scaling.marks import MovePhase
-from spark_jobs.runtime.worker.transaction import MoveIncompleteError
+from spark_jobs.runtime.worker.transaction import MoveIncompleteError, OtherNumberError
 from tests.runtime.driver.dying_cluster import die_after
 from tests.runtime.driver.sparkless import Sparkless
 from tests.runtime.spark.kafka_topics import Topics
@@ -63,14 +63,10 @@ def test_a_move_that_is_killed_at_each_step_is_completed(app: Sparkless) -> None
 
 
 def test_the_commands_move_the_state_and_show_it(app: Sparkless, tmp_path: Path) -> None:
-    for processors, summary in (
-        (1, f"{app.id} cannot have 1 instead of 2 processors."),
-        (8, f"{app.id} has fewer partitions than 8 processors."),
-    ):
-        with pytest.raises(ProblemsError) as raised:
-            move_state(app.document(processors), app.connection, unreported)
-        assert {problem.code for problem in raised.value.problems} == {ProblemCode.STATE_NOT_MOVABLE}
-        assert raised.value.problems[0].summary == summary
+    with pytest.raises(ProblemsError) as raised:
+        move_state(app.document(8), app.connection, unreported)
+    assert {problem.code for problem in raised.value.problems} == {ProblemCode.STATE_NOT_MOVABLE}
+    assert raised.value.problems[0].summary == f"{app.id} has fewer partitions than 8 processors."
     file = tmp_path / "app.yaml"
     cluster = ["--bootstrap-server", app.servers]
 
@@ -98,9 +94,43 @@ def test_the_commands_move_the_state_and_show_it(app: Sparkless, tmp_path: Path)
     assert (code, f"{app.id}: the state has 4 processors." in text) == (0, True)
     file.write_text(app.text(2))
     code, text = run("status")
-    assert (code, "2 processors are declared. Declare `processors: 4`" in text) == (2, True)
+    assert (code, "2 processors are declared. Stop the application" in text) == (2, True)
+    assert "Or declare `processors: 4`, as the state has" in text
     code, text = run(*moving)
-    assert (code, "StateNotMovable" in text) == (1, True)
+    assert (code, "the state has moved from 4 to 2 processors" in text) == (0, True), text
+    code, text = run("status")
+    assert (code, f"{app.id}: sub-topology 0: 2 processors, " in text) == (0, True), text
+    app.check_moved(2)
+
+
+def test_processors_are_removed_and_added_again(app: Sparkless) -> None:
+    """4 → 3 → 2 → 4 processors, the first move killed. The changelog topics keep 4 partitions."""
+    move_state(app.document(4), app.connection, unreported)
+    app.produce(1)
+    app.process(4)
+    context = get_context("forkserver")
+    context.set_forkserver_preload([__name__])
+    marked = []
+    for operations in range(4, 100, 3):
+        process = context.Process(target=_move_and_die, args=(app.text(3), app.servers, operations))
+        process.start()
+        process.join(60)
+        assert process.exitcode in (0, -signal.SIGKILL)
+        if process.exitcode == 0:
+            break
+        mark = processor_status(app.document(3), app.connection).move
+        if mark is not None and mark.phase not in marked:
+            with pytest.raises(MoveIncompleteError):
+                app.open(4)
+            marked.append(mark.phase)
+    assert marked == [MovePhase.COPY, MovePhase.CLEAR]
+    with pytest.raises(OtherNumberError):
+        app.open(4)
+    for before, after in ((3, 2), (2, 4)):
+        app.produce(1)
+        app.process(before)
+        result = move_state(app.document(after), app.connection, unreported)
+        assert (result.before, result.after, len(app.entries("counts"))) == (before, after, 4)
     app.check_moved(4)
 
 

@@ -2,11 +2,11 @@
 
 import pytest
 
+from infra.model.move_marks import MoveMark, MovePhase
+from infra.model.offset_metadata import OffsetMetadata
 from infra.model.problems import Location
 from infra.model.topology import Application
 from spark_jobs.runtime.driver.present_processors import initial_processors, present_processors
-from spark_jobs.runtime.engine.scaling.marks import MoveMark, MovePhase
-from spark_jobs.runtime.worker.offset_metadata import OffsetMetadata
 
 PLAIN = OffsetMetadata(3).encode(0)
 INITIAL_4 = OffsetMetadata(3).encode(0, initial=4)
@@ -67,6 +67,24 @@ def test_changelogs_that_another_client_expanded_are_left_to_the_planner() -> No
     assert found(INITIAL_4, 6, 9, LINEAR) == (6, 4)
 
 
+@pytest.mark.parametrize(
+    ("text", "changelogs", "expected"),
+    [
+        (OffsetMetadata(3).encode(0, count=4), 8, (4, 4)),
+        (OffsetMetadata(3).encode(0, count=2), 8, (2, 2)),
+        (OffsetMetadata(3).encode(0, count=2), 4, (2, 2)),
+        (OffsetMetadata(3).encode(0, initial=4, count=6), 8, (6, 4)),
+        (OffsetMetadata(3).encode(0, count=2), 1, (4, 4)),
+        (OffsetMetadata(3).encode(0, count=2), 0, (4, 4)),
+    ],
+    ids=["as declared", "more declared", "as many partitions", "fewer declared", "too few", "not set up"],
+)
+def test_the_committed_number_decides_after_processors_were_removed(
+    text: str, changelogs: int, expected: tuple[int, int]
+) -> None:
+    assert found(text, changelogs, 8) == expected
+
+
 def test_the_partitions_of_an_expansion_that_has_begun_do_not_count() -> None:
     mark = MoveMark(MovePhase.CATCH_UP, 4, 6)
     assert found(PLAIN, 6, 8, mark=mark) == (4, 4)
@@ -75,8 +93,8 @@ def test_the_partitions_of_an_expansion_that_has_begun_do_not_count() -> None:
 def test_a_move_that_was_interrupted_shows_the_initial_number() -> None:
     copying = OffsetMetadata(3).encode(0, mark=MoveMark(MovePhase.COPY, 4, 6))
     cleared = OffsetMetadata(3).encode(0, mark=MoveMark(MovePhase.CLEAR, 6, 8))
-    assert found(copying, 6, 8) == (6, 4)
-    assert found(OffsetMetadata(3).encode(0, mark=MoveMark(MovePhase.COPY, 4, 8)), 8, 8) == (8, 4)
+    assert found(copying, 6, 8) == (4, 4)
+    assert found(OffsetMetadata(3).encode(0, mark=MoveMark(MovePhase.COPY, 4, 8)), 8, 8) == (4, 4)
     announced = MoveMark(MovePhase.CATCH_UP, 4, 6)
     assert found(copying, 6, 8, mark=announced) == (4, 4)
     assert found(cleared, 8, 8, mark=MoveMark(MovePhase.CATCH_UP, 6, 8)) == (6, 8)

@@ -1,4 +1,4 @@
-"""KIP-287: the state moves to more processors, whatever is killed, run twice or compacted meanwhile."""
+"""KIP-287: the state moves to more or fewer processors, whatever is killed, run twice or compacted."""
 
 from contextlib import suppress
 
@@ -9,14 +9,11 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from infra.model.problems import ProblemsError
-from spark_jobs.runtime.driver.processor_move.entry_copy import EntryCopy
-from spark_jobs.runtime.driver.processor_move.moves import Committed, Move, MoveStep
-from spark_jobs.runtime.driver.processor_move.state_move import StateMove
-from spark_jobs.runtime.engine.scaling.marks import MoveMark, MovePhase
-from spark_jobs.runtime.worker.offset_metadata import (
+from infra.model.move_marks import MoveMark, MovePhase
+from infra.model.offset_metadata import (
     LINEAGE_KEY,
     decode,
+    decode_count,
     decode_initial,
     decode_mark,
     decode_positions,
@@ -24,6 +21,10 @@ from spark_jobs.runtime.worker.offset_metadata import (
     decode_time,
     latest_metadata,
 )
+from infra.model.problems import ProblemsError
+from spark_jobs.runtime.driver.processor_move.entry_copy import EntryCopy
+from spark_jobs.runtime.driver.processor_move.moves import Committed, Move, MoveStep
+from spark_jobs.runtime.driver.processor_move.state_move import StateMove
 from tests.runtime.driver.counting_application import (
     CHANGELOG,
     COUNT,
@@ -40,7 +41,7 @@ from tests.runtime.driver.memory_move import KilledError
 
 
 class Moves(RuleBasedStateMachine):
-    """Partitions and processors are added in turns; there are 2 or 3 processors at first."""
+    """Partitions and processors are added, and processors removed, in turns; there are 2 or 3 at first."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -72,14 +73,16 @@ class Moves(RuleBasedStateMachine):
         """Double them for the default partitioner; records that were written before are still processed."""
         self.app.add_partitions(count if self.app.is_linear else self.app.partitions)
 
+    @precondition(lambda self: self.app.processors > self.app.initial and not self.app.is_announced())
+    @rule(removed=st.integers(1, 8), operations=st.none() | st.integers(0, 40))
+    def move_to_fewer(self, removed: int, operations: int | None) -> None:
+        """Not below the initial number; also killed."""
+        self._move(-min(removed, self.app.processors - self.app.initial), operations)
+
     @precondition(lambda self: self.app.processors < self.app.partitions)
     @rule(operations=st.integers(0, 40), added=st.integers(1, 8))
     def kill_a_move(self, operations: int, added: int) -> None:
-        self.app.cluster.kill_after(operations)
-        with suppress(KilledError):
-            self._move(added)
-        self.app.cluster.kill_after(None)
-        self._note_completion()
+        self._move(added, operations)
 
     @precondition(lambda self: self.app.processors < self.app.partitions)
     @rule(added=st.integers(1, 8))
@@ -162,16 +165,21 @@ class Moves(RuleBasedStateMachine):
             self.app.process()
         return self.app.move_to(self.target)
 
-    def _move(self, added: int) -> None:
-        execute(self.app.cluster, self._next(added))
+    def _move(self, added: int, operations: int | None = None) -> None:
+        self.app.cluster.kill_after(operations)
+        with suppress(KilledError):
+            execute(self.app.cluster, self._next(added))
+        self.app.cluster.kill_after(None)
         self._note_completion()
 
     def _note_completion(self) -> None:
-        """Declare the new number if the last move is complete, also if its process was killed just then."""
-        is_expanded = self.target == len(self.app.cluster.topics[CHANGELOG])
-        if is_expanded and not self.app.is_moving() and not self.app.is_announced():
-            self.app.complete(len(self.app.cluster.topics[CHANGELOG]))
-            self.target = None
+        """Declare the new number if the last move is complete; one that has changed nothing is forgotten."""
+        if self.target is None or self.app.is_moving() or self.app.is_announced():
+            return
+        texts = [each.text for (topic, _), each in self.app.cluster.offsets.items() if topic == INPUT]
+        if (decode_count(texts) or self.app.changelogs) == self.target:
+            self.app.complete(self.target)
+        self.target = None
 
     @invariant()
     def each_key_is_with_its_processor(self) -> None:
@@ -180,7 +188,7 @@ class Moves(RuleBasedStateMachine):
             return
         processors, owners = self.app.processors, self.app.owners
         # Those of an expansion that has begun are not complete.
-        changelogs = processors if self.app.is_announced() else len(self.app.cluster.topics[CHANGELOG])
+        changelogs = processors if self.app.is_announced() else self.app.changelogs
         found = {
             (key, task): count for task in range(changelogs) for key, count in self.app.state(task).items()
         }

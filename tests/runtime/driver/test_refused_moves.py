@@ -3,6 +3,9 @@
 import attrs
 import pytest
 
+from infra.model.offset_metadata import (
+    OffsetMetadata,
+)
 from infra.model.problems import ProblemCode, ProblemsError
 from spark_jobs.runtime.driver.processor_move.checks import check_input
 from spark_jobs.runtime.driver.processor_move.moves import Move
@@ -10,9 +13,6 @@ from spark_jobs.runtime.engine.partitioners.murmur2 import default_partition
 from spark_jobs.runtime.engine.scaling.moved_stores import MovedStore
 from spark_jobs.runtime.engine.serdes import Subscription, subscription_serde
 from spark_jobs.runtime.engine.serdes.plain import PLAIN
-from spark_jobs.runtime.worker.offset_metadata import (
-    OffsetMetadata,
-)
 from tests.runtime.driver.counting_application import (
     CHANGELOG,
     INPUT,

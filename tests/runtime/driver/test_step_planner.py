@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from infra.model.offset_metadata import OffsetMetadata, ReadPositions, decode_positions
 from spark_jobs.runtime.driver.step_planner import DISABLED, StepPlanner, divided
 from spark_jobs.runtime.engine.record_order import PartitionGroup, in_timestamp_order
 from spark_jobs.runtime.engine.records import InputRecord, TopicPartition
@@ -17,7 +18,6 @@ from spark_jobs.runtime.worker.held_back import (
     without_task_headers,
 )
 from spark_jobs.runtime.worker.interleaving import with_task_header
-from spark_jobs.runtime.worker.offset_metadata import OffsetMetadata, ReadPositions, decode_positions
 from spark_jobs.runtime.worker.transaction import Commits, TaskSession
 
 A, B, OTHER = ("a", 0), ("b", 0), ("a", 1)

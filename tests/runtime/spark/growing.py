@@ -13,6 +13,7 @@ from infra.spec import load_text
 from spark_jobs.partitioners import linear_partition
 from spark_jobs.runtime.driver.application import StreamsApplication
 from spark_jobs.runtime.driver.preflight import check_runnable
+from spark_jobs.runtime.driver.processor_move.start import move_state
 from spark_jobs.runtime.driver.run_settings import RunSettings
 from spark_jobs.runtime.driver.states import ClientState
 from tests.runtime.spark.kafka_topics import Topics
@@ -98,6 +99,13 @@ class Growing:
             assert is_running, (client.state, client.problems, list(client.subtopology_status()))
         finally:
             client.close()
+
+    def move(self, processors: int) -> None:
+        """Move the state while no client runs."""
+        text = DOCUMENT.replace("APP", self.id).replace("processors: 2", f"processors: {processors}")
+        document = load_text(text, "growing.yaml").documents[0]
+        result = move_state(document, Connection(bootstrap_servers=(self.servers,)), lambda *_: None)
+        assert result.after == processors
 
     def name_customers(self, word: str) -> None:
         self.put("customers", [(f"k{each}", f"{word} {each}") for each in range(KEYS)])

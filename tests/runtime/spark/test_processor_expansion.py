@@ -162,6 +162,27 @@ def test_one_processor_is_added_while_the_application_runs(growing: Growing) -> 
         assert client.processors() == ProcessorsStatus(4)
 
 
+def test_processors_are_removed_while_it_is_stopped_and_added_while_it_runs(growing: Growing) -> None:
+    """2 → 4 → 3 → 2 offline, then 4 again; the changelog topics keep 4 partitions."""
+    with growing.run() as client:
+        _process_doubled_partitions(growing, client)
+    growing.move(4)
+    with growing.run(DOCUMENT.replace("processors: 2", "processors: 4")) as client:
+        growing.order(5)
+        growing.await_results(client)
+    growing.move(3)
+    growing.move(2)
+    with growing.run() as client:
+        growing.order(5)
+        growing.await_results(client)
+        assert client.processors() == ProcessorsStatus(2)
+        client.expand_processors(4)
+        _order_until_expanded(growing, client, 4)
+        growing.await_results(client)
+    for store in ("counts", "customers", "regions"):
+        assert growing.topics.partitions(f"{growing.id}-{store}-changelog") == 4
+
+
 def test_declared_processors_are_added_after_a_restart(growing: Growing) -> None:
     """Before partitions are added, the application runs with the processors that it has."""
     more = DOCUMENT.replace("processors: 2", "processors: 4")

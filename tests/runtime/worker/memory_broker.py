@@ -7,18 +7,18 @@ from typing import Any
 import attrs
 
 from infra.compiler import build_nodes, compile_document
+from infra.model.offset_metadata import (
+    OffsetMetadata,
+    decode,
+    decode_positions,
+    latest_metadata,
+)
 from infra.observe import Connection
 from infra.spec import load_text
 from spark_jobs.runtime.engine.program import build_programs
 from spark_jobs.runtime.engine.records import InputRecord, OutputRecord, TopicPartition
 from spark_jobs.runtime.worker.local_state import LocalState
 from spark_jobs.runtime.worker.messages import BatchRequest, BatchResult
-from spark_jobs.runtime.worker.offset_metadata import (
-    OffsetMetadata,
-    decode,
-    decode_positions,
-    latest_metadata,
-)
 from spark_jobs.runtime.worker.task_batch import OpenTask
 from spark_jobs.runtime.worker.task_input import RecordInput
 from spark_jobs.runtime.worker.transaction import TaskSession

@@ -1,5 +1,6 @@
 """What is committed for records that are held back."""
 
+from infra.model.offset_metadata import OffsetMetadata, decode, decode_positions
 from spark_jobs.runtime.engine.records import InputRecord
 from spark_jobs.runtime.worker.held_back import (
     MAX_WRITERS,
@@ -9,7 +10,6 @@ from spark_jobs.runtime.worker.held_back import (
     without_task_headers,
 )
 from spark_jobs.runtime.worker.interleaving import with_task_header
-from spark_jobs.runtime.worker.offset_metadata import OffsetMetadata, decode, decode_positions
 
 SHARED = frozenset({"shared"})
 PARTITION = ("shared", 0)

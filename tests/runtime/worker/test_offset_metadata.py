@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spark_jobs.runtime.engine.scaling.marks import MoveMark, MovePhase
-from spark_jobs.runtime.worker.offset_metadata import (
+from infra.model.move_marks import MoveMark, MovePhase
+from infra.model.offset_metadata import (
     MAX_METADATA_BYTES,
     OffsetMetadata,
     decode,

@@ -3,10 +3,10 @@
 import attrs
 import pytest
 
+from infra.model.offset_metadata import decode_positions
 from spark_jobs.runtime.engine.records import InputRecord
 from spark_jobs.runtime.worker.interleaving import with_task_header
 from spark_jobs.runtime.worker.messages import BatchRequest, BatchResult
-from spark_jobs.runtime.worker.offset_metadata import decode_positions
 from spark_jobs.runtime.worker.task_batch import OpenTask
 from spark_jobs.runtime.worker.task_input import RecordInput
 from tests.runtime.worker.memory_broker import Broker, batch_request

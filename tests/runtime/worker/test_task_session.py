@@ -9,20 +9,22 @@ import pytest
 from confluent_kafka import OFFSET_INVALID
 from confluent_kafka import TopicPartition as KafkaTopicPartition
 
-from spark_jobs.runtime.engine.records import TopicPartition
-from spark_jobs.runtime.engine.scaling.marks import MoveMark, MovePhase
-from spark_jobs.runtime.engine.scaling.processors import Processors
-from spark_jobs.runtime.worker import clients, transaction
-from spark_jobs.runtime.worker.offset_metadata import (
+from infra.model.move_marks import MoveMark, MovePhase
+from infra.model.offset_metadata import (
     OffsetMetadata,
     decode,
+    decode_count,
     decode_initial,
     decode_positions,
     decode_processor,
 )
+from spark_jobs.runtime.engine.records import TopicPartition
+from spark_jobs.runtime.engine.scaling.processors import Processors
+from spark_jobs.runtime.worker import clients, transaction
 from spark_jobs.runtime.worker.transaction import (
     Commits,
     MoveIncompleteError,
+    OtherNumberError,
     OtherProcessorError,
     TaskSession,
     open_session,
@@ -147,6 +149,28 @@ def test_offset_metadata_has_the_initial_number_between_two_doublings(
         assert decode_initial([text], processors) == (4 if 4 < processors < 8 else processors)
         found[processors] = len(text)
     assert found[4] == found[8] < found[6]
+
+
+def test_a_session_commits_the_number_of_processors_and_opens_with_no_other(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Changelog topics keep the partitions of processors that were removed: they do not show the number."""
+    producer = Producer()
+    monkeypatch.setattr(transaction, "_offset_reader", lambda *_: "reader")
+    monkeypatch.setattr(transaction, "_open_producer", lambda *_, **__: producer)
+    monkeypatch.setattr(clients, "committed", lambda *_: [])
+    two: Any = Request(processors=Processors.of(2, None, is_recorded=True))
+    metadata = OffsetMetadata(4, {"clock": 1})
+    open_session(two, 0).commit({A: 5}, {}, metadata)
+    ((_, text),) = producer.commits[0].values()
+    assert decode(text) == metadata
+    assert decode_count(["", text]) == 2
+    monkeypatch.setattr(clients, "committed", lambda *_: [KafkaTopicPartition(*A, 5, text)])
+    assert open_session(two, 0).offsets == {A: 5}
+    for other in (None, Processors(4, 4)):
+        request: Any = Request(processors=other)
+        with pytest.raises(OtherNumberError, match="the state has 2 processors"):
+            open_session(request, 0)
 
 
 def test_a_partition_that_no_task_has_processed_has_no_processor() -> None:

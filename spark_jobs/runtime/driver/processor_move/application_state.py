@@ -1,23 +1,24 @@
 """An application whose state may move: its declared processors, its topics and what it has committed."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 import attrs
 
 from infra.compiler import StreamsConfig
 from infra.model.compiled import CompiledApplication
 from infra.model.linear_hashing import is_doubled, round_start
+from infra.model.move_marks import MoveMark, MovePhase
 from infra.model.nodes import SourceNode
+from infra.model.offset_metadata import decode_count, decode_initial, decode_mark
 from infra.model.problems import ProblemsError
 from infra.model.topology import TopologyDocument
 from spark_jobs.runtime.driver.processor_move import problems
 from spark_jobs.runtime.driver.processor_move.entry_copy import MoveCluster
 from spark_jobs.runtime.driver.processor_move.moves import Move, MovedPart, announcements
 from spark_jobs.runtime.engine.program import SubtopologyProgram
-from spark_jobs.runtime.engine.scaling.marks import MoveMark, MovePhase
+from spark_jobs.runtime.engine.records import TopicPartition
 from spark_jobs.runtime.engine.scaling.moved_stores import moved_stores
 from spark_jobs.runtime.engine.scaling.processors import DEFAULT_PARTITIONERS, processors_of
-from spark_jobs.runtime.worker.offset_metadata import decode_initial, decode_mark
 
 
 @attrs.frozen
@@ -64,11 +65,11 @@ class ApplicationState:
 
     def status(self) -> ProcessorStatus:
         mark = self._mark()
-        copies = mark is not None and mark.phase is MovePhase.CATCH_UP
-        parts = []
+        number, parts = self._number(mark), []
         for program in self.programs:
-            found = {self.counts[topic] for topic in program.changelogs.values() if topic in self.counts}
-            processors = mark.before if mark is not None and copies else min(found, default=None)
+            found = [self.counts[topic] for topic in program.changelogs.values() if topic in self.counts]
+            known = found if number is None else [*found, number]
+            processors = min(known) if found else None
             parts.append(PartStatus(program.name, processors, self._inputs(program)))
         return ProcessorStatus(self.document.application.id, self.declared, tuple(parts), mark)
 
@@ -83,19 +84,35 @@ class ApplicationState:
             raise ProblemsError(
                 [problems.other_target(application.id, mark.before, mark.after, self.declared, at)]
             )
-        if mark is None and len(set(changelogs.values())) != 1:
+        number = self._number(mark)
+        counts = set(changelogs.values())
+        if mark is None and (len(counts) != 1 if number is None else min(counts) < number):
             found = [f"{topic}: {count or 'does not exist'}" for topic, count in changelogs.items()]
             raise ProblemsError([problems.different_changelogs(application.id, found)])
-        before = mark.before if mark is not None else next(iter(changelogs.values()))
+        before = mark.before if mark is not None else number or counts.pop()
         if before == self.declared:
             return None
-        if self.declared < before:
-            raise ProblemsError([problems.fewer_processors(application.id, before, self.declared, at)])
         self._check_stores()
         parts = tuple(map(self._part, self.programs))
-        move = Move(application.id, before, self.declared, parts, known_initial=self._initial(before, parts))
+        move = Move(
+            application.id,
+            before,
+            self.declared,
+            parts,
+            known_initial=self._initial(before, parts),
+            widest=max(changelogs.values(), default=0),
+        )
+        if not move.is_possible:
+            raise ProblemsError([problems.fewer_than_initial(move, move.old.initial, at)])
         self._check_counts(move)
         return move
+
+    def _number(self, mark: MoveMark | None) -> int | None:
+        """Return the committed number of processors; None = the partition count of the changelog topics."""
+        if mark is not None and mark.phase is not MovePhase.CLEAR:
+            return mark.before
+        committed = self.cluster.committed(self._input_partitions(), stable=False)
+        return decode_count(each.text for each in committed.values())
 
     def _initial(self, before: int, parts: Iterable[MovedPart]) -> int:
         """Return the initial number of processors that is committed, else the one that the inputs have."""
@@ -150,19 +167,21 @@ class ApplicationState:
         part = next(part for part in self.compiled.subtopologies if str(part.id) == program.name)
         return {topic: self.counts.get(topic, 0) for topic in part.sources}
 
-    def _changelogs(self) -> Mapping[str, int]:
-        topics = [topic for program in self.programs for topic in program.changelogs.values()]
-        return {topic: self.counts.get(topic, 0) for topic in topics}
-
-    def _mark(self) -> MoveMark | None:
-        partitions = [
+    def _input_partitions(self) -> Sequence[TopicPartition]:
+        return [
             (topic, each)
             for program in self.programs
             for topic, count in self._inputs(program).items()
             for each in range(count)
         ]
+
+    def _changelogs(self) -> Mapping[str, int]:
+        topics = [topic for program in self.programs for topic in program.changelogs.values()]
+        return {topic: self.counts.get(topic, 0) for topic in topics}
+
+    def _mark(self) -> MoveMark | None:
         announced = announcements(topic for topic, count in self._changelogs().items() if count)
-        for each in (partitions, announced):
+        for each in (self._input_partitions(), announced):
             committed = self.cluster.committed(each, stable=False)
             marks = (decode_mark(found.text) for found in committed.values())
             if mark := next((mark for mark in marks if mark is not None), None):

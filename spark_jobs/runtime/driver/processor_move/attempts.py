@@ -6,11 +6,11 @@ until it commits, or the commit fails.
 
 from confluent_kafka import KafkaError, KafkaException
 
+from infra.model.offset_metadata import LINEAGE_KEY, decode, decode_mark, decode_processor
 from infra.model.problems import Problem, ProblemsError
 from spark_jobs.runtime.driver.processor_move import problems
 from spark_jobs.runtime.driver.processor_move.entry_copy import MoveCluster
 from spark_jobs.runtime.driver.processor_move.moves import Move
-from spark_jobs.runtime.worker.offset_metadata import LINEAGE_KEY, decode, decode_mark, decode_processor
 
 _FENCED = (KafkaError._FENCED, KafkaError.PRODUCER_FENCED, KafkaError.INVALID_PRODUCER_EPOCH)  # noqa: SLF001 - the library's own codes begin with an underscore
 _MAX_PAUSE_SECONDS = 300.0

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+from infra.model.offset_metadata import decode_processor
 from infra.model.problems import Problem, ProblemsError
 from spark_jobs.runtime.driver.processor_move.entry_copy import MoveCluster, Report
 from spark_jobs.runtime.driver.processor_move.moves import Committed, Move
@@ -15,7 +16,6 @@ from spark_jobs.runtime.driver.processor_move.problems import (
 from spark_jobs.runtime.engine.partitioners.linear import linear_partition
 from spark_jobs.runtime.engine.records import TopicPartition
 from spark_jobs.runtime.engine.scaling.moved_stores import names_processor
-from spark_jobs.runtime.worker.offset_metadata import decode_processor
 
 _SAMPLE = 1_000
 

@@ -88,7 +88,10 @@ class KafkaMoveCluster:
         self._reader = self._new_reader()
 
     def check_expansion(self, counts: Mapping[str, int]) -> None:
-        """Let the brokers check an expansion, without changing anything; raises `ProblemsError`."""
+        """Let the brokers check an expansion, without changing anything; raises `ProblemsError`.
+
+        Topics that have enough partitions are not checked.
+        """
         due = [_Target(topic, count) for topic, count in counts.items() if self._count(topic) < count]
         admin = admin_client(self._connection)
         if failed := tuple(failures(request_new_partitions(admin, due, validate_only=True))):

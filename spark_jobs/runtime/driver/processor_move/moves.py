@@ -4,10 +4,14 @@ A move is a series of steps. Each begins with what the cluster shows, so it can 
 
 - MARK: each task commits its offsets again, with a mark in their metadata. No client processes records from
   then on.
-- EXPAND: the changelog topics get a partition for each added processor.
-- COPY: entries of the keys that move are copied to the new partitions. Then one transaction assigns the
-  input partitions to their new processors, with a mark of the next phase.
-- CLEAR: entries that were copied are deleted from the old partitions. Then one transaction removes the marks.
+- EXPAND: the changelog topics get a partition for each added processor. They never lose one.
+- COPY: entries of the keys that move are copied to the partitions of their new processors. Then one
+  transaction assigns the input partitions to these, with a mark of the next phase.
+- CLEAR: entries that were copied are deleted from the old partitions. Then one transaction removes the
+  marks.
+
+If processors are removed, or were removed before, the changelog topics have more partitions than the state
+has processors. Then the number is committed with the offsets of the input (`decode_count`).
 
 A running application announces a move first, and copies entries before it marks its tasks
 (`processor_expansion`).
@@ -19,20 +23,22 @@ from functools import cached_property
 
 import attrs
 
-from spark_jobs.runtime.engine.records import TopicPartition
-from spark_jobs.runtime.engine.scaling.marks import MoveMark, MovePhase
-from spark_jobs.runtime.engine.scaling.moved_stores import MovedStore
-from spark_jobs.runtime.engine.scaling.processors import Processors
-from spark_jobs.runtime.engine.task_state import task_name_of
-from spark_jobs.runtime.worker.offset_metadata import (
+from infra.model.linear_hashing import round_start
+from infra.model.move_marks import MoveMark, MovePhase
+from infra.model.offset_metadata import (
     LINEAGE_KEY,
     OffsetMetadata,
     decode,
+    decode_count,
     decode_mark,
     decode_positions,
     decode_time,
     latest_metadata,
 )
+from spark_jobs.runtime.engine.records import TopicPartition
+from spark_jobs.runtime.engine.scaling.moved_stores import MovedStore
+from spark_jobs.runtime.engine.scaling.processors import Processors
+from spark_jobs.runtime.engine.task_state import task_name_of
 
 _VERSIONS = 2
 """By how much the version of a state grows: a prepared batch that was not committed has the next one."""
@@ -78,11 +84,12 @@ class MovedPart:
 
 @attrs.frozen
 class Move:
-    """The state of an application moves from `before` to `after` processors.
+    """The state of an application moves from `before` to `after` processors, more or fewer.
 
     `is_live`: the application runs, and pauses only for the last steps. `known_initial` is the initial number
     of processors, or one that it was doubled to; None = `before` is. `lineage` is that of the local states
-    that added processors may have before the cut (`warm_up`); None = they have none.
+    that added processors may have before the cut (`warm_up`); None = they have none. `widest` is the largest
+    partition count of the changelog topics before the move.
     """
 
     application: str
@@ -92,16 +99,27 @@ class Move:
     is_live: bool = False
     known_initial: int | None = None
     lineage: int | None = None
+    widest: int = 0
 
     @cached_property
     def old(self) -> Processors:
         """The processors before the move."""
-        return Processors.of(self.before, self.known_initial)
+        return Processors.of(self.before, self.known_initial, is_recorded=self.widest > self.before)
 
     @cached_property
     def new(self) -> Processors:
-        """The processors after the move; the initial number is the same."""
-        return Processors.of(self.after, self.old.initial)
+        """The processors after the move; the initial number is the same, or what was doubled to it."""
+        return Processors.of(self.after, self.old.initial, is_recorded=self.widest > self.after)
+
+    @property
+    def is_possible(self) -> bool:
+        """Whether the initial number allows so few processors."""
+        return round_start(self.old.initial, self.after) is not None
+
+    def sources_of(self, processor: int) -> Sequence[int]:
+        """Return the old processors whose keys a new one gets; an added one gets a part of them."""
+        merged = [each for each in range(self.before) if self.new.owner(each) == processor]
+        return merged if processor < self.before else [self.old.owner(processor)]
 
     @property
     def partitions(self) -> Sequence[TopicPartition]:
@@ -148,12 +166,17 @@ class Move:
 
         `committed` has `partitions` and `announcements`, `counts` is changelog topic → its partition count.
         """
-        marks = [decode_mark(committed[each].text) for each in self.partitions]
+        texts = [committed[each].text for each in self.partitions]
+        marks = [decode_mark(text) for text in texts]
         is_expanded = all(counts[topic] >= self.after for topic in self.changelogs)
+        recorded = decode_count(texts)
+        is_done = recorded == self.after or (
+            recorded is None and all(counts[topic] == self.after for topic in self.changelogs)
+        )
         if any(mark is not None and mark.phase is MovePhase.CLEAR for mark in marks):
             return MoveStep.CLEAR
         is_announced = any(decode_mark(committed[each].text) is not None for each in self.announcements)
-        if is_expanded and not any(marks) and not is_announced:
+        if is_done and not any(marks) and not is_announced:
             return MoveStep.DONE
         if not all(marks):
             return MoveStep.MARK
@@ -168,28 +191,40 @@ class Move:
     def assigned(self, committed: Mapping[TopicPartition, Committed]) -> Mapping[TopicPartition, str]:
         """Return the metadata with which the input partitions belong to their new processors.
 
-        An added processor continues with the times of the one that it takes keys from. Clocks that count
-        entries are omitted: their values are those of the entries that a task restores. So each task has to
-        restore entries: the version is one that no local state has, and an added processor gets a lineage of
-        its own.
+        An added processor continues with the times of the one that it takes keys from, one that gets the keys
+        of others with merged ones (`merged_times`). Clocks that count entries are omitted: their values are
+        those of the entries that a task restores. So each task has to restore entries: the version is one
+        that no local state has. A processor that gets keys has another lineage: a local state of it may have
+        entries that were deleted at another processor.
         """
         found: dict[TopicPartition, str] = {}
         mark = MoveMark(MovePhase.CLEAR, self.before, self.after)
         for part in self.parts:
-            counts = {name for store in part.stores for name in store.counts}
-            for processor in range(self.before):
-                partitions = part.partitions_of(processor, self.old)
-                before = latest_metadata(committed[each].text for each in partitions) or OffsetMetadata()
-                clocks = {name: time for name, time in before.clocks.items() if name not in counts}
-                stays = OffsetMetadata(before.version + _VERSIONS, clocks)
-                lineage = {} if self.lineage is None else {LINEAGE_KEY: self.lineage}
-                times = {name: time for name, time in clocks.items() if name != LINEAGE_KEY}
-                added = attrs.evolve(stays, clocks={**times, **lineage})
-                for topic, partition in partitions:
-                    metadata = stays if self.new.owner(partition) == processor else added
+            states = [self._state(part, committed, each) for each in range(self.before)]
+            for processor in range(self.after):
+                metadata = self._metadata(part, states, processor)
+                for topic, partition in part.partitions_of(processor, self.new):
                     text = committed[topic, partition].text
                     found[topic, partition] = _encoded(metadata, partition, text, self.new, mark)
         return found
+
+    def _state(
+        self, part: MovedPart, committed: Mapping[TopicPartition, Committed], processor: int
+    ) -> OffsetMetadata:
+        """Return the metadata of an old processor."""
+        partitions = part.partitions_of(processor, self.old)
+        return latest_metadata(committed[each].text for each in partitions) or OffsetMetadata()
+
+    def _metadata(self, part: MovedPart, states: Sequence[OffsetMetadata], processor: int) -> OffsetMetadata:
+        """Return the metadata of a new processor, from those of the old ones."""
+        sources = [states[each] for each in self.sources_of(processor)]
+        counts = {name for store in part.stores for name in store.counts}
+        times = {name: time for name, time in merged_times(sources, part).items() if name not in counts}
+        lineage = self.lineage if processor >= self.before else None
+        if len(sources) == 1 and processor < self.before:
+            lineage = sources[0].clocks.get(LINEAGE_KEY)
+        own = {} if lineage is None else {LINEAGE_KEY: lineage}
+        return OffsetMetadata(max(each.version for each in sources) + _VERSIONS, {**times, **own})
 
     def completed(self, committed: Mapping[TopicPartition, Committed]) -> Mapping[TopicPartition, str]:
         """Return the metadata without marks."""
@@ -207,6 +242,28 @@ class Move:
         }
 
 
+def merged_times(states: Sequence[OffsetMetadata], part: MovedPart) -> Mapping[str, int]:
+    """Return the clocks with which a processor continues that has the keys of all of `states`.
+
+    Time does not run backwards, and sequence numbers of entries stay unique: so it is the largest one. What
+    waits for a time must not be skipped: so the next time of a punctuation, the time up to which closed
+    windows were emitted, and the bound for records without a partner are the smallest ones. If one of the
+    processors has emitted none, nothing counts as emitted.
+    """
+    emitted = {store.name for store in part.stores}
+    active = [state.clocks for state in states if state.clocks]
+    merged: dict[str, int] = {}
+    for clocks in active:
+        for name, time in clocks.items():
+            is_awaited = "/schedule/" in name or name.endswith("/earliest") or name in emitted
+            merged[name] = (min if is_awaited else max)(merged.get(name, time), time)
+    return {
+        name: time
+        for name, time in merged.items()
+        if name != LINEAGE_KEY and (name not in emitted or all(name in clocks for clocks in active))
+    }
+
+
 def announcements(changelogs: Iterable[str]) -> Sequence[TopicPartition]:
     """Return the partitions that announce a move of these changelog topics."""
     return [(topic, 0) for topic in sorted(set(changelogs))]
@@ -222,5 +279,6 @@ def _encoded(
         decode_positions(before),
         None if owner == partition else owner,
         mark,
-        processors.recorded_initial,
+        initial=processors.recorded_initial,
+        count=processors.recorded_count,
     )

@@ -16,22 +16,33 @@ _LIVE = (
 )
 
 
-def fewer_processors(
-    application: str, before: int, after: int, at: Location | None, *, is_live: bool = False
-) -> Problem:
-    """Return the problem of a number that is less than the present one.
-
-    `is_live`: it was requested from a running application.
-    """
+def fewer_processors(application: str, before: int, after: int, at: Location | None) -> Problem:
+    """Return the problem of a running application that is to have fewer processors."""
     return _not_movable(
         application=application,
-        summary=f"{application} cannot have {after} instead of {before} processors.",
+        summary=f"{application} cannot have {after} instead of {before} processors while it runs.",
         expected=f"more than {before} processors",
-        found=f"a request for {after} processors" if is_live else f"`processors: {after}`",
-        why="Fewer processors are not supported, because Kafka cannot remove partitions of changelog topics.",
-        fix=f"Request more than {before} processors."
-        if is_live
-        else f"Declare `processors: {before}` as before, or more.",
+        found=f"a request for {after} processors",
+        why="A running application only adds processors.",
+        fix=f"Stop the application, declare `processors: {after}`, and run `headwater processors move "
+        "--offline`. Or request more processors.",
+        location=at,
+    )
+
+
+def fewer_than_initial(move: Move, initial: int, at: Location | None) -> Problem:
+    """Return the problem of fewer processors than the initial number, and its halves, allow."""
+    least = initial
+    while least % 2 == 0:
+        least //= 2
+    return _not_movable(
+        application=move.application,
+        summary=f"{move.application} cannot have {move.after} instead of {move.before} processors.",
+        expected=f"at least {least} processors",
+        found=f"`processors: {move.after}`",
+        why=f"The partitions of the inputs began with {least}, doubled zero or more times. With fewer "
+        "processors, keys would not belong to the same processor as their partition. Nothing was changed.",
+        fix=f"Declare at least {least} processors.",
         location=at,
     )
 
@@ -114,7 +125,7 @@ def different_changelogs(application: str, counts: Sequence[str]) -> Problem:
     return _not_movable(
         application=application,
         summary=f"The changelog topics of {application} do not have the same number of partitions.",
-        expected="one partition for each processor in every changelog topic",
+        expected="at least one partition for each processor in every changelog topic",
         found=", ".join(counts),
         why="Each partition of a changelog topic is the state of one processor.",
         fix="Run `pulumi up` with the present number of processors: it creates missing changelog topics, or "

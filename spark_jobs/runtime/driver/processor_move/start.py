@@ -9,6 +9,7 @@ from confluent_kafka import KafkaException
 
 from infra.compiler import compile_document
 from infra.model.callers import APPLICATION
+from infra.model.offset_metadata import decode_mark
 from infra.model.problems import ProblemCode, ProblemsError, errors
 from infra.model.topology import TopologyDocument
 from infra.observe import Connection, KafkaClusterReader, snapshot_request
@@ -21,7 +22,6 @@ from spark_jobs.runtime.driver.processor_move.checks import check_entries, check
 from spark_jobs.runtime.driver.processor_move.entry_copy import Report
 from spark_jobs.runtime.driver.processor_move.kafka_cluster import KafkaMoveCluster
 from spark_jobs.runtime.driver.processor_move.state_move import StateMove
-from spark_jobs.runtime.worker.offset_metadata import decode_mark
 
 
 @attrs.frozen

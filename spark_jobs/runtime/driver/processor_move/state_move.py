@@ -2,13 +2,13 @@
 
 from collections.abc import Mapping
 
+from infra.model.offset_metadata import decode_mark
 from infra.model.problems import ProblemsError
 from spark_jobs.runtime.driver.processor_move.attempts import check_attempt
 from spark_jobs.runtime.driver.processor_move.entry_copy import EntryCopy, MoveCluster, MoveProducer, Report
 from spark_jobs.runtime.driver.processor_move.moves import Committed, Move, MovedPart, MoveStep
 from spark_jobs.runtime.driver.processor_move.problems import client_runs
 from spark_jobs.runtime.engine.records import TopicPartition
-from spark_jobs.runtime.worker.offset_metadata import decode_mark
 
 
 class StateMove:

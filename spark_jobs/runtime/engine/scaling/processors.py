@@ -19,25 +19,33 @@ class Processors:
     """`count` processors of a sub-topology, whose inputs had `initial` partitions at first.
 
     A number up to `count` that the initial one was doubled to gives the same owners (`round_start`).
+    `is_recorded`: the changelog topics have another number of partitions, because processors were removed. So
+    the number is committed with the offsets.
     """
 
     initial: int
     count: int
+    is_recorded: bool = False
 
     @classmethod
-    def of(cls, count: int, known: int | None) -> "Processors":
+    def of(cls, count: int, known: int | None, *, is_recorded: bool = False) -> "Processors":
         """Return `count` processors; `known` is the initial number, or one that it was doubled to.
 
         None: `count` is such a number itself.
         """
         initial = None if known is None else round_start(known, count)
-        return cls(count if initial is None else initial, count)
+        return cls(count if initial is None else initial, count, is_recorded)
 
     @property
     def recorded_initial(self) -> int | None:
         """The number to commit with offsets: without it, later starts take `count` as the initial one."""
         initial = round_start(self.initial, self.count)
         return initial if initial is not None and initial < self.count else None
+
+    @property
+    def recorded_count(self) -> int | None:
+        """The number to commit with offsets; None = the changelog topics show it."""
+        return self.count if self.is_recorded else None
 
     def owner(self, partition: int) -> int:
         """Return the processor of an input partition."""

@@ -1,4 +1,4 @@
-"""The mark in the offset metadata while the state of an application moves to more processors (KIP-287)."""
+"""The mark in the offset metadata while state moves to another number of processors (KIP-287)."""
 
 from enum import Enum
 

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 
 import attrs
 
-from spark_jobs.runtime.engine.scaling.marks import MoveMark, MovePhase
+from infra.model.move_marks import MoveMark, MovePhase
 
 _FORMAT = 2
 _COMPRESSED_FORMAT = 3
@@ -29,9 +29,12 @@ _PROCESSOR_KEY = "headwater.processor"
 """Only for a partition that belongs to a processor with another number (KIP-287)."""
 _INITIAL_KEY = "headwater.initial"
 """Only if the number of processors is between two doublings of the initial one (`Processors`)."""
+_COUNT_KEY = "headwater.count"
+"""Only if the number of processors is not the partition count of the changelog topics: some were removed."""
 _MOVE_KEY = "headwater.move."
-"""Only while the state moves to more processors: `from` and, by the phase, `copy` or `clear`."""
+"""Only while the state moves to another number of processors: `from` and, by the phase, `copy` or `clear`."""
 _MOVED_FROM = f"{_MOVE_KEY}from"
+_NO_CLOCKS = (_PROCESSOR_KEY, _INITIAL_KEY, _COUNT_KEY)
 _NO_TIME = -1
 _HEAD = struct.Struct(">bq")
 _COUNT = struct.Struct(">i")
@@ -58,13 +61,16 @@ class OffsetMetadata:
         positions: ReadPositions = NOTHING_READ,
         processor: int | None = None,
         mark: MoveMark | None = None,
+        *,
         initial: int | None = None,
+        count: int | None = None,
     ) -> str:
         """Return the text to commit with an offset; it may still exceed `MAX_METADATA_BYTES`.
 
         `partition_time` is the largest timestamp of the partition, -1 = none. `processor` is the owner of the
         partition, None = the one with the same number. `mark` is set while the state moves. `initial` is the
-        initial number of processors, None = the present one or any other that was doubled to it.
+        initial number of processors, None = the present one or any other that was doubled to it. `count` is
+        the number of processors, None = as many as the changelog topics have partitions.
         """
         read = {f"{_POSITION_KEY}{writer}": offset for writer, offset in positions.items()}
         owner = {} if processor is None else {_PROCESSOR_KEY: processor}
@@ -72,7 +78,8 @@ class OffsetMetadata:
             {} if mark is None else {_MOVED_FROM: mark.before, f"{_MOVE_KEY}{mark.phase.value}": mark.after}
         )
         first = {} if initial is None else {_INITIAL_KEY: initial}
-        entries = {**self.clocks, _VERSION_KEY: self.version, **read, **owner, **first, **move}
+        number = {} if count is None else {_COUNT_KEY: count}
+        entries = {**self.clocks, _VERSION_KEY: self.version, **read, **owner, **first, **number, **move}
         body = _COUNT.pack(len(entries)) + b"".join(map(_encode_entry, entries.items()))
         plain = _base64(_HEAD.pack(_FORMAT, partition_time) + body)
         if len(plain) <= MAX_METADATA_BYTES:
@@ -88,7 +95,7 @@ def decode(text: str) -> OffsetMetadata | None:
     clocks = {
         name: time
         for name, time in entries.items()
-        if not name.startswith((_POSITION_KEY, _MOVE_KEY)) and name not in (_PROCESSOR_KEY, _INITIAL_KEY)
+        if not name.startswith((_POSITION_KEY, _MOVE_KEY)) and name not in _NO_CLOCKS
     }
     return OffsetMetadata(clocks.pop(_VERSION_KEY), clocks)
 
@@ -127,6 +134,23 @@ def decode_initial(texts: Iterable[str], processors: int) -> int | None:
                 case MoveMark(before=before):
                     found = before
     return found
+
+
+def decode_count(texts: Iterable[str]) -> int | None:
+    """Return the number of processors; None = as many as the changelog topics have partitions.
+
+    While the state moves, it is the old number until all entries are copied.
+    """
+    for text in texts:
+        match decode_mark(text):
+            case MoveMark(phase=MovePhase.CLEAR, after=after):
+                return after
+            case MoveMark(before=before):
+                return before
+        entries = _decode(text)
+        if _COUNT_KEY in entries:
+            return entries[_COUNT_KEY]
+    return None
 
 
 def decode_mark(text: str) -> MoveMark | None:

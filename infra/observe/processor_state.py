@@ -1,0 +1,103 @@
+"""What a plan reads of applications with processors: their number, and how much state there is (KIP-287)."""
+
+from collections.abc import Iterable, Iterator, Mapping
+
+import attrs
+
+from infra.model.cluster import ClusterSnapshot
+from infra.model.compiled import CompiledApplication
+from infra.model.offset_metadata import decode_count
+from infra.model.problems import ProblemsError
+from infra.model.topology import Lifecycle
+from infra.observe.reader import ClusterReader
+
+
+def with_processor_state(
+    reader: ClusterReader, snapshot: ClusterSnapshot, compiled: Iterable[CompiledApplication]
+) -> ClusterSnapshot:
+    """Return `snapshot` with the committed numbers of processors, and how many records expansions would read.
+
+    Sends requests only for applications that declare processors and have state.
+    """
+    stateful = tuple(_with_state(snapshot, compiled))
+    numbered = _with_numbers(reader, snapshot, stateful)
+    return _with_records(reader, numbered, stateful)
+
+
+def _with_state(
+    snapshot: ClusterSnapshot, compiled: Iterable[CompiledApplication]
+) -> Iterator[CompiledApplication]:
+    for application in compiled:
+        is_active = application.application.lifecycle is Lifecycle.ACTIVE
+        if is_active and any(name in snapshot.topics for name in _changelogs(application)):
+            yield application
+
+
+def _with_numbers(
+    reader: ClusterReader, snapshot: ClusterSnapshot, compiled: Iterable[CompiledApplication]
+) -> ClusterSnapshot:
+    """Return `snapshot` with the numbers that are committed with the offsets of the inputs.
+
+    If they cannot be read, the plan compares the declared number with the changelog topics only.
+    """
+    found: dict[str, int] = {}
+    unread: dict[str, str] = {}
+    for application in compiled:
+        id_, inputs = application.application.id, _inputs(snapshot, application)
+        try:
+            texts = reader.offset_metadata(id_, inputs)
+        except ProblemsError as error:
+            unread[id_] = error.problems[0].summary
+            continue
+        if (number := decode_count(texts)) is not None:
+            found[id_] = number
+    return attrs.evolve(snapshot, processors=found, unread_processors=unread)
+
+
+def _with_records(
+    reader: ClusterReader, snapshot: ClusterSnapshot, compiled: Iterable[CompiledApplication]
+) -> ClusterSnapshot:
+    """Return `snapshot` with the numbers of records of changelog topics to which processors are to be added.
+
+    They are for an estimate, so they are omitted if the brokers do not answer or do not allow it.
+    """
+    requested = {
+        name: snapshot.topics[name].partitions
+        for application in compiled
+        for name, declared in _changelogs(application).items()
+        if name in snapshot.topics and _processors(snapshot, application.application.id, name) < declared
+    }
+    if not requested:
+        return snapshot
+    try:
+        found = reader.record_counts(requested)
+    except ProblemsError:
+        return snapshot
+    counted = {name: attrs.evolve(snapshot.topics[name], records=count) for name, count in found.items()}
+    return attrs.evolve(snapshot, topics={**snapshot.topics, **counted})
+
+
+def _processors(snapshot: ClusterSnapshot, application: str, topic: str) -> int:
+    partitions = snapshot.topics[topic].partitions
+    return min(partitions, snapshot.processors.get(application, partitions))
+
+
+def _changelogs(application: CompiledApplication) -> Mapping[str, int]:
+    """Return changelog topic → declared processors, of sub-topologies that have a number of them."""
+    return {
+        name: part.processors
+        for part in application.subtopologies
+        if part.processors is not None
+        for name in sorted(part.changelog_topics)
+    }
+
+
+def _inputs(snapshot: ClusterSnapshot, application: CompiledApplication) -> Mapping[str, int]:
+    """Return the inputs of sub-topologies that have a number of processors, with their partition counts."""
+    return {
+        topic: snapshot.topics[topic].partitions
+        for part in application.subtopologies
+        if part.processors is not None
+        for topic in sorted(part.sources)
+        if topic in snapshot.topics
+    }
