@@ -9,13 +9,7 @@ from typing import Any, TypeVar
 from warnings import catch_warnings, simplefilter
 
 import attrs
-from confluent_kafka import (
-    ConsumerGroupTopicPartitions,
-    KafkaError,
-    KafkaException,
-    TopicCollection,
-    TopicPartition,
-)
+from confluent_kafka import KafkaError, KafkaException, TopicCollection, TopicPartition
 from confluent_kafka.admin import (  # type: ignore[attr-defined]  # public, but not exported explicitly
     AclBinding,
     AdminClient,
@@ -42,8 +36,6 @@ from infra.observe.kafka_errors import (
     NO_ANSWER,
     ClientMessage,
     client_message,
-    is_denial,
-    not_authorized,
     unexpected,
     unreachable,
 )
@@ -270,26 +262,6 @@ class Admin:
                 raise ProblemsError([self._unreachable()])
             self._client.poll(_PAUSE_SECONDS)
             timeout = min(2 * timeout, self._timeout)
-
-    def committed(self, group: str, partitions: Sequence[TopicPartition]) -> Sequence[TopicPartition]:
-        """Return what a consumer group has committed, as one request; nothing if there is no such group.
-
-        No other request may be pending, as in `groups`, which reads the groups before.
-        """
-        if not partitions:
-            return ()
-        self.requests += 1
-        pending = self._client.list_consumer_group_offsets(
-            [ConsumerGroupTopicPartitions(group, list(partitions))], request_timeout=self._timeout
-        )
-        answer = self._answer(pending[group])
-        if not isinstance(answer, KafkaError):
-            return tuple(answer.topic_partitions or ())
-        if answer.code() == KafkaError.GROUP_ID_NOT_FOUND:
-            return ()
-        denied = is_denial(answer)
-        problem = (not_authorized if denied else unexpected)(answer, "read the offsets of group", group)
-        raise ProblemsError([problem])
 
     def has_group(self, id_: str) -> bool:
         """Return whether a group of any type exists; the description of a streams group says `Dead`."""

@@ -12,6 +12,7 @@ from infra.model.ownership import OwnershipRecord
 from infra.model.problems import Problem, ProblemsError
 from infra.observe.admin import Admin, FirstRequest
 from infra.observe.connection import Connection
+from infra.observe.group_offsets import read_metadata
 from infra.observe.ownership import read_ownership
 from infra.observe.pending_snapshot import PendingSnapshot, successes
 from infra.observe.reader import SnapshotRequest
@@ -23,6 +24,7 @@ class KafkaClusterReader:
     def __init__(self, connection: Connection, timeout_seconds: float = 15.0) -> None:
         """Connect on the first request; raises `ProblemsError` (InvalidConfig) for wrong settings."""
         self.connection = connection
+        self._timeout = timeout_seconds
         self._admin = Admin(connection, timeout_seconds)
         self._read_ownership = partial(read_ownership, connection, timeout_seconds)
         self._first_request: FirstRequest | None = None
@@ -82,11 +84,7 @@ class KafkaClusterReader:
 
     def offset_metadata(self, group: str, partitions: Mapping[str, int]) -> Sequence[str]:
         """Return the texts that a group has committed; raises `ProblemsError`."""
-        requested = [
-            TopicPartition(name, number) for name, count in partitions.items() for number in range(count)
-        ]
-        found = self._admin.committed(group, requested)
-        return [each.metadata for each in found if each.error is None and each.metadata]
+        return read_metadata(self.connection, group, partitions, self._timeout)
 
     def _described(self, names: Sequence[str]) -> Sequence[tuple[str, TopicDescription]]:
         denied: list[Problem] = []

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, wait
 from typing import Any
 
-from confluent_kafka import ConsumerGroupTopicPartitions, KafkaError, KafkaException
+from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import (  # type: ignore[attr-defined]  # public, but not exported explicitly
     AdminClient,
     NewPartitions,
@@ -15,6 +15,7 @@ from infra.model.offset_metadata import decode_count
 from infra.model.problems import ProblemsError
 from infra.observe import Connection
 from infra.observe.client_log import client_log
+from infra.observe.group_offsets import read_metadata
 from infra.observe.kafka_errors import ClientMessage, client_message, unreachable
 from infra.observe.pending_requests import in_background
 from spark_jobs.agent.state import Outcome, Shortfall, TopicCounts, TopicResult
@@ -30,6 +31,7 @@ class KafkaCluster:
 
     def __init__(self, connection: Connection, client_id: str, timeout_seconds: float = 10.0) -> None:
         """Connect on the first request; raises `ProblemsError` (InvalidConfig) for wrong settings."""
+        self._connection = connection
         self._servers = connection.bootstrap_servers
         self._timeout = timeout_seconds
         self._messages: deque[ClientMessage] = deque(maxlen=50)
@@ -59,18 +61,12 @@ class KafkaCluster:
         self._messages.clear()  # errors of this request must not explain a later one
         return {name: len(topic.partitions) for name, topic in topics.items() if topic.error is None}
 
-    def processors(self, application: str) -> int | None:
+    def processors(self, application: str, inputs: Mapping[str, int]) -> int | None:
         """See `ports.Cluster`."""
         try:
-            futures = self._client.list_consumer_group_offsets(
-                [ConsumerGroupTopicPartitions(application)], request_timeout=self._timeout
-            )
-            wait(futures.values(), self._timeout + _GRACE_SECONDS)
-            found = futures[application].result(0).topic_partitions or ()
-        except (KafkaException, TimeoutError):
+            return decode_count(read_metadata(self._connection, application, inputs, self._timeout))
+        except ProblemsError:
             return None
-        self._client.poll(0)
-        return decode_count(each.metadata or "" for each in found)
 
     def expand(self, shortfalls: Sequence[Shortfall], *, validate_only: bool) -> tuple[TopicResult, ...]:
         """See `ports.Cluster`."""

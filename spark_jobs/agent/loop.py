@@ -5,9 +5,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import attrs
 
-from infra.compiler import StreamsConfig
+from infra.compiler import compile_documents
+from infra.model.callers import AGENT
 from infra.model.problems import ProblemsError
-from infra.model.topology import Application, TopologyDocument
+from infra.model.topology import TopologyDocument
 from spark_jobs.agent.callbacks import Callbacks, call_callback
 from spark_jobs.agent.decide import (
     Action,
@@ -149,11 +150,12 @@ class Loop:
     def _processors(self, documents: Iterable[TopologyDocument], counts: TopicCounts) -> Mapping[str, int]:
         """Read the committed numbers of processors, where changelog topics have more partitions."""
         found: dict[str, int] = {}
-        for application in (document.application for document in documents):
-            if application.processors is None or not _has_wide_changelog(application, counts):
-                continue
-            if (number := self.cluster.processors(application.id)) is not None:
-                found[application.id] = number
+        for document in documents:
+            application = document.application.id
+            if (inputs := _inputs_of_fewer(document, counts)) and (
+                number := self.cluster.processors(application, inputs)
+            ) is not None:
+                found[application] = number
         return found
 
     def _recover(self) -> Observation:
@@ -222,11 +224,18 @@ class Loop:
         self.instruments.record_request(operation, time.perf_counter() - start, succeeded=succeeded)
 
 
-def _has_wide_changelog(application: Application, counts: TopicCounts) -> bool:
-    """Return whether an internal topic may have been kept when processors were removed (KIP-287)."""
-    prefix = StreamsConfig.of(application).topic_prefix or application.id
-    return any(
-        count > (application.processors or 0)
-        for name, count in counts.items()
-        if name.startswith(f"{prefix}-") and name.endswith("-changelog")
-    )
+def _inputs_of_fewer(document: TopologyDocument, counts: TopicCounts) -> Mapping[str, int]:
+    """Return the inputs of sub-topologies with state, with their partition counts.
+
+    Nothing if no changelog topic has more partitions than processors are declared: only then some may have
+    been removed (KIP-287).
+    """
+    if document.application.processors is None:
+        return {}
+    [compiled] = compile_documents([document], counts, AGENT)
+    parts = [part for part in compiled.subtopologies if part.processors is not None]
+    if not any(
+        counts.get(name, 0) > (part.processors or 0) for part in parts for name in part.changelog_topics
+    ):
+        return {}
+    return {name: counts[name] for part in parts for name in part.sources if name in counts}

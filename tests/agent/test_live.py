@@ -10,6 +10,7 @@ import attrs
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 
+from infra.model.offset_metadata import OffsetMetadata
 from infra.model.problems import ProblemsError
 from infra.observe import Connection
 from infra.observe.client_log import client_log
@@ -36,6 +37,7 @@ from spark_jobs.agent.state import (
 from tests.agent.live_documents import RECORDING_PARTITIONER, recorded_calls, texts, unique_documents
 from tests.agent.running import SECONDS, Recorder, await_counts, await_true, make_topics, running, settings
 from tests.agent.simulation import set_up
+from tests.contract.real_cluster import RealCluster
 from tests.pulumi.cluster import Cluster
 from toolchain.broker.local import LocalBroker
 
@@ -153,6 +155,16 @@ def test_each_read_is_one_request(applications: Applications, monkeypatch: pytes
         cluster.partition_counts()
     cluster._client.poll(0)
     assert len([line for line in sent if "Sent MetadataRequest" in line]) == 5
+
+
+def test_the_committed_number_of_processors_is_read(applications: Applications) -> None:
+    group = f"counting-{applications.suffix}"
+    cluster = KafkaCluster(Connection(bootstrap_servers=(applications.servers,)), "agent-1")
+    assert cluster.processors(group, {applications.orders: 2}) is None
+    for count in (None, 2):
+        texts_by_partition = {0: OffsetMetadata(3).encode(0), 1: OffsetMetadata(3).encode(0, count=count)}
+        RealCluster(applications.servers).commit(group, applications.orders, texts_by_partition)
+        assert cluster.processors(group, {applications.orders: 2}) == count
 
 
 class _UnreachableClient:

@@ -49,7 +49,8 @@ class FakePorts:
             raise ProblemsError(unreachable())
         return dict(self.counts)
 
-    def processors(self, application: str) -> int | None:
+    def processors(self, application: str, inputs: Mapping[str, int]) -> int | None:
+        assert inputs == {REPARTITION: 4}
         return self.committed.get(application)
 
     def expand(self, shortfalls: Sequence[Shortfall], *, validate_only: bool) -> tuple[TopicResult, ...]:

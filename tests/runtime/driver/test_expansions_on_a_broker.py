@@ -18,7 +18,7 @@ from spark_jobs.runtime.driver import processor_expansion
 from spark_jobs.runtime.driver.processor_move import start
 from spark_jobs.runtime.driver.processor_move.entry_copy import Commits, MoveProducer
 from spark_jobs.runtime.driver.processor_move.kafka_cluster import KafkaMoveCluster
-from spark_jobs.runtime.driver.processor_move.start import processor_status
+from spark_jobs.runtime.driver.processor_move.start import move_state, processor_status
 from spark_jobs.runtime.driver.states import ClientState
 from spark_jobs.runtime.engine.records import OutputRecord
 from spark_jobs.runtime.engine.scaling.moved_stores import names_processor
@@ -90,14 +90,22 @@ def test_an_expansion_that_is_killed_at_each_step_is_continued_at_the_next_start
 
 
 def test_one_processor_is_added_by_two_expansions(app: Sparkless) -> None:
-    """2 → 3 → 4 of 4 partitions; the second one is requested after a restart with the first document."""
+    """2 → 3 → 4 of 4 partitions; the second one is requested after a restart with the first document.
+
+    Then 4 → 2 while it is stopped, and 2 → 3 again.
+    """
     for processors in (3, 4):
         client = ExpandingClient.of(app.text(2), app.connection)
         client.expand(processors)
         assert client.expansion.status.processors == processors, client.expansion.status
         app.produce(1)
         app.process(processors)
-    app.check_moved(4)
+    move_state(app.document(2), app.connection, lambda *_: None)
+    client = ExpandingClient.of(app.text(2), app.connection)
+    client.expand(3)  # to a partition that the changelog topics have kept
+    assert client.expansion.status.processors == 3, client.expansion.status
+    assert len(app.entries("counts")) == 4
+    app.check_moved(3)
 
 
 class _FailingProducer:
