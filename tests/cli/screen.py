@@ -3,15 +3,19 @@
 import os
 import pty
 import re
+import signal
 import struct
 import subprocess
 import termios
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from fcntl import ioctl
 from pathlib import Path
+from select import select
 
 _ROOT = Path(__file__).parents[2]
 _WIDTH, _HEIGHT = 100, 20
+_PAUSE_SECONDS = 0.2
 _SEQUENCE = re.compile(r"\x1b\[([?0-9;]*)([A-Za-z])|([^\x1b])", re.DOTALL)
 
 
@@ -46,8 +50,11 @@ class Screen:
             self._column += 1
 
 
-def output_on_terminal(command: Sequence[str]) -> str:
-    """Run a command whose standard output and error are a terminal, and return what it writes."""
+def output_on_terminal(command: Sequence[str], *, interrupt_when: Callable[[], bool] | None = None) -> str:
+    """Run a command whose standard output and error are a terminal, and return what it writes.
+
+    It gets SIGINT, as by Ctrl-C, as soon as `interrupt_when` is true. It must end without an error.
+    """
     reading, terminal = pty.openpty()
     ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", _HEIGHT, _WIDTH, 0, 0))
     environment = {**os.environ, "TERM": "xterm-256color"}
@@ -60,15 +67,23 @@ def output_on_terminal(command: Sequence[str]) -> str:
         stdout=terminal,
         stderr=terminal,
         env=environment,
-    ):
+    ) as process:
         os.close(terminal)
         content = b""
-        try:
-            while part := os.read(reading, 65_536):
-                content += part
-        except OSError:  # Linux's end of file of a terminal
-            pass
+        with suppress(OSError):  # Linux's end of file of a terminal
+            while True:
+                is_written, _, _ = select(
+                    [reading], [], [], None if interrupt_when is None else _PAUSE_SECONDS
+                )
+                if is_written:
+                    if not (part := os.read(reading, 65_536)):
+                        break
+                    content += part
+                if interrupt_when is not None and interrupt_when():
+                    process.send_signal(signal.SIGINT)
+                    interrupt_when = None
     os.close(reading)
+    assert process.returncode == 0, content.decode()
     return content.decode()
 
 

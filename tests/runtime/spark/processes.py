@@ -1,6 +1,6 @@
 """The processes of a Spark application on this machine, from Linux's /proc."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 _PYTHON_WORKERS = ("pyspark.daemon", "worker_daemon")
@@ -35,6 +35,10 @@ def is_running(pid: int) -> bool:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except OSError:
         return False
+
+
+def all_ended(pids: Iterable[int]) -> bool:
+    return not any(map(is_running, pids))
 
 
 def executors(driver: int) -> list[int]:

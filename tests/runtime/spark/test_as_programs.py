@@ -1,6 +1,5 @@
-"""`headwater run` and `spark-submit` as processes: exit codes, standard error, separate executors."""
+"""`headwater run` as processes: exit codes, standard error, the table on a terminal."""
 
-import signal
 from collections.abc import Callable
 from pathlib import Path
 
@@ -50,39 +49,22 @@ def test_each_client_stops_with_the_same_problem(application: Application) -> No
         assert "Traceback" not in application.log(name)
 
 
-def test_ctrl_c_stops_it_without_an_error(application: Application) -> None:
-    application.prepare("automatic")
-    with application.process(application.headwater_run(), "one") as process:
-        assert until(lambda: "new=RUNNING" in application.log("one"), _TIMEOUT_SECONDS), application.log(
-            "one"
-        )
-        process.send_signal(signal.SIGINT)
-        assert process.wait(_TIMEOUT_SECONDS) == 0, application.log("one")
-    assert "Failed to cancel" not in application.log("one")
-
-
-def test_spark_submit_runs_it_on_executors(application: Application) -> None:
-    application.prepare("automatic")
-    application.put(120)
-    command = [*application.spark_submit(master="local-cluster[1,1,1024]"), "--until-idle"]
-    with application.process(command, "one") as process:
-        assert process.wait(_TIMEOUT_SECONDS) == 0, application.log("one")[-4000:]
-    counts = {
-        record[4]: int.from_bytes(record[5] or b"", "big")
-        for record in application.topics.get(f"out-{application.id}")
-    }
-    assert counts == {b"0": 40, b"1": 40, b"2": 40}
-
-
-def test_live_table_shows_the_start_and_is_not_disturbed_by_spark(application: Application) -> None:
+def test_live_table_is_not_disturbed_by_spark_and_ctrl_c_stops_it_without_an_error(
+    application: Application,
+) -> None:
     """Spark's JVM writes warnings to the same terminal."""
     application.prepare("automatic")
     application.put(120)
-    command = application.on_document([*application.headwater_run(), "--live", "--until-idle"], "one")
-    output = output_on_terminal(command)
+    command = application.on_document([*application.headwater_run(), "--live"], "one")
+    output = output_on_terminal(command, interrupt_when=lambda: _has_results(application))
+    assert "Failed to cancel" not in output
     assert "starting Spark, for" in output
     shown = lines_on_screen(output)
     assert any("WARNING: Using incubator modules" in line for line in shown)
     assert sum(line.startswith("sub-topology") for line in shown) == 1
     assert sum(line.startswith(application.id) for line in shown) == 1
     assert not any("for 0 s" in line for line in shown)
+
+
+def _has_results(application: Application) -> bool:
+    return application.topics.written(f"out-{application.id}") > 0

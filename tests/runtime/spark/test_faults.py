@@ -21,7 +21,7 @@ from tests.runtime.spark.process_application import (
     kill_all,
     kill_worker,
 )
-from tests.runtime.spark.processes import executors, jvm
+from tests.runtime.spark.processes import all_ended, descendants, executors, jvm
 from toolchain.broker import Broker
 from toolchain.broker.readiness import until
 
@@ -189,6 +189,18 @@ def _suffer(
                 _cause(remaining.pop(0), application, process, draw)
 
 
+def _kill_jvm(application: ProcessApplication, process: "subprocess.Popen[bytes]") -> None:
+    """Kill the JVM; the driver ends with a problem and an exit code, and no process is left."""
+    started, logged = [process.pid, *descendants(process.pid)], application.log_size()
+    assert kill(jvm(process.pid))
+    assert process.wait(_JVM_SECONDS) == _RESTART, application.log()
+    assert until(lambda: all_ended(started), _JVM_SECONDS)
+    report = application.log(logged)
+    assert "error[SparkEnded] Spark's JVM has ended." in report, report
+    assert "killed by SIGKILL" in report, report
+    assert "Traceback" not in report, report
+
+
 def _cause(
     fault: Fault, application: ProcessApplication, process: "subprocess.Popen[bytes]", draw: random.Random
 ) -> None:
@@ -200,8 +212,7 @@ def _cause(
             for name in ("checkpoint", "state"):
                 shutil.rmtree(application.folder / name)
         case Fault.JVM:
-            assert kill(jvm(process.pid))
-            assert process.wait(_JVM_SECONDS) == _RESTART, application.log()
+            _kill_jvm(application, process)
         case Fault.WORKER:
             kill_worker(process)
         case Fault.EXECUTOR:

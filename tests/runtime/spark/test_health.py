@@ -1,25 +1,33 @@
-"""Health follows progress: a real application whose worker or JVM hangs is neither ready nor live."""
+"""Health follows progress: a real application whose worker or JVM hangs is neither ready nor live.
+
+Starting an application takes ten seconds of CPU time, so the tests share one. The last test ends it.
+"""
 
 import os
 import signal
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import attrs
 import pytest
 
 from tests.control.conftest import HttpClient
 from tests.runtime.spark.kafka_topics import Topics
-from tests.runtime.spark.processes import jvm, python_workers
+from tests.runtime.spark.processes import all_ended, descendants, jvm, python_workers
 from tests.runtime.spark.programs import Application
 from toolchain.broker import local
 from toolchain.broker.readiness import until
+
+if TYPE_CHECKING:
+    import subprocess
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(900)]
 
 _START_SECONDS = 240.0
 _SECONDS = 120.0
+_END_SECONDS = 60.0
+_RESTART = 75
 _RECORDS = 10
 
 
@@ -28,8 +36,12 @@ class Running:
     """An application in a process that the tests share, and its endpoint."""
 
     application: Application
-    pid: int
+    process: "subprocess.Popen[bytes]"
     client: HttpClient
+
+    @property
+    def pid(self) -> int:
+        return self.process.pid
 
     def answers(self, status: int) -> bool:
         return {self.client.get(f"/health/{path}").status for path in ("live", "ready")} == {status}
@@ -79,12 +91,13 @@ def running(
     application = Application(Topics(servers), servers, ",".join(spark_jars), folder, unique("app"))
     application.prepare("automatic", "max.poll.interval.ms: 4000")
     command = [*application.headwater_run(), "--http", "127.0.0.1:0", "--log-format", "json"]
+    command += ["--stop-timeout-ms", "3000"]
     with application.process(command, "one") as process:
         assert until(lambda: application.endpoint("one"), _START_SECONDS), application.log("one")
         client = HttpClient(application.endpoint("one"))
         is_ready = until(lambda: client.get("/health/ready").status == 200, _START_SECONDS)
         assert is_ready, application.log("one")
-        yield Running(application, process.pid, client)
+        yield Running(application, process, client)
 
 
 def test_application_whose_worker_hangs_is_not_healthy_until_it_continues(running: Running) -> None:
@@ -112,3 +125,13 @@ def test_application_whose_jvm_hangs_is_not_healthy_until_it_continues(running: 
 def test_application_without_input_stays_healthy(running: Running) -> None:
     running.put_and_await()
     assert not until(lambda: not running.answers(200), 8.0), running.reason()
+
+
+def test_sigterm_ends_a_process_whose_jvm_hangs(running: Running) -> None:
+    started = list(descendants(running.pid))
+    os.kill(jvm(running.pid), signal.SIGSTOP)
+    running.process.send_signal(signal.SIGTERM)
+    assert running.process.wait(_END_SECONDS) == _RESTART
+    assert until(lambda: all_ended(started), _END_SECONDS)
+    log = running.application.log("one")
+    assert "error[NotStopped] The process was ended before it had stopped." in log

@@ -2,7 +2,7 @@
 
 import os
 import signal
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from subprocess import Popen
@@ -10,7 +10,7 @@ from subprocess import Popen
 import pytest
 
 from tests.runtime.spark.kafka_topics import Topics
-from tests.runtime.spark.processes import descendants, is_running, jvm, python_driver
+from tests.runtime.spark.processes import all_ended, descendants, is_running, jvm, python_driver
 from tests.runtime.spark.programs import Application
 from toolchain.broker import local
 from toolchain.broker.readiness import until
@@ -41,11 +41,8 @@ def _await_running(application: Application, process: Popen[bytes], times: int =
     assert process.poll() is None, application.log("one")
 
 
-def _all_ended(pids: Iterable[int]) -> bool:
-    return not any(is_running(pid) for pid in pids)
-
-
-@pytest.mark.parametrize("records", [pytest.param(0, marks=pytest.mark.soak), 40_000])
+@pytest.mark.soak
+@pytest.mark.parametrize("records", [0, 40_000])
 def test_process_ends_with_a_problem_when_its_jvm_dies(application: Application, records: int) -> None:
     with application.process([*application.headwater_run(), "--max-records", "500"], "one") as process:
         _await_running(application, process)
@@ -55,23 +52,11 @@ def test_process_ends_with_a_problem_when_its_jvm_dies(application: Application,
         started = [process.pid, *descendants(process.pid)]
         os.kill(jvm(process.pid), signal.SIGKILL)
         assert process.wait(_END_SECONDS) == _RESTART
-        assert until(lambda: _all_ended(started), _END_SECONDS)
+        assert until(lambda: all_ended(started), _END_SECONDS)
     log = application.log("one")
     assert "error[SparkEnded] Spark's JVM has ended." in log
     assert "killed by SIGKILL" in log
     assert "Traceback" not in log
-
-
-def test_sigterm_ends_a_process_whose_jvm_hangs(application: Application) -> None:
-    command = [*application.headwater_run(), "--stop-timeout-ms", "3000"]
-    with application.process(command, "one") as process:
-        _await_running(application, process)
-        started = list(descendants(process.pid))
-        os.kill(jvm(process.pid), signal.SIGSTOP)
-        process.send_signal(signal.SIGTERM)
-        assert process.wait(_END_SECONDS) == _RESTART
-        assert until(lambda: _all_ended(started), _END_SECONDS)
-    assert "error[NotStopped] The process was ended before it had stopped." in application.log("one")
 
 
 @pytest.mark.parametrize("hangs", [False, True])
@@ -85,15 +70,27 @@ def test_sigterm_while_spark_starts_ends_process_and_jvm(application: Applicatio
                     os.kill(pid, signal.SIGSTOP)
         process.send_signal(signal.SIGTERM)
         assert process.wait(_END_SECONDS) == 0, application.log("one")
-        assert until(lambda: _all_ended(started), _END_SECONDS)
+        assert until(lambda: all_ended(started), _END_SECONDS)
 
 
-def test_driver_of_spark_submit_ends_when_its_jvm_dies(application: Application) -> None:
-    with application.process(application.spark_submit(), "one") as submit:
-        _await_running(application, submit)
+def test_spark_submit_runs_it_on_executors_and_its_driver_ends_when_its_jvm_dies(
+    application: Application,
+) -> None:
+    application.put(120)
+    command = application.spark_submit(master="local-cluster[1,1,1024]")
+    with application.process(command, "one") as submit:
+        expected = dict.fromkeys((b"0", b"1", b"2"), 40)
+        until(lambda: submit.poll() is not None or _counts(application) == expected, _START_SECONDS)
+        assert _counts(application) == expected, application.log("one")[-4000:]
         driver = python_driver(submit.pid)
         submit.kill()  # it is also the reader of the driver's standard error
         assert until(lambda: not is_running(driver), _END_SECONDS), application.log("one")
+
+
+def _counts(application: Application) -> dict[bytes | None, int]:
+    """Return the last count of each key."""
+    records = application.topics.get(f"out-{application.id}")
+    return {record[4]: int.from_bytes(record[5] or b"", "big") for record in records}
 
 
 def test_driver_of_spark_submit_ends_on_sigterm_while_its_jvm_hangs(application: Application) -> None:
