@@ -19,7 +19,9 @@ def copy_data(distribution: KafkaDistribution, folder: Path, settings: Settings)
     """Write formatted data for a broker with these settings to `folder`, with a cluster id of its own."""
     # Formatting stores the passwords of users, and which features a new cluster has.
     features = tuple(item for item in settings.overrides.items() if item[0].startswith(_UNSTABLE))
-    shutil.copytree(_formatted(distribution, settings.sasl_users, features), folder / "data")
+    shutil.copytree(
+        _formatted(distribution, settings.sasl_users, features), folder / "data", dirs_exist_ok=True
+    )
     file = folder / "data" / "meta.properties"
     text, replaced = re.subn(
         "^cluster.id=.*$", f"cluster.id={random_cluster_id()}", file.read_text(), flags=re.MULTILINE

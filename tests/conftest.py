@@ -1,11 +1,14 @@
-"""Fixtures of all tests. One shared broker serves all xdist workers of a test run."""
+"""Fixtures of all tests. Shared brokers serve all xdist workers of a test run."""
 
 import gc
 import os
 import shutil
+import signal
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
+from contextlib import suppress
+from functools import cache
 from pathlib import Path
 from uuid import uuid4
 
@@ -15,17 +18,20 @@ from hypothesis import settings
 
 from tests.broker_data import copy_data
 from tests.broker_version import BROKER_VERSION
-from tests.oracle.kafka_streams import KafkaStreams
+from tests.oracle.kafka_streams import VERSION, KafkaStreams
 from tests.scheduling import LongestFirst
 from toolchain import KafkaDistribution, PulumiToolchain, ensure_kafka, ensure_pulumi, spark_java_options
 from toolchain.broker import Broker, Settings, local
 from toolchain.broker.guard import Guard
 
-_END_BROKER = """
-import pathlib, sys
+_END_BROKERS = """
+import pathlib, shutil, sys
 from toolchain.broker import local
-local.down(pathlib.Path(sys.argv[1]), delete_data=True)
+for folder in pathlib.Path(sys.argv[1], "shared").glob("*"):
+    local.down(folder)
+shutil.rmtree(sys.argv[1], ignore_errors=True)
 """
+_IN_MEMORY, _NEEDED_BYTES = Path("/dev/shm"), 4 * 1024**3  # noqa: S108 - brokers sync many small files
 _GUARD = pytest.StashKey[Guard]()
 # No test stops it: heartbeats that a busy disk or processor delays must not take its partitions from it.
 _SHARED_BROKER = Settings(
@@ -41,6 +47,15 @@ _QUICK_JVM = (
     # Each start would collect the whole heap when Spark's classes first exceed 21 MiB.
     "-XX:MetaspaceSize=256m",
 )
+
+
+class _DiscardedBroker(Broker):
+    """A broker whose data no test needs at its end: it is killed, because an orderly stop takes seconds."""
+
+    def __exit__(self, *_: object) -> None:
+        self.kill()
+        shutil.rmtree((self.folder / "data").resolve(), ignore_errors=True)
+
 
 # Imports and collection, whose objects the run keeps, spend a third of their CPU time on garbage collections.
 gc.disable()
@@ -64,9 +79,20 @@ def pulumi_toolchain() -> PulumiToolchain:
 
 
 @pytest.fixture(scope="session")
-def kafka(kafka_distribution: KafkaDistribution) -> local.LocalBroker:
-    """A broker that all tests of the run share: use names of `unique`, and do not stop or change it."""
-    return local.up(kafka_distribution, _shared_broker_folder(), port=0, settings=_SHARED_BROKER)
+def shared_broker(kafka_distribution: KafkaDistribution) -> Callable[[str], local.LocalBroker]:
+    """Return a function that returns a broker of the run by its name, and starts it if there is none yet."""
+    return lambda name: local.up(
+        kafka_distribution, _folder_of_run() / "shared" / name, port=0, settings=_SHARED_BROKER
+    )
+
+
+@pytest.fixture(scope="session")
+def kafka(shared_broker: Callable[[str], local.LocalBroker]) -> local.LocalBroker:
+    """A broker that tests of the run share: use names of `unique`, and do not stop or change it.
+
+    Those of the runtime have others: plans, previews and agents read all topics of their cluster.
+    """
+    return shared_broker("kafka")
 
 
 @pytest.fixture(scope="session")
@@ -77,8 +103,11 @@ def own_broker(
 
     def make(settings: Settings | None = None) -> Broker:
         folder = tmp_path_factory.mktemp("kafka")
+        data = _folder_of_run() / "data" / uuid4().hex
+        data.mkdir(parents=True)
+        (folder / "data").symlink_to(data)
         copy_data(kafka_distribution, folder, settings or Settings())
-        return Broker(kafka_distribution, folder, settings)
+        return _DiscardedBroker(kafka_distribution, folder, settings)
 
     return make
 
@@ -95,10 +124,21 @@ def unique() -> Callable[[str], str]:
 
 
 @pytest.fixture(scope="session")
-def kafka_streams() -> Iterator[KafkaStreams]:
-    oracle = KafkaStreams()
-    yield oracle
-    oracle.close()
+def kafka_streams_of() -> Iterator[Callable[[str], KafkaStreams]]:
+    """Return a function that returns the JVM of a version, which its first request starts."""
+    started: dict[str, KafkaStreams] = {}
+
+    def of(version: str) -> KafkaStreams:
+        return started.setdefault(version, KafkaStreams(version))
+
+    yield of
+    for each in started.values():
+        each.close()
+
+
+@pytest.fixture(scope="session")
+def kafka_streams(kafka_streams_of: Callable[[str], KafkaStreams]) -> KafkaStreams:
+    return kafka_streams_of(VERSION)
 
 
 @pytest.fixture
@@ -123,8 +163,9 @@ def pytest_configure(config: pytest.Config) -> None:
     os.environ.setdefault("SPARK_SUBMIT_OPTS", " ".join(options))
     if _is_worker():
         return
-    config.stash[_GUARD] = Guard(sys.executable, "-c", _END_BROKER)
-    config.stash[_GUARD].watch(str(_shared_broker_folder()))
+    _folder_of_run().mkdir(parents=True, exist_ok=True)
+    config.stash[_GUARD] = Guard(sys.executable, "-c", _END_BROKERS)
+    config.stash[_GUARD].watch(str(_folder_of_run()))
 
 
 def pytest_collection_finish() -> None:
@@ -142,21 +183,33 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 def pytest_unconfigure(config: pytest.Config) -> None:
     if _is_worker():
         return
-    folder = _shared_broker_folder()
-    if folder.exists():
-        local.down(folder)
-        log, kept = folder / "broker.log", config.rootpath / ".pytest_cache" / "kafka.log"
+    for folder in (_folder_of_run() / "shared").glob("*"):
+        _kill_broker(folder)
+        log, kept = folder / "broker.log", config.rootpath / ".pytest_cache" / f"{folder.name}.log"
         if log.exists():
             kept.parent.mkdir(exist_ok=True)
             shutil.copy(log, kept)
-        shutil.rmtree(folder)
+    shutil.rmtree(_folder_of_run(), ignore_errors=True)
     config.stash[_GUARD].dismiss()
+
+
+def _kill_broker(folder: Path) -> None:
+    """Kill a shared broker, whose data is deleted: closing its thousands of logs takes seconds."""
+    if (broker := local.status(folder)) is not None:
+        with suppress(ProcessLookupError):  # it has ended since
+            os.kill(broker.pid, signal.SIGKILL)
+        local.down(folder)
 
 
 def _is_worker() -> bool:
     return "PYTEST_XDIST_WORKER" in os.environ
 
 
-def _shared_broker_folder() -> Path:
-    """Return the folder of the shared broker, named after the first process of the run."""
-    return Path(tempfile.gettempdir(), f"headwater-tests-{os.getppid() if _is_worker() else os.getpid()}")
+@cache
+def _folder_of_run() -> Path:
+    """Return the folder of the brokers, named after the first process of the run; in memory if possible."""
+    name = f"headwater-tests-{os.getppid() if _is_worker() else os.getpid()}"
+    if (folder := _IN_MEMORY / name).is_dir():
+        return folder
+    has_memory = _IN_MEMORY.is_dir() and shutil.disk_usage(_IN_MEMORY).free > _NEEDED_BYTES
+    return folder if has_memory and not _is_worker() else Path(tempfile.gettempdir(), name)

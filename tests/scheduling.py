@@ -1,6 +1,7 @@
 """Which worker of a test run gets which tests, and when.
 
-Long ones first, Spark's tests in two sessions, and at each time some tests that wait and some that compute.
+Long ones first, Spark's tests in two sessions, those of all versions of Kafka Streams in one worker, and at
+each time some tests that wait and some that compute.
 """
 
 from typing import Any
@@ -34,9 +35,22 @@ _SPARK_SESSIONS = (
         "tests/runtime/spark/test_stream_threads.py",
         "tests/runtime/spark/test_task_function.py",
         "tests/runtime/spark/test_idle_queries.py",
+        "tests/runtime/spark/test_worker_daemon.py",
     ),
 )
-_SESSION_OF = {path: f"Spark session {n}" for n, paths in enumerate(_SPARK_SESSIONS) for path in paths}
+# A JVM for each version takes seconds to start.
+_VERSIONS = (
+    "tests/oracle/test_fuzz.py",
+    "tests/oracle/test_differences.py",
+    "tests/oracle/test_neighbors.py",
+    "tests/oracle/test_topic_configs.py",
+    "tests/runtime/engine/fuzzing/test_versions.py",
+)
+_ALL_VERSIONS = "versions of Kafka Streams"
+_GROUP_OF = {
+    **{path: f"Spark session {n}" for n, paths in enumerate(_SPARK_SESSIONS) for path in paths},
+    **dict.fromkeys(_VERSIONS, _ALL_VERSIONS),
+}
 
 # Each of their tests takes long and shares nothing with the others, so any worker may run it.
 _SEPARATE_TESTS = (
@@ -58,6 +72,7 @@ _COMPUTING = (
     *(path for path in _SEPARATE_TESTS if not path.startswith("tests/runtime/driver/")),
     "tests/runtime/spark/test_health.py",
     "tests/workflows/test_steps.py",
+    _ALL_VERSIONS,
     "tests/cli/",
     "tests/pulumi/",
     "tests/acls/test_stack.py",
@@ -81,6 +96,8 @@ _WAITING = (
     "tests/runtime/driver/test_expansions_on_a_broker.py",
     "tests/runtime/driver/test_moves_on_a_broker.py",
     "tests/runtime/driver/test_warm_up.py",
+    "tests/runtime/driver/test_expanding_clients.py",
+    "tests/oracle/test_thread_histories.py",
     "tests/control/",
     "tests/agent/",
     "tests/coordination/",
@@ -90,6 +107,10 @@ _WAITING = (
     "tests/runtime/worker/test_refused_records.py",
     "tests/runtime/worker/test_transaction.py",
     "tests/runtime/driver/test_offsets.py",
+    "tests/runtime/driver/test_topics.py",
+    "tests/change/",
+    "tests/contract/",
+    "tests/upgrade/test_command.py",
 )
 """Scopes that mostly wait for brokers and timeouts, the longest first."""
 
@@ -99,7 +120,7 @@ class LongestFirst(LoadScopeScheduling):  # type: ignore[misc]  # its base is un
 
     def _split_scope(self, nodeid: str) -> str:
         path = nodeid.partition("::")[0]
-        return nodeid if path in _SEPARATE_TESTS else _SESSION_OF.get(path, path)
+        return nodeid if path in _SEPARATE_TESTS else _GROUP_OF.get(path, path)
 
     def _assign_work_unit(self, node: Any) -> None:  # noqa: ANN401 - xdist's WorkerController, untyped
         first, second = (_COMPUTING, _WAITING) if _is_even(node) else (_WAITING, _COMPUTING)
@@ -119,7 +140,7 @@ class LongestFirst(LoadScopeScheduling):  # type: ignore[misc]  # its base is un
 
 def is_scheduled(path: str) -> bool:
     """Return whether the order of the tests of this module is defined here."""
-    return path in _SESSION_OF or _rank(path, (*_COMPUTING, *_WAITING)) < len(_COMPUTING) + len(_WAITING)
+    return path in _GROUP_OF or _rank(path, (*_COMPUTING, *_WAITING)) < len(_COMPUTING) + len(_WAITING)
 
 
 def _is_even(node: Any) -> bool:  # noqa: ANN401 - as above

@@ -1,7 +1,6 @@
 """Status and metrics of real `headwater agent run` processes during expansions, failures and switches."""
 
 import json
-import os
 import signal
 import subprocess
 import time
@@ -16,7 +15,8 @@ from confluent_kafka.admin import AdminClient
 from spark_jobs.agent.coordination_topic import coordination_topic
 from tests.agent.live_documents import texts, unique_documents
 from tests.agent.running import await_counts, make_topics
-from tests.control.agent_process import AGENT, ROOT, SECONDS, AgentProcess
+from tests.control.agent_process import ROOT, SECONDS, AgentProcess
+from tests.preloaded import headwater
 from tests.pulumi.cluster import Cluster
 from toolchain.broker import Broker
 from toolchain.broker.local import LocalBroker
@@ -66,7 +66,7 @@ class Deployment:
 
     def run(self, *arguments: str) -> "subprocess.CompletedProcess[str]":
         return subprocess.run(
-            [*AGENT, *arguments], cwd=ROOT, capture_output=True, text=True, check=False, env={**os.environ}
+            [headwater(), "agent", *arguments], cwd=ROOT, capture_output=True, text=True, check=False
         )
 
     def history(self) -> list[Mapping[str, Any]]:

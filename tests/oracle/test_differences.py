@@ -1,6 +1,6 @@
 """Each row of the table of differences between versions: the smallest topology that shows it really does."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import pytest
@@ -18,11 +18,8 @@ _DOCS = Path(__file__).parents[2] / "docs" / "versions.md"
 
 
 @pytest.fixture(scope="module")
-def oracles() -> Iterator[dict[str, KafkaStreams]]:
-    made = {str(version): KafkaStreams(str(version)) for version in SUPPORTED}
-    yield made
-    for oracle in made.values():
-        oracle.close()
+def oracles(kafka_streams_of: Callable[[str], KafkaStreams]) -> dict[str, KafkaStreams]:
+    return {str(version): kafka_streams_of(str(version)) for version in SUPPORTED}
 
 
 @pytest.mark.oracle

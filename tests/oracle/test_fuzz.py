@@ -1,7 +1,7 @@
 """Random topologies: Headwater and each version of Kafka Streams build the same, or both refuse them."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -45,26 +45,17 @@ def situations(draw: st.DrawFn) -> Situation:
     return random_situation(Choices(lambda options: draw(st.integers(0, options - 1))))
 
 
-@pytest.fixture(scope="module")
-def default_version() -> Iterator[KafkaStreams]:
-    yield from _running(str(DEFAULT_VERSION))
-
-
 @pytest.fixture(scope="module", params=_OTHERS)
-def other_version(request: pytest.FixtureRequest) -> Iterator[KafkaStreams]:
-    yield from _running(request.param)
-
-
-def _running(version: str) -> Iterator[KafkaStreams]:
-    oracle = KafkaStreams(version)
-    yield oracle
-    oracle.close()
+def other_version(
+    request: pytest.FixtureRequest, kafka_streams_of: Callable[[str], KafkaStreams]
+) -> KafkaStreams:
+    return kafka_streams_of(request.param)
 
 
 @settings(_common, max_examples=_QUICK)
 @given(situation=situations())
-def test_same_as_kafka_streams(default_version: KafkaStreams, situation: Situation) -> None:
-    _assert_same(default_version, situation)
+def test_same_as_kafka_streams(kafka_streams: KafkaStreams, situation: Situation) -> None:
+    _assert_same(kafka_streams, situation)
 
 
 @settings(_common, max_examples=_QUICK_OF_OTHERS)
@@ -84,8 +75,8 @@ def test_stored_situations_in_other_versions(
 @pytest.mark.soak
 @settings(_common, max_examples=_LONG, derandomize=False)
 @given(situation=situations())
-def test_same_as_kafka_streams_for_long(default_version: KafkaStreams, situation: Situation) -> None:
-    _assert_same(default_version, situation)
+def test_same_as_kafka_streams_for_long(kafka_streams: KafkaStreams, situation: Situation) -> None:
+    _assert_same(kafka_streams, situation)
 
 
 @pytest.mark.soak
@@ -96,24 +87,24 @@ def test_same_as_other_versions_for_long(other_version: KafkaStreams, situation:
 
 
 @pytest.mark.parametrize("name", _REGRESSIONS)
-def test_regressions(default_version: KafkaStreams, name: str) -> None:
-    _assert_same(default_version, _REGRESSIONS[name])
+def test_regressions(kafka_streams: KafkaStreams, name: str) -> None:
+    _assert_same(kafka_streams, _REGRESSIONS[name])
 
 
 @pytest.mark.parametrize("name", _PUBLISHED)
-def test_published_applications(default_version: KafkaStreams, name: str) -> None:
+def test_published_applications(kafka_streams: KafkaStreams, name: str) -> None:
     situation = _PUBLISHED[name]
-    answer = default_version.ask(situation.document)
+    answer = kafka_streams.ask(situation.document)
     assert answer.refusal is None, answer.refusal
-    _assert_same(default_version, situation)
+    _assert_same(kafka_streams, situation)
 
 
 @pytest.mark.parametrize("file", _EXAMPLES, ids=lambda file: file.stem)
-def test_examples_of_the_documentation(default_version: KafkaStreams, file: Path) -> None:
+def test_examples_of_the_documentation(kafka_streams: KafkaStreams, file: Path) -> None:
     document = yaml.safe_load(file.read_text(encoding="utf-8"))
     typed = load_documents([file]).documents[0]
     sources = {topic for node in build_nodes(typed).nodes for topic in getattr(node, "topics", ())}
-    _assert_same(default_version, Situation(document, (dict.fromkeys(sources, 3),)))
+    _assert_same(kafka_streams, Situation(document, (dict.fromkeys(sources, 3),)))
 
 
 def _assert_same(kafka_streams: KafkaStreams, situation: Situation) -> None:

@@ -1,6 +1,6 @@
 """The comparison of two versions of Kafka Streams, and what it prints."""
 
-from collections.abc import Iterator
+from collections.abc import Callable
 
 import pytest
 
@@ -13,11 +13,8 @@ _WINDOW = {"difference": 1000}
 
 
 @pytest.fixture(scope="module")
-def neighbors() -> Iterator[Pair]:
-    pair = Pair(KafkaStreams("4.2.2"), KafkaStreams("4.3.1"))
-    yield pair
-    pair.old.close()
-    pair.new.close()
+def neighbors(kafka_streams_of: Callable[[str], KafkaStreams]) -> Pair:
+    return Pair(kafka_streams_of("4.2.2"), kafka_streams_of("4.3.1"))
 
 
 def _situation(*steps: object) -> Situation:

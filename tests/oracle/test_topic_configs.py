@@ -1,7 +1,7 @@
 """Which topic configs are refused offline is what a broker refuses: compared with Kafka's `LogConfig`."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -46,10 +46,8 @@ _NUMBERS += [2**31 - 1, 2**31, 2**63 - 1, 2**63]
 
 
 @pytest.fixture(scope="module")
-def kafka_streams() -> Iterator[KafkaStreams]:
-    oracle = KafkaStreams(RECORDED)
-    yield oracle
-    oracle.close()
+def kafka_streams(kafka_streams_of: Callable[[str], KafkaStreams]) -> KafkaStreams:
+    return kafka_streams_of(RECORDED)
 
 
 def test_the_table_is_that_of_kafka(kafka_streams: KafkaStreams) -> None:

@@ -74,18 +74,20 @@ class Cluster:
         producer.flush()
 
     def partitions(self, name: str) -> int | None:
-        """Return the count, None when there is no such topic."""
-        topic = self._topics().get(name)
-        return None if topic is None else len(topic.partitions)
+        """Return the count, None when there is no such topic.
+
+        The request names the topic: an answer with the topics of all other tests takes 0.1 s of CPU time.
+        """
+        return len(self._topics(name)[name].partitions) or None
 
     def names(self) -> frozenset[str]:
         return frozenset(self._topics())
 
     def existing(self, names: Sequence[str]) -> set[str]:
-        return set(names) & self._topics().keys()
+        return {name for name in names if self.partitions(name) is not None}
 
-    def _topics(self) -> dict[str, TopicMetadata]:
-        return answered(partial(self._admin.list_topics, timeout=ATTEMPT_SECONDS), _SECONDS).topics
+    def _topics(self, *name: str) -> dict[str, TopicMetadata]:
+        return answered(partial(self._admin.list_topics, *name, timeout=ATTEMPT_SECONDS), _SECONDS).topics
 
     def topic_id(self, name: str) -> str:
         return str(self._admin.describe_topics(TopicCollection([name]))[name].result().topic_id)

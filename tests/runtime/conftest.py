@@ -1,7 +1,7 @@
 """The Spark session that all tests of a process share."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -9,8 +9,19 @@ from pyspark.sql import SparkSession
 
 from spark_jobs.runtime.driver.session import SessionSettings, start_session
 from toolchain import ensure_spark_jars
+from toolchain.broker import local
 
 _ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="session")
+def kafka(shared_broker: Callable[[str], local.LocalBroker]) -> local.LocalBroker:
+    """A broker that the tests of the runtime in two workers share.
+
+    They create thousands of topics, and applications read all topics of their cluster twice a second.
+    """
+    worker = os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")
+    return shared_broker(f"kafka-of-runtime-{int(worker) // 2}")
 
 
 @pytest.fixture(scope="session")

@@ -5,11 +5,14 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pyarrow as pa  # type: ignore[import-untyped]
+import pytest
 from pyspark.sql import SparkSession
 
 from spark_jobs.runtime.driver.batch_results import result_rows
 
 
+@pytest.mark.spark
+@pytest.mark.slow
 def test_workers_are_forked_from_our_daemon(spark: SparkSession) -> None:
     def command_of_parent(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for _ in batches:

@@ -8,6 +8,7 @@ import os
 import random
 from collections import defaultdict
 from collections.abc import Sequence
+from functools import cache
 from typing import Any
 
 import attrs
@@ -124,7 +125,7 @@ def batches_of(chance: random.Random, topics: Sequence[str]) -> Batches:
 
 def ours(topology: dict[str, Any], batches: Batches, cache_bytes: int) -> Outputs:
     """Process the batches with one task."""
-    (program,) = programs_of(topology, cache_bytes)
+    (program,) = programs_of(json.dumps(topology), cache_bytes)
     state = MemoryState()
     task = Task(program, 0, state)
     outputs: Outputs = defaultdict(list)
@@ -146,8 +147,9 @@ def ours(topology: dict[str, Any], batches: Batches, cache_bytes: int) -> Output
     return dict(outputs)
 
 
-def programs_of(topology: dict[str, Any], cache_bytes: int) -> list[SubtopologyProgram]:
-    loaded = load_text(json.dumps(topology), "caches.json")
+@cache
+def programs_of(text: str, cache_bytes: int) -> list[SubtopologyProgram]:
+    loaded = load_text(text, "caches.json")
     assert not loaded.problems, loaded.problems
     settings = EngineSettings(cache_max_bytes=cache_bytes, emit_interval_ms=0, outer_join_interval_ms=0)
     made = runnable_programs(loaded.documents[0], (), settings)

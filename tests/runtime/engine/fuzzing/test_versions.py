@@ -1,6 +1,6 @@
 """Results that depend on the version of Kafka Streams: the engine writes what the declared version writes."""
 
-from collections.abc import Iterator
+from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
 
@@ -110,10 +110,10 @@ def test_a_patch_has_the_fix_of_foreign_key_joins() -> None:
 
 
 @pytest.fixture(scope="module", params=[*_OTHERS, "4.0.0"])
-def other_version(request: pytest.FixtureRequest) -> Iterator[KafkaStreams]:
-    oracle = KafkaStreams(request.param)
-    yield oracle
-    oracle.close()
+def other_version(
+    request: pytest.FixtureRequest, kafka_streams_of: Callable[[str], KafkaStreams]
+) -> KafkaStreams:
+    return kafka_streams_of(request.param)
 
 
 @pytest.mark.oracle
