@@ -1,6 +1,7 @@
 """What a plan reads of applications with processors: their number, and how much state there is (KIP-287)."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 
 import attrs
 
@@ -10,6 +11,8 @@ from infra.model.offset_metadata import decode_count
 from infra.model.problems import ProblemsError
 from infra.model.topology import Lifecycle
 from infra.observe.reader import ClusterReader
+
+_CLIENTS = 16
 
 
 def with_processor_state(
@@ -34,24 +37,28 @@ def _with_state(
 
 
 def _with_numbers(
-    reader: ClusterReader, snapshot: ClusterSnapshot, compiled: Iterable[CompiledApplication]
+    reader: ClusterReader, snapshot: ClusterSnapshot, compiled: Sequence[CompiledApplication]
 ) -> ClusterSnapshot:
     """Return `snapshot` with the numbers that are committed with the offsets of the inputs.
 
     If they cannot be read, the plan compares the declared number with the changelog topics only.
     """
-    found: dict[str, int] = {}
-    unread: dict[str, str] = {}
-    for application in compiled:
-        id_, inputs = application.application.id, _inputs(snapshot, application)
+
+    def read(application: CompiledApplication) -> int | str | None:
+        """Return the number, or why it could not be read."""
         try:
-            texts = reader.offset_metadata(id_, inputs)
+            texts = reader.offset_metadata(application.application.id, _inputs(snapshot, application))
         except ProblemsError as error:
-            unread[id_] = error.problems[0].summary
-            continue
-        if (number := decode_count(texts)) is not None:
-            found[id_] = number
-    return attrs.evolve(snapshot, processors=found, unread_processors=unread)
+            return error.problems[0].summary
+        return decode_count(texts)
+
+    with ThreadPoolExecutor(_CLIENTS) as pool:  # each group is read by a client of its own
+        found = dict(zip((each.application.id for each in compiled), pool.map(read, compiled), strict=True))
+    return attrs.evolve(
+        snapshot,
+        processors={id_: number for id_, number in found.items() if isinstance(number, int)},
+        unread_processors={id_: reason for id_, reason in found.items() if isinstance(reason, str)},
+    )
 
 
 def _with_records(
