@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from infra.model.callers import APPLICATION, PLAN, Caller
 from infra.model.problems import ProblemCode, Severity
@@ -105,3 +107,18 @@ def test_a_changelog_topic_with_fewer_partitions_than_processors_is_refused() ->
     cluster = shrunk()
     cluster.change(CHANGELOG, partitions=1)
     assert codes(cluster.plan(declared(2, 4))) == [ProblemCode.PROCESSOR_COUNT]
+
+
+@given(st.integers(1, 8), st.integers(1, 8), st.integers(1, 8))
+def test_a_changelog_topic_is_never_changed(live: int, present: int, processors: int) -> None:
+    """Whatever is declared and committed; the state has at most as many processors as it has partitions."""
+    present = min(present, live)
+    cluster = SimulatedCluster.set_up(declared(live, live))
+    count = live * 8
+    cluster.up(declared(live, count))
+    cluster.processors["orders"] = present
+    planned = cluster.plan(declared(processors, count))
+    expected = {True: [Severity.WARNING], False: [Severity.ERROR]}[processors > present]
+    assert [problem.severity for problem in planned.problems] == ([] if processors == present else expected)
+    [action] = [action for action in planned.actions if action.name == CHANGELOG]
+    assert (action.kind, action.partitions) == (ActionKind.KEEP, live)

@@ -1,4 +1,4 @@
-"""The complete texts of problems with stores whose entries cannot move. `UPDATE_GOLDEN=1` rewrites them."""
+"""The complete texts of refused moves. `UPDATE_GOLDEN=1` rewrites them."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -7,7 +7,12 @@ import pytest
 
 from infra.model.problems import Location, Problem
 from infra.report import problems_text
-from spark_jobs.runtime.driver.processor_move.problems import misplaced_entry, store_not_movable
+from spark_jobs.runtime.driver.processor_move.problems import (
+    fewer_processors,
+    fewer_than_initial,
+    misplaced_entry,
+    store_not_movable,
+)
 from spark_jobs.runtime.engine.scaling.moved_stores import MovedStore, NotMovable
 from tests.runtime.driver.counting_application import move_of
 
@@ -29,6 +34,8 @@ TEXTS: dict[str, Problem] = {
     },
     "misplaced_entry_of_an_operator": misplaced(is_keyed_by_user=False),
     "store_not_keyed_by_record": misplaced(is_keyed_by_user=True),
+    "fewer_than_the_initial_number": fewer_than_initial(move_of(12, 6, 2, 6), 6, _AT),
+    "fewer_while_it_runs": fewer_processors("app", 4, 2, _AT),
 }
 
 

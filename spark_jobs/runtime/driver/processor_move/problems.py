@@ -40,8 +40,8 @@ def fewer_than_initial(move: Move, initial: int, at: Location | None) -> Problem
         summary=f"{move.application} cannot have {move.after} instead of {move.before} processors.",
         expected=f"at least {least} processors",
         found=f"`processors: {move.after}`",
-        why=f"The partitions of the inputs began with {least}, doubled zero or more times. With fewer "
-        "processors, keys would not belong to the same processor as their partition. Nothing was changed.",
+        why="Processors are removed in the reverse order of linear hashing. The partition counts of the "
+        f"inputs are {least}, or {least} doubled, so it ends there. Nothing was changed.",
         fix=f"Declare at least {least} processors.",
         location=at,
     )
