@@ -161,6 +161,8 @@ def pytest_configure(config: pytest.Config) -> None:
     # Every start of Spark reads this, also in subprocesses.
     options = (*_QUICK_JVM, *spark_java_options())
     os.environ.setdefault("SPARK_SUBMIT_OPTS", " ".join(options))
+    # The JVM that prints the command line of the driver's.
+    os.environ.setdefault("SPARK_LAUNCHER_OPTS", " ".join(_QUICK_JVM[:2]))
     if _is_worker():
         return
     _folder_of_run().mkdir(parents=True, exist_ok=True)
