@@ -14,6 +14,7 @@ batch.
 """
 
 import secrets
+import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
@@ -25,6 +26,9 @@ from infra.model.offset_metadata import OffsetMetadata
 from spark_jobs.runtime.engine.error_handlers import printable
 from spark_jobs.runtime.engine.records import OutputRecord, TopicPartition
 from spark_jobs.runtime.engine.refused_output import no_refusal
+from spark_jobs.runtime.engine.scaling.moved_entries import DELETING, MovedEntries, can_delete_later
+from spark_jobs.runtime.engine.scaling.moved_stores import moved_stores
+from spark_jobs.runtime.engine.scaling.processors import Processors
 from spark_jobs.runtime.engine.stores.backend import BATCH_ID
 from spark_jobs.runtime.engine.stores.record_cache import bytes_per_thread
 from spark_jobs.runtime.engine.task import Task
@@ -45,6 +49,8 @@ from spark_jobs.runtime.worker.restore import restore_state
 from spark_jobs.runtime.worker.task_input import ColumnInput, RecordInput, TaskInput, count_keys
 from spark_jobs.runtime.worker.transaction import open_session
 
+_DELETED_AT_ONCE = 5_000
+"""Of so many entries, a batch deletes those whose keys have moved: it takes a few hundredths of a second."""
 _BLOCK_BYTES = 512
 """The unit of `st_blocks`, whatever the file system's block size is."""
 
@@ -79,6 +85,7 @@ class OpenTask:
                 refusal=no_refusal if refused is None else refused.reason,
             )
         )
+        self._moved = _moved_entries(request, partition, self._state, self._session.metadata)
 
     def process_batch(self, request: BatchRequest, input_: TaskInput, *, tick: bool) -> BatchResult:
         """Process and commit the task's part of a batch; with `tick` also without records, for punctuation.
@@ -101,8 +108,9 @@ class OpenTask:
             return self._process_group(request, fresh, awaited, len(input_) - len(fresh), tick=tick)
         part = ProcessedPart(len(fresh), *fresh.progress())
         read_global_stores(request)
+        deleted = self._delete_moved(request)
         outputs = self._process(fresh, request.shared_topics)
-        written = self._commit(request, outputs, part)
+        written = self._commit(request, [*deleted, *outputs] if deleted else outputs, part)
         return self._result(part, skipped=len(input_) - len(fresh), written=written)
 
     def close(self) -> None:
@@ -125,9 +133,11 @@ class OpenTask:
         shared = request.shared_topics
         records = in_processing_order(fresh.records(), shared)
         read_global_stores(request)
+        deleted = self._delete_moved(request)
         outputs, group = self._task.process_group(
             without_task_headers(records, shared), awaited, time.time_ns() // 1_000_000
         )
+        outputs = [*deleted, *outputs]
         part = processed_part(records, group.held_back, shared, self._session.positions)
         has_result = part.offsets or outputs or tick
         written = self._commit(request, outputs, part) if has_result else 0
@@ -170,6 +180,17 @@ class OpenTask:
                 return task.process_key_counts(counts, now)
         return task.process(interleaved(fresh.records(), shared_topics), now)
 
+    def _delete_moved(self, request: BatchRequest) -> list[OutputRecord]:
+        """Delete some entries of keys that belong to other processors now; return the changelog records."""
+        if self._moved is None:
+            return []
+        most = _DELETED_AT_ONCE if can_delete_later(request.program) else sys.maxsize
+        deleted = self._moved.delete(most, time.time_ns() // 1_000_000)
+        if self._moved.are_deleted:
+            self._moved = None
+            del self._state.metadata[DELETING]
+        return deleted
+
     def _commit(self, request: BatchRequest, outputs: Iterable[OutputRecord], part: ProcessedPart) -> int:
         """Commit the batch to Kafka, apply it to the local state; return the number of written records."""
         outputs = with_task_header(outputs, request.shared_topics, self._partition)
@@ -209,6 +230,18 @@ class OpenTask:
         if not isinstance(self._state, LocalState):
             return 0
         return sum(file.stat().st_blocks for file in self._folder.iterdir()) * _BLOCK_BYTES
+
+
+def _moved_entries(
+    request: BatchRequest, partition: int, state: LocalState | MemoryState, committed: OffsetMetadata
+) -> MovedEntries | None:
+    """Return the entries that the task has to delete, because their keys moved; None = there are none."""
+    if DELETING not in committed.clocks:
+        return None
+    state.metadata[DELETING] = committed.clocks[DELETING]
+    stores, _ = moved_stores(request.program)
+    processors = request.processors or Processors(request.tasks, request.tasks)
+    return MovedEntries(stores, state, partition, processors)
 
 
 def cache_bytes(request: BatchRequest) -> int:

@@ -1,0 +1,107 @@
+"""After an expansion, a task deletes the entries of keys that have moved while it processes batches."""
+
+from typing import TYPE_CHECKING
+
+import attrs
+import pytest
+
+from spark_jobs.runtime.engine.scaling.moved_entries import DELETING
+from spark_jobs.runtime.engine.scaling.processors import Processors
+from spark_jobs.runtime.worker import task_batch
+from spark_jobs.runtime.worker.local_state import LocalState
+from spark_jobs.runtime.worker.messages import BatchRequest
+from spark_jobs.runtime.worker.offset_metadata import OffsetMetadata
+from spark_jobs.runtime.worker.task_batch import OpenTask
+from spark_jobs.runtime.worker.task_input import RecordInput
+from tests.runtime.worker.memory_broker import IN, Broker
+
+if TYPE_CHECKING:
+    from spark_jobs.runtime.engine.records import InputRecord
+
+PROCESSORS = Processors(1, 2)
+KEYS = [b"key-%d" % each for each in range(20)]
+OWN = [key for key in KEYS if PROCESSORS.owner_of_key(key) == 0]
+
+
+def process(task: OpenTask, request: BatchRequest, start: int, keys: list[bytes]) -> None:
+    records: list[InputRecord] = [
+        (*IN, start + each, 1_000 + start + each, key, b"v", ()) for each, key in enumerate(keys)
+    ]
+    task.process_batch(request, RecordInput(records), tick=False)
+
+
+@pytest.fixture
+def moved(broker: Broker, request_: BatchRequest) -> BatchRequest:
+    """Return the request after keys have moved, which the local state of task 0 still has."""
+    task = OpenTask(request_, 0)
+    process(task, request_, 0, KEYS)
+    task.close()
+    offset, _ = broker.committed[IN]
+    clocks = {**broker.metadata.clocks, DELETING: 1}
+    broker.committed[IN] = offset, OffsetMetadata(broker.metadata.version, clocks).encode(-1)
+    broker.records.clear()
+    return attrs.evolve(request_, processors=PROCESSORS)
+
+
+def remaining(request: BatchRequest) -> list[bytes]:
+    [folder] = request.state_folder.iterdir()
+    state = LocalState(folder)
+    found = [key for key, _ in state.store("counts").range()]
+    state.release()
+    return found
+
+
+def tombstones(broker: Broker) -> list[bytes | None]:
+    return [
+        record[2]
+        for record in broker.records
+        if record[0] == "counted-counts-changelog" and record[3] is None
+    ]
+
+
+def test_entries_are_deleted_in_several_batches_without_a_restore(
+    broker: Broker, moved: BatchRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A task that is opened again begins with the first entry again."""
+    monkeypatch.setattr(task_batch, "_DELETED_AT_ONCE", 6)
+    restores = broker.restores
+    task = OpenTask(moved, 0)
+    process(task, moved, 20, [OWN[0]])
+    task.close()
+    assert 0 < len(tombstones(broker)) <= 6
+    task = OpenTask(moved, 0)
+    batches = 0
+    while DELETING in broker.metadata.clocks:
+        process(task, moved, 21 + batches, [OWN[0]])
+        batches += 1
+        assert batches <= len(KEYS) // 6 + 1
+    task.close()
+    assert broker.restores == restores
+    assert remaining(moved) == sorted(OWN)
+    assert sorted(key or b"" for key in tombstones(broker)) == sorted(set(KEYS) - set(OWN))
+
+
+def test_all_entries_are_deleted_at_once_if_ranges_are_read_now(
+    broker: Broker, moved: BatchRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The document may have changed since the expansion."""
+    monkeypatch.setattr(task_batch, "_DELETED_AT_ONCE", 1)
+    monkeypatch.setattr(task_batch, "can_delete_later", lambda _: False)
+    task = OpenTask(moved, 0)
+    process(task, moved, 20, [OWN[0]])
+    task.close()
+    assert DELETING not in broker.metadata.clocks
+    assert remaining(moved) == sorted(OWN)
+
+
+def test_nothing_is_deleted_by_a_batch_that_fails(
+    broker: Broker, moved: BatchRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    task = OpenTask(moved, 0)
+    monkeypatch.setattr(Broker, "commit", lambda *_: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        process(task, moved, 20, [OWN[0]])
+    task.close()
+    assert not tombstones(broker)
+    assert remaining(moved) == sorted(KEYS)
+    assert DELETING in broker.metadata.clocks
