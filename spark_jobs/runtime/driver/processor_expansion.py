@@ -42,6 +42,7 @@ from spark_jobs.runtime.driver.topics import ApplicationTopics
 from spark_jobs.runtime.driver.warm_up import WarmUp, WarmUpJobs, is_behind
 from spark_jobs.runtime.engine.program import SubtopologyProgram
 from spark_jobs.runtime.engine.records import TopicPartition
+from spark_jobs.runtime.engine.scaling.moved_entries import can_delete_later
 from spark_jobs.runtime.worker.warm_up import WarmUpRequest
 
 _Result = TypeVar("_Result")
@@ -181,7 +182,7 @@ class ProcessorExpansion:
             self._topics.check()
         observed = cluster.committed(move.partitions)
         check_input(move, cluster, observed, self._checked)
-        check_entries(move, cluster, self._checked)
+        check_entries(move, cluster, observed, self._checked)
         cluster.check_expansion(dict.fromkeys(move.changelogs, move.after))
 
     def _await_older_batches(self, move: Move) -> None:
@@ -324,7 +325,12 @@ class ProcessorExpansion:
                 raise attempts.expanded_elsewhere(application.id)
             if found is None:
                 raise ProblemsError([problems.already_expanded(application.id, target)])
-            move = attrs.evolve(found, is_live=True, lineage=secrets.randbits(62) | 1)
+            move = attrs.evolve(
+                found,
+                is_live=True,
+                lineage=secrets.randbits(62) | 1,
+                deletes_later=all(map(can_delete_later, state.programs)),
+            )
             yield move, cluster, state.programs
 
     def _note_failure(self, found: Sequence[Problem]) -> None:

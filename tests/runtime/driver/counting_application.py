@@ -18,6 +18,7 @@ from spark_jobs.runtime.driver.processor_move.moves import Committed, Move, Move
 from spark_jobs.runtime.driver.processor_move.state_move import StateMove
 from spark_jobs.runtime.engine.partitioners.linear import linear_partition
 from spark_jobs.runtime.engine.partitioners.murmur2 import default_partition
+from spark_jobs.runtime.engine.scaling.moved_entries import DELETING
 from spark_jobs.runtime.engine.scaling.moved_stores import MovedStore
 from spark_jobs.runtime.engine.scaling.processors import Processors
 from tests.runtime.driver.memory_move import MemoryCluster
@@ -48,7 +49,7 @@ def execute(cluster: MemoryCluster, move: Move) -> None:
         return
     if not any(decode_mark(each.text) for each in observed.values()):
         check_input(move, cluster, observed, unreported)
-        check_entries(move, cluster, unreported)
+        check_entries(move, cluster, observed, unreported)
     StateMove(move, cluster, observed, unreported).run()
 
 
@@ -137,15 +138,40 @@ class Application:
         self.times[task] = time
         lineage = metadata.clocks.get(LINEAGE_KEY, 100 + task)
         clocks = {"task": time, COUNT: len({*stored, key}), LINEAGE_KEY: lineage}
+        if DELETING in metadata.clocks:
+            clocks[DELETING] = 1
         after = OffsetMetadata(metadata.version + 1, clocks)
-        owner, owners = None if task == partition else task, self.owners
-        text = after.encode(
-            time, {"w": offset + 5}, owner, initial=owners.recorded_initial, count=owners.recorded_count
-        )
+        text = self._text(after, task, partition, time, offset)
         with self.cluster.producer(f"app-0-{task}") as producer:
             producer.send([(CHANGELOG, task, key, b"%d" % count, time, ())])
             producer.commit({(INPUT, partition): (offset + 1, text)})
         return after
+
+    def _text(self, after: OffsetMetadata, task: int, partition: int, time: int, offset: int) -> str:
+        owner, owners = None if task == partition else task, self.owners
+        return after.encode(
+            time, {"w": offset + 5}, owner, initial=owners.recorded_initial, count=owners.recorded_count
+        )
+
+    def metadata(self, task: int) -> OffsetMetadata:
+        mine = [(INPUT, each) for each in range(self.partitions) if self.owners.owner(each) == task]
+        texts = [each.text for each in self.cluster.committed(mine).values()]
+        return latest_metadata(texts) or OffsetMetadata()
+
+    def delete_moved(self, task: int, most: int) -> None:
+        """Delete entries of keys that have moved from a task, as that does with a batch."""
+        metadata, owners = self.metadata(task), self.owners
+        if DELETING not in metadata.clocks:
+            return
+        others = [key for key in self.state(task) if owners.owner_of_key(key) != task]
+        clocks = dict(metadata.clocks)
+        if len(others) <= most:
+            del clocks[DELETING]
+        after = OffsetMetadata(metadata.version + 1, clocks)
+        offset = self.cluster.offsets[INPUT, task].offset or 0
+        with self.cluster.producer(f"app-0-{task}") as producer:
+            producer.send((CHANGELOG, task, key, None, self.time, ()) for key in others[:most])
+            producer.commit({(INPUT, task): (offset, self._text(after, task, task, self.time, offset))})
 
     def delete(self, key: bytes) -> None:
         """Delete the count of a key, as its task."""

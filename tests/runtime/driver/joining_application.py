@@ -186,7 +186,7 @@ class Joining:
         move = self._move()
         observed = self.cluster.committed(move.partitions)
         check_input(move, self.cluster, observed, unreported)
-        check_entries(move, self.cluster, unreported)
+        check_entries(move, self.cluster, observed, unreported)
         StateMove(move, self.cluster, observed, unreported, self._copy).run()
         self.processors, self._copy, old = move.after, None, self._tasks if keep else {}
         self.declare(old)

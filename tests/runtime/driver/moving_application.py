@@ -249,7 +249,7 @@ class Application:
                             self.cluster.offsets[topic, each] = found
         widest = max(map(len, self.cluster.topics.values()))
         move = Move("app", self.processors, after, tuple(parts), known_initial=self.initial, widest=widest)
-        check_entries(move, self.cluster, lambda *_: None)
+        check_entries(move, self.cluster, self.cluster.committed(move.partitions), lambda *_: None)
         StateMove(move, self.cluster, {}, lambda *_: None).run()
         taken_over = {move.new.owner(each) for each in range(after, self.processors)}
         old = {name: task for name, task in self._tasks.items() if keep and name[1] not in taken_over}

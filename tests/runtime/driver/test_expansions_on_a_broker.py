@@ -22,6 +22,7 @@ from spark_jobs.runtime.driver.processor_move.start import move_state, processor
 from spark_jobs.runtime.driver.states import ClientState
 from spark_jobs.runtime.engine.records import OutputRecord
 from spark_jobs.runtime.engine.scaling.moved_stores import names_processor
+from spark_jobs.runtime.worker import task_batch
 from spark_jobs.runtime.worker.transaction import MoveIncompleteError
 from tests.runtime.driver.dying_cluster import die_after
 from tests.runtime.driver.expanding_client import ExpandingClient, Query
@@ -50,6 +51,14 @@ def app(kafka: LocalBroker, tmp_path: Path, unique: Callable[[str], str]) -> Spa
 
 
 @pytest.fixture
+def unwindowed(kafka: LocalBroker, tmp_path: Path, unique: Callable[[str], str]) -> Sparkless:
+    """Return the same without windows: the old processors delete the entries that move later."""
+    topics = Topics(kafka.bootstrap_servers)
+    app = Sparkless(kafka.bootstrap_servers, unique("app"), tmp_path, topics, has_windows=False)
+    return app.with_added_partitions()
+
+
+@pytest.fixture
 def joining(kafka: LocalBroker, tmp_path: Path, unique: Callable[[str], str]) -> JoiningSparkless:
     """Return the same with a foreign-key join, of which some subscriptions name a processor."""
     app = JoiningSparkless(kafka.bootstrap_servers, unique("app"), tmp_path, Topics(kafka.bootstrap_servers))
@@ -59,7 +68,7 @@ def joining(kafka: LocalBroker, tmp_path: Path, unique: Callable[[str], str]) ->
     return app
 
 
-@pytest.mark.parametrize("application", ["app", "joining"])
+@pytest.mark.parametrize("application", ["app", "unwindowed", "joining"])
 def test_an_expansion_that_is_killed_at_each_step_is_continued_at_the_next_start(
     application: str, request: pytest.FixtureRequest
 ) -> None:
@@ -75,18 +84,43 @@ def test_an_expansion_that_is_killed_at_each_step_is_continued_at_the_next_start
         assert process.exitcode in (0, -signal.SIGKILL)
         if process.exitcode == 0:
             break
-        mark = processor_status(app.document(4), app.connection).move
-        phase = None if mark is None else mark.phase
+        status = processor_status(app.document(4), app.connection)
+        phase = None if status.move is None else status.move.phase
         if phase not in killed:
             if phase in (None, MovePhase.CATCH_UP):
                 app.produce(1)
-                app.process(2)
+                app.process(status.parts[0].processors or 0)
             else:
                 with pytest.raises(MoveIncompleteError):
                     app.open(4)
         killed.append(phase)
-    assert set(killed) >= set(MovePhase), killed
+    phases = set(MovePhase) if app.has_windows else {MovePhase.CATCH_UP, MovePhase.COPY}
+    assert set(killed) - {None} == phases, killed
     app.check_moved(4)
+
+
+def test_entries_that_moved_are_deleted_after_the_expansion(
+    unwindowed: Sparkless, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The local state of the old processors stays as it is. Meanwhile, the state can move again."""
+    app = unwindowed
+    monkeypatch.setattr(task_batch, "_DELETED_AT_ONCE", 3)
+    before = app.entries("counts")
+    for processors in (3, 4):
+        client = ExpandingClient.of(app.text(2), app.connection)
+        client.expand(processors)
+        assert client.expansion.status.processors == processors, client.expansion.status
+    moved = app.entries("counts")
+    assert moved[:2] == before[:2]
+    assert moved[2]
+    app.produce(1)
+    app.process(4)
+    assert app.restored["0", 0] == app.restored["0", 1] == 0
+    some = app.entries("counts")
+    assert 0 < len(some[0]) < len(moved[0])
+    move_state(app.document(2), app.connection, lambda *_: None)
+    assert sum(map(len, app.entries("counts"))) == len({*before[0], *before[1]})
+    app.check_moved(2)
 
 
 def test_one_processor_is_added_by_two_expansions(app: Sparkless) -> None:

@@ -25,6 +25,7 @@ from infra.model.problems import ProblemsError
 from spark_jobs.runtime.driver.processor_move.entry_copy import EntryCopy
 from spark_jobs.runtime.driver.processor_move.moves import Committed, Move, MoveStep
 from spark_jobs.runtime.driver.processor_move.state_move import StateMove
+from spark_jobs.runtime.engine.scaling.moved_entries import DELETING
 from tests.runtime.driver.counting_application import (
     CHANGELOG,
     COUNT,
@@ -116,12 +117,17 @@ class Moves(RuleBasedStateMachine):
         changes=st.lists(st.tuples(st.sampled_from(KEYS), st.booleans()), max_size=8),
         operations=st.none() | st.integers(0, 60),
         added=st.integers(1, 8),
+        later=st.booleans(),
     )
     def expand_while_it_runs(
-        self, changes: list[tuple[bytes, bool]], operations: int | None, added: int
+        self,
+        changes: list[tuple[bytes, bool]],
+        operations: int | None,
+        added: int,
+        later: bool,  # noqa: FBT001 - drawn by name
     ) -> None:
-        """Also killed, and after a move or an expansion that was killed."""
-        move = self._next(added)
+        """Also killed, and after a move or an expansion that was killed. Old entries may be deleted later."""
+        move = attrs.evolve(self._next(added), is_live=True, deletes_later=later)
         self.app.cluster.kill_after(operations)
         with suppress(KilledError):
             self._expand(move, changes)
@@ -131,7 +137,11 @@ class Moves(RuleBasedStateMachine):
     def _expand(self, move: Move, changes: list[tuple[bytes, bool]]) -> None:
         cluster = self.app.cluster
         if self.app.is_moving():
-            execute(cluster, move)
+            # A move that was announced is completed by the application, any other one by the command.
+            is_live = self.app.is_announced()
+            execute(
+                cluster, attrs.evolve(move, is_live=is_live, deletes_later=is_live and move.deletes_later)
+            )
             return
         with cluster.producer(move.producer_name) as producer:
             producer.commit(dict.fromkeys(move.announcements, (0, move.announcement)))
@@ -147,6 +157,11 @@ class Moves(RuleBasedStateMachine):
                         self.app.delete(key)
                 copy.advance(producer)
         StateMove(move, cluster, cluster.committed(move.partitions), unreported, copy).run()
+
+    @precondition(lambda self: self.app.counts and not self.app.is_moving())
+    @rule(data=st.data(), most=st.integers(0, 5))
+    def delete_some_entries_of_keys_that_have_moved(self, data: st.DataObject, most: int) -> None:
+        self.app.delete_moved(data.draw(st.integers(0, self.app.processors - 1)), most)
 
     @precondition(lambda self: self.app.counts and not self.app.is_moving())
     @rule(data=st.data())
@@ -166,9 +181,10 @@ class Moves(RuleBasedStateMachine):
         return self.app.move_to(self.target)
 
     def _move(self, added: int, operations: int | None = None) -> None:
+        move = self._next(added)
         self.app.cluster.kill_after(operations)
         with suppress(KilledError):
-            execute(self.app.cluster, self._next(added))
+            execute(self.app.cluster, move)
         self.app.cluster.kill_after(None)
         self._note_completion()
 
@@ -183,20 +199,23 @@ class Moves(RuleBasedStateMachine):
 
     @invariant()
     def each_key_is_with_its_processor(self) -> None:
-        """After a move nothing is left at the old processors; nothing is lost."""
+        """After a move nothing is left at the old processors, or they delete it later; nothing is lost."""
         if self.app.is_moving():
             return
         processors, owners = self.app.processors, self.app.owners
         # Those of an expansion that has begun are not complete.
         changelogs = processors if self.app.is_announced() else self.app.changelogs
         found = {
-            (key, task): count for task in range(changelogs) for key, count in self.app.state(task).items()
+            (key, task): count
+            for task in range(changelogs)
+            for key, count in self.app.state(task).items()
+            if owners.owner_of_key(key) == task or DELETING not in self.app.metadata(task).clocks
         }
         assert found == {(key, owners.owner_of_key(key)): count for key, count in self.app.counts.items()}
 
 
 TestMoves = Moves.TestCase
-TestMoves.settings = settings(max_examples=120, stateful_step_count=20, deadline=None)
+TestMoves.settings = settings(max_examples=2000, stateful_step_count=20, deadline=None)
 
 
 def operations_of_a_move() -> int:

@@ -5,12 +5,12 @@ from typing import TYPE_CHECKING
 import attrs
 import pytest
 
+from infra.model.offset_metadata import OffsetMetadata
 from spark_jobs.runtime.engine.scaling.moved_entries import DELETING
 from spark_jobs.runtime.engine.scaling.processors import Processors
 from spark_jobs.runtime.worker import task_batch
 from spark_jobs.runtime.worker.local_state import LocalState
 from spark_jobs.runtime.worker.messages import BatchRequest
-from spark_jobs.runtime.worker.offset_metadata import OffsetMetadata
 from spark_jobs.runtime.worker.task_batch import OpenTask
 from spark_jobs.runtime.worker.task_input import RecordInput
 from tests.runtime.worker.memory_broker import IN, Broker

@@ -1,7 +1,7 @@
 """Copy the entries of keys that move to the changelog partitions of their new processors, and delete them."""
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Protocol
 
@@ -70,7 +70,7 @@ class EntryCopy:
         self._report = report
         self._positions: dict[TopicPartition, int] = {}
         """Partition → the offset after the last record that was read."""
-        self._moved: dict[TopicPartition, dict[bytes, int]] | None = {}
+        self._moved: dict[TopicPartition, dict[bytes, int]] | None = None if move.deletes_later else {}
         """Old partition → keys that have to be deleted, with their times; None = too many to keep."""
         self._outdated: set[TopicPartition] = set()
         """Old partitions with an entry that stays and is outdated (`MovedStore.is_outdated`)."""
@@ -124,11 +124,18 @@ class EntryCopy:
             records.send(found.values())
         records.commit()
 
+    def delete_misplaced(self, producer: MoveProducer, partitions: Collection[TopicPartition]) -> None:
+        """Delete the entries of changelog partitions whose keys moved before this move."""
+        records = _Transactions(producer)
+        sources = [each for each in self._move.sources if (each[0].changelog, each[1]) in partitions]
+        self._delete_by_reading(records, sources, lambda owner, processor, _: owner != processor)
+        records.commit()
+
     def clear(self, producer: MoveProducer) -> None:
         """Delete the entries that moved from the old partitions. A tombstone has the time of its entry."""
         records = _Transactions(producer)
         if self._moved is None or not self._has_begun:  # or another process has copied
-            self._clear_by_reading(records)
+            self._delete_by_reading(records, list(self._move.sources), _has_moved)
         else:
             for (topic, partition), times in self._moved.items():
                 records.send(_tombstones(topic, partition, times))
@@ -175,16 +182,23 @@ class EntryCopy:
                 records.send(_tombstones(topic, partition, times))
         records.commit()
 
-    def _clear_by_reading(self, records: "_Transactions") -> None:
+    def _delete_by_reading(
+        self,
+        records: "_Transactions",
+        sources: Sequence[tuple[MovedStore, int]],
+        is_deleted: Callable[[int, int, int], bool],
+    ) -> None:
+        """Delete entries; `is_deleted` gets their processors: before the move, of the partition, after it."""
         before, after = self._move.old, self._move.new
-        total, done = self._total(), 0
-        for store, processor in self._move.sources:
+        bounds = (self._cluster.bounds(store.changelog, each) for store, each in sources)
+        total, done = sum(end - first for first, end in bounds), 0
+        for store, processor in sources:
             times: dict[bytes, int] = {}
             for chunk in self._cluster.read(store.changelog, processor):
                 for _, _, _, timestamp, key, value, _ in chunk.records:
-                    if key is None or store.processor(key, before) != processor:
+                    if key is None or value is None:
                         continue
-                    if value is not None and store.processor(key, after) != processor:
+                    if is_deleted(store.processor(key, before), processor, store.processor(key, after)):
                         times[key] = max(timestamp, times.get(key, timestamp))
                 if len(times) >= _MAX_TOMBSTONES:
                     records.send(_tombstones(store.changelog, processor, times))
@@ -193,9 +207,10 @@ class EntryCopy:
                 self._report("deleting copied entries", done, total)
             records.send(_tombstones(store.changelog, processor, times))
 
-    def _total(self) -> int:
-        bounds = (self._cluster.bounds(store.changelog, each) for store, each in self._move.sources)
-        return sum(end - first for first, end in bounds)
+
+def _has_moved(before: int, processor: int, after: int) -> bool:
+    """Return whether an entry in the partition of `processor` moves from there."""
+    return before == processor != after
 
 
 def _tombstones(topic: str, partition: int, times: Mapping[bytes, int]) -> Iterator[OutputRecord]:

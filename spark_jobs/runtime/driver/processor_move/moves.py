@@ -14,7 +14,8 @@ If processors are removed, or were removed before, the changelog topics have mor
 has processors. Then the number is committed with the offsets of the input (`decode_count`).
 
 A running application announces a move first, and copies entries before it marks its tasks
-(`processor_expansion`).
+(`processor_expansion`). If nothing reads the old entries, it has no step CLEAR: the old processors delete
+them later, some with each batch (`moved_entries`).
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -36,6 +37,7 @@ from infra.model.offset_metadata import (
     latest_metadata,
 )
 from spark_jobs.runtime.engine.records import TopicPartition
+from spark_jobs.runtime.engine.scaling.moved_entries import DELETING
 from spark_jobs.runtime.engine.scaling.moved_stores import MovedStore
 from spark_jobs.runtime.engine.scaling.processors import Processors
 from spark_jobs.runtime.engine.task_state import task_name_of
@@ -100,6 +102,8 @@ class Move:
     known_initial: int | None = None
     lineage: int | None = None
     widest: int = 0
+    deletes_later: bool = False
+    """The old processors delete the entries of keys that move, after the move."""
 
     @cached_property
     def old(self) -> Processors:
@@ -152,6 +156,16 @@ class Move:
                 for processor in range(self.before):
                     yield store, processor
 
+    def undeleted(self, committed: Mapping[TopicPartition, Committed]) -> frozenset[TopicPartition]:
+        """Return the changelog partitions that may have entries of keys that moved before this move."""
+        return frozenset(
+            (store.changelog, processor)
+            for part in self.parts
+            for processor in range(self.before)
+            if DELETING in self._state(part, committed, processor).clocks
+            for store in part.stores
+        )
+
     @property
     def producer_name(self) -> str:
         """The transactional id of a move: a second one fences the first."""
@@ -196,9 +210,14 @@ class Move:
         those of the entries that a task restores. So each task has to restore entries: the version is one
         that no local state has. A processor that gets keys has another lineage: a local state of it may have
         entries that were deleted at another processor.
+
+        With `deletes_later` the move is complete then, and a task that was there before restores nothing.
         """
         found: dict[TopicPartition, str] = {}
-        mark = MoveMark(MovePhase.CLEAR, self.before, self.after)
+        if self.deletes_later:
+            mark, found = None, self._without_announcement(committed)
+        else:
+            mark = MoveMark(MovePhase.CLEAR, self.before, self.after)
         for part in self.parts:
             states = [self._state(part, committed, each) for each in range(self.before)]
             for processor in range(self.after):
@@ -224,12 +243,21 @@ class Move:
         if len(sources) == 1 and processor < self.before:
             lineage = sources[0].clocks.get(LINEAGE_KEY)
         own = {} if lineage is None else {LINEAGE_KEY: lineage}
-        return OffsetMetadata(max(each.version for each in sources) + _VERSIONS, {**times, **own})
+        deleting = {DELETING: 1} if self._deletes(states, processor) else {}
+        restores = not self.deletes_later or processor >= self.before
+        version = max(each.version for each in sources) + (_VERSIONS if restores else 0)
+        return OffsetMetadata(version, {**times, **own, **deleting})
+
+    def _deletes(self, states: Sequence[OffsetMetadata], processor: int) -> bool:
+        """Return whether a new processor has entries of keys that moved, in this move or an earlier one."""
+        if not self.is_live or processor >= self.before:
+            return False
+        split = {self.old.owner(each) for each in range(self.before, self.after)}
+        return DELETING in states[processor].clocks or (self.deletes_later and processor in split)
 
     def completed(self, committed: Mapping[TopicPartition, Committed]) -> Mapping[TopicPartition, str]:
         """Return the metadata without marks."""
-        announced = {each: "" for each in self.announcements if committed[each].text}
-        return announced | {
+        return self._without_announcement(committed) | {
             each: _encoded(
                 decode(committed[each].text) or OffsetMetadata(),
                 each[1],
@@ -240,6 +268,11 @@ class Move:
             for each in self.partitions
             if decode_mark(committed[each].text) is not None
         }
+
+    def _without_announcement(
+        self, committed: Mapping[TopicPartition, Committed]
+    ) -> dict[TopicPartition, str]:
+        return {each: "" for each in self.announcements if committed[each].text}
 
 
 def merged_times(states: Sequence[OffsetMetadata], part: MovedPart) -> Mapping[str, int]:
@@ -260,7 +293,8 @@ def merged_times(states: Sequence[OffsetMetadata], part: MovedPart) -> Mapping[s
     return {
         name: time
         for name, time in merged.items()
-        if name != LINEAGE_KEY and (name not in emitted or all(name in clocks for clocks in active))
+        if name not in (LINEAGE_KEY, DELETING)
+        and (name not in emitted or all(name in clocks for clocks in active))
     }
 
 

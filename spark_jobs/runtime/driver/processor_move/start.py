@@ -50,7 +50,7 @@ def move_state(document: TopologyDocument, connection: Connection, report: Repor
             observed = cluster.committed(move.partitions, stable=False)
             if not any(decode_mark(each.text) for each in observed.values()):
                 check_input(move, cluster, observed, report)
-                check_entries(move, cluster, report)
+                check_entries(move, cluster, observed, report)
                 cluster.check_expansion(dict.fromkeys(move.changelogs, move.after))
             execution = StateMove(move, cluster, observed, report)
             execution.run()

@@ -59,6 +59,8 @@ class StateMove:
                     case MoveStep.EXPAND:
                         self._cluster.expand(dict.fromkeys(self._move.changelogs, self._move.after))
                     case MoveStep.COPY:
+                        if not self._move.is_live and (undeleted := self._move.undeleted(committed)):
+                            self._copy.delete_misplaced(producer, undeleted)
                         self._copy.advance(producer)
                         self._copy.rewrite_outdated(producer)
                         self._commit(producer, committed, self._move.assigned(committed))
