@@ -11,6 +11,7 @@ import secrets
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from threading import Event, Lock
 from typing import TypeVar
 
@@ -29,10 +30,15 @@ from spark_jobs.runtime.driver.layout import Programs
 from spark_jobs.runtime.driver.offsets import Offsets
 from spark_jobs.runtime.driver.present_processors import with_processors
 from spark_jobs.runtime.driver.processor_move import attempts, problems
-from spark_jobs.runtime.driver.processor_move.checks import check_entries, check_input
-from spark_jobs.runtime.driver.processor_move.entry_copy import EntryCopy, MoveCluster
+from spark_jobs.runtime.driver.processor_move.checks import (
+    check_entries,
+    check_input,
+    misplaced_records,
+    unprocessed,
+)
+from spark_jobs.runtime.driver.processor_move.entry_copy import EntryCopy
 from spark_jobs.runtime.driver.processor_move.kafka_cluster import KafkaMoveCluster
-from spark_jobs.runtime.driver.processor_move.moves import Committed, Move
+from spark_jobs.runtime.driver.processor_move.moves import Move
 from spark_jobs.runtime.driver.processor_move.start import opened
 from spark_jobs.runtime.driver.processor_move.state_move import StateMove
 from spark_jobs.runtime.driver.query_specs import QuerySpecs
@@ -41,7 +47,6 @@ from spark_jobs.runtime.driver.switch_interval import short_switch_interval
 from spark_jobs.runtime.driver.topics import ApplicationTopics
 from spark_jobs.runtime.driver.warm_up import WarmUp, WarmUpJobs, is_behind
 from spark_jobs.runtime.engine.program import SubtopologyProgram
-from spark_jobs.runtime.engine.records import TopicPartition
 from spark_jobs.runtime.engine.scaling.moved_entries import can_delete_later
 from spark_jobs.runtime.worker.warm_up import WarmUpRequest
 
@@ -241,7 +246,7 @@ class ProcessorExpansion:
                 copy.advance(producer)
                 remaining = copy.remaining()
                 is_close = remaining <= limit or (before is not None and remaining >= before)
-                if is_close and _unprocessed(move, cluster) <= _MAX_UNPROCESSED:
+                if is_close and unprocessed(move, cluster) <= _MAX_UNPROCESSED:
                     return
                 before = remaining
                 if is_close and self._stopping.wait(_POLL_SECONDS):
@@ -255,14 +260,15 @@ class ProcessorExpansion:
         """
         started = time.monotonic()
         queries = {part.subtopology: self._queries[part.subtopology] for part in move.parts}
-        with self._layout_changes:
+        with self._layout_changes, cluster.producer(move.producer_name) as producer:
             self._begin(ExpansionPhase.CUT)
             with all_held(queries, _BATCH_SECONDS, self._stopping) as positions:
                 observed = cluster.committed(move.partitions)
-                if positions is None or (found := _misplaced_records(move, cluster, observed)):
+                if positions is None or (found := misplaced_records(move, cluster, observed)):
                     self._begin(ExpansionPhase.CATCH_UP, () if positions is None else found)
                     return False
-                self._move(StateMove(move, cluster, observed, _unreported, copy), move, cluster)
+                first = partial(StateMove(move, cluster, observed, _unreported, copy).run, producer)
+                self._move(first, move, cluster)
                 self._topics.use_processors(move.after)
                 committed = self._use_layout(move, cluster)
                 positions.update({part.subtopology: part.select(committed) for part in move.parts})
@@ -275,7 +281,7 @@ class ProcessorExpansion:
         )
         return True
 
-    def _move(self, first: StateMove, move: Move, cluster: KafkaMoveCluster) -> None:
+    def _move(self, first: Callable[[], None], move: Move, cluster: KafkaMoveCluster) -> None:
         """Execute the steps of the move, from what is committed if Kafka has failed."""
         executions = [first]
 
@@ -283,8 +289,8 @@ class ProcessorExpansion:
             # What a failed one has copied may not be committed: the next one copies again.
             if not executions:
                 observed = cluster.committed(move.partitions, stable=False)
-                executions.append(StateMove(move, cluster, observed, _unreported))
-            executions.pop().run()
+                executions.append(StateMove(move, cluster, observed, _unreported).run)
+            executions.pop()()
 
         self._repeat(execute, move)
 
@@ -374,25 +380,6 @@ class ProcessorExpansion:
 
     def _begin(self, phase: ExpansionPhase, found: Sequence[Problem] = ()) -> None:
         self._status = attrs.evolve(self._status, phase=phase, problems=tuple(found))
-
-
-def _misplaced_records(
-    move: Move, cluster: MoveCluster, observed: Mapping[TopicPartition, Committed]
-) -> Sequence[Problem]:
-    """Return the problem of unprocessed records that are not in the partition of their key."""
-    try:
-        # Reading a sample of each partition would take longer than the rest of the cut.
-        check_input(move, cluster, observed, _unreported, samples=0)
-    except ProblemsError as error:
-        return error.problems
-    return ()
-
-
-def _unprocessed(move: Move, cluster: MoveCluster) -> int:
-    """Return the number of records that were not processed yet."""
-    committed = cluster.committed(move.partitions)
-    ends = {each: cluster.bounds(*each)[1] for each in committed}
-    return sum(max(0, ends[each] - (found.offset or 0)) for each, found in committed.items())
 
 
 def _unreported(_what: str, _done: int, _total: int) -> None:

@@ -2,7 +2,7 @@
 
 import os
 import signal
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
 from spark_jobs.runtime.driver.processor_move import start
@@ -49,6 +49,11 @@ class _DyingCluster(KafkaMoveCluster):
         for topic, count in counts.items():
             super().expand({topic: count})
             _Killed.count()
+
+    def at_once(self, calls: Sequence[Callable[[], None]]) -> None:
+        """Make one call after the other: the first task is marked first."""
+        for call in calls:
+            call()
 
     @contextmanager
     def producer(self, name: str) -> Iterator[MoveProducer]:

@@ -1,6 +1,6 @@
 """A cluster in memory for moves of state; processes that use it can be killed at any operation."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 import attrs
@@ -82,6 +82,11 @@ class MemoryCluster:
             self.before_operation()
             chunk = tuple(records[at : at + self.chunk_records])
             yield RecordChunk(chunk, chunk[-1][2] + 1)
+
+    def at_once(self, calls: Sequence[Callable[[], None]]) -> None:
+        """Make one call after the other, so that a process is killed at the same operation each time."""
+        for call in calls:
+            call()
 
     @contextmanager
     def producer(self, name: str) -> Iterator["MemoryProducer"]:

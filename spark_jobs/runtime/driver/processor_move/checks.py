@@ -1,6 +1,6 @@
 """Check, before anything changes, that keys are where a move expects them."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from infra.model.offset_metadata import decode_processor
 from infra.model.problems import Problem, ProblemsError
@@ -92,3 +92,22 @@ def check_input(
                     raise ProblemsError([names_old_processor(move, topic, partition)])
                 if key is not None and linear_partition(key, move.old.initial, count) != partition:
                     raise ProblemsError([unprocessed_record(move, topic, partition, at)])
+
+
+def misplaced_records(
+    move: Move, cluster: MoveCluster, observed: Mapping[TopicPartition, Committed]
+) -> Sequence[Problem]:
+    """Return the problem of unprocessed records that are not in the partition of their key."""
+    try:
+        # Reading a sample of each partition would take longer than the rest of the cut.
+        check_input(move, cluster, observed, lambda *_: None, samples=0)
+    except ProblemsError as error:
+        return error.problems
+    return ()
+
+
+def unprocessed(move: Move, cluster: MoveCluster) -> int:
+    """Return the number of records that were not processed yet."""
+    committed = cluster.committed(move.partitions)
+    ends = {each: cluster.bounds(*each)[1] for each in committed}
+    return sum(max(0, ends[each] - (found.offset or 0)) for each, found in committed.items())

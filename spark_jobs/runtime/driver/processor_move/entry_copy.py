@@ -57,6 +57,10 @@ class MoveCluster(Protocol):
         """Open the producer with a transactional id; earlier ones with this id cannot commit any more."""
         ...
 
+    def at_once(self, calls: Sequence[Callable[[], None]]) -> None:
+        """Make calls that do not depend on each other, several at the same time; raises what one raises."""
+        ...
+
 
 class EntryCopy:
     """Copies the entries of one move. While the application runs, `advance` again copies what is newer.

@@ -1,7 +1,8 @@
 """The `MoveCluster` of a real cluster."""
 
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
 import attrs
@@ -24,6 +25,7 @@ from spark_jobs.runtime.worker.transaction import TransactionalProducer
 _EXPANSION_SECONDS = 60.0
 _VISIBLE_SECONDS = 10.0
 _POLL_SECONDS = 0.1
+_CALLS_AT_ONCE = 8
 
 
 @attrs.frozen
@@ -107,6 +109,11 @@ class KafkaMoveCluster:
             yield _WaitingProducer(producer)
         finally:
             producer.abort()
+
+    def at_once(self, calls: Sequence[Callable[[], None]]) -> None:
+        with ThreadPoolExecutor(_CALLS_AT_ONCE) as threads:
+            for made in [threads.submit(call) for call in calls]:
+                made.result()
 
     def close(self) -> None:
         self._consumer.close()

@@ -1,6 +1,8 @@
 """Execute a move of the state, step by step (`moves`)."""
 
 from collections.abc import Mapping
+from contextlib import nullcontext
+from functools import partial
 
 from infra.model.offset_metadata import decode_mark
 from infra.model.problems import ProblemsError
@@ -37,8 +39,8 @@ class StateMove:
         """The number of entries that were written to changelog partitions of added processors."""
         return self._copy.copied
 
-    def run(self) -> None:
-        """Execute all steps that are not done.
+    def run(self, opened: MoveProducer | None = None) -> None:
+        """Execute all steps that are not done, with the `opened` producer of the move, if there is one.
 
         Raises:
             ProblemsError: A client runs, or the offset of a partition is missing.
@@ -46,7 +48,8 @@ class StateMove:
             KafkaException: Kafka fails, or the move is executed somewhere else.
         """
         partitions = (*self._move.partitions, *self._move.announcements)
-        with self._cluster.producer(self._move.producer_name) as producer:
+        name = self._move.producer_name
+        with self._cluster.producer(name) if opened is None else nullcontext(opened) as producer:
             if self._is_continued:
                 check_attempt(self._move, self._cluster)
             while True:
@@ -73,9 +76,9 @@ class StateMove:
                         pass  # a partition was added to the input meanwhile
 
     def _mark(self) -> None:
-        for part in self._move.parts:
-            for processor in range(self._move.before):
-                self._mark_task(part, processor)
+        tasks = [(part, each) for part in self._move.parts for each in range(self._move.before)]
+        # Most of a mark is waiting for brokers, and an application that runs processes nothing meanwhile.
+        self._cluster.at_once([partial(self._mark_task, *task) for task in tasks])
 
     def _mark_task(self, part: MovedPart, processor: int) -> None:
         """Mark the partitions of a task, as the task itself: so what a client commits is not overwritten."""
