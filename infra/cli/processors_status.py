@@ -95,8 +95,8 @@ def _remedy(status: "ProcessorStatus") -> str:
     present = {part.processors for part in status.parts if part.processors is not None}
     if len(present) == 1 and declared < (count := present.pop()):
         return (
-            f"{declared} processors are declared. Stop the application, and run `headwater processors move "
-            f"--offline`. Or declare `processors: {count}`, as the state has, and run `pulumi up`."
+            f"{declared} processors are declared. Declare `processors: {count}`, as the state has, and run "
+            "`pulumi up`. Or stop the application, and run `headwater processors move --offline`."
         )
     return (
         f"{declared} processors are declared. The application adds them after its next start, or at once "

@@ -94,8 +94,8 @@ def test_the_commands_move_the_state_and_show_it(app: Sparkless, tmp_path: Path)
     assert (code, f"{app.id}: the state has 4 processors." in text) == (0, True)
     file.write_text(app.text(2))
     code, text = run("status")
-    assert (code, "2 processors are declared. Stop the application" in text) == (2, True)
-    assert "Or declare `processors: 4`, as the state has" in text
+    assert (code, "2 processors are declared. Declare `processors: 4`, as the state has" in text) == (2, True)
+    assert "Or stop the application" in text
     code, text = run(*moving)
     assert (code, "the state has moved from 4 to 2 processors" in text) == (0, True), text
     code, text = run("status")
