@@ -35,7 +35,7 @@ demo: toolchain ## demonstrate Headwater on a real Kafka broker
 	@$(BIN)/headwater demo
 
 .PHONY: test
-test: toolchain ## run all tests except soak tests (about 25 minutes)
+test: toolchain ## run all tests except soak tests (about 20 minutes)
 	@# Most of these tests wait for brokers, batches and timeouts: two workers for each processor.
 	$(PYTEST) -m "not soak" --numprocesses $$($(BIN)/python -c 'import os; print(2 * os.cpu_count())') --dist loadscope
 
