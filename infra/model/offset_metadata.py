@@ -23,6 +23,10 @@ LINEAGE_KEY = "headwater.line"
 """The lineage of a state's versions, a random number: versions of different lineages cannot be compared.
 
 A task gets a new lineage when its offsets were deleted or reset."""
+BATCH_ID = "headwater.batch"
+"""The id of the last committed batch, a random number."""
+DELETING_KEY = "headwater.deleting"
+"""Only after processors were added: the state may have entries of keys that have moved (`moved_entries`)."""
 _VERSION_KEY = "headwater.version"
 _POSITION_KEY = "headwater.read."
 _PROCESSOR_KEY = "headwater.processor"

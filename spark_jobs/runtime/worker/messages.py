@@ -61,7 +61,7 @@ class BatchRequest:
     @property
     def tasks(self) -> int:
         """The number of tasks."""
-        widest = max(self.partition_counts.values())
+        widest = max(self._input_counts().values(), default=1)
         return widest if self.processors is None else min(widest, self.processors.count)
 
     def task_of(self, partition: int) -> int:
@@ -74,14 +74,17 @@ class BatchRequest:
 
     def input_partitions(self, task: int) -> tuple[TopicPartition, ...]:
         """Return the input partitions of a task."""
-        global_topics = {topic for program in self.global_programs for topic in program.sources}
         return tuple(
             (topic, partition)
-            for topic, count in self.partition_counts.items()
-            if topic not in global_topics
+            for topic, count in self._input_counts().items()
             for partition in ((task,) if self.processors is None else range(count))
             if partition < count and self.task_of(partition) == task
         )
+
+    def _input_counts(self) -> Mapping[str, int]:
+        """Return topic → number of partitions, without the topics of global tables."""
+        global_topics = {topic for program in self.global_programs for topic in program.sources}
+        return {topic: count for topic, count in self.partition_counts.items() if topic not in global_topics}
 
 
 @attrs.frozen(kw_only=True)

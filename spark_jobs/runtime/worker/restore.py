@@ -10,11 +10,10 @@ import attrs
 from confluent_kafka import KafkaError, KafkaException, Message
 from confluent_kafka import TopicPartition as KafkaTopicPartition
 
-from infra.model.offset_metadata import LINEAGE_KEY
+from infra.model.offset_metadata import BATCH_ID, LINEAGE_KEY
 from infra.observe import Connection
 from spark_jobs.runtime.engine.program import SubtopologyProgram
 from spark_jobs.runtime.engine.records import InputRecord
-from spark_jobs.runtime.engine.stores.backend import BATCH_ID
 from spark_jobs.runtime.engine.task import Task
 from spark_jobs.runtime.worker import clients
 from spark_jobs.runtime.worker.local_state import LocalState, MemoryState

@@ -22,14 +22,13 @@ from operator import itemgetter
 
 import structlog
 
-from infra.model.offset_metadata import OffsetMetadata
+from infra.model.offset_metadata import BATCH_ID, DELETING_KEY, OffsetMetadata
 from spark_jobs.runtime.engine.error_handlers import printable
 from spark_jobs.runtime.engine.records import OutputRecord, TopicPartition
 from spark_jobs.runtime.engine.refused_output import no_refusal
-from spark_jobs.runtime.engine.scaling.moved_entries import DELETING, MovedEntries, can_delete_later
+from spark_jobs.runtime.engine.scaling.moved_entries import MovedEntries, can_delete_later
 from spark_jobs.runtime.engine.scaling.moved_stores import moved_stores
 from spark_jobs.runtime.engine.scaling.processors import Processors
-from spark_jobs.runtime.engine.stores.backend import BATCH_ID
 from spark_jobs.runtime.engine.stores.record_cache import bytes_per_thread
 from spark_jobs.runtime.engine.task import Task
 from spark_jobs.runtime.worker.global_state import read_global_stores
@@ -188,7 +187,7 @@ class OpenTask:
         deleted = self._moved.delete(most, time.time_ns() // 1_000_000)
         if self._moved.are_deleted:
             self._moved = None
-            del self._state.metadata[DELETING]
+            del self._state.metadata[DELETING_KEY]
         return deleted
 
     def _commit(self, request: BatchRequest, outputs: Iterable[OutputRecord], part: ProcessedPart) -> int:
@@ -236,9 +235,12 @@ def _moved_entries(
     request: BatchRequest, partition: int, state: LocalState | MemoryState, committed: OffsetMetadata
 ) -> MovedEntries | None:
     """Return the entries that the task has to delete, because their keys moved; None = there are none."""
-    if DELETING not in committed.clocks:
+    if DELETING_KEY not in committed.clocks:
+        state.metadata.pop(
+            DELETING_KEY, None
+        )  # of a local state that was behind: another one has deleted them
         return None
-    state.metadata[DELETING] = committed.clocks[DELETING]
+    state.metadata[DELETING_KEY] = committed.clocks[DELETING_KEY]
     stores, _ = moved_stores(request.program)
     processors = request.processors or Processors(request.tasks, request.tasks)
     return MovedEntries(stores, state, partition, processors)

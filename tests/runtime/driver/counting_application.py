@@ -5,6 +5,7 @@ from collections.abc import Mapping
 import attrs
 
 from infra.model.offset_metadata import (
+    DELETING_KEY,
     LINEAGE_KEY,
     OffsetMetadata,
     decode_count,
@@ -18,7 +19,6 @@ from spark_jobs.runtime.driver.processor_move.moves import Committed, Move, Move
 from spark_jobs.runtime.driver.processor_move.state_move import StateMove
 from spark_jobs.runtime.engine.partitioners.linear import linear_partition
 from spark_jobs.runtime.engine.partitioners.murmur2 import default_partition
-from spark_jobs.runtime.engine.scaling.moved_entries import DELETING
 from spark_jobs.runtime.engine.scaling.moved_stores import MovedStore
 from spark_jobs.runtime.engine.scaling.processors import Processors
 from tests.runtime.driver.memory_move import MemoryCluster
@@ -138,8 +138,8 @@ class Application:
         self.times[task] = time
         lineage = metadata.clocks.get(LINEAGE_KEY, 100 + task)
         clocks = {"task": time, COUNT: len({*stored, key}), LINEAGE_KEY: lineage}
-        if DELETING in metadata.clocks:
-            clocks[DELETING] = 1
+        if DELETING_KEY in metadata.clocks:
+            clocks[DELETING_KEY] = 1
         after = OffsetMetadata(metadata.version + 1, clocks)
         text = self._text(after, task, partition, time, offset)
         with self.cluster.producer(f"app-0-{task}") as producer:
@@ -161,12 +161,12 @@ class Application:
     def delete_moved(self, task: int, most: int) -> None:
         """Delete entries of keys that have moved from a task, as that does with a batch."""
         metadata, owners = self.metadata(task), self.owners
-        if DELETING not in metadata.clocks:
+        if DELETING_KEY not in metadata.clocks:
             return
         others = [key for key in self.state(task) if owners.owner_of_key(key) != task]
         clocks = dict(metadata.clocks)
         if len(others) <= most:
-            del clocks[DELETING]
+            del clocks[DELETING_KEY]
         after = OffsetMetadata(metadata.version + 1, clocks)
         offset = self.cluster.offsets[INPUT, task].offset or 0
         with self.cluster.producer(f"app-0-{task}") as producer:

@@ -11,6 +11,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from infra.model.move_marks import MoveMark, MovePhase
 from infra.model.offset_metadata import (
+    DELETING_KEY,
     LINEAGE_KEY,
     decode,
     decode_count,
@@ -25,7 +26,6 @@ from infra.model.problems import ProblemsError
 from spark_jobs.runtime.driver.processor_move.entry_copy import EntryCopy
 from spark_jobs.runtime.driver.processor_move.moves import Committed, Move, MoveStep
 from spark_jobs.runtime.driver.processor_move.state_move import StateMove
-from spark_jobs.runtime.engine.scaling.moved_entries import DELETING
 from tests.runtime.driver.counting_application import (
     CHANGELOG,
     COUNT,
@@ -209,7 +209,7 @@ class Moves(RuleBasedStateMachine):
             (key, task): count
             for task in range(changelogs)
             for key, count in self.app.state(task).items()
-            if owners.owner_of_key(key) == task or DELETING not in self.app.metadata(task).clocks
+            if owners.owner_of_key(key) == task or DELETING_KEY not in self.app.metadata(task).clocks
         }
         assert found == {(key, owners.owner_of_key(key)): count for key, count in self.app.counts.items()}
 

@@ -5,8 +5,7 @@ from typing import TYPE_CHECKING
 import attrs
 import pytest
 
-from infra.model.offset_metadata import OffsetMetadata
-from spark_jobs.runtime.engine.scaling.moved_entries import DELETING
+from infra.model.offset_metadata import DELETING_KEY, OffsetMetadata
 from spark_jobs.runtime.engine.scaling.processors import Processors
 from spark_jobs.runtime.worker import task_batch
 from spark_jobs.runtime.worker.local_state import LocalState
@@ -37,7 +36,7 @@ def moved(broker: Broker, request_: BatchRequest) -> BatchRequest:
     process(task, request_, 0, KEYS)
     task.close()
     offset, _ = broker.committed[IN]
-    clocks = {**broker.metadata.clocks, DELETING: 1}
+    clocks = {**broker.metadata.clocks, DELETING_KEY: 1}
     broker.committed[IN] = offset, OffsetMetadata(broker.metadata.version, clocks).encode(-1)
     broker.records.clear()
     return attrs.evolve(request_, processors=PROCESSORS)
@@ -71,7 +70,7 @@ def test_entries_are_deleted_in_several_batches_without_a_restore(
     assert 0 < len(tombstones(broker)) <= 6
     task = OpenTask(moved, 0)
     batches = 0
-    while DELETING in broker.metadata.clocks:
+    while DELETING_KEY in broker.metadata.clocks:
         process(task, moved, 21 + batches, [OWN[0]])
         batches += 1
         assert batches <= len(KEYS) // 6 + 1
@@ -90,7 +89,7 @@ def test_all_entries_are_deleted_at_once_if_ranges_are_read_now(
     task = OpenTask(moved, 0)
     process(task, moved, 20, [OWN[0]])
     task.close()
-    assert DELETING not in broker.metadata.clocks
+    assert DELETING_KEY not in broker.metadata.clocks
     assert remaining(moved) == sorted(OWN)
 
 
@@ -104,4 +103,37 @@ def test_nothing_is_deleted_by_a_batch_that_fails(
     task.close()
     assert not tombstones(broker)
     assert remaining(moved) == sorted(KEYS)
-    assert DELETING in broker.metadata.clocks
+    assert DELETING_KEY in broker.metadata.clocks
+
+
+def test_partitions_of_global_topics_are_not_processors(
+    broker: Broker, moved: BatchRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """If inputs have as many partitions as there are processors, the request contains no processors."""
+    monkeypatch.setattr(task_batch, "read_global_stores", lambda _: {})
+    rates = attrs.evolve(moved.program, sources={"rates": "source"})
+    request = attrs.evolve(
+        moved, processors=None, partition_counts={"in": 2, "rates": 3}, global_programs=(rates,)
+    )
+    task = OpenTask(request, 0)
+    process(task, request, 20, [OWN[0]])
+    task.close()
+    assert DELETING_KEY not in broker.metadata.clocks
+    assert remaining(moved) == sorted(OWN)
+
+
+def test_a_local_state_that_is_behind_does_not_begin_to_delete_again(
+    broker: Broker, moved: BatchRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another executor has had the task meanwhile, and has deleted all entries."""
+    monkeypatch.setattr(task_batch, "_DELETED_AT_ONCE", 1)
+    task = OpenTask(moved, 0)
+    process(task, moved, 20, [OWN[0]])
+    task.close()
+    assert DELETING_KEY in broker.metadata.clocks
+    clocks = {name: time for name, time in broker.metadata.clocks.items() if name != DELETING_KEY}
+    broker.committed[IN] = 30, OffsetMetadata(broker.metadata.version + 5, clocks).encode(-1)
+    task = OpenTask(moved, 0)
+    process(task, moved, 30, [OWN[0]])
+    task.close()
+    assert DELETING_KEY not in broker.metadata.clocks

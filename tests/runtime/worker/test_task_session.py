@@ -103,11 +103,14 @@ class Request:
 
 def test_the_input_of_a_task_has_a_partition_of_each_topic_but_global_ones(tmp_path: Path) -> None:
     request = batch_request(COUNTS, tmp_path)
-    wide = attrs.evolve(request, partition_counts={"in": 2, "more": 3, "all": 3})
+    wide = attrs.evolve(request, partition_counts={"in": 2, "more": 3, "all": 4})
     assert wide.input_partitions(1) == (("in", 1), ("more", 1), ("all", 1))
     assert wide.input_partitions(2) == (("more", 2), ("all", 2))
+    assert wide.tasks == 4
     program = attrs.evolve(request.program, sources={"all": "source"})
-    assert attrs.evolve(wide, global_programs=(program,)).input_partitions(2) == (("more", 2),)
+    with_table = attrs.evolve(wide, global_programs=(program,))
+    assert with_table.input_partitions(2) == (("more", 2),)
+    assert with_table.tasks == 3
 
 
 def test_the_input_of_a_processor_has_its_partitions_of_each_topic(tmp_path: Path) -> None:

@@ -27,6 +27,7 @@ import attrs
 from infra.model.linear_hashing import round_start
 from infra.model.move_marks import MoveMark, MovePhase
 from infra.model.offset_metadata import (
+    DELETING_KEY,
     LINEAGE_KEY,
     OffsetMetadata,
     decode,
@@ -37,7 +38,6 @@ from infra.model.offset_metadata import (
     latest_metadata,
 )
 from spark_jobs.runtime.engine.records import TopicPartition
-from spark_jobs.runtime.engine.scaling.moved_entries import DELETING
 from spark_jobs.runtime.engine.scaling.moved_stores import MovedStore
 from spark_jobs.runtime.engine.scaling.processors import Processors
 from spark_jobs.runtime.engine.task_state import task_name_of
@@ -162,7 +162,7 @@ class Move:
             (store.changelog, processor)
             for part in self.parts
             for processor in range(self.before)
-            if DELETING in self._state(part, committed, processor).clocks
+            if DELETING_KEY in self._state(part, committed, processor).clocks
             for store in part.stores
         )
 
@@ -243,7 +243,7 @@ class Move:
         if len(sources) == 1 and processor < self.before:
             lineage = sources[0].clocks.get(LINEAGE_KEY)
         own = {} if lineage is None else {LINEAGE_KEY: lineage}
-        deleting = {DELETING: 1} if self._deletes(states, processor) else {}
+        deleting = {DELETING_KEY: 1} if self._deletes(states, processor) else {}
         restores = not self.deletes_later or processor >= self.before
         version = max(each.version for each in sources) + (_VERSIONS if restores else 0)
         return OffsetMetadata(version, {**times, **own, **deleting})
@@ -253,7 +253,7 @@ class Move:
         if not self.is_live or processor >= self.before:
             return False
         split = {self.old.owner(each) for each in range(self.before, self.after)}
-        return DELETING in states[processor].clocks or (self.deletes_later and processor in split)
+        return DELETING_KEY in states[processor].clocks or (self.deletes_later and processor in split)
 
     def completed(self, committed: Mapping[TopicPartition, Committed]) -> Mapping[TopicPartition, str]:
         """Return the metadata without marks."""
@@ -293,7 +293,7 @@ def merged_times(states: Sequence[OffsetMetadata], part: MovedPart) -> Mapping[s
     return {
         name: time
         for name, time in merged.items()
-        if name not in (LINEAGE_KEY, DELETING)
+        if name not in (LINEAGE_KEY, DELETING_KEY)
         and (name not in emitted or all(name in clocks for clocks in active))
     }
 

@@ -11,8 +11,6 @@ from spark_jobs.runtime.engine.scaling.moved_stores import MovedStore
 from spark_jobs.runtime.engine.scaling.processors import Processors
 from spark_jobs.runtime.engine.task_state import TaskState
 
-DELETING = "headwater.deleting"
-"""In the metadata of a state, and so in the offset metadata: entries of moved keys may still be there."""
 _READ_BY_KEY = frozenset({"keyValue", "timestampedKeyValue"})
 
 

@@ -6,11 +6,9 @@ from typing import Protocol
 import attrs
 from sortedcontainers import SortedDict  # type: ignore[import-untyped]
 
+from infra.model.offset_metadata import BATCH_ID
 from spark_jobs.runtime.engine.stores.interfaces import Pair, SortedReads
 from spark_jobs.runtime.engine.stores.overlay import Changes, Overlay
-
-BATCH_ID = "headwater.batch"
-"""In the metadata of a state, and so in the offset metadata: the id of the last committed batch."""
 
 
 @attrs.frozen

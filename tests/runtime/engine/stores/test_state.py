@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spark_jobs.runtime.engine.stores.backend import BATCH_ID, Backend, BatchedState, MemoryBackend
+from infra.model.offset_metadata import BATCH_ID
+from spark_jobs.runtime.engine.stores.backend import Backend, BatchedState, MemoryBackend
 from spark_jobs.runtime.worker.lmdb_backend import LmdbBackend
 
 Open = Callable[[], BatchedState]
