@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
-from infra.model.problems import ProblemsError
+from infra.model.problems import Problem, ProblemsError
 from infra.observe.client_log import client_log
 from infra.observe.connection import Connection
 from infra.observe.kafka_errors import is_denial, not_authorized, unexpected
@@ -43,18 +43,26 @@ def read_metadata(
             "client.id": "headwater",
             "group.id": group,
             "enable.auto.commit": False,
+            # Without offsets in open transactions, which may be those of a client that was killed.
+            "isolation.level": "read_uncommitted",
             "logger": client_log(),
         }
     )
     try:
         found = _committed(consumer, requested, time.monotonic() + timeout_seconds)
     except KafkaException as error:
-        reason: KafkaError = error.args[0]
-        problem = not_authorized if is_denial(reason) else unexpected
-        raise ProblemsError([problem(reason, "read the offsets of group", group)]) from None
+        raise ProblemsError([_problem(error.args[0], "group", group)]) from None
     finally:
         consumer.close()
-    return [each.metadata for each in found if each.error is None and each.metadata]
+    for each in found:
+        if each.error is not None:
+            raise ProblemsError([_problem(each.error, "topic", each.topic)])
+    return [each.metadata for each in found if each.metadata]
+
+
+def _problem(error: KafkaError, what: str, name: str) -> Problem:
+    problem = not_authorized if is_denial(error) else unexpected
+    return problem(error, f"read the offsets of {what}", name)
 
 
 def _committed(

@@ -1,0 +1,79 @@
+"""What a consumer group has committed is read completely, or not at all."""
+
+from collections.abc import Callable, Sequence
+from types import SimpleNamespace
+from typing import TYPE_CHECKING
+
+import pytest
+from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
+
+from infra.model.problems import ProblemCode, ProblemsError
+from infra.observe import Connection, group_offsets
+from infra.observe.group_offsets import read_metadata
+from tests.contract.real_cluster import RealCluster
+
+if TYPE_CHECKING:
+    from toolchain.broker.local import LocalBroker
+
+
+class Answering:
+    """A consumer whose request is answered, with an error for the partitions of one topic."""
+
+    error = KafkaError(KafkaError.TOPIC_AUTHORIZATION_FAILED)
+
+    def __init__(self, _: object) -> None:
+        pass
+
+    def committed(self, partitions: Sequence[TopicPartition], _: float) -> list[SimpleNamespace]:
+        return [
+            SimpleNamespace(
+                topic=each.topic, metadata="text", error=self.error if each.topic == "b" else None
+            )
+            for each in partitions
+        ]
+
+    def close(self) -> None:
+        pass
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (KafkaError.TOPIC_AUTHORIZATION_FAILED, ProblemCode.NOT_AUTHORIZED),
+        (KafkaError.UNKNOWN_TOPIC_OR_PART, ProblemCode.CLUSTER_UNREACHABLE),
+    ],
+)
+def test_a_partition_that_cannot_be_read_is_a_problem(
+    monkeypatch: pytest.MonkeyPatch, error: int, code: ProblemCode
+) -> None:
+    """The number of processors may be committed with the offset of this partition only."""
+    monkeypatch.setattr(group_offsets, "Consumer", Answering)
+    monkeypatch.setattr(Answering, "error", KafkaError(error))
+    connection = Connection(bootstrap_servers=("unused:9092",))
+    assert read_metadata(connection, "group", {"a": 2}, 1) == ["text", "text"]
+    with pytest.raises(ProblemsError) as raised:
+        read_metadata(connection, "group", {"a": 2, "b": 1}, 1)
+    [problem] = raised.value.problems
+    assert problem.code is code
+    assert " b" in problem.summary
+
+
+@pytest.mark.broker
+@pytest.mark.every_broker
+def test_an_open_transaction_is_not_waited_for(kafka: "LocalBroker", unique: Callable[[str], str]) -> None:
+    """That of a client that was killed ends after a minute."""
+    servers, topic, group = kafka.bootstrap_servers, unique("in"), unique("group")
+    cluster = RealCluster(servers)
+    cluster.create(topic, 2)
+    cluster.commit(group, topic, {0: "before", 1: "other"})
+    producer = Producer({"bootstrap.servers": servers, "transactional.id": group})
+    producer.init_transactions(30)
+    producer.begin_transaction()
+    member = Consumer({"bootstrap.servers": servers, "group.id": group})
+    offsets = [TopicPartition(topic, 0, 7, "after")]
+    producer.send_offsets_to_transaction(offsets, member.consumer_group_metadata(), 30)
+    connection = Connection(bootstrap_servers=(servers,))
+    assert read_metadata(connection, group, {topic: 2}, 5) == ["before", "other"]
+    producer.commit_transaction(30)
+    member.close()
+    assert read_metadata(connection, group, {topic: 2}, 5) == ["after", "other"]
