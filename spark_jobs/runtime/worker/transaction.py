@@ -148,7 +148,6 @@ def open_session(request: BatchRequest, partition: int, *, single: bool = False)
     producer = _open_producer(request, partition, single=single)
     # Read only now: an earlier owner of the task cannot commit any more.
     committed = clients.committed(reader, request.input_partitions(partition))
-    number = None if request.processors is None else request.processors.count
     for found in committed:
         if decode_mark(found.metadata or "") is not None:
             raise MoveIncompleteError(found.topic, found.partition)
@@ -156,7 +155,7 @@ def open_session(request: BatchRequest, partition: int, *, single: bool = False)
         if owner not in (None, partition) and not request.may_lose_state:
             raise OtherProcessorError(found.topic, found.partition, owner, partition)
         count = decode_count([found.metadata or ""])
-        if count not in (None, number) and not request.may_lose_state:
+        if count not in (None, request.tasks) and not request.may_lose_state:
             raise OtherNumberError(found.topic, found.partition, count)
     metadata = latest_metadata(found.metadata or "" for found in committed) or OffsetMetadata()
     offsets = {(found.topic, found.partition): found.offset for found in committed if found.offset >= 0}

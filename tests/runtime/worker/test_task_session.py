@@ -93,6 +93,11 @@ class Request:
     group: str = "app"
     may_lose_state: bool = False
     processors: Processors | None = None
+    partitions: int = 4
+
+    @property
+    def tasks(self) -> int:
+        return self.partitions if self.processors is None else self.processors.count
 
     def task_name(self, partition: int) -> str:
         return f"app-0-{partition}"
@@ -174,6 +179,9 @@ def test_a_session_commits_the_number_of_processors_and_opens_with_no_other(
         request: Any = Request(processors=other)
         with pytest.raises(OtherNumberError, match="the state has 2 processors"):
             open_session(request, 0)
+    # Only the changelog topics of another sub-topology have more partitions than there are processors.
+    request = Request(partitions=2)
+    assert open_session(request, 0).offsets == {A: 5}
 
 
 def test_a_partition_that_no_task_has_processed_has_no_processor() -> None:
