@@ -63,10 +63,7 @@ class KafkaCluster:
 
     def processors(self, application: str, inputs: Mapping[str, int]) -> int | None:
         """See `ports.Cluster`."""
-        try:
-            return decode_count(read_metadata(self._connection, application, inputs, self._timeout))
-        except ProblemsError:
-            return None
+        return decode_count(read_metadata(self._connection, application, inputs, self._timeout))
 
     def expand(self, shortfalls: Sequence[Shortfall], *, validate_only: bool) -> tuple[TopicResult, ...]:
         """See `ports.Cluster`."""

@@ -1,14 +1,11 @@
 """The loop: executes the action of each decision and observes its result. One thread; decides nothing."""
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import attrs
 
-from infra.compiler import compile_documents
-from infra.model.callers import AGENT
 from infra.model.problems import ProblemsError
-from infra.model.topology import TopologyDocument
 from spark_jobs.agent.callbacks import Callbacks, call_callback
 from spark_jobs.agent.decide import (
     Action,
@@ -23,6 +20,8 @@ from spark_jobs.agent.decide import (
     NotWritten,
     Observation,
     Observe,
+    ProcessorsRead,
+    ReadProcessors,
     Record,
     Recover,
     Recovered,
@@ -127,6 +126,8 @@ class Loop:
         match action:
             case Observe():
                 return self._observe()
+            case ReadProcessors(application, inputs):
+                return self._read_processors(application, inputs)
             case Recover():
                 return self._recover()
             case Record(entries):
@@ -144,19 +145,17 @@ class Loop:
             self._record_request("metadata", start, succeeded=False)
             return Unreadable(error.problems)
         self._record_request("metadata", start, succeeded=True)
-        documents = self.documents.current()
-        return Metadata(counts, documents, self._processors(documents, counts))
+        return Metadata(counts, self.documents.current())
 
-    def _processors(self, documents: Iterable[TopologyDocument], counts: TopicCounts) -> Mapping[str, int]:
-        """Read the committed numbers of processors, where changelog topics have more partitions."""
-        found: dict[str, int] = {}
-        for document in documents:
-            application = document.application.id
-            if (inputs := _inputs_of_fewer(document, counts)) and (
-                number := self.cluster.processors(application, inputs)
-            ) is not None:
-                found[application] = number
-        return found
+    def _read_processors(self, application: str, inputs: TopicCounts) -> Observation:
+        start = time.perf_counter()
+        try:
+            number = self.cluster.processors(application, inputs)
+        except ProblemsError as error:
+            self._record_request("offsets", start, succeeded=False)
+            return ProcessorsRead(application, None, error.problems)
+        self._record_request("offsets", start, succeeded=True)
+        return ProcessorsRead(application, number)
 
     def _recover(self) -> Observation:
         return self._with_journal(lambda term: Recovered(self.journal.latest(term)))
@@ -222,20 +221,3 @@ class Loop:
 
     def _record_request(self, operation: str, start: float, *, succeeded: bool) -> None:
         self.instruments.record_request(operation, time.perf_counter() - start, succeeded=succeeded)
-
-
-def _inputs_of_fewer(document: TopologyDocument, counts: TopicCounts) -> Mapping[str, int]:
-    """Return the inputs of sub-topologies with state, with their partition counts.
-
-    Nothing if no changelog topic has more partitions than processors are declared: only then some may have
-    been removed (KIP-287).
-    """
-    if document.application.processors is None:
-        return {}
-    [compiled] = compile_documents([document], counts, AGENT)
-    parts = [part for part in compiled.subtopologies if part.processors is not None]
-    if not any(
-        counts.get(name, 0) > (part.processors or 0) for part in parts for name in part.changelog_topics
-    ):
-        return {}
-    return {name: counts[name] for part in parts for name in part.sources if name in counts}

@@ -25,7 +25,7 @@ class Cluster(Protocol):
     def processors(self, application: str, inputs: Mapping[str, int]) -> int | None:
         """Return the number of processors that is committed with the offsets of an application.
 
-        `inputs` is topic → partition count. None: none is, or it could not be read. Never raises.
+        `inputs` is topic → partition count. None: none is. Raises `ProblemsError` if it cannot be read.
         """
         ...
 

@@ -220,6 +220,10 @@ class AgentState:
     observed_counts: Mapping[str, ObservedCount] = attrs.field(factory=dict)
     processors: Mapping[str, int] = attrs.field(factory=dict)
     """Application → its committed number of processors, if changelog topics have more partitions."""
+    due_processors: Mapping[str, TopicCounts] = attrs.field(factory=dict)
+    """Application → the inputs with whose offsets its number of processors is committed, to be read next."""
+    unread_processors: Mapping[str, str] = attrs.field(factory=dict)
+    """Application → why its number of processors could not be read last."""
     requirements: Requirements = Requirements()
     term: int | None = None
     """The term in which this agent leads; None while another one does."""

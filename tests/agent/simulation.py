@@ -22,6 +22,8 @@ from spark_jobs.agent.decide import (
     NotWritten,
     Observation,
     Observe,
+    ProcessorsRead,
+    ReadProcessors,
     Record,
     Recover,
     Recovered,
@@ -115,8 +117,11 @@ class Simulation:
     is_answer_lost: bool = False
     """The cluster executes requests, but the agent receives no response."""
     is_unreadable: bool = False
+    are_offsets_unreadable: bool = False
     is_journal_down: bool = False
     is_unconfirmed: bool = False
+    processors: int | None = None
+    """The committed number of processors of each application."""
     stale: dict[str, int] | None = None
     """Counts that the metadata shows instead of the current ones."""
     crash_after: int | None = None
@@ -173,13 +178,15 @@ class Simulation:
         self.events += decision.events
         return decision
 
-    def _do(self, action: Action) -> Observation:  # noqa: PLR0911 - one return per action
+    def _do(self, action: Action) -> Observation:  # noqa: C901, PLR0911 - one return per action
         self.actions.append(action)
         match action:
             case Observe():
                 if self.is_unreadable:
                     return Unreadable(unreachable())
                 return Metadata(dict(self.counts if self.stale is None else self.stale), self.documents)
+            case ReadProcessors(application, inputs):
+                return self._read_processors(application, inputs)
             case Recover():
                 if self.is_journal_down:
                     return NotWritten(unreachable())
@@ -198,6 +205,12 @@ class Simulation:
                 return CallbackCalled(application)
             case Expand():
                 return Attempted(self._expand(action))
+
+    def _read_processors(self, application: str, inputs: Mapping[str, int]) -> ProcessorsRead:
+        assert inputs.items() <= self.counts.items()
+        if self.are_offsets_unreadable:
+            return ProcessorsRead(application, None, unreachable())
+        return ProcessorsRead(application, self.processors)
 
     def _expand(self, action: Expand) -> tuple[TopicResult, ...]:
         shortfalls = [item for wave in action.waves for item in wave]

@@ -183,6 +183,30 @@ def test_fewer_processors_are_refused() -> None:
     assert (simulation.counts[REPARTITION], simulation.counts[CHANGELOG]) == (4, 4)
 
 
+def test_removed_processors_are_known_from_committed_offsets() -> None:
+    """A read that fails once changes nothing; before the first one that succeeds, the problem says why."""
+    simulation = leading_agent(PROCESSORS)
+    simulation.documents = documents(PROCESSORS.replace("processors: 4", "processors: 2"))
+    simulation.are_offsets_unreadable = True
+    simulation.counts |= {"orders": 8, "returns": 8}
+    simulation.pass_time(30_000)
+    [problem] = simulation.app().problems
+    assert problem.code is ProblemCode.PROCESSOR_COUNT
+    assert "these could not be read: No Kafka broker can be reached." in problem.why
+    simulation.are_offsets_unreadable, simulation.processors = False, 2
+    simulation.pass_time(30_000)
+    assert (simulation.counts[REPARTITION], simulation.counts[CHANGELOG]) == (8, 4)
+    refused = simulation.reported(ApplicationRefused)
+    simulation.are_offsets_unreadable = True
+    simulation.counts |= {"orders": 16, "returns": 16}
+    simulation.pass_time(30_000)
+    assert (simulation.counts[REPARTITION], simulation.counts[CHANGELOG]) == (16, 4)
+    simulation.are_offsets_unreadable, simulation.processors = False, None
+    simulation.pass_time(30_000)
+    assert [problem.code for problem in simulation.app().problems] == [ProblemCode.PROCESSOR_COUNT]
+    assert simulation.reported(ApplicationRefused)[:-1] == refused
+
+
 def test_deleted_source_is_reported_and_smaller_source_is_over_partitioning() -> None:
     simulation = leading_agent(ORDERS)
     del simulation.counts["orders"]

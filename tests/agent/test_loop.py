@@ -42,6 +42,7 @@ class FakePorts:
     is_closed: bool = False
     calls: list[tuple[int, int]] = attrs.field(factory=list)
     committed: dict[str, int] = attrs.field(factory=dict)
+    are_offsets_readable: bool = True
 
     def partition_counts(self) -> TopicCounts:
         self.reads += 1
@@ -51,6 +52,8 @@ class FakePorts:
 
     def processors(self, application: str, inputs: Mapping[str, int]) -> int | None:
         assert inputs == {REPARTITION: 4}
+        if not self.are_offsets_readable:
+            raise ProblemsError(unreachable())
         return self.committed.get(application)
 
     def expand(self, shortfalls: Sequence[Shortfall], *, validate_only: bool) -> tuple[TopicResult, ...]:
@@ -232,5 +235,9 @@ def test_loop_reads_the_number_of_processors_if_changelog_topics_have_more_parti
     loop.run(seconds_passed(ports, 6))
     assert loop.state.processors == {}
     ports.counts[CHANGELOG] = 4
+    ports.are_offsets_readable = False
     loop.run(seconds_passed(ports, 6))
-    assert loop.state.processors == {"totals-app": 2}
+    assert (loop.state.processors, set(loop.state.unread_processors)) == ({}, {"totals-app"})
+    ports.are_offsets_readable = True
+    loop.run(seconds_passed(ports, 6))
+    assert (loop.state.processors, loop.state.unread_processors) == ({"totals-app": 2}, {})

@@ -8,7 +8,7 @@ import pytest
 from infra.compiler import compile_documents
 from infra.model.callers import AGENT
 from infra.model.problems import Problem, ProblemCode
-from spark_jobs.agent.decide import AgentPolicy, Expand, Notify, Observe, Record, Recover
+from spark_jobs.agent.decide import AgentPolicy, Expand, Notify, Observe, ReadProcessors, Record, Recover
 from spark_jobs.agent.decide.next_step import next_step
 from spark_jobs.agent.state import (
     AgentState,
@@ -66,6 +66,11 @@ def test_the_cluster_is_read_when_it_is_due(
     change: dict[str, Any], expected: tuple[Observe | None, int]
 ) -> None:
     assert next_step(attrs.evolve(STATE, **change), POLICY) == expected
+
+
+def test_numbers_of_processors_are_read_before_anything_is_decided() -> None:
+    due = attrs.evolve(with_app(APP), due_processors={"a": {"in": 4}, "b": {}}, is_read_requested=True)
+    assert next_step(due, POLICY) == (ReadProcessors("a", {"in": 4}), 0)
 
 
 @pytest.mark.parametrize("retry", [Retry(), Retry(1, NOW), Retry(1, NOW - 1)])

@@ -4,7 +4,7 @@
 executes the `Action` and passes its result as the next observation, until nothing is due before `wake_ms`.
 """
 
-from spark_jobs.agent.decide.actions import Action, Expand, Notify, Observe, Record, Recover
+from spark_jobs.agent.decide.actions import Action, Expand, Notify, Observe, ReadProcessors, Record, Recover
 from spark_jobs.agent.decide.clock import Moment
 from spark_jobs.agent.decide.decision import Decision, decide
 from spark_jobs.agent.decide.observations import (
@@ -14,6 +14,7 @@ from spark_jobs.agent.decide.observations import (
     Metadata,
     NotWritten,
     Observation,
+    ProcessorsRead,
     Recovered,
     TermObserved,
     Tick,
@@ -37,6 +38,8 @@ __all__ = [
     "Notify",
     "Observation",
     "Observe",
+    "ProcessorsRead",
+    "ReadProcessors",
     "Record",
     "Recover",
     "Recovered",

@@ -2,12 +2,20 @@
 
 import attrs
 
-from spark_jobs.agent.state import ExpansionEntry, Shortfall
+from spark_jobs.agent.state import ExpansionEntry, Shortfall, TopicCounts
 
 
 @attrs.frozen
 class Observe:
     """Read the metadata of the cluster: `Metadata` or `Unreadable`."""
+
+
+@attrs.frozen
+class ReadProcessors:
+    """Read the committed number of processors of an application from its `inputs`: `ProcessorsRead`."""
+
+    application: str
+    inputs: TopicCounts
 
 
 @attrs.frozen
@@ -38,4 +46,4 @@ class Notify:
     new: int
 
 
-Action = Observe | Recover | Record | Expand | Notify
+Action = Observe | ReadProcessors | Recover | Record | Expand | Notify

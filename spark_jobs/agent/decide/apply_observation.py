@@ -14,6 +14,7 @@ from spark_jobs.agent.decide.observations import (
     Metadata,
     NotWritten,
     Observation,
+    ProcessorsRead,
     Recovered,
     TermObserved,
     Tick,
@@ -22,7 +23,7 @@ from spark_jobs.agent.decide.observations import (
     Written,
 )
 from spark_jobs.agent.decide.pending import PendingDecision
-from spark_jobs.agent.decide.requirements import requirements
+from spark_jobs.agent.decide.requirements import inputs_of_fewer, requirements
 from spark_jobs.agent.events import (
     AgentEvent,
     ClusterReadable,
@@ -39,8 +40,8 @@ def apply_observation(observation: Observation, pending: PendingDecision) -> Pen
         case Tick(read_now):
             is_requested = pending.state.is_read_requested or read_now
             return pending.with_state(attrs.evolve(pending.state, is_read_requested=is_requested))
-        case Metadata():
-            return _metadata_read(pending, observation)
+        case Metadata() | ProcessorsRead():
+            return _cluster_read(pending, observation)
         case Unreadable(problems):
             return _unreadable(pending, problems)
         case TermObserved(term):
@@ -75,16 +76,25 @@ def _apply_result(
             return _postponed(pending, application)
 
 
+def _cluster_read(pending: PendingDecision, read: Metadata | ProcessorsRead) -> PendingDecision:
+    return _metadata_read(pending, read) if isinstance(read, Metadata) else _processors_read(pending, read)
+
+
 def _metadata_read(pending: PendingDecision, metadata: Metadata) -> PendingDecision:
     state, policy = pending.state, pending.context.policy
     observed = observed_counts.after_metadata(
         state.observed_counts, metadata.counts, state.clock_ms, policy.lag_ms
     )
+    counts = observed_counts.counts(observed)
+    required = requirements(metadata.documents, counts, state.requirements)
+    due = inputs_of_fewer(required.applications, counts)
     updated = attrs.evolve(
         state,
         observed_counts=observed,
-        processors=metadata.processors,
-        requirements=requirements(metadata.documents, observed_counts.counts(observed), state.requirements),
+        due_processors=due,
+        processors={id_: number for id_, number in state.processors.items() if id_ in due},
+        unread_processors={},
+        requirements=required,
         observed_at_ms=state.clock_ms,
         reads=state.reads + 1,
         is_read_requested=False,
@@ -92,6 +102,20 @@ def _metadata_read(pending: PendingDecision, metadata: Metadata) -> PendingDecis
         read_retry=Retry(),
     )
     return pending.with_state(updated, *((ClusterReadable(),) if state.read_problems else ()))
+
+
+def _processors_read(pending: PendingDecision, read: ProcessorsRead) -> PendingDecision:
+    """Note the number; after a failure, the one that was read before is kept."""
+    state, id_ = pending.state, read.application
+    due = {each: inputs for each, inputs in state.due_processors.items() if each != id_}
+    state = attrs.evolve(state, due_processors=due, observed_at_ms=state.clock_ms)
+    if read.problems:
+        unread = {**state.unread_processors, id_: read.problems[0].summary}
+        return pending.with_state(attrs.evolve(state, unread_processors=unread))
+    numbers = {each: number for each, number in state.processors.items() if each != id_}
+    if read.number is not None:
+        numbers[id_] = read.number
+    return pending.with_state(attrs.evolve(state, processors=numbers))
 
 
 def _unreadable(pending: PendingDecision, problems: tuple[Problem, ...]) -> PendingDecision:

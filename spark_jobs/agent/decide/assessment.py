@@ -51,7 +51,11 @@ class Assessment:
 
 
 def assess(
-    compiled: CompiledApplication, live: TopicCounts, settled: TopicCounts, processors: int | None = None
+    compiled: CompiledApplication,
+    live: TopicCounts,
+    settled: TopicCounts,
+    processors: int | None = None,
+    unread: str = "",
 ) -> Assessment:
     """Return the assessment.
 
@@ -60,8 +64,9 @@ def assess(
         live: the partition counts on the cluster.
         settled: the counts of its topics when they last matched its sources.
         processors: the committed number of processors; None = the partition count of the changelog topics.
+        unread: why that number could not be read; empty = it was, or need not be.
     """
-    application = _counted(compiled, live, settled, processors)
+    application = attrs.evolve(_counted(compiled, live, settled, processors), unread=unread)
     config = StreamsConfig.of(compiled.application)
     found = [problem for rule in _REFUSALS for problem in rule(application)]
     too_small = [

@@ -45,7 +45,7 @@ def decide(observation: Observation, state: AgentState, now: Moment, policy: Age
 def _assessed(pending: PendingDecision) -> PendingDecision:
     """Compare every application with the observed counts."""
     state = pending.state
-    if state.observed_at_ms is None:
+    if state.observed_at_ms is None or state.due_processors:
         return pending
     live = observed_counts.counts(state.observed_counts)
     known = {
@@ -60,6 +60,7 @@ def _assessed(pending: PendingDecision) -> PendingDecision:
             live,
             known[compiled.application.id].settled,
             state.processors.get(compiled.application.id),
+            state.unread_processors.get(compiled.application.id, ""),
         )
         for compiled in state.requirements.applications
     }

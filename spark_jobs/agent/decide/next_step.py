@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from infra.planner.waves import waves
 from spark_jobs.agent.decide import observed_counts
-from spark_jobs.agent.decide.actions import Action, Expand, Notify, Observe, Record, Recover
+from spark_jobs.agent.decide.actions import Action, Expand, Notify, Observe, ReadProcessors, Record, Recover
 from spark_jobs.agent.decide.expansions import is_due, widest
 from spark_jobs.agent.decide.policy import AgentPolicy
 from spark_jobs.agent.state import AgentState, ApplicationState, ObservedCount, Phase, Retry, Shortfall
@@ -15,7 +15,7 @@ def next_step(state: AgentState, policy: AgentPolicy) -> tuple[Action | None, in
     """Return the action, or None and the milliseconds until the next one is due.
 
     The journal is written first: nothing is changed that is not in it. Then the cluster is read, because
-    every attempt needs metadata of its own.
+    every attempt needs metadata of its own. Numbers of processors belong to the read.
     """
     read_at = _next_read(state, policy)
     times = [read_at]
@@ -23,6 +23,8 @@ def next_step(state: AgentState, policy: AgentPolicy) -> tuple[Action | None, in
         if _is_due(state.journal_retry, state.clock_ms):
             return (Record(state.outbox) if state.is_recovered else Recover()), 0
         times.append(state.journal_retry.at_ms or 0)
+    for application, inputs in state.due_processors.items():
+        return ReadProcessors(application, inputs), 0
     if read_at <= state.clock_ms:
         return Observe(), 0
     if state.is_leader and state.is_recovered and not state.outbox:

@@ -18,15 +18,20 @@ class Tick:
 
 @attrs.frozen
 class Metadata:
-    """The partition counts of all topics of the cluster, and the current documents.
-
-    `processors` is application → its committed number of processors, if changelog topics have more
-    partitions.
-    """
+    """The partition counts of all topics of the cluster, and the current documents."""
 
     counts: TopicCounts
     documents: tuple[TopologyDocument, ...]
-    processors: Mapping[str, int] = attrs.field(factory=dict)
+
+
+@attrs.frozen
+class ProcessorsRead:
+    """The committed number of processors of an application; None: none is, or it could not be read."""
+
+    application: str
+    number: int | None
+    problems: tuple[Problem, ...] = ()
+    """Why it could not be read."""
 
 
 @attrs.frozen
@@ -94,6 +99,7 @@ class CallbackCalled:
 Observation = (
     Tick
     | Metadata
+    | ProcessorsRead
     | Unreadable
     | TermObserved
     | Deposed

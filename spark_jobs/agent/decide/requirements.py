@@ -1,4 +1,6 @@
-"""The partition counts that the documents require, compiled again only when an input has changed."""
+"""What the documents require of the cluster, compiled again only when an input has changed."""
+
+from collections.abc import Mapping
 
 from infra.compiler import compile_documents
 from infra.model.callers import AGENT
@@ -16,6 +18,23 @@ def requirements(
     active = [document for document in documents if document.application.lifecycle is Lifecycle.ACTIVE]
     applications = compile_documents(active, counts, AGENT)
     return Requirements(documents, _relevant(applications, counts), applications)
+
+
+def inputs_of_fewer(
+    applications: tuple[CompiledApplication, ...], counts: TopicCounts
+) -> Mapping[str, TopicCounts]:
+    """Return application → the inputs of its processors, where some of these may have been removed (KIP-287).
+
+    So it is if a changelog topic has more partitions than processors are declared.
+    """
+    found: dict[str, TopicCounts] = {}
+    for application in applications:
+        parts = [part for part in application.subtopologies if part.processors is not None]
+        changelogs = {name: part.processors or 0 for part in parts for name in part.changelog_topics}
+        if any(counts.get(name, 0) > declared for name, declared in changelogs.items()):
+            inputs = sorted({name for part in parts for name in part.sources if name in counts})
+            found[application.application.id] = {name: counts[name] for name in inputs}
+    return found
 
 
 def _relevant(applications: tuple[CompiledApplication, ...], counts: TopicCounts) -> TopicCounts:
