@@ -105,6 +105,12 @@ class Application:
             partition = default_partition(key, self.partitions)
         self.cluster.write([(INPUT, partition, key, b"", self.time, ())])
 
+    def process_each_key(self) -> None:
+        """Produce a record of each key, and process all records."""
+        for key in KEYS:
+            self.produce(key)
+        self.process()
+
     def process(self, *, is_running: bool = False) -> None:
         """Process all records; raises `RefusedError`.
 
@@ -185,6 +191,11 @@ class Application:
         entries = {record[4]: record[5] for record in self.cluster.topics[CHANGELOG][task]}
         return {key: int(value) for key, value in entries.items() if key is not None and value is not None}
 
+    def check_owners(self) -> None:
+        """Check that the state of each processor has the keys that belong to it, and no other one."""
+        for task in range(self.changelogs):
+            assert set(self.state(task)) == {key for key in KEYS if self.owners.owner_of_key(key) == task}
+
     def is_moving(self) -> bool:
         return any(
             decode_mark(each.text) for (topic, _), each in self.cluster.offsets.items() if topic == INPUT
@@ -209,14 +220,10 @@ def new_application(processors: int = 2, *, is_linear: bool = False) -> Applicat
     return Application(cluster, processors, processors, is_linear)
 
 
-def moved() -> tuple[Application, Move]:
+def doubled() -> tuple[Application, Move]:
     """Return an application whose partitions are doubled, and the move that follows."""
     app = new_application()
-    for key in KEYS:
-        app.produce(key)
-    app.process()
+    app.process_each_key()
     app.add_partitions(2)
-    for key in KEYS:
-        app.produce(key)
-    app.process()
+    app.process_each_key()
     return app, move_of(4, 2, 4)

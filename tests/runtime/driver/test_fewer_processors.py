@@ -1,5 +1,7 @@
 """KIP-287: the state moves to fewer processors. Changelog topics keep their partitions."""
 
+from functools import partial
+
 import pytest
 
 from infra.model.offset_metadata import (
@@ -15,53 +17,27 @@ from tests.runtime.driver.counting_application import (
     INPUT,
     KEYS,
     Application,
+    doubled,
     execute,
     move_of,
-    moved,
 )
-from tests.runtime.driver.memory_move import KilledError
+from tests.runtime.driver.killed_moves import kill_and_complete, operations
 
 
 def shrunk(processors: int) -> tuple[Application, Move]:
     """Return an application with 4 processors and partitions, and the move to fewer processors."""
-    app, move = moved()
+    app, move = doubled()
     execute(app.cluster, move)
     app.complete(4)
-    for key in KEYS:
-        app.produce(key)
-    app.process()
+    app.process_each_key()
     return app, app.move_to(processors)
 
 
-def operations_of_a_move_to_fewer() -> int:
-    app, move = shrunk(3)
-    calls = 0
-
-    def count() -> None:
-        nonlocal calls
-        calls += 1
-
-    app.cluster.before_operation = count
-    execute(app.cluster, move)
-    return calls
-
-
-@pytest.mark.parametrize("operations", range(operations_of_a_move_to_fewer()))
-def test_a_move_to_fewer_that_is_killed_is_completed_by_the_next_one(operations: int) -> None:
-    app, move = shrunk(3)
-    app.cluster.kill_after(operations)
-    with pytest.raises(KilledError):
-        execute(app.cluster, move)
-    app.cluster.kill_after(None)
-    execute(app.cluster, move)
-    app.complete(3)
-    for key in KEYS:
-        app.produce(key)
-    app.process()
+@pytest.mark.parametrize("killed_after", operations(partial(shrunk, 3)))
+def test_a_move_to_fewer_that_is_killed_is_completed_by_the_next_one(killed_after: int) -> None:
+    app = kill_and_complete(partial(shrunk, 3), killed_after)
     assert app.counts == dict.fromkeys(KEYS, 4)
-    assert [set(app.state(task)) for task in range(4)] == [
-        {key for key in KEYS if app.owners.owner_of_key(key) == task} for task in range(4)
-    ]
+    app.check_owners()
 
 
 def test_the_changelog_keeps_its_partitions_and_the_number_is_committed() -> None:
@@ -73,9 +49,7 @@ def test_the_changelog_keeps_its_partitions_and_the_number_is_committed() -> Non
         app.process()
         execute(app.cluster, app.move_to(processors))
         app.complete(processors)
-        for key in KEYS:
-            app.produce(key)
-        app.process()
+        app.process_each_key()
         texts = [each.text for (topic, _), each in app.cluster.offsets.items() if topic == INPUT]
         assert decode_initial(texts, processors) == {3: 2, 6: 4}.get(processors, processors)
         recorded.append((app.changelogs, decode_count(texts)))

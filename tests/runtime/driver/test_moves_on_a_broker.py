@@ -1,7 +1,7 @@
 """KIP-287: `headwater processors move --offline` on a real broker, killed at each of its steps."""
 
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from multiprocessing import get_context
 from pathlib import Path
 
@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from infra.cli.main import main
-from infra.model.move_marks import MovePhase
+from infra.model.move_marks import MoveMark, MovePhase
 from infra.model.problems import ProblemCode, ProblemsError
 from infra.observe import Connection
 from infra.spec import load_text
@@ -41,18 +41,24 @@ def _move_and_die(text: str, servers: str, operations: int) -> None:
     move_state(document, Connection(bootstrap_servers=(servers,)), unreported)
 
 
-def test_a_move_that_is_killed_at_each_step_is_completed(app: Sparkless) -> None:
+def _kill_moves(app: Sparkless, processors: int, operations: Iterable[int]) -> Iterator[MoveMark | None]:
+    """Kill moves after some operations each, until one is completed; yield the mark that each has left."""
     context = get_context("forkserver")
     context.set_forkserver_preload([__name__])
-    killed = []
-    for operations in range(100):
-        process = context.Process(target=_move_and_die, args=(app.text(4), app.servers, operations))
+    for each in operations:
+        process = context.Process(target=_move_and_die, args=(app.text(processors), app.servers, each))
         process.start()
         process.join(60)
         assert process.exitcode in (0, -signal.SIGKILL)
         if process.exitcode == 0:
-            break
-        mark = processor_status(app.document(4), app.connection).move
+            return
+        yield processor_status(app.document(processors), app.connection).move
+    raise AssertionError("no move was completed")
+
+
+def test_a_move_that_is_killed_at_each_step_is_completed(app: Sparkless) -> None:
+    killed = []
+    for mark in _kill_moves(app, 4, range(100)):
         phase = None if mark is None else mark.phase
         if mark is not None and phase not in killed:
             with pytest.raises(MoveIncompleteError):
@@ -108,17 +114,8 @@ def test_processors_are_removed_and_added_again(app: Sparkless) -> None:
     move_state(app.document(4), app.connection, unreported)
     app.produce(1)
     app.process(4)
-    context = get_context("forkserver")
-    context.set_forkserver_preload([__name__])
     marked = []
-    for operations in range(4, 100, 3):
-        process = context.Process(target=_move_and_die, args=(app.text(3), app.servers, operations))
-        process.start()
-        process.join(60)
-        assert process.exitcode in (0, -signal.SIGKILL)
-        if process.exitcode == 0:
-            break
-        mark = processor_status(app.document(3), app.connection).move
+    for mark in _kill_moves(app, 3, range(4, 100, 3)):
         if mark is not None and mark.phase not in marked:
             with pytest.raises(MoveIncompleteError):
                 app.open(4)

@@ -32,12 +32,13 @@ from tests.runtime.driver.counting_application import (
     INPUT,
     KEYS,
     RefusedError,
+    doubled,
     execute,
     move_of,
-    moved,
     new_application,
     unreported,
 )
+from tests.runtime.driver.killed_moves import kill_and_complete, operations
 from tests.runtime.driver.memory_move import KilledError
 
 
@@ -218,34 +219,11 @@ TestMoves = Moves.TestCase
 TestMoves.settings = settings(max_examples=2000, stateful_step_count=20, deadline=None)
 
 
-def operations_of_a_move() -> int:
-    app, move = moved()
-    calls = 0
-
-    def count() -> None:
-        nonlocal calls
-        calls += 1
-
-    app.cluster.before_operation = count
-    execute(app.cluster, move)
-    return calls
-
-
-@pytest.mark.parametrize("operations", range(operations_of_a_move()))
-def test_a_move_that_is_killed_is_completed_by_the_next_one(operations: int) -> None:
-    app, move = moved()
-    app.cluster.kill_after(operations)
-    with pytest.raises(KilledError):
-        execute(app.cluster, move)
-    app.cluster.kill_after(None)
-    execute(app.cluster, move)
-    app.complete(4)
-    for key in KEYS:
-        app.produce(key)
-    app.process()
+@pytest.mark.parametrize("killed_after", operations(doubled))
+def test_a_move_that_is_killed_is_completed_by_the_next_one(killed_after: int) -> None:
+    app = kill_and_complete(doubled, killed_after)
     assert app.counts == dict.fromkeys(KEYS, 3)
-    assert {key for task in range(4) for key in app.state(task)} == set(KEYS)
-    assert sum(len(app.state(task)) for task in range(4)) == len(KEYS)
+    app.check_owners()
 
 
 @pytest.mark.parametrize("is_linear", [False, True], ids=["default", "linear-hash"])
@@ -255,9 +233,7 @@ def test_one_processor_after_the_other_is_added(*, is_linear: bool) -> None:
     partitions = (2, 3, 4, 7, 9) if is_linear else (2, 4, 4, 8, 16)
     for processors, count in zip((2, 3, 4, 6, 7), partitions, strict=True):
         app.add_partitions(count - app.partitions)
-        for key in KEYS:
-            app.produce(key)
-        app.process()
+        app.process_each_key()
         if processors > app.processors:
             before = {key: app.owners.owner_of_key(key) for key in KEYS}
             added = range(app.processors, processors)
@@ -266,17 +242,13 @@ def test_one_processor_after_the_other_is_added(*, is_linear: bool) -> None:
             owners = {key: app.owners.owner_of_key(key) for key in KEYS}
             assert {owners[key] for key in KEYS if owners[key] != before[key]} <= set(added)
             assert set().union(*(app.state(each) for each in added))
-    for key in KEYS:
-        app.produce(key)
-    app.process()
+    app.process_each_key()
     assert app.counts == dict.fromkeys(KEYS, 6)
-    assert [set(app.state(task)) for task in range(7)] == [
-        {key for key in KEYS if app.owners.owner_of_key(key) == task} for task in range(7)
-    ]
+    app.check_owners()
 
 
 def test_the_initial_number_is_committed_between_two_doublings_only() -> None:
-    app, move = moved()
+    app, move = doubled()
     execute(app.cluster, app.move_to(3))
     app.complete(3)
     texts = [app.cluster.offsets[each].text for each in move.partitions]
@@ -285,7 +257,7 @@ def test_the_initial_number_is_committed_between_two_doublings_only() -> None:
     app.process()
     assert decode_initial((app.cluster.offsets[each].text for each in move.partitions), 3) == 2
     execute(app.cluster, app.move_to(4))
-    straight, to_four = moved()
+    straight, to_four = doubled()
     execute(straight.cluster, to_four)
     texts = [app.cluster.offsets[each].text for each in move.partitions]
     assert {decode_initial([text], 4) for text in texts} == {4}
@@ -295,7 +267,7 @@ def test_the_initial_number_is_committed_between_two_doublings_only() -> None:
 
 
 def test_offsets_times_and_positions_stay_and_counting_clocks_are_omitted() -> None:
-    app, move = moved()
+    app, move = doubled()
     before = dict(app.cluster.offsets)
     execute(app.cluster, move)
     for partition, committed in before.items():
@@ -311,7 +283,7 @@ def test_offsets_times_and_positions_stay_and_counting_clocks_are_omitted() -> N
 
 
 def test_added_processors_get_the_lineage_of_their_local_states() -> None:
-    app, move = moved()
+    app, move = doubled()
     before = decode(app.cluster.offsets[INPUT, 0].text)
     execute(app.cluster, attrs.evolve(move, lineage=7))
     lineages = []
@@ -325,7 +297,7 @@ def test_added_processors_get_the_lineage_of_their_local_states() -> None:
 
 def test_no_local_state_has_the_version_after_a_move() -> None:
     """Also not a prepared batch that was never committed: it would have the next version."""
-    app, move = moved()
+    app, move = doubled()
     versions = [
         latest_metadata(app.cluster.offsets[INPUT, each].text for each in (task, task + 2))
         for task in range(2)
@@ -339,7 +311,7 @@ def test_no_local_state_has_the_version_after_a_move() -> None:
 
 
 def test_a_partition_without_records_gets_its_owner_too() -> None:
-    app, move = moved()
+    app, move = doubled()
     del app.cluster.offsets[INPUT, 3]
     app.cluster.topics[INPUT][3].clear()
     execute(app.cluster, move)
@@ -348,7 +320,7 @@ def test_a_partition_without_records_gets_its_owner_too() -> None:
 
 
 def test_a_client_that_commits_meanwhile_is_noticed() -> None:
-    app, move = moved()
+    app, move = doubled()
     observed = app.cluster.committed(move.partitions)
     app.produce(KEYS[0])
     app.process()
@@ -401,7 +373,7 @@ def test_steps_follow_from_what_is_committed() -> None:
 
 def test_a_key_that_was_deleted_after_an_expansion_was_killed_does_not_return() -> None:
     """Its tombstone may have been compacted away, so only the copy of the key would be left."""
-    app, move = moved()
+    app, move = doubled()
     cluster = app.cluster
     cluster.expand({CHANGELOG: move.after})
     with cluster.producer(move.producer_name) as producer:

@@ -18,8 +18,8 @@ from tests.runtime.driver.counting_application import (
     INPUT,
     KEYS,
     Application,
+    doubled,
     execute,
-    moved,
     unreported,
 )
 
@@ -39,14 +39,14 @@ def refusal(app: Application, move: Move) -> str:
 
 
 def test_records_of_moving_keys_must_be_processed_first() -> None:
-    app, move = moved()
+    app, move = doubled()
     key = next(key for key in KEYS if default_partition(key, 4) == 2)
     app.cluster.write([(INPUT, 0, key, b"", 1, ())])
     assert refusal(app, move).startswith("Partition 0 of in has a record at offset")
 
 
 def test_processed_records_are_sampled_but_not_in_the_cut_of_an_expansion() -> None:
-    app, move = moved()
+    app, move = doubled()
     key = next(key for key in KEYS if default_partition(key, 4) == 2)
     app.cluster.write([(INPUT, 3, key, b"", 1, ())])
     end = app.cluster.bounds(INPUT, 3)[1]
@@ -56,7 +56,7 @@ def test_processed_records_are_sampled_but_not_in_the_cut_of_an_expansion() -> N
 
 
 def test_unprocessed_records_of_their_partition_are_accepted() -> None:
-    app, move = moved()
+    app, move = doubled()
     for each in KEYS:
         app.produce(each)
     execute(app.cluster, move)
@@ -66,7 +66,7 @@ def test_unprocessed_records_of_their_partition_are_accepted() -> None:
 
 
 def test_processed_records_of_an_added_partition_show_another_partitioner() -> None:
-    app, move = moved()
+    app, move = doubled()
     key = next(key for key in KEYS if default_partition(key, 4) == 0)
     app.cluster.topics[INPUT][2].append((INPUT, 2, 1, 1, key, b"", ()))
     app.cluster.topics[INPUT][2].sort(key=lambda record: record[2])
@@ -74,13 +74,13 @@ def test_processed_records_of_an_added_partition_show_another_partitioner() -> N
 
 
 def test_an_offset_that_brokers_have_forgotten_is_refused() -> None:
-    app, move = moved()
+    app, move = doubled()
     del app.cluster.offsets[INPUT, 1]
     assert refusal(app, move) == "No offset is committed for partition 1 of in, but it has records."
 
 
 def test_keys_of_other_processors_are_refused() -> None:
-    app, move = moved()
+    app, move = doubled()
     key = next(key for key in KEYS if default_partition(key, 2) == 1)
     app.cluster.write([(CHANGELOG, 0, key, b"1", 1, ())])
     assert refusal(app, move) == (
@@ -89,7 +89,7 @@ def test_keys_of_other_processors_are_refused() -> None:
 
 
 def test_each_store_with_keys_of_other_processors_is_reported() -> None:
-    app, move = moved()
+    app, move = doubled()
     key = next(key for key in KEYS if default_partition(key, 2) == 1)
     other = "app-seen-changelog"
     app.cluster.topics[other] = [[], []]
@@ -105,14 +105,14 @@ def test_each_store_with_keys_of_other_processors_is_reported() -> None:
 
 
 def test_entries_that_an_earlier_move_has_deleted_are_not_misplaced() -> None:
-    app, move = moved()
+    app, move = doubled()
     key = next(key for key in KEYS if default_partition(key, 2) == 1)
     app.cluster.write([(CHANGELOG, 0, key, b"1", 1, ()), (CHANGELOG, 0, key, None, 1, ())])
     execute(app.cluster, move)
 
 
 def test_partitions_of_other_processors_are_refused() -> None:
-    app, move = moved()
+    app, move = doubled()
     committed = app.cluster.offsets[INPUT, 2]
     app.cluster.offsets[INPUT, 2] = attrs.evolve(committed, text=OffsetMetadata(1).encode(0))
     assert refusal(app, move) == (
@@ -121,7 +121,7 @@ def test_partitions_of_other_processors_are_refused() -> None:
 
 
 def test_unprocessed_subscriptions_are_refused_if_they_name_a_processor() -> None:
-    app, move = moved()
+    app, move = doubled()
     part = attrs.evolve(move.parts[0], subscriptions=frozenset({INPUT}))
     move = attrs.evolve(move, parts=(part,))
     serde = subscription_serde(PLAIN["string"])
