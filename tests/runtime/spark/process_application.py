@@ -14,6 +14,7 @@ import attrs
 from spark_jobs.runtime.engine.records import InputRecord
 from tests.runtime.spark.kafka_topics import Topics
 from tests.runtime.spark.processes import descendants, is_running, python_workers
+from tests.runtime.spark.programs import SUBMIT
 from toolchain.broker import Broker
 from toolchain.broker.readiness import until
 
@@ -84,13 +85,19 @@ class ProcessApplication:
         until_idle: bool = True,
         max_records: int = 400,
         options: Sequence[str] = (),
+        submitted: bool = False,
     ) -> Iterator["subprocess.Popen[bytes]"]:
-        command = [sys.executable, "-m", "infra.cli", "run", str(self.folder / "document.yaml")]
-        command += ["--bootstrap-server", self.broker.bootstrap_servers, "--master", master]
-        command += ["--jars", ",".join(self.jars), "--conf", "spark.ui.enabled=false"]
-        command += ["--conf", "spark.driver.memory=600m", "--max-records", str(max_records)]
-        command += ["--conf", f"spark.executor.extraJavaOptions={os.environ['SPARK_SUBMIT_OPTS']}"]
-        command += ["--conf", "spark.sql.streaming.pollingDelay=100ms"]
+        """Run it as a process: with `headwater run`, or `submitted` by `spark-submit`."""
+        spark = ["--master", master, "--jars", ",".join(self.jars), "--conf", "spark.ui.enabled=false"]
+        spark += ["--conf", "spark.driver.memory=600m"]
+        spark += ["--conf", f"spark.executor.extraJavaOptions={os.environ['SPARK_SUBMIT_OPTS']}"]
+        spark += ["--conf", "spark.sql.streaming.pollingDelay=100ms"]
+        if submitted:
+            command = [str(SUBMIT), *spark, str(_ROOT / "spark_jobs" / "run_main.py")]
+        else:
+            command = [sys.executable, "-m", "infra.cli", "run", *spark]
+        command += [str(self.folder / "document.yaml"), "--max-records", str(max_records)]
+        command += ["--bootstrap-server", self.broker.bootstrap_servers]
         command += ["--checkpoint", str(self.folder / "checkpoint")]
         command += ["--state-dir", str(self.folder / "state"), "--restarts", "30"]
         command += ["--until-idle"] if until_idle else []
@@ -101,7 +108,7 @@ class ProcessApplication:
                 cwd=_ROOT,
                 stdout=log,
                 stderr=log,
-                env={**os.environ, "PYTHONPATH": str(_ROOT)},
+                env={**os.environ, "PYTHONPATH": str(_ROOT), "PYSPARK_PYTHON": sys.executable},
                 start_new_session=True,
             )
         try:
@@ -128,9 +135,9 @@ class ProcessApplication:
         )
         assert found, self.log()
 
-    def finish(self, master: str = "local[2]") -> None:
+    def finish(self, master: str = "local[2]", *, submitted: bool = False) -> None:
         """Process the rest of the records."""
-        with self.run(master) as process:
+        with self.run(master, submitted=submitted) as process:
             assert process.wait(TIMEOUT_SECONDS) == 0, self.log()
 
     def log_size(self) -> int:

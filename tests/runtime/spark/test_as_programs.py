@@ -49,14 +49,16 @@ def test_each_client_stops_with_the_same_problem(application: Application) -> No
         assert "Traceback" not in application.log(name)
 
 
-def test_live_table_is_not_disturbed_by_spark_and_ctrl_c_stops_it_without_an_error(
-    application: Application,
-) -> None:
-    """Spark's JVM writes warnings to the same terminal."""
+def test_live_table_is_not_disturbed_by_spark_and_ends_without_an_error(application: Application) -> None:
+    """Spark's JVM writes warnings to the same terminal. It ends when all is processed, or by Ctrl-C."""
     application.prepare("automatic")
     application.put(120)
     command = application.on_document([*application.headwater_run(), "--live"], "one")
-    output = output_on_terminal(command, interrupt_when=lambda: _has_results(application))
+    _check_table(application, output_on_terminal(command, interrupt_when=lambda: _has_results(application)))
+    _check_table(application, output_on_terminal([*command, "--until-idle"]))
+
+
+def _check_table(application: Application, output: str) -> None:
     assert "Failed to cancel" not in output
     assert "starting Spark, for" in output
     shown = lines_on_screen(output)

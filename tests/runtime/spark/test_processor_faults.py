@@ -59,7 +59,7 @@ def test_nothing_is_lost_or_repeated_by_kills_while_partitions_are_added(
         with application.run(until_idle=False) as process:
             application.await_progress(500, process)
             kill_all(process)
-    application.finish()
+    application.finish(submitted=True)
     application.check_results()
     assert application.topics.partitions("counted-counts-changelog") == 2
     assert application.topics.partitions("counted-regions-changelog") == 2
