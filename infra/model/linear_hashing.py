@@ -4,7 +4,7 @@ Partitions are assigned to processors by it: partition p of a topic belongs to p
 processors)`.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 
 def bucket(number: int, initial: int, count: int) -> int:
@@ -23,6 +23,17 @@ def bucket(number: int, initial: int, count: int) -> int:
         before *= 2
     found = number % (before * 2)
     return found if found < count else found % before
+
+
+def bucket_table(initial: int, count: int) -> Sequence[int]:
+    """Return the buckets of many numbers: that of number n is `table[n % len(table)]` for each n.
+
+    Raises `ValueError` as `bucket` does.
+    """
+    size = initial
+    while 0 < size < count:
+        size *= 2
+    return [bucket(number, initial, count) for number in range(max(1, size))]
 
 
 def round_start(size: int, count: int) -> int | None:

@@ -2,8 +2,9 @@
 
 import secrets
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
+from functools import cached_property
 from typing import Any
 
 import attrs
@@ -25,6 +26,12 @@ _CHUNK_SECONDS = 0.05
 """How long records are collected for a chunk that has fewer."""
 _CONSUME_SECONDS = 0.005
 """`consume` blocks for this time unless it gets as many records as it requested."""
+_SETTINGS: Mapping[str, Any] = {
+    "enable.partition.eof": True,
+    "fetch.wait.max.ms": 10,
+    # librdkafka stops fetching when 100,000 records are queued, by default for a second. They last for less.
+    "fetch.queue.backoff.ms": 10,
+}
 
 State = LocalState | MemoryState
 
@@ -103,10 +110,30 @@ class OffsetRange:
 
 @attrs.frozen
 class RecordChunk:
-    """Records of one partition, in order; `next_offset` follows them."""
+    """Consumed records of one partition, in order; `next_offset` follows them.
 
-    records: tuple[InputRecord, ...]
+    Most of the time of a reader is spent on their conversion: one that needs only the keys reads those.
+    """
+
+    messages: Sequence[Message]
     next_offset: int
+
+    def __len__(self) -> int:
+        return len(self.messages)
+
+    @cached_property
+    def records(self) -> tuple[InputRecord, ...]:
+        return tuple(map(input_record, self.messages))
+
+    def record(self, index: int) -> InputRecord:
+        return input_record(self.messages[index])
+
+    def value(self, index: int) -> bytes | None:
+        return _bytes(self.messages[index].value())
+
+    @property
+    def keys(self) -> list[bytes | None]:
+        return [_bytes(message.key()) for message in self.messages]
 
 
 class PartitionReader:
@@ -116,8 +143,7 @@ class PartitionReader:
     """
 
     def __init__(self, connection: Connection, group: str) -> None:
-        settings = {"enable.partition.eof": True, "fetch.wait.max.ms": 10}
-        self._consumer = clients.consumer(connection, group, settings)
+        self._consumer = clients.consumer(connection, group, _SETTINGS)
 
     def read(self, topic: str, partition: int, range_: OffsetRange) -> Iterator[RecordChunk]:
         """Yield the records of the range; offsets that retention or compaction removed are skipped.
@@ -135,9 +161,9 @@ class PartitionReader:
             self._consumer.assign([KafkaTopicPartition(topic, partition, at)])
         while at < end:
             messages = self._consume(at, end)
-            records = tuple(input_record(message) for message in messages if message.error() is None)
             at = _next_offset(messages, at)
-            yield RecordChunk(tuple(record for record in records if record[2] < end), min(at, end))
+            read = [each for each in messages if each.error() is None and (each.offset() or 0) < end]
+            yield RecordChunk(read, min(at, end))
         yield RecordChunk((), end)
 
     def _consume(self, at: int, end: int) -> list[Message]:

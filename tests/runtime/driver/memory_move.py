@@ -10,6 +10,7 @@ from spark_jobs.runtime.driver.processor_move.entry_copy import Commits
 from spark_jobs.runtime.driver.processor_move.moves import Committed
 from spark_jobs.runtime.engine.records import InputRecord, OutputRecord, TopicPartition
 from spark_jobs.runtime.worker.restore import RecordChunk
+from tests.runtime.record_chunks import chunk_of
 
 
 class KilledError(BaseException):
@@ -81,7 +82,7 @@ class MemoryCluster:
         for at in range(0, len(records), self.chunk_records):
             self.before_operation()
             chunk = tuple(records[at : at + self.chunk_records])
-            yield RecordChunk(chunk, chunk[-1][2] + 1)
+            yield chunk_of(chunk, chunk[-1][2] + 1)
 
     def at_once(self, calls: Sequence[Callable[[], None]]) -> None:
         """Make one call after the other, so that a process is killed at the same operation each time."""

@@ -16,6 +16,7 @@ from spark_jobs.runtime.worker.local_state import MemoryState
 from spark_jobs.runtime.worker.messages import BatchRequest
 from spark_jobs.runtime.worker.restore import OffsetRange, PartitionReader, RecordChunk, restore_state
 from spark_jobs.runtime.worker.task_batch import OpenTask
+from tests.runtime.record_chunks import chunk_of
 from tests.runtime.worker.memory_broker import REUSED, Broker, batch_request, process
 
 LINEAGE = "headwater.line"
@@ -176,7 +177,7 @@ def test_state_is_restored_chunk_by_chunk(
     state = MemoryState()
     if known is not None:
         state.commit(1, {CHANGELOG: known})
-    chunks = [RecordChunk(tuple(records[:2]), 42), RecordChunk(tuple(records[2:]), 43), RecordChunk((), 44)]
+    chunks = [chunk_of(records[:2], 42), chunk_of(records[2:], 43), chunk_of((), 44)]
     changelogs = Changelogs({CHANGELOG: chunks}, state)
     monkeypatch.setattr(restore, "PartitionReader", changelogs)
     clocks = {} if lineage is None else {LINEAGE: lineage}
@@ -201,7 +202,7 @@ def test_a_source_topic_is_restored_up_to_the_committed_offset(
     ):
         state = MemoryState()
         state.commit(-1, known)
-        changelogs = Changelogs({"in": [RecordChunk((), 7)]}, state)
+        changelogs = Changelogs({"in": [chunk_of((), 7)]}, state)
         monkeypatch.setattr(restore, "PartitionReader", changelogs)
         session: Any = Session(OffsetMetadata(), offsets)
         assert restore._restore_from_changelogs(request, 0, state, session) == 0

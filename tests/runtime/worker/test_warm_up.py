@@ -12,6 +12,7 @@ from spark_jobs.runtime.worker.local_state import LocalState
 from spark_jobs.runtime.worker.restore import OffsetRange, RecordChunk
 from spark_jobs.runtime.worker.task_owner import Lease
 from spark_jobs.runtime.worker.warm_up import WarmUpRequest, WarmUpResult, warm_up
+from tests.runtime.record_chunks import chunk_of
 from tests.runtime.worker.memory_broker import COUNTS, batch_request
 
 _CHANGELOG = "counted-counts-changelog"
@@ -46,8 +47,8 @@ class Changelog:
         for first in range(range_.start, range_.end, 2):
             offsets = range(first, min(first + 2, range_.end))
             records = tuple((topic, partition, each, each, b"k%d" % each, bytes(16), ()) for each in offsets)
-            yield RecordChunk(records, offsets[-1] + 1)
-        yield RecordChunk((), range_.end)
+            yield chunk_of(records, offsets[-1] + 1)
+        yield chunk_of((), range_.end)
 
     def close(self) -> None:
         self.is_open = False

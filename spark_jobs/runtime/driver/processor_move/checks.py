@@ -15,6 +15,7 @@ from spark_jobs.runtime.driver.processor_move.problems import (
 )
 from spark_jobs.runtime.engine.partitioners.linear import linear_partition
 from spark_jobs.runtime.engine.records import TopicPartition
+from spark_jobs.runtime.engine.scaling.entry_owners import entry_owners
 from spark_jobs.runtime.engine.scaling.moved_stores import names_processor
 
 _SAMPLE = 1_000
@@ -39,14 +40,16 @@ def check_entries(
     for store, processor in sources:
         misplaced: set[bytes] = set()
         for chunk in cluster.read(store.changelog, processor):
-            for _, _, _, _, key, value, _ in chunk.records:
-                if key is None or store.processor(key, move.old) == processor:
+            keys = chunk.keys
+            [owners] = entry_owners(store, keys, move.old)
+            for index, (key, owner) in enumerate(zip(keys, owners, strict=True)):
+                if key is None or owner == processor:
                     continue
-                if value is None:
+                if chunk.value(index) is None:
                     misplaced.discard(key)  # an earlier move has deleted it
                 else:
                     misplaced.add(key)
-            done += len(chunk.records)
+            done += len(chunk)
             report("checking the state", done, total)
         if misplaced and store.changelog not in problems:
             owner = store.processor(min(misplaced), move.old)

@@ -6,7 +6,8 @@ from contextlib import AbstractContextManager
 from typing import Protocol
 
 from spark_jobs.runtime.driver.processor_move.moves import Committed, Move
-from spark_jobs.runtime.engine.records import InputRecord, OutputRecord, TopicPartition
+from spark_jobs.runtime.engine.records import OutputRecord, TopicPartition
+from spark_jobs.runtime.engine.scaling.entry_owners import entry_owners
 from spark_jobs.runtime.engine.scaling.moved_stores import MovedStore
 from spark_jobs.runtime.worker.restore import RecordChunk
 
@@ -94,11 +95,11 @@ class EntryCopy:
         for store, processor in self._move.sources:
             source = store.changelog, processor
             for chunk in self._cluster.read(*source, self._positions.get(source, 0)):
-                copies = list(self._copies(store, processor, chunk.records))
+                copies = list(self._copies(store, processor, chunk))
                 records.send(copies)
                 self._positions[source] = chunk.next_offset
                 self.copied += len(copies)
-                self._read += len(chunk.records)
+                self._read += len(chunk)
                 self._report("copying entries", self._read, max(total, self._read))
         records.commit()
 
@@ -145,19 +146,25 @@ class EntryCopy:
                 records.send(_tombstones(topic, partition, times))
         records.commit()
 
-    def _copies(
-        self, store: MovedStore, processor: int, chunk: Iterable[InputRecord]
-    ) -> Iterator[OutputRecord]:
-        before, after = self._move.old, self._move.new
-        for _, _, _, timestamp, key, value, headers in chunk:
-            if key is None or store.processor(key, before) != processor:
+    def _copies(self, store: MovedStore, processor: int, chunk: RecordChunk) -> Iterator[OutputRecord]:
+        source = store.changelog, processor
+        for index, key, before, after in self._owned(store, chunk):
+            if before != processor:
                 continue  # an earlier move has deleted it here
-            owner = store.processor(key, after)
-            if owner != processor:
-                self._note_moved((store.changelog, processor), key, value, timestamp)
-                yield store.changelog, owner, key, store.value(value), timestamp, headers
-            elif store.is_outdated(value):
-                self._outdated.add((store.changelog, processor))
+            if after != processor:
+                _, _, _, timestamp, _, value, headers = chunk.record(index)
+                self._note_moved(source, key, value, timestamp)
+                yield store.changelog, after, key, store.value(value), timestamp, headers
+            elif store.has_subscriptions and store.is_outdated(chunk.value(index)):
+                self._outdated.add(source)
+
+    def _owned(self, store: MovedStore, chunk: RecordChunk) -> Iterator[tuple[int, bytes, int, int]]:
+        """Yield (index, key, processor before the move, processor after it) of each entry of a chunk."""
+        keys = chunk.keys
+        owners = entry_owners(store, keys, self._move.old, self._move.new)
+        for index, (key, before, after) in enumerate(zip(keys, *owners, strict=True)):
+            if key is not None:
+                yield index, key, before, after
 
     def _note_moved(self, source: TopicPartition, key: bytes, value: bytes | None, timestamp: int) -> None:
         if self._moved is None:
@@ -193,21 +200,21 @@ class EntryCopy:
         is_deleted: Callable[[int, int, int], bool],
     ) -> None:
         """Delete entries; `is_deleted` gets their processors: before the move, of the partition, after it."""
-        before, after = self._move.old, self._move.new
         bounds = (self._cluster.bounds(store.changelog, each) for store, each in sources)
         total, done = sum(end - first for first, end in bounds), 0
         for store, processor in sources:
             times: dict[bytes, int] = {}
             for chunk in self._cluster.read(store.changelog, processor):
-                for _, _, _, timestamp, key, value, _ in chunk.records:
-                    if key is None or value is None:
+                for index, key, before, after in self._owned(store, chunk):
+                    if not is_deleted(before, processor, after):
                         continue
-                    if is_deleted(store.processor(key, before), processor, store.processor(key, after)):
+                    _, _, _, timestamp, _, value, _ = chunk.record(index)
+                    if value is not None:
                         times[key] = max(timestamp, times.get(key, timestamp))
                 if len(times) >= _MAX_TOMBSTONES:
                     records.send(_tombstones(store.changelog, processor, times))
                     times = {}
-                done += len(chunk.records)
+                done += len(chunk)
                 self._report("deleting copied entries", done, total)
             records.send(_tombstones(store.changelog, processor, times))
 

@@ -2,8 +2,8 @@
 
 from functools import lru_cache
 
-_SEED = 0x9747B28C
-_MIX = 0x5BD1E995
+SEED = 0x9747B28C
+MIX = 0x5BD1E995
 _MASK = 0xFFFFFFFF
 
 
@@ -11,15 +11,15 @@ _MASK = 0xFFFFFFFF
 def murmur2(key: bytes) -> int:
     """Return the hash of `key` as a signed 32-bit integer."""
     length = len(key)
-    hashed = _SEED ^ length
+    hashed = SEED ^ length
     whole = length & ~3
     for start in range(0, whole, 4):
-        block = int.from_bytes(key[start : start + 4], "little") * _MIX & _MASK
-        block = (block ^ (block >> 24)) * _MIX & _MASK
-        hashed = (hashed * _MIX & _MASK) ^ block
+        block = int.from_bytes(key[start : start + 4], "little") * MIX & _MASK
+        block = (block ^ (block >> 24)) * MIX & _MASK
+        hashed = (hashed * MIX & _MASK) ^ block
     if whole < length:
-        hashed = (hashed ^ int.from_bytes(key[whole:], "little")) * _MIX & _MASK
-    hashed = (hashed ^ (hashed >> 13)) * _MIX & _MASK
+        hashed = (hashed ^ int.from_bytes(key[whole:], "little")) * MIX & _MASK
+    hashed = (hashed ^ (hashed >> 13)) * MIX & _MASK
     hashed ^= hashed >> 15
     return hashed - (1 << 32) if hashed >> 31 else hashed
 

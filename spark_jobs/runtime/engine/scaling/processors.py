@@ -1,12 +1,12 @@
 """Which input partitions and keys belong to each processor of a stateful sub-topology (KIP-287)."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 
 import attrs
 
 from infra.compiler.streams_config import LINEAR_HASH, StreamsConfig
-from infra.model.linear_hashing import ancestors, bucket, round_start
+from infra.model.linear_hashing import ancestors, bucket, bucket_table, round_start
 from infra.model.topology import Application
 from spark_jobs.runtime.engine.partitioners.murmur2 import positive_hash
 
@@ -50,6 +50,11 @@ class Processors:
     def owner(self, partition: int) -> int:
         """Return the processor of an input partition."""
         return bucket(partition, self.initial, max(self.count, self.initial))
+
+    @property
+    def owner_table(self) -> Sequence[int]:
+        """The owners of many numbers: that of number n is `owner_table[n % len(owner_table)]`."""
+        return bucket_table(self.initial, max(self.count, self.initial))
 
     def owner_of_key(self, key: bytes) -> int:
         """Return the processor of a serialized record key.

@@ -1,9 +1,10 @@
 from itertools import pairwise
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from infra.model.linear_hashing import ancestors, bucket, is_doubled, round_start, split_by
+from infra.model.linear_hashing import ancestors, bucket, bucket_table, is_doubled, round_start, split_by
 
 numbers = st.integers(0, 2**31 - 1)
 initials = st.integers(1, 40)
@@ -24,6 +25,18 @@ def test_one_more_bucket_moves_numbers_of_one_bucket_and_only_to_the_new_one(
     assert after in {before, new}
     if after == new:
         assert before == split_by(new, initial)
+
+
+@given(numbers, initials, st.integers(0, 200))
+def test_a_table_has_the_bucket_of_each_number(number: int, initial: int, grown: int) -> None:
+    table = bucket_table(initial, initial + grown)
+    assert table[number % len(table)] == bucket(number, initial, initial + grown)
+
+
+@pytest.mark.parametrize(("initial", "count"), [(0, 1), (-1, 1), (3, 2)])
+def test_there_is_no_table_with_fewer_than_the_initial_buckets(initial: int, count: int) -> None:
+    with pytest.raises(ValueError, match="cannot have"):
+        bucket_table(initial, count)
 
 
 @given(numbers, initials, st.data())
