@@ -26,6 +26,7 @@ from spark_jobs.runtime.driver.run_settings import RunSettings
 from tests.bench.figures import Figure
 from tests.bench.runtime import processor_throughput
 from tests.bench.runtime.comparison import WIDTH, session
+from tests.bench.runtime.restarts import restore_seconds
 from tests.bench.runtime.second_instance import SecondInstance, WarmUp
 from tests.bench.runtime.steady_load import Results, create, loaded
 from toolchain import PulumiToolchain
@@ -103,6 +104,16 @@ def _figures(
     admin = create(servers, id_, keys, _PROCESSORS)
     with _application(spark, servers, folder, id_) as application:
         application.wait_until_idle()
+    with loaded(servers, f"in-{id_}", keys, load):
+        restored = restore_seconds(
+            lambda: _application(spark, servers, folder, id_),
+            servers,
+            id_,
+            [(f"in-{id_}", each) for each in range(_PROCESSORS)],
+            folder / "state" / id_,
+        )
+    with _application(spark, servers, folder, id_) as application:
+        application.wait_until_idle()
         partitions = NewPartitions(f"in-{id_}", _MORE)
         admin.create_partitions([partitions])[f"in-{id_}"].result()
         with results.observed(servers, f"out-{id_}"), loaded(servers, f"in-{id_}", keys, load):
@@ -134,7 +145,12 @@ def _figures(
         is_rate=True,
     )
     yield Figure(
-        what=f"{keys:,} keys: from the request to the new processors", unit="s", ours=done - requested
+        what=f"{keys:,} keys: from the request to the new processors",
+        unit="s",
+        ours=done - requested,
+        peer="restoring the state from changelog topics",
+        theirs=restored,
+        goal=2,
     )
     return pause
 

@@ -1,11 +1,18 @@
-"""Records at a steady rate, and when the results of each key arrive."""
+"""Records at a steady rate, and when the results of each key arrive.
+
+Both are in processes of their own: they would take time from the driver of the application, in its process.
+"""
 
 import random
 import time
+from array import array
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
+from ctypes import Array, c_double
 from itertools import count, pairwise
-from threading import Event, Thread
+from multiprocessing import get_context
+from multiprocessing.connection import Connection
+from multiprocessing.synchronize import Event
 
 import attrs
 from confluent_kafka import Consumer, Producer, TopicPartition
@@ -15,6 +22,7 @@ from spark_jobs.runtime.engine.partitioners.murmur2 import default_partition
 
 _TICK_SECONDS = 0.05
 _SECONDS = 600.0
+_PROCESSES = get_context("spawn")
 
 
 @attrs.define
@@ -22,10 +30,12 @@ class Results:
     """When results arrive, in seconds: for each of `tasks` tasks that their keys have at the end."""
 
     tasks: int
-    arrivals: tuple[list[float], ...] = attrs.field(init=False)
+    arrivals: "tuple[array[float], ...]" = ()
+    """Known when they are no longer observed."""
+    _latest: "Array[c_double]" = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
-        self.arrivals = tuple([] for _ in range(self.tasks))
+        self._latest = _PROCESSES.RawArray(c_double, self.tasks)
 
     def longest_pause(self, start: float, end: float) -> float:
         """Return the longest time without a result of one of the tasks."""
@@ -40,30 +50,39 @@ class Results:
 
     def have_arrived_since(self, start: float) -> bool:
         """Return whether there is a result of each task."""
-        return all(arrivals and arrivals[-1] > start for arrivals in self.arrivals)
+        return all(latest > start for latest in self._latest)
 
     @contextmanager
     def observed(self, servers: str, topic: str) -> Iterator[None]:
-        reader = Consumer(
-            {
-                "bootstrap.servers": servers,
-                "group.id": f"{topic}-reader",
-                "isolation.level": "read_committed",
-                "fetch.wait.max.ms": 5,
-            }
-        )
+        receiver, sender = _PROCESSES.Pipe(duplex=False)
+        with receiver, _in_process(_read, servers, topic, self._latest, sender) as stopping:
+            sender.close()  # if the process fails, nothing has it open
+            yield
+            stopping.set()
+            self.arrivals = receiver.recv()
+
+
+def _read(stopping: Event, servers: str, topic: str, latest: "Array[c_double]", observer: Connection) -> None:
+    arrivals = tuple(array("d") for _ in latest)
+    reader = Consumer(
+        {
+            "bootstrap.servers": servers,
+            "group.id": f"{topic}-reader",
+            "isolation.level": "read_committed",
+            "fetch.wait.max.ms": 5,
+        }
+    )
+    with closing(reader):
         partitions = reader.list_topics(topic, _SECONDS).topics[topic].partitions
         reader.assign([TopicPartition(topic, each) for each in partitions])
-
-        def read(stopping: Event) -> None:
-            while not stopping.is_set():
-                messages = reader.consume(10_000, _TICK_SECONDS)
-                now = time.monotonic()
-                for message in messages:
-                    self.arrivals[default_partition(message.key() or b"", self.tasks)].append(now)
-
-        with closing(reader), _in_thread(read):
-            yield
+        while not stopping.is_set():
+            messages = reader.consume(10_000, _TICK_SECONDS)
+            now = time.monotonic()
+            for message in messages:
+                task = default_partition(message.key() or b"", len(arrivals))
+                arrivals[task].append(now)
+                latest[task] = now
+    observer.send(arrivals)
 
 
 def create(servers: str, id_: str, keys: int, partitions: int) -> AdminClient:
@@ -85,32 +104,34 @@ def create(servers: str, id_: str, keys: int, partitions: int) -> AdminClient:
 @contextmanager
 def loaded(servers: str, topic: str, keys: int, load: int) -> Iterator[None]:
     """Write `load` records with random keys per second meanwhile."""
-
-    def write(stopping: Event) -> None:
-        producer, chosen, started = _producer(servers), random.Random(0), time.monotonic()  # noqa: S311 - no secret
-        for written in count():
-            while written >= (time.monotonic() - started) * load:
-                if stopping.wait(_TICK_SECONDS):
-                    producer.flush()
-                    return
-                producer.poll(0)
-            producer.produce(topic, b"value", b"key-%d" % chosen.randrange(keys))
-
-    with _in_thread(write):
+    with _in_process(_write, servers, topic, keys, load):
         yield
+
+
+def _write(stopping: Event, servers: str, topic: str, keys: int, load: int) -> None:
+    producer, chosen, started = _producer(servers), random.Random(0), time.monotonic()  # noqa: S311 - no secret
+    for written in count():
+        while written >= (time.monotonic() - started) * load:
+            if stopping.wait(_TICK_SECONDS):
+                producer.flush()
+                return
+            producer.poll(0)
+        producer.produce(topic, b"value", b"key-%d" % chosen.randrange(keys))
 
 
 @contextmanager
-def _in_thread(function: Callable[[Event], None]) -> Iterator[None]:
-    """Run `function` in a thread until its event is set, at the end of the block."""
-    stopping = Event()
-    thread = Thread(target=function, args=(stopping,))
-    thread.start()
+def _in_process(function: Callable[..., None], *args: object) -> Iterator[Event]:
+    """Run `function(event, *args)` in a process; its event is set at the end of the block at the latest."""
+    stopping = _PROCESSES.Event()
+    process = _PROCESSES.Process(target=function, args=(stopping, *args), daemon=True)
+    process.start()
     try:
-        yield
-    finally:
+        yield stopping
         stopping.set()
-        thread.join()
+        process.join()
+    finally:
+        process.kill()
+        process.join()
 
 
 def _producer(servers: str) -> Producer:
