@@ -26,6 +26,7 @@ from spark_jobs.processor_expansion import ExpansionPhase, ProcessorsStatus
 from spark_jobs.runtime.driver.expansion_requests import requested_status
 from spark_jobs.runtime.driver.failures import failure_reason
 from spark_jobs.runtime.driver.held_queries import HeldQuery, StoppedError, all_held, await_batches
+from spark_jobs.runtime.driver.interpreter import cheap_collections, short_switch_interval
 from spark_jobs.runtime.driver.layout import Programs
 from spark_jobs.runtime.driver.offsets import Offsets
 from spark_jobs.runtime.driver.present_processors import with_processors
@@ -43,7 +44,6 @@ from spark_jobs.runtime.driver.processor_move.start import opened
 from spark_jobs.runtime.driver.processor_move.state_move import StateMove
 from spark_jobs.runtime.driver.query_specs import QuerySpecs
 from spark_jobs.runtime.driver.states import ClientState
-from spark_jobs.runtime.driver.switch_interval import short_switch_interval
 from spark_jobs.runtime.driver.topics import ApplicationTopics
 from spark_jobs.runtime.driver.warm_up import WarmUp, WarmUpJobs, is_behind
 from spark_jobs.runtime.engine.program import SubtopologyProgram
@@ -164,7 +164,11 @@ class ProcessorExpansion:
 
     def _expand(self, target: int) -> None:
         _log.info("expansion of processors", target=target, phase=self._status.phase.value)
-        with short_switch_interval(), self._opened(target) as (move, cluster, programs):
+        with (
+            short_switch_interval(),
+            cheap_collections(),
+            self._opened(target) as (move, cluster, programs),
+        ):
             if self._topics.target_processors is None:
                 self._check(move, cluster)
             self._await_older_batches(move)

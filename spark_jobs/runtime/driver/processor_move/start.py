@@ -14,6 +14,7 @@ from infra.model.problems import ProblemCode, ProblemsError, errors
 from infra.model.topology import TopologyDocument
 from infra.observe import Connection, KafkaClusterReader, snapshot_request
 from infra.planner import PlanPolicy, plan
+from spark_jobs.runtime.driver.interpreter import cheap_collections
 from spark_jobs.runtime.driver.layout import Programs
 from spark_jobs.runtime.driver.preflight import check_runnable
 from spark_jobs.runtime.driver.processor_move import problems
@@ -42,7 +43,7 @@ def move_state(document: TopologyDocument, connection: Connection, report: Repor
     """
     application = document.application.id
     try:
-        with opened(document, connection) as (state, cluster, is_active):
+        with cheap_collections(), opened(document, connection) as (state, cluster, is_active):
             if is_active:
                 raise ProblemsError([problems.client_runs(application)])
             if (move := state.move()) is None:
