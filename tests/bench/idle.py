@@ -6,7 +6,7 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -43,7 +43,7 @@ def run(folder: Path, _: PulumiToolchain, broker: Broker) -> Iterator[Figure]:
     time.sleep(_WARM_UP_SECONDS)
     begin = _processor_seconds(broker.pid)
     time.sleep(_BROKER_SECONDS)
-    alone = (_processor_seconds(broker.pid) - begin) / _BROKER_SECONDS * 100
+    alone = _used(begin, _processor_seconds(broker.pid)) / _BROKER_SECONDS * 100
     yield Figure(what="CPU of the broker without applications", unit=_PERCENT, ours=alone)
     with _application(folder, servers) as process, _sink(servers) as sink:
         producer = Producer({"bootstrap.servers": servers, "linger.ms": 0})
@@ -57,7 +57,7 @@ def run(folder: Path, _: PulumiToolchain, broker: Broker) -> Iterator[Figure]:
             yield Figure(
                 what=f"idle, {_SUBTOPOLOGIES} sub-topologies: CPU of the {program}",
                 unit=_PERCENT,
-                ours=(end - start) / _SECONDS * 100,
+                ours=_used(start, end) / _SECONDS * 100,
                 goal=_GOAL_PERCENT,
             )
         taken = []
@@ -114,14 +114,23 @@ def _seconds_of_record(producer: Producer, sink: Consumer, number: int) -> float
     return time.perf_counter() - started
 
 
-def _processor_seconds(root: int) -> float:
-    """Return the CPU time of a process and its descendants, with those that have ended."""
+def _processor_seconds(root: int) -> Mapping[int, float]:
+    """Return the CPU time of a process and its descendants, each with its children that have ended."""
     fields = {int(each.name): _stat(each) for each in Path("/proc").iterdir() if each.name.isdigit()}
     tree = [root]
     for pid in tree:
         tree += [child for child, stat in fields.items() if stat and int(stat[1]) == pid]
-    ticks = sum(int(value) for pid in tree for value in fields.get(pid, [])[11:15])
-    return ticks / os.sysconf("SC_CLK_TCK")
+    tick = 1 / os.sysconf("SC_CLK_TCK")
+    return {pid: sum(map(int, fields[pid][11:15])) * tick for pid in tree if fields.get(pid)}
+
+
+def _used(before: Mapping[int, float], after: Mapping[int, float]) -> float:
+    """Return the CPU time between two calls of `_processor_seconds`.
+
+    Spark ends a Python worker that was idle for a minute, and its parent does not wait for it, so the kernel
+    forgets its CPU time. What it has used until the first call must not be subtracted from the others' time.
+    """
+    return sum(seconds - before.get(pid, 0.0) for pid, seconds in after.items())
 
 
 def _stat(process: Path) -> list[str]:
