@@ -55,6 +55,12 @@ class KafkaClusterReader:
         """Return name → id of the topics that exist; raises `ProblemsError`."""
         return {name: str(topic.topic_id) for name, topic in self._described(names)}
 
+    def topic_ids_and_counts(self, names: Sequence[str]) -> tuple[Mapping[str, str], Mapping[str, int]]:
+        """Return name → id and name → partition count of the topics that exist; raises `ProblemsError`."""
+        found = self._described(names)
+        ids = {name: str(topic.topic_id) for name, topic in found}
+        return ids, {name: len(topic.partitions) for name, topic in found}
+
     def ownership(self) -> tuple[OwnershipRecord, ...]:
         """Return the ownership records; raises `ProblemsError`."""
         return self._read_ownership()

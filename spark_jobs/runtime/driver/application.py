@@ -82,7 +82,7 @@ class StreamsApplication:
             self._offsets.end_offsets, self._offsets.stable_end_offsets, settings.records_at_once
         )
         self.stream_threads = StreamThreads(
-            client, stream_threads(document.application), lambda: spark_slots(spark.sparkContext)
+            client, stream_threads(document.application), spark_slots(spark.sparkContext)
         )
         self._shutdown_requests = (
             ShutdownRequests(settings.connection, self.id, client)
@@ -126,6 +126,7 @@ class StreamsApplication:
             on_errors=self.stop_with,
             warm_up_jobs=SparkWarmUpJobs(spark, settings.state_folder / self.id),
         )
+        self._input_watch = create_input_watch(settings.connection, self.id, exactly_once=self._exactly_once)
         self._topic_watch = TopicWatch(
             topics=self._topics,
             offsets=self._offsets,
@@ -135,12 +136,12 @@ class StreamsApplication:
             specs=self._specs,
             queries=self._queries,
             progress_watch=self._progress_watch,
+            input_watch=self._input_watch,
             on_errors=self.stop_with,
             check_interval_seconds=settings.check_interval_seconds,
             purge_interval_seconds=purge_ms / 1000,
             layout_changes=layout_changes,
         )
-        self._input_watch = create_input_watch(settings.connection, self.id, exactly_once=self._exactly_once)
         self._has_remote_checkpoint = is_remote(settings.checkpoint)
         self._polled_at = self._read_to_at = self._requests_read_at = time.monotonic()
         self._state = ClientState.CREATED

@@ -130,6 +130,8 @@ class InputWatch:
         self._watches: dict[str, QueryWatch] = {}
         self._positions: dict[str, dict[TopicPartition, int]] = {}
         """Query → partition → offset from which it is watched."""
+        self._requested: set[str] = set()
+        """The queries for which another thread has requested a signal."""
         self._suspensions = 0
         self._lock = Lock()
         """Held while a query begins or ends to wait for signals."""
@@ -137,6 +139,10 @@ class InputWatch:
     def add(self, name: str, input_: Input, signal: Signal) -> None:
         """Watch the input of a query, which can wait for the signal."""
         self._queries[name] = input_, signal
+
+    def request_signal(self, name: str) -> None:
+        """Let a query that waits check for new records soon, also if none was noticed; return at once."""
+        self._requested.add(name)
 
     def run(self, stopping: Event) -> None:
         """Watch until `stopping` is set."""
@@ -151,6 +157,7 @@ class InputWatch:
                     if now - updated_at >= _UPDATE_SECONDS:
                         updated_at = now
                         self._update(consumer, now)
+                    self._send_requested()
                     self._signal(consumer)
             finally:
                 with self._lock:
@@ -218,6 +225,12 @@ class InputWatch:
                 for partition, offset in offsets.items()
             ]
         )
+
+    def _send_requested(self) -> None:
+        while self._requested:
+            name = self._requested.pop()
+            if name in self._watches and self._watches[name].mode is WatchMode.WATCHED:
+                self._queries[name][1].send()
 
     def _signal(self, consumer: Consumer) -> None:
         """Wait for records for a moment; signal the queries that read them."""

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 _log = structlog.get_logger(__name__)
 _POLL_SECONDS = 0.05
+_CHECK_SECONDS = 0.5
+"""The time between two checks of a running query, each of which is a call of the JVM."""
 
 
 class BatchFailedError(Exception):
@@ -50,7 +52,7 @@ class SubtopologyQuery:
         self._lock = RLock()
         self._state = QueryState.STARTING
         self._failures_in_a_row = 0
-        self._restart_at = 0.0
+        self._restart_at = self._check_at = 0.0
 
     @property
     def state(self) -> QueryState:
@@ -120,7 +122,7 @@ class SubtopologyQuery:
             match self._state:
                 case QueryState.WAITING if time.monotonic() >= self._restart_at:
                     self._restart()
-                case QueryState.STARTING | QueryState.RUNNING if self._query is not None:
+                case QueryState.STARTING | QueryState.RUNNING if self._query is not None and self._is_due():
                     if not self._query.isActive:
                         self._handle_failure()
                     elif self._state is QueryState.STARTING and not self._query.status["message"].startswith(
@@ -193,6 +195,14 @@ class SubtopologyQuery:
         first = (query.lastProgress or {"batchId": -1})["batchId"]
         while query.isActive and (query.lastProgress or {"batchId": -1})["batchId"] < first + 2:
             time.sleep(_POLL_SECONDS)
+
+    def _is_due(self) -> bool:
+        """Return whether to ask the JVM now: always while the query starts, or if a batch has failed."""
+        now = time.monotonic()
+        if self._state is QueryState.RUNNING and self.failure is None and now < self._check_at:
+            return False
+        self._check_at = now + _CHECK_SECONDS
+        return True
 
     def _on_batch(self, rows: DataFrame, batch: int) -> None:
         try:

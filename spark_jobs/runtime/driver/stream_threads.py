@@ -219,8 +219,11 @@ class StreamThreads:
                 self._changed.notify_all()
 
 
-def spark_slots(context: object) -> int:
-    """Return how many Spark tasks run at the same time: the executors' cores, by `spark.task.cpus`."""
+def spark_slots(context: object) -> Callable[[], int]:
+    """Return a function that returns how many Spark tasks run at the same time.
+
+    That are the executors' cores, by `spark.task.cpus`. Each call is one call of the JVM.
+    """
     scala = context._jsc.sc()  # type: ignore[attr-defined]  # noqa: SLF001 - PySpark has no public name for it
     profile = scala.resourceProfileManager().defaultResourceProfile()
-    return int(scala.maxNumConcurrentTasks(profile))
+    return lambda: int(scala.maxNumConcurrentTasks(profile))

@@ -1,7 +1,7 @@
 """Watch the topics while the application runs: follow changes, measure the lag, purge repartition topics."""
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from threading import Event, Lock
 
 import attrs
@@ -10,6 +10,7 @@ from confluent_kafka import KafkaException
 
 from infra.model.problems import Problem, ProblemsError, errors
 from spark_jobs.runtime.driver.failures import failure_reason
+from spark_jobs.runtime.driver.input_watch import InputWatch
 from spark_jobs.runtime.driver.offsets import Backlog, GroupOffsets, Offsets, RecordPurger
 from spark_jobs.runtime.driver.progress_watch import ProgressWatch
 from spark_jobs.runtime.driver.query import SubtopologyQuery
@@ -40,6 +41,7 @@ class TopicWatch:
     _specs: QuerySpecs
     _queries: Mapping[str, SubtopologyQuery]
     _progress_watch: ProgressWatch
+    _input_watch: InputWatch
     _on_errors: Callable[[Sequence[Problem]], None]
     _check_interval_seconds: float
     _purge_interval_seconds: float
@@ -139,7 +141,10 @@ class TopicWatch:
                 backlogs |= self._backlogs({name: some}) or {}
         has_threads = self._specs.has_threads
         for name in self._queries:
-            self._progress_watch.observe(name, backlogs.get(name), progress, has_threads=has_threads)
+            backlog = backlogs.get(name)
+            self._progress_watch.observe(name, backlog, progress, has_threads=has_threads)
+            if may_have_unread(backlog, layout.topics(name), layout.partition_counts, self._topics.counts):
+                self._input_watch.request_signal(name)
 
     def _backlogs(self, partitions: Mapping[str, Sequence[TopicPartition]]) -> dict[str, Backlog] | None:
         try:
@@ -162,6 +167,19 @@ class TopicWatch:
             for name in self._queries
             for partition, offset in self._specs.progress.read_to(name).items()
         }
+
+
+def may_have_unread(
+    backlog: Backlog | None, topics: Iterable[str], known: Mapping[str, int], present: Mapping[str, int]
+) -> bool:
+    """Return whether a query may have to read something that the watch of its input does not notice.
+
+    That are transaction markers, and partitions that were added to `topics`, for which `known` (of the
+    layout) has a smaller count than `present`. `backlog` is None if no broker answers.
+    """
+    if backlog is None or backlog.lag != 0:
+        return True
+    return any(present.get(topic, 0) > known.get(topic, 0) for topic in topics)
 
 
 def processed(committed: Offsets, read: Offsets) -> Offsets:

@@ -56,6 +56,8 @@ class ApplicationTopics:
         self._is_manual = StreamsConfig.of(document.application).setup_mode is SetupMode.MANUAL
         self._ids: Mapping[str, str] = {}
         self._partition_counts: Mapping[str, int] = {}
+        self.counts: Mapping[str, int] = {}
+        """Topic → number of partitions, when `has_changed` was last called."""
         self.declared_processors = document.application.processors
         """The number in the document of a user; the state may have another one."""
         self.target_processors: int | None = None
@@ -100,7 +102,11 @@ class ApplicationTopics:
 
     def has_changed(self) -> bool:
         """Return whether a topic was created, deleted or replaced, by one request; raises `ProblemsError`."""
-        return self._topic_ids(self._ids) != self._ids
+        if not self._ids:
+            return False
+        with self._cluster_reader() as reader:
+            ids, self.counts = reader.topic_ids_and_counts(sorted(self._ids))
+        return ids != self._ids
 
     def apply_changes(self, check: TopicCheck) -> TopicCheck:
         """Make the changes of `check`; return a check of the topics that exist afterwards.

@@ -13,8 +13,10 @@ from spark_jobs.runtime.driver.query_specs import QuerySpecs
 from spark_jobs.runtime.engine.records import TopicPartition
 from spark_jobs.runtime.worker import clients
 
-_MAX_WAIT_SECONDS = 1.0
-"""Then the query checks for new records anyway: there may be a new topic, or only transaction markers."""
+_MAX_WAIT_SECONDS = 10.0
+"""Then the query checks for new records anyway. `TopicWatch` requests a signal earlier if necessary."""
+_MAX_WAIT_FOR_TOPIC_SECONDS = 1.0
+"""With patterns: only Spark notices a new topic that matches."""
 _MAX_WAIT_FOR_TICK_SECONDS = 0.1
 
 
@@ -33,8 +35,10 @@ class WatchedInput:
 
     @property
     def max_wait_seconds(self) -> float:
-        ticks = self.specs.layout.inputs[self.name].ticks
-        return _MAX_WAIT_FOR_TICK_SECONDS if ticks else _MAX_WAIT_SECONDS
+        input_ = self.specs.layout.inputs[self.name]
+        if input_.ticks:
+            return _MAX_WAIT_FOR_TICK_SECONDS
+        return _MAX_WAIT_FOR_TOPIC_SECONDS if input_.patterns else _MAX_WAIT_SECONDS
 
 
 def create_input_watch(connection: Connection, group: str, *, exactly_once: bool) -> InputWatch:

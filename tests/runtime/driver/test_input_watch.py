@@ -206,6 +206,25 @@ def test_a_query_polls_while_its_input_cannot_be_watched(watching: Callable[...,
         assert until(lambda: watched.awaits("a"), _SECONDS)
 
 
+def test_another_thread_can_request_a_signal(watching: Callable[..., Any]) -> None:
+    with watching(a=_Input({("x", 0): 0}), b=_Input({("y", 0): 0})) as watched:
+        assert until(lambda: watched.awaits("a") and watched.awaits("b"), _SECONDS)
+        watched.watch.request_signal("a")
+        assert until(lambda: watched.signals["a"].sent == 1, _SECONDS)
+        assert watched.signals["b"].sent == 0
+
+
+def test_a_query_that_polls_gets_no_requested_signal(watching: Callable[..., Any]) -> None:
+    with watching(a=_Input({("x", 0): 0}, failures=1_000), b=_Input({("y", 0): 0})) as watched:
+        assert until(lambda: watched.awaits("b"), _SECONDS)
+        watched.watch.request_signal("a")
+        watched.watch.request_signal("b")
+        assert until(lambda: watched.signals["b"].sent == 1, _SECONDS)
+        watched.consumer.messages.put(_Message(("y", 0)))
+        assert until(lambda: watched.signals["b"].sent == 2, _SECONDS), "another round of the watch"
+        assert watched.signals["a"].sent == 0
+
+
 def test_no_query_waits_while_the_watch_is_suspended(watching: Callable[..., Any]) -> None:
     with watching(a=_Input({("x", 0): 0})) as watched:
         assert until(lambda: watched.awaits("a"), _SECONDS)

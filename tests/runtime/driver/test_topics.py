@@ -1,6 +1,7 @@
 """An application that sets up its topics itself, on a broker where another client deletes them."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
+from typing import NoReturn
 
 import attrs
 import pytest
@@ -76,7 +77,7 @@ def test_application_does_not_start_if_a_new_topic_is_deleted_at_once(
 class _UnansweredReader:
     """A reader that lost its connection when a broker paused, and cannot connect again."""
 
-    def topic_ids(self, names: Sequence[str]) -> Mapping[str, str]:
+    def topic_ids_and_counts(self, names: Sequence[str]) -> NoReturn:
         raise ProblemsError([topic_vanished("app", name) for name in names])
 
 
@@ -88,6 +89,15 @@ def test_reader_is_replaced_after_a_failure(
     with pytest.raises(ProblemsError):
         application.own.has_changed()
     assert not application.own.has_changed()
+
+
+def test_added_partitions_are_counted_while_nothing_else_has_changed(application: Application) -> None:
+    check = application.own.prepare()
+    source = next(iter(check.compiled.external_sources))
+    application.topics.expand(source, 3)
+    assert until(
+        lambda: not application.own.has_changed() and application.own.counts[source] == 3, _TIMEOUT_SECONDS
+    )
 
 
 def test_running_application_finds_a_deleted_topic_at_the_next_check(

@@ -42,6 +42,7 @@ class Cluster:
     servers: str
     folder: Path
     unique: Callable[[str], str]
+    check_interval_seconds: float = 0.5
 
     @contextmanager
     def application(
@@ -95,7 +96,7 @@ class Cluster:
                 state_folder=self.folder / "state",
                 records_at_once=records_at_once,
                 restarts=RestartPolicy(max_failures=3),
-                check_interval_seconds=0.5,
+                check_interval_seconds=self.check_interval_seconds,
             ),
         )
 

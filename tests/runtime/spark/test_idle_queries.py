@@ -1,11 +1,12 @@
 """Queries without new records wait for a signal, and process the next record at once."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 import attrs
 import pytest
+from confluent_kafka import Producer
 from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
 
@@ -14,6 +15,7 @@ from spark_jobs.runtime.driver import watched_inputs
 from spark_jobs.runtime.driver.input_signal import InputSignal, InputSignals
 from spark_jobs.runtime.driver.input_watch import WatchMode
 from spark_jobs.runtime.driver.sources import KafkaSource, read_stream
+from spark_jobs.runtime.engine.records import TopicPartition
 from tests.runtime.spark.applications import COUNT, MAP, TIMEOUT_SECONDS, Cluster, RunningApplication
 from toolchain.broker.readiness import until
 
@@ -129,3 +131,34 @@ def test_added_partition_is_read_while_the_query_waits(
         cluster.topics.expand(running.source, 2)
         running.feed(b"1", partition=1)
         assert until(lambda: running.values() == [b"<1>"], TIMEOUT_SECONDS)
+
+
+def test_input_that_causes_no_signal_is_read_while_the_query_waits(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Transaction markers, and a record in a partition that the application does not know yet."""
+    monkeypatch.setattr(watched_inputs, "_MAX_WAIT_SECONDS", _FOREVER)
+    cluster = attrs.evolve(cluster, check_interval_seconds=_FOREVER)
+    with cluster.application(MAP, {"processing.guarantee": "exactly_once_v2"}, VALUE="string") as running:
+        running.application.start()
+        assert until(lambda: _modes(running) == {WatchMode.WATCHED}, TIMEOUT_SECONDS)
+        _abort_transaction(cluster.servers, running.source)
+        assert until(lambda: _read_to(running) == {(running.source, 0): 2}, TIMEOUT_SECONDS)
+        assert _modes(running) == {WatchMode.WATCHED}
+        cluster.topics.expand(running.source, 2)
+        running.feed(b"1", partition=1)
+        assert until(lambda: running.values() == [b"<1>"], TIMEOUT_SECONDS)
+
+
+def _read_to(running: RunningApplication) -> Mapping[TopicPartition, int]:
+    (query,) = running.application.queries.values()
+    return query.read_to
+
+
+def _abort_transaction(servers: str, topic: str) -> None:
+    producer = Producer({"bootstrap.servers": servers, "transactional.id": f"{topic}-aborted"})
+    producer.init_transactions(TIMEOUT_SECONDS)
+    producer.begin_transaction()
+    producer.produce(topic, b"never", partition=0)
+    producer.flush(TIMEOUT_SECONDS)
+    producer.abort_transaction(TIMEOUT_SECONDS)
