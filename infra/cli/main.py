@@ -55,7 +55,9 @@ _COMMANDS: Mapping[str, Lazy] = {
         "infra.cli.threads", "threads", "List, add and remove the stream threads of a running application."
     ),
     "processors": Lazy(
-        "infra.cli.processors", "processors", "Show the processors of applications with state, and add some."
+        "infra.cli.processors",
+        "processors",
+        "Show the processors of applications with state, add and remove some.",
     ),
     "agent": Lazy("infra.cli.agent", "agent", "Expand internal topics while applications run."),
     "local": Lazy("infra.cli.local", "local", "Start, stop and inspect a Kafka broker on this machine."),

@@ -2,7 +2,7 @@
 
 from infra.cli.lazy import Lazy, LazyGroup
 
-_HELP = """Show the processors of applications with state, and add some.
+_HELP = """Show the processors of applications with state, add and remove some.
 
 A processor owns the state of some keys (`application.processors`). Read more: docs/processors.md.
 

@@ -44,10 +44,10 @@ def move(
 
     Each key's entries of the changelog topics move to the partition of its new processor. Stop the
     application first, and start it when the move is complete. Any greater number is possible, up to the
-    partition count of the inputs, and any smaller one, down to the initial number. Changelog topics keep the
-    partitions that they have. Everything is checked before anything changes. If the move is interrupted, run
-    it again: until it is complete, the application does not start. Exit code 0: the state is as declared; 1:
-    it is not.
+    partition count of the inputs, and any smaller one, at least down to the initial number. Changelog topics
+    keep their partitions. Everything is checked before anything changes. If the move is interrupted, run it
+    again: until it is complete, the application does not start. Exit code 0: the state is as declared; 1: it
+    is not.
 
     \b
     Examples:
