@@ -202,6 +202,8 @@ def _decode_entries(body: bytes) -> dict[str, int]:
     at, entries = _COUNT.size, {}
     for _ in range(count):
         (length,) = _COUNT.unpack_from(body, at)
+        if length < 0:  # of another program: it could be read again and again
+            raise struct.error
         at += _COUNT.size
         name = body[at : at + length].decode()
         (entries[name],) = _TIME.unpack_from(body, at + length)

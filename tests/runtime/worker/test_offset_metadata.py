@@ -60,8 +60,10 @@ def test_only_metadata_that_does_not_fit_is_compressed(length: int, layout: int)
         "AgAAAAAAAAAA",
         base64.b64encode(b"\x01" + bytes(8)).decode(),
         f"!{OffsetMetadata(1).encode(0)}",
+        base64.b64encode(struct.pack(">bqiiiq", 2, 0, 2**31 - 1, -8, -12, 0)).decode(),
     ],
 )
+@pytest.mark.timeout(20)
 def test_metadata_of_other_programs_is_ignored(text: str) -> None:
     assert decode(text) is None
 
