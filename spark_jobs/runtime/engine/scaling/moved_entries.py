@@ -11,6 +11,8 @@ from spark_jobs.runtime.engine.scaling.moved_stores import MovedStore
 from spark_jobs.runtime.engine.scaling.processors import Processors
 from spark_jobs.runtime.engine.task_state import TaskState
 
+_KEYS_AT_ONCE = 10_000
+"""So many keys are in memory, also if all entries of a store are checked by one batch."""
 _READ_BY_KEY = frozenset({"keyValue", "timestampedKeyValue"})
 
 
@@ -60,12 +62,13 @@ class MovedEntries:
         while self._left and most > 0:
             store = self._left[0]
             entries = self._state.store(store.name)
-            keys = [key for key, _ in islice(entries.range(self._start), most)]
+            size = min(most, _KEYS_AT_ONCE)
+            keys = [key for key, _ in islice(entries.range(self._start), size)]
             for key in keys:
                 if store.processor(key, self._processors) != self._processor:
                     entries.delete(key)
                     tombstones.append((store.changelog, self._processor, key, None, wall_clock_ms, ()))
-            if len(keys) < most:
+            if len(keys) < size:
                 self._left.pop(0)
                 self._start = b""
             else:

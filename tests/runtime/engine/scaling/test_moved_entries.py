@@ -1,12 +1,18 @@
 """Entries of keys that have moved to other processors are deleted, some with each batch (KIP-287)."""
 
+import sys
+from collections.abc import Iterable, Iterator
+from itertools import islice
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from spark_jobs.runtime.engine.scaling import moved_entries
 from spark_jobs.runtime.engine.scaling.moved_entries import MovedEntries, can_delete_later
 from spark_jobs.runtime.engine.scaling.moved_stores import MovedStore
 from spark_jobs.runtime.engine.scaling.processors import Processors
+from spark_jobs.runtime.engine.stores.interfaces import Pair
 from spark_jobs.runtime.worker.local_state import MemoryState
 from tests.runtime.engine.scaling.test_moved_stores import TEXTS, program_of
 
@@ -43,6 +49,27 @@ def test_each_entry_of_another_processor_is_deleted_once(keys: list[set[bytes]],
         assert [each for each in deleted if each[0] == topic] == [
             (topic, 1, key, None, 17, ()) for key in others
         ]
+
+
+def test_all_entries_are_deleted_a_few_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(moved_entries, "_KEYS_AT_ONCE", 3)
+    sizes = []
+
+    def noted(entries: Iterable[Pair], size: int) -> Iterator[Pair]:
+        sizes.append(size)
+        return islice(entries, size)
+
+    monkeypatch.setattr(moved_entries, "islice", noted)
+    processors, state, keys = Processors(1, 2), MemoryState(), {b"%d" % each for each in range(20)}
+    for key in keys:
+        state.store("counts").put(key, b"value")
+    state.commit(0)
+    entries = MovedEntries(STORES, state, 1, processors)
+    others = {key for key in keys if processors.owner_of_key(key) == 0}
+    assert [each[2] for each in entries.delete(sys.maxsize, 17)] == sorted(others)
+    assert entries.are_deleted
+    assert set(sizes) == {3}
+    assert {key for key, _ in state.store("counts").range()} == keys - others
 
 
 def test_entries_can_be_deleted_later_if_all_stores_are_read_by_key() -> None:
