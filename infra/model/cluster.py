@@ -70,7 +70,7 @@ class ClusterSnapshot:
     processors: Mapping[str, int] = attrs.field(factory=dict)
     """Application → the number of processors that is committed with its offsets (KIP-287).
 
-    Those of which it is the partition count of the changelog topics are missing, as it is not committed.
+    It is committed only if the changelog topics have another number of partitions.
     """
     unread_processors: Mapping[str, str] = attrs.field(factory=dict)
     """Application → why its committed offsets could not be read."""

@@ -46,8 +46,8 @@ class Processors:
 
     `declared` is the number in the document. `live` is the number that the state has: the partition count of
     the changelog topics, unless another one is committed; None = the sub-topology is not set up yet, or its
-    state is gone. `initial` is the initial number, also if this
-    run sets it up, or one that it was doubled to.
+    state is gone. `initial` is the initial number, also if this run sets it up, or one that it was doubled
+    to.
     """
 
     part: SubTopology

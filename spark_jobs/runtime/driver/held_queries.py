@@ -9,7 +9,7 @@ from typing import Protocol
 from spark_jobs.runtime.driver.offsets import Offsets
 
 _HOLD_SECONDS = 1.0
-"""How often a wait for a batch looks whether the application stops."""
+"""After so long, a wait for a batch checks whether the application stops."""
 
 
 class HeldQuery(Protocol):

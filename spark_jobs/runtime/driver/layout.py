@@ -120,7 +120,7 @@ class Layout:
             repartition_topics=frozenset(topic for part in parts for topic in part.repartition_topics),
             native=frozenset(str(part.id) for part in parts if part.backend is Backend.NATIVE),
             processors={
-                program.name: _counted(program, program.processors, partition_counts)
+                program.name: _with_recorded_count(program, program.processors, partition_counts)
                 for program in counted
                 if program.has_state and program.processors is not None
             },
@@ -194,10 +194,10 @@ class Layout:
         return blake2b(ids.encode(), digest_size=4).hexdigest()
 
 
-def _counted(
+def _with_recorded_count(
     program: SubtopologyProgram, processors: Processors, partition_counts: Mapping[str, int]
 ) -> Processors:
-    """Return processors whose number is committed if the changelog topics do not show it."""
+    """Return `processors`, whose number is committed with offsets if the changelog topics do not show it."""
     counts = (partition_counts.get(topic, 0) for topic in program.changelogs.values())
     return attrs.evolve(processors, is_recorded=any(count > processors.count for count in counts))
 
