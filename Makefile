@@ -74,6 +74,12 @@ bench-check: toolchain ## compare the speed of two commits: make bench-check OLD
 fuzz: test-brokers ## run the tests with each version of brokers, and the soak tests (hours)
 	$(PYTEST) -m soak --timeout=0
 
+.PHONY: coverage
+coverage: toolchain ## list the lines that no test executes, in any process (half an hour)
+	$(BIN)/coverage erase
+	COVERAGE_FILE=$(CURDIR)/.coverage $(BIN)/coverage run -m pytest -m "not soak" --numprocesses 4 --dist loadscope; \
+	    $(BIN)/coverage combine --quiet && $(BIN)/coverage report --skip-covered --show-missing
+
 .PHONY: mutation
 mutation: $(STAMP) ## change decisions in many small ways and check that quick tests notice (an hour)
 	$(BIN)/mutmut run --max-children $$($(BIN)/python -c 'import os; print(os.cpu_count())')

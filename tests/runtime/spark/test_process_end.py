@@ -59,6 +59,14 @@ def test_process_ends_with_a_problem_when_its_jvm_dies(application: Application,
     assert "Traceback" not in log
 
 
+def test_a_jvm_that_cannot_start_is_a_problem(application: Application) -> None:
+    command = [*application.headwater_run(), "--conf", "spark.driver.memory=1m"]
+    with application.process(command, "one") as process:
+        assert process.wait(_START_SECONDS) == 1, application.log("one")
+    assert "error[NotRunnable] Spark did not start." in application.log("one")
+    assert "Traceback" not in application.log("one")
+
+
 @pytest.mark.parametrize("hangs", [False, True])
 def test_sigterm_while_spark_starts_ends_process_and_jvm(application: Application, hangs: bool) -> None:  # noqa: FBT001 - parameter of a test
     with application.process(application.headwater_run(), "one") as process:
