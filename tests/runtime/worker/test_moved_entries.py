@@ -29,6 +29,13 @@ def process(task: OpenTask, request: BatchRequest, start: int, keys: list[bytes]
     task.process_batch(request, RecordInput(records), tick=False)
 
 
+def open_and_process(request: BatchRequest, start: int) -> None:
+    """Open the task, process a batch of one record, and close it."""
+    task = OpenTask(request, 0)
+    process(task, request, start, [OWN[0]])
+    task.close()
+
+
 @pytest.fixture
 def moved(broker: Broker, request_: BatchRequest) -> BatchRequest:
     """Return the request after keys have moved, which the local state of task 0 still has."""
@@ -64,9 +71,7 @@ def test_entries_are_deleted_in_several_batches_without_a_restore(
     """A task that is opened again begins with the first entry again."""
     monkeypatch.setattr(task_batch, "_DELETED_AT_ONCE", 6)
     restores = broker.restores
-    task = OpenTask(moved, 0)
-    process(task, moved, 20, [OWN[0]])
-    task.close()
+    open_and_process(moved, 20)
     assert 0 < len(tombstones(broker)) <= 6
     task = OpenTask(moved, 0)
     batches = 0
@@ -86,9 +91,7 @@ def test_all_entries_are_deleted_at_once_if_ranges_are_read_now(
     """The document may have changed since the expansion."""
     monkeypatch.setattr(task_batch, "_DELETED_AT_ONCE", 1)
     monkeypatch.setattr(task_batch, "can_delete_later", lambda _: False)
-    task = OpenTask(moved, 0)
-    process(task, moved, 20, [OWN[0]])
-    task.close()
+    open_and_process(moved, 20)
     assert DELETING_KEY not in broker.metadata.clocks
     assert remaining(moved) == sorted(OWN)
 
@@ -115,9 +118,7 @@ def test_partitions_of_global_topics_are_not_processors(
     request = attrs.evolve(
         moved, processors=None, partition_counts={"in": 2, "rates": 3}, global_programs=(rates,)
     )
-    task = OpenTask(request, 0)
-    process(task, request, 20, [OWN[0]])
-    task.close()
+    open_and_process(request, 20)
     assert DELETING_KEY not in broker.metadata.clocks
     assert remaining(moved) == sorted(OWN)
 
@@ -127,13 +128,9 @@ def test_a_local_state_that_is_behind_does_not_begin_to_delete_again(
 ) -> None:
     """Another executor has had the task meanwhile, and has deleted all entries."""
     monkeypatch.setattr(task_batch, "_DELETED_AT_ONCE", 1)
-    task = OpenTask(moved, 0)
-    process(task, moved, 20, [OWN[0]])
-    task.close()
+    open_and_process(moved, 20)
     assert DELETING_KEY in broker.metadata.clocks
     clocks = {name: time for name, time in broker.metadata.clocks.items() if name != DELETING_KEY}
     broker.committed[IN] = 30, OffsetMetadata(broker.metadata.version + 5, clocks).encode(-1)
-    task = OpenTask(moved, 0)
-    process(task, moved, 30, [OWN[0]])
-    task.close()
+    open_and_process(moved, 30)
     assert DELETING_KEY not in broker.metadata.clocks
