@@ -10,11 +10,11 @@ from infra.model.linear_hashing import is_doubled, round_start
 from infra.planner.counts import CountedApplication, CountedTopic
 from infra.planner.phrases import count_phrase, seconds_phrase
 
-_RECORDS_PER_SECOND = 20_000
+_RECORDS_PER_SECOND = 80_000
 """How many changelog records an expansion reads, checks and copies per second, next to a loaded application.
 
-The benchmark `processors` measured 28,000 and 35,000: with two cores, 1.4 million records took 50 s, and
-500,000 took 14 s (docs/benchmarks.md). ADR 28 assumes the same number.
+The benchmark `processors` measured 80,000 and 130,000: with two cores, 530,000 records took 6.6 s, and
+1.4 million took 10.8 s (docs/benchmarks.md).
 """
 _STEP_SECONDS = 10
 

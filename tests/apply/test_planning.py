@@ -126,7 +126,7 @@ def test_records_are_counted_for_a_plan_only_if_processors_are_to_be_added(
         planned(documents, reader, {})
     assert not reader.requested
     (documents / "shop.yaml").write_text(GROWING)
-    estimate = "about 1.2 million changelog records to read (about 60 seconds)"
+    estimate = "about 1.2 million changelog records to read (about 20 seconds)"
     assert (estimate in notes(documents, reader)) == (partitions == 4)
     assert reader.requested == ([{CHANGELOG: 4}] if partitions == 4 else [])
 

@@ -151,7 +151,7 @@ def test_processors_that_the_application_adds_are_found() -> None:
     finding = _only(_drift(cluster, more))
     assert (finding.kind, finding.severity) == (FindingKind.UNDER_PARTITIONED, Severity.WARNING)
     assert (finding.expected, finding.found) == ("4 processors", "2 processors")
-    assert "reads about 1.2 million changelog records for it (about 60 seconds)." in finding.why
+    assert "reads about 1.2 million changelog records for it (about 20 seconds)." in finding.why
 
 
 def test_a_growth_without_internal_topics_that_moves_keys_is_a_problem() -> None:

@@ -74,11 +74,12 @@ def test_more_processors_are_declared_before_the_application_adds_them(config: M
 @pytest.mark.parametrize(
     ("records", "estimate"),
     [
-        (1_234_567, "about 1.2 million changelog records to read (about 70 seconds)"),
-        (1_200_000, "about 1.2 million changelog records to read (about 60 seconds)"),
-        (345_678, "about 350,000 changelog records to read (about 20 seconds)"),
+        (1_234_567, "about 1.2 million changelog records to read (about 20 seconds)"),
+        (1_600_000, "about 1.6 million changelog records to read (about 20 seconds)"),
+        (1_600_001, "about 1.6 million changelog records to read (about 30 seconds)"),
+        (345_678, "about 350,000 changelog records to read (about 10 seconds)"),
         (12, "about 12 changelog records to read (about 10 seconds)"),
-        (9_876_543_210, "about 9,900.0 million changelog records to read (about 137.2 hours)"),
+        (9_876_543_210, "about 9,900.0 million changelog records to read (about 34.3 hours)"),
     ],
 )
 def test_a_plan_estimates_what_an_expansion_takes(records: int, estimate: str) -> None:
