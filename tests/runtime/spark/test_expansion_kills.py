@@ -42,32 +42,36 @@ _COLORS = re.compile(r"\x1b\[[0-9;]*m")
 
 @attrs.define(kw_only=True)
 class ExpandingApplication(GrowingApplication):
-    """Counts records, and joins tables by foreign keys. It has two processors at first.
+    """Counts records, and joins `tables` by foreign keys. It has two processors at first.
 
-    `most` is the number of partitions that its topics get then.
+    Without tables, all its stores are read by key only: entries that moved are deleted after the cut. `most`
+    is the number of partitions that its topics get.
     """
 
-    tables: JoinedTables
+    tables: JoinedTables | None
     draw: random.Random
     most: int
     _written_at: float = 0.0
 
     def set_up(self) -> None:
         super().set_up()
-        (self.folder / "document.yaml").write_text(DOCUMENT + TOPOLOGY.replace("APP", "counted"))
-        self.tables.create(2)
+        if self.tables is not None:
+            (self.folder / "document.yaml").write_text(DOCUMENT + TOPOLOGY.replace("APP", "counted"))
+            self.tables.create(2)
         self.write()
         self.finish()
         for topic in ("in", "counted", "regions"):
             self.topics.expand(topic, self.most)
         self.topics.expand("counted-regions-repartition", self.most)
-        self.tables.expand(self.most)
+        if self.tables is not None:
+            self.tables.expand(self.most)
 
     def write(self) -> None:
         """Write records under which processors are added, unless that was done just now."""
         if time.monotonic() - self._written_at >= _WRITE_SECONDS:
             self.feed(40)
-            self.tables.change(20)
+            if self.tables is not None:
+                self.tables.change(20)
             self._written_at = time.monotonic()
 
     def writes_to(self, process: "subprocess.Popen[bytes]") -> bool:
@@ -81,12 +85,13 @@ class ExpandingApplication(GrowingApplication):
         return (
             all(self.topics.written(sink) >= self.fed for sink in sinks)
             and all(len(self.topics.get(sink)) >= self.fed for sink in sinks)
-            and self.tables.results() == self.tables.expected()
+            and (self.tables is None or self.tables.results() == self.tables.expected())
         )
 
     def check_results(self) -> None:
         super().check_results()
-        assert self.tables.results() == self.tables.expected()
+        if self.tables is not None:
+            assert self.tables.results() == self.tables.expected()
 
     def endpoint(self, logged: int) -> HttpClient | None:
         """Return the endpoint that was started after so many bytes were logged."""
@@ -187,11 +192,17 @@ def _complete(application: ExpandingApplication) -> int:
 
 
 def _application(
-    broker: Broker, folder: Path, jars: tuple[str, ...], draw: random.Random, most: int
+    broker: Broker,
+    folder: Path,
+    jars: tuple[str, ...],
+    draw: random.Random,
+    most: int,
+    *,
+    has_tables: bool = True,
 ) -> ExpandingApplication:
     """Return an application with two processors, whose topics have `most` partitions."""
     topics = Topics(broker.bootstrap_servers, keeps_producer=True)
-    tables = JoinedTables("counted", topics, draw)
+    tables = JoinedTables("counted", topics, draw) if has_tables else None
     application = ExpandingApplication(broker, topics, folder, jars, tables=tables, draw=draw, most=most)
     application.set_up()
     return application
@@ -201,13 +212,18 @@ def _check_results(application: ExpandingApplication, processors: int) -> None:
     """Check all results and the changelog topics."""
     application.check_results()
     application.check_log()
-    for name in ("counts", "regions", "named", "named-subscription-store", "placed", "customers"):
+    joined = ("named", "named-subscription-store", "placed", "customers")
+    for name in ("counts", "regions", *(joined if application.tables is not None else ())):
         assert application.topics.partitions(f"counted-{name}-changelog") == processors, name
 
 
 @pytest.mark.soak
+@pytest.mark.parametrize("has_tables", [True, False], ids=["counts and joins", "counts"])
 def test_nothing_is_lost_or_repeated_by_kills_at_random_times_while_processors_are_added(
-    own_broker: Callable[[], Broker], spark_jars: tuple[str, ...], tmp_path: Path
+    own_broker: Callable[[], Broker],
+    spark_jars: tuple[str, ...],
+    tmp_path: Path,
+    has_tables: bool,  # noqa: FBT001 - parameter of a test
 ) -> None:
     draw = random.Random(2)  # noqa: S311
     phases: Counter[str] = Counter()
@@ -215,7 +231,7 @@ def test_nothing_is_lost_or_repeated_by_kills_at_random_times_while_processors_a
         folder = tmp_path / str(phases.total())
         folder.mkdir()
         with own_broker() as broker:
-            application = _application(broker, folder, spark_jars, draw, most=16)
+            application = _application(broker, folder, spark_jars, draw, most=16, has_tables=has_tables)
             processors = 2
             while phases.total() < _KILLS and processors < application.most:
                 instant = draw.choices(list(Instant), (2, 3, 5))[0]
