@@ -23,6 +23,7 @@ from infra.model.offset_metadata import (
     latest_metadata,
 )
 from infra.model.problems import ProblemsError
+from spark_jobs.runtime.driver.processor_move import entry_copy
 from spark_jobs.runtime.driver.processor_move.entry_copy import EntryCopy
 from spark_jobs.runtime.driver.processor_move.moves import Committed, Move, MoveStep
 from spark_jobs.runtime.driver.processor_move.state_move import StateMove
@@ -219,8 +220,12 @@ TestMoves = Moves.TestCase
 TestMoves.settings = settings(max_examples=2000, stateful_step_count=20, deadline=None)
 
 
+@pytest.mark.parametrize("most_tombstones", [100_000, 2])
 @pytest.mark.parametrize("killed_after", operations(doubled))
-def test_a_move_that_is_killed_is_completed_by_the_next_one(killed_after: int) -> None:
+def test_a_move_that_is_killed_is_completed_by_the_next_one(
+    killed_after: int, most_tombstones: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(entry_copy, "_MAX_TOMBSTONES", most_tombstones)
     app = kill_and_complete(doubled, killed_after)
     assert app.counts == dict.fromkeys(KEYS, 3)
     app.check_owners()

@@ -190,6 +190,7 @@ class EntryCopy:
                             times[key] = timestamp
                         elif key is not None:
                             times.pop(key, None)
+                    times = _sent_if_many(records, topic, partition, times)
                 records.send(_tombstones(topic, partition, times))
         records.commit()
 
@@ -211,9 +212,7 @@ class EntryCopy:
                     _, _, _, timestamp, _, value, _ = chunk.record(index)
                     if value is not None:
                         times[key] = max(timestamp, times.get(key, timestamp))
-                if len(times) >= _MAX_TOMBSTONES:
-                    records.send(_tombstones(store.changelog, processor, times))
-                    times = {}
+                times = _sent_if_many(records, store.changelog, processor, times)
                 done += len(chunk)
                 self._report("deleting copied entries", done, total)
             records.send(_tombstones(store.changelog, processor, times))
@@ -226,6 +225,16 @@ def _has_moved(before: int, processor: int, after: int) -> bool:
 
 def _tombstones(topic: str, partition: int, times: Mapping[bytes, int]) -> Iterator[OutputRecord]:
     return ((topic, partition, key, None, at, ()) for key, at in times.items())
+
+
+def _sent_if_many(
+    records: "_Transactions", topic: str, partition: int, times: dict[bytes, int]
+) -> dict[bytes, int]:
+    """Send tombstones if there are many; return what remains. Later entries of their keys get another one."""
+    if len(times) < _MAX_TOMBSTONES:
+        return times
+    records.send(_tombstones(topic, partition, times))
+    return {}
 
 
 class _Transactions:
