@@ -236,9 +236,8 @@ def _moved_entries(
 ) -> MovedEntries | None:
     """Return the entries that the task has to delete, because their keys moved; None = there are none."""
     if DELETING_KEY not in committed.clocks:
-        state.metadata.pop(
-            DELETING_KEY, None
-        )  # of a local state that was behind: another one has deleted them
+        # A local state that was behind may have it, although another task has deleted them since then.
+        state.metadata.pop(DELETING_KEY, None)
         return None
     state.metadata[DELETING_KEY] = committed.clocks[DELETING_KEY]
     stores, _ = moved_stores(request.program)
