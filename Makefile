@@ -77,8 +77,9 @@ fuzz: test-brokers ## run the tests with each version of brokers, and the soak t
 .PHONY: coverage
 coverage: toolchain ## list the lines that no test executes, in any process (half an hour)
 	$(BIN)/coverage erase
+	@# A failed test ends this with its exit code, after the report.
 	COVERAGE_FILE=$(CURDIR)/.coverage $(BIN)/coverage run -m pytest -m "not soak" --numprocesses 4 --dist loadscope; \
-	    $(BIN)/coverage combine --quiet && $(BIN)/coverage report --skip-covered --show-missing
+	    passed=$$?; $(BIN)/coverage combine --quiet && $(BIN)/coverage report --skip-covered --show-missing && exit $$passed
 
 .PHONY: mutation
 mutation: $(STAMP) ## change decisions in many small ways and check that quick tests notice (an hour)

@@ -13,8 +13,8 @@ from infra.planner.phrases import count_phrase, seconds_phrase
 _RECORDS_PER_SECOND = 80_000
 """How many changelog records an expansion reads, checks and copies per second, next to a loaded application.
 
-The benchmark `processors` measured 80,000 and 130,000: with two cores, 530,000 records took 6.6 s, and
-1.4 million took 10.8 s (docs/benchmarks.md).
+The benchmark `processors` measured 80,000 to 130,000: with two cores, 530,000 records took 6.6 s, and 1.4
+million took 10.8 s.
 """
 _STEP_SECONDS = 10
 

@@ -9,7 +9,7 @@ state, separated by commas; `HEADWATER_BENCH_LOAD` is the number of records per 
 
 import os
 import time
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 from statistics import median
@@ -116,39 +116,39 @@ def _figures(
 ) -> Generator[Figure, None, float]:
     """Yield the figures for one number of keys; return the longest pause in seconds."""
     rounds = range(int(os.environ.get("HEADWATER_BENCH_ROUNDS", _ROUNDS)))
-    measured = [
+    measured = _medians(
         _expansion(spark, servers, folder, f"expanded-{keys}-{each}", keys=keys, load=load) for each in rounds
-    ]
-
-    def middle(name: str) -> float:
-        return float(median(getattr(each, name) for each in measured))
-
+    )
     yield Figure(
         what=f"{keys:,} keys: longest pause of results while processors are added",
         unit="s",
-        ours=middle("pause"),
+        ours=measured.pause,
         peer="the longest pause before",
-        theirs=middle("pause_before"),
+        theirs=measured.pause_before,
         goal=2,
     )
     yield Figure(
         what=f"{keys:,} keys: results until the new processors have taken over",
         unit="records/s",
-        ours=middle("rate"),
+        ours=measured.rate,
         peer="before",
-        theirs=middle("rate_before"),
+        theirs=measured.rate_before,
         goal=0.7,
         is_rate=True,
     )
     yield Figure(
         what=f"{keys:,} keys: from the request to the new processors",
         unit="s",
-        ours=middle("duration"),
+        ours=measured.duration,
         peer="restoring the state from changelog topics",
-        theirs=middle("restore"),
+        theirs=measured.restore,
         goal=2,
     )
-    return middle("pause")
+    return measured.pause
+
+
+def _medians(rounds: Iterable[_Expansion]) -> _Expansion:
+    return _Expansion(*map(median, zip(*map(attrs.astuple, rounds), strict=True)))
 
 
 def _expansion(
