@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import structlog
@@ -37,6 +37,7 @@ from spark_jobs.runtime.driver.topic_watch import TopicWatch
 from spark_jobs.runtime.driver.topics import ApplicationTopics
 from spark_jobs.runtime.driver.uncaught_exceptions import UncaughtExceptions, load_handler
 from spark_jobs.runtime.driver.warm_up import SparkWarmUpJobs
+from spark_jobs.runtime.driver.watch_threads import WatchThreads
 from spark_jobs.runtime.driver.watched_inputs import create_input_watch, watch_inputs
 from spark_jobs.stream_threads import ThreadMetadata, UncaughtExceptionHandler
 
@@ -44,6 +45,8 @@ _log = structlog.get_logger(__name__)
 _POLL_SECONDS = 0.1
 _READ_TO_SECONDS = 5.0
 _REQUESTS_SECONDS = 1.0
+_JOIN_SECONDS = 10.0
+"""How long a stop waits for requests to Kafka, which may take 30 s: less than --stop-timeout-ms."""
 _PURGE_INTERVAL = "repartition.purge.interval.ms"
 _DEFAULT_PURGE_INTERVAL_MS = 30_000
 
@@ -303,14 +306,16 @@ class StreamsApplication:
             )
 
     def _run(self) -> None:
-        names = ("topics", "processors", "input")
-        runs = (self._topic_watch.run, self._expansion.run, self._input_watch.run)
-        threads = [
-            threading.Thread(target=self._execute, args=(each,), name=f"{self.id}-{name}", daemon=True)
-            for name, each in zip(names, runs, strict=True)
-        ]
-        for thread in threads:
-            thread.start()
+        watches = WatchThreads(
+            {
+                f"{self.id}-topics": self._topic_watch.run,
+                f"{self.id}-processors": self._expansion.run,
+                f"{self.id}-input": self._input_watch.run,
+            },
+            self._stopping,
+            on_failure=self._stop_because_of,
+        )
+        watches.start()
         try:
             self._polled_at = time.monotonic()
             while not self._stopping.wait(_POLL_SECONDS):
@@ -318,16 +323,10 @@ class StreamsApplication:
                 self._polled_at = time.monotonic()
         except Exception as error:  # noqa: BLE001 - of Spark or its JVM; without this thread nothing continues
             self._stop_because_of(error)
-        for thread in threads:
-            thread.join()
-        self._end()
-
-    def _execute(self, run: Callable[[threading.Event], None]) -> None:
-        """Execute what runs until the application stops; stop the application if it fails."""
-        try:
-            run(self._stopping)
-        except Exception as error:  # noqa: BLE001 - same
-            self._stop_because_of(error)
+        unended = watches.join(_JOIN_SECONDS)
+        if unended:
+            _log.warning("stop continues without the answers that these threads wait for", threads=unended)
+        self._end(close_offsets=not unended)
 
     def _stop_because_of(self, error: Exception) -> None:
         _log.debug("client failed", application=self.id, exc_info=error)
@@ -353,7 +352,7 @@ class StreamsApplication:
         else:
             self._become(ClientState.REBALANCING)
 
-    def _end(self) -> None:
+    def _end(self, *, close_offsets: bool) -> None:
         failed = self._state is ClientState.PENDING_ERROR
         if not failed:
             self._become(ClientState.PENDING_SHUTDOWN)
@@ -364,8 +363,9 @@ class StreamsApplication:
         try:
             for query in self._queries.values():
                 query.stop()
-            with self._offsets_open:
-                self._offsets.close()
+            if close_offsets:
+                with self._offsets_open:
+                    self._offsets.close()
             if self._shutdown_requests is not None:
                 self._shutdown_requests.close()
         except Exception as error:  # noqa: BLE001 - of Spark, which may have ended

@@ -49,8 +49,15 @@ class GroupOffsets:
         )
 
     def committed(self, partitions: Iterable[TopicPartition]) -> Offsets:
-        """Return the committed offsets; partitions without one are missing."""
+        """Return the committed offsets; partitions without one are missing. Wait for open transactions."""
         return self._committed(self._consumer, partitions)
+
+    def last_committed(self, partitions: Iterable[TopicPartition]) -> Offsets:
+        """Return the offsets that were committed last, without those of open transactions.
+
+        That of a killed client stays open for up to a minute, or until its tasks run again.
+        """
+        return self._committed(self._uncommitted_reader, partitions)
 
     def processors(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         """Return partition → the processor that has processed it; those that none has are missing."""
@@ -118,7 +125,7 @@ class GroupOffsets:
         none has committed.
         """
         all_partitions = [each for some in partitions.values() for each in some]
-        committed = self.committed(all_partitions)  # first: that raises while no broker answers
+        committed = self.last_committed(all_partitions)  # first: that raises while no broker answers
         latest = {partition: _timestamp(_LATEST, 0) for partition in all_partitions}
         ends = self._list_offsets_once(latest)
         done = {each: max(committed.get(each, 0), read.get(each, 0)) for each in all_partitions}
@@ -142,9 +149,8 @@ class GroupOffsets:
         Raises:
             ProblemsError: A partition without a committed offset has the policy `none` (InvalidConfig).
         """
-        # Not the stable offsets: they are unknown until the transaction of a killed client ends, which takes
-        # up to a minute. The tasks end it, and skip what it has committed.
-        known = self._committed(self._uncommitted_reader, resets)
+        # A killed client may have a transaction open. The tasks end it, and skip what it has committed.
+        known = self.last_committed(resets)
         recalled = {each: forgotten[each] for each in resets.keys() & forgotten.keys() - known.keys()}
         self._commit(recalled)
         known = {**known, **recalled}

@@ -156,7 +156,7 @@ class TopicWatch:
         layout = self._specs.layout
         try:
             partitions = layout.topic_partitions(layout.repartition_topics)
-            self._purger.purge(processed(self._offsets.committed(partitions), self._read_by_spark()))
+            self._purger.purge(processed(self._offsets.last_committed(partitions), self._read_by_spark()))
         except KafkaException as error:
             _log.warning("purge of repartition topics failed", reason=str(error))
 
