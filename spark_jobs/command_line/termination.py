@@ -46,6 +46,8 @@ class Termination:
         self._received = threading.Event()
         self._has_begun = threading.Event()
         self._has_expired = threading.Event()
+        self._expiry = threading.Lock()
+        """Acquired when the first time limit is over: the stop and a part of it may have one each."""
         self._reader, self._writer = socket.socketpair()
         self._wakeup_before = -1
         self._handlers: dict[signal.Signals, object] = {}
@@ -136,6 +138,8 @@ class Termination:
 
     def _expire(self) -> None:
         """End the process. The report is limited, too: another thread may keep a lock that it needs."""
+        if not self._expiry.acquire(blocking=False):
+            return
         self._has_expired.set()
         report = threading.Thread(target=self._report, daemon=True)
         report.start()

@@ -49,6 +49,10 @@ _DEAF = """
     with termination.handling(lambda: print("asked", flush=True)):
         block()
 """
+_DEAF_BLOCK = """
+    with termination.handling(lambda: print("asked", flush=True)), termination.limited():
+        block()
+"""
 _LATE = """
     with termination.handling(stop.set):
         print("ready", flush=True)
@@ -116,14 +120,16 @@ def test_ctrl_c_before_the_job_runs_is_an_interruption() -> None:
     assert "KeyboardInterrupt" in errors
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize(
+    ("code", "number"), [(_DEAF, signal.SIGTERM), (_DEAF, signal.SIGINT), (_DEAF_BLOCK, signal.SIGTERM)]
+)
 @pytest.mark.slow
-def test_a_job_that_hangs_in_foreign_code_ends_within_its_limit(number: signal.Signals) -> None:
-    with _process(_DEAF) as process:
+def test_a_job_that_hangs_in_foreign_code_ends_within_its_limit(code: str, number: signal.Signals) -> None:
+    with _process(code) as process:
         process.send_signal(number)
         output, errors = process.communicate(timeout=_SECONDS)
     assert (process.returncode, output) == (RESTART, "asked\n")
-    assert "error[NotStopped] The process was ended before it had stopped." in errors
+    assert errors.count("error[NotStopped] The process was ended before it had stopped.") == 1
     assert "an end within 0.5 s (--stop-timeout-ms)" in errors
 
 
