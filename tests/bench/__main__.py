@@ -24,6 +24,7 @@ from tests.bench import (
     start,
 )
 from tests.bench.figures import Figure, Measured, Results, shown
+from tests.bench.growth import growth
 from tests.bench.runtime import comparison, processors, threads
 from toolchain import PulumiToolchain, ensure_kafka, ensure_pulumi
 from toolchain.broker import Broker, Settings
@@ -37,6 +38,7 @@ _BENCHMARKS: Mapping[str, Callable[[Path, PulumiToolchain, Broker], Iterator[Fig
     "memory": memory.run,
     "agent": agent.run,
     "scale": scale.run,
+    "growth": growth.run,
     "start": start.run,
     "idle": idle.run,
     "runtime": comparison.run,

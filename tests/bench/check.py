@@ -108,7 +108,7 @@ def _medians(rounds: Sequence[Results]) -> dict[tuple[str, str, str], Figure]:
     found: dict[tuple[str, str, str], list[Figure]] = {}
     for results in rounds:
         for name, figure in results:
-            found.setdefault((name, figure.what, figure.peer), []).append(figure)
+            found.setdefault((name, figure.title, figure.peer), []).append(figure)
     return {
         key: attrs.evolve(each[0], ours=statistics.median(figure.ours for figure in each))
         for key, each in found.items()
@@ -120,7 +120,7 @@ def _table(found: Sequence[Change]) -> Table:
     for change in sorted(found, key=lambda each: each.speed):
         mark = " (too slow)" if change.speed < _LEAST else ""
         old, new = number(change.old.ours, change.old.unit), number(change.new.ours, change.new.unit)
-        table.add_row(change.old.what, old, new, f"{change.speed:.2f}{mark}")
+        table.add_row(change.old.title, old, new, f"{change.speed:.2f}{mark}")
     return table
 
 

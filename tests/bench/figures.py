@@ -8,13 +8,17 @@ from typing import Any
 
 import attrs
 
+_MILLISECOND = 1e-3
+_MEGABYTE = 1e6
+
 
 @attrs.frozen(kw_only=True)
 class Figure:
     """A median of Headwater in `unit`, and that of the program it is compared with.
 
     `goal` limits the ratio to the peer if there is one, and the number itself otherwise. `is_rate`: more is
-    better.
+    better. A figure of a series that shows growth has the size that it was measured at: a number of `units`
+    (`10 topics`); `is_per_unit`: it is not for all of them.
     """
 
     what: str
@@ -24,6 +28,19 @@ class Figure:
     theirs: float | None = None
     goal: float | None = None
     is_rate: bool = False
+    size: int | None = None
+    units: str = ""
+    is_per_unit: bool = False
+
+    @property
+    def title(self) -> str:
+        """What was measured, at which size."""
+        return self.what if self.size is None else f"{self.what}, {self.size:,} {self.units}"
+
+    @property
+    def per_unit(self) -> float | None:
+        """The number for each unit of the size."""
+        return self.ours if self.is_per_unit else self.ours / self.size if self.size else None
 
     @property
     def ratio(self) -> float | None:
@@ -68,7 +85,10 @@ class Results:
         return cls({name: _measured(fields) for name, fields in content.items()})
 
     def write(self, file: Path) -> None:
-        content = {name: attrs.asdict(measured) for name, measured in sorted(self.benchmarks.items())}
+        content = {
+            name: attrs.asdict(measured, filter=_is_written)
+            for name, measured in sorted(self.benchmarks.items())
+        }
         file.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
     def having(self, name: str, measured: Measured) -> "Results":
@@ -93,14 +113,18 @@ def shown(figures: Sequence[Figure]) -> str:
 
 def number(value: float, unit: str) -> str:
     """Return a number with its unit, with about three digits."""
-    if unit == "s" and value < 1:
-        value, unit = value * 1_000, "ms"
-    digits = 0 if value >= 100 or isinstance(value, int) else 1 if value >= 10 else 2
+    if unit == "s" and abs(value) < 1:
+        value, unit = (value * 1e6, "µs") if 0 < abs(value) < _MILLISECOND else (value * 1_000, "ms")
+    if unit == "B" and abs(value) >= _MEGABYTE:
+        value, unit = value / _MEGABYTE, "MB"
+    digits = 0 if abs(value) >= 100 or isinstance(value, int) else 1 if abs(value) >= 10 else 2
     return f"{value:,.{digits}f} {unit}".strip()
 
 
 def _line(figure: Figure) -> str:
-    text = f"{figure.what}: {number(figure.ours, figure.unit)}"
+    text = f"{figure.title}: {number(figure.ours, figure.unit)}"
+    if figure.per_unit is not None and not figure.is_per_unit:
+        text += f", {number(figure.per_unit, figure.unit)} each"
     if figure.theirs is not None and figure.ratio is not None:
         text += f"; {figure.peer} {number(figure.theirs, figure.unit)}, ratio {figure.ratio:.2f}"
     return text if figure.goal is None else f"{text} ({goal(figure)})"
@@ -111,6 +135,11 @@ def goal(figure: Figure) -> str:
     assert figure.goal is not None
     value = f"{figure.goal:g}" if figure.ratio is not None else number(figure.goal, figure.unit)
     return f"{'at least' if figure.is_rate else 'at most'} {value}"
+
+
+def _is_written(attribute: "attrs.Attribute[Any]", value: object) -> bool:
+    """Return whether an attribute is written: those of a size only for figures that have one."""
+    return attribute.name not in {"size", "units", "is_per_unit"} or bool(value)
 
 
 def _measured(fields: dict[str, Any]) -> Measured:

@@ -16,13 +16,13 @@ from pathlib import Path
 
 import attrs
 
-from spark_jobs.runtime.engine.records import InputRecord
+from spark_jobs.runtime.engine.records import InputRecord, OutputRecord
 from spark_jobs.runtime.engine.task import Task
 from spark_jobs.runtime.worker.local_state import LocalState
 from tests.bench.figures import Figure
 from tests.runtime.topology_runner import NO_CACHE, programs
 
-_COUNT = """
+COUNT = """
 - stream: {topic: in, serdes: {key: string, value: string}}
 - groupByKey:
 - count: {materialized: counts}
@@ -74,7 +74,7 @@ def _measure(keys: int) -> Iterator[Figure]:
     watch.start()
     with tempfile.TemporaryDirectory(prefix="headwater-memory-") as folder:
         for done in _filled(Path(folder), keys):
-            on_disk = sum(file.stat().st_blocks * 512 for file in Path(folder).rglob("*"))
+            on_disk = bytes_on_disk(Path(folder))
             yield _figure(f"{done:,} keys, heap after a batch", _resident("RssAnon") - before)
             yield _figure(f"{done:,} keys, heap at most", peak.bytes_ - before, _LIMIT)
             yield _figure(f"{done:,} keys, mapped part of the state file", _resident("RssFile"))
@@ -90,23 +90,34 @@ def _figure(what: str, bytes_: int, limit: int | None = None) -> Figure:
 def _filled(folder: Path, keys: int) -> Iterator[int]:
     """Process one record per key; yield the number of keys from time to time."""
     state = LocalState(folder)
-    task = Task(programs(_COUNT, NO_CACHE, {})[0], 0, state)
+    task = Task(programs(COUNT, NO_CACHE, {})[0], 0, state)
     batches = -(-keys // _BATCH)
     for number in range(batches):
-        task.process(_records(number, keys), number)
-        state.prepare(number)
-        state.commit(number)
+        first = number * _BATCH
+        process(task, state, records(first, min(first + _BATCH, keys), keys), number)
         if (number + 1) % max(1, batches // _SHOWN) == 0:
             yield (number + 1) * _BATCH
     state.close()
 
 
-def _records(batch: int, keys: int) -> list[InputRecord]:
-    first = batch * _BATCH
+def process(task: Task, state: LocalState, batch: list[InputRecord], number: int) -> list[OutputRecord]:
+    """Process a batch and apply its changes to the state; return its output."""
+    output = task.process(batch, number)
+    state.prepare(number)
+    state.commit(number)
+    return output
+
+
+def records(first: int, end: int, keys: int) -> list[InputRecord]:
+    """Return the records with the offsets from `first` to `end`; a key comes again after `keys` records."""
     return [
         ("in", 0, at, 1_700_000_000_000 + at, b"key-%08d" % (at * _STRIDE % keys), b"value", ())
-        for at in range(first, min(first + _BATCH, keys))
+        for at in range(first, end)
     ]
+
+
+def bytes_on_disk(folder: Path) -> int:
+    return sum(file.stat().st_blocks * 512 for file in folder.rglob("*"))
 
 
 def _resident(kind: str) -> int:

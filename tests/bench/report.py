@@ -2,7 +2,7 @@
 
 import io
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from rich.bar import Bar
@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.table import Table
 
 from tests.bench.figures import Figure, Measured, Results, goal, number
+from tests.bench.growth.series import per_added_unit, sorted_by_series
 
 ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "docs" / "benchmarks.json"
@@ -38,6 +39,7 @@ TITLES = {
     "engine": "Engine, without Spark and Kafka",
     "memory": "Memory",
     "scale": "Commands at scale",
+    "growth": "Growth",
 }
 # Benchmark, figure and peer of the figures that most users ask for.
 README_FIGURES = (
@@ -111,6 +113,8 @@ def _origin(measured: Measured) -> str:
 
 
 def _table(figures: Sequence[Figure]) -> str:
+    if any(figure.size is not None for figure in figures):
+        return _growth_table(figures)
     rows = [
         (
             figure.what,
@@ -122,7 +126,24 @@ def _table(figures: Sequence[Figure]) -> str:
         for figure in figures
     ]
     head = ("", "Headwater", "compared with", "ratio", "goal")
-    return "\n".join(f"| {' | '.join(row)} |" for row in (head, ("---", "---:", "---", "---:", "---"), *rows))
+    return _lines((head, ("---", "---:", "---", "---:", "---"), *rows))
+
+
+def _growth_table(figures: Sequence[Figure]) -> str:
+    """Return a row for each size; the last column is constant where the growth is a straight line."""
+    rows = []
+    for previous, figure in sorted_by_series(figures):
+        added = None if previous is None else per_added_unit(previous, figure)
+        numbers = ("" if each is None else number(each, figure.unit) for each in (figure.per_unit, added))
+        size = "" if figure.size is None else f"{figure.size:,} {figure.units}"
+        in_all = "" if figure.is_per_unit else number(figure.ours, figure.unit)
+        rows.append((figure.what, size, in_all, *numbers))
+    head = ("", "size", "in all", "per unit", "per added unit")
+    return _lines((head, ("---", "---:", "---:", "---:", "---:"), *rows))
+
+
+def _lines(rows: Iterable[Sequence[str]]) -> str:
+    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
 
 
 def _replaced(file: Path, text: str) -> str:

@@ -24,10 +24,11 @@ from toolchain.broker import Broker
 from toolchain.broker.readiness import until
 
 _APPLICATIONS = (100, 1_000)
-_TOPICS_EACH = 10
+TOPICS_EACH = 10
+_BUSY_SECONDS = 300.0
 _AT_A_TIME = 500
 _AGENT_SECONDS = 30.0
-_HEADWATER = (sys.executable, "-m", "infra.cli")
+HEADWATER = (sys.executable, "-m", "infra.cli")
 
 
 @attrs.frozen
@@ -51,36 +52,46 @@ def run(folder: Path, toolchain: PulumiToolchain, broker: Broker) -> Iterator[Fi
     Cluster(servers).create(SOURCE, 1)
     for applications in _APPLICATIONS:
         documents = folder / f"scale-{applications}"
-        documents.mkdir()
-        for number in range(applications):
-            id_ = f"scale-{applications}-{number}"
-            (documents / f"{id_}.json").write_text(json.dumps(document(id_, _TOPICS_EACH)))
-        size = f"{applications * _TOPICS_EACH:,} topics"
+        write_applications(documents, applications)
+        size = f"{applications * TOPICS_EACH:,} topics"
         on_cluster = (str(documents), "--bootstrap-server", servers)
-        yield from _cost([*_HEADWATER, "validate", str(documents)]).figures(f"{size}, validate")
-        yield from _cost([*_HEADWATER, "plan", *on_cluster]).figures(f"{size}, plan, all to create")
+        yield from cost([*HEADWATER, "validate", str(documents)]).figures(f"{size}, validate")
+        yield from cost([*HEADWATER, "plan", *on_cluster]).figures(f"{size}, plan, all to create")
         preview = _preview(folder / f"stack-{applications}", toolchain, on_cluster)
         yield from preview.figures(f"{size}, pulumi preview, all to create")
-        topics = internal_topics(documents)
-        for start in range(0, len(topics), _AT_A_TIME):
-            make_topics(servers, topics[start : start + _AT_A_TIME])
-        drift = [*_HEADWATER, "drift", *on_cluster]
-        # A broker is busy for some time after the creation of thousands of topics.
-        assert until(partial(succeeds, drift), 300)
-        yield from _cost(drift).figures(f"{size}, drift, none")
-        agent = [*_HEADWATER, "agent", "run", *on_cluster, "--group", f"scale-{applications}"]
-        idle = _cost(agent, stop_after=_AGENT_SECONDS)
+        drift = [*HEADWATER, "drift", *on_cluster]
+        create_topics(servers, documents, drift)
+        yield from cost(drift).figures(f"{size}, drift, none")
+        agent = [*HEADWATER, "agent", "run", *on_cluster, "--group", f"scale-{applications}"]
+        idle = cost(agent, stop_after=_AGENT_SECONDS)
         yield from idle.figures(f"{size}, agent for {_AGENT_SECONDS:.0f} s")
+
+
+def write_applications(documents: Path, applications: int) -> None:
+    """Write a document of `TOPICS_EACH` internal topics for each application."""
+    documents.mkdir(parents=True)
+    for number in range(applications):
+        id_ = f"{documents.name}-{number}"
+        (documents / f"{id_}.json").write_text(json.dumps(document(id_, TOPICS_EACH)))
+
+
+def create_topics(servers: str, documents: Path, drift: list[str]) -> None:
+    """Create the internal topics of documents; wait until the command `drift` finds all of them."""
+    topics = internal_topics(documents)
+    for start in range(0, len(topics), _AT_A_TIME):
+        make_topics(servers, topics[start : start + _AT_A_TIME])
+    # A broker is busy for some time after the creation of thousands of topics.
+    assert until(partial(succeeds, drift), _BUSY_SECONDS)
 
 
 def _preview(folder: Path, toolchain: PulumiToolchain, on_cluster: tuple[str, str, str]) -> Cost:
     documents, _, servers = on_cluster
     stack = Stack.create(folder, toolchain, {"bootstrapServers": servers, "documents": documents})
     command = [str(toolchain.cli), "preview", "--non-interactive", "--stack", STACK]
-    return _cost(command, {**os.environ, **stack._environment()}, stack.folder)
+    return cost(command, {**os.environ, **stack._environment()}, stack.folder)
 
 
-def _cost(
+def cost(
     command: list[str],
     environment: Mapping[str, str] | None = None,
     folder: Path | None = None,

@@ -2,9 +2,12 @@
 
 import math
 from collections import Counter
+from itertools import pairwise
 
 import pytest
 
+from tests.bench.figures import Figure
+from tests.bench.growth.series import parsed_sizes, per_added_unit, sorted_by_series
 from tests.bench.runtime.latency import Latency
 from tests.bench.runtime.threads import gain, slots
 from tests.bench.runtime.throughput import Length, Throughput
@@ -74,3 +77,49 @@ def test_each_chain_has_as_many_records() -> None:
     small, large = Workload(name="", operator="map", chains=8, share=0.5).sizes(2_000_000)
     assert (small % 8, large % 8) == (0, 0)
     assert (small, large) == (100_000, 1_000_000)
+
+
+def test_a_straight_line_has_a_constant_cost_per_added_unit() -> None:
+    """40 ms, and 3 ms for each topic: the cost per topic falls, that of an added topic does not."""
+    plans = [
+        Figure(what="plan", unit="s", ours=0.04 + 0.003 * size, size=size, units="topics")
+        for size in (10, 100, 1_000)
+    ]
+    assert [each.per_unit for each in plans] == pytest.approx([0.007, 0.0034, 0.00304])
+    assert [per_added_unit(*pair) for pair in pairwise(plans)] == pytest.approx([0.003, 0.003])
+
+
+def test_a_figure_per_unit_is_not_divided() -> None:
+    smaller, larger = (
+        Figure(what="update", unit="s", ours=ours, size=size, units="keys", is_per_unit=True)
+        for ours, size in ((3e-6, 1_000), (4e-6, 10_000))
+    )
+    assert larger.per_unit == 4e-6
+    assert per_added_unit(smaller, larger) is None
+
+
+def test_series_are_sorted_and_each_begins_without_a_smaller_size() -> None:
+    plan, drift, more_plan, more_drift = (
+        Figure(what=what, unit="s", ours=1, size=size, units="topics")
+        for size in (10, 100)
+        for what in ("plan", "drift")
+    )
+    assert list(sorted_by_series([plan, drift, more_plan, more_drift])) == [
+        (None, plan),
+        (plan, more_plan),
+        (None, drift),
+        (drift, more_drift),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "found"), [(None, (1, 2)), ("", ()), ("100", (100,)), ("1000, 10,", (10, 1000))]
+)
+def test_sizes_of_a_series(text: str | None, found: tuple[int, ...]) -> None:
+    assert parsed_sizes(text, (1, 2)) == found
+
+
+@pytest.mark.parametrize("text", ["0", "10,-1", "many"])
+def test_sizes_that_are_not_positive_numbers(text: str) -> None:
+    with pytest.raises(ValueError, match=text.rpartition(",")[2]):
+        parsed_sizes(text, (1, 2))

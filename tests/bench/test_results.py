@@ -16,6 +16,10 @@ RATE = Figure(
     what="map", unit="records/s", ours=90_000, peer="Kafka Streams", theirs=100_000, goal=1, is_rate=True
 )
 ALONE = Figure(what="compile", unit="s", ours=0.5, goal=1.0)
+FEW, MANY = (
+    Figure(what="plan", unit="s", ours=ours, size=size, units="topics")
+    for ours, size in ((0.4, 10), (0.85, 1_000))
+)
 
 
 def results(*figures: Figure, name: str = "drift") -> Results:
@@ -43,19 +47,22 @@ def test_each_benchmark_has_a_title() -> None:
 
 
 def test_lines() -> None:
-    assert shown([TIME, RATE, ALONE]).splitlines() == [
+    assert shown([TIME, RATE, ALONE, MANY]).splitlines() == [
         "drift: 1.20 s; minimum 1.00 s, ratio 1.20 (at most 1.3)",
         "map: 90,000 records/s; Kafka Streams 100,000 records/s, ratio 0.90 (at least 1)",
         "compile: 500 ms (at most 1.00 s)",
+        "plan, 1,000 topics: 850 ms, 850 µs each",
     ]
     assert [number(value, "s") for value in (0.0123, 12.34, 123.4)] == ["12.3 ms", "12.3 s", "123 s"]
+    assert [number(value, "s") for value in (0.0, 0.000_004, -0.0123)] == ["0.00 ms", "4.00 µs", "-12.3 ms"]
+    assert [number(value, "B") for value in (98.8, 988_000_000.0)] == ["98.8 B", "988 MB"]
 
 
 def test_results_are_written_and_read(tmp_path: Path) -> None:
     without = attrs.evolve(ALONE, ours=math.nan), attrs.evolve(RATE, theirs=math.nan)
-    written = results(TIME, RATE, *without)
+    written = results(TIME, RATE, MANY, *without)
     written.write(tmp_path / "results.json")
-    assert Results.read(tmp_path / "results.json") == written == results(TIME, RATE)
+    assert Results.read(tmp_path / "results.json") == written == results(TIME, RATE, MANY)
 
 
 def test_tables_name_the_missed_goals() -> None:
@@ -65,6 +72,23 @@ def test_tables_name_the_missed_goals() -> None:
         in text
     )
     assert "Measured on 2026-11-22, commit `0123456789`, 2 cores X, 8 GiB, Linux." in text
+
+
+def test_figures_of_sizes_have_a_row_for_each_size() -> None:
+    text = report.tables(results(FEW, MANY, name="growth"))
+    assert text.splitlines()[-3:] == [
+        "| --- | ---: | ---: | ---: | ---: |",
+        "| plan | 10 topics | 400 ms | 40.0 ms |  |",
+        "| plan | 1,000 topics | 850 ms | 850 µs | 455 µs |",
+    ]
+
+
+def test_a_commit_is_compared_size_by_size() -> None:
+    found = changes([results(FEW, MANY)], [results(MANY, attrs.evolve(FEW, ours=0.5))])
+    assert [(change.old.title, change.new.ours) for change in found] == [
+        ("plan, 10 topics", 0.5),
+        ("plan, 1,000 topics", 0.85),
+    ]
 
 
 def test_chart_does_not_depend_on_the_order_of_measurement() -> None:

@@ -98,11 +98,11 @@ def run(folder: Path, _: PulumiToolchain, broker: Broker) -> Iterator[Figure]:
         yield from bench.latency(int(os.environ.get("HEADWATER_BENCH_LATENCY_RECORDS", _LATENCY_RECORDS)))
 
 
-def length(records: int) -> throughput.Length:
-    """Return how many records a run has, by default at least `records`."""
+def length(records: int, seconds: float = _SECONDS) -> throughput.Length:
+    """Return how many records a run has, by default at least `records` and as many as take `seconds`."""
     return throughput.Length(
         int(os.environ.get("HEADWATER_BENCH_RECORDS", records)),
-        float(os.environ.get("HEADWATER_BENCH_SECONDS", _SECONDS)),
+        float(os.environ.get("HEADWATER_BENCH_SECONDS", seconds)),
     )
 
 

@@ -1,0 +1,32 @@
+"""CPU time of running processes, from /proc."""
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+
+def cpu_seconds(root: int) -> Mapping[int, float]:
+    """Return the CPU time of a process and its descendants, each with its children that have ended."""
+    fields = {int(each.name): _stat(each) for each in Path("/proc").iterdir() if each.name.isdigit()}
+    tree = [root]
+    for pid in tree:
+        tree += [child for child, stat in fields.items() if stat and int(stat[1]) == pid]
+    tick = 1 / os.sysconf("SC_CLK_TCK")
+    return {pid: sum(map(int, fields[pid][11:15])) * tick for pid in tree if fields.get(pid)}
+
+
+def used(before: Mapping[int, float], after: Mapping[int, float]) -> float:
+    """Return the CPU time between two calls of `cpu_seconds`.
+
+    Spark ends a Python worker that was idle for a minute, and its parent does not wait for it, so the kernel
+    forgets its CPU time. What it has used until the first call must not be subtracted from the others' time.
+    """
+    return sum(seconds - before.get(pid, 0.0) for pid, seconds in after.items())
+
+
+def _stat(process: Path) -> list[str]:
+    """Return the fields of /proc/PID/stat from the state on; none if the process has ended."""
+    try:
+        return (process / "stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return []

@@ -1,0 +1,29 @@
+"""How costs grow with size: keys, sub-topologies, executors and topics.
+
+`HEADWATER_BENCH_KEYS`, `HEADWATER_BENCH_SUBTOPOLOGIES`, `HEADWATER_BENCH_EXECUTORS` and
+`HEADWATER_BENCH_TOPICS` replace the sizes of a series; an empty one omits it.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from rich.console import Console
+
+from tests.bench.figures import Figure
+from tests.bench.growth import executors, keys, subtopologies, topics
+from tests.bench.runtime.comparison import WIDTH
+from toolchain import PulumiToolchain
+from toolchain.broker import Broker
+
+# Topics come last: thousands of them on the broker would change the other results.
+_SERIES = (keys, subtopologies, executors, topics)
+
+
+def run(folder: Path, _: PulumiToolchain, broker: Broker) -> Iterator[Figure]:
+    """Yield the figures of each series; print a message instead of those that fail."""
+    for series in _SERIES:
+        try:
+            yield from series.run(folder, broker)
+        except Exception as error:  # noqa: BLE001 - the other figures must not be lost
+            message = f"no more figures of {series.__name__}: {type(error).__name__}: {error}"
+            Console(stderr=True, width=WIDTH).log(message)
