@@ -1,10 +1,13 @@
 """KIP-287: foreign-key joins get more processors while subscriptions and responses are on their way."""
 
+from collections.abc import Mapping, Sequence
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from infra.model.problems import ProblemsError
+from spark_jobs.runtime.driver.processor_move import entry_copy
 from spark_jobs.runtime.engine.partitioners.murmur2 import default_partition
 from spark_jobs.runtime.engine.scaling.moved_stores import names_processor
 from tests.runtime.driver.joining_application import RESPONSES, STORE, SUBSCRIPTIONS, Joining
@@ -75,6 +78,38 @@ def test_subscriptions_that_name_processors_are_written_again(
         app.name(customer)
     app.process_all()
     app.check_results()
+
+
+def test_subscriptions_are_written_again_with_few_of_them_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Some have a later entry, or were deleted: each key keeps its last entry."""
+    monkeypatch.setattr(entry_copy, "_MAX_KEYS_IN_MEMORY", 6)  # of six partitions
+    app = Joining(processors=2, partitions=2)
+    for number, key in enumerate(_KEYS):
+        app.order(key, _CUSTOMERS[number % len(_CUSTOMERS)])
+    app.process_all()
+    app.declare()
+    app.grow(8)
+    app.order(_KEYS[0], None)
+    app.order(_KEYS[1], _CUSTOMERS[2])
+    app.process_all()
+    before = _last_entries(app)
+    app.expand(keep=True)
+    after = _last_entries(app)
+    assert {key for partition in after for key in partition} == {
+        key for partition in before for key in partition
+    }
+    assert not any(names_processor(value) for partition in after for value in partition.values())
+    app.process_all()
+    for customer in _CUSTOMERS:
+        app.name(customer)
+    app.process_all()
+    app.check_results()
+
+
+def _last_entries(app: Joining) -> Sequence[Mapping[bytes, bytes]]:
+    """Return the entries of subscriptions that a restore finds, for each partition."""
+    found = [{record[4] or b"": record[5] for record in partition} for partition in app.cluster.topics[STORE]]
+    return [{key: value for key, value in entries.items() if value is not None} for entries in found]
 
 
 def test_responses_to_subscriptions_that_name_a_processor_need_not_be_processed_first() -> None:

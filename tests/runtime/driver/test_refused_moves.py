@@ -1,5 +1,7 @@
 """KIP-287: a move of state is refused before anything changes."""
 
+from contextlib import nullcontext
+
 import attrs
 import pytest
 
@@ -7,7 +9,7 @@ from infra.model.offset_metadata import (
     OffsetMetadata,
 )
 from infra.model.problems import ProblemCode, ProblemsError
-from spark_jobs.runtime.driver.processor_move.checks import check_input
+from spark_jobs.runtime.driver.processor_move.checks import check_entries, check_input
 from spark_jobs.runtime.driver.processor_move.moves import Move
 from spark_jobs.runtime.engine.partitioners.murmur2 import default_partition
 from spark_jobs.runtime.engine.scaling.moved_stores import MovedStore
@@ -109,6 +111,18 @@ def test_entries_that_an_earlier_move_has_deleted_are_not_misplaced() -> None:
     key = next(key for key in KEYS if default_partition(key, 2) == 1)
     app.cluster.write([(CHANGELOG, 0, key, b"1", 1, ()), (CHANGELOG, 0, key, None, 1, ())])
     execute(app.cluster, move)
+
+
+def test_each_misplaced_entry_is_found_with_one_key_in_memory() -> None:
+    """An earlier move has deleted all others of its partition."""
+    others = [key for key in KEYS if default_partition(key, 2) == 1]
+    for kept in (*others, None):
+        app, move = doubled()
+        app.cluster.write([(CHANGELOG, 0, key, b"1", 1, ()) for key in others])
+        app.cluster.write([(CHANGELOG, 0, key, None, 1, ()) for key in others if key != kept])
+        committed = app.cluster.committed(move.partitions)
+        with nullcontext() if kept is None else pytest.raises(ProblemsError, match="belongs to processor 1"):
+            check_entries(move, app.cluster, committed, unreported, most_keys=1)
 
 
 def test_partitions_of_other_processors_are_refused() -> None:

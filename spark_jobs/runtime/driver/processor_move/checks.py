@@ -1,9 +1,10 @@
 """Check, before anything changes, that keys are where a move expects them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from infra.model.offset_metadata import decode_processor
 from infra.model.problems import Problem, ProblemsError
+from spark_jobs.runtime.driver.processor_move.bounded_keys import bounded_keys
 from spark_jobs.runtime.driver.processor_move.entry_copy import MoveCluster, Report
 from spark_jobs.runtime.driver.processor_move.moves import Committed, Move
 from spark_jobs.runtime.driver.processor_move.problems import (
@@ -16,17 +17,26 @@ from spark_jobs.runtime.driver.processor_move.problems import (
 from spark_jobs.runtime.engine.partitioners.linear import linear_partition
 from spark_jobs.runtime.engine.records import TopicPartition
 from spark_jobs.runtime.engine.scaling.entry_owners import entry_owners
-from spark_jobs.runtime.engine.scaling.moved_stores import names_processor
+from spark_jobs.runtime.engine.scaling.moved_stores import MovedStore, names_processor
+from spark_jobs.runtime.engine.scaling.processors import Processors
+from spark_jobs.runtime.worker.restore import RecordChunk
 
 _SAMPLE = 1_000
+_MAX_KEYS_IN_MEMORY = 1_000_000
 
 
 def check_entries(
-    move: Move, cluster: MoveCluster, committed: Mapping[TopicPartition, Committed], report: Report
+    move: Move,
+    cluster: MoveCluster,
+    committed: Mapping[TopicPartition, Committed],
+    report: Report,
+    *,
+    most_keys: int = _MAX_KEYS_IN_MEMORY,
 ) -> None:
     """Check that each entry of the state is with the processor of its key.
 
-    Partitions that may have entries of keys which moved before were checked then, and are omitted.
+    Partitions that may have entries of keys which moved before were checked then, and are omitted. At most
+    `most_keys` keys of other processors are kept in memory; with more, a partition is read again.
 
     Raises:
         ProblemsError: Entries are with another one; a problem for each store.
@@ -37,25 +47,48 @@ def check_entries(
     bounds = [cluster.bounds(store.changelog, each) for store, each in sources]
     total, done = sum(end - first for first, end in bounds), 0
     problems: dict[str, Problem] = {}
+
+    def checked(chunk: RecordChunk) -> RecordChunk:
+        nonlocal done
+        done += len(chunk)
+        report("checking the state", done, max(done, total))
+        return chunk
+
     for store, processor in sources:
-        misplaced: set[bytes] = set()
-        for chunk in cluster.read(store.changelog, processor):
+
+        def chunks(topic: str = store.changelog, partition: int = processor) -> Iterator[RecordChunk]:
+            return map(checked, cluster.read(topic, partition))
+
+        key = _misplaced_key(move.old, store, processor, chunks, most_keys)
+        if key is not None and store.changelog not in problems:
+            owner = store.processor(key, move.old)
+            problems[store.changelog] = misplaced_entry(move, store, processor, owner)
+    if problems:
+        raise ProblemsError(list(problems.values()))
+
+
+def _misplaced_key(
+    processors: Processors,
+    store: MovedStore,
+    processor: int,
+    chunks: Callable[[], Iterator[RecordChunk]],
+    most_keys: int,
+) -> bytes | None:
+    """Return a key of another processor that has an entry in the partition of this one, if there is one."""
+    for misplaced in bounded_keys(most_keys):
+        for chunk in chunks():
             keys = chunk.keys
-            [owners] = entry_owners(store, keys, move.old)
+            [owners] = entry_owners(store, keys, processors)
             for index, (key, owner) in enumerate(zip(keys, owners, strict=True)):
                 if key is None or owner == processor:
                     continue
                 if chunk.value(index) is None:
-                    misplaced.discard(key)  # an earlier move has deleted it
+                    misplaced.remove(key)  # an earlier move has deleted it
                 else:
-                    misplaced.add(key)
-            done += len(chunk)
-            report("checking the state", done, total)
-        if misplaced and store.changelog not in problems:
-            owner = store.processor(min(misplaced), move.old)
-            problems[store.changelog] = misplaced_entry(move, store, processor, owner)
-    if problems:
-        raise ProblemsError(list(problems.values()))
+                    misplaced.put(key, None)
+        if misplaced.found:
+            return min(misplaced.found)
+    return None
 
 
 def check_input(

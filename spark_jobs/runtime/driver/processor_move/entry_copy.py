@@ -5,6 +5,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import AbstractContextManager
 from typing import Protocol
 
+from spark_jobs.runtime.driver.processor_move.bounded_keys import BoundedKeys, bounded_keys
 from spark_jobs.runtime.driver.processor_move.moves import Committed, Move
 from spark_jobs.runtime.engine.records import OutputRecord, TopicPartition
 from spark_jobs.runtime.engine.scaling.entry_owners import entry_owners
@@ -114,19 +115,21 @@ class EntryCopy:
     def rewrite_outdated(self, producer: MoveProducer) -> None:
         """Write the outdated entries that stay again; no task may write them meanwhile."""
         records = _Transactions(producer)
+        outdated: BoundedKeys[OutputRecord]
         for store, processor in self._move.sources:
             source = store.changelog, processor
             if source not in self._outdated:
                 continue
-            found: dict[bytes, OutputRecord] = {}
-            for chunk in self._cluster.read(*source):
-                for _, _, _, timestamp, key, value, headers in chunk.records:
-                    if key is None or store.processor(key, self._move.new) != processor:
-                        continue
-                    found.pop(key, None)
-                    if store.is_outdated(value):
-                        found[key] = (*source, key, store.value(value), timestamp, headers)
-            records.send(found.values())
+            for outdated in bounded_keys(self._max_keys):
+                for chunk in self._cluster.read(*source):
+                    for _, _, _, timestamp, key, value, headers in chunk.records:
+                        if key is None or store.processor(key, self._move.new) != processor:
+                            continue
+                        if store.is_outdated(value):
+                            outdated.put(key, (*source, key, store.value(value), timestamp, headers))
+                        else:
+                            outdated.remove(key)
+                records.send(outdated.found.values())
         records.commit()
 
     def delete_misplaced(self, producer: MoveProducer, partitions: Collection[TopicPartition]) -> None:
