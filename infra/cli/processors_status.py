@@ -70,11 +70,12 @@ def _as_json(status: "ProcessorStatus") -> dict[str, Any]:
 
 
 def _lines(status: "ProcessorStatus") -> Iterator[str]:
+    move = status.move
+    of = f" of {move.after}" if move is not None and move.phase is MovePhase.CATCH_UP else ""
     for part in status.parts:
         inputs = ", ".join(f"{topic} ({count})" for topic, count in part.inputs.items())
-        has = "no state yet" if part.processors is None else f"{part.processors} processors"
+        has = "no state yet" if part.processors is None else f"{part.processors}{of} processors"
         yield f"{status.application}: sub-topology {part.subtopology}: {has}, partitions of {inputs}"
-    move = status.move
     if move is not None and move.phase is MovePhase.CATCH_UP:
         yield (
             f"{status.application}: it is being expanded from {move.before} to {move.after} processors. The "

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 import attrs
 
 from infra.model.acls import LiveAcls
+from infra.model.move_marks import MoveMark
 from infra.model.ownership import OwnershipRecord
 
 
@@ -72,6 +73,8 @@ class ClusterSnapshot:
 
     It is committed only if the changelog topics have another number of partitions.
     """
+    moves: Mapping[str, MoveMark] = attrs.field(factory=dict)
+    """Application → its expansion, or the move of its state, that is not complete (KIP-287)."""
     unread_processors: Mapping[str, str] = attrs.field(factory=dict)
     """Application → why its committed offsets could not be read."""
 

@@ -145,16 +145,13 @@ def decode_count(texts: Iterable[str]) -> int | None:
 
     While the state moves, it is the old number until all entries are copied.
     """
-    for text in texts:
-        match decode_mark(text):
-            case MoveMark(phase=MovePhase.CLEAR, after=after):
-                return after
-            case MoveMark(before=before):
-                return before
-        entries = _decode(text)
-        if _COUNT_KEY in entries:
-            return entries[_COUNT_KEY]
-    return None
+    known = tuple(texts)
+    match latest_mark(known):
+        case MoveMark(phase=MovePhase.CLEAR, after=after):
+            return after
+        case MoveMark(before=before):
+            return before
+    return next((each[_COUNT_KEY] for each in map(_decode, known) if _COUNT_KEY in each), None)
 
 
 def decode_mark(text: str) -> MoveMark | None:
@@ -165,6 +162,13 @@ def decode_mark(text: str) -> MoveMark | None:
         if after is not None:
             return MoveMark(phase, entries.get(_MOVED_FROM, after), after)
     return None
+
+
+def latest_mark(texts: Iterable[str]) -> MoveMark | None:
+    """Return the mark of the latest phase: the first one, of the changelog topics, stays until the end."""
+    phases = tuple(MovePhase)
+    marks = (mark for mark in map(decode_mark, texts) if mark is not None)
+    return max(marks, key=lambda mark: phases.index(mark.phase), default=None)
 
 
 def decode_time(text: str) -> int:

@@ -7,7 +7,7 @@ import attrs
 
 from infra.model.cluster import ClusterSnapshot
 from infra.model.compiled import CompiledApplication
-from infra.model.offset_metadata import decode_count
+from infra.model.offset_metadata import decode_count, latest_mark
 from infra.model.problems import ProblemsError
 from infra.model.topology import Lifecycle
 from infra.observe.reader import ClusterReader
@@ -41,22 +41,26 @@ def _with_numbers(
 ) -> ClusterSnapshot:
     """Return `snapshot` with the numbers that are committed with the offsets of the inputs.
 
-    If they cannot be read, the plan compares the declared number with the changelog topics only.
+    While an expansion copies, its numbers are committed with offsets of the changelog topics. If they cannot
+    be read, the plan compares the declared number with the changelog topics only.
     """
 
-    def read(application: CompiledApplication) -> int | str | None:
-        """Return the number, or why it could not be read."""
+    def read(application: CompiledApplication) -> Sequence[str] | str:
+        """Return what is committed, or why it could not be read."""
         try:
-            texts = reader.offset_metadata(application.application.id, _inputs(snapshot, application))
+            return reader.offset_metadata(application.application.id, _committed(snapshot, application))
         except ProblemsError as error:
             return error.problems[0].summary
-        return decode_count(texts)
 
     with ThreadPoolExecutor(_CLIENTS) as pool:  # each group is read by a client of its own
         found = dict(zip((each.application.id for each in compiled), pool.map(read, compiled), strict=True))
+    texts = {id_: each for id_, each in found.items() if not isinstance(each, str)}
+    numbers = {id_: decode_count(each) for id_, each in texts.items()}
+    marks = {id_: latest_mark(each) for id_, each in texts.items()}
     return attrs.evolve(
         snapshot,
-        processors={id_: number for id_, number in found.items() if isinstance(number, int)},
+        processors={id_: number for id_, number in numbers.items() if number is not None},
+        moves={id_: mark for id_, mark in marks.items() if mark is not None},
         unread_processors={id_: reason for id_, reason in found.items() if isinstance(reason, str)},
     )
 
@@ -99,12 +103,18 @@ def _changelogs(application: CompiledApplication) -> Mapping[str, int]:
     }
 
 
-def _inputs(snapshot: ClusterSnapshot, application: CompiledApplication) -> Mapping[str, int]:
-    """Return the inputs of sub-topologies that have a number of processors, with their partition counts."""
-    return {
+def _committed(snapshot: ClusterSnapshot, application: CompiledApplication) -> Mapping[str, int]:
+    """Return topic → partition count of what a number of processors is committed with.
+
+    These are the inputs of sub-topologies that have such a number, and the first partition of each changelog
+    topic, with which an expansion is announced.
+    """
+    changelogs = {name: 1 for name in _changelogs(application) if name in snapshot.topics}
+    inputs = {
         topic: snapshot.topics[topic].partitions
         for part in application.subtopologies
         if part.processors is not None
         for topic in sorted(part.sources)
         if topic in snapshot.topics
     }
+    return {**changelogs, **inputs}

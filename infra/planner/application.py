@@ -106,6 +106,7 @@ class ActiveApplication(CountedApplication):
             caller=caller,
             initial=record.initial if record else {},
             present=snapshot.processors.get(compiled.application.id),
+            move=snapshot.moves.get(compiled.application.id),
             unread=snapshot.unread_processors.get(compiled.application.id, ""),
             snapshot=snapshot,
             record=record,

@@ -8,6 +8,7 @@ import attrs
 from infra.compiler.streams_config import StreamsConfig
 from infra.model.callers import Caller
 from infra.model.compiled import CompiledApplication, InternalTopic
+from infra.model.move_marks import MoveMark
 from infra.model.problems import Problem, ProblemCode, Severity
 from infra.model.topology import Sink
 
@@ -56,6 +57,8 @@ class CountedApplication:
     """Source topic → recorded initial number of processors; empty = none declared, or no record known."""
     present: int | None = None
     """The committed number of processors; None = the partition count of the changelog topics."""
+    move: MoveMark | None = None
+    """The expansion, or the move of the state, that is not complete."""
     unread: str = ""
     """Why the committed number could not be read; empty = it was, or need not be."""
 

@@ -20,6 +20,7 @@ from infra.planner.plans import ApplicationPlan, Plan, PlanPolicy
 from infra.planner.processors import (
     declared_processors,
     estimated_expansion,
+    expansion_target,
     kept_partitions,
     processors_to_expand,
 )
@@ -157,8 +158,9 @@ def _notes(application: ActiveApplication, actions: Sequence[TopicAction]) -> It
 def _processors(application: ActiveApplication) -> Iterator[str]:
     """Return the declared processors: one text for all sub-topologies with the same number of partitions."""
     parts: defaultdict[int, list[SubTopology]] = defaultdict(list)
-    declared = counted(application.compiled.application.processors or 0, "processor")
-    present = processors_to_expand(application)
+    target = expansion_target(application)
+    shown = counted(max(application.compiled.application.processors or 0, target or 0), "processor")
+    present = processors_to_expand(application) if target is None else application.present
     kept, larger = kept_partitions(application), 0
     for processors in declared_processors(application):
         parts[processors.part.tasks].append(processors.part)
@@ -169,10 +171,11 @@ def _processors(application: ActiveApplication) -> Iterator[str]:
         estimate = None if present is None else estimated_expansion(application, same)
         yield (
             f"{'sub-topology' if len(same) == 1 else 'sub-topologies'} {ids}: "
-            f"{declared if present is None else f'{present} of {declared}'} "
+            f"{shown if present is None else f'{present} of {shown}'} "
             f"for {counted(partitions, 'partition')}{uneven}"
             + (f" (changelog topics keep {kept})" if kept else "")
             + (f", {estimate.amount} to read ({estimate.duration})" if estimate else "")
+            + (f", being expanded to {target}" if target else "")
         )
 
 

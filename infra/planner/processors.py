@@ -7,6 +7,7 @@ import attrs
 
 from infra.model.compiled import InternalTopic, SubTopology, TopicKind
 from infra.model.linear_hashing import is_doubled, round_start
+from infra.model.move_marks import MovePhase
 from infra.planner.counts import CountedApplication, CountedTopic
 from infra.planner.phrases import count_phrase, seconds_phrase
 
@@ -164,6 +165,12 @@ def processors_to_expand(application: CountedApplication) -> int | None:
     return have if can_expand else None
 
 
+def expansion_target(application: CountedApplication) -> int | None:
+    """Return the number of processors that an expansion adds up to while it copies; None = there is none."""
+    move = application.move
+    return move.after if move is not None and move.phase is MovePhase.CATCH_UP else None
+
+
 def _is_set_up_with(count: int, changelogs: Iterable[CountedTopic]) -> bool:
     """Return whether all changelog topics have so many partitions, and had them when they were set up."""
     return all(topic.live_partitions == count == (topic.recorded_partitions or count) for topic in changelogs)
@@ -172,7 +179,7 @@ def _is_set_up_with(count: int, changelogs: Iterable[CountedTopic]) -> bool:
 def kept_partitions(application: CountedApplication) -> int | None:
     """Return the partition count of changelog topics that have more of them than processors are declared."""
     declared = application.compiled.application.processors or 0
-    if application.present is None or application.present > declared:
+    if application.present is None or application.present > declared or expansion_target(application):
         return None
     widest = max(live_changelogs(application).values(), default=0)
     return widest if widest > declared else None

@@ -10,6 +10,7 @@ from infra.apply.planning import Planned, plan_stack
 from infra.apply.settings import stack_settings
 from infra.apply.stack_state import StackState
 from infra.model.cluster import ClusterSnapshot
+from infra.model.move_marks import MoveMark, MovePhase
 from infra.model.offset_metadata import OffsetMetadata
 from infra.model.problems import Problem, ProblemCode, ProblemsError, errors
 from infra.model.record import SetupRecord
@@ -148,6 +149,26 @@ def test_the_committed_number_of_processors_is_read(documents: Path, committed: 
         assert not codes(made)
         _, note, _ = made.plan.applications[0].notes
         assert note == "sub-topology 0: 4 processors for 8 partitions (changelog topics keep 8)"
+
+
+def test_the_numbers_of_an_expansion_that_copies_are_read(documents: Path) -> None:
+    """It is announced with the first partition of the changelog topics, which have all partitions already."""
+    wide = FakeCluster()
+    wide.create("orders", 8)
+    wide.create(CHANGELOG, 8)
+    mark = MoveMark(MovePhase.CATCH_UP, 4, 8)
+    wide.committed["shop"] = {
+        (CHANGELOG, 0): OffsetMetadata().encode(-1, mark=mark),
+        ("orders", 5): OffsetMetadata(3).encode(0, {}, 1),
+    }
+    (documents / "shop.yaml").write_text(GROWING)
+    assert "sub-topology 0: 4 of 8 processors for 8 partitions, being expanded to 8" in notes(
+        documents, FakeClusterReader(wide)
+    )
+    wide.committed["shop"]["orders", 5] = OffsetMetadata(3).encode(
+        0, {}, 1, attrs.evolve(mark, phase=MovePhase.CLEAR)
+    )
+    assert "sub-topology 0: 8 processors for 8 partitions" in notes(documents, FakeClusterReader(wide))
 
 
 def test_offsets_that_cannot_be_read_are_named_in_the_problem(documents: Path) -> None:

@@ -7,6 +7,7 @@ import attrs
 
 from infra.model.cluster import ClusterSnapshot, LiveGroup, LiveTopic
 from infra.model.compiled import CompiledApplication, InternalTopic, SubTopology, TopicKind
+from infra.model.move_marks import MoveMark
 from infra.model.nodes import ChangelogKind
 from infra.model.policies import BlastRadius, Effect, Policy
 from infra.model.problems import Location
@@ -158,6 +159,7 @@ class SimulatedCluster:
     features: Mapping[str, int] | None = None
     processors: dict[str, int] = attrs.field(factory=dict)
     """Application → committed number of processors."""
+    moves: dict[str, MoveMark] = attrs.field(factory=dict)
     unread: dict[str, str] = attrs.field(factory=dict)
 
     @classmethod
@@ -181,6 +183,7 @@ class SimulatedCluster:
             group_protocols=self.group_protocols,
             features=self.features,
             processors=dict(self.processors),
+            moves=dict(self.moves),
             unread_processors=dict(self.unread),
         )
 

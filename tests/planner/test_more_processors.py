@@ -9,8 +9,10 @@ from hypothesis import strategies as st
 
 from infra.model.callers import APPLICATION, PLAN
 from infra.model.linear_hashing import bucket
+from infra.model.move_marks import MoveMark, MovePhase
 from infra.model.problems import ProblemCode, Severity
 from infra.planner import plan
+from infra.planner.drift import FindingKind, find_drift
 from tests.planner.application_with_processors import (
     CHANGELOG,
     GROWING,
@@ -69,6 +71,54 @@ def test_more_processors_are_declared_before_the_application_adds_them(config: M
         assert cluster.records["orders"].initial == {REPARTITION: 2}
     cluster.change(CHANGELOG, partitions=4)
     assert not cluster.up(declared(4, 4, config)).problems
+
+
+def expanding() -> SimulatedCluster:
+    """Return a cluster with 2 processors of 8 partitions, while an expansion to 6 copies."""
+    cluster = SimulatedCluster.set_up(declared(2, 2))
+    cluster.up(declared(2, 8))
+    cluster.change(CHANGELOG, partitions=6)
+    cluster.processors["orders"] = 2
+    cluster.moves["orders"] = MoveMark(MovePhase.CATCH_UP, 2, 6)
+    return cluster
+
+
+@pytest.mark.parametrize(
+    ("processors", "severity", "shown", "fix"),
+    [
+        (2, Severity.ERROR, 6, "Declare `processors: 6`."),
+        (4, Severity.ERROR, 6, "Declare `processors: 6`."),
+        (6, Severity.WARNING, 6, "Wait until the application has 6 processors"),
+        (8, Severity.WARNING, 8, "Wait until the application has 6 processors"),
+    ],
+)
+def test_a_plan_shows_the_present_number_and_the_target_while_an_expansion_copies(
+    processors: int, severity: Severity, shown: int, fix: str
+) -> None:
+    """The changelog topics have the partitions of the added processors already."""
+    planned = expanding().plan(declared(processors, 8))
+    [problem] = planned.problems
+    assert (problem.code, problem.severity) == (ProblemCode.PROCESSOR_COUNT, severity)
+    assert problem.fix.startswith(fix)
+    note = planned.applications[0].notes[-1]
+    assert note.startswith(f"sub-topology 1: 2 of {shown} processors for 8 partitions")
+    assert note.endswith(", being expanded to 6")
+    assert "keep" not in note
+    assert not [action for action in planned.actions if action.added_partitions]
+
+
+@pytest.mark.parametrize("processors", [2, 6])
+def test_drift_shows_an_expansion_while_it_copies(processors: int) -> None:
+    cluster = expanding()
+    application = declared(processors, 8)
+    found = find_drift([application], cluster.snapshot, cluster.records)
+    [finding] = found.findings
+    assert finding.topic == CHANGELOG
+    if processors == 6:
+        assert finding.kind is FindingKind.UNDER_PARTITIONED
+        assert (finding.expected, finding.found) == ("6 processors", "2 processors")
+    else:
+        assert finding.what == "orders is being expanded from 2 to 6 processors."
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from infra.model.move_marks import MoveMark, MovePhase
 from infra.model.problems import Problem
 from infra.report import problems_text
 from tests.planner.simulated_cluster import SimulatedCluster, application
@@ -67,6 +68,20 @@ def kept(after: int) -> tuple[Problem, ...]:
     return cluster.plan(application(processors=after, sources={"orders-in": 4}, config=GROWING)).problems
 
 
+def expanding(after: int) -> tuple[Problem, ...]:
+    """Return the problems while an expansion from 4 to 8 processors copies."""
+    was, now = (
+        application(config=GROWING, sources={"orders-in": 8}, processors=number) for number in (4, after)
+    )
+    first = application(config=GROWING, sources={"orders-in": 4}, processors=4)
+    cluster = SimulatedCluster.set_up(first)
+    cluster.up(was)
+    cluster.change("orders-counts-changelog", partitions=8)
+    cluster.processors["orders"] = 4
+    cluster.moves["orders"] = MoveMark(MovePhase.CATCH_UP, 4, 8)
+    return cluster.plan(now).problems
+
+
 TEXTS: dict[str, Callable[[], tuple[Problem, ...]]] = {
     "unsafe_expansion_to_a_doubled_count": lambda: later(None, None, partitions=(4, 8)),
     "unsafe_expansion_with_processors": lambda: later(4, 4, partitions=(4, 6)),
@@ -74,6 +89,8 @@ TEXTS: dict[str, Callable[[], tuple[Problem, ...]]] = {
     "more_processors_than_partitions_at_first": lambda: first(8, orders=4),
     "processors_of_unequal_inputs": lambda: first(4, orders=4, prices=2, steps=0),
     "fewer_processors": lambda: later(4, 2),
+    "an_expansion_that_is_not_declared": lambda: expanding(4),
+    "an_expansion_that_is_declared": lambda: expanding(8),
     "fewer_processors_than_are_committed": lambda: kept(1),
     "more_processors_than_are_committed": lambda: kept(3),
     "more_processors": lambda: later(4, 8, partitions=(4, 8)),

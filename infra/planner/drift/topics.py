@@ -56,6 +56,8 @@ def _from_problem(topic: "_Topic", problem: Problem) -> Iterator[Finding]:
     if problem.code in (ProblemCode.EXPLICIT_COUNT_CHANGED, ProblemCode.PROCESSOR_COUNT):
         have = topic.action.live.partitions if topic.action.live else 0
         is_short = topic.action.topic is not None and have < (topic.action.topic.partitions or 0)
+        # A warning is about processors that are still to be added; their partitions may exist.
+        is_short |= problem.code is ProblemCode.PROCESSOR_COUNT and problem.severity is Severity.WARNING
         kind = FindingKind.UNDER_PARTITIONED if is_short else FindingKind.OVER_PARTITIONED
     if problem.code is ProblemCode.MISSING_INTERNAL_TOPICS:
         kind = FindingKind.MISSING if topic.action.live is None else FindingKind.RECREATED

@@ -11,6 +11,7 @@ from infra.planner.processors import (
     Processors,
     declared_processors,
     estimated_expansion,
+    expansion_target,
     has_own_count,
     known_numbers,
     processors_in,
@@ -38,6 +39,10 @@ def processors_and_partitions(application: CountedApplication) -> Iterator[Probl
 
     Declared processors that the running application can add are no error: it adds them after its start.
     """
+    target, declared = expansion_target(application), application.compiled.application.processors
+    if target is not None and declared is not None and declared < target:
+        yield _being_expanded(application, target, declared)
+        return
     present = processors_to_expand(application)
     if present is not None:
         yield _expanded_later(application, present)
@@ -57,6 +62,15 @@ def _expanded_later(application: CountedApplication, present: int) -> Problem:
     parts = [processors.part for processors in declared_processors(application)]
     estimate = estimated_expansion(application, parts)
     work = f", and reads {estimate.amount} for it ({estimate.duration})" if estimate else ""
+    fix = (
+        "Start the application with this document, or start it again: it expands itself. If it must not "
+        f"be restarted, run `headwater processors expand --to {declared}`."
+    )
+    if target := expansion_target(application):
+        fix = (
+            f"Wait until the application has {counted(target, 'processor')}: it adds them now, and "
+            "`headwater status` shows the progress. If it is stopped, start it: it continues."
+        )
     return application.problem(
         ProblemCode.PROCESSOR_COUNT,
         f"The state of {application.id} has {present} of {counted(declared, 'declared processor')}.",
@@ -64,9 +78,23 @@ def _expanded_later(application: CountedApplication, present: int) -> Problem:
         expected=counted(declared, "processor"),
         found=counted(present, "processor"),
         why=f"A run never moves state. The application adds the missing processors while it runs{work}.",
-        fix="Start the application with this document, or start it again: it expands itself. If it must not "
-        f"be restarted, run `headwater processors expand --to {declared}`.",
+        fix=fix,
         severity=Severity.WARNING,
+    )
+
+
+def _being_expanded(application: CountedApplication, target: int, declared: int) -> Problem:
+    present = application.present or 0
+    changelog = next(topic for topic in application.internal if has_own_count(application, topic))
+    return application.problem(
+        ProblemCode.PROCESSOR_COUNT,
+        f"{application.id} is being expanded from {present} to {counted(target, 'processor')}.",
+        topic=changelog,
+        expected=counted(target, "processor"),
+        found=f"{counted(declared, 'declared processor')}; the state has {present}",
+        why="An expansion that has begun cannot be canceled. When it is complete, the state has "
+        f"{counted(target, 'processor')}.",
+        fix=f"Declare `processors: {target}`.",
     )
 
 

@@ -9,10 +9,15 @@ from threading import Event, Thread
 
 import attrs
 import pytest
+from click.testing import CliRunner
 from confluent_kafka import KafkaError, KafkaException
 
-from infra.model.move_marks import MovePhase
-from infra.observe import Connection
+from infra.cli.exit_codes import ExitCode
+from infra.cli.processors_status import status as status_command
+from infra.compiler import compile_document
+from infra.model.move_marks import MoveMark, MovePhase
+from infra.observe import Connection, KafkaClusterReader, snapshot_request
+from infra.observe.processor_state import with_processor_state
 from spark_jobs.processor_expansion import ExpansionPhase, ProcessorsStatus
 from spark_jobs.runtime.driver import processor_expansion
 from spark_jobs.runtime.driver.processor_move import start
@@ -253,6 +258,23 @@ def test_an_application_stops_while_the_cut_waits_for_a_batch(app: Sparkless) ->
     stopping.set()
     thread.join(10)
     assert not thread.is_alive()
+    _check_shown(app)
     continued = ExpandingClient.of(app.text(2), app.connection)
     continued.expand(4)
     app.check_moved(4)
+
+
+def _check_shown(app: Sparkless) -> None:
+    """Check what plans and `headwater processors status` find while an expansion from 2 to 4 copies."""
+    document, reader = app.document(4), KafkaClusterReader(app.connection)
+    snapshot = reader.read(snapshot_request([document], {}))
+    assert snapshot.partitions[f"{app.id}-counts-changelog"] == 4
+    found = with_processor_state(reader, snapshot, [compile_document(document, snapshot.partitions)])
+    assert found.processors == {app.id: 2}
+    assert found.moves == {app.id: MoveMark(MovePhase.CATCH_UP, 2, 4)}
+    file = app.folder / "app.yaml"
+    file.write_text(app.text(4))
+    shown = CliRunner().invoke(status_command, [str(file), "--bootstrap-server", app.servers])
+    assert shown.exit_code == ExitCode.DRIFT, shown.output
+    assert "sub-topology 0: 2 of 4 processors" in shown.output
+    assert "it is being expanded from 2 to 4 processors" in shown.output
