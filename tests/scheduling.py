@@ -57,6 +57,7 @@ _SEPARATE_TESTS = (
     "tests/runtime/spark/test_faults.py",
     "tests/runtime/spark/test_expansion_kills.py",
     "tests/runtime/spark/test_processor_faults.py",
+    "tests/runtime/spark/test_stopped_client.py",
     "tests/runtime/spark/test_faults_with_records_held_back.py",
     "tests/runtime/spark/test_thread_faults.py",
     "tests/wheel/test_new_repository.py",

@@ -1,17 +1,23 @@
 """An application in processes of its own whose topics get more partitions, and its results."""
 
+import re
 import time
 from collections import defaultdict
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from tests.runtime.spark.process_application import ProcessApplication
+from tests.control.conftest import HttpClient
+from tests.runtime.spark.process_application import TIMEOUT_SECONDS, ProcessApplication
+from toolchain.broker.readiness import until
 
 if TYPE_CHECKING:
     import subprocess
 
+_URL = re.compile(r"endpoint started.*?(http://[0-9.:]+)")
+_COLORS = re.compile(r"\x1b\[[0-9;]*m")
 _KEYS = 40
 _REGIONS = 7
 DOCUMENT = """
@@ -66,6 +72,19 @@ class GrowingApplication(ProcessApplication):
         self.await_counted(self.counted() + offsets, process)
         assert process.poll() is None, self.log()
 
+    def endpoint(self, logged: int) -> HttpClient | None:
+        """Return the endpoint that was started after so many bytes were logged."""
+        text = (self.folder / "run.log").read_bytes()[logged:].decode(errors="replace")
+        found = _URL.search(_COLORS.sub("", text))
+        return None if found is None else HttpClient(found[1])
+
+    def has_all_results(self) -> bool:
+        """Return whether the results of all records are in the sinks."""
+        sinks = ("passed", "counted", "regions")
+        return all(self.topics.written(sink) >= self.fed for sink in sinks) and all(
+            len(self.topics.get(sink)) >= self.fed for sink in sinks
+        )
+
     def check_results(self) -> None:
         passed: list[tuple[int, int]] = []
         numbers: dict[bytes | None, list[int]] = defaultdict(list)
@@ -90,3 +109,33 @@ class GrowingApplication(ProcessApplication):
         assert {key: sorted(found) for key, found in counts.items()} == {
             key: list(range(1, number + 1)) for key, number in expected.items()
         }
+
+
+def processors_status(endpoint: HttpClient | None) -> dict[str, Any]:
+    """Return the status of the processors; empty while the application does not answer."""
+    try:
+        return endpoint.get("/control/processors").json if endpoint is not None else {}
+    except (OSError, ValueError):
+        return {}
+
+
+@contextmanager
+def running(
+    application: GrowingApplication, max_records: int = 1000, options: Sequence[str] = ()
+) -> Iterator[tuple["subprocess.Popen[bytes]", int]]:
+    """Run the application; yield its process, and the size of its log before."""
+    log = application.folder / "run.log"
+    logged = log.stat().st_size if log.exists() else 0
+    options = ["--http", "127.0.0.1:0", *options]
+    with application.run(until_idle=False, max_records=max_records, options=options) as process:
+        yield process, logged
+
+
+def await_running(application: GrowingApplication, logged: int) -> HttpClient:
+    def is_running() -> bool:
+        return processors_status(application.endpoint(logged)).get("state") == "RUNNING"
+
+    assert until(is_running, TIMEOUT_SECONDS), application.log()
+    endpoint = application.endpoint(logged)
+    assert endpoint is not None
+    return endpoint

@@ -37,6 +37,14 @@ def is_running(pid: int) -> bool:
         return False
 
 
+def is_stopped(pid: int) -> bool:
+    """Return whether a signal has stopped a process, or it has ended."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] in "TZ"
+    except OSError:
+        return True
+
+
 def all_ended(pids: Iterable[int]) -> bool:
     return not any(map(is_running, pids))
 

@@ -6,12 +6,10 @@ never scaled.
 
 import os
 import random
-import re
 import signal
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Collection
 from enum import Enum
 from http import HTTPStatus
 from pathlib import Path
@@ -22,7 +20,13 @@ import pytest
 import structlog
 
 from tests.control.conftest import HttpClient
-from tests.runtime.spark.growing_processes import DOCUMENT, GrowingApplication
+from tests.runtime.spark.growing_processes import (
+    DOCUMENT,
+    GrowingApplication,
+    await_running,
+    processors_status,
+    running,
+)
 from tests.runtime.spark.joined_tables import TOPOLOGY, JoinedTables
 from tests.runtime.spark.kafka_topics import Topics
 from tests.runtime.spark.process_application import TIMEOUT_SECONDS, kill_all
@@ -36,8 +40,6 @@ pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.slow, pytest.ma
 
 _log = structlog.get_logger(__name__)
 _WRITE_SECONDS = 0.5
-_URL = re.compile(r"endpoint started.*?(http://[0-9.:]+)")
-_COLORS = re.compile(r"\x1b\[[0-9;]*m")
 
 
 @attrs.define(kw_only=True)
@@ -80,51 +82,14 @@ class ExpandingApplication(GrowingApplication):
         return process.poll() is None
 
     def has_all_results(self) -> bool:
-        """Return whether the results of all records are in the sinks."""
-        sinks = ("passed", "counted", "regions")
-        return (
-            all(self.topics.written(sink) >= self.fed for sink in sinks)
-            and all(len(self.topics.get(sink)) >= self.fed for sink in sinks)
-            and (self.tables is None or self.tables.results() == self.tables.expected())
+        return super().has_all_results() and (
+            self.tables is None or self.tables.results() == self.tables.expected()
         )
 
     def check_results(self) -> None:
         super().check_results()
         if self.tables is not None:
             assert self.tables.results() == self.tables.expected()
-
-    def endpoint(self, logged: int) -> HttpClient | None:
-        """Return the endpoint that was started after so many bytes were logged."""
-        text = (self.folder / "run.log").read_bytes()[logged:].decode(errors="replace")
-        found = _URL.search(_COLORS.sub("", text))
-        return None if found is None else HttpClient(found[1])
-
-
-def _status(endpoint: HttpClient | None) -> dict[str, Any]:
-    """Return the status of the processors; empty while the application does not answer."""
-    try:
-        return endpoint.get("/control/processors").json if endpoint is not None else {}
-    except (OSError, ValueError):
-        return {}
-
-
-@contextmanager
-def _running(application: ExpandingApplication) -> Iterator[tuple["subprocess.Popen[bytes]", int]]:
-    """Run the application; yield its process, and what was logged before."""
-    logged = application.log_size()
-    options = ["--http", "127.0.0.1:0"]
-    with application.run(until_idle=False, max_records=1000, options=options) as process:
-        yield process, logged
-
-
-def _await_running(application: ExpandingApplication, logged: int) -> HttpClient:
-    def is_running() -> bool:
-        return _status(application.endpoint(logged)).get("state") == "RUNNING"
-
-    assert until(is_running, TIMEOUT_SECONDS), application.log()
-    endpoint = application.endpoint(logged)
-    assert endpoint is not None
-    return endpoint
 
 
 class Instant(Enum):
@@ -145,11 +110,11 @@ def _expand_and_kill(
     application: ExpandingApplication, instant: Instant, most_seconds: float = _SECONDS
 ) -> dict[str, Any]:
     """Start the application, let it add processors, and kill it; return its status just before."""
-    with _running(application) as (process, logged):
+    with running(application) as (process, logged):
         endpoint = None
         if instant is not Instant.START:
-            endpoint = _await_running(application, logged)
-            status = _status(endpoint)
+            endpoint = await_running(application, logged)
+            status = processors_status(endpoint)
             if status["target"] is None:
                 answer = endpoint.post("/control/processors", {"processors": 2 * status["processors"]})
                 assert answer.status == HTTPStatus.OK, answer
@@ -158,7 +123,7 @@ def _expand_and_kill(
         seconds = application.draw.uniform(0, most_seconds)
         until(lambda: not application.writes_to(process), seconds)
         assert process.poll() is None, application.log()
-        status = _status(endpoint or application.endpoint(logged))
+        status = processors_status(endpoint or application.endpoint(logged))
         kill_all(process)
     return status
 
@@ -170,7 +135,7 @@ def _await_phase(
     endpoint: HttpClient,
 ) -> None:
     def has_phase() -> bool:
-        return not application.writes_to(process) or _status(endpoint).get("phase") in phases
+        return not application.writes_to(process) or processors_status(endpoint).get("phase") in phases
 
     assert until(has_phase, TIMEOUT_SECONDS), application.log()
 
@@ -180,10 +145,10 @@ def _complete(application: ExpandingApplication) -> int:
 
     Return the number of processors.
     """
-    with _running(application) as (process, logged):
-        endpoint = _await_running(application, logged)
+    with running(application) as (process, logged):
+        endpoint = await_running(application, logged)
         _await_phase(("idle",), application, process, endpoint)
-        status = _status(endpoint)
+        status = processors_status(endpoint)
         assert not status.get("problems", True), status
         until(lambda: process.poll() is not None or application.has_all_results(), TIMEOUT_SECONDS)
         process.send_signal(signal.SIGTERM)
@@ -252,15 +217,15 @@ def test_nothing_is_lost_or_repeated_by_kills_while_processors_are_added(
         folders = application.folder / "state" / "counted"
 
         def is_warm(endpoint: HttpClient) -> bool:
-            return any(folders.glob("*_2/data.mdb")) or _status(endpoint).get("phase") != "catch-up"
+            return any(folders.glob("*_2/data.mdb")) or processors_status(endpoint).get("phase") != "catch-up"
 
-        with _running(application) as (process, logged):
-            endpoint = _await_running(application, logged)
+        with running(application) as (process, logged):
+            endpoint = await_running(application, logged)
             answer = endpoint.post("/control/processors", {"processors": 4})
             assert answer.status == HTTPStatus.OK, answer
             _await_phase(("catch-up",), application, process, endpoint)
             assert until(lambda: not application.writes_to(process) or is_warm(endpoint), TIMEOUT_SECONDS)
-            status = _status(endpoint)
+            status = processors_status(endpoint)
             kill_all(process)
         assert (status["phase"], status["processors"]) == ("catch-up", 2), status
         assert any(folders.glob("*_2/data.mdb"))

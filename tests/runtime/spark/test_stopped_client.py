@@ -1,0 +1,127 @@
+"""KIP-287: the process of a client is stopped while another process of the application adds processors.
+
+Then it continues: its batches, and the transactions that they have begun, are those of the old processors.
+"""
+
+import os
+import signal
+from collections.abc import Callable, Mapping
+from contextlib import closing, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from infra.model.problems import ProblemCode
+from infra.observe import Connection
+from spark_jobs.runtime.driver.processor_move.kafka_cluster import KafkaMoveCluster
+from spark_jobs.runtime.driver.processor_move.moves import Committed
+from spark_jobs.runtime.engine.records import TopicPartition
+from tests.control.conftest import HttpClient
+from tests.runtime.spark.growing_processes import (
+    GrowingApplication,
+    await_running,
+    processors_status,
+    running,
+)
+from tests.runtime.spark.kafka_topics import Topics
+from tests.runtime.spark.process_application import TIMEOUT_SECONDS
+from tests.runtime.spark.processes import descendants, is_stopped
+from toolchain.broker import Broker
+from toolchain.broker.readiness import until
+
+if TYPE_CHECKING:
+    import subprocess
+
+pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(600)]
+
+_REPARTITION = "counted-regions-repartition"
+_STOP_SECONDS = 30.0
+_INPUTS = ("in", _REPARTITION)
+
+
+def test_a_process_that_was_stopped_while_another_one_added_processors_commits_nothing(
+    own_broker: Callable[[], Broker], spark_jars: tuple[str, ...], tmp_path: Path
+) -> None:
+    """It is stopped within a batch. Each record is counted once, and no count is missing."""
+    with own_broker() as broker:
+        topics = Topics(broker.bootstrap_servers)
+        stale, client = (
+            GrowingApplication(broker, topics, tmp_path / name, spark_jars) for name in ("stale", "client")
+        )
+        for each in (stale, client):
+            each.folder.mkdir()
+        stale.set_up()
+        (client.folder / "document.yaml").write_bytes((stale.folder / "document.yaml").read_bytes())
+        stale.feed(40)
+        with running(stale, max_records=200, options=["--restarts", "3"]) as (stopped, _):
+            stale.await_progress(1, stopped)
+            stale.expand(4)
+            topics.expand(_REPARTITION, 4)
+            stale.feed(1_500)
+            stale.await_progress(100, stopped)
+            _stop(stopped)
+            assert not stale.has_all_results()
+            client.fed = stale.fed
+            with running(client) as (process, logged):
+                _expand(client, process, await_running(client, logged))
+                _await_results(client, process)
+                before = _committed(broker)
+                _continue(stopped)
+                assert stopped.wait(TIMEOUT_SECONDS) != os.EX_OK, stale.log()
+                # Its topic check may be due before its batches have failed so often that it gives up.
+                reasons = (ProblemCode.PROCESSOR_COUNT.value, "was processed by processor")
+                assert any(reason in stale.log() for reason in reasons), stale.log()
+                assert _committed(broker) == before
+                client.feed(200)
+                _await_results(client, process)
+                process.send_signal(signal.SIGTERM)
+                assert process.wait(TIMEOUT_SECONDS) == os.EX_OK, client.log()
+        client.check_results()
+        for store in ("counts", "regions"):
+            assert topics.partitions(f"counted-{store}-changelog") == 4
+
+
+def _expand(client: GrowingApplication, process: "subprocess.Popen[bytes]", endpoint: HttpClient) -> None:
+    """Request 4 processors, again while that is refused: records of before the added partitions wait."""
+
+    def is_expanded() -> bool:
+        status = processors_status(endpoint)
+        if status.get("processors") == 2 and status["target"] is None:
+            endpoint.post("/control/processors", {"processors": 4})
+        return process.poll() is not None or status.get("processors") == 4
+
+    assert until(is_expanded, TIMEOUT_SECONDS), client.log()
+
+
+def _await_results(client: GrowingApplication, process: "subprocess.Popen[bytes]") -> None:
+    until(lambda: process.poll() is not None or client.has_all_results(), TIMEOUT_SECONDS)
+    assert process.poll() is None, client.log()
+
+
+def _stop(process: "subprocess.Popen[bytes]") -> None:
+    """Stop the driver, its JVM and their child processes; a child may be started meanwhile."""
+
+    def is_all_stopped() -> bool:
+        found = [process.pid, *descendants(process.pid)]
+        for pid in found:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGSTOP)
+        return all(map(is_stopped, found))
+
+    assert until(is_all_stopped, _STOP_SECONDS)
+
+
+def _continue(process: "subprocess.Popen[bytes]") -> None:
+    for pid in (*descendants(process.pid), process.pid):
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGCONT)
+
+
+def _committed(broker: Broker) -> Mapping[TopicPartition, Committed]:
+    """Return what is committed for the inputs, with the metadata."""
+    partitions = [(topic, each) for topic in _INPUTS for each in range(4)]
+    with closing(
+        KafkaMoveCluster(Connection(bootstrap_servers=(broker.bootstrap_servers,)), "counted")
+    ) as cluster:
+        return cluster.committed(partitions)
