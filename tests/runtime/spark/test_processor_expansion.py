@@ -22,6 +22,20 @@ from toolchain.broker.readiness import until
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.timeout(900)]
 
+_PRICED_DOCUMENT = (
+    DOCUMENT
+    + """
+  - globalTable: {topic: prices-APP, serdes: {key: string, value: string}, as: prices}
+  - join:
+      from: orders
+      with: prices
+      key: "substring_index(value, '|', 1)"
+      value: "concat(left, '+', right)"
+  - to: {topic: priced-APP}
+"""
+)
+"""Orders are joined with a global table, too."""
+
 
 @pytest.fixture
 def growing(spark: SparkSession, kafka: LocalBroker, tmp_path: Path, unique: Callable[[str], str]) -> Growing:
@@ -138,8 +152,14 @@ def test_an_expansion_succeeds_if_local_state_cannot_be_written_before_the_cut(
 
 
 def test_one_processor_is_added_while_the_application_runs(growing: Growing) -> None:
-    """2 → 3 processors of 4 partitions and ordinary producers, then 4; a restart finds them."""
-    with growing.run() as client:
+    """2 → 3 processors of 4 partitions and ordinary producers, then 4; a restart finds them.
+
+    The topic of a global table has more partitions than the inputs: no processor belongs to them.
+    """
+    growing.topics.create({growing.name("prices"): 16, growing.name("priced"): 4})
+    prices = {f"r{each}": f"price {each}" for each in range(5)}
+    growing.put("prices", list(prices.items()))
+    with growing.run(_PRICED_DOCUMENT) as client:
         _process_doubled_partitions(growing, client)
         client.expand_processors(3)
         _order_until_expanded(growing, client, 3)
@@ -149,16 +169,20 @@ def test_one_processor_is_added_while_the_application_runs(growing: Growing) -> 
         growing.order(10)
         growing.await_results(client)
         assert {part["parallelism"] for part in client.subtopology_status()} == {3}
-    with growing.run(DOCUMENT.replace("processors: 2", "processors: 3")) as client:
+    with growing.run(_PRICED_DOCUMENT.replace("processors: 2", "processors: 3")) as client:
         growing.order(5)
         growing.await_results(client)
         client.expand_processors(4)
         _order_until_expanded(growing, client, 4)
         growing.await_results(client)
-    with growing.run() as client:
+    with growing.run(_PRICED_DOCUMENT) as client:
         growing.order(5)
         growing.await_results(client)
         assert client.processors() == ProcessorsStatus(4)
+    priced = growing.written("priced")
+    for key in {key for key, _ in growing.orders}:
+        values = [value for each, value in growing.orders if each == key]
+        assert sorted(priced[key]) == sorted(f"{value}+{prices[value.partition('|')[0]]}" for value in values)
 
 
 def test_processors_are_removed_while_it_is_stopped_and_added_while_it_runs(growing: Growing) -> None:
