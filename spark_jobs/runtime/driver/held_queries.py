@@ -1,7 +1,7 @@
 """Hold queries between two batches, so that processors can be added."""
 
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from threading import Event
 from typing import Protocol
@@ -41,22 +41,15 @@ def all_held(
             query.request_hold()
             held.callback(query.cancel_hold)
         for name, query in queries.items():
-            if not _hold(query, seconds, stopping):
+            if not await_batch(query, seconds, stopping):
                 yield None
                 return
             held.callback(lambda name, query: query.release(positions.get(name)), name, query)
         yield positions
 
 
-def await_batches(queries: Iterable[HeldQuery], stopping: Event) -> None:
-    """Wait until each query has ended the batch that it processes now; raises `StoppedError`."""
-    for query in queries:
-        _hold(query, float("inf"), stopping)
-        query.release()
-
-
-def _hold(query: HeldQuery, seconds: float, stopping: Event) -> bool:
-    """Hold a query; return False if its batch does not end in time."""
+def await_batch(query: HeldQuery, seconds: float, stopping: Event) -> bool:
+    """Hold a query when its batch ends; return False if that takes longer. Raises `StoppedError`."""
     deadline = time.monotonic() + seconds
     while not query.hold(_HOLD_SECONDS):
         if stopping.is_set():

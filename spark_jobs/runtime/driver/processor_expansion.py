@@ -25,10 +25,11 @@ from infra.observe import Connection
 from spark_jobs.processor_expansion import ExpansionPhase, ProcessorsStatus
 from spark_jobs.runtime.driver.expansion_requests import requested_status
 from spark_jobs.runtime.driver.failures import failure_reason
-from spark_jobs.runtime.driver.held_queries import HeldQuery, StoppedError, all_held, await_batches
+from spark_jobs.runtime.driver.held_queries import HeldQuery, StoppedError, all_held
 from spark_jobs.runtime.driver.interpreter import cheap_collections, short_switch_interval
 from spark_jobs.runtime.driver.layout import Programs
 from spark_jobs.runtime.driver.offsets import Offsets
+from spark_jobs.runtime.driver.older_batches import OlderBatches
 from spark_jobs.runtime.driver.present_processors import with_processors
 from spark_jobs.runtime.driver.processor_move import attempts, problems
 from spark_jobs.runtime.driver.processor_move.checks import (
@@ -195,18 +196,14 @@ class ProcessorExpansion:
         cluster.check_expansion(dict.fromkeys(move.changelogs, move.after))
 
     def _await_older_batches(self, move: Move) -> None:
-        """Wait until no batch partitions its records for fewer partitions than the inputs have.
-
-        One of a sub-topology without state could still write such records after the cut. The processor of
-        their partition would not have the state of their keys any more.
-        """
-        counts = {topic: count for part in move.parts for topic, count in part.inputs.items()}
-        while any(self._specs.layout.partition_counts.get(each, 0) < counts[each] for each in counts):
-            if self._stopping.wait(_POLL_SECONDS):
-                raise StoppedError
         with_state = {part.subtopology for part in move.parts}
-        others = [query for name, query in self._queries.items() if name not in with_state]
-        await_batches(others, self._stopping)
+        OlderBatches(
+            move=move,
+            known_counts=lambda: self._specs.layout.partition_counts,
+            queries={name: query for name, query in self._queries.items() if name not in with_state},
+            stopping=self._stopping,
+            delayed=self._note_delay,
+        ).wait()
 
     def _announce(self, move: Move, cluster: KafkaMoveCluster) -> None:
         """Announce the expansion, again at each start: from here on, it is not canceled."""
@@ -342,6 +339,12 @@ class ProcessorExpansion:
                 deletes_later=all(map(can_delete_later, state.programs)),
             )
             yield move, cluster, state.programs
+
+    def _note_delay(self, problem: Problem) -> None:
+        """Report why the expansion waits, once for each reason."""
+        if self._status.problems != (problem,):
+            _log.warning("expansion of processors delayed", reason=problem.summary, found=problem.found)
+            self._begin(self._status.phase, [problem])
 
     def _note_failure(self, found: Sequence[Problem]) -> None:
         """Refuse a requested expansion that has changed nothing; try any other one again later."""

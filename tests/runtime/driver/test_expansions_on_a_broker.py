@@ -19,7 +19,7 @@ from infra.model.move_marks import MoveMark, MovePhase
 from infra.observe import Connection, KafkaClusterReader, snapshot_request
 from infra.observe.processor_state import with_processor_state
 from spark_jobs.processor_expansion import ExpansionPhase, ProcessorsStatus
-from spark_jobs.runtime.driver import processor_expansion
+from spark_jobs.runtime.driver import older_batches, processor_expansion
 from spark_jobs.runtime.driver.processor_move import start
 from spark_jobs.runtime.driver.processor_move.entry_copy import Commits, MoveProducer
 from spark_jobs.runtime.driver.processor_move.kafka_cluster import KafkaMoveCluster
@@ -40,6 +40,7 @@ from toolchain.broker.readiness import until
 pytestmark = [pytest.mark.broker, pytest.mark.timeout(600)]
 
 _TIMEOUT_SECONDS = 120.0
+_ENDLESS = 1_000_000_000
 _FAILS, _SEEMS_TO_FAIL = 3, 5
 
 
@@ -230,22 +231,46 @@ def test_the_cut_waits_for_a_batch_that_takes_long(app: Sparkless, monkeypatch: 
     app.check_moved(4)
 
 
-def test_nothing_is_announced_while_records_are_partitioned_for_fewer_partitions(app: Sparkless) -> None:
-    """A batch of a sub-topology without state that began before the input was expanded may still do that."""
+def test_nothing_is_announced_while_records_are_partitioned_for_fewer_partitions(
+    app: Sparkless, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A batch of a sub-topology without state that began before the input was expanded may still do that.
+
+    The status shows what the expansion waits for.
+    """
+    monkeypatch.setattr(older_batches, "_SILENT_SECONDS", 0.5)
     client = ExpandingClient.of(app.text(2), app.connection)
     client.specs.most_partitions = 2
-    mapping = client.queries["mapping"] = Query(busy=1_000_000)
+    mapping = client.queries["mapping"] = Query(busy=_ENDLESS)
     changelog = f"{app.id}-counts-changelog"
     with client.expanding(4):
-        assert until(lambda: client.specs.counted > 1, 60)
-        assert mapping.busy == 1_000_000
+        waits = _Waits(client)
+        assert until(lambda: waits.has_reason("until the application knows all partitions"), 60)
+        assert waits.found == f"2 of 4 of {app.id}-regions-repartition, 2 of 4 of orders-{app.id}"
+        assert mapping.busy == _ENDLESS
         client.specs.most_partitions = 1_000
-        assert until(lambda: mapping.busy < 1_000_000, 60)
+        assert until(lambda: waits.has_reason("for a batch of sub-topology mapping."), 60)
+        assert mapping.busy < _ENDLESS
         assert client.expansion.status.phase is ExpansionPhase.CHECK
         assert app.topics.partitions(changelog) == 2
         mapping.busy = 0
         assert until(lambda: client.expansion.status.target is None, 60)
+    assert not client.expansion.status.problems
     app.check_moved(4)
+
+
+@attrs.define
+class _Waits:
+    """The reason for which a client's expansion waits."""
+
+    client: ExpandingClient
+    found: str | None = None
+
+    def has_reason(self, text: str) -> bool:
+        for problem in self.client.expansion.status.problems:
+            self.found = problem.found
+            return text in problem.summary
+        return False
 
 
 def test_an_application_stops_while_the_cut_waits_for_a_batch(app: Sparkless) -> None:

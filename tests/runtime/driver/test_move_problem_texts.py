@@ -11,6 +11,8 @@ from spark_jobs.runtime.driver.processor_move.problems import (
     fewer_processors,
     fewer_than_initial,
     misplaced_entry,
+    older_batch_runs,
+    partitions_not_known,
     store_not_movable,
 )
 from spark_jobs.runtime.engine.scaling.moved_stores import MovedStore, NotMovable
@@ -35,6 +37,10 @@ TEXTS: dict[str, Problem] = {
     "misplaced_entry_of_an_operator": misplaced(is_keyed_by_user=False),
     "store_not_keyed_by_record": misplaced(is_keyed_by_user=True),
     "fewer_than_the_initial_number": fewer_than_initial(move_of(12, 6, 2, 6), 6, _AT),
+    "partitions_that_are_not_known": partitions_not_known(
+        move_of(4, 2, 4), ["2 of 4 of in"], "2026-11-24T03:50:00+00:00"
+    ),
+    "older_batch": older_batch_runs(move_of(4, 2, 4), "1", "2026-11-24T03:50:00+00:00"),
     "fewer_while_it_runs": fewer_processors("app", 4, 2, _AT),
 }
 

@@ -16,6 +16,12 @@ _LIVE = (
 )
 
 
+_OLDER = (
+    "A batch that uses fewer partitions could write records to the partition that their key had before. Its "
+    "processor would not have the state of the key any more."
+)
+
+
 def fewer_processors(application: str, before: int, after: int, at: Location | None) -> Problem:
     """Return the problem of a running application that is to have fewer processors."""
     return _not_movable(
@@ -314,6 +320,33 @@ def already_expanded(application: str, target: int) -> Problem:
         why="It is not known whether they have entries. The expansion adds them itself.",
         fix="Find the client that adds partitions to internal topics. `headwater processors status` shows "
         "how many processors the state has.",
+    )
+
+
+def partitions_not_known(move: Move, missing: Sequence[str], since: str) -> Problem:
+    """Return the reason of an expansion that waits: batches use fewer partitions than the inputs have."""
+    return _not_movable(
+        application=move.application,
+        summary=f"The expansion of {move.application} waits since {since} until the application knows all "
+        f"partitions of its inputs: it knows {', '.join(missing)}.",
+        expected="batches with all partitions of the inputs",
+        found=", ".join(missing),
+        why=_OLDER,
+        fix="The topic check finds them within a minute. If it does not, read in the log why it failed.",
+    )
+
+
+def older_batch_runs(move: Move, subtopology: str, since: str) -> Problem:
+    """Return the reason of an expansion that waits for a batch that may have begun with fewer partitions."""
+    written = sorted({topic for part in move.parts for topic in part.inputs})
+    return _not_movable(
+        application=move.application,
+        summary=f"The expansion of {move.application} waits since {since} for a batch of sub-topology "
+        f"{subtopology}.",
+        expected=f"batches with all partitions of {', '.join(written)}",
+        found="a batch that may have begun before partitions were added",
+        why=_OLDER,
+        fix="Wait until the batch ends. If that takes too long, reduce `--max-records`.",
     )
 
 
