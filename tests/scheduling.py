@@ -107,6 +107,7 @@ _WAITING = (
     "tests/acls/",
     "tests/runtime/worker/test_refused_records.py",
     "tests/runtime/worker/test_transaction.py",
+    "tests/runtime/worker/test_partition_follower.py",
     "tests/runtime/driver/test_offsets.py",
     "tests/runtime/driver/test_topics.py",
     "tests/change/",

@@ -19,7 +19,6 @@ from spark_jobs.runtime.worker import clients
 
 _log = structlog.get_logger(__name__)
 Offsets = Mapping[TopicPartition, int]
-_UNKNOWN_PARTITION = KafkaError._UNKNOWN_PARTITION  # noqa: SLF001 - the library's own codes
 _TIMED_OUT = KafkaError._TIMED_OUT  # noqa: SLF001 - the library's own codes begin with an underscore
 _STABLE_TIMEOUT_SECONDS = 5.0
 _POLL_SECONDS = 0.005
@@ -127,7 +126,7 @@ class GroupOffsets:
         all_partitions = [each for some in partitions.values() for each in some]
         committed = self.last_committed(all_partitions)  # first: that raises while no broker answers
         latest = {partition: _timestamp(_LATEST, 0) for partition in all_partitions}
-        ends = self._list_offsets_once(latest)
+        ends = clients.list_offsets_once(self._consumer, latest)
         done = {each: max(committed.get(each, 0), read.get(each, 0)) for each in all_partitions}
         return {
             name: Backlog(
@@ -192,31 +191,10 @@ class GroupOffsets:
             partitions = [KafkaTopicPartition(*partition, offset) for partition, offset in offsets.items()]
             self._consumer.commit(offsets=partitions, asynchronous=False)
 
-    @clients.retry_transient
     def _list_offsets(
         self, timestamps: Mapping[TopicPartition, int], consumer: Consumer | None = None
     ) -> Offsets:
-        try:
-            return self._list_offsets_once(timestamps, consumer)
-        except KafkaException as error:
-            if error.args[0].code() != _UNKNOWN_PARTITION:
-                raise
-        # The consumer knows the topics from before an expansion, and keeps its metadata for minutes.
-        for topic in sorted({topic for topic, _ in timestamps}):
-            (consumer or self._consumer).list_topics(topic, clients.REQUEST_SECONDS)
-        return self._list_offsets_once(timestamps, consumer)
-
-    def _list_offsets_once(
-        self, timestamps: Mapping[TopicPartition, int], consumer: Consumer | None = None
-    ) -> Offsets:
-        if not timestamps:
-            return {}
-        request = [KafkaTopicPartition(*partition, time_ms) for partition, time_ms in timestamps.items()]
-        found = (consumer or self._consumer).offsets_for_times(request, clients.REQUEST_SECONDS)
-        for partition in found:
-            if partition.error is not None:
-                raise KafkaException(partition.error)
-        return {(each.topic, each.partition): each.offset for each in found}
+        return clients.list_offsets(consumer or self._consumer, timestamps)
 
 
 class RecordPurger:
@@ -265,14 +243,14 @@ class RecordPurger:
 
 
 def _timestamp(reset: OffsetReset, now_ms: int) -> int:
-    """Return the timestamp for the protocol's ListOffsets request: -1 is the end, -2 the beginning."""
+    """Return the timestamp for the protocol's ListOffsets request."""
     match reset.kind:
         case ResetKind.LATEST:
-            return -1
+            return clients.LATEST
         case ResetKind.BY_DURATION:
             return now_ms - reset.duration_ms
         case _:
-            return -2
+            return clients.EARLIEST
 
 
 def _no_start_offset(group: str, topic: str, partition: int) -> Problem:

@@ -33,9 +33,9 @@ from spark_jobs.runtime.driver.older_batches import OlderBatches
 from spark_jobs.runtime.driver.present_processors import with_processors
 from spark_jobs.runtime.driver.processor_move import attempts, problems
 from spark_jobs.runtime.driver.processor_move.checks import (
+    InputCheck,
     check_entries,
     check_input,
-    misplaced_records,
     unprocessed,
 )
 from spark_jobs.runtime.driver.processor_move.entry_copy import EntryCopy
@@ -177,11 +177,11 @@ class ProcessorExpansion:
             self._begin(ExpansionPhase.CATCH_UP)
             cluster.expand(dict.fromkeys(move.changelogs, move.after))
             copy = EntryCopy(move, cluster, self._report)
-            warm_up = self._warm_up(move, programs)
+            check, warm_up = InputCheck(move, cluster), self._warm_up(move, programs)
             self._awaiting = lambda: max(0, copy.copied - warm_up.restored)
             while True:
                 self._catch_up(move, cluster, copy, warm_up)
-                if self._cut(move, cluster, copy):
+                if self._cut(move, cluster, copy, check):
                     return
                 if self._stopping.wait(_RETRY_SECONDS):
                     raise StoppedError
@@ -253,7 +253,7 @@ class ProcessorExpansion:
                 if is_close and self._stopping.wait(_POLL_SECONDS):
                     raise StoppedError
 
-    def _cut(self, move: Move, cluster: KafkaMoveCluster, copy: EntryCopy) -> bool:
+    def _cut(self, move: Move, cluster: KafkaMoveCluster, copy: EntryCopy, check: InputCheck) -> bool:
         """Assign the input partitions to their new processors; return False if that has to wait.
 
         The queries with state process no batch meanwhile. If Kafka fails so long that they cannot continue,
@@ -262,10 +262,15 @@ class ProcessorExpansion:
         started = time.monotonic()
         queries = {part.subtopology: self._queries[part.subtopology] for part in move.parts}
         with self._layout_changes, cluster.producer(move.producer_name) as producer:
+            # Most unprocessed records are read before the queries are held.
+            if found := check.problems(cluster.committed(move.partitions, stable=False)):
+                self._begin(ExpansionPhase.CATCH_UP, found)
+                return False
+            cluster.prepare_producers(move.task_names)
             self._begin(ExpansionPhase.CUT)
             with all_held(queries, _BATCH_SECONDS, self._stopping) as positions:
                 observed = cluster.committed(move.partitions)
-                if positions is None or (found := misplaced_records(move, cluster, observed)):
+                if positions is None or (found := check.problems(observed)):
                     self._begin(ExpansionPhase.CATCH_UP, () if positions is None else found)
                     return False
                 first = partial(StateMove(move, cluster, observed, _unreported, copy).run, producer)

@@ -15,6 +15,9 @@ from infra.observe.client_log import client_log
 from spark_jobs.runtime.engine.records import TopicPartition
 
 REQUEST_SECONDS = 30.0
+EARLIEST, LATEST = -2, -1
+"""The timestamps of the beginning and the end of a partition, in the protocol's ListOffsets request."""
+_UNKNOWN_PARTITION = KafkaError._UNKNOWN_PARTITION  # noqa: SLF001 - the library's own codes
 _TIMED_OUT = KafkaError._TIMED_OUT  # noqa: SLF001 - the library's own codes begin with an underscore
 
 
@@ -83,6 +86,49 @@ def committed(reader: Consumer, partitions: Iterable[TopicPartition]) -> list[Ka
         if partition.error is not None:
             raise KafkaException(partition.error)
     return found
+
+
+def bounds(
+    reader: Consumer, partitions: Iterable[TopicPartition]
+) -> Mapping[TopicPartition, tuple[int, int]]:
+    """Return partition → its first offset, and the one after the last record that `reader` may read.
+
+    All partitions are read at once; raises `KafkaException`.
+    """
+    requested = list(partitions)
+    first, end = (list_offsets(reader, dict.fromkeys(requested, each)) for each in (EARLIEST, LATEST))
+    return {each: (first[each], end[each]) for each in requested}
+
+
+@retry_transient
+def list_offsets(reader: Consumer, timestamps: Mapping[TopicPartition, int]) -> Mapping[TopicPartition, int]:
+    """Return the offset at a time of each partition, in milliseconds, or `EARLIEST` or `LATEST`.
+
+    Raises `KafkaException`.
+    """
+    try:
+        return list_offsets_once(reader, timestamps)
+    except KafkaException as error:
+        if error.args[0].code() != _UNKNOWN_PARTITION:
+            raise
+    # The consumer knows the topics from before an expansion, and keeps its metadata for minutes.
+    for topic in sorted({topic for topic, _ in timestamps}):
+        reader.list_topics(topic, REQUEST_SECONDS)
+    return list_offsets_once(reader, timestamps)
+
+
+def list_offsets_once(
+    reader: Consumer, timestamps: Mapping[TopicPartition, int]
+) -> Mapping[TopicPartition, int]:
+    """Return the same, without retries: a deleted partition raises at once."""
+    if not timestamps:
+        return {}
+    request = [KafkaTopicPartition(*partition, time_ms) for partition, time_ms in timestamps.items()]
+    found = reader.offsets_for_times(request, REQUEST_SECONDS)
+    for partition in found:
+        if partition.error is not None:
+            raise KafkaException(partition.error)
+    return {(each.topic, each.partition): each.offset for each in found}
 
 
 def call_with_timeout(seconds: float, what: str, call: Callable[[], None]) -> None:

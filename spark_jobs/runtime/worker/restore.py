@@ -2,6 +2,7 @@
 
 import secrets
 import time
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from functools import cached_property
@@ -14,7 +15,7 @@ from confluent_kafka import TopicPartition as KafkaTopicPartition
 from infra.model.offset_metadata import BATCH_ID, LINEAGE_KEY
 from infra.observe import Connection
 from spark_jobs.runtime.engine.program import SubtopologyProgram
-from spark_jobs.runtime.engine.records import InputRecord
+from spark_jobs.runtime.engine.records import InputRecord, TopicPartition
 from spark_jobs.runtime.engine.task import Task
 from spark_jobs.runtime.worker import clients
 from spark_jobs.runtime.worker.local_state import LocalState, MemoryState
@@ -185,6 +186,53 @@ class PartitionReader:
         kafka_partition = KafkaTopicPartition(topic, partition)
         first, end = self._consumer.get_watermark_offsets(kafka_partition, clients.REQUEST_SECONDS)
         return first, end
+
+
+class PartitionFollower:
+    """Reads several partitions at the same time, committed records only, and later what is newer.
+
+    Meanwhile the client fetches newer records: a read that continues the last one does not wait for them.
+    """
+
+    def __init__(self, connection: Connection, group: str) -> None:
+        self._consumer = clients.consumer(connection, group, _SETTINGS)
+        self._positions: Mapping[TopicPartition, int] = {}
+        """Assigned partition → the offset after the last record that was returned."""
+
+    def read(self, starts: Mapping[TopicPartition, int]) -> Iterator[tuple[TopicPartition, RecordChunk]]:
+        """Yield the records from `starts` up to the present ends at least, each partition in its order.
+
+        Offsets that retention or compaction removed are skipped. Raises `KafkaException`.
+        """
+        bounds = clients.bounds(self._consumer, starts)
+        positions = {each: max(start, bounds[each][0]) for each, start in starts.items()}
+        ends = {each: end for each, (_, end) in bounds.items()}
+        if positions != self._positions:
+            self._consumer.assign([KafkaTopicPartition(*each, at) for each, at in positions.items()])
+        self._positions = {}  # if the caller does not read all, the next read begins again at its starts
+        while any(at < ends[each] for each, at in positions.items()):
+            for each, messages in self._consume(positions, ends).items():
+                positions[each] = _next_offset(messages, positions.get(each, 0))
+                read = [message for message in messages if message.error() is None]
+                yield each, RecordChunk(read, positions[each])
+        self._positions = positions
+
+    def close(self) -> None:
+        self._consumer.close()
+
+    def _consume(
+        self, positions: Mapping[TopicPartition, int], ends: Mapping[TopicPartition, int]
+    ) -> Mapping[TopicPartition, list[Message]]:
+        """Return the next messages; do not wait for more of them once all partitions are read."""
+        found: dict[TopicPartition, list[Message]] = defaultdict(list)
+        number, deadline = 0, time.monotonic() + _CHUNK_SECONDS
+        while number < _RECORDS_AT_ONCE and time.monotonic() < deadline:
+            for each in self._consumer.consume(_RECORDS_AT_ONCE - number, timeout=_CONSUME_SECONDS):
+                found[each.topic() or "", each.partition() or 0].append(each)
+                number += 1
+            if all(_next_offset(found[each][-1:], at) >= ends[each] for each, at in positions.items()):
+                break
+        return found
 
 
 def input_record(message: Message) -> InputRecord:

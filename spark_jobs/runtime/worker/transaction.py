@@ -209,7 +209,8 @@ class TransactionalProducer:
     """Commits records, offsets and metadata in one transaction (`exactly_once_v2`).
 
     A new producer with the same id aborts the transaction of an earlier one and fences it. `topic` is one
-    that exists: its metadata are read to connect the client.
+    that exists: its metadata are read to connect the client. With `is_prepared` it is only connected: it does
+    nothing else until `fence` is called.
     """
 
     def __init__(
@@ -220,6 +221,7 @@ class TransactionalProducer:
         *,
         single: bool = False,
         topic: str | None = None,
+        is_prepared: bool = False,
     ) -> None:
         self._reader = reader
         self._reports = DeliveryReports()
@@ -235,9 +237,14 @@ class TransactionalProducer:
         )
         if topic is not None:
             self._connect(topic)
-        self._producer.init_transactions(clients.REQUEST_SECONDS)
         self._sender = RecordSender(self._producer, self._reports if single else None)
         self._is_open = False
+        if not is_prepared:
+            self.fence()
+
+    def fence(self) -> None:
+        """Abort the transaction of an earlier producer with the same id, and fence it."""
+        self._producer.init_transactions(clients.REQUEST_SECONDS)
 
     def _connect(self, topic: str) -> None:
         """Wait until the client is connected to a broker.

@@ -64,9 +64,12 @@ class MemoryCluster:
         del stable
         return {each: self.offsets.get(each, Committed()) for each in partitions}
 
-    def bounds(self, topic: str, partition: int) -> tuple[int, int]:
-        records = self.topics[topic][partition]
-        return (records[0][2], records[-1][2] + 1) if records else (0, 0)
+    def bounds(self, partitions: Iterable[TopicPartition]) -> Mapping[TopicPartition, tuple[int, int]]:
+        found = {(topic, each): self.topics[topic][each] for topic, each in partitions}
+        return {
+            each: (records[0][2], records[-1][2] + 1) if records else (0, 0)
+            for each, records in found.items()
+        }
 
     def counts(self, topics: Iterable[str]) -> Mapping[str, int]:
         return {topic: len(self.topics[topic]) for topic in topics}
@@ -83,6 +86,9 @@ class MemoryCluster:
             self.before_operation()
             chunk = tuple(records[at : at + self.chunk_records])
             yield chunk_of(chunk, chunk[-1][2] + 1)
+
+    def follower(self) -> "MemoryFollower":
+        return MemoryFollower(self)
 
     def at_once(self, calls: Sequence[Callable[[], None]]) -> None:
         """Make one call after the other, so that a process is killed at the same operation each time."""
@@ -105,6 +111,18 @@ class MemoryCluster:
             self.topics[topic][partition] = sorted(
                 (record for record in last.values() if record[5] is not None), key=lambda record: record[2]
             )
+
+
+@attrs.frozen
+class MemoryFollower:
+    """Reads one partition after the other."""
+
+    _cluster: MemoryCluster
+
+    def read(self, starts: Mapping[TopicPartition, int]) -> Iterator[tuple[TopicPartition, RecordChunk]]:
+        for (topic, partition), start in starts.items():
+            for chunk in self._cluster.read(topic, partition, start):
+                yield (topic, partition), chunk
 
 
 @attrs.define

@@ -8,8 +8,8 @@ import pytest
 from infra.model.offset_metadata import (
     OffsetMetadata,
 )
-from infra.model.problems import ProblemCode, ProblemsError
-from spark_jobs.runtime.driver.processor_move.checks import check_entries, check_input
+from infra.model.problems import Problem, ProblemCode, ProblemsError
+from spark_jobs.runtime.driver.processor_move.checks import InputCheck, check_entries, check_input
 from spark_jobs.runtime.driver.processor_move.moves import Move
 from spark_jobs.runtime.engine.partitioners.murmur2 import default_partition
 from spark_jobs.runtime.engine.scaling.moved_stores import MovedStore
@@ -51,10 +51,40 @@ def test_processed_records_are_sampled_but_not_in_the_cut_of_an_expansion() -> N
     app, move = doubled()
     key = next(key for key in KEYS if default_partition(key, 4) == 2)
     app.cluster.write([(INPUT, 3, key, b"", 1, ())])
-    end = app.cluster.bounds(INPUT, 3)[1]
+    [(_, end)] = app.cluster.bounds([(INPUT, 3)]).values()
     app.cluster.offsets[INPUT, 3] = attrs.evolve(app.cluster.offsets[INPUT, 3], offset=end)
     assert refusal(app, move).startswith("Partition 3 of in has a record at offset")
-    check_input(move, app.cluster, app.cluster.committed(move.partitions), unreported, samples=0)
+    assert not InputCheck(move, app.cluster).problems(app.cluster.committed(move.partitions))
+
+
+def test_a_cut_reads_each_unprocessed_record_once() -> None:
+    """It waits until the last one that is not in the partition of its key is processed."""
+    app, move = doubled()
+    check, read = InputCheck(move, app.cluster), 0
+
+    def problems() -> list[Problem]:
+        return list(check.problems(app.cluster.committed(move.partitions)))
+
+    def count() -> None:
+        nonlocal read
+        read += 1
+
+    app.cluster.before_operation, app.cluster.chunk_records = count, 1
+    key = next(key for key in KEYS if default_partition(key, 4) == 2)
+    assert not problems()
+    for number in range(1, 3):
+        app.cluster.write([(INPUT, 0, key, b"", 1, ()), (INPUT, 2, key, b"", 1, ())])
+        assert len(problems()) == 1
+        assert len(problems()) == 1
+        assert read == 2 * number
+    [(_, end)] = app.cluster.bounds([(INPUT, 0)]).values()
+    for offset, count_of_problems in ((end - 1, 1), (end, 0)):
+        committed = app.cluster.offsets[INPUT, 0]
+        app.cluster.offsets[INPUT, 0] = attrs.evolve(committed, offset=offset)
+        assert len(problems()) == count_of_problems
+    # A user has reset the offset to a record that was not read.
+    app.cluster.offsets[INPUT, 0] = attrs.evolve(committed, offset=1)
+    assert len(problems()) == 1
 
 
 def test_unprocessed_records_of_their_partition_are_accepted() -> None:

@@ -30,7 +30,7 @@ def announce(move: Move, cluster: MoveCluster) -> None:
     Raises:
         ExpandedElsewhereError: The cut has begun.
     """
-    ends = {each: cluster.bounds(*each)[1] for each in move.announcements}
+    ends = {each: end for each, (_, end) in cluster.bounds(move.announcements).items()}
     with cluster.producer(move.producer_name) as producer:
         for (_, partition), found in cluster.committed(move.partitions).items():
             owner = decode_processor(found.text, partition)

@@ -1,11 +1,14 @@
 """Check, before anything changes, that keys are where a move expects them."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from functools import cached_property
+
+import attrs
 
 from infra.model.offset_metadata import decode_processor
 from infra.model.problems import Problem, ProblemsError
 from spark_jobs.runtime.driver.processor_move.bounded_keys import bounded_keys
-from spark_jobs.runtime.driver.processor_move.entry_copy import MoveCluster, Report
+from spark_jobs.runtime.driver.processor_move.entry_copy import Follower, MoveCluster, Report
 from spark_jobs.runtime.driver.processor_move.moves import Committed, Move
 from spark_jobs.runtime.driver.processor_move.problems import (
     forgotten_offset,
@@ -15,7 +18,7 @@ from spark_jobs.runtime.driver.processor_move.problems import (
     unprocessed_record,
 )
 from spark_jobs.runtime.engine.partitioners.linear import linear_partition
-from spark_jobs.runtime.engine.records import TopicPartition
+from spark_jobs.runtime.engine.records import InputRecord, TopicPartition
 from spark_jobs.runtime.engine.scaling.entry_owners import entry_owners
 from spark_jobs.runtime.engine.scaling.moved_stores import MovedStore, names_processor
 from spark_jobs.runtime.engine.scaling.processors import Processors
@@ -44,8 +47,8 @@ def check_entries(
     """
     undeleted = move.undeleted(committed)
     sources = [each for each in move.sources if (each[0].changelog, each[1]) not in undeleted]
-    bounds = [cluster.bounds(store.changelog, each) for store, each in sources]
-    total, done = sum(end - first for first, end in bounds), 0
+    bounds = cluster.bounds((store.changelog, each) for store, each in sources)
+    total, done = sum(end - first for first, end in bounds.values()), 0
     problems: dict[str, Problem] = {}
 
     def checked(chunk: RecordChunk) -> RecordChunk:
@@ -92,58 +95,116 @@ def _misplaced_key(
 
 
 def check_input(
-    move: Move,
-    cluster: MoveCluster,
-    committed: Mapping[TopicPartition, Committed],
-    report: Report,
-    *,
-    samples: int = _SAMPLE,
+    move: Move, cluster: MoveCluster, committed: Mapping[TopicPartition, Committed], report: Report
 ) -> None:
     """Check that each unprocessed record is in the partition of its key, at the present partition counts.
 
-    Of partitions that were added last, so many records that are processed are checked, too: they show whether
+    Of partitions that were added last, some records that are processed are checked, too: they show whether
     the producers partition as declared.
 
     Raises:
         ProblemsError: A record is in another partition, or an offset is missing.
         KafkaException: The input cannot be read.
     """
-    partitions = [(part, *each) for part in move.parts for each in part.partitions]
-    for number, (part, topic, partition) in enumerate(partitions):
-        report("checking the input", number, len(partitions))
-        offset, count = committed[topic, partition].offset, part.inputs[topic]
-        owner = decode_processor(committed[topic, partition].text, partition)
-        if owner not in (None, move.old.owner(partition)):
-            raise ProblemsError([other_owner(move, topic, partition, owner)])
-        if offset is None:
-            first, end = cluster.bounds(topic, partition)
-            if first < end:
-                raise ProblemsError([forgotten_offset(move, topic, partition)])
-            continue
-        is_newest = partition >= move.before and partition >= count // 2
-        start = max(0, offset - samples) if is_newest else offset
+    offsets, check = _offsets(move, cluster, committed), _RecordCheck(move)
+    for number, ((topic, partition), offset) in enumerate(offsets.items()):
+        report("checking the input", number, len(offsets))
+        start = max(0, offset - _SAMPLE) if check.is_newest(topic, partition) else offset
         for chunk in cluster.read(topic, partition, start):
-            for _, _, at, _, key, value, _ in chunk.records:
-                if at >= offset and topic in part.subscriptions and value and names_processor(value):
-                    raise ProblemsError([names_old_processor(move, topic, partition)])
-                if key is not None and linear_partition(key, move.old.initial, count) != partition:
-                    raise ProblemsError([unprocessed_record(move, topic, partition, at)])
+            for record in chunk.records:
+                if problem := check.problem(record, is_processed=record[2] < offset):
+                    raise ProblemsError([problem])
 
 
-def misplaced_records(
-    move: Move, cluster: MoveCluster, observed: Mapping[TopicPartition, Committed]
-) -> Sequence[Problem]:
-    """Return the problem of unprocessed records that are not in the partition of their key."""
-    try:
-        # Reading a sample of each partition would take longer than the rest of the cut.
-        check_input(move, cluster, observed, lambda *_: None, samples=0)
-    except ProblemsError as error:
-        return error.problems
-    return ()
+class InputCheck:
+    """Checks whether unprocessed records are in the partition of their key, again and again.
+
+    Each record is read once. So most are read before the cut of an expansion, and the cut reads the newest.
+    """
+
+    def __init__(self, move: Move, cluster: MoveCluster) -> None:
+        self._move = move
+        self._cluster = cluster
+        self._check = _RecordCheck(move)
+        self._follower: Follower | None = None
+        self._firsts: dict[TopicPartition, int] = {}
+        self._positions: dict[TopicPartition, int] = {}
+        """Partition → the offset after the last record that was read; `_firsts` is that of the first one."""
+        self._wrong: dict[TopicPartition, tuple[int, Problem]] = {}
+        """Partition → offset of the last record with a problem."""
+
+    def problems(self, committed: Mapping[TopicPartition, Committed]) -> Sequence[Problem]:
+        """Return problems of unprocessed records, at most one for each partition; raises `KafkaException`."""
+        try:
+            offsets = _offsets(self._move, self._cluster, committed)
+        except ProblemsError as error:
+            return error.problems
+        for each, offset in offsets.items():
+            if offset < self._firsts.get(each, offset + 1):
+                self._firsts[each] = self._positions[each] = offset
+        if self._follower is None:
+            self._follower = self._cluster.follower()
+        for each, chunk in self._follower.read({each: self._positions[each] for each in offsets}):
+            for record in chunk.records:
+                if problem := self._check.problem(record, is_processed=False):
+                    self._wrong[each] = record[2], problem
+            self._positions[each] = chunk.next_offset
+        return [problem for each, (at, problem) in self._wrong.items() if at >= offsets.get(each, 0)]
 
 
 def unprocessed(move: Move, cluster: MoveCluster) -> int:
     """Return the number of records that were not processed yet."""
     committed = cluster.committed(move.partitions)
-    ends = {each: cluster.bounds(*each)[1] for each in committed}
-    return sum(max(0, ends[each] - (found.offset or 0)) for each, found in committed.items())
+    bounds = cluster.bounds(committed)
+    return sum(max(0, bounds[each][1] - (found.offset or 0)) for each, found in committed.items())
+
+
+def _offsets(
+    move: Move, cluster: MoveCluster, committed: Mapping[TopicPartition, Committed]
+) -> Mapping[TopicPartition, int]:
+    """Return the committed offsets of the input; partitions without one have no records.
+
+    Raises:
+        ProblemsError: A partition belongs to another processor, or has records and no offset.
+    """
+    offsets: dict[TopicPartition, int] = {}
+    for topic, partition in move.partitions:
+        found = committed[topic, partition]
+        owner = decode_processor(found.text, partition)
+        if owner not in (None, move.old.owner(partition)):
+            raise ProblemsError([other_owner(move, topic, partition, owner)])
+        if found.offset is not None:
+            offsets[topic, partition] = found.offset
+    without = [each for each in move.partitions if each not in offsets]
+    for each, (first, end) in cluster.bounds(without).items():
+        if first < end:
+            raise ProblemsError([forgotten_offset(move, *each)])
+    return offsets
+
+
+@attrs.frozen
+class _RecordCheck:
+    """Returns why a record must not be where it is, or must be processed before the move."""
+
+    move: Move
+
+    @cached_property
+    def _counts(self) -> Mapping[str, int]:
+        return {topic: count for part in self.move.parts for topic, count in part.inputs.items()}
+
+    @cached_property
+    def _subscriptions(self) -> Collection[str]:
+        return {topic for part in self.move.parts for topic in part.subscriptions}
+
+    def problem(self, record: InputRecord, *, is_processed: bool) -> Problem | None:
+        topic, partition, at, _, key, value, _ = record
+        if not is_processed and topic in self._subscriptions and value and names_processor(value):
+            return names_old_processor(self.move, topic, partition)
+        count = self._counts[topic]
+        if key is not None and linear_partition(key, self.move.old.initial, count) != partition:
+            return unprocessed_record(self.move, topic, partition, at)
+        return None
+
+    def is_newest(self, topic: str, partition: int) -> bool:
+        """Return whether a partition was added last, and was not one of a processor before."""
+        return partition >= self.move.before and partition >= self._counts[topic] // 2

@@ -27,6 +27,14 @@ class MoveProducer(Protocol):
     def commit(self, commits: Commits) -> None: ...
 
 
+class Follower(Protocol):
+    """Reads several partitions at the same time, and later what is newer (`PartitionFollower`)."""
+
+    def read(self, starts: Mapping[TopicPartition, int]) -> Iterator[tuple[TopicPartition, RecordChunk]]:
+        """Yield the committed records from `starts` up to the present ends at least."""
+        ...
+
+
 class MoveCluster(Protocol):
     """What a move reads and changes; all methods may raise `KafkaException`."""
 
@@ -39,8 +47,8 @@ class MoveCluster(Protocol):
         """
         ...
 
-    def bounds(self, topic: str, partition: int) -> tuple[int, int]:
-        """Return the first offset, and the one after the last committed record."""
+    def bounds(self, partitions: Iterable[TopicPartition]) -> Mapping[TopicPartition, tuple[int, int]]:
+        """Return partition → its first offset, and the one after the last committed record."""
         ...
 
     def counts(self, topics: Iterable[str]) -> Mapping[str, int]:
@@ -53,6 +61,10 @@ class MoveCluster(Protocol):
 
     def read(self, topic: str, partition: int, first: int = 0) -> Iterator[RecordChunk]:
         """Yield the committed records from `first` to the present end."""
+        ...
+
+    def follower(self) -> Follower:
+        """Return one that is closed with the cluster."""
         ...
 
     def producer(self, name: str) -> AbstractContextManager[MoveProducer]:
@@ -74,43 +86,47 @@ class EntryCopy:
         self._move = move
         self._cluster = cluster
         self._report = report
-        self._positions: dict[TopicPartition, int] = {}
-        """Partition → the offset after the last record that was read."""
+        self._follower: Follower | None = None
+        self._stores = {(store.changelog, processor): store for store, processor in move.sources}
+        """Old partition → its store."""
+        self._positions = dict.fromkeys(self._stores, 0)
+        """Old partition → the offset after the last record that was read."""
         self._moved: dict[TopicPartition, dict[bytes, int]] | None = None if move.deletes_later else {}
         """Old partition → keys that have to be deleted, with their times; None = too many to keep."""
         self._outdated: set[TopicPartition] = set()
         """Old partitions with an entry that stays and is outdated (`MovedStore.is_outdated`)."""
-        self._max_keys = _MAX_KEYS_IN_MEMORY // len(list(move.sources))
+        self._max_keys = _MAX_KEYS_IN_MEMORY // len(self._stores)
         self._has_begun = False
         self._read = 0
         self.copied = 0
         """The number of entries that were written to partitions of added processors."""
 
-    def advance(self, producer: MoveProducer) -> None:
-        """Copy the entries that were written since the last call; at first delete what a former move left."""
+    def advance(self, producer: MoveProducer, *, is_last: bool = False) -> None:
+        """Copy the entries that were written since the last call; at first delete what a former move left.
+
+        With `is_last`, the caller commits the last transaction, together with what follows.
+        """
         if not self._has_begun:
             self._delete_leftovers(producer)
             self._has_begun = True
         records = _Transactions(producer)
         total = self._read + self.remaining()
-        for store, processor in self._move.sources:
-            source = store.changelog, processor
-            for chunk in self._cluster.read(*source, self._positions.get(source, 0)):
-                copies = list(self._copies(store, processor, chunk))
-                records.send(copies)
-                self._positions[source] = chunk.next_offset
-                self.copied += len(copies)
-                self._read += len(chunk)
-                self._report("copying entries", self._read, max(total, self._read))
-        records.commit()
+        if self._follower is None:
+            self._follower = self._cluster.follower()
+        for source, chunk in self._follower.read(self._positions):
+            copies = list(self._copies(self._stores[source], source[1], chunk))
+            records.send(copies)
+            self._positions[source] = chunk.next_offset
+            self.copied += len(copies)
+            self._read += len(chunk)
+            self._report("copying entries", self._read, max(total, self._read))
+        if not is_last:
+            records.commit()
 
     def remaining(self) -> int:
         """Return how many records of the old partitions `advance` would read now."""
-        remaining = 0
-        for store, processor in self._move.sources:
-            first, end = self._cluster.bounds(store.changelog, processor)
-            remaining += max(0, end - max(first, self._positions.get((store.changelog, processor), 0)))
-        return remaining
+        bounds = self._cluster.bounds(self._positions)
+        return sum(max(0, end - max(first, self._positions[each])) for each, (first, end) in bounds.items())
 
     def rewrite_outdated(self, producer: MoveProducer) -> None:
         """Write the outdated entries that stay again; no task may write them meanwhile."""
@@ -204,8 +220,8 @@ class EntryCopy:
         is_deleted: Callable[[int, int, int], bool],
     ) -> None:
         """Delete entries; `is_deleted` gets their processors: before the move, of the partition, after it."""
-        bounds = (self._cluster.bounds(store.changelog, each) for store, each in sources)
-        total, done = sum(end - first for first, end in bounds), 0
+        bounds = self._cluster.bounds((store.changelog, each) for store, each in sources)
+        total, done = sum(end - first for first, end in bounds.values()), 0
         for store, processor in sources:
             times: dict[bytes, int] = {}
             for chunk in self._cluster.read(store.changelog, processor):

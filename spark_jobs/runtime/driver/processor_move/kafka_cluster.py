@@ -4,10 +4,10 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import partial
 
 import attrs
 from confluent_kafka import KafkaException
-from confluent_kafka import TopicPartition as KafkaTopicPartition
 
 from infra.change import admin_client
 from infra.change.topics import failures, request_new_partitions
@@ -19,13 +19,15 @@ from spark_jobs.runtime.driver.processor_move.problems import kafka_failed
 from spark_jobs.runtime.engine.partitioners.static import TaskMigrated
 from spark_jobs.runtime.engine.records import OutputRecord, TopicPartition
 from spark_jobs.runtime.worker import clients
-from spark_jobs.runtime.worker.restore import OffsetRange, PartitionReader, RecordChunk
+from spark_jobs.runtime.worker.restore import OffsetRange, PartitionFollower, PartitionReader, RecordChunk
 from spark_jobs.runtime.worker.transaction import TransactionalProducer
 
 _EXPANSION_SECONDS = 60.0
 _VISIBLE_SECONDS = 10.0
 _POLL_SECONDS = 0.1
 _CALLS_AT_ONCE = 8
+_MAX_PREPARED = 64
+"""So many producers may be connected at the same time: each has threads of its own."""
 
 
 @attrs.frozen
@@ -50,6 +52,8 @@ class KafkaMoveCluster:
         self._consumer = clients.consumer(connection, application)
         self._reader = self._new_reader()
         self._unstable = clients.consumer(connection, application, {"isolation.level": "read_uncommitted"})
+        self._prepared: dict[str, TransactionalProducer] = {}
+        self._followers: list[PartitionFollower] = []
         self._topic: str | None = None
         """A topic that exists; None = none was read yet."""
 
@@ -63,13 +67,10 @@ class KafkaMoveCluster:
             for each in clients.committed(self._consumer if stable else self._unstable, partitions)
         }
 
-    @clients.retry_transient
-    def bounds(self, topic: str, partition: int) -> tuple[int, int]:
-        first, end = self._consumer.get_watermark_offsets(
-            KafkaTopicPartition(topic, partition), clients.REQUEST_SECONDS
-        )
-        self._topic = topic
-        return first, end
+    def bounds(self, partitions: Iterable[TopicPartition]) -> Mapping[TopicPartition, tuple[int, int]]:
+        found = clients.bounds(self._consumer, partitions)
+        self._topic = next((topic for topic, _ in found), self._topic)
+        return found
 
     def counts(self, topics: Iterable[str]) -> Mapping[str, int]:
         return {topic: self._count(topic) for topic in topics}
@@ -102,13 +103,28 @@ class KafkaMoveCluster:
     def read(self, topic: str, partition: int, first: int = 0) -> Iterator[RecordChunk]:
         return self._reader.read(topic, partition, OffsetRange(first))
 
+    def follower(self) -> PartitionFollower:
+        follower = PartitionFollower(self._connection, self._application)
+        self._followers.append(follower)
+        return follower
+
     @contextmanager
     def producer(self, name: str) -> Iterator[MoveProducer]:
-        producer = TransactionalProducer(self._connection, name, self._consumer, topic=self._topic)
+        producer = self._prepared.pop(name, None) or self._new_producer(name)
+        producer.fence()
         try:
             yield _WaitingProducer(producer)
         finally:
             producer.abort()
+
+    def prepare_producers(self, names: Iterable[str]) -> None:
+        """Connect producers that are opened soon: that takes longer than all that they do then."""
+
+        def prepare(name: str) -> None:
+            self._prepared[name] = self._new_producer(name)
+
+        new = [name for name in names if name not in self._prepared]
+        self.at_once([partial(prepare, name) for name in new[: _MAX_PREPARED - len(self._prepared)]])
 
     def at_once(self, calls: Sequence[Callable[[], None]]) -> None:
         with ThreadPoolExecutor(_CALLS_AT_ONCE) as threads:
@@ -119,6 +135,14 @@ class KafkaMoveCluster:
         self._consumer.close()
         self._unstable.close()
         self._reader.close()
+        self._prepared.clear()
+        for follower in self._followers:
+            follower.close()
+
+    def _new_producer(self, name: str) -> TransactionalProducer:
+        return TransactionalProducer(
+            self._connection, name, self._consumer, topic=self._topic, is_prepared=True
+        )
 
     def _new_reader(self) -> PartitionReader:
         return PartitionReader(self._connection, self._application)

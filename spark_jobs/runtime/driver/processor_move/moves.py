@@ -175,6 +175,11 @@ class Move:
         """Return the transactional id of a task (`BatchRequest.task_name`)."""
         return task_name_of(self.application, part.subtopology, processor)
 
+    @property
+    def task_names(self) -> Sequence[str]:
+        """The transactional ids of the tasks that exist before the move."""
+        return [self.task_name(part, each) for part in self.parts for each in range(self.before)]
+
     def next_step(self, committed: Mapping[TopicPartition, Committed], counts: Mapping[str, int]) -> MoveStep:
         """Return what is done next.
 

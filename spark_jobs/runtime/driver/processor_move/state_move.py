@@ -64,7 +64,7 @@ class StateMove:
                     case MoveStep.COPY:
                         if not self._move.is_live and (undeleted := self._move.undeleted(committed)):
                             self._copy.delete_misplaced(producer, undeleted)
-                        self._copy.advance(producer)
+                        self._copy.advance(producer, is_last=True)
                         self._copy.rewrite_outdated(producer)
                         self._commit(producer, committed, self._move.assigned(committed))
                     case MoveStep.CLEAR:
@@ -92,9 +92,12 @@ class StateMove:
                 if not is_marked and self._observed.get((topic, partition), each) != each:
                     raise ProblemsError([client_runs(self._move.application)])
                 # Without a committed offset it had no record when the input was checked (`check_input`).
-                offset = self._cluster.bounds(topic, partition)[0] if each.offset is None else each.offset
+                offset = self._first(topic, partition) if each.offset is None else each.offset
                 commits[topic, partition] = offset, self._move.marked(partition, each.text)
             producer.commit(commits)
+
+    def _first(self, topic: str, partition: int) -> int:
+        return self._cluster.bounds([(topic, partition)])[topic, partition][0]
 
     def _commit(
         self,
