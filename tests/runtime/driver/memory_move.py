@@ -25,6 +25,8 @@ class MemoryCluster:
     offsets: dict[TopicPartition, Committed] = attrs.field(factory=dict)
     before_operation: Callable[[], None] = attrs.field(default=lambda: None)
     chunk_records: int = 3
+    uncommitted: int = 0
+    """The number of records that were sent since the last commit."""
     _epochs: dict[str, int] = attrs.field(factory=dict)
     _next_offset: int = 0
 
@@ -137,6 +139,7 @@ class MemoryProducer:
     def send(self, records: Iterable[OutputRecord]) -> int:
         sent = list(records)
         self._records += sent
+        self._cluster.uncommitted += len(sent)
         return len(sent)
 
     def commit(self, commits: Commits) -> None:
@@ -145,6 +148,7 @@ class MemoryProducer:
             raise KafkaException(KafkaError(KafkaError.PRODUCER_FENCED))
         self._cluster.write(self._records)
         self._records = []
+        self._cluster.uncommitted = 0
         for partition, (offset, text) in commits.items():
             self._cluster.offsets[partition] = Committed(offset, text)
         self._cluster.before_operation()  # killed after the commit

@@ -1,6 +1,6 @@
 """KIP-287: foreign-key joins get more processors while subscriptions and responses are on their way."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import pytest
 from hypothesis import given
@@ -10,7 +10,9 @@ from infra.model.problems import ProblemsError
 from spark_jobs.runtime.driver.processor_move import entry_copy
 from spark_jobs.runtime.engine.partitioners.murmur2 import default_partition
 from spark_jobs.runtime.engine.scaling.moved_stores import names_processor
+from spark_jobs.runtime.worker.restore import RecordChunk
 from tests.runtime.driver.joining_application import RESPONSES, STORE, SUBSCRIPTIONS, Joining
+from tests.runtime.driver.memory_move import MemoryCluster
 
 _KEYS = [f"o{each}" for each in range(10)]
 _CUSTOMERS = [f"c{each}" for each in range(4)]
@@ -37,6 +39,33 @@ def _apply(app: Joining, change: tuple[str, object, object]) -> None:
             app.copy()
         case ("expand", bool(keep), _) if app.processors < app.partitions:
             app.expand(keep=keep)
+
+
+def test_no_transaction_is_open_while_subscriptions_are_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """That may take longer than brokers let a transaction be open."""
+    app = Joining(processors=2, partitions=2)
+    for each in _CUSTOMERS:
+        app.order(f"old order of {each}", each)
+    app.process_all()
+    app.declare()
+    app.grow(8)
+    app.copy()
+    for each in _CUSTOMERS:
+        app.order(f"new order of {each}", each)
+    app.process_all()
+    read = MemoryCluster.read
+    uncommitted: list[int] = []
+
+    def observed_read(
+        cluster: MemoryCluster, topic: str, partition: int, first: int = 0
+    ) -> Iterator[RecordChunk]:
+        if topic == STORE and not first:  # the copy continues where it ended
+            uncommitted.append(cluster.uncommitted)
+        return read(cluster, topic, partition, first)
+
+    monkeypatch.setattr(MemoryCluster, "read", observed_read)
+    app.expand(keep=True)
+    assert uncommitted == [0, 0, 0]  # both partitions are checked, one has entries to write again
 
 
 @given(st.lists(_CHANGES, max_size=60), st.booleans())

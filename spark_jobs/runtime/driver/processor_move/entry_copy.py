@@ -130,6 +130,8 @@ class EntryCopy:
 
     def rewrite_outdated(self, producer: MoveProducer) -> None:
         """Write the outdated entries that stay again; no task may write them meanwhile."""
+        if self._outdated:
+            producer.commit({})  # what was copied; to read the entries may take longer than a transaction may
         records = _Transactions(producer)
         outdated: BoundedKeys[OutputRecord]
         for store, processor in self._move.sources:
@@ -146,7 +148,7 @@ class EntryCopy:
                         else:
                             outdated.remove(key)
                 records.send(outdated.found.values())
-        records.commit()
+                records.commit()
 
     def delete_misplaced(self, producer: MoveProducer, partitions: Collection[TopicPartition]) -> None:
         """Delete the entries of changelog partitions whose keys moved before this move."""
