@@ -15,7 +15,6 @@ from tests.bench.runtime.comparison import WIDTH
 from toolchain import PulumiToolchain
 from toolchain.broker import Broker
 
-# Topics come last: thousands of them on the broker would change the other results.
 _SERIES = (keys, subtopologies, executors, topics)
 
 
