@@ -82,14 +82,17 @@ class BatchProcessor:
         self._stopping.set()
 
     def request_hold(self) -> None:
-        """Begin no batch until `cancel_hold` or `release`; one that has begun continues."""
+        """Begin no batch and no step until `cancel_hold` or `release`; one that has begun continues."""
         self._may_begin.clear()
 
     def cancel_hold(self) -> None:
         self._may_begin.set()
 
     def hold(self, seconds: float) -> bool:
-        """Process no batch until `release`; return False if one has not ended within so many seconds."""
+        """Process nothing until `release`; return False if a batch or step has not ended in so many seconds.
+
+        Without `request_hold`, all steps of a batch have to end.
+        """
         return self._running.acquire(timeout=seconds)
 
     def release(self, positions: "Offsets | None" = None) -> None:
@@ -117,33 +120,40 @@ class BatchProcessor:
             PoisonRecordError: A record cannot be processed, and the exception handlers fail.
             BatchStoppedError: The query is being stopped.
         """
-        while not self._may_begin.wait(_POLL_SECONDS) and not self._stopping.is_set():
-            pass
-        with self._running:
-            if self._stopping.is_set():
-                raise BatchStoppedError
-            self._process_batch(rows, batch)
+        is_complete = is_rest = False
+        while not is_complete:
+            while not self._may_begin.wait(_POLL_SECONDS) and not self._stopping.is_set():
+                pass
+            with self._running:
+                if self._stopping.is_set():
+                    raise BatchStoppedError
+                is_complete = self._process_batch(rows, batch, is_rest=is_rest)
+            is_rest = True
 
-    def _process_batch(self, rows: DataFrame, batch: int) -> None:
+    def _process_batch(self, rows: DataFrame, batch: int, *, is_rest: bool) -> bool:
+        """Return False if a hold was requested before the last step. `is_rest`: so it was before."""
         self.thread_names, self.failed_thread = (), ""
-        if self._expansion is not None and self._process_expanded(self._expansion, batch):
-            return
+        if self._expansion is not None:
+            is_complete = self._process_expanded(self._expansion, batch)
+            if is_complete is not None:
+                return is_complete
         if self._planner is None:
             self._process_whole(rows, batch)
-            return
+            return True
         offsets = self._spec.batch_offsets(batch)
         if offsets is None:
-            self._process_in_steps(self._planner, batch, self._spec.end_offsets(), self._spec.end_offsets)
-            return
+            return self._process_in_steps(
+                self._planner, batch, self._spec.end_offsets(), self._spec.end_offsets
+            )
         starts, ends = offsets
         if batch == 0:  # each start of the query has a new checkpoint
             starts = self._planner.positions
-        if self._planner.fits_one_batch(starts, ends):
-            read = self._process_whole(rows, batch)
-            ranges = {each: (self._planner.position(each), end) for each, end in read.items()}
-            self._planner.advance(ranges, {}, ends, _now_ms())
-        else:
-            self._process_in_steps(self._planner, batch, ends, self._spec.end_offsets)
+        if is_rest or not self._planner.fits_one_batch(starts, ends):
+            return self._process_in_steps(self._planner, batch, ends, self._spec.end_offsets)
+        read = self._process_whole(rows, batch)
+        ranges = {each: (self._planner.position(each), end) for each, end in read.items()}
+        self._planner.advance(ranges, {}, ends, _now_ms())
+        return True
 
     def evaluate_native(self, rows: DataFrame) -> DataFrame:
         """Return `rows` as the tasks read them.
@@ -165,25 +175,27 @@ class BatchProcessor:
             self._process(rows, batch, request, has_extra=bool(extra))
         return request.end_offsets
 
-    def _process_expanded(self, expansion: "InputExpansion", batch: int) -> bool:
-        """Process a batch in steps if tasks have several partitions of a topic; return whether they have."""
+    def _process_expanded(self, expansion: "InputExpansion", batch: int) -> bool | None:
+        """Process a batch in steps if tasks have several partitions of a topic; return None if they have not.
+
+        Return False if a hold was requested before the last step.
+        """
         offsets = self._spec.batch_offsets(batch)
         if not expansion.applies_to(offsets and offsets[1]):
-            return False
+            return None
         planner = self._planner
         if planner is None:
             planner = self._planner = self._spec.step_planner()
             planner.start({**self._starts, **expansion.positions()})
         until = offsets[1] if offsets else self._spec.end_offsets()
-        self._process_in_steps(
+        return self._process_in_steps(
             planner, batch, until, lambda: expansion.readable_ends(until, planner.positions)
         )
-        return True
 
     def _process_in_steps(
         self, planner: "StepPlanner", batch: int, until: "Offsets", end_offsets: Callable[[], "Offsets"]
-    ) -> None:
-        """Process steps until all records before `until` are processed.
+    ) -> bool:
+        """Process steps until all records before `until` are processed; return False if a hold is requested.
 
         `end_offsets` returns the present ends of the partitions that may be read.
         """
@@ -191,6 +203,8 @@ class BatchProcessor:
         while tick or planner.is_behind(until):
             if self._stopping.is_set():
                 raise BatchStoppedError
+            if not self._may_begin.is_set():
+                return False
             planner.skip_to(self._spec.first_offsets())
             ends = end_offsets()
             ranges = planner.next_ranges(ends, _now_ms())
@@ -205,6 +219,7 @@ class BatchProcessor:
                 self._spec.report_wait(batch)
                 self._stopping.wait(_POLL_SECONDS)
             tick = planner.is_behind(until) and self._is_tick_due()
+        return True
 
     def _is_tick_due(self) -> bool:
         return self._spec.ticks and _now_ms() - self._ticked_ms >= _TICK_MS

@@ -167,7 +167,7 @@ class SubtopologyQuery:
                 self._state, self._restart_at = QueryState.WAITING, 0.0
 
     def request_hold(self) -> None:
-        """Begin no batch until `cancel_hold` or `release`; one that has begun continues."""
+        """Begin no batch and no step until `cancel_hold` or `release`; one that has begun continues."""
         self._process_batch.request_hold()
 
     def cancel_hold(self) -> None:
@@ -176,7 +176,7 @@ class SubtopologyQuery:
     def hold(self, seconds: float) -> bool:
         """Process no batch, and do not restart the query, until the same thread calls `release`.
 
-        Return False, and hold nothing, if a batch has not ended within so many seconds.
+        Return False, and hold nothing, if a batch or step has not ended within so many seconds.
         """
         self._lock.acquire()
         is_held = self._process_batch.hold(seconds)

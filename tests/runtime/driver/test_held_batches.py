@@ -21,11 +21,12 @@ class _Batches(BatchProcessor):
         self.begun: list[int] = []
         self.has_begun, self.may_end = Event(), Event()
 
-    def _process_batch(self, rows: Any, batch: int) -> None:  # noqa: ANN401, ARG002
+    def _process_batch(self, rows: Any, batch: int, *, is_rest: bool) -> bool:  # noqa: ANN401, ARG002
         self.begun.append(batch)
         self.has_begun.set()
         if batch == 0:
             assert self.may_end.wait(_SECONDS)
+        return True
 
 
 @contextmanager

@@ -1,8 +1,11 @@
 """A batch that is processed in steps, without Spark."""
 
+from collections.abc import Callable
+from threading import Thread
 from typing import TYPE_CHECKING, Any, cast
 
 import attrs
+import pytest
 
 from spark_jobs.runtime.driver.batch import BatchProcessor
 from spark_jobs.runtime.driver.step_planner import Offsets, StepPlanner
@@ -11,6 +14,7 @@ if TYPE_CHECKING:
     from spark_jobs.runtime.driver.query_specs import QuerySpec
 
 _IN = ("in", 0)
+_SECONDS = 30.0
 
 
 @attrs.define
@@ -42,10 +46,16 @@ class _Spec:
 
 
 class _Batches(BatchProcessor):
-    """Tasks process all records of a step."""
+    """Tasks process all records of a step; `in_step` is called meanwhile."""
+
+    in_step: Callable[[], None] = staticmethod(lambda: None)
 
     def _process_step(self, planner: StepPlanner, batch: int, ranges: Any, ends: Any, *, tick: bool) -> None:  # noqa: ANN401, ARG002
+        self.in_step()
         planner.advance(ranges, {}, ends, 0)
+
+    def _process_whole(self, rows: Any, batch: int) -> Offsets:  # noqa: ANN401
+        raise AssertionError(rows, batch)
 
 
 def test_records_after_the_batch_are_not_reported_as_read() -> None:
@@ -56,3 +66,36 @@ def test_records_after_the_batch_are_not_reported_as_read() -> None:
     rows: Any = None
     batches(rows, 1)
     assert spec.reported == [{_IN: 100}, {_IN: 150}]
+
+
+@pytest.mark.parametrize("batch", [0, 1])
+@pytest.mark.parametrize(
+    ("positions", "read"),
+    [
+        (None, [{_IN: 100}, {_IN: 200}, {_IN: 250}]),
+        ({_IN: 90}, [{_IN: 100}, {_IN: 190}, {_IN: 250}]),
+    ],
+    ids=["canceled", "processors were added"],
+)
+def test_a_batch_is_held_between_two_of_its_steps(
+    batch: int, positions: Offsets | None, read: list[Offsets]
+) -> None:
+    """A batch of a long backlog takes minutes; other queries are held meanwhile."""
+    spec = _Spec(spark_end=250)
+    batches = _Batches(cast("QuerySpec", spec))
+    batches.start({})
+    batches.in_step = batches.request_hold
+    rows: Any = None
+    thread = Thread(target=batches, args=(rows, batch))
+    thread.start()
+    try:
+        while not spec.reported:
+            thread.join(0.01)
+        assert batches.hold(_SECONDS)
+        assert spec.reported == read[:1]
+        batches.in_step = lambda: None
+    finally:
+        batches.release(positions)
+        thread.join(_SECONDS)
+    assert not thread.is_alive()
+    assert spec.reported == read
