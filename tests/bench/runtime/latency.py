@@ -11,7 +11,7 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 
 from tests.bench.runtime.programs import Program
 from tests.bench.runtime.topics import Topics
-from tests.bench.runtime.workloads import PARTITIONS, Job, Workload
+from tests.bench.runtime.workloads import Job, Workload
 
 _WARM_UP = 3
 _LONGEST_PAUSE_SECONDS = 0.1
@@ -86,7 +86,7 @@ def _reader(servers: str, job: Job) -> Iterator[Consumer]:
             "fetch.wait.max.ms": 5,
         }
     )
-    reader.assign([TopicPartition(job.chains[0].sink, each, 0) for each in range(PARTITIONS)])
+    reader.assign([TopicPartition(job.chains[0].sink, each, 0) for each in range(job.partitions)])
     try:
         yield reader
     finally:

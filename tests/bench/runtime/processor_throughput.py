@@ -1,4 +1,4 @@
-"""Throughput of a count with a number of processors, next to the same application without one."""
+"""Throughput and latency of a count with a number of processors, next to the same without one."""
 
 import os
 from collections.abc import Iterator
@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 from rich.console import Console
 
 from tests.bench.figures import Figure
-from tests.bench.runtime import throughput
+from tests.bench.runtime import latency, throughput
 from tests.bench.runtime.comparison import WIDTH, length
 from tests.bench.runtime.ours import Headwater
 from tests.bench.runtime.programs import WithSetting
@@ -18,6 +18,7 @@ from tests.bench.runtime.workloads import Workload
 
 _PARTITIONS = 4
 _RECORDS = 1_200_000
+_LATENCY_RECORDS = 100
 _ROUNDS = 3
 _GOALS = {_PARTITIONS: 0.97, _PARTITIONS // 2: 0.8}
 """Number of processors → goal, of the throughput without `processors`."""
@@ -31,7 +32,7 @@ _COUNT = Workload(
 
 
 def figures(spark: SparkSession, servers: str, folder: Path) -> Iterator[Figure]:
-    """Yield a figure for each number of processors."""
+    """Yield a figure for each number of processors, and the latency with as many as partitions."""
     headwater = Headwater(spark, servers, folder / "throughput")
     programs = [WithSetting(headwater, "processors", processors) for processors in (None, *_GOALS)]
     rounds = min(_ROUNDS, int(os.environ.get("HEADWATER_BENCH_ROUNDS", _ROUNDS)))
@@ -49,3 +50,14 @@ def figures(spark: SparkSession, servers: str, folder: Path) -> Iterator[Figure]
             goal=goal,
             is_rate=True,
         )
+    number = int(os.environ.get("HEADWATER_BENCH_LATENCY_RECORDS", _LATENCY_RECORDS))
+    workload = attrs.evolve(workload, share=1.0)
+    latencies = latency.measure(workload, programs[:2], topics, number, report)
+    yield Figure(
+        what=f"latency p50: {_COUNT.name}: {_PARTITIONS} processors for {_PARTITIONS} partitions",
+        unit="s",
+        ours=latencies[f"headwater-{_PARTITIONS}"].p50,
+        peer="no number of processors set",
+        theirs=latencies["headwater-unset"].p50,
+        goal=round(1 / _GOALS[_PARTITIONS], 2),
+    )
