@@ -23,15 +23,24 @@ class StoppedError(Exception):
     """The application is stopped; the next start continues the expansion."""
 
 
+class BatchRunsError(Exception):
+    """A batch or step of `query` has not ended in time."""
+
+    def __init__(self, query: str) -> None:
+        super().__init__(query)
+        self.query = query
+
+
 @contextmanager
 def all_held(
     queries: Mapping[str, HeldQuery], seconds: float, stopping: Event
-) -> Iterator[dict[str, Offsets] | None]:
-    """Process no batch of `queries` inside the block; yields None if one has not ended in so many seconds.
+) -> Iterator[dict[str, Offsets]]:
+    """Process no batch of `queries` inside the block.
 
-    Otherwise the block may fill the dictionary: name of a query → offsets at which it continues.
+    The block may fill the dictionary: name of a query → offsets at which it continues.
 
     Raises:
+        BatchRunsError: A batch or step has not ended in so many seconds.
         StoppedError: `stopping` is set before all queries are held.
     """
     positions: dict[str, Offsets] = {}
@@ -42,8 +51,7 @@ def all_held(
             held.callback(query.cancel_hold)
         for name, query in queries.items():
             if not await_batch(query, seconds, stopping):
-                yield None
-                return
+                raise BatchRunsError(name)
             held.callback(lambda name, query: query.release(positions.get(name)), name, query)
         yield positions
 

@@ -25,7 +25,7 @@ from infra.observe import Connection
 from spark_jobs.processor_expansion import ExpansionPhase, ProcessorsStatus
 from spark_jobs.runtime.driver.expansion_requests import requested_status
 from spark_jobs.runtime.driver.failures import failure_reason
-from spark_jobs.runtime.driver.held_queries import HeldQuery, StoppedError, all_held
+from spark_jobs.runtime.driver.held_queries import BatchRunsError, HeldQuery, StoppedError, all_held
 from spark_jobs.runtime.driver.interpreter import cheap_collections, short_switch_interval
 from spark_jobs.runtime.driver.layout import Programs
 from spark_jobs.runtime.driver.offsets import Offsets
@@ -38,7 +38,7 @@ from spark_jobs.runtime.driver.processor_move.checks import (
     check_input,
     unprocessed,
 )
-from spark_jobs.runtime.driver.processor_move.entry_copy import EntryCopy
+from spark_jobs.runtime.driver.processor_move.entry_copy import EntryCopy, unreported
 from spark_jobs.runtime.driver.processor_move.kafka_cluster import KafkaMoveCluster
 from spark_jobs.runtime.driver.processor_move.moves import Move
 from spark_jobs.runtime.driver.processor_move.start import opened
@@ -58,7 +58,7 @@ _RETRY_SECONDS = 5.0
 _DECLARED_RETRY_SECONDS = 60.0
 """After how long the expansion to the declared number is checked again if it is refused."""
 _BATCH_SECONDS = 60.0
-"""How long the cut waits for a batch that is being processed; it is tried again later."""
+"""How long the cut waits for a batch or step that is being processed; it is tried again later."""
 _CUT_SECONDS = 300.0
 """How long the queries are held at most, if Kafka fails meanwhile."""
 _RECOVERY_LAG = "acceptable.recovery.lag"
@@ -125,7 +125,7 @@ class ProcessorExpansion:
                 if not any(decode_mark(each.text) for each in observed.values()):
                     return False
                 _log.warning("completing an expansion of processors", target=target)
-                StateMove(move, cluster, observed, _unreported).run()
+                StateMove(move, cluster, observed, unreported).run()
                 self._topics.use_processors(target)
                 return True
         except KafkaException as error:
@@ -181,8 +181,12 @@ class ProcessorExpansion:
             self._awaiting = lambda: max(0, copy.copied - warm_up.restored)
             while True:
                 self._catch_up(move, cluster, copy, warm_up)
-                if self._cut(move, cluster, copy, check):
-                    return
+                try:
+                    if self._cut(move, cluster, copy, check):
+                        return
+                except BatchRunsError as error:
+                    delay = problems.batch_takes_long(move, error.query, _BATCH_SECONDS)
+                    self._begin(ExpansionPhase.CATCH_UP, [delay])
                 if self._stopping.wait(_RETRY_SECONDS):
                     raise StoppedError
 
@@ -257,7 +261,7 @@ class ProcessorExpansion:
         """Assign the input partitions to their new processors; return False if that has to wait.
 
         The queries with state process no batch meanwhile. If Kafka fails so long that they cannot continue,
-        the application stops: its next start completes the expansion.
+        the application stops: its next start completes the expansion. Raises `BatchRunsError`.
         """
         started = time.monotonic()
         queries = {part.subtopology: self._queries[part.subtopology] for part in move.parts}
@@ -270,10 +274,10 @@ class ProcessorExpansion:
             self._begin(ExpansionPhase.CUT)
             with all_held(queries, _BATCH_SECONDS, self._stopping) as positions:
                 observed = cluster.committed(move.partitions)
-                if positions is None or (found := check.problems(observed)):
-                    self._begin(ExpansionPhase.CATCH_UP, () if positions is None else found)
+                if found := check.problems(observed):
+                    self._begin(ExpansionPhase.CATCH_UP, found)
                     return False
-                first = partial(StateMove(move, cluster, observed, _unreported, copy).run, producer)
+                first = partial(StateMove(move, cluster, observed, unreported, copy).run, producer)
                 self._move(first, move, cluster)
                 self._topics.use_processors(move.after)
                 committed = self._use_layout(move, cluster)
@@ -295,7 +299,7 @@ class ProcessorExpansion:
             # What a failed one has copied may not be committed: the next one copies again.
             if not executions:
                 observed = cluster.committed(move.partitions, stable=False)
-                executions.append(StateMove(move, cluster, observed, _unreported).run)
+                executions.append(StateMove(move, cluster, observed, unreported).run)
             executions.pop()()
 
         self._repeat(execute, move)
@@ -392,7 +396,3 @@ class ProcessorExpansion:
 
     def _begin(self, phase: ExpansionPhase, found: Sequence[Problem] = ()) -> None:
         self._status = attrs.evolve(self._status, phase=phase, problems=tuple(found))
-
-
-def _unreported(_what: str, _done: int, _total: int) -> None:
-    """Report nothing."""

@@ -15,6 +15,7 @@ from infra.model.offset_metadata import (
     latest_metadata,
 )
 from spark_jobs.runtime.driver.processor_move.checks import check_entries, check_input
+from spark_jobs.runtime.driver.processor_move.entry_copy import unreported
 from spark_jobs.runtime.driver.processor_move.moves import Committed, Move, MovedPart, MoveStep
 from spark_jobs.runtime.driver.processor_move.state_move import StateMove
 from spark_jobs.runtime.engine.partitioners.linear import linear_partition
@@ -36,10 +37,6 @@ def move_of(
     return Move(
         "app", before, after, (part,), known_initial=initial, widest=before if widest is None else widest
     )
-
-
-def unreported(_what: str, _done: int, _total: int) -> None:
-    """Report nothing."""
 
 
 def execute(cluster: MemoryCluster, move: Move) -> None:

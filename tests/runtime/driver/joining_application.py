@@ -10,7 +10,7 @@ from infra.model.offset_metadata import OffsetMetadata, decode
 from infra.model.problems import errors
 from infra.spec import load_text
 from spark_jobs.runtime.driver.processor_move.checks import check_entries, check_input
-from spark_jobs.runtime.driver.processor_move.entry_copy import EntryCopy
+from spark_jobs.runtime.driver.processor_move.entry_copy import EntryCopy, unreported
 from spark_jobs.runtime.driver.processor_move.moves import Committed, Move, MovedPart
 from spark_jobs.runtime.driver.processor_move.state_move import StateMove
 from spark_jobs.runtime.engine.partitioners.murmur2 import default_partition
@@ -21,7 +21,6 @@ from spark_jobs.runtime.engine.scaling.processors import Processors
 from spark_jobs.runtime.engine.task import Task
 from spark_jobs.runtime.engine.task_state import TaskState
 from spark_jobs.runtime.worker.local_state import MemoryState
-from tests.runtime.driver.counting_application import unreported
 from tests.runtime.driver.memory_move import MemoryCluster
 
 PARTITIONS = 8

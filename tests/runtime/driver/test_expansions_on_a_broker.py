@@ -225,9 +225,14 @@ def test_declared_processors_are_added_after_the_start(
 def test_the_cut_waits_for_a_batch_that_takes_long(app: Sparkless, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(processor_expansion, "_BATCH_SECONDS", 0.0)
     monkeypatch.setattr(processor_expansion, "_RETRY_SECONDS", 0.05)
-    client = ExpandingClient.of(app.text(2), app.connection, busy=3)
-    client.expand(4)
+    client = ExpandingClient.of(app.text(2), app.connection, busy=_ENDLESS)
+    with client.expanding(4):
+        assert until(lambda: _Waits(client).has_reason("waits for a batch of sub-topology"), 60)
+        for query in client.queries.values():
+            query.busy = 0
+        assert until(lambda: client.expansion.status.target is None, 60)
     assert client.expansion.status.processors == 4
+    assert not client.expansion.status.problems
     app.check_moved(4)
 
 

@@ -8,6 +8,7 @@ import pytest
 from infra.model.problems import Location, Problem
 from infra.report import problems_text
 from spark_jobs.runtime.driver.processor_move.problems import (
+    batch_takes_long,
     fewer_processors,
     fewer_than_initial,
     misplaced_entry,
@@ -41,6 +42,7 @@ TEXTS: dict[str, Problem] = {
         move_of(4, 2, 4), ["2 of 4 of in"], "2026-11-24T03:50:00+00:00"
     ),
     "older_batch": older_batch_runs(move_of(4, 2, 4), "1", "2026-11-24T03:50:00+00:00"),
+    "long_batch": batch_takes_long(move_of(4, 2, 4), "1", 60.0),
     "fewer_while_it_runs": fewer_processors("app", 4, 2, _AT),
 }
 

@@ -13,6 +13,7 @@ from infra.model.move_marks import MoveMark, MovePhase
 from infra.model.problems import ProblemCode, ProblemsError
 from infra.observe import Connection
 from infra.spec import load_text
+from spark_jobs.runtime.driver.processor_move.entry_copy import unreported
 from spark_jobs.runtime.driver.processor_move.start import move_state, processor_status
 from spark_jobs.runtime.worker.transaction import MoveIncompleteError, OtherNumberError
 from tests.runtime.driver.dying_cluster import die_after
@@ -28,10 +29,6 @@ def app(kafka: LocalBroker, tmp_path: Path, unique: Callable[[str], str]) -> Spa
     """Return an application with 2 processors and 4 partitions, of which all have records."""
     app = Sparkless(kafka.bootstrap_servers, unique("app"), tmp_path, Topics(kafka.bootstrap_servers))
     return app.with_added_partitions()
-
-
-def unreported(_what: str, _done: int, _total: int) -> None:
-    """Report nothing."""
 
 
 def _move_and_die(text: str, servers: str, operations: int) -> None:

@@ -24,7 +24,7 @@ from infra.model.offset_metadata import (
 )
 from infra.model.problems import ProblemsError
 from spark_jobs.runtime.driver.processor_move import entry_copy
-from spark_jobs.runtime.driver.processor_move.entry_copy import EntryCopy
+from spark_jobs.runtime.driver.processor_move.entry_copy import EntryCopy, unreported
 from spark_jobs.runtime.driver.processor_move.moves import Committed, Move, MoveStep
 from spark_jobs.runtime.driver.processor_move.state_move import StateMove
 from tests.runtime.driver.counting_application import (
@@ -37,7 +37,6 @@ from tests.runtime.driver.counting_application import (
     execute,
     move_of,
     new_application,
-    unreported,
 )
 from tests.runtime.driver.killed_moves import kill_and_complete, operations
 from tests.runtime.driver.memory_move import KilledError

@@ -10,6 +10,7 @@ from infra.model.offset_metadata import (
 )
 from infra.model.problems import Problem, ProblemCode, ProblemsError
 from spark_jobs.runtime.driver.processor_move.checks import InputCheck, check_entries, check_input
+from spark_jobs.runtime.driver.processor_move.entry_copy import unreported
 from spark_jobs.runtime.driver.processor_move.moves import Move
 from spark_jobs.runtime.engine.partitioners.murmur2 import default_partition
 from spark_jobs.runtime.engine.scaling.moved_stores import MovedStore
@@ -22,7 +23,6 @@ from tests.runtime.driver.counting_application import (
     Application,
     doubled,
     execute,
-    unreported,
 )
 
 

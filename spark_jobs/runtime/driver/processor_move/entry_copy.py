@@ -22,6 +22,10 @@ _MAX_TOMBSTONES = 100_000
 _MAX_KEYS_IN_MEMORY = 1_000_000
 
 
+def unreported(_what: str, _done: int, _total: int) -> None:
+    """Report nothing."""
+
+
 class MoveProducer(Protocol):
     def send(self, records: Iterable[OutputRecord]) -> int: ...
     def commit(self, commits: Commits) -> None: ...

@@ -350,6 +350,19 @@ def older_batch_runs(move: Move, subtopology: str, since: str) -> Problem:
     )
 
 
+def batch_takes_long(move: Move, subtopology: str, seconds: float) -> Problem:
+    """Return the reason of a cut that is tried again later."""
+    return _not_movable(
+        application=move.application,
+        summary=f"The expansion of {move.application} waits for a batch of sub-topology {subtopology}.",
+        expected=f"batches, or steps of them, of less than {seconds:g} s",
+        found="a longer one",
+        why="Processors are added between two batches or steps. The application continues with "
+        f"{move.before} processors, and tries it again.",
+        fix="Wait. If it happens repeatedly, reduce `--max-records`, or use more cores.",
+    )
+
+
 def another_client_expands(application: str) -> Problem:
     return _not_movable(
         application=application,
