@@ -137,22 +137,25 @@ class BatchProcessor:
             is_complete = self._process_expanded(self._expansion, batch)
             if is_complete is not None:
                 return is_complete
-        if self._planner is None:
+        planner = self._planner
+        if planner is None and is_rest:
+            # Not Spark's rows: what is processed may have been purged from the repartition topics.
+            planner = self._spec.step_planner()
+            planner.start(self._starts)
+        if planner is None:
             self._process_whole(rows, batch)
             return True
         offsets = self._spec.batch_offsets(batch)
         if offsets is None:
-            return self._process_in_steps(
-                self._planner, batch, self._spec.end_offsets(), self._spec.end_offsets
-            )
+            return self._process_in_steps(planner, batch, self._spec.end_offsets(), self._spec.end_offsets)
         starts, ends = offsets
         if batch == 0:  # each start of the query has a new checkpoint
-            starts = self._planner.positions
-        if is_rest or not self._planner.fits_one_batch(starts, ends):
-            return self._process_in_steps(self._planner, batch, ends, self._spec.end_offsets)
+            starts = planner.positions
+        if is_rest or not planner.fits_one_batch(starts, ends):
+            return self._process_in_steps(planner, batch, ends, self._spec.end_offsets)
         read = self._process_whole(rows, batch)
-        ranges = {each: (self._planner.position(each), end) for each, end in read.items()}
-        self._planner.advance(ranges, {}, ends, _now_ms())
+        ranges = {each: (planner.position(each), end) for each, end in read.items()}
+        planner.advance(ranges, {}, ends, _now_ms())
         return True
 
     def evaluate_native(self, rows: DataFrame) -> DataFrame:

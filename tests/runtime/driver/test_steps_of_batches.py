@@ -22,15 +22,20 @@ class _Spec:
     """A query that reads one partition, which has 120 records more than Spark's batch."""
 
     spark_end: int
+    expansions: list["_Expansion"] = attrs.field(factory=list)
+    """What is returned one after the other; then None."""
     reported: list[Offsets] = attrs.field(factory=list)
-    reads_single_topic = False
     ticks = False
+
+    @property
+    def reads_single_topic(self) -> bool:
+        return bool(self.expansions)
 
     def step_planner(self) -> StepPlanner:
         return StepPlanner(100)
 
-    def expansion(self) -> None:
-        return None
+    def expansion(self) -> "_Expansion | None":
+        return self.expansions.pop(0) if self.expansions else None
 
     def batch_offsets(self, _batch: int) -> tuple[Offsets, Offsets]:
         return {_IN: 0}, {_IN: self.spark_end}
@@ -43,6 +48,23 @@ class _Spec:
 
     def report_positions(self, positions: Offsets) -> None:
         self.reported.append(positions)
+
+
+@attrs.frozen
+class _Expansion:
+    """`applies`: tasks have several partitions of the topic."""
+
+    applies: bool
+    end: int
+
+    def applies_to(self, _ends: Offsets) -> bool:
+        return self.applies
+
+    def positions(self) -> Offsets:
+        return {}
+
+    def readable_ends(self, _until: Offsets, _positions: Offsets) -> Offsets:
+        return {_IN: self.end}
 
 
 class _Batches(BatchProcessor):
@@ -69,6 +91,7 @@ def test_records_after_the_batch_are_not_reported_as_read() -> None:
 
 
 @pytest.mark.parametrize("batch", [0, 1])
+@pytest.mark.parametrize("expansions", [(), (True, True), (True, False)])
 @pytest.mark.parametrize(
     ("positions", "read"),
     [
@@ -78,10 +101,14 @@ def test_records_after_the_batch_are_not_reported_as_read() -> None:
     ids=["canceled", "processors were added"],
 )
 def test_a_batch_is_held_between_two_of_its_steps(
-    batch: int, positions: Offsets | None, read: list[Offsets]
+    batch: int, positions: Offsets | None, read: list[Offsets], expansions: tuple[bool, ...]
 ) -> None:
-    """A batch of a long backlog takes minutes; other queries are held meanwhile."""
-    spec = _Spec(spark_end=250)
+    """A batch of a long backlog takes minutes; other queries are held meanwhile.
+
+    What is left of it is read in steps, also if each task has one partition then: what is processed may have
+    been purged.
+    """
+    spec = _Spec(250, [_Expansion(each, end=370) for each in expansions])
     batches = _Batches(cast("QuerySpec", spec))
     batches.start({})
     batches.in_step = batches.request_hold
