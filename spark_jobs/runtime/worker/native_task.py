@@ -1,8 +1,6 @@
 """The task of a sub-topology that Spark SQL has already evaluated: it forwards the rows to the sink."""
 
 from collections.abc import Collection, Iterable
-from itertools import repeat
-from typing import cast
 
 from spark_jobs.runtime.engine.error_handlers import ErrorHandlers
 from spark_jobs.runtime.engine.program import SubtopologyProgram
@@ -10,6 +8,7 @@ from spark_jobs.runtime.engine.record_order import PartitionGroup, in_timestamp_
 from spark_jobs.runtime.engine.records import InputRecord, OutputRecord, TopicPartition
 from spark_jobs.runtime.engine.refused_output import RefusedRecordError
 from spark_jobs.runtime.worker.interleaving import interleaved
+from spark_jobs.runtime.worker.record_sender import OutputColumns
 from spark_jobs.runtime.worker.refusals import RefusedRecords
 from spark_jobs.runtime.worker.task_input import ColumnInput, TaskInput
 
@@ -31,10 +30,7 @@ class NativeTask:
             and not self._refused
             and input_.topic_partition[0] not in shared_topics
         ):
-            return cast(
-                "Iterable[OutputRecord]",
-                input_.tuples(repeat(topic), repeat(None), "key", "value", "time", "headers"),
-            )
+            return OutputColumns(topic, input_.columns())
         return self._outputs(in_timestamp_order(interleaved(input_.records(), shared_topics)))
 
     def process_group(

@@ -1,7 +1,6 @@
 """A task's part of a batch, split from Spark's rows: as columns as long as possible, else as records."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import chain
 from operator import itemgetter
 from typing import Protocol
 
@@ -12,6 +11,7 @@ import pyarrow.compute as pc  # type: ignore[import-untyped]
 from spark_jobs.runtime.engine.key_counts import KeyCount, KeyCounts
 from spark_jobs.runtime.engine.records import Headers, InputRecord, TopicPartition
 from spark_jobs.runtime.worker.interleaving import without_task_header
+from spark_jobs.runtime.worker.record_sender import Columns
 
 InputProgress = tuple[Mapping[TopicPartition, int], Mapping[TopicPartition, int]]
 """Topic partition → the offset after its last record, and → its largest timestamp in milliseconds."""
@@ -120,12 +120,11 @@ class ColumnInput:
             return self
         return RecordInput(self.records()).starting_at(offsets)
 
-    def tuples(self, *fields: str | Iterable[object]) -> Iterator[tuple[object, ...]]:
-        """Yield for each record its `fields`: a column by name, or the given values; the columns are kept."""
-        return chain.from_iterable(
-            zip(*(_values(batch, each) if isinstance(each, str) else each for each in fields), strict=False)
-            for batch in self.batches
-        )
+    def columns(self) -> Iterator[Columns]:
+        """Yield keys, values, timestamps and headers of each Arrow batch; the batches are kept."""
+        for batch in self.batches:
+            keys, values, times = (batch.column(name).to_pylist() for name in ("key", "value", "time"))
+            yield keys, values, times, _headers(batch.column("headers"))
 
 
 def _arrow_stream(batches: Sequence[pa.RecordBatch]) -> bytes:
@@ -252,7 +251,7 @@ def _values(batch: pa.RecordBatch, name: str) -> Iterable[object]:
     return _headers(column) if name == "headers" else column.to_pylist()
 
 
-def _headers(column: pa.Array) -> Iterable[Headers]:
+def _headers(column: pa.Array) -> Sequence[Headers]:
     if not len(column.values):
         return ((),) * len(column)
     return [
