@@ -23,7 +23,7 @@ from spark_jobs.runtime.engine.records import TopicPartition
 from spark_jobs.runtime.engine.task import PoisonRecordError
 from spark_jobs.runtime.worker.gc_pause import paused_gc
 from spark_jobs.runtime.worker.messages import BatchRequest, BatchResult
-from spark_jobs.runtime.worker.task_input import COLUMNS, split_by_task
+from spark_jobs.runtime.worker.task_input import COLUMNS, TOPIC, split_by_task
 from spark_jobs.runtime.worker.task_owner import process_task_batch
 
 if TYPE_CHECKING:  # Python workers import this module, too: they need none of the driver's other modules
@@ -31,6 +31,7 @@ if TYPE_CHECKING:  # Python workers import this module, too: they need none of t
     from spark_jobs.runtime.driver.query_specs import QuerySpec
     from spark_jobs.runtime.driver.step_planner import OffsetRanges, Offsets, StepPlanner
 
+_VALUE = "value"
 _TICK_MS = 1000
 _POLL_SECONDS = 0.05
 _END_OFFSETS_KEY = "headwater.ends"
@@ -158,13 +159,18 @@ class BatchProcessor:
         planner.advance(ranges, {}, ends, _now_ms())
         return True
 
-    def evaluate_native(self, rows: DataFrame) -> DataFrame:
-        """Return `rows` as the tasks read them.
+    def task_rows(self, rows: DataFrame) -> DataFrame:
+        """Return `rows` (columns of `worker.task_input`) as the tasks read them.
 
-        Call it once for a stream: Spark's analysis takes as long as a batch.
+        Call it once for a stream: Spark's analysis takes as long as a batch. Each field of a row that is not
+        needed would be copied twice in the JVM.
         """
-        program = self._spec.native_program
-        return rows if program is None else evaluate_program(rows, program)
+        spec = self._spec
+        if spec.native_program is not None:
+            rows = evaluate_program(rows, spec.native_program)
+        if not spec.reads_values:
+            rows = rows.withColumn(_VALUE, sql.when(sql.col(_VALUE).isNotNull(), sql.lit(b"")))
+        return rows if spec.row_topic is None else rows.drop(TOPIC)
 
     def _process_whole(self, rows: DataFrame, batch: int) -> EndOffsets:
         """Process the rows of Spark's batch and the rest of their rounds; return the end offsets."""
@@ -253,7 +259,7 @@ class BatchProcessor:
         planner.advance(ranges, held_back, ends, _now_ms())
 
     def _read(self, ranges: "OffsetRanges") -> DataFrame:
-        return self.evaluate_native(self._spec.read_ranges(ranges, self._consumer_group))
+        return self.task_rows(self._spec.read_ranges(ranges, self._consumer_group))
 
     def _process(
         self, rows: DataFrame, batch: int, request: BatchRequest, *, has_extra: bool
@@ -305,7 +311,8 @@ class TaskFunction:
                 RESULT_SCHEMA,
                 PythonEvalType.SQL_MAP_ARROW_ITER_UDF,
             )
-            self._call, self._prepared_for = function(*COLUMNS), (constant, shuffled)
+            columns = (name for name in COLUMNS if request.row_topic is None or name != TOPIC)
+            self._call, self._prepared_for = function(*columns), (constant, shuffled)
         context = rows.sparkSession.sparkContext
         context.setLocalProperty(_END_OFFSETS_KEY, encode_end_offsets(request, batch))
         context.setLocalProperty(_THREADS_KEY, json.dumps(threads))
@@ -341,7 +348,7 @@ def _arrow_function(constant: BatchRequest, *, shuffled: bool) -> ArrowFunction:
         request = attrs.evolve(constant, end_offsets=_end_offsets_of_job(constant))
         with paused_gc():
             task_of = None if request.processors is None else request.task_of
-            tasks = split_by_task(batches, task_of, shuffled=shuffled)
+            tasks = split_by_task(batches, request.row_topic, task_of, shuffled=shuffled)
             thread = _thread_of_task()
             try:
                 results = [
@@ -381,7 +388,7 @@ def _partitioned_by_task(rows: DataFrame, request: BatchRequest, limit: int, *, 
     tasks = request.tasks
     if ticks:
         all_tasks = sql.sequence(sql.lit(0), sql.lit(tasks - 1))
-        partitions = sql.when(sql.col("topic").isNull(), all_tasks).otherwise(sql.array("partition"))
+        partitions = sql.when(sql.col(TOPIC).isNull(), all_tasks).otherwise(sql.array("partition"))
         rows = rows.withColumn("partition", sql.explode(partitions))
     task = sql.col("partition")
     if request.processors is not None:

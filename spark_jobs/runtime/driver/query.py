@@ -105,7 +105,7 @@ class SubtopologyQuery:
         source = self._spec.source(checkpoint.last_offsets())
         checkpoint.delete()
         self._process_batch.start(source.start_offsets)
-        stream = self._process_batch.evaluate_native(read_stream(self._spark, source, self._signal))
+        stream = self._process_batch.task_rows(read_stream(self._spark, source, self._signal))
         if self._spec.ticks:
             stream = with_ticks(self._spark, stream)
         self._query = (

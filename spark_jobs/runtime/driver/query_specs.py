@@ -25,6 +25,7 @@ from spark_jobs.runtime.driver.uncaught_exceptions import UncaughtExceptions
 from spark_jobs.runtime.engine.program import SubtopologyProgram
 from spark_jobs.runtime.engine.program.settings import max_task_idle_ms
 from spark_jobs.runtime.engine.records import TopicPartition
+from spark_jobs.runtime.engine.wiring import ignores_values
 from spark_jobs.runtime.worker.messages import BatchRequest, BatchResult
 
 _log = structlog.get_logger(__name__)
@@ -41,6 +42,16 @@ class QuerySpec(Protocol):
     @property
     def reads_single_topic(self) -> bool:
         """All input is of one topic: Spark's partitions are the partitions of the tasks."""
+        ...
+
+    @property
+    def row_topic(self) -> str | None:
+        """The topic of all rows, if they need no column for it: a single topic is read, without ticks."""
+        ...
+
+    @property
+    def reads_values(self) -> bool:
+        """The tasks read the values of records, not only whether there are any."""
         ...
 
     @property
@@ -170,14 +181,16 @@ class QuerySpecs:
         self._rounds.update(check.compiled, check.partition_counts)
 
     def spec(self, subtopology: str) -> QuerySpec:
-        is_native = subtopology in self.layout.native
+        program = self.layout.programs[subtopology]
         return _LayoutQuerySpec(
             specs=self,
             subtopology=subtopology,
             name=f"{self._application} sub-topology {subtopology}",
             reads_single_topic=self.reads_single_topic(subtopology),
+            row_topic=self.row_topic(subtopology),
+            reads_values=not ignores_values(program),
             ticks=self.layout.inputs[subtopology].ticks,
-            native_program=self.layout.programs[subtopology] if is_native else None,
+            native_program=program if subtopology in self.layout.native else None,
         )
 
     def checkpoint(self, subtopology: str) -> str:
@@ -227,6 +240,10 @@ class QuerySpecs:
     def reads_single_topic(self, subtopology: str) -> bool:
         input_ = self.layout.inputs[subtopology]
         return len(input_.topics) == 1 and not input_.patterns
+
+    def row_topic(self, subtopology: str) -> str | None:
+        input_ = self.layout.inputs[subtopology]
+        return input_.topics[0] if self.reads_single_topic(subtopology) and not input_.ticks else None
 
     def step_planner(self, subtopology: str) -> StepPlanner:
         config = self.layout.programs[subtopology].application.config
@@ -281,6 +298,7 @@ class QuerySpecs:
             end_offsets=end_offsets,
             shared_topics=self._rounds.shared_topics,
             exactly_once=self._exactly_once,
+            row_topic=self.row_topic(subtopology),
             is_native=subtopology in layout.native,
             processors=layout.processors[subtopology] if layout.is_expanded(subtopology) else None,
         )
@@ -334,6 +352,8 @@ class _LayoutQuerySpec:
     subtopology: str
     name: str
     reads_single_topic: bool
+    row_topic: str | None
+    reads_values: bool
     ticks: bool
     native_program: SubtopologyProgram | None
 

@@ -81,18 +81,30 @@ class CountedSource:
 def counted_source(nodes: Iterable[Node]) -> CountedSource | None:
     """Return the only source of a sub-topology with the node that counts it; None if single records matter.
 
-    Single records matter to users' processors, too: a punctuation may be due between any two of them.
+    Single records matter to windows, and to users' processors: a punctuation may be due between any two.
     """
     nodes = tuple(nodes)
-    sources = [node for node in nodes if isinstance(node, SourceNode)]
-    if len(sources) != 1 or any(
+    counted = only_counted_source(nodes)
+    if counted is None or any(
         isinstance(node, ProcessorNode) and isinstance(node.behavior, RunProcessor) for node in nodes
     ):
+        return None
+    match counted.node.behavior:
+        case StreamAggregate(window=None):
+            return counted
+    return None
+
+
+def only_counted_source(nodes: Iterable[Node]) -> CountedSource | None:
+    """Return the only source of a sub-topology if all that happens to its records is one count; else None."""
+    nodes = tuple(nodes)
+    sources = [node for node in nodes if isinstance(node, SourceNode)]
+    if len(sources) != 1:
         return None
     (source,) = sources
     readers = [node for node in nodes if not isinstance(node, SourceNode) and source.name in node.parents]
     match source.reads, readers:
-        case reads, [ProcessorNode(behavior=StreamAggregate(window=None) as behavior) as node] if (
+        case reads, [ProcessorNode(behavior=StreamAggregate() as behavior) as node] if (
             behavior.aggregation.kind is AggregationKind.COUNT and (reads is None or _is_plain(reads))
         ):
             return CountedSource(source=source, node=node)

@@ -7,9 +7,10 @@ import attrs
 
 from infra.model.nodes import Node, ProcessorNode, SinkNode, SourceNode
 from spark_jobs.runtime.engine.error_handlers import PoisonRecordError
-from spark_jobs.runtime.engine.key_counts import KeyCounter, counted_source
+from spark_jobs.runtime.engine.key_counts import KeyCounter, counted_source, only_counted_source
 from spark_jobs.runtime.engine.operators import FACTORIES
 from spark_jobs.runtime.engine.operators.interface import NotRunnableError, OperatorContext, Process
+from spark_jobs.runtime.engine.program_interface import Program
 from spark_jobs.runtime.engine.records import Value
 from spark_jobs.runtime.engine.serdes import reads_anything
 from spark_jobs.runtime.engine.sources_and_sinks import (
@@ -99,6 +100,16 @@ def _skipping_errors(process: Process, task: TaskContext) -> Process:
             error_handlers.processing_failed(current.record, error)
 
     return process_or_skip
+
+
+def ignores_values(program: Program) -> bool:
+    """Return whether a value matters only by being null or not: records are counted, and cannot fail."""
+    counted = only_counted_source(program.nodes)
+    return (
+        counted is not None
+        and all(map(reads_anything, serdes_of(counted.source.reads, program)))
+        and program.settings.dead_letter_topic is None
+    )
 
 
 def _key_counter(task: TaskContext) -> KeyCounter | None:

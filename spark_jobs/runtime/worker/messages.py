@@ -28,6 +28,7 @@ class BatchRequest:
     `awaited` are the topic partitions that have more records than the batch has, or whose next record is
     waited for (`max.task.idle.ms`): a task holds records back that may follow them in time.
     `shared_topics` are the repartition topics that more than one task writes to.
+    `row_topic` is the topic of all rows, if they have no column for it.
     `is_native`: Spark SQL has evaluated the program, keys and values are as the sink writes them.
     `stream_threads` is the number of stream threads of the client that are alive when the batch begins.
     `processors` assigns input partitions to tasks; None = task and partition have the same number.
@@ -45,6 +46,7 @@ class BatchRequest:
     awaited: frozenset[TopicPartition] = frozenset()
     shared_topics: frozenset[str] = frozenset()
     exactly_once: bool = True
+    row_topic: str | None = None
     is_native: bool = False
     stream_threads: int = 1
     processors: Processors | None = None

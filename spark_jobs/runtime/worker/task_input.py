@@ -1,6 +1,7 @@
 """A task's part of a batch, split from Spark's rows: as columns as long as possible, else as records."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import repeat
 from operator import itemgetter
 from typing import Protocol
 
@@ -17,7 +18,11 @@ InputProgress = tuple[Mapping[TopicPartition, int], Mapping[TopicPartition, int]
 """Topic partition → the offset after its last record, and → its largest timestamp in milliseconds."""
 
 COLUMNS = ("topic", "partition", "offset", "time", "key", "value", "headers")
-"""`time` is milliseconds. A tick (wall-clock time advances) is a row with a partition and nothing else."""
+"""`time` is milliseconds. A tick (wall-clock time advances) is a row with a partition and nothing else.
+
+Rows of a query without ticks that reads a single topic have no column for it.
+"""
+TOPIC = COLUMNS[0]
 _ROW = "row"
 _topic_partition = itemgetter(0, 1)
 _topic_offset = itemgetter(0, 2)
@@ -103,7 +108,7 @@ class ColumnInput:
             self._records = []
             self.batches.reverse()
             while self.batches:
-                self._records.extend(_records_of(self.batches.pop()))
+                self._records.extend(_records_of(self.batches.pop(), self.topic_partition[0]))
         return self._records
 
     def progress(self) -> InputProgress:
@@ -150,15 +155,20 @@ class TaskRows:
 
 
 def split_by_task(
-    batches: Iterable[pa.RecordBatch], task_of: Callable[[int], int] | None = None, *, shuffled: bool
+    batches: Iterable[pa.RecordBatch],
+    topic: str | None,
+    task_of: Callable[[int], int] | None = None,
+    *,
+    shuffled: bool,
 ) -> Mapping[int, TaskRows]:
     """Return task → rows, by offset within each partition.
 
-    `task_of` returns the task of a partition; None = they have the same number. Rows that Spark has not
-    shuffled are whole input partitions, one after the other, in order, and each is the input of one task.
+    `topic` is that of rows without a column for it. `task_of` returns the task of a partition; None = they
+    have the same number. Rows that Spark has not shuffled are whole input partitions, one after the other, in
+    order, and each is the input of one task.
     """
     filled = (batch for batch in batches if batch.num_rows)
-    return _split_shuffled(filled, task_of) if shuffled else _split_in_order(filled)
+    return _split_shuffled(filled, topic, task_of) if shuffled else _split_in_order(filled, topic)
 
 
 def count_keys(columns: ColumnInput, shared_topics: frozenset[str]) -> KeyCounts | None:
@@ -181,7 +191,9 @@ def count_keys(columns: ColumnInput, shared_topics: frozenset[str]) -> KeyCounts
     )
     last_rows = table.drop_columns(_ROW).take(groups.column(f"{_ROW}_max")).combine_chunks()
     last: Iterable[InputRecord] = (
-        record for batch in last_rows.to_batches() for record in _records_of(batch)
+        record
+        for batch in last_rows.to_batches()
+        for record in _records_of(batch, columns.topic_partition[0])
     )
     if columns.topic_partition[0] in shared_topics:
         last = map(without_task_header, last)
@@ -201,26 +213,26 @@ def _header_bytes(column: pa.Array) -> int:
     return headers.nbytes if len(headers) else 0
 
 
-def _split_in_order(batches: Iterable[pa.RecordBatch]) -> Mapping[int, TaskRows]:
+def _split_in_order(batches: Iterable[pa.RecordBatch], topic: str | None) -> Mapping[int, TaskRows]:
     inputs: dict[int, ColumnInput] = {}
     for batch in batches:
         partitions = batch.column("partition")
         found = pc.unique(partitions)
         for scalar in found:
             rows = batch if len(found) == 1 else batch.filter(pc.equal(partitions, scalar))
-            topic, partition = rows.column("topic")[0].as_py(), scalar.as_py()
-            inputs.setdefault(partition, ColumnInput((topic, partition), [])).batches.append(rows)
+            name, partition = topic or rows.column(TOPIC)[0].as_py(), scalar.as_py()
+            inputs.setdefault(partition, ColumnInput((name, partition), [])).batches.append(rows)
     return {partition: TaskRows(columns) for partition, columns in inputs.items()}
 
 
 def _split_shuffled(
-    batches: Iterable[pa.RecordBatch], task_of: Callable[[int], int] | None
+    batches: Iterable[pa.RecordBatch], topic: str | None, task_of: Callable[[int], int] | None
 ) -> Mapping[int, TaskRows]:
     partitions: dict[int, list[InputRecord]] = {}
     ticks: set[int] = set()  # their partition is the number of the task
     for batch in batches:
-        are_ticks = batch.column("topic").is_null().to_pylist()
-        for record, is_tick in zip(_records_of(batch), are_ticks, strict=True):
+        are_ticks = batch.column("offset").is_null().to_pylist()
+        for record, is_tick in zip(_records_of(batch, topic), are_ticks, strict=True):
             records = partitions.setdefault(record[1], [])
             if is_tick:
                 ticks.add(record[1])
@@ -242,13 +254,11 @@ def _merged(
     return tasks
 
 
-def _records_of(batch: pa.RecordBatch) -> Iterable[InputRecord]:
-    return zip(*(_values(batch, column) for column in COLUMNS), strict=True)
-
-
-def _values(batch: pa.RecordBatch, name: str) -> Iterable[object]:
-    column = batch.column(name)
-    return _headers(column) if name == "headers" else column.to_pylist()
+def _records_of(batch: pa.RecordBatch, topic: str | None) -> Iterable[InputRecord]:
+    """Return the records; `topic` is that of all of them, None = a column has it."""
+    topics = batch.column(TOPIC).to_pylist() if topic is None else repeat(topic, batch.num_rows)
+    fields = (batch.column(name).to_pylist() for name in COLUMNS[1:-1])
+    return zip(topics, *fields, _headers(batch.column(COLUMNS[-1])), strict=True)
 
 
 def _headers(column: pa.Array) -> Sequence[Headers]:

@@ -37,7 +37,7 @@ class QueueProducer:
         value: bytes | None,
         key: bytes | None,
         partition: int,
-        *more: object,
+        *more: Any,  # noqa: ANN401 - the producer takes many optional arguments
     ) -> None:
         _, _, timestamp, *headers = more
         self.calls += 1

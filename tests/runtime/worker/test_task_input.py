@@ -172,7 +172,7 @@ def test_rows_are_converted_to_records() -> None:
         ("in", 1, 6, 98, None, b"v", None),
         ("in", 1, 7, 97, b"k", b"v", []),
     )
-    (partition, task), *more = split_by_task([rows], shuffled=False).items()
+    (partition, task), *more = split_by_task([rows], None, shuffled=False).items()
     assert not more
     assert partition == 1
     assert task.input.records() == [
@@ -189,7 +189,7 @@ def test_rows_in_order_are_split_by_partition() -> None:
         return ("in", partition, offset, 99, b"k", b"v", None)
 
     batches = [batch(row(1, 5), row(1, 6)), batch(row(1, 7), row(2, 3)), batch(row(2, 4)), batch(row(0, 1))]
-    tasks = split_by_task([batches[0].slice(0, 0), *batches], shuffled=False)
+    tasks = split_by_task([batches[0].slice(0, 0), *batches], None, shuffled=False)
     found = {
         partition: (task.input, [record[1:3] for record in task.input.records()])
         for partition, task in tasks.items()
@@ -209,7 +209,7 @@ def test_shuffled_rows_are_sorted_and_ticks_go_to_their_tasks() -> None:
         (None, 2, None, None, None, None, None),
         ("a", 0, 1, 1, b"k", b"v", None),
     )
-    tasks = split_by_task([rows], shuffled=True)
+    tasks = split_by_task([rows], None, shuffled=True)
     assert [record[:3] for record in tasks[0].input.records()] == [("a", 0, 1), ("a", 0, 2), ("b", 0, 1)]
     assert {record[6] for record in tasks[0].input.records()} == {()}
     assert not tasks[0].tick
@@ -225,7 +225,21 @@ def test_shuffled_rows_of_several_partitions_are_the_input_of_one_processor() ->
         (None, 0, None, None, None, None, None),
         ("a", 2, 0, 1, b"k", b"v", []),
     )
-    tasks = split_by_task([rows], lambda partition: partition % 2, shuffled=True)
+    tasks = split_by_task([rows], None, lambda partition: partition % 2, shuffled=True)
     assert [record[1:3] for record in tasks[0].input.records()] == [(0, 9), (2, 0), (2, 1)]
     assert [record[1:3] for record in tasks[1].input.records()] == [(1, 4)]
     assert (tasks[0].tick, tasks[1].tick) == (True, False)
+
+
+@pytest.mark.parametrize("shuffled", [False, True])
+def test_rows_need_no_column_for_a_single_topic(*, shuffled: bool) -> None:
+    rows = batch(("in", 1, 5, 99, b"k", b"v", []), ("in", 0, 6, 98, b"k", b"v", []))
+    found, expected = (
+        {
+            number: task.input.records()
+            for number, task in split_by_task([each], topic, shuffled=shuffled).items()
+        }
+        for each, topic in [(rows.drop_columns(["topic"]), "in"), (rows, None)]
+    )
+    assert found == expected
+    assert found[1] == [("in", 1, 5, 99, b"k", b"v", ())]
