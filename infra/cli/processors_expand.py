@@ -48,7 +48,7 @@ def expand(context: click.Context, url: str | None, *, target: int, no_wait: boo
     """Add processors to a running application.
 
     The application copies the state of the keys that move while it runs; then its sub-topologies with state
-    process no batch for some seconds. Shows the progress on standard error, and waits until the application
+    process no batch for a short time. Shows the progress on standard error, and waits until the application
     has the processors; Ctrl-C ends the command only. Afterwards declare the number, and run `pulumi up`. Exit
     code 1: the request is refused, or the application has ended. The token of HEADWATER_CONTROL_TOKEN is
     sent.

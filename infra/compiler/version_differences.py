@@ -94,15 +94,15 @@ FIRST_KEY_CHANGE_FOUND = Difference(
     "first-key-change-found",
     _since("4.3.0"),
     "KAFKA-20264",
-    "`merge.repartition.topics` finds a key change above any input of a `merge`, before only above the last "
-    "one.",
+    "`merge.repartition.topics` finds a key change above any input of a `merge`; before 4.3.0, only above "
+    "the last one.",
 )
 JOIN_STORES_WITH_HEADERS = Difference(
     "join-stores-with-headers",
     _since("4.3.0"),
     "KAFKA-20221",
-    "The changelog of a join's store that is passed as a supplier has the cleanup policy `compact,delete`, "
-    "before `delete`.",
+    "The changelog of a join's store that is passed as a supplier has the cleanup policy `compact,delete`; "
+    "before 4.3.0 it is `delete`.",
 )
 NO_UPGRADE_FROM_2_3 = Difference(
     "no-upgrade-from-2.3",
@@ -132,21 +132,22 @@ ASYMMETRIC_WINDOWS = Difference(
     _since("3.8.0"),
     "KAFKA-15417",
     "In a left or outer join of streams whose `before` and `after` differ, a record without a partner is "
-    "emitted when the window of its own side closes, before when that of the next record's side closed.",
+    "emitted when the window of its own side closes; before 3.8.0, when the window of the next record's side "
+    "closed.",
 )
 FOREIGN_KEY_NULLS = Difference(
     "foreign-key-nulls",
     _since("3.9.1", "4.0.1", "4.1.0"),
     "KAFKA-16394, KAFKA-16407",
-    "A join of tables by foreign key processes changes from and to a null foreign key, and emits fewer "
-    "deletions that repeat an earlier one.",
+    "A foreign-key join processes changes from and to a null foreign key, and emits fewer repeated "
+    "deletions.",
 )
 LOGGED_HEADERS = Difference(
     "logged-headers",
     _since("4.3.0"),
     "KIP-1271",
-    "Changelog records of the window stores of stream-stream joins, and of the subscriptions of joins by "
-    "foreign key, have the headers of the record that caused them.",
+    "Changelog records of the window stores of stream-stream joins, and of the subscriptions of "
+    "foreign-key joins, have the headers of the record that caused them.",
 )
 
 RESULT_DIFFERENCES = (ASYMMETRIC_WINDOWS, FOREIGN_KEY_NULLS, LOGGED_HEADERS)

@@ -67,7 +67,7 @@ def agent_options(log_format: LogFormat) -> Callable[[F], F]:
             help="Class whose on_partition_expansion(old, new) is called; default: the "
             "static.partitioner.class of each application.",
         ),
-        click.option("--once", is_flag=True, help="Expand what is due, then end."),
+        click.option("--once", is_flag=True, help="Expand what is necessary, then stop."),
         job_options(
             cluster="The cluster whose topics are expanded.",
             http="Serve metrics, health, status and control at this address.",

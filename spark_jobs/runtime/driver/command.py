@@ -27,23 +27,29 @@ def runtime_options(*, log_format: LogFormat, master: str | None) -> Callable[[F
             show_default=True,
             help="Where Spark runs." if master else "Where Spark runs; default: the master of spark-submit.",
         ),
-        click.option(
-            "--checkpoint", metavar="DIR", help="A folder that driver and executors share; or a URL."
-        ),
+        click.option("--checkpoint", metavar="DIR", help="A folder or URL that driver and executors share."),
         click.option(
             "--state-dir",
             type=click.Path(file_okay=False, path_type=Path),
             help="Folder of local state, on the disk of each worker; default: state.dir of the application.",
         ),
-        click.option("--max-records", type=click.IntRange(min=1), help="Most records of a batch."),
+        click.option(
+            "--max-records",
+            type=click.IntRange(min=1),
+            help="Maximum number of records that are processed at once.",
+        ),
         click.option(
             "--restarts",
             type=click.IntRange(min=0),
             default=10,
             show_default=True,
-            help="How often in a row a query that failed is restarted.",
+            help="How many times in a row a failed query is restarted.",
         ),
-        click.option("--until-idle", is_flag=True, help="End when all records are processed."),
+        click.option(
+            "--until-idle",
+            is_flag=True,
+            help="Stop when all records are processed, and declared processors are added.",
+        ),
         job_options(
             cluster="The cluster that the application runs on.",
             http="Serve metrics, health and status at this address.",

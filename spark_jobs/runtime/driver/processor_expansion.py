@@ -3,8 +3,8 @@
 An expansion copies the entries of the keys that move to new partitions of the changelog topics, and lets the
 added processors restore their local state from them (`warm_up`), again and again, until few are left. Then it
 holds the queries with state between two batches, and executes the steps of an offline move
-(`processor_move`), of which most is done. A mark in the offset metadata of the changelog topics announces the
-expansion from its beginning to its end, so the next start continues or completes it.
+(`processor_move`), most of which are done already. A mark in the offset metadata of the changelog topics
+announces the expansion from its beginning to its end, so the next start continues or completes it.
 """
 
 import secrets
@@ -137,7 +137,7 @@ class ProcessorExpansion:
         Then `run` continues what was interrupted, or adds the processors that the document declares.
         """
         if (target := self._topics.target_processors) is None:
-            self._status = self._rested()
+            self._status = self._status_without_request()
         else:
             present = self._topics.document.application.processors
             self._status = ProcessorsStatus(present, target, ExpansionPhase.CATCH_UP)
@@ -282,7 +282,7 @@ class ProcessorExpansion:
                 self._topics.use_processors(move.after)
                 committed = self._use_layout(move, cluster)
                 positions.update({part.subtopology: part.select(committed) for part in move.parts})
-        self._status = self._rested(copied=self._status.copied)
+        self._status = self._status_without_request(copied=self._status.copied)
         _log.info(
             "processors were added",
             processors=move.after,
@@ -371,9 +371,9 @@ class ProcessorExpansion:
             self._begin(ExpansionPhase.CHECK, found)
             self._stopping.wait(_DECLARED_RETRY_SECONDS)
         else:
-            self._status = attrs.evolve(self._rested(), problems=tuple(found))
+            self._status = attrs.evolve(self._status_without_request(), problems=tuple(found))
 
-    def _rested(self, copied: int = 0) -> ProcessorsStatus:
+    def _status_without_request(self, copied: int = 0) -> ProcessorsStatus:
         """Return the status while nothing is requested: the next target is the declared number, if any."""
         present, declared = self._topics.document.application.processors, self._topics.declared_processors
         if present is None or declared is None or declared <= present:

@@ -111,7 +111,7 @@ class SubtopologyQuery:
         self._query = (
             stream.writeStream.queryName(self._spec.name)
             .option("checkpointLocation", self._spec.checkpoint())
-            .foreachBatch(_weakly(self._on_batch))
+            .foreachBatch(_weak_callback(self._on_batch))
             .start()
         )
         self._state = QueryState.STARTING
@@ -253,7 +253,7 @@ def query_failures(
     )
 
 
-def _weakly(process: Callable[[DataFrame, int], None]) -> Callable[[DataFrame, int], None]:
+def _weak_callback(process: Callable[[DataFrame, int], None]) -> Callable[[DataFrame, int], None]:
     """Return a function that calls a method as long as its object exists.
 
     Spark's JVM keeps the function until it collects its garbage, long after the query has stopped. That must

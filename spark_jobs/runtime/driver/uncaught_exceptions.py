@@ -80,9 +80,9 @@ class UncaughtExceptions:
         reason = failure_reason(failure) if failure is not None else ""
         configured = handler_name(self._application)
         if configured is None:
-            self._die(name, subtopology, reason, replace=pause is not None)
+            self._fail_thread(name, subtopology, reason, replace=pause is not None)
             return pause
-        response = fixed_response(configured) or self._ask(
+        response = fixed_response(configured) or self._ask_handler(
             ThreadFailure(
                 thread=name,
                 subtopology=subtopology,
@@ -96,20 +96,20 @@ class UncaughtExceptions:
         pause = self._restarts.pause_ms(failures_in_a_row)
         match response:
             case UncaughtExceptionResponse.REPLACE_THREAD:
-                self._die(name, subtopology, reason, replace=True)
+                self._fail_thread(name, subtopology, reason, replace=True)
                 return pause
             case UncaughtExceptionResponse.SHUTDOWN_THREAD:
-                is_last = self._die(name, subtopology, reason, replace=False)
+                is_last = self._fail_thread(name, subtopology, reason, replace=False)
                 return None if is_last else pause
             case UncaughtExceptionResponse.SHUTDOWN_CLIENT:
-                self._die(name, subtopology, reason, replace=False)
+                self._fail_thread(name, subtopology, reason, replace=False)
                 return None
             case UncaughtExceptionResponse.SHUTDOWN_APPLICATION:
-                self._die(name, subtopology, reason, replace=False)
+                self._fail_thread(name, subtopology, reason, replace=False)
                 self._on_shutdown_application()
                 return None
 
-    def _die(self, thread: str, subtopology: str, reason: str, *, replace: bool) -> bool:
+    def _fail_thread(self, thread: str, subtopology: str, reason: str, *, replace: bool) -> bool:
         """Record the failure of a thread; return whether it was the last one, and is not replaced."""
         if not thread:
             return False  # the last thread was removed: the failure is not one of a thread
@@ -124,8 +124,8 @@ class UncaughtExceptions:
         )
         return is_last
 
-    def _ask(self, failure: ThreadFailure) -> UncaughtExceptionResponse:
-        """Return the handler's answer, or SHUTDOWN_CLIENT if it raises, hangs, or answers nonsense."""
+    def _ask_handler(self, failure: ThreadFailure) -> UncaughtExceptionResponse:
+        """Return the handler's answer, or SHUTDOWN_CLIENT if it raises, hangs, or answers something else."""
         handler = self._handler
         answers: list[UncaughtExceptionResponse] = []
 

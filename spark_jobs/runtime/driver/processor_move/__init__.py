@@ -1,1 +1,1 @@
-"""More processors for an application that is stopped: its state moves to them (KIP-287)."""
+"""Move the state of an application to more or fewer processors (KIP-287)."""
