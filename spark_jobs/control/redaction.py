@@ -1,4 +1,4 @@
-"""The secrets that never show in a log: one list for the agent and the runtime."""
+"""The secrets that never show in a log or report: one list for agent, runtime and `headwater doctor`."""
 
 import base64
 import json

@@ -3,7 +3,7 @@
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import attrs
 import click
@@ -26,6 +26,7 @@ from infra.model.problems import ProblemsError
 from infra.observe.command_line import cluster_options, connection, named_connection
 from infra.observe.environment import names_cluster
 from infra.report.doctor import doctor_json, doctor_rich
+from spark_jobs.control.redaction import redact, redacted_texts
 from toolchain.pulumi_cli import find_pulumi
 
 if TYPE_CHECKING:
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
 
 _WIDTH = 110
 _NO_CLUSTER = Check(Section.CLUSTER, "connection")
-_HIDDEN = "***"
 
 
 @click.command()
@@ -87,7 +87,8 @@ def doctor(
             findings.append(_no_cluster(observed))
     except ProblemsError as error:
         findings += [_NO_CLUSTER.of_problem(problem) for problem in error.problems]
-    shown = [_redacted(finding, secrets) for finding in findings]
+    texts = redacted_texts(secrets, os.environ)
+    shown = [_redacted(finding, texts) for finding in findings]
     _print(shown, form)
     context.exit(ExitCode.PROBLEMS if has_errors(shown) else ExitCode.DONE)
 
@@ -160,12 +161,10 @@ def _cluster(target: "Connection", observed: ObservedStack | None, purpose: Purp
         cluster.admin.settle()
 
 
-def _redacted(finding: Finding, secrets: Sequence[str]) -> Finding:
-    """Hide secrets that a program or a client library printed."""
-    texts = {name: getattr(finding, name) for name in ("text", "why", "fix")}
-    for secret in secrets:
-        texts = {name: text.replace(secret, _HIDDEN) for name, text in texts.items()}
-    return attrs.evolve(finding, **texts)
+def _redacted(finding: Finding, texts: Sequence[str]) -> Finding:
+    """Redact secrets that a program or a client library printed."""
+    fields: dict[str, Any] = {name: redact(getattr(finding, name), texts) for name in ("text", "why", "fix")}
+    return attrs.evolve(finding, **fields)
 
 
 def _print(findings: Sequence[Finding], form: str) -> None:
