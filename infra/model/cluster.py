@@ -25,7 +25,7 @@ class LiveTopic:
     config: Mapping[str, str] = attrs.field(factory=dict)
     is_empty: bool | None = None
     records: int | None = None
-    """The number of offsets from the first to the end of each partition: at most so many records."""
+    """The number of offsets from the first to the end of each partition: an upper limit of the records."""
 
 
 @attrs.frozen

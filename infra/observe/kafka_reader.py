@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 
 from confluent_kafka import KafkaError, TopicPartition
-from confluent_kafka.admin import TopicDescription  # type: ignore[attr-defined]  # public there all the same
+from confluent_kafka.admin import TopicDescription  # type: ignore[attr-defined]  # public in the library
 
 from infra.model.cluster import ClusterSnapshot
 from infra.model.ownership import OwnershipRecord

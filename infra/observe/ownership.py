@@ -23,7 +23,7 @@ _GRANT = (
     "Grant the user {}. `headwater acls FILES --self --principal User:NAME` prints all permissions that "
     "Headwater needs. If no other stack uses this cluster, `headwater:ownership: none` continues without."
 )
-_POLL_SECONDS = 0.05  # `consume` always waits so long, unless there are records for a whole batch
+_POLL_SECONDS = 0.05  # `consume` always waits this long, unless there are records for a whole batch
 _BATCH = 500
 
 

@@ -172,7 +172,7 @@ def expansion_target(application: CountedApplication) -> int | None:
 
 
 def _is_set_up_with(count: int, changelogs: Iterable[CountedTopic]) -> bool:
-    """Return whether all changelog topics have so many partitions, and had them when they were set up."""
+    """Return whether all changelog topics have `count` partitions, and had them when they were set up."""
     return all(topic.live_partitions == count == (topic.recorded_partitions or count) for topic in changelogs)
 
 

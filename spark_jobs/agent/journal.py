@@ -22,7 +22,7 @@ from spark_jobs.agent.state import ExpansionEntry
 
 _WRITE_SECONDS = 15.0
 _READ_SECONDS = 30.0
-_POLL_SECONDS = 0.05  # `consume` always waits so long, unless there are records for a whole batch
+_POLL_SECONDS = 0.05  # `consume` always waits this long, unless there are records for a whole batch
 _LARGEST_LINE = 64 * 1024 * 1024  # of a line before compression; the brokers' limit is on what is sent
 
 

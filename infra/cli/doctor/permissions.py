@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 from confluent_kafka import KafkaError, KafkaException
-from confluent_kafka.admin import AclOperation  # type: ignore[attr-defined]  # public there all the same
+from confluent_kafka.admin import AclOperation  # type: ignore[attr-defined]  # public in the library
 
 from infra.change import admin_client, request_config_changes, request_new_partitions, request_new_topics
 from infra.cli.doctor.kafka_cluster import TIMEOUT_SECONDS

@@ -14,7 +14,7 @@ _NO_CALLS = {
 }
 
 
-def nothing_to_work_on(step: Step) -> Problem:
+def no_input(step: Step) -> Problem:
     return unsupported_call(
         f"`{call_name(step.operator)}` has no input: no call precedes it.",
         expected="`from: <alias>`, or a preceding call",

@@ -95,7 +95,7 @@ class Document:
     def _input(self, step: Step, current: Handle | None) -> Handle:
         handle = current if step.input is None else self._named(step.input)
         if handle is None:
-            return self._builder.reject(problems.nothing_to_work_on(step))
+            return self._builder.reject(problems.no_input(step))
         if isinstance(handle, Nothing):
             return self._builder.reject(problems.follows_nothing(step, handle.call))
         return handle

@@ -21,7 +21,7 @@ public final class SignaledSource {
     final Semaphore signals = new Semaphore(0);
     private volatile long maxWaitMs = 0;
 
-    /** Wait at most so long for a signal; 0 = do not wait. The query checks once in any case. */
+    /** Wait at most this long for a signal; 0 = do not wait. The query checks once in any case. */
     public void setMaxWaitMs(long milliseconds) {
         maxWaitMs = milliseconds;
         signals.release();

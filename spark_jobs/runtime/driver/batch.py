@@ -90,7 +90,7 @@ class BatchProcessor:
         self._may_begin.set()
 
     def hold(self, seconds: float) -> bool:
-        """Process nothing until `release`; return False if a batch or step has not ended in so many seconds.
+        """Process nothing until `release`; return False if a batch or step has not ended in `seconds`.
 
         Without `request_hold`, all steps of a batch have to end.
         """

@@ -9,7 +9,7 @@ from typing import Protocol
 from spark_jobs.runtime.driver.offsets import Offsets
 
 _HOLD_SECONDS = 1.0
-"""After so long, a wait for a batch checks whether the application stops."""
+"""How often a wait for a batch checks whether the application stops."""
 
 
 class HeldQuery(Protocol):
@@ -40,7 +40,7 @@ def all_held(
     The block may fill the dictionary: name of a query → offsets at which it continues.
 
     Raises:
-        BatchRunsError: A batch or step has not ended in so many seconds.
+        BatchRunsError: A batch or step has not ended in `seconds`.
         StoppedError: `stopping` is set before all queries are held.
     """
     positions: dict[str, Offsets] = {}

@@ -26,7 +26,7 @@ class InputSignal:
         self._source = source
 
     def wait_at_most(self, seconds: float) -> None:
-        """Let the query wait up to so many seconds for a signal from now on; it checks once first."""
+        """Let the query wait up to `seconds` for a signal from now on; it checks once first."""
         with suppress(*_JVM_ENDED):
             self._source.setMaxWaitMs(int(seconds * 1000))
 

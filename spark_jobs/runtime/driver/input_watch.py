@@ -88,7 +88,7 @@ class QueryWatch:
 
 class Signal(Protocol):
     def wait_at_most(self, seconds: float) -> None:
-        """Let the query wait up to so many seconds for a signal; 0 = not at all."""
+        """Let the query wait up to `seconds` for a signal; 0 = not at all."""
         ...
 
     def send(self) -> None:

@@ -176,7 +176,7 @@ class SubtopologyQuery:
     def hold(self, seconds: float) -> bool:
         """Process no batch, and do not restart the query, until the same thread calls `release`.
 
-        Return False, and hold nothing, if a batch or step has not ended within so many seconds.
+        Return False, and hold nothing, if a batch or step has not ended in `seconds`.
         """
         self._lock.acquire()
         is_held = self._process_batch.hold(seconds)

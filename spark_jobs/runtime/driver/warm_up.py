@@ -47,7 +47,7 @@ class WarmUpJobs(Protocol):
         ...
 
     def start_workers(self, tasks: int, stopping: Event) -> str | None:
-        """Start Python workers for so many tasks, at most one for each slot; return why that failed."""
+        """Start Python workers for `tasks` tasks, at most one for each slot; return why that failed."""
         ...
 
     def run(self, request: WarmUpRequest, stopping: Event) -> WarmUpResult:
@@ -70,7 +70,7 @@ class WarmUp:
     _warned: set[str] = attrs.field(factory=set, init=False)
 
     def start_workers(self, tasks: int, stopping: Event) -> None:
-        """Let Spark start the Python workers for so many tasks."""
+        """Let Spark start the Python workers for this number of tasks."""
         failure = self._jobs.start_workers(tasks, stopping)
         if failure is not None and not stopping.is_set():
             _log.warning("workers were not started before processors are added", reason=failure)
@@ -131,7 +131,7 @@ class SparkWarmUpJobs:
     def _results(
         self, function: Callable[[], str], tasks: int, description: str, stopping: Event
     ) -> tuple[list[str], str | None]:
-        """Return the results of a job that calls `function` in so many tasks, or why it failed.
+        """Return the results of a job that calls `function` in each of its `tasks`, or why it failed.
 
         It is a job as those of batches: Spark has other Python workers for other kinds of jobs.
         """

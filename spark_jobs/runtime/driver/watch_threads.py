@@ -30,7 +30,7 @@ class WatchThreads:
             thread.start()
 
     def join(self, seconds: float) -> list[str]:
-        """Wait until the threads have ended; return the names of those that have not after so many seconds.
+        """Wait until the threads have ended; return the names of those that have not in `seconds`.
 
         Such a thread waits for an answer, and ends after it.
         """

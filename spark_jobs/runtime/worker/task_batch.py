@@ -49,7 +49,7 @@ from spark_jobs.runtime.worker.task_input import ColumnInput, RecordInput, TaskI
 from spark_jobs.runtime.worker.transaction import open_session
 
 _DELETED_AT_ONCE = 5_000
-"""Of so many entries, a batch deletes those whose keys have moved: it takes a few hundredths of a second."""
+"""Entries that a batch checks to delete those whose keys have moved: a few hundredths of a second."""
 _BLOCK_BYTES = 512
 """The unit of `st_blocks`, whatever the file system's block size is."""
 

@@ -30,7 +30,7 @@ from spark_jobs.runtime.worker.task_batch import OpenTask
 from spark_jobs.runtime.worker.task_input import ColumnInput, TaskInput
 
 _FEW_RECORDS = 2_000
-"""The owner processes so many at any time."""
+"""Up to this number, the owner processes the records at any time."""
 _MAX_FORWARDED_RECORDS = 20_000
 """Records that are no columns: to send as many takes 20 ms, to open a producer takes 60 ms or more."""
 _MAX_FORWARDED_BYTES = 64 * 2**20
@@ -295,7 +295,7 @@ def _process_without_refused(
 
 
 class _OwnerWait:
-    """The time that a process waits for the owner of a task, to which it has sent so many records."""
+    """The time that a process waits for the owner of a task, after it has sent `records` to it."""
 
     def __init__(self, task: str, records: int) -> None:
         self._task = task

@@ -57,7 +57,7 @@ class WarmUpResult:
 
 
 def warm_up(request: WarmUpRequest, seconds: float = _SECONDS) -> WarmUpResult:
-    """Restore one task after the other, for about so many seconds.
+    """Restore one task after the other, for about `seconds`.
 
     It never raises: a worker process whose Spark task fails ends, and its other tasks are opened again.
     """

@@ -12,7 +12,7 @@ from spark_jobs.runtime.engine.records import OutputRecord
 
 
 def die_after(operations: int) -> None:
-    """End this process with SIGKILL after so many operations of moves, or expansions."""
+    """End this process with SIGKILL after this number of operations of moves or expansions."""
     _Killed.left = operations
     setattr(start, "KafkaMoveCluster", _DyingCluster)  # noqa: B010 - in this process only
 

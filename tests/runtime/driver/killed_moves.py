@@ -27,7 +27,7 @@ def operations(start: Start) -> range:
 
 
 def kill_and_complete(start: Start, operations: int) -> Application:
-    """Kill the move after so many operations, complete it, and process a record of each key."""
+    """Kill the move after this number of operations, complete it, and process a record of each key."""
     app, move = start()
     app.cluster.kill_after(operations)
     with pytest.raises(KilledError):

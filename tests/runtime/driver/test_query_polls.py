@@ -47,7 +47,7 @@ class _Polled:
     now: float = 100.0
 
     def poll(self, seconds: float) -> QueryState:
-        """Poll every tenth of a second for so many seconds."""
+        """Poll every tenth of a second for `seconds`."""
         for _ in range(round(seconds * 10)):
             self.now += 0.1
             self.query.poll()

@@ -33,7 +33,7 @@ from toolchain.broker.readiness import until
 
 _WAIT_SECONDS = 30.0
 _PAUSE_SECONDS = 0.01
-"""How long a reader waits for more messages: it always waits so long, since there are never enough."""
+"""How long a reader waits for more messages: it always waits this long, since there are never enough."""
 _COMMIT_SECONDS = 90.0
 """The transaction of a killed client stays open for a minute."""
 

@@ -60,7 +60,7 @@ def failure(application: str, error: OtherAttemptError | KafkaException) -> Prob
 
 
 def pause_seconds(first: float, lost: int) -> float:
-    """Return how long to wait after so many lost attempts, so that one client completes the expansion."""
+    """Return how long to wait after `lost` attempts, so that one client completes the expansion."""
     return min(first * 2.0 ** min(lost, 16), _MAX_PAUSE_SECONDS)
 
 

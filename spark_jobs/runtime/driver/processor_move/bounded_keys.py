@@ -37,7 +37,7 @@ class BoundedKeys(Generic[_Value]):
 def bounded_keys(most: int) -> Iterator[BoundedKeys[Any]]:
     """Yield what the next pass over a partition is to fill; the passes have different keys.
 
-    Normally there is one pass. Each has at most so many keys, unless their hashes are equal.
+    Normally there is one pass. Each has at most `most` keys, unless their hashes are equal.
     """
     begin = 0
     while begin < _HASHES:
