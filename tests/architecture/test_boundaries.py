@@ -40,6 +40,8 @@ def _pure_modules() -> Iterator[Path]:
 
 
 PURE_MODULES = tuple(_pure_modules())
+_CLAIM = re.compile(r"^PURE\.|\bPure:|\bNo effects\.")
+"""How the docstring of a module says that the module, or its package, is pure."""
 
 
 def test_imports_follow_the_layers() -> None:
@@ -55,6 +57,14 @@ def test_pure_modules_call_no_impure_builtin(path: Path) -> None:
     called = {node.func for node in ast.walk(tree) if isinstance(node, ast.Call)}
     impure = {name.id for name in called if isinstance(name, ast.Name)} & IMPURE_BUILTINS
     assert impure == EXCEPTIONS.get(path.relative_to(ROOT).as_posix(), set())
+
+
+def test_modules_that_claim_to_be_pure_are_under_a_contract() -> None:
+    claiming = [
+        path for path in MODULES if _CLAIM.search(ast.get_docstring(ast.parse(path.read_text())) or "")
+    ]
+    assert len(claiming) > 5
+    assert [path for path in claiming if path not in PURE_MODULES] == []
 
 
 PROBLEM_TEXTS = {"code", "summary", "expected", "found", "why", "fix", "severity"}

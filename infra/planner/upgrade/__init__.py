@@ -1,4 +1,4 @@
-"""What an upgrade of Kafka Streams changes for applications: pure, as the rest of the planner."""
+"""PURE. What an upgrade of Kafka Streams changes for applications."""
 
 from infra.planner.upgrade.changes import ApplicationUpgrade, Change, ChangeKind, State, Upgrade
 from infra.planner.upgrade.find import compare_versions, find_upgrade
