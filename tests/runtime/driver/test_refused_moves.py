@@ -9,9 +9,14 @@ from infra.model.offset_metadata import (
     OffsetMetadata,
 )
 from infra.model.problems import Problem, ProblemCode, ProblemsError
-from spark_jobs.runtime.driver.processor_move.checks import InputCheck, check_entries, check_input
+from spark_jobs.runtime.driver.processor_move.checks import (
+    InputCheck,
+    check_entries,
+    check_input,
+    unprocessed,
+)
 from spark_jobs.runtime.driver.processor_move.entry_copy import unreported
-from spark_jobs.runtime.driver.processor_move.moves import Move
+from spark_jobs.runtime.driver.processor_move.moves import Committed, Move
 from spark_jobs.runtime.engine.partitioners.murmur2 import default_partition
 from spark_jobs.runtime.engine.scaling.moved_stores import MovedStore
 from spark_jobs.runtime.engine.serdes import Subscription, subscription_serde
@@ -176,3 +181,28 @@ def test_unprocessed_subscriptions_are_refused_if_they_name_a_processor() -> Non
         if number == 0:
             check_input(move, app.cluster, app.cluster.committed(move.partitions), unreported)
     assert refusal(app, move).endswith("has subscriptions that name a processor.")
+
+
+def test_records_that_were_deleted_do_not_count_as_unprocessed() -> None:
+    """The cut of an expansion waits while many are unprocessed: it would wait until the next record."""
+    app, move = doubled()
+    assert unprocessed(move, app.cluster) == 0
+    app.produce(KEYS[0])
+    partition = default_partition(KEYS[0], 4)
+    del app.cluster.topics[INPUT][partition][:-1]
+    for committed in (Committed(), Committed(0)):
+        app.cluster.offsets[INPUT, partition] = committed
+        assert unprocessed(move, app.cluster) == 1
+
+
+def test_the_check_of_the_input_reports_records() -> None:
+    app, move = doubled()
+    for _ in range(5):
+        app.produce(KEYS[0])
+    reported: list[tuple[int, int]] = []
+    committed = app.cluster.committed(move.partitions)
+    check_input(move, app.cluster, committed, lambda _, done, total: reported.append((done, total)))
+    read = [done for done, _ in reported]
+    assert read == sorted(set(read))
+    assert len(read) > 2
+    assert reported[-1][0] >= 5

@@ -107,13 +107,20 @@ def check_input(
         KafkaException: The input cannot be read.
     """
     offsets, check = _offsets(move, cluster, committed), _RecordCheck(move)
-    for number, ((topic, partition), offset) in enumerate(offsets.items()):
-        report("checking the input", number, len(offsets))
-        start = max(0, offset - _SAMPLE) if check.is_newest(topic, partition) else offset
+    starts = {
+        each: max(0, offset - _SAMPLE) if check.is_newest(*each) else offset
+        for each, offset in offsets.items()
+    }
+    bounds = cluster.bounds(starts)
+    total = sum(max(0, end - max(first, starts[each])) for each, (first, end) in bounds.items())
+    done = 0
+    for (topic, partition), start in starts.items():
         for chunk in cluster.read(topic, partition, start):
             for record in chunk.records:
-                if problem := check.problem(record, is_processed=record[2] < offset):
+                if problem := check.problem(record, is_processed=record[2] < offsets[topic, partition]):
                     raise ProblemsError([problem])
+            done += len(chunk)
+            report("checking the input", done, max(done, total))
 
 
 class InputCheck:
@@ -156,7 +163,8 @@ def unprocessed(move: Move, cluster: MoveCluster) -> int:
     """Return the number of records that were not processed yet."""
     committed = cluster.committed(move.partitions)
     bounds = cluster.bounds(committed)
-    return sum(max(0, bounds[each][1] - (found.offset or 0)) for each, found in committed.items())
+    # Records that retention has deleted, or a purge, are not processed any more.
+    return sum(max(0, end - max(first, committed[each].offset or 0)) for each, (first, end) in bounds.items())
 
 
 def _offsets(
