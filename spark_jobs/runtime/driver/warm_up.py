@@ -80,13 +80,13 @@ class WarmUp:
         before, left, idle = self.restored, self._request.tasks, 0
         while left and not stopping.is_set() and idle < _MOST_IDLE:
             result = self._jobs.run(attrs.evolve(self._request, tasks=left), stopping)
-            for failure in result.failures:
+            for failure in () if stopping.is_set() else result.failures:  # a stop ends the job
                 self._warn(failure)
             left = left[result.done :]
             self.restored += result.restored
             idle = 0 if result.done or result.restored else idle + 1
             self._report()
-        if idle:
+        if idle and not stopping.is_set():
             self._warn("no records were read")
         return self.restored - before
 
