@@ -188,6 +188,21 @@ class PartitionReader:
         return first, end
 
 
+class Silence:
+    """How long nothing has arrived from the brokers: librdkafka tries again without end."""
+
+    def __init__(self) -> None:
+        self._since = time.monotonic()
+
+    def check(self, *, is_silent: bool) -> None:
+        """Raise `KafkaException` if nothing has arrived for `clients.REQUEST_SECONDS`."""
+        if not is_silent:
+            self._since = time.monotonic()
+        elif time.monotonic() - self._since > clients.REQUEST_SECONDS:
+            text = f"no record has arrived for {clients.REQUEST_SECONDS:g} s"
+            raise KafkaException(KafkaError(KafkaError._TIMED_OUT, text))  # noqa: SLF001 - the library's public name
+
+
 class PartitionFollower:
     """Reads several partitions at the same time, committed records only, and later what is newer.
 
@@ -202,7 +217,8 @@ class PartitionFollower:
     def read(self, starts: Mapping[TopicPartition, int]) -> Iterator[tuple[TopicPartition, RecordChunk]]:
         """Yield the records from `starts` up to the present ends at least, each partition in its order.
 
-        Offsets that retention or compaction removed are skipped. Raises `KafkaException`.
+        Offsets that retention or compaction removed are skipped. Raises `KafkaException`, also if nothing
+        arrives for `clients.REQUEST_SECONDS`.
         """
         bounds = clients.bounds(self._consumer, starts)
         positions = {each: max(start, bounds[each][0]) for each, start in starts.items()}
@@ -210,11 +226,14 @@ class PartitionFollower:
         if positions != self._positions:
             self._consumer.assign([KafkaTopicPartition(*each, at) for each, at in positions.items()])
         self._positions = {}  # if the caller does not read all, the next read begins again at its starts
+        silence = Silence()
         while any(at < ends[each] for each, at in positions.items()):
-            for each, messages in self._consume(positions, ends).items():
+            found = self._consume(positions, ends)
+            for each, messages in found.items():
                 positions[each] = _next_offset(messages, positions.get(each, 0))
                 read = [message for message in messages if message.error() is None]
                 yield each, RecordChunk(read, positions[each])
+            silence.check(is_silent=not any(found.values()))
         self._positions = positions
 
     def close(self) -> None:

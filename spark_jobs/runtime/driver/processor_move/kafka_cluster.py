@@ -19,7 +19,13 @@ from spark_jobs.runtime.driver.processor_move.problems import kafka_failed
 from spark_jobs.runtime.engine.partitioners.static import TaskMigrated
 from spark_jobs.runtime.engine.records import OutputRecord, TopicPartition
 from spark_jobs.runtime.worker import clients
-from spark_jobs.runtime.worker.restore import OffsetRange, PartitionFollower, PartitionReader, RecordChunk
+from spark_jobs.runtime.worker.restore import (
+    OffsetRange,
+    PartitionFollower,
+    PartitionReader,
+    RecordChunk,
+    Silence,
+)
 from spark_jobs.runtime.worker.transaction import TransactionalProducer
 
 _EXPANSION_SECONDS = 60.0
@@ -101,7 +107,11 @@ class KafkaMoveCluster:
             raise ProblemsError([kafka_failed(self._application, "; ".join(failed))])
 
     def read(self, topic: str, partition: int, first: int = 0) -> Iterator[RecordChunk]:
-        return self._reader.read(topic, partition, OffsetRange(first))
+        silence, at = Silence(), -1
+        for chunk in self._reader.read(topic, partition, OffsetRange(first)):
+            yield chunk
+            silence.check(is_silent=chunk.next_offset == at)
+            at = chunk.next_offset
 
     def follower(self) -> PartitionFollower:
         follower = PartitionFollower(self._connection, self._application)
@@ -113,7 +123,7 @@ class KafkaMoveCluster:
         producer = self._prepared.pop(name, None) or self._new_producer(name)
         producer.fence()
         try:
-            yield _WaitingProducer(producer)
+            yield _WaitingProducer(self._application, producer)
         finally:
             producer.abort()
 
@@ -159,6 +169,7 @@ class KafkaMoveCluster:
 class _WaitingProducer:
     """A producer that waits until its broker knows added partitions."""
 
+    _application: str
     _producer: TransactionalProducer
 
     def send(self, records: Iterable[OutputRecord]) -> int:
@@ -167,9 +178,9 @@ class _WaitingProducer:
         while True:
             try:
                 return self._producer.send(kept)
-            except TaskMigrated:
+            except TaskMigrated as error:
                 if time.monotonic() > deadline:
-                    raise
+                    raise ProblemsError([kafka_failed(self._application, str(error))]) from error
                 time.sleep(_POLL_SECONDS)
 
     def commit(self, commits: Commits) -> None:
