@@ -32,12 +32,7 @@ from spark_jobs.runtime.driver.offsets import Offsets
 from spark_jobs.runtime.driver.older_batches import OlderBatches
 from spark_jobs.runtime.driver.present_processors import with_processors
 from spark_jobs.runtime.driver.processor_move import attempts, problems
-from spark_jobs.runtime.driver.processor_move.checks import (
-    InputCheck,
-    check_entries,
-    check_input,
-    unprocessed,
-)
+from spark_jobs.runtime.driver.processor_move.checks import InputCheck, check_entries, check_input
 from spark_jobs.runtime.driver.processor_move.entry_copy import EntryCopy, unreported
 from spark_jobs.runtime.driver.processor_move.kafka_cluster import KafkaMoveCluster
 from spark_jobs.runtime.driver.processor_move.moves import Move
@@ -46,6 +41,7 @@ from spark_jobs.runtime.driver.processor_move.state_move import StateMove
 from spark_jobs.runtime.driver.query_specs import QuerySpecs
 from spark_jobs.runtime.driver.states import ClientState
 from spark_jobs.runtime.driver.topics import ApplicationTopics
+from spark_jobs.runtime.driver.unprocessed_records import UnprocessedRecords
 from spark_jobs.runtime.driver.warm_up import WarmUp, WarmUpJobs, is_behind
 from spark_jobs.runtime.engine.program import SubtopologyProgram
 from spark_jobs.runtime.engine.scaling.moved_entries import can_delete_later
@@ -63,8 +59,10 @@ _CUT_SECONDS = 300.0
 """How long the queries are held at most, if Kafka fails meanwhile."""
 _RECOVERY_LAG = "acceptable.recovery.lag"
 _DEFAULT_RECOVERY_LAG = 10_000
-_MAX_UNPROCESSED = 200_000
-"""Unprocessed records are read during the pause, to check that they are in the partition of their key."""
+
+
+def _nothing() -> int:
+    return 0
 
 
 @attrs.define(kw_only=True, eq=False)
@@ -83,7 +81,7 @@ class ProcessorExpansion:
     _layout_changes: Lock
     _on_errors: Callable[[Sequence[Problem]], None]
     _warm_up_jobs: WarmUpJobs
-    _awaiting: Callable[[], int] = attrs.field(default=lambda: 0, init=False)
+    _awaiting: Callable[[], int] = attrs.field(default=_nothing, init=False)
     """Returns how many copied records the added processors have still to restore."""
     _status: ProcessorsStatus = attrs.field(init=False)
     _request: Lock = attrs.field(factory=Lock, init=False)
@@ -103,9 +101,10 @@ class ProcessorExpansion:
             ProblemsError: The application is not in a state that allows it, or cannot have this number.
         """
         with self._request:
-            self._status = requested_status(
-                self._status, processors, state, self._topics.document.application
-            )
+            status, application = self._status, self._topics.document.application
+            requested = requested_status(status, processors, state, application)
+            if requested is not status:  # else `run` may change it meanwhile
+                self._status = requested
 
     def complete_interrupted(self) -> bool:
         """Complete an expansion that was killed after its cut began; return whether there was one.
@@ -243,6 +242,7 @@ class ProcessorExpansion:
     def _copy(self, move: Move, cluster: KafkaMoveCluster, copy: EntryCopy, limit: int) -> None:
         """Copy entries until few are left, or no fewer than in the round before."""
         before: int | None = None
+        waiting = UnprocessedRecords(move, cluster, self._note_delay)
         # Before the producer is opened, too: it would fence the other client for nothing.
         attempts.check_attempt(move, cluster)
         with cluster.producer(move.producer_name) as producer:
@@ -251,7 +251,7 @@ class ProcessorExpansion:
                 copy.advance(producer)
                 remaining = copy.remaining()
                 is_close = remaining <= limit or (before is not None and remaining >= before)
-                if is_close and unprocessed(move, cluster) <= _MAX_UNPROCESSED:
+                if is_close and waiting.are_few():
                     return
                 before = remaining
                 if is_close and self._stopping.wait(_POLL_SECONDS):
@@ -347,7 +347,10 @@ class ProcessorExpansion:
                 lineage=secrets.randbits(62) | 1,
                 deletes_later=all(map(can_delete_later, state.programs)),
             )
-            yield move, cluster, state.programs
+            try:
+                yield move, cluster, state.programs
+            finally:
+                self._awaiting = _nothing  # it has the copy, which has the keys that moved
 
     def _note_delay(self, problem: Problem) -> None:
         """Report why the expansion waits, once for each reason."""

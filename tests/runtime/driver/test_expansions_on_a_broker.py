@@ -1,5 +1,6 @@
 """KIP-287: processors are added to an application on a real broker; its process is killed at each step."""
 
+import gc
 import signal
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -21,7 +22,7 @@ from infra.observe.processor_state import with_processor_state
 from spark_jobs.processor_expansion import ExpansionPhase, ProcessorsStatus
 from spark_jobs.runtime.driver import older_batches, processor_expansion
 from spark_jobs.runtime.driver.processor_move import start
-from spark_jobs.runtime.driver.processor_move.entry_copy import Commits, MoveProducer
+from spark_jobs.runtime.driver.processor_move.entry_copy import Commits, EntryCopy, MoveProducer
 from spark_jobs.runtime.driver.processor_move.kafka_cluster import KafkaMoveCluster
 from spark_jobs.runtime.driver.processor_move.start import move_state, processor_status
 from spark_jobs.runtime.driver.states import ClientState
@@ -138,6 +139,8 @@ def test_one_processor_is_added_by_two_expansions(app: Sparkless) -> None:
         client = ExpandingClient.of(app.text(2), app.connection)
         client.expand(processors)
         assert client.expansion.status.processors == processors, client.expansion.status
+        gc.collect()
+        assert not [each for each in gc.get_objects() if isinstance(each, EntryCopy)], "it has many keys"
         app.produce(1)
         app.process(processors)
     move_state(app.document(2), app.connection, lambda *_: None)

@@ -11,6 +11,7 @@ from spark_jobs.runtime.driver.processor_move.problems import (
     batch_takes_long,
     fewer_processors,
     fewer_than_initial,
+    many_unprocessed,
     misplaced_entry,
     older_batch_runs,
     partitions_not_known,
@@ -42,6 +43,7 @@ TEXTS: dict[str, Problem] = {
         move_of(4, 2, 4), ["2 of 4 of in"], "2026-11-24T03:50:00+00:00"
     ),
     "older_batch": older_batch_runs(move_of(4, 2, 4), "1", "2026-11-24T03:50:00+00:00"),
+    "long_backlog": many_unprocessed(move_of(4, 2, 4), 200_000, "2026-11-24T03:50:00+00:00"),
     "long_batch": batch_takes_long(move_of(4, 2, 4), "1", 60.0),
     "fewer_while_it_runs": fewer_processors("app", 4, 2, _AT),
 }

@@ -363,6 +363,21 @@ def batch_takes_long(move: Move, subtopology: str, seconds: float) -> Problem:
     )
 
 
+def many_unprocessed(move: Move, most: int, since: str) -> Problem:
+    """Return the reason of a cut that waits until the application has processed more of its input."""
+    return _not_movable(
+        application=move.application,
+        summary=f"The expansion of {move.application} waits since {since} until no more than {most:,} "
+        "records are unprocessed.",
+        expected=f"at most {most:,} unprocessed records in the inputs of sub-topologies with state",
+        found="more",
+        why="They are read in the pause, to check that each is in the partition of its key. The application "
+        f"continues with {move.before} processors.",
+        fix="Wait until the application has processed its backlog. If the backlog does not become smaller, "
+        "reduce the load. Or stop the application, and run `headwater processors move --offline`.",
+    )
+
+
 def another_client_expands(application: str) -> Problem:
     return _not_movable(
         application=application,

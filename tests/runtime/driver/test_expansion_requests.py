@@ -1,0 +1,42 @@
+"""A request for processors while another thread executes an expansion to the same number."""
+
+from threading import Lock
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from infra.model.problems import Location
+from infra.model.topology import Application
+from spark_jobs.processor_expansion import ExpansionPhase, ProcessorsStatus
+from spark_jobs.runtime.driver import processor_expansion
+from spark_jobs.runtime.driver.expansion_requests import requested_status
+from spark_jobs.runtime.driver.processor_expansion import ProcessorExpansion
+from spark_jobs.runtime.driver.states import ClientState
+
+
+def test_a_repeated_request_does_not_restore_the_status_from_before_the_end(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    application = Application(id="app", at=Location("app.yaml", 1, 1, ""), processors=2)
+    unused = cast("Any", None)
+    expansion = ProcessorExpansion(
+        topics=cast("Any", SimpleNamespace(document=SimpleNamespace(application=application))),
+        connection=unused,
+        programs=unused,
+        specs=unused,
+        queries={},
+        layout_changes=Lock(),
+        on_errors=unused,
+        warm_up_jobs=unused,
+    )
+    expansion._status = ProcessorsStatus(2, 4, ExpansionPhase.CUT)
+
+    def requested(status: ProcessorsStatus, *others: Any) -> ProcessorsStatus:  # noqa: ANN401 - passed on
+        found = requested_status(status, *others)
+        expansion._status = ProcessorsStatus(4)  # the expansion ends just now
+        return found
+
+    monkeypatch.setattr(processor_expansion, "requested_status", requested)
+    expansion.request(4, ClientState.RUNNING)
+    assert expansion.status == ProcessorsStatus(4)
