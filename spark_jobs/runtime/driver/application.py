@@ -39,6 +39,7 @@ from spark_jobs.runtime.driver.uncaught_exceptions import UncaughtExceptions, lo
 from spark_jobs.runtime.driver.warm_up import SparkWarmUpJobs
 from spark_jobs.runtime.driver.watch_threads import WatchThreads
 from spark_jobs.runtime.driver.watched_inputs import create_input_watch, watch_inputs
+from spark_jobs.runtime.engine.program.settings import purge_interval_ms
 from spark_jobs.stream_threads import ThreadMetadata, UncaughtExceptionHandler
 
 _log = structlog.get_logger(__name__)
@@ -47,8 +48,6 @@ _READ_TO_SECONDS = 5.0
 _REQUESTS_SECONDS = 1.0
 _JOIN_SECONDS = 10.0
 """How long a stop waits for requests to Kafka, which may take 30 s: less than --stop-timeout-ms."""
-_PURGE_INTERVAL = "repartition.purge.interval.ms"
-_DEFAULT_PURGE_INTERVAL_MS = 30_000
 
 
 class StreamsApplication:
@@ -72,7 +71,6 @@ class StreamsApplication:
     ) -> None:
         config = StreamsConfig.of(document.application)
         client = configured_client_id(document.application)
-        purge_ms = int(document.application.config.get(_PURGE_INTERVAL, _DEFAULT_PURGE_INTERVAL_MS))
         self.id = document.application.id
         self.problems: tuple[Problem, ...] = ()
         self._spark = spark
@@ -142,7 +140,7 @@ class StreamsApplication:
             input_watch=self._input_watch,
             on_errors=self.stop_with,
             check_interval_seconds=settings.check_interval_seconds,
-            purge_interval_seconds=purge_ms / 1000,
+            purge_interval_seconds=purge_interval_ms(document.application.config) / 1000,
             layout_changes=layout_changes,
         )
         self._has_remote_checkpoint = is_remote(settings.checkpoint)

@@ -44,6 +44,7 @@ from spark_jobs.runtime.driver.topics import ApplicationTopics
 from spark_jobs.runtime.driver.unprocessed_records import UnprocessedRecords
 from spark_jobs.runtime.driver.warm_up import WarmUp, WarmUpJobs, is_behind
 from spark_jobs.runtime.engine.program import SubtopologyProgram
+from spark_jobs.runtime.engine.program.settings import acceptable_recovery_lag
 from spark_jobs.runtime.engine.scaling.moved_entries import can_delete_later
 from spark_jobs.runtime.worker.warm_up import WarmUpRequest
 
@@ -57,8 +58,6 @@ _BATCH_SECONDS = 60.0
 """How long the cut waits for a batch or step that is being processed; it is tried again later."""
 _CUT_SECONDS = 300.0
 """How long the queries are held at most, if Kafka fails meanwhile."""
-_RECOVERY_LAG = "acceptable.recovery.lag"
-_DEFAULT_RECOVERY_LAG = 10_000
 
 
 def _nothing() -> int:
@@ -227,7 +226,7 @@ class ProcessorExpansion:
 
     def _catch_up(self, move: Move, cluster: KafkaMoveCluster, copy: EntryCopy, warm_up: WarmUp) -> None:
         """Copy and restore entries until few are left, or no fewer than in the round before."""
-        limit = int(self._topics.document.application.config.get(_RECOVERY_LAG, _DEFAULT_RECOVERY_LAG))
+        limit = acceptable_recovery_lag(self._topics.document.application.config)
         before: int | None = None
         while True:
             self._copy(move, cluster, copy, limit)

@@ -14,6 +14,8 @@ from spark_jobs.runtime.engine.program_interface import EngineSettings
 
 _CACHE = ("statestore.cache.max.bytes", "cache.max.bytes.buffering")
 _MAX_IDLE = "max.task.idle.ms"
+_RECOVERY_LAG = "acceptable.recovery.lag"
+_PURGE_INTERVAL = "repartition.purge.interval.ms"
 _DEAD_LETTERS = "errors.dead.letter.queue.topic.name"
 _EMIT = "__emit.interval.ms.kstreams.windowed.aggregation__"
 _OUTER = "__emit.interval.ms.kstreams.outer.join.spurious.results.fix__"
@@ -43,6 +45,8 @@ CONTINUE_HANDLERS: Mapping[str, str] = {
 
 _WHY_HANDLER = "It determines how failed records are handled, so there is no default for an unknown value."
 _WHY_UPDATES = "It determines which updates are written, so there is no default for an unknown value."
+_WHY_LAG = "Processors are added when no more records are left to copy, so it must be a number."
+_WHY_PURGE = "It determines when records of repartition topics are deleted, so it must be a number."
 _WHY_IDLE = "It determines in which order the records of several topics are processed."
 
 
@@ -72,12 +76,25 @@ def max_task_idle_ms(config: Mapping[str, str]) -> int:
     return 0 if found is None else found
 
 
+def acceptable_recovery_lag(config: Mapping[str, str]) -> int:
+    """Return how many records may be left to copy when processors are added; the default is 10,000."""
+    return _number(config, _RECOVERY_LAG, 10_000)
+
+
+def purge_interval_ms(config: Mapping[str, str]) -> int:
+    """Return the time between two deletions of records in repartition topics; the default is 30 seconds."""
+    return _number(config, _PURGE_INTERVAL, 30_000)
+
+
 def setting_problems(application: Application) -> Iterator[Problem]:
     """Yield a problem for each setting whose value is not supported."""
     config = application.config
     for key in (*_CACHE, _EMIT, _OUTER):
         if key in config and _whole(config[key]) is None:
             yield _refused(application, key, "a whole number of at least 0", _WHY_UPDATES)
+    for key, why in ((_RECOVERY_LAG, _WHY_LAG), (_PURGE_INTERVAL, _WHY_PURGE)):
+        if key in config and _whole(config[key]) is None:
+            yield _refused(application, key, "a whole number of at least 0", why)
     if _idle_time(config.get(_MAX_IDLE, "0")) is None:
         yield _refused(application, _MAX_IDLE, "milliseconds, or -1", _WHY_IDLE)
     for key, answers in _HANDLERS.items():
@@ -98,6 +115,11 @@ def _simple_name(class_name: str) -> str:
 def _whole(text: str) -> int | None:
     text = text.strip()
     return int(text) if text.isascii() and text.isdigit() else None
+
+
+def _number(config: Mapping[str, str], key: str, default: int) -> int:
+    found = _whole(config[key]) if key in config else None
+    return default if found is None else found
 
 
 def _idle_time(text: str) -> int | None:

@@ -1,12 +1,16 @@
 """Settings of the runtime from the config of an application."""
 
+from collections.abc import Callable, Mapping
+
 import pytest
 
 from infra.model.problems import Location, ProblemCode
 from infra.model.topology import Application
 from spark_jobs.runtime.engine.program.settings import (
+    acceptable_recovery_lag,
     engine_settings,
     max_task_idle_ms,
+    purge_interval_ms,
     setting_problems,
 )
 
@@ -54,3 +58,19 @@ def test_other_max_task_idle_is_a_problem(value: str) -> None:
     assert problem.code is ProblemCode.INVALID_CONFIG
     assert "max.task.idle.ms" in problem.summary
     assert problem.found == f'"{value}"'
+
+
+@pytest.mark.parametrize(
+    ("key", "read", "default"),
+    [
+        ("acceptable.recovery.lag", acceptable_recovery_lag, 10_000),
+        ("repartition.purge.interval.ms", purge_interval_ms, 30_000),
+    ],
+)
+def test_numbers_of_the_driver(key: str, read: Callable[[Mapping[str, str]], int], default: int) -> None:
+    assert (read({}), read({key: " 7 "}), read({key: "0"})) == (default, 7, 0)
+    for value in ("abc", "-1", "1.5", ""):
+        (problem,) = setting_problems(_application({key: value}))
+        assert problem.code is ProblemCode.INVALID_CONFIG
+        assert key in problem.summary
+        assert read({key: value}) == default
