@@ -34,7 +34,8 @@ def status(
     """Show how many processors the state has.
 
     For each application whose document declares `processors`: the declared number, and for each sub-topology
-    with state the number of processors and the partitions of its input. Changes nothing. Exit code 0: the
+    with state the number of processors, the partitions of its input, and what missing processors will get.
+    Changes nothing. Exit code 0: the
     state is as declared; 1: documents or cluster could not be read; 2: it has to be moved.
 
     \b
@@ -62,7 +63,15 @@ def _as_json(status: "ProcessorStatus") -> dict[str, Any]:
         "application": status.application,
         "declared": status.declared,
         "subtopologies": [
-            {"id": part.subtopology, "processors": part.processors, "inputs": dict(part.inputs)}
+            {
+                "id": part.subtopology,
+                "processors": part.processors,
+                "inputs": dict(part.inputs),
+                "added": [
+                    {"processor": each.number, "keysOf": each.source, "partitions": list(each.partitions)}
+                    for each in part.added
+                ],
+            }
             for part in status.parts
         ],
         "move": None if move is None else {"phase": move.phase.value, "from": move.before, "to": move.after},
@@ -76,6 +85,10 @@ def _lines(status: "ProcessorStatus") -> Iterator[str]:
         inputs = ", ".join(f"{topic} ({count})" for topic, count in part.inputs.items())
         has = "no state yet" if part.processors is None else f"{part.processors}{of} processors"
         yield f"{status.application}: sub-topology {part.subtopology}: {has}, partitions of {inputs}"
+        for added in part.added:
+            partitions = ", ".join(map(str, added.partitions))
+            what = "partition" if len(added.partitions) == 1 else "partitions"
+            yield f"  processor {added.number} gets {what} {partitions}, and keys of processor {added.source}"
     if move is not None and move.phase is MovePhase.CATCH_UP:
         yield (
             f"{status.application}: it is being expanded from {move.before} to {move.after} processors. The "

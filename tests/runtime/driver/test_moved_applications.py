@@ -9,7 +9,11 @@ from infra.model.move_marks import MoveMark, MovePhase
 from infra.model.offset_metadata import OffsetMetadata
 from infra.model.problems import ProblemCode, ProblemsError
 from infra.spec import load_text
-from spark_jobs.runtime.driver.processor_move.application_state import ApplicationState, PartStatus
+from spark_jobs.runtime.driver.processor_move.application_state import (
+    AddedProcessor,
+    ApplicationState,
+    PartStatus,
+)
 from spark_jobs.runtime.driver.processor_move.moves import Committed
 from spark_jobs.runtime.engine.program import build_programs
 from tests.runtime.driver.memory_move import MemoryCluster
@@ -206,7 +210,9 @@ def test_stores_of_users_processors_move_only_if_they_are_keyed_by_record() -> N
 def test_the_status_shows_each_part() -> None:
     status = state_of(4).status()
     assert (status.application, status.declared, status.move) == ("app", 4, None)
-    assert status.parts == (PartStatus("0", 2, {"in": 8}), PartStatus("1", 2, {REPARTITION: 8}))
+    added = AddedProcessor(2, 0, (2, 6)), AddedProcessor(3, 1, (3, 7))
+    assert status.parts == (PartStatus("0", 2, {"in": 8}, added), PartStatus("1", 2, {REPARTITION: 8}, added))
     assert status.needs_move
     without = {topic: count for topic, count in LIVE.items() if topic not in (COUNTS, BY_VALUE)}
+    assert not any(part.added for part in (*state_of(2).status().parts, *state_of(16).status().parts))
     assert not state_of(4, without).status().needs_move

@@ -1,5 +1,6 @@
 """KIP-287: `headwater processors move --offline` on a real broker, killed at each of its steps."""
 
+import json
 import signal
 from collections.abc import Callable, Iterable, Iterator
 from multiprocessing import get_context
@@ -85,6 +86,12 @@ def test_the_commands_move_the_state_and_show_it(app: Sparkless, tmp_path: Path)
     code, text = run("status")
     assert code == 2
     assert "4 processors are declared." in text
+    assert "  processor 3 gets partition 3, and keys of processor 1\n" in text
+    added = json.loads(run("status", "--format", "json")[1])["applications"][0]["subtopologies"][0]["added"]
+    assert [(each["processor"], each["keysOf"], each["partitions"]) for each in added] == [
+        (2, 0, [2]),
+        (3, 1, [3]),
+    ]
     code, text = run("move")
     assert (code, "Missing option '--offline'" in text) == (64, True)
     moving = ("move", "--offline", "--checkpoint", str(tmp_path / "checkpoint"))

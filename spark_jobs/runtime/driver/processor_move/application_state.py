@@ -1,6 +1,6 @@
 """An application whose state may move: its declared processors, its topics and what it has committed."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import attrs
 
@@ -22,12 +22,30 @@ from spark_jobs.runtime.engine.scaling.processors import DEFAULT_PARTITIONERS, p
 
 
 @attrs.frozen
+class AddedProcessor:
+    """A processor that the state has not yet (KIP-287).
+
+    `partitions` are those of each input that it will process, S1. It gets some keys of processor `source`, so
+    its state is in that one's partitions of the changelog topics.
+    """
+
+    number: int
+    source: int
+    partitions: tuple[int, ...]
+
+
+@attrs.frozen
 class PartStatus:
-    """The processors of a sub-topology with state; None = its changelog topics do not exist yet."""
+    """The processors of a sub-topology with state; None = its changelog topics do not exist yet.
+
+    `added` are those that are missing for the declared number, or for that of an incomplete move, if each
+    input has enough partitions.
+    """
 
     subtopology: str
     processors: int | None
     inputs: Mapping[str, int]
+    added: tuple[AddedProcessor, ...] = ()
 
 
 @attrs.frozen
@@ -70,7 +88,9 @@ class ApplicationState:
             found = [self.counts[topic] for topic in program.changelogs.values() if topic in self.counts]
             known = found if number is None else [*found, number]
             processors = min(known) if found else None
-            parts.append(PartStatus(program.name, processors, self._inputs(program)))
+            target = self.declared if mark is None else mark.after
+            added = tuple(self._added(program, processors, target)) if processors else ()
+            parts.append(PartStatus(program.name, processors, self._inputs(program), added))
         return ProcessorStatus(self.document.application.id, self.declared, tuple(parts), mark)
 
     def move(self) -> Move | None:
@@ -106,6 +126,18 @@ class ApplicationState:
             raise ProblemsError([problems.fewer_than_initial(move, move.old.initial, at)])
         self._check_counts(move)
         return move
+
+    def _added(self, program: SubtopologyProgram, before: int, after: int) -> Iterator[AddedProcessor]:
+        """Yield the processors that are missing for the number `after`; none if an input is too narrow."""
+        application, part = self.document.application, MovedPart(program.name, self._inputs(program), ())
+        can_move = StreamsConfig.of(application).static_partitioner in DEFAULT_PARTITIONERS
+        if not can_move or min(part.inputs.values(), default=0) < after:
+            return
+        initial = self._initial(before, [part])
+        move = Move(application.id, before, after, (part,), known_initial=initial)
+        for number in range(before, after):
+            partitions = {each for _, each in part.partitions_of(number, move.new)}
+            yield AddedProcessor(number, move.old.owner(number), tuple(sorted(partitions)))
 
     def _number(self, mark: MoveMark | None) -> int | None:
         """Return the committed number of processors; None = the partition count of the changelog topics."""
