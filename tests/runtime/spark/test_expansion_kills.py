@@ -29,7 +29,8 @@ from tests.runtime.spark.growing_processes import (
 )
 from tests.runtime.spark.joined_tables import TOPOLOGY, JoinedTables
 from tests.runtime.spark.kafka_topics import Topics
-from tests.runtime.spark.process_application import TIMEOUT_SECONDS, kill_all
+from tests.runtime.spark.process_application import TIMEOUT_SECONDS, kill, kill_all, kill_worker
+from tests.runtime.spark.processes import executors
 from toolchain.broker import Broker
 from toolchain.broker.readiness import until
 
@@ -146,13 +147,17 @@ def _complete(application: ExpandingApplication) -> int:
     Return the number of processors.
     """
     with running(application) as (process, logged):
-        endpoint = await_running(application, logged)
-        _await_phase(("idle",), application, process, endpoint)
-        status = processors_status(endpoint)
-        assert not status.get("problems", True), status
-        until(lambda: process.poll() is not None or application.has_all_results(), TIMEOUT_SECONDS)
-        process.send_signal(signal.SIGTERM)
-        assert process.wait(TIMEOUT_SECONDS) == os.EX_OK, application.log()
+        return _end(application, process, await_running(application, logged))
+
+
+def _end(application: ExpandingApplication, process: "subprocess.Popen[bytes]", endpoint: HttpClient) -> int:
+    """Wait for the end of the expansion and for all results, then stop; return the number of processors."""
+    _await_phase(("idle",), application, process, endpoint)
+    status = processors_status(endpoint)
+    assert not status.get("problems", True), status
+    until(lambda: process.poll() is not None or application.has_all_results(), TIMEOUT_SECONDS)
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(TIMEOUT_SECONDS) == os.EX_OK, application.log()
     return int(status["processors"])
 
 
@@ -231,4 +236,38 @@ def test_nothing_is_lost_or_repeated_by_kills_while_processors_are_added(
         assert any(folders.glob("*_2/data.mdb"))
         _expand_and_kill(application, Instant.CUT, _SECONDS_FROM_CUT)
         assert _complete(application) == 4
+        _check_results(application, 4)
+
+
+def _kill_executor(process: "subprocess.Popen[bytes]") -> None:
+    assert until(lambda: any(map(kill, executors(process.pid)[:1])), TIMEOUT_SECONDS), "no executor"
+
+
+@pytest.mark.parametrize(
+    ("kill_one", "options"),
+    [
+        pytest.param(kill_worker, (), id="Python workers"),
+        pytest.param(
+            _kill_executor, ("--master", "local-cluster[2,1,1024]"), id="executors", marks=pytest.mark.soak
+        ),
+    ],
+)
+def test_nothing_is_lost_or_repeated_by_kills_of_workers_while_processors_are_added(
+    own_broker: Callable[[], Broker],
+    spark_jars: tuple[str, ...],
+    tmp_path: Path,
+    kill_one: Callable[["subprocess.Popen[bytes]"], None],
+    options: tuple[str, ...],
+) -> None:
+    """One is killed in catch-up, one in the cut or later, and one after it. The driver is not restarted."""
+    with own_broker() as broker:
+        application = _application(broker, tmp_path, spark_jars, random.Random(4), most=4)  # noqa: S311
+        with running(application, options=options) as (process, logged):
+            endpoint = await_running(application, logged)
+            answer = endpoint.post("/control/processors", {"processors": 4})
+            assert answer.status == HTTPStatus.OK, answer
+            for phases in (("catch-up",), ("cut", "idle"), ("idle",)):
+                _await_phase(phases, application, process, endpoint)
+                kill_one(process)
+            assert _end(application, process, endpoint) == 4
         _check_results(application, 4)
