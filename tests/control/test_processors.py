@@ -70,7 +70,16 @@ def test_expansion_needs_the_token(client: HttpClient, application: ExpandingApp
         (ExpandingApplication(state=ClientState.PENDING_ERROR), 8, "shop does not run."),
         (ExpandingApplication(ProcessorsStatus(None)), 8, "shop has no fixed number of processors."),
         (ExpandingApplication(), 2, "shop cannot have 2 instead of 4 processors while it runs."),
-        (ExpandingApplication(ProcessorsStatus(4, 8)), 16, "shop is being expanded to 8 processors."),
+        (
+            ExpandingApplication(ProcessorsStatus(4, 8, ExpansionPhase.CATCH_UP)),
+            16,
+            "shop is being expanded to 8 processors.",
+        ),
+        (
+            ExpandingApplication(ProcessorsStatus(4, 8, ExpansionPhase.CHECK)),
+            16,
+            "The expansion of shop to 8 processors is being checked, or tried again.",
+        ),
     ],
 )
 def test_refused_expansion_is_a_conflict(

@@ -21,7 +21,9 @@ def requested_status(
     if processors == (target or present):
         return status
     if target is not None:
-        raise ProblemsError([problems.other_expansion(application.id, target, processors)])
+        is_checked = status.phase is ExpansionPhase.CHECK
+        problem = problems.not_begun if is_checked else problems.other_expansion
+        raise ProblemsError([problem(application.id, target, processors)])
     if state not in (ClientState.RUNNING, ClientState.REBALANCING):
         raise ProblemsError([problems.not_running(application.id, state.value)])
     if processors < present:

@@ -13,6 +13,7 @@ from spark_jobs.runtime.driver.processor_move.problems import (
     fewer_than_initial,
     many_unprocessed,
     misplaced_entry,
+    not_begun,
     older_batch_runs,
     partitions_not_known,
     store_not_movable,
@@ -44,6 +45,7 @@ TEXTS: dict[str, Problem] = {
     ),
     "older_batch": older_batch_runs(move_of(4, 2, 4), "1", "2026-11-24T03:50:00+00:00"),
     "long_backlog": many_unprocessed(move_of(4, 2, 4), 200_000, "2026-11-24T03:50:00+00:00"),
+    "other_number_while_it_is_checked": not_begun("app", 8, 6),
     "long_batch": batch_takes_long(move_of(4, 2, 4), "1", 60.0),
     "fewer_while_it_runs": fewer_processors("app", 4, 2, _AT),
 }

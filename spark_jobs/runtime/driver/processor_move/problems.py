@@ -311,6 +311,19 @@ def other_expansion(application: str, target: int, requested: int) -> Problem:
     )
 
 
+def not_begun(application: str, target: int, requested: int) -> Problem:
+    """Return the problem of a request for another number while an expansion is checked."""
+    return _not_movable(
+        application=application,
+        summary=f"The expansion of {application} to {target} processors is being checked, or tried again.",
+        expected="one expansion at a time",
+        found=f"a request for {requested} processors",
+        why="Nothing has changed yet. If it is refused, an expansion to a declared number is tried again.",
+        fix=f"Wait until the check ends, and request the expansion again. If the document declares {target} "
+        f"processors, declare `processors: {requested}` instead, and start the application again.",
+    )
+
+
 def already_expanded(application: str, target: int) -> Problem:
     return _not_movable(
         application=application,
