@@ -28,7 +28,8 @@ class ProcessorsStatus:
     """`processors` is the present number; None = the document declares none.
 
     `target` is that of the running expansion. `copied` and `remaining` are records of changelog topics that
-    it has read, and has still to read. `problems` say why the last expansion was refused, or is delayed.
+    it has read, and has still to read; while the input is checked, those of the input. `problems` say why the
+    last expansion was refused, or is delayed.
     """
 
     processors: int | None
