@@ -2,11 +2,11 @@
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 import attrs
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
 
 from infra.observe import Connection
@@ -16,17 +16,6 @@ from spark_jobs.runtime.worker.task_input import COLUMNS
 
 RECORDS_AT_ONCE = 500_000
 _LOCAL = "file:"
-_HEADERS = "array<struct<key:string,value:binary>>"
-"""Never null: Spark reads the size after each row, and Arrow's list vector then visits trailing nulls."""
-_COLUMNS: Mapping[str, Callable[[str], Column]] = {
-    "topic": sql.col,
-    "partition": sql.col,
-    "offset": sql.col,
-    "time": lambda _: sql.unix_millis("timestamp"),
-    "key": sql.col,
-    "value": sql.col,
-    "headers": lambda name: sql.coalesce(name, sql.array().cast(_HEADERS)),
-}
 _TYPES: Mapping[str, str] = {
     "topic": "string",
     "partition": "int",
@@ -34,7 +23,7 @@ _TYPES: Mapping[str, str] = {
     "time": "bigint",
     "key": "binary",
     "value": "binary",
-    "headers": _HEADERS,
+    "headers": "array<struct<key:string,value:binary>>",
 }
 
 
@@ -88,7 +77,7 @@ def read_stream(spark: SparkSession, source: KafkaSource, signal: InputSignal | 
     stream = spark.readStream.format("kafka").options(**source.options()).load()
     if signal is not None:
         stream = signal.applied(stream)
-    return stream.select(*(_COLUMNS[name](name).alias(name) for name in COLUMNS))
+    return _with_columns(stream)
 
 
 def read_ranges(
@@ -105,7 +94,12 @@ def read_ranges(
         "endingOffsets": _offsets_json({partition: end for partition, (_, end) in ranges.items()}),
     }
     rows = spark.read.format("kafka").options(**options).load()
-    return rows.select(*(_COLUMNS[name](name).alias(name) for name in COLUMNS))
+    return _with_columns(rows)
+
+
+def _with_columns(rows: DataFrame) -> DataFrame:
+    # Null for no headers costs nothing per record, an empty array would be created and copied.
+    return rows.withColumn("time", sql.unix_millis("timestamp")).select(*COLUMNS)
 
 
 def with_ticks(spark: SparkSession, stream: DataFrame) -> DataFrame:
