@@ -4,8 +4,6 @@ For each resource object, the Python SDK creates ten tasks, a stack trace and fo
 With thousands of topics that is most of a preview's time, and Headwater does not use the objects' outputs.
 """
 
-import asyncio
-from collections.abc import Callable
 from typing import Any
 
 import attrs
@@ -26,17 +24,15 @@ class TopicParent:
     provider: str
     hook: str
 
-    async def register(self, decide: Callable[[], TopicResource | AclResource]) -> bool:
-        """Register the resource that `decide` returns and wait for the engine; return whether it succeeded.
-
-        `decide` is called right before the registration and may block.
+    def register(self, resource: TopicResource | AclResource) -> bool:
+        """Register a resource, block until the engine has answered, and return whether it succeeded.
 
         Raises:
             pulumi.RunError: The engine is shutting down (the SDK may also raise `Exception` with its text).
         """
         monitor: Any = get_monitor()
         try:
-            answer = await asyncio.to_thread(lambda: monitor.RegisterResource(self._request(decide())))
+            answer = monitor.RegisterResource(self._request(resource))
         except grpc.RpcError as error:
             handle_grpc_error(error)
         return bool(answer.result == resource_pb2.Result.SUCCESS)

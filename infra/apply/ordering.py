@@ -6,10 +6,13 @@ wave before. More resources at a time would wait in the engine, and all at once 
 
 The first resource is registered alone: the provider connects on its first request, and concurrent requests at
 that moment may fail with "broker not connected".
+
+In a large wave, each call in a thread registers several resources, one by one. Calls for single resources
+would need a quarter more CPU time in this process.
 """
 
 import asyncio
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby, islice
 
 import attrs
@@ -21,6 +24,7 @@ from infra.apply.registration import AclResource, TopicResource
 from infra.model.record import SetupRecord
 
 _AT_A_TIME = 64
+_MOST_IN_A_CALL = 8
 
 
 @attrs.frozen
@@ -35,8 +39,18 @@ class _Pending:
     def position(self) -> tuple[bool, int]:
         return self.resource.is_settled, self.resource.wave
 
-    def decide(self) -> TopicResource | AclResource:
-        """Return how the resource is registered, after a recheck of a topic that expands."""
+    def register(self) -> None:
+        """Register the resource and wait for the engine; check a topic that expands again before.
+
+        Raises:
+            pulumi.RunError: The registration failed.
+        """
+        if not self.parent.register(self._current()):
+            raise pulumi.RunError(
+                f"{self.resource.name} could not be set up; resources after it are unchanged"
+            )
+
+    def _current(self) -> TopicResource | AclResource:
         resource = self.resource
         if isinstance(resource, TopicResource) and resource.expands and not pulumi.runtime.is_dry_run():
             return self.recheck.current(resource)
@@ -57,18 +71,26 @@ async def register_all(components: Sequence[InternalTopics]) -> Mapping[str, Set
         for parent in [await component.engine_parent()]
         for resource in component.registration.resources
     ]
-    resources = iter(sorted(pending, key=lambda each: each.position))
-    await _register(islice(resources, 1))
-    for _, wave in groupby(resources, key=lambda each: each.position):
-        await asyncio.gather(*(_register(wave) for _ in range(_AT_A_TIME)))
+    pending.sort(key=lambda each: each.position)
+    await _register(pending[:1])
+    for _, wave in groupby(pending[1:], key=lambda each: each.position):
+        await _register(tuple(wave))
     recorded = {component.planned.application_id: await component.record() for component in components}
     return {id_: record for id_, record in recorded.items() if record is not None}
 
 
-async def _register(resources: Iterator[_Pending]) -> None:
-    """Register the resources one by one; several tasks share the iterator."""
+async def _register(wave: Sequence[_Pending]) -> None:
+    resources = iter(wave)
+    in_a_call = min(max(len(wave) // _AT_A_TIME, 1), _MOST_IN_A_CALL)
+    await asyncio.gather(*(_register_by_calls(resources, in_a_call) for _ in range(_AT_A_TIME)))
+
+
+async def _register_by_calls(resources: Iterator[_Pending], in_a_call: int) -> None:
+    """Register the resources, some in each call; several tasks share the iterator."""
+    while some := tuple(islice(resources, in_a_call)):
+        await asyncio.to_thread(_register_each, some)
+
+
+def _register_each(resources: Iterable[_Pending]) -> None:
     for pending in resources:
-        if not await pending.parent.register(pending.decide):
-            raise pulumi.RunError(
-                f"{pending.resource.name} could not be set up; resources after it are unchanged"
-            )
+        pending.register()
