@@ -79,6 +79,8 @@ def misconfigurations(topic: InternalTopic, settings: Settings) -> tuple[Misconf
     timestamp type. A value that the document sets itself, with `topic.` configs or overrides of a store, is
     never one.
     """
+    if settings.live.config == topic.config:  # as for most topics
+        return ()
     return (
         *_cleanup(topic, settings),
         *_retention(topic, settings),
