@@ -66,7 +66,8 @@ class StackContext:
         reading = self.reader.begin(
             attrs.evolve(request, with_ids=bool(self.records), with_ownership=self.has_ownership_records)
         )
-        from infra.compiler import compile_documents  # noqa: PLC0415 - imported while the cluster answers
+        import infra.planner  # noqa: F401, PLC0415 - the callers need it: imported while the cluster answers
+        from infra.compiler import compile_documents  # noqa: PLC0415 - same
 
         compiled = compile_documents(self.documents, reading.partitions)
         snapshot = reading.snapshot()
