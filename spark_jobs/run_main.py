@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import click
 
 from spark_jobs.command_line import run_program
-from spark_jobs.runtime.driver.command import run_application, runtime_options
+from spark_jobs.runtime.driver.run.command import run_application, runtime_options
 
 
 @click.command("run_main.py")

@@ -14,7 +14,7 @@ from infra.model.problems import ProblemsError, errors
 from infra.model.topology import TopologyDocument
 from infra.observe.command_line import cluster_options, connection
 from infra.spec import load_documents
-from spark_jobs.runtime.driver.installed import runtime_installed
+from spark_jobs.runtime.driver.run.installed import runtime_installed
 
 _REPORT_SECONDS = 2.0
 
@@ -58,7 +58,7 @@ def move(
     with runtime_installed():
         from spark_jobs.runtime.driver.preflight import checkpoint_lock  # noqa: PLC0415 - slow
         from spark_jobs.runtime.driver.processor_move.start import move_state  # noqa: PLC0415 - slow
-        from spark_jobs.runtime.driver.run_options import DEFAULT_FOLDER  # noqa: PLC0415 - slow
+        from spark_jobs.runtime.driver.run.options import DEFAULT_FOLDER  # noqa: PLC0415 - slow
     documents = declared_documents(files)
     cluster = connection(bootstrap_server, command_config)
     folder = checkpoint or str(DEFAULT_FOLDER.expanduser() / "checkpoints")

@@ -12,7 +12,7 @@ from infra.cli.options import cluster_options, files_argument
 from infra.cli.processors_move import declared_documents
 from infra.model.move_marks import MovePhase
 from infra.observe.command_line import connection
-from spark_jobs.runtime.driver.installed import runtime_installed
+from spark_jobs.runtime.driver.run.installed import runtime_installed
 
 if TYPE_CHECKING:
     from spark_jobs.runtime.driver.processor_move.application_state import ProcessorStatus

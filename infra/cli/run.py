@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from spark_jobs.runtime.driver.command import run_application, runtime_options
+from spark_jobs.runtime.driver.run.command import run_application, runtime_options
 from toolchain import fetched_spark_jars, spark_java_options
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ from infra.model.problems import Location, Problem, ProblemCode
 from infra.model.topology import Application
 from spark_jobs.control import Access, ControlServer, Surface
 from spark_jobs.processor_expansion import ProcessorsStatus
-from spark_jobs.runtime.driver.expansion_requests import requested_status
 from spark_jobs.runtime.driver.metrics import Instruments
+from spark_jobs.runtime.driver.processor_expansion.requests import requested_status
 from spark_jobs.runtime.driver.states import ClientState
 from spark_jobs.stream_threads import ThreadMetadata
 

@@ -14,7 +14,7 @@ from infra.cli.main import main
 from spark_jobs.control import Access, ControlServer, Surface
 from spark_jobs.processor_expansion import ExpansionPhase, ProcessorsStatus
 from spark_jobs.runtime.driver.metrics import Instruments
-from spark_jobs.runtime.driver.starting import StartingApplication
+from spark_jobs.runtime.driver.run.starting import StartingApplication
 from spark_jobs.runtime.driver.states import ClientState
 from tests.cli.screen import lines_on_screen, output_on_terminal
 from tests.control.expanding_application import DELAYED, TOKEN, ExpandingApplication

@@ -8,7 +8,7 @@ import pytest
 from spark_jobs.control import Access, ControlServer, Surface
 from spark_jobs.processor_expansion import ExpansionPhase, ProcessorsStatus
 from spark_jobs.runtime.driver.metrics import Instruments
-from spark_jobs.runtime.driver.starting import StartingApplication
+from spark_jobs.runtime.driver.run.starting import StartingApplication
 from spark_jobs.runtime.driver.states import ClientState
 from tests.control.conftest import HttpClient
 from tests.control.expanding_application import TOKEN, ExpandingApplication

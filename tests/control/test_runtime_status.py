@@ -14,7 +14,7 @@ from infra.model.problems import Problem, ProblemCode
 from spark_jobs.control import Access, ControlServer, Surface
 from spark_jobs.processor_expansion import ExpansionPhase, ProcessorsStatus
 from spark_jobs.runtime.driver.metrics import Instruments
-from spark_jobs.runtime.driver.progress import NO_PROGRESS
+from spark_jobs.runtime.driver.queries.progress import NO_PROGRESS
 from spark_jobs.runtime.driver.states import ClientState
 from spark_jobs.stream_threads import ThreadMetadata
 from tests.control.conftest import HttpClient

@@ -12,9 +12,9 @@ from infra.cli.main import main
 from spark_jobs.control import Access, ControlServer, Surface
 from spark_jobs.processor_expansion import ProcessorsStatus
 from spark_jobs.runtime.driver.metrics import Instruments
-from spark_jobs.runtime.driver.starting import StartingApplication
+from spark_jobs.runtime.driver.run.starting import StartingApplication
 from spark_jobs.runtime.driver.states import ClientState
-from spark_jobs.runtime.driver.stream_threads import StreamThreads
+from spark_jobs.runtime.driver.threads.stream_threads import StreamThreads
 from spark_jobs.stream_threads import ThreadMetadata
 from tests.control.conftest import HttpClient
 

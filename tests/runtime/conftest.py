@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from spark_jobs.runtime.driver.session import SessionSettings, start_session
+from spark_jobs.runtime.driver.spark_session.session import SessionSettings, start_session
 from toolchain import ensure_spark_jars
 from toolchain.broker import local
 

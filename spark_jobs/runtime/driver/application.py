@@ -16,29 +16,29 @@ from infra.model.topology import TopologyDocument
 from spark_jobs.command_line import spark_ended
 from spark_jobs.processor_expansion import ProcessorsStatus
 from spark_jobs.runtime.driver.failures import client_failed, failure_reason
-from spark_jobs.runtime.driver.idle import await_commits, wait_until_idle
+from spark_jobs.runtime.driver.input.rounds import RepartitionRounds
 from spark_jobs.runtime.driver.layout import Programs
 from spark_jobs.runtime.driver.offsets import GroupOffsets, RecordPurger
-from spark_jobs.runtime.driver.processor_expansion import ProcessorExpansion
-from spark_jobs.runtime.driver.progress import NO_PROGRESS
-from spark_jobs.runtime.driver.progress_watch import ProgressWatch
-from spark_jobs.runtime.driver.query import SubtopologyQuery, query_failures
-from spark_jobs.runtime.driver.query_specs import QuerySpecs
-from spark_jobs.runtime.driver.rounds import RepartitionRounds
+from spark_jobs.runtime.driver.processor_expansion.expansion import ProcessorExpansion
+from spark_jobs.runtime.driver.processor_expansion.warm_up import SparkWarmUpJobs
+from spark_jobs.runtime.driver.queries.idle import await_commits, wait_until_idle
+from spark_jobs.runtime.driver.queries.progress import NO_PROGRESS
+from spark_jobs.runtime.driver.queries.progress_watch import ProgressWatch
+from spark_jobs.runtime.driver.queries.query import SubtopologyQuery, query_failures
+from spark_jobs.runtime.driver.queries.specs import QuerySpecs
+from spark_jobs.runtime.driver.queries.stall import UNOBSERVED_SECONDS
+from spark_jobs.runtime.driver.queries.watched_inputs import create_input_watch, watch_inputs
 from spark_jobs.runtime.driver.run_settings import RunSettings
-from spark_jobs.runtime.driver.session import is_remote
-from spark_jobs.runtime.driver.shutdown_requests import ShutdownRequests, shutdown_requested
-from spark_jobs.runtime.driver.stall import UNOBSERVED_SECONDS
+from spark_jobs.runtime.driver.spark_session.session import is_remote
 from spark_jobs.runtime.driver.states import ClientState, QueryState
-from spark_jobs.runtime.driver.stream_threads import StreamThreads, configured_client_id, spark_slots
-from spark_jobs.runtime.driver.thread_settings import may_shut_down_application, stream_threads
-from spark_jobs.runtime.driver.topic_check import UnevenExpansion
+from spark_jobs.runtime.driver.threads.settings import may_shut_down_application, stream_threads
+from spark_jobs.runtime.driver.threads.shutdown_requests import ShutdownRequests, shutdown_requested
+from spark_jobs.runtime.driver.threads.stream_threads import StreamThreads, configured_client_id, spark_slots
+from spark_jobs.runtime.driver.threads.uncaught_exceptions import UncaughtExceptions, load_handler
 from spark_jobs.runtime.driver.topic_watch import TopicWatch
-from spark_jobs.runtime.driver.topics import ApplicationTopics
-from spark_jobs.runtime.driver.uncaught_exceptions import UncaughtExceptions, load_handler
-from spark_jobs.runtime.driver.warm_up import SparkWarmUpJobs
+from spark_jobs.runtime.driver.topics.application_topics import ApplicationTopics
+from spark_jobs.runtime.driver.topics.topic_check import UnevenExpansion
 from spark_jobs.runtime.driver.watch_threads import WatchThreads
-from spark_jobs.runtime.driver.watched_inputs import create_input_watch, watch_inputs
 from spark_jobs.runtime.engine.program.settings import purge_interval_ms
 from spark_jobs.stream_threads import ThreadMetadata, UncaughtExceptionHandler
 

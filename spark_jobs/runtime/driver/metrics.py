@@ -9,10 +9,10 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from infra.model.problems import Problem
 from spark_jobs.control import Health, Section, Surface
 from spark_jobs.processor_expansion import ProcessorsStatus
-from spark_jobs.runtime.driver.processor_control import processors_route, processors_status
+from spark_jobs.runtime.driver.processor_expansion.control import processors_route, processors_status
 from spark_jobs.runtime.driver.states import ClientState, ThreadState
-from spark_jobs.runtime.driver.stream_threads import StreamThreads, client_id
-from spark_jobs.runtime.driver.thread_control import threads_route
+from spark_jobs.runtime.driver.threads.control import threads_route
+from spark_jobs.runtime.driver.threads.stream_threads import StreamThreads, client_id
 from spark_jobs.stream_threads import ThreadMetadata
 
 _COUNTERS = {

@@ -17,7 +17,7 @@ from infra.model.compiled import CompiledApplication
 from infra.model.nodes import NodeTopology, SinkNode
 from infra.model.problems import Location, Problem, ProblemCode, ProblemsError, errors
 from infra.model.topology import Application, TopologyDocument
-from spark_jobs.runtime.driver.thread_settings import thread_problems
+from spark_jobs.runtime.driver.threads.settings import thread_problems
 from spark_jobs.runtime.engine.program import (
     SubtopologyProgram,
     build_programs,

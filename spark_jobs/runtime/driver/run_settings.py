@@ -6,7 +6,7 @@ import attrs
 
 from infra.observe import Connection
 from spark_jobs.runtime.driver.failures import RestartPolicy
-from spark_jobs.runtime.driver.sources import RECORDS_AT_ONCE
+from spark_jobs.runtime.driver.input.sources import RECORDS_AT_ONCE
 
 _CHECK_INTERVAL_SECONDS = 30.0
 

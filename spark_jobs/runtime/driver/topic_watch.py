@@ -10,14 +10,14 @@ from confluent_kafka import KafkaException
 
 from infra.model.problems import Problem, ProblemsError, errors
 from spark_jobs.runtime.driver.failures import failure_reason
-from spark_jobs.runtime.driver.input_watch import InputWatch
+from spark_jobs.runtime.driver.input.rounds import RepartitionRounds
+from spark_jobs.runtime.driver.input.watch import InputWatch
 from spark_jobs.runtime.driver.offsets import Backlog, GroupOffsets, Offsets, RecordPurger
-from spark_jobs.runtime.driver.progress_watch import ProgressWatch
-from spark_jobs.runtime.driver.query import SubtopologyQuery
-from spark_jobs.runtime.driver.query_specs import QuerySpecs
-from spark_jobs.runtime.driver.rounds import RepartitionRounds
-from spark_jobs.runtime.driver.topic_check import TopicCheck, UnevenExpansion
-from spark_jobs.runtime.driver.topics import ApplicationTopics
+from spark_jobs.runtime.driver.queries.progress_watch import ProgressWatch
+from spark_jobs.runtime.driver.queries.query import SubtopologyQuery
+from spark_jobs.runtime.driver.queries.specs import QuerySpecs
+from spark_jobs.runtime.driver.topics.application_topics import ApplicationTopics
+from spark_jobs.runtime.driver.topics.topic_check import TopicCheck, UnevenExpansion
 from spark_jobs.runtime.engine.records import TopicPartition
 
 _log = structlog.get_logger(__name__)

@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 from rich.console import Console
 
 from spark_jobs.control.logs import configure_log
-from spark_jobs.runtime.driver.session import SessionSettings, ship_packages, start_session
+from spark_jobs.runtime.driver.spark_session.session import SessionSettings, ship_packages, start_session
 from tests.bench.figures import Figure
 from tests.bench.runtime import latency, throughput
 from tests.bench.runtime.cases import AT_ONCE, KEYS, LATENCY, OPERATORS

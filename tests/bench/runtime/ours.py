@@ -11,9 +11,9 @@ from infra.model.topology import TopologyDocument
 from infra.observe import Connection
 from infra.spec import load_text
 from spark_jobs.runtime.driver.application import StreamsApplication
+from spark_jobs.runtime.driver.input.sources import RECORDS_AT_ONCE
 from spark_jobs.runtime.driver.preflight import check_runnable
 from spark_jobs.runtime.driver.run_settings import RunSettings
-from spark_jobs.runtime.driver.sources import RECORDS_AT_ONCE
 from tests.bench.runtime.programs import Committed
 from tests.bench.runtime.workloads import Chain, Job, Workload
 

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from unittest.mock import patch
 
 from spark_jobs.runtime.driver.application import StreamsApplication
-from spark_jobs.runtime.driver.progress import Progress
+from spark_jobs.runtime.driver.queries.progress import Progress
 from spark_jobs.runtime.worker.messages import BatchResult
 from toolchain.broker.readiness import until
 

@@ -12,11 +12,11 @@ from infra.model.problems import Problem
 from infra.observe import Connection
 from infra.spec import load_text
 from spark_jobs.runtime.driver.preflight import check_runnable
-from spark_jobs.runtime.driver.processor_expansion import ProcessorExpansion
+from spark_jobs.runtime.driver.processor_expansion.expansion import ProcessorExpansion
+from spark_jobs.runtime.driver.processor_expansion.warm_up import WarmUpJobs
 from spark_jobs.runtime.driver.states import ClientState
-from spark_jobs.runtime.driver.topic_check import TopicCheck
-from spark_jobs.runtime.driver.topics import ApplicationTopics
-from spark_jobs.runtime.driver.warm_up import WarmUpJobs
+from spark_jobs.runtime.driver.topics.application_topics import ApplicationTopics
+from spark_jobs.runtime.driver.topics.topic_check import TopicCheck
 from spark_jobs.runtime.worker.warm_up import WarmUpRequest, WarmUpResult, warm_up
 from toolchain.broker.readiness import until
 

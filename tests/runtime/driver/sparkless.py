@@ -13,7 +13,7 @@ from infra.model.topology import TopologyDocument
 from infra.observe import Connection
 from infra.spec import load_text
 from spark_jobs.runtime.driver.preflight import check_runnable
-from spark_jobs.runtime.driver.topics import ApplicationTopics
+from spark_jobs.runtime.driver.topics.application_topics import ApplicationTopics
 from spark_jobs.runtime.engine.program import SubtopologyProgram
 from spark_jobs.runtime.engine.records import InputRecord
 from spark_jobs.runtime.engine.scaling.processors import Processors

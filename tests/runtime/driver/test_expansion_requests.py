@@ -9,9 +9,9 @@ import pytest
 from infra.model.problems import Location
 from infra.model.topology import Application
 from spark_jobs.processor_expansion import ExpansionPhase, ProcessorsStatus
-from spark_jobs.runtime.driver import processor_expansion
-from spark_jobs.runtime.driver.expansion_requests import requested_status
-from spark_jobs.runtime.driver.processor_expansion import ProcessorExpansion
+from spark_jobs.runtime.driver.processor_expansion import expansion as module
+from spark_jobs.runtime.driver.processor_expansion.expansion import ProcessorExpansion
+from spark_jobs.runtime.driver.processor_expansion.requests import requested_status
 from spark_jobs.runtime.driver.states import ClientState
 
 
@@ -37,6 +37,6 @@ def test_a_repeated_request_does_not_restore_the_status_from_before_the_end(
         expansion._status = ProcessorsStatus(4)  # the expansion ends just now
         return found
 
-    monkeypatch.setattr(processor_expansion, "requested_status", requested)
+    monkeypatch.setattr(module, "requested_status", requested)
     expansion.request(4, ClientState.RUNNING)
     assert expansion.status == ProcessorsStatus(4)

@@ -11,8 +11,8 @@ import attrs
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from spark_jobs.runtime.driver.input_expansion import InputExpansion
-from spark_jobs.runtime.driver.step_planner import StepPlanner
+from spark_jobs.runtime.driver.input.expansion import InputExpansion
+from spark_jobs.runtime.driver.input.step_planner import StepPlanner
 from spark_jobs.runtime.engine.record_order import PartitionGroup
 from spark_jobs.runtime.engine.records import InputRecord, TopicPartition
 from spark_jobs.runtime.engine.scaling.processors import Processors

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 
 import attrs
 
-from spark_jobs.runtime.driver.idle import wait_until_idle
+from spark_jobs.runtime.driver.queries.idle import wait_until_idle
 from spark_jobs.runtime.driver.states import ClientState
 
 

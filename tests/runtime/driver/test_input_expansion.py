@@ -11,9 +11,9 @@ from infra.compiler import build_nodes, compile_document
 from infra.model.move_marks import MoveMark, MovePhase
 from infra.model.problems import ProblemCode, ProblemsError
 from infra.spec import load_text
-from spark_jobs.runtime.driver.input_expansion import InputExpansion, check_no_move, check_processors
+from spark_jobs.runtime.driver.input.expansion import InputExpansion, check_no_move, check_processors
 from spark_jobs.runtime.driver.layout import Layout, OffsetReset, ResetKind
-from spark_jobs.runtime.driver.query_specs import QuerySpecs
+from spark_jobs.runtime.driver.queries.specs import QuerySpecs
 from spark_jobs.runtime.engine.program import build_programs
 from spark_jobs.runtime.engine.records import TopicPartition
 from spark_jobs.runtime.engine.scaling.processors import Processors

@@ -12,8 +12,8 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka import TopicPartition as KafkaTopicPartition
 
-from spark_jobs.runtime.driver import input_watch
-from spark_jobs.runtime.driver.input_watch import InputWatch, QueryWatch, WatchMode
+from spark_jobs.runtime.driver.input import watch as module
+from spark_jobs.runtime.driver.input.watch import InputWatch, QueryWatch, WatchMode
 from spark_jobs.runtime.engine.records import TopicPartition
 from toolchain.broker.readiness import until
 
@@ -140,7 +140,7 @@ class _Watched:
 @pytest.fixture
 def watching(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
     """Return a context in which these inputs are watched; its clock is fast."""
-    monkeypatch.setattr(input_watch, "_POLL_SECONDS", 0.005)
+    monkeypatch.setattr(module, "_POLL_SECONDS", 0.005)
 
     @contextmanager
     def run(**inputs: _Input) -> Iterator[_Watched]:

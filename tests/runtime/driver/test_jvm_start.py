@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from spark_jobs.runtime.driver.jvm import JvmStart
+from spark_jobs.runtime.driver.spark_session.jvm import JvmStart
 from tests.runtime.spark.processes import is_running
 from toolchain.broker.readiness import until
 

@@ -1,6 +1,6 @@
 """How far Spark has read: the offsets after the last batch of which all records are processed."""
 
-from spark_jobs.runtime.driver.progress import Progress
+from spark_jobs.runtime.driver.queries.progress import Progress
 from spark_jobs.runtime.worker.messages import BatchResult
 
 _FIRST, _SECOND = {("orders", 0): 7}, {("orders", 0): 9}

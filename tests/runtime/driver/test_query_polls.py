@@ -6,8 +6,8 @@ from typing import Any, cast
 import attrs
 import pytest
 
-from spark_jobs.runtime.driver import query as module
-from spark_jobs.runtime.driver.query import SubtopologyQuery
+from spark_jobs.runtime.driver.queries import query as module
+from spark_jobs.runtime.driver.queries.query import SubtopologyQuery
 from spark_jobs.runtime.driver.states import QueryState
 
 

@@ -2,7 +2,7 @@
 
 import threading
 
-from spark_jobs.runtime.driver.rounds import RoundEnds
+from spark_jobs.runtime.driver.input.rounds import RoundEnds
 
 LONG = 30.0
 

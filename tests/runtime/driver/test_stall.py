@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import attrs
 import pytest
 
-from spark_jobs.runtime.driver.stall import (
+from spark_jobs.runtime.driver.queries.stall import (
     Observation,
     ProgressClock,
     RunningBatch,

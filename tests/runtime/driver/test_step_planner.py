@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from infra.model.offset_metadata import OffsetMetadata, ReadPositions, decode_positions
-from spark_jobs.runtime.driver.step_planner import DISABLED, StepPlanner, divided
+from spark_jobs.runtime.driver.input.step_planner import DISABLED, StepPlanner, divided
 from spark_jobs.runtime.engine.record_order import PartitionGroup, in_timestamp_order
 from spark_jobs.runtime.engine.records import InputRecord, TopicPartition
 from spark_jobs.runtime.worker.held_back import (

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any, cast
 import attrs
 import pytest
 
-from spark_jobs.runtime.driver.batch import BatchProcessor
-from spark_jobs.runtime.driver.step_planner import Offsets, StepPlanner
+from spark_jobs.runtime.driver.input.step_planner import Offsets, StepPlanner
+from spark_jobs.runtime.driver.queries.batch import BatchProcessor
 
 if TYPE_CHECKING:
-    from spark_jobs.runtime.driver.query_specs import QuerySpec
+    from spark_jobs.runtime.driver.queries.specs import QuerySpec
 
 _IN = ("in", 0)
 _SECONDS = 30.0

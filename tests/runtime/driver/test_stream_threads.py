@@ -4,9 +4,9 @@ import threading
 
 import pytest
 
-from spark_jobs.runtime.driver import stream_threads
 from spark_jobs.runtime.driver.states import ClientState
-from spark_jobs.runtime.driver.stream_threads import StreamThreads
+from spark_jobs.runtime.driver.threads import stream_threads
+from spark_jobs.runtime.driver.threads.stream_threads import StreamThreads
 
 
 def _running() -> ClientState:

@@ -4,7 +4,7 @@ import attrs
 import pytest
 
 from spark_jobs.runtime.driver.states import ClientState
-from spark_jobs.runtime.driver.thread_pool import StreamThread, ThreadPool, thread_name
+from spark_jobs.runtime.driver.threads.pool import StreamThread, ThreadPool, thread_name
 from tests.oracle.thread_histories import History, Step, histories
 
 _SLOTS = 100

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from spark_jobs.runtime.driver.states import ClientState, ThreadState
-from spark_jobs.runtime.driver.thread_pool import StreamThread, ThreadPool, thread_name
+from spark_jobs.runtime.driver.threads.pool import StreamThread, ThreadPool, thread_name
 
 _SLOTS = 8
 _RUNNING = ClientState.RUNNING

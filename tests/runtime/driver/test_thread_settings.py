@@ -6,12 +6,12 @@ from infra.model.problems import ProblemCode, ProblemsError
 from infra.model.topology import TopologyDocument
 from infra.spec import load_text
 from spark_jobs.runtime.driver.preflight import check_runnable
-from spark_jobs.runtime.driver.thread_settings import (
+from spark_jobs.runtime.driver.threads.settings import (
     handler_name,
     may_shut_down_application,
     stream_threads,
 )
-from spark_jobs.runtime.driver.uncaught_exceptions import load_handler
+from spark_jobs.runtime.driver.threads.uncaught_exceptions import load_handler
 
 _CLASSES = "tests.runtime.spark.thread_classes"
 

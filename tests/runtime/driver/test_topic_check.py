@@ -4,7 +4,7 @@ import pytest
 
 from infra.compiler import StreamsConfig
 from infra.model.problems import Problem, ProblemCode
-from spark_jobs.runtime.driver.topic_check import UnevenExpansion
+from spark_jobs.runtime.driver.topics.topic_check import UnevenExpansion
 
 UNEVEN = Problem(code=ProblemCode.NOT_COPARTITIONED, summary="orders=4, customers=2")
 MISSING = Problem(code=ProblemCode.MISSING_SOURCE_TOPIC, summary="orders does not exist")

@@ -10,9 +10,9 @@ from infra.change import TopicChange, change_topics
 from infra.model.problems import ProblemCode, ProblemsError
 from infra.observe import Connection
 from infra.spec import load_text
-from spark_jobs.runtime.driver import topics as module
-from spark_jobs.runtime.driver.topic_check import topic_vanished
-from spark_jobs.runtime.driver.topics import ApplicationTopics
+from spark_jobs.runtime.driver.topics import application_topics as module
+from spark_jobs.runtime.driver.topics.application_topics import ApplicationTopics
+from spark_jobs.runtime.driver.topics.topic_check import topic_vanished
 from tests.runtime.spark.kafka_topics import Topics
 from toolchain.broker import local
 from toolchain.broker.readiness import until

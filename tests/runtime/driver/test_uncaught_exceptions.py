@@ -9,8 +9,8 @@ from infra.model.topology import Application
 from infra.spec import load_text
 from spark_jobs.runtime.driver.failures import RestartPolicy, failed_thread, failure_reason
 from spark_jobs.runtime.driver.states import ClientState
-from spark_jobs.runtime.driver.stream_threads import StreamThreads
-from spark_jobs.runtime.driver.uncaught_exceptions import UncaughtExceptions
+from spark_jobs.runtime.driver.threads.stream_threads import StreamThreads
+from spark_jobs.runtime.driver.threads.uncaught_exceptions import UncaughtExceptions
 from spark_jobs.runtime.engine.partitioners.static import TaskMigrated
 from spark_jobs.runtime.engine.task import PoisonRecordError
 from spark_jobs.stream_threads import ThreadFailure, UncaughtExceptionHandler, UncaughtExceptionResponse

@@ -4,8 +4,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from spark_jobs.runtime.driver import unprocessed_records
-from spark_jobs.runtime.driver.unprocessed_records import UnprocessedRecords
+from spark_jobs.runtime.driver.processor_expansion import unprocessed_records
+from spark_jobs.runtime.driver.processor_expansion.unprocessed_records import UnprocessedRecords
 from tests.runtime.driver.counting_application import KEYS, doubled
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from infra.observe import Connection
-from spark_jobs.runtime.driver.warm_up import WarmUp, is_behind
+from spark_jobs.runtime.driver.processor_expansion.warm_up import WarmUp, is_behind
 from spark_jobs.runtime.worker.warm_up import WarmUpRequest, WarmUpResult
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ import attrs
 import pytest
 
 from spark_jobs.runtime.driver.layout import Layout, QueryInput
-from spark_jobs.runtime.driver.watched_inputs import WatchedInput
+from spark_jobs.runtime.driver.queries.watched_inputs import WatchedInput
 
 
 @attrs.frozen

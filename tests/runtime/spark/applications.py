@@ -12,9 +12,9 @@ from infra.observe import Connection
 from infra.spec import load_text
 from spark_jobs.runtime.driver.application import StreamsApplication
 from spark_jobs.runtime.driver.failures import RestartPolicy
+from spark_jobs.runtime.driver.input.sources import RECORDS_AT_ONCE
 from spark_jobs.runtime.driver.preflight import check_runnable
 from spark_jobs.runtime.driver.run_settings import RunSettings
-from spark_jobs.runtime.driver.sources import RECORDS_AT_ONCE
 from tests.runtime.spark.kafka_topics import Topics
 
 TIMEOUT_SECONDS = 240.0

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 import pytest
 
-from spark_jobs.runtime.driver.progress import Progress
+from spark_jobs.runtime.driver.queries.progress import Progress
 from spark_jobs.runtime.worker.messages import BatchResult
 
 

@@ -11,10 +11,10 @@ from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
 
 from infra.observe import Connection
-from spark_jobs.runtime.driver import watched_inputs
-from spark_jobs.runtime.driver.input_signal import InputSignal, InputSignals
-from spark_jobs.runtime.driver.input_watch import WatchMode
-from spark_jobs.runtime.driver.sources import KafkaSource, read_stream
+from spark_jobs.runtime.driver.input.signals import InputSignal, InputSignals
+from spark_jobs.runtime.driver.input.sources import KafkaSource, read_stream
+from spark_jobs.runtime.driver.input.watch import WatchMode
+from spark_jobs.runtime.driver.queries import watched_inputs
 from spark_jobs.runtime.engine.records import TopicPartition
 from tests.runtime.spark.applications import COUNT, MAP, TIMEOUT_SECONDS, Cluster, RunningApplication
 from toolchain.broker.readiness import until

@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 from infra.model.problems import ProblemCode, ProblemsError
 from spark_jobs.processor_expansion import ExpansionPhase, ProcessorsStatus
 from spark_jobs.runtime.driver.application import StreamsApplication
-from spark_jobs.runtime.driver.query_specs import QuerySpecs
+from spark_jobs.runtime.driver.queries.specs import QuerySpecs
 from spark_jobs.runtime.worker.messages import BatchResult
 from tests.runtime.spark.growing import DOCUMENT, TIMEOUT_SECONDS, Growing, new_growing
 from tests.runtime.spark.visits import VISITS_DOCUMENT, await_visits, create_visits

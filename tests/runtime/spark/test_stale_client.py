@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 from infra.model.problems import ProblemCode
 from spark_jobs.runtime.driver.application import StreamsApplication
 from spark_jobs.runtime.driver.failures import RestartPolicy
-from spark_jobs.runtime.driver.query_specs import QuerySpecs
+from spark_jobs.runtime.driver.queries.specs import QuerySpecs
 from spark_jobs.runtime.driver.states import ClientState
 from spark_jobs.runtime.worker.messages import BatchRequest, BatchResult
 from tests.runtime.spark.growing import TIMEOUT_SECONDS, Growing, new_growing

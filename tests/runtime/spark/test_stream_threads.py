@@ -11,7 +11,7 @@ import pytest
 
 from infra.model.problems import ProblemCode
 from spark_jobs.runtime.driver.states import ClientState
-from spark_jobs.runtime.driver.stream_threads import StreamThreads
+from spark_jobs.runtime.driver.threads.stream_threads import StreamThreads
 from spark_jobs.stream_threads import RemovalTimeoutError
 from tests.bench.runtime.thread_changes import (
     batches_until_added,

@@ -14,13 +14,13 @@ from infra.model.problems import ProblemCode, ProblemsError, errors
 from infra.model.topology import TopologyDocument
 from infra.observe import Connection, KafkaClusterReader, snapshot_request
 from infra.planner import PlanPolicy, plan
-from spark_jobs.runtime.driver.interpreter import cheap_collections
 from spark_jobs.runtime.driver.layout import Programs
 from spark_jobs.runtime.driver.preflight import check_runnable
 from spark_jobs.runtime.driver.processor_move import problems
 from spark_jobs.runtime.driver.processor_move.application_state import ApplicationState, ProcessorStatus
 from spark_jobs.runtime.driver.processor_move.checks import check_entries, check_input
 from spark_jobs.runtime.driver.processor_move.entry_copy import Report
+from spark_jobs.runtime.driver.processor_move.interpreter import cheap_collections
 from spark_jobs.runtime.driver.processor_move.kafka_cluster import KafkaMoveCluster
 from spark_jobs.runtime.driver.processor_move.state_move import StateMove
 

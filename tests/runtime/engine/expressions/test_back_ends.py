@@ -10,7 +10,7 @@ from pyspark.sql import functions as sql
 
 from infra.compiler.native_sql import Kind, kind_of
 from infra.model.behaviors import Format
-from spark_jobs.runtime.driver.native import read_column, written_column
+from spark_jobs.runtime.driver.queries.native import read_column, written_column
 from spark_jobs.runtime.engine.expressions import compile_expression
 from spark_jobs.runtime.engine.records import CurrentRecord
 from spark_jobs.runtime.engine.serdes import plain_serde

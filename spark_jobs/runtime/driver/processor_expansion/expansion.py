@@ -23,26 +23,31 @@ from infra.model.offset_metadata import decode_mark
 from infra.model.problems import Problem, ProblemsError
 from infra.observe import Connection
 from spark_jobs.processor_expansion import ExpansionPhase, ProcessorsStatus
-from spark_jobs.runtime.driver.expansion_requests import requested_status
 from spark_jobs.runtime.driver.failures import failure_reason
-from spark_jobs.runtime.driver.held_queries import BatchRunsError, HeldQuery, StoppedError, all_held
-from spark_jobs.runtime.driver.interpreter import cheap_collections, short_switch_interval
 from spark_jobs.runtime.driver.layout import Programs
 from spark_jobs.runtime.driver.offsets import Offsets
-from spark_jobs.runtime.driver.older_batches import OlderBatches
-from spark_jobs.runtime.driver.present_processors import with_processors
+from spark_jobs.runtime.driver.processor_expansion.held_queries import (
+    BatchRunsError,
+    HeldQuery,
+    StoppedError,
+    all_held,
+)
+from spark_jobs.runtime.driver.processor_expansion.older_batches import OlderBatches
+from spark_jobs.runtime.driver.processor_expansion.requests import requested_status
+from spark_jobs.runtime.driver.processor_expansion.unprocessed_records import UnprocessedRecords
+from spark_jobs.runtime.driver.processor_expansion.warm_up import WarmUp, WarmUpJobs, is_behind
 from spark_jobs.runtime.driver.processor_move import attempts, problems
 from spark_jobs.runtime.driver.processor_move.checks import InputCheck, check_entries, check_input
 from spark_jobs.runtime.driver.processor_move.entry_copy import EntryCopy, unreported
+from spark_jobs.runtime.driver.processor_move.interpreter import cheap_collections, short_switch_interval
 from spark_jobs.runtime.driver.processor_move.kafka_cluster import KafkaMoveCluster
 from spark_jobs.runtime.driver.processor_move.moves import Move
 from spark_jobs.runtime.driver.processor_move.start import opened
 from spark_jobs.runtime.driver.processor_move.state_move import StateMove
-from spark_jobs.runtime.driver.query_specs import QuerySpecs
+from spark_jobs.runtime.driver.queries.specs import QuerySpecs
 from spark_jobs.runtime.driver.states import ClientState
-from spark_jobs.runtime.driver.topics import ApplicationTopics
-from spark_jobs.runtime.driver.unprocessed_records import UnprocessedRecords
-from spark_jobs.runtime.driver.warm_up import WarmUp, WarmUpJobs, is_behind
+from spark_jobs.runtime.driver.topics.application_topics import ApplicationTopics
+from spark_jobs.runtime.driver.topics.present_processors import with_processors
 from spark_jobs.runtime.engine.program import SubtopologyProgram
 from spark_jobs.runtime.engine.program.settings import acceptable_recovery_lag
 from spark_jobs.runtime.engine.scaling.moved_entries import can_delete_later

@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
 
 from infra.observe import Connection
-from spark_jobs.runtime.driver.input_signal import InputSignal
+from spark_jobs.runtime.driver.input.signals import InputSignal
 from spark_jobs.runtime.engine.records import TopicPartition
 from spark_jobs.runtime.worker.task_input import COLUMNS
 

@@ -12,8 +12,8 @@ from typing import Any
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark.sql import SparkSession
 
+from spark_jobs.runtime.driver.input.sources import parse_offsets
 from spark_jobs.runtime.driver.offsets import Offsets
-from spark_jobs.runtime.driver.sources import parse_offsets
 
 
 class Checkpoint:

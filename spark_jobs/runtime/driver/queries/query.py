@@ -13,12 +13,12 @@ from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark.sql import DataFrame, SparkSession
 
 from infra.model.problems import Problem
-from spark_jobs.runtime.driver.batch import BatchProcessor, BatchStoppedError
-from spark_jobs.runtime.driver.checkpoints import Checkpoint
 from spark_jobs.runtime.driver.failures import failed_thread, failure_reason, failure_text, query_failed
-from spark_jobs.runtime.driver.input_signal import InputSignal
-from spark_jobs.runtime.driver.query_specs import QuerySpec
-from spark_jobs.runtime.driver.sources import read_stream, with_ticks
+from spark_jobs.runtime.driver.input.signals import InputSignal
+from spark_jobs.runtime.driver.input.sources import read_stream, with_ticks
+from spark_jobs.runtime.driver.queries.batch import BatchProcessor, BatchStoppedError
+from spark_jobs.runtime.driver.queries.checkpoints import Checkpoint
+from spark_jobs.runtime.driver.queries.specs import QuerySpec
 from spark_jobs.runtime.driver.states import QueryState
 from spark_jobs.runtime.engine.records import TopicPartition
 
@@ -38,7 +38,7 @@ class BatchFailedError(Exception):
 class SubtopologyQuery:
     """One thread starts, polls and stops the query; another one may `pause` and `resume` it.
 
-    With `signal`, it may wait for that before it checks for new records (`input_watch`).
+    With `signal`, it may wait for that before it checks for new records (`input.watch`).
     """
 
     def __init__(self, spark: SparkSession, spec: QuerySpec, signal: InputSignal | None = None) -> None:

@@ -9,7 +9,7 @@ import click
 from infra.observe.command_line import connection
 from spark_jobs.command_line import all_of, job_options
 from spark_jobs.control.logs import LogFormat
-from spark_jobs.runtime.driver.installed import runtime_installed
+from spark_jobs.runtime.driver.run.installed import runtime_installed
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -65,8 +65,8 @@ def run_application(options: Mapping[str, Any], **more: Any) -> int:  # noqa: AN
     `ProblemsError`, and `click.ClickException` where PySpark is not installed.
     """
     with runtime_installed():
-        from spark_jobs.runtime.driver.run_options import RunOptions  # noqa: PLC0415 - imports PySpark
-        from spark_jobs.runtime.driver.start import start  # noqa: PLC0415 - same
+        from spark_jobs.runtime.driver.run.options import RunOptions  # noqa: PLC0415 - imports PySpark
+        from spark_jobs.runtime.driver.run.start import start  # noqa: PLC0415 - same
     fields = {
         "file": options["document"],
         "connection": connection(options["bootstrap_server"], options["command_config"]),

@@ -10,18 +10,18 @@ import attrs
 import structlog
 from pyspark.sql import DataFrame, SparkSession
 
-from spark_jobs.runtime.driver.input_expansion import InputExpansion, check_no_move, check_processors
+from spark_jobs.runtime.driver.input.expansion import InputExpansion, check_no_move, check_processors
+from spark_jobs.runtime.driver.input.rounds import RepartitionRounds
+from spark_jobs.runtime.driver.input.sources import KafkaSource, batch_end_offsets, read_ranges, tick
+from spark_jobs.runtime.driver.input.step_planner import OffsetRanges, StepPlanner
 from spark_jobs.runtime.driver.layout import Layout, Programs
 from spark_jobs.runtime.driver.offsets import GroupOffsets, Offsets
 from spark_jobs.runtime.driver.processor_move.moves import announcements
-from spark_jobs.runtime.driver.progress import Progress
-from spark_jobs.runtime.driver.rounds import RepartitionRounds
+from spark_jobs.runtime.driver.queries.progress import Progress
 from spark_jobs.runtime.driver.run_settings import RunSettings
-from spark_jobs.runtime.driver.sources import KafkaSource, batch_end_offsets, read_ranges, tick
-from spark_jobs.runtime.driver.step_planner import OffsetRanges, StepPlanner
-from spark_jobs.runtime.driver.stream_threads import StreamThreads, TakenThreads
-from spark_jobs.runtime.driver.topic_check import TopicCheck
-from spark_jobs.runtime.driver.uncaught_exceptions import UncaughtExceptions
+from spark_jobs.runtime.driver.threads.stream_threads import StreamThreads, TakenThreads
+from spark_jobs.runtime.driver.threads.uncaught_exceptions import UncaughtExceptions
+from spark_jobs.runtime.driver.topics.topic_check import TopicCheck
 from spark_jobs.runtime.engine.program import SubtopologyProgram
 from spark_jobs.runtime.engine.program.settings import max_task_idle_ms
 from spark_jobs.runtime.engine.records import TopicPartition

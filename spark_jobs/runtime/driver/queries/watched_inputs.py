@@ -1,4 +1,4 @@
-"""Which inputs of an application are watched, and from where (`input_watch`)."""
+"""Which inputs of an application are watched, and from where (`input.watch`)."""
 
 from collections.abc import Mapping
 
@@ -6,10 +6,10 @@ import attrs
 from pyspark.sql import SparkSession
 
 from infra.observe import Connection
-from spark_jobs.runtime.driver.input_signal import InputSignal, InputSignals
-from spark_jobs.runtime.driver.input_watch import InputWatch
+from spark_jobs.runtime.driver.input.signals import InputSignal, InputSignals
+from spark_jobs.runtime.driver.input.watch import InputWatch
 from spark_jobs.runtime.driver.offsets import Offsets
-from spark_jobs.runtime.driver.query_specs import QuerySpecs
+from spark_jobs.runtime.driver.queries.specs import QuerySpecs
 from spark_jobs.runtime.engine.records import TopicPartition
 from spark_jobs.runtime.worker import clients
 

@@ -13,7 +13,7 @@ import structlog
 
 from infra.model.topology import Application
 from spark_jobs.runtime.driver.states import ClientState
-from spark_jobs.runtime.driver.thread_pool import StreamThread, ThreadPool
+from spark_jobs.runtime.driver.threads.pool import StreamThread, ThreadPool
 from spark_jobs.stream_threads import RemovalTimeoutError, ThreadMetadata
 
 _POLL_SECONDS = 0.05

@@ -20,9 +20,9 @@ import structlog
 from pyspark import InheritableThread
 from pyspark.sql import SparkSession
 
-from spark_jobs.runtime.driver import batch
-from spark_jobs.runtime.driver.batch_results import RESULT_SCHEMA, result_rows
 from spark_jobs.runtime.driver.failures import failure_reason
+from spark_jobs.runtime.driver.queries import batch
+from spark_jobs.runtime.driver.queries.batch_results import RESULT_SCHEMA, result_rows
 from spark_jobs.runtime.worker.gc_pause import paused_gc
 from spark_jobs.runtime.worker.warm_up import WarmUpRequest, WarmUpResult, warm_up
 

@@ -9,8 +9,8 @@ import structlog
 from infra.model.problems import ProblemsError
 from infra.model.topology import Application
 from spark_jobs.runtime.driver.failures import RestartPolicy, failure_reason
-from spark_jobs.runtime.driver.stream_threads import StreamThreads
-from spark_jobs.runtime.driver.thread_settings import fixed_response, handler_name, handler_not_loaded
+from spark_jobs.runtime.driver.threads.settings import fixed_response, handler_name, handler_not_loaded
+from spark_jobs.runtime.driver.threads.stream_threads import StreamThreads
 from spark_jobs.runtime.engine.partitioners.static import TaskMigrated
 from spark_jobs.runtime.engine.program.classes import load_class
 from spark_jobs.stream_threads import (

@@ -9,7 +9,7 @@ from collections.abc import Collection
 
 import attrs
 
-from spark_jobs.runtime.driver.step_planner import Offsets
+from spark_jobs.runtime.driver.input.step_planner import Offsets
 from spark_jobs.runtime.engine.records import TopicPartition
 from spark_jobs.runtime.engine.scaling.processors import Processors
 

@@ -10,7 +10,7 @@ import attrs
 from infra.model.topology import Application
 from spark_jobs.command_line import JobOptions
 from spark_jobs.runtime.driver.metrics import Instruments
-from spark_jobs.runtime.driver.session import SessionSettings, is_remote
+from spark_jobs.runtime.driver.spark_session.session import SessionSettings, is_remote
 
 DEFAULT_FOLDER = Path(os.environ.get("XDG_STATE_HOME") or "~/.local/state") / "headwater"
 

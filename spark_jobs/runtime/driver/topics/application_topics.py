@@ -24,15 +24,15 @@ from infra.observe.pending_requests import in_background
 from infra.planner import PlanPolicy, plan
 from spark_jobs.runtime.driver.failures import client_failed
 from spark_jobs.runtime.driver.offsets import GroupOffsets
-from spark_jobs.runtime.driver.present_processors import (
+from spark_jobs.runtime.driver.processor_move.moves import announcements
+from spark_jobs.runtime.driver.topics.present_processors import (
     changelog_counts,
     initial_processors,
     input_counts,
     present_processors,
     with_processors,
 )
-from spark_jobs.runtime.driver.processor_move.moves import announcements
-from spark_jobs.runtime.driver.topic_check import (
+from spark_jobs.runtime.driver.topics.topic_check import (
     TopicCheck,
     change_failed,
     own_change,

@@ -15,7 +15,7 @@ from confluent_kafka import TopicPartition as KafkaTopicPartition
 from infra.model.problems import Problem, ProblemCode, ProblemsError
 from infra.observe import Connection
 from spark_jobs.runtime.driver.failures import failure_reason
-from spark_jobs.runtime.driver.thread_settings import HANDLER, shutdown_group
+from spark_jobs.runtime.driver.threads.settings import HANDLER, shutdown_group
 from spark_jobs.runtime.worker import clients
 
 _log = structlog.get_logger(__name__)

@@ -10,9 +10,8 @@ from infra.model.topology import TopologyDocument
 from infra.observe import KafkaClusterReader
 from spark_jobs.command_line import GatewayWatch, Termination, spark_ended
 from spark_jobs.runtime.driver.application import StreamsApplication
-from spark_jobs.runtime.driver.document import folder_of
 from spark_jobs.runtime.driver.failures import RestartPolicy, connector_missing, spark_not_started
-from spark_jobs.runtime.driver.jvm import JvmStart, gateway_port, jvm_end
+from spark_jobs.runtime.driver.input.sources import RECORDS_AT_ONCE
 from spark_jobs.runtime.driver.metrics import Instruments
 from spark_jobs.runtime.driver.preflight import (
     RunnableDocument,
@@ -22,14 +21,15 @@ from spark_jobs.runtime.driver.preflight import (
     checkpoint_lock,
     warn_missing_outputs,
 )
-from spark_jobs.runtime.driver.run_options import RunOptions
+from spark_jobs.runtime.driver.run.document import folder_of
+from spark_jobs.runtime.driver.run.options import RunOptions
+from spark_jobs.runtime.driver.run.starting import StartingApplication
 from spark_jobs.runtime.driver.run_settings import RunSettings
-from spark_jobs.runtime.driver.session import SessionSettings, ship_packages, start_session
-from spark_jobs.runtime.driver.sources import RECORDS_AT_ONCE
-from spark_jobs.runtime.driver.starting import StartingApplication
+from spark_jobs.runtime.driver.spark_session.jvm import JvmStart, gateway_port, jvm_end
+from spark_jobs.runtime.driver.spark_session.session import SessionSettings, ship_packages, start_session
 from spark_jobs.runtime.driver.states import ClientState
-from spark_jobs.runtime.driver.topics import ApplicationTopics
-from spark_jobs.runtime.driver.uncaught_exceptions import load_handler
+from spark_jobs.runtime.driver.threads.uncaught_exceptions import load_handler
+from spark_jobs.runtime.driver.topics.application_topics import ApplicationTopics
 from spark_jobs.stream_threads import UncaughtExceptionHandler
 
 _log = structlog.get_logger(__name__)

@@ -13,14 +13,14 @@ import structlog
 
 from spark_jobs.command_line import Termination
 from spark_jobs.control import Access, ControlServer, Surface
-from spark_jobs.runtime.driver.document import load_document
-from spark_jobs.runtime.driver.installed import runtime_installed
-from spark_jobs.runtime.driver.jvm import JvmStart, kill_jvm
 from spark_jobs.runtime.driver.metrics import Instruments
-from spark_jobs.runtime.driver.run_options import RunOptions
-from spark_jobs.runtime.driver.session import launch_jvm
-from spark_jobs.runtime.driver.starting import StartingApplication
-from spark_jobs.runtime.driver.stream_threads import configured_client_id
+from spark_jobs.runtime.driver.run.document import load_document
+from spark_jobs.runtime.driver.run.installed import runtime_installed
+from spark_jobs.runtime.driver.run.options import RunOptions
+from spark_jobs.runtime.driver.run.starting import StartingApplication
+from spark_jobs.runtime.driver.spark_session.jvm import JvmStart, kill_jvm
+from spark_jobs.runtime.driver.spark_session.session import launch_jvm
+from spark_jobs.runtime.driver.threads.stream_threads import configured_client_id
 
 _log = structlog.get_logger(__name__)
 
@@ -43,7 +43,7 @@ def start(options: RunOptions) -> bool:
         JvmStart(partial(launch_jvm, session)) as jvm,
     ):
         with runtime_installed():
-            from spark_jobs.runtime.driver.application_run import ApplicationRun  # noqa: PLC0415 - slow
+            from spark_jobs.runtime.driver.run.application_run import ApplicationRun  # noqa: PLC0415 - slow
         return ApplicationRun(options, document, session, jvm, starting, instruments, termination).run()
     return True  # SIGTERM arrived before Spark ran
 

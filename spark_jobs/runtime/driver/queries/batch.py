@@ -15,8 +15,8 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sql
 from pyspark.sql.pandas.functions import PythonEvalType, pandas_udf
 
-from spark_jobs.runtime.driver.batch_results import RESULT_SCHEMA, decode_result, encode_results
-from spark_jobs.runtime.driver.native import evaluate_program
+from spark_jobs.runtime.driver.queries.batch_results import RESULT_SCHEMA, decode_result, encode_results
+from spark_jobs.runtime.driver.queries.native import evaluate_program
 from spark_jobs.runtime.driver.states import THREAD_NOTE
 from spark_jobs.runtime.engine.partitioners.static import TaskMigrated
 from spark_jobs.runtime.engine.records import TopicPartition
@@ -27,9 +27,9 @@ from spark_jobs.runtime.worker.task_input import COLUMNS, TOPIC, split_by_task
 from spark_jobs.runtime.worker.task_owner import process_task_batch
 
 if TYPE_CHECKING:  # Python workers import this module, too: they need none of the driver's other modules
-    from spark_jobs.runtime.driver.input_expansion import InputExpansion
-    from spark_jobs.runtime.driver.query_specs import QuerySpec
-    from spark_jobs.runtime.driver.step_planner import OffsetRanges, Offsets, StepPlanner
+    from spark_jobs.runtime.driver.input.expansion import InputExpansion
+    from spark_jobs.runtime.driver.input.step_planner import OffsetRanges, Offsets, StepPlanner
+    from spark_jobs.runtime.driver.queries.specs import QuerySpec
 
 _VALUE = "value"
 _TICK_MS = 1000

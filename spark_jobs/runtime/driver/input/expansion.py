@@ -8,9 +8,9 @@ from confluent_kafka import KafkaException
 
 from infra.model.move_marks import MoveMark
 from infra.model.problems import Problem, ProblemCode, ProblemsError
+from spark_jobs.runtime.driver.input.partition_releases import PartitionReleases
 from spark_jobs.runtime.driver.layout import Layout
 from spark_jobs.runtime.driver.offsets import GroupOffsets, Offsets
-from spark_jobs.runtime.driver.partition_releases import PartitionReleases
 from spark_jobs.runtime.engine.records import TopicPartition
 from spark_jobs.runtime.engine.scaling.processors import Processors
 

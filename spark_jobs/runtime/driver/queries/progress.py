@@ -7,7 +7,7 @@ from threading import Lock
 
 import attrs
 
-from spark_jobs.runtime.driver.stall import RunningBatch
+from spark_jobs.runtime.driver.queries.stall import RunningBatch
 from spark_jobs.runtime.engine.records import TopicPartition
 from spark_jobs.runtime.worker.messages import BatchResult
 

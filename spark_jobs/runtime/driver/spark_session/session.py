@@ -21,7 +21,7 @@ _LOCAL_CHECKPOINTS = (
 )
 _PACKAGES = ("infra", "spark_jobs")
 _ARCHIVE = "headwater.zip"
-_WORKER_DAEMON = "spark_jobs.runtime.driver.worker_daemon"
+_WORKER_DAEMON = "spark_jobs.runtime.driver.spark_session.worker_daemon"
 _LOG_SETTINGS = Path(__file__).with_name("log4j2.properties")
 ROWS_AT_ONCE = 2_000
 """Rows of an Arrow batch. With 1 MiB each, Kafka's default limit for a record, they just fit into 2 GiB."""

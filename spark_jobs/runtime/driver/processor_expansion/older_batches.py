@@ -12,7 +12,7 @@ from threading import Event
 import attrs
 
 from infra.model.problems import Problem
-from spark_jobs.runtime.driver.held_queries import HeldQuery, StoppedError, await_batch
+from spark_jobs.runtime.driver.processor_expansion.held_queries import HeldQuery, StoppedError, await_batch
 from spark_jobs.runtime.driver.processor_move import problems
 from spark_jobs.runtime.driver.processor_move.moves import Move
 

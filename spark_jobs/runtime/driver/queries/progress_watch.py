@@ -7,9 +7,9 @@ from typing import Any
 import attrs
 
 from spark_jobs.runtime.driver.offsets import Backlog
-from spark_jobs.runtime.driver.progress import Progress
-from spark_jobs.runtime.driver.query import SubtopologyQuery
-from spark_jobs.runtime.driver.stall import Observation, ProgressClock, stall_reason, waits_for
+from spark_jobs.runtime.driver.queries.progress import Progress
+from spark_jobs.runtime.driver.queries.query import SubtopologyQuery
+from spark_jobs.runtime.driver.queries.stall import Observation, ProgressClock, stall_reason, waits_for
 
 _UNKNOWN = Backlog(lag=None, committed=0)
 

@@ -1,0 +1,1 @@
+"""Streaming queries of Spark, one for each sub-topology: their batches, and whether they make progress."""

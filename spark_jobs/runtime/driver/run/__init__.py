@@ -1,0 +1,1 @@
+"""One run of an application, for `headwater run` and `spark-submit`: command line, options, start and end."""
