@@ -115,6 +115,8 @@ def number(value: float, unit: str) -> str:
     """Return a number with its unit, with about three digits."""
     if unit == "s" and abs(value) < 1:
         value, unit = (value * 1e6, "µs") if 0 < abs(value) < _MILLISECOND else (value * 1_000, "ms")
+    if unit == "batches" and value == 1:
+        unit = "batch"
     if unit == "B" and abs(value) >= _MEGABYTE:
         value, unit = value / _MEGABYTE, "MB"
     digits = 0 if abs(value) >= 100 or isinstance(value, int) else 1 if abs(value) >= 10 else 2

@@ -89,7 +89,7 @@ def _second_instance(servers: str, folder: Path, keys: int, load: int, warm_up: 
 
 def _next_to_streams(instance: SecondInstance, keys: int, warm_up: WarmUp, ours: float) -> Iterator[Figure]:
     """Yield our pause next to that of Kafka Streams; print a message instead if Kafka Streams fails."""
-    what = f"{keys:,} keys: the same pause, and when a second instance joins {warm_up.value}"
+    what = f"{keys:,} keys: longest pause; of Kafka Streams, if an instance is added {warm_up.value}"
     try:
         requested, done = instance.requested_and_done(warm_up)
     except Exception as error:  # noqa: BLE001 - the other figures must not be lost
