@@ -3,7 +3,7 @@
 import json
 from collections.abc import Callable, Iterator
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import attrs
 
@@ -25,12 +25,8 @@ from infra.spec.phrases import (
     such_as,
     types,
 )
-from infra.spec.schema import Schema, operators, resolve
-from infra.spec.schema_check import fits
+from infra.spec.schema import Schema, Violation, find_violations, operators, resolve
 from infra.spec.split_expressions import SplitExpression, split_expressions
-
-if TYPE_CHECKING:
-    from infra.spec.violations import Violation
 
 _UNKNOWN = "An unknown key would have no effect, so nothing is planned."
 _MANY_KEYS = 14
@@ -38,8 +34,6 @@ _MANY_KEYS = 14
 
 def schema_problems(raw: RawDocument, kind: FileKind = DOCUMENT) -> tuple[Problem, ...]:
     """Return what does not fit the schema of this kind of file, at most `MAX_PROBLEMS` problems."""
-    if fits(raw.data, kind.schema):
-        return ()
     problems = tuple(islice(_problems(raw, kind), MAX_PROBLEMS + 1))
     if len(problems) <= MAX_PROBLEMS:
         return problems
@@ -54,8 +48,6 @@ def schema_problems(raw: RawDocument, kind: FileKind = DOCUMENT) -> tuple[Proble
 
 
 def _problems(raw: RawDocument, kind: FileKind) -> Iterator[Problem]:
-    from infra.spec.violations import find_violations  # noqa: PLC0415 - slow, and most files fit
-
     reported: set[tuple[object, ...]] = set()
     for violation in find_violations(raw.data, kind.schema):
         # a rule about several keys (`required`) is violated once per key, and reported once
@@ -65,7 +57,7 @@ def _problems(raw: RawDocument, kind: FileKind) -> Iterator[Problem]:
             yield from _located(raw, violation, kind)
 
 
-def _follows_from_indentation(data: Any, violation: "Violation") -> bool:  # noqa: ANN401 - walks any value
+def _follows_from_indentation(data: Any, violation: Violation) -> bool:  # noqa: ANN401 - walks any value
     """Return whether the value is within a step of several keys, which is reported as such."""
     for index, part in enumerate(violation.path):
         data = data[part]
@@ -75,7 +67,7 @@ def _follows_from_indentation(data: Any, violation: "Violation") -> bool:  # noq
     return False
 
 
-def _located(raw: RawDocument, violation: "Violation", kind: FileKind) -> Iterator[Problem]:
+def _located(raw: RawDocument, violation: Violation, kind: FileKind) -> Iterator[Problem]:
     for mistake in _mistakes(violation):
         location = raw.location(mistake.path, at_key=mistake.at_key)
         if location is not None:
@@ -104,13 +96,13 @@ class _Mistake:
     """Empty = what happens to any file that does not fit the schema."""
 
 
-def _mistakes(violation: "Violation") -> Iterator[_Mistake]:
+def _mistakes(violation: Violation) -> Iterator[_Mistake]:
     """Yield one for each thing to correct; none if another one covers it."""
     describe = _bad_key if violation.is_of_key else _MISTAKES[violation.keyword]
     return describe(violation)
 
 
-def _unknown_keys(violation: "Violation") -> Iterator[_Mistake]:
+def _unknown_keys(violation: Violation) -> Iterator[_Mistake]:
     allowed = tuple(violation.schema.get("properties", ()))
     is_step = allowed == operators()
     owner = capital(subject(violation.path))
@@ -165,7 +157,7 @@ def _holders(key: str, schema: Schema) -> list[str]:
     return [name for name, part in parts.items() if key in resolve(part).get("properties", ())]
 
 
-def _wrong_type(violation: "Violation") -> Iterator[_Mistake]:
+def _wrong_type(violation: Violation) -> Iterator[_Mistake]:
     allowed = types(violation.requires)
     is_unquoted = isinstance(violation.value, bool | int | float) and violation.requires == "string"
     expected = such_as(allowed, violation.schema)
@@ -178,7 +170,7 @@ def _wrong_type(violation: "Violation") -> Iterator[_Mistake]:
     )
 
 
-def _not_listed(violation: "Violation") -> Iterator[_Mistake]:
+def _not_listed(violation: Violation) -> Iterator[_Mistake]:
     values = [violation.requires] if violation.keyword == "const" else violation.requires
     words = tuple(dict.fromkeys(literal(value) for value in values))
     yield _Mistake(
@@ -191,7 +183,7 @@ def _not_listed(violation: "Violation") -> Iterator[_Mistake]:
     )
 
 
-def _missing(violation: "Violation") -> Iterator[_Mistake]:
+def _missing(violation: Violation) -> Iterator[_Mistake]:
     required = violation.requires
     if violation.keyword == "dependentRequired":
         required = [name for given, names in required.items() if given in violation.value for name in names]
@@ -209,7 +201,7 @@ def _missing(violation: "Violation") -> Iterator[_Mistake]:
             )
 
 
-def _one_of_several(violation: "Violation") -> Iterator[_Mistake]:
+def _one_of_several(violation: Violation) -> Iterator[_Mistake]:
     if not isinstance(violation.value, dict):  # the wrong type is reported
         return
     branches = [keys for branch in violation.requires if (keys := _required_keys(branch))]
@@ -236,7 +228,7 @@ def _required_keys(branch: Schema) -> list[str]:
     ]
 
 
-def _excluded(violation: "Violation") -> Iterator[_Mistake]:
+def _excluded(violation: Violation) -> Iterator[_Mistake]:
     yield _Mistake(
         path=violation.path,
         at_key=True,
@@ -248,7 +240,7 @@ def _excluded(violation: "Violation") -> Iterator[_Mistake]:
     )
 
 
-def _several_keys(violation: "Violation") -> Iterator[_Mistake]:
+def _several_keys(violation: Violation) -> Iterator[_Mistake]:
     keys = tuple(violation.value)
     known = [key for key in keys if key in operators()]
     is_indentation = len(known) == 1 and len(keys) > 1
@@ -263,7 +255,7 @@ def _several_keys(violation: "Violation") -> Iterator[_Mistake]:
     )
 
 
-def _bad_text(violation: "Violation") -> Iterator[_Mistake]:
+def _bad_text(violation: Violation) -> Iterator[_Mistake]:
     examples = [word for word in violation.schema.get("examples", ()) if isinstance(word, str)]
     expected = such_as(a(violation.schema.get("title", "text of another form")), violation.schema)
     yield _Mistake(
@@ -276,7 +268,7 @@ def _bad_text(violation: "Violation") -> Iterator[_Mistake]:
     )
 
 
-def _bad_key(violation: "Violation") -> Iterator[_Mistake]:
+def _bad_key(violation: Violation) -> Iterator[_Mistake]:
     expected = such_as(a(violation.schema.get("title", "name")), violation.schema)
     shown = f"`{shorten(violation.value)}`"
     yield _Mistake(
@@ -295,7 +287,7 @@ def _rule(schema: Schema) -> str:
     return str(schema.get("$comment", schema.get("description", "")))
 
 
-def _beyond_limit(violation: "Violation") -> Iterator[_Mistake]:
+def _beyond_limit(violation: Violation) -> Iterator[_Mistake]:
     limit = _LIMITS[violation.keyword].format(violation.requires)
     yield _Mistake(
         path=violation.path,
@@ -314,7 +306,7 @@ _LIMITS = {
     "minItems": "a list of at least {}",
     "uniqueItems": "a list without repetition",
 }
-_MISTAKES: dict[str, Callable[["Violation"], Iterator[_Mistake]]] = {
+_MISTAKES: dict[str, Callable[[Violation], Iterator[_Mistake]]] = {
     "additionalProperties": _unknown_keys,
     "type": _wrong_type,
     "enum": _not_listed,
@@ -331,7 +323,7 @@ _MISTAKES: dict[str, Callable[["Violation"], Iterator[_Mistake]]] = {
 """All keywords with which the schemas refuse values (a test compares them)."""
 
 
-def _mistyped(violation: "Violation") -> set[str | None]:
+def _mistyped(violation: Violation) -> set[str | None]:
     """Return the keys that unknown keys probably mean: they are not also reported as missing."""
     allowed = violation.schema.get("properties", {})
     meant: set[str | None] = set()
