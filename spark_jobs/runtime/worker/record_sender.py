@@ -123,6 +123,8 @@ class RecordSender:
             if partition is not None and partition >= self._partition_counts.get(topic, 0):
                 self._check_partition(topic, partition)
             self._wait_and_send(record, partial(reports.note_single, record))
+            if not number % _POLL_EVERY:
+                self._producer.poll(0)
         return number
 
     def _wait_and_send(self, record: OutputRecord, report: OnDelivery | None = None) -> None:
