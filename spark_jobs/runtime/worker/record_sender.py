@@ -74,10 +74,10 @@ class RecordSender:
                 if partition >= counts.get(topic, 0):
                     self._check_partition(topic, partition)
             try:
-                if headers or not timestamp:
+                if headers:
                     produce(topic, value, key, to, None, None, timestamp or EARLIEST_MS, list(headers))
                 else:
-                    produce(topic, value, key, to, None, None, timestamp)
+                    produce(topic, value, key, to, None, None, timestamp or EARLIEST_MS)
             except BufferError:
                 self._wait_and_send(record)
             except KafkaException as error:
@@ -131,11 +131,13 @@ class RecordSender:
         """Pass a record on as soon as the producer's queue has room."""
         topic, partition, key, value, timestamp, headers = record
         to = _ANY_PARTITION if partition is None else partition
+        time = timestamp or EARLIEST_MS
         while True:
             try:
-                self._producer.produce(
-                    topic, value, key, to, report, report, timestamp or EARLIEST_MS, list(headers)
-                )
+                if headers:
+                    self._producer.produce(topic, value, key, to, report, report, time, list(headers))
+                else:
+                    self._producer.produce(topic, value, key, to, report, report, time)
             except BufferError:
                 self._producer.poll(_POLL_SECONDS)
             except KafkaException as error:
