@@ -39,7 +39,7 @@ from infra.observe.kafka_errors import (
     unexpected,
     unreachable,
 )
-from infra.observe.pending_requests import PendingRequests, in_background
+from infra.observe.pending_requests import IN_FLIGHT, PendingRequests, in_background
 
 CHUNK = 1_000
 """Topics in one request; larger answers approach the limits of the brokers."""
@@ -221,13 +221,13 @@ class Admin:
     def request_first_offsets(
         self, partitions: Sequence[TopicPartition]
     ) -> PendingRequests[TopicPartition, ListOffsetsResultInfo]:
-        """Request the first offsets, those of the oldest records."""
+        """Request the first offsets, those of the oldest records, when no other offsets are requested."""
         return self._request_offsets(partitions, OffsetSpec.earliest())  # type: ignore[no-untyped-call]
 
     def request_end_offsets(
         self, partitions: Sequence[TopicPartition]
     ) -> PendingRequests[TopicPartition, ListOffsetsResultInfo]:
-        """Request the end offsets, those of the next records."""
+        """Request the end offsets, those of the next records, when no other offsets are requested."""
         return self._request_offsets(partitions, OffsetSpec.latest())  # type: ignore[no-untyped-call]
 
     def answers(self, pending: PendingRequests[K, V]) -> Iterator[tuple[K, V | KafkaError]]:
@@ -276,18 +276,29 @@ class Admin:
     def _request_offsets(
         self, partitions: Sequence[TopicPartition], spec: OffsetSpec
     ) -> PendingRequests[TopicPartition, ListOffsetsResultInfo]:
+        """Request offsets. No other request for offsets may be pending.
+
+        librdkafka (2.16) looks for the leaders in the calling thread. If the metadata that an earlier request
+        waits for arrives meanwhile, its own thread does the same and releases the request: the process
+        crashes.
+        """
+
         def send(chunk: Sequence[TopicPartition]) -> dict[TopicPartition, Future[ListOffsetsResultInfo]]:
             return self._client.list_offsets(dict.fromkeys(chunk, spec), request_timeout=self._timeout)
 
-        return self._request(partitions, send)
+        return self._request(partitions, send, in_flight=1)
 
-    def _request(self, items: Sequence[K], send: Send[K, V]) -> PendingRequests[K, V]:
+    def _request(
+        self, items: Sequence[K], send: Send[K, V], in_flight: int = IN_FLIGHT
+    ) -> PendingRequests[K, V]:
         def counted(chunk: Sequence[K]) -> dict[K, Future[V]]:
             self.requests += 1
             return send(chunk)
 
         starts = range(0, len(items), CHUNK)
-        return PendingRequests(partial(counted, items[start : start + CHUNK]) for start in starts)
+        return PendingRequests(
+            (partial(counted, items[start : start + CHUNK]) for start in starts), in_flight
+        )
 
     def _answer(self, future: Future[V]) -> V | KafkaError:
         answer: V | KafkaError = self._outcome(future)

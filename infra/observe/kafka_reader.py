@@ -74,14 +74,13 @@ class KafkaClusterReader:
         requested = [
             TopicPartition(name, number) for name, count in partitions.items() for number in range(count)
         ]
-        first, end = (
-            request(requested)
-            for request in (self._admin.request_first_offsets, self._admin.request_end_offsets)
-        )
         counts: Counter[str] = Counter(dict.fromkeys(partitions, 0))
         unread: set[str] = set()
-        for pending, sign in ((first, -1), (end, 1)):
-            for partition, answer in self._admin.answers(pending):
+        for request, sign in (
+            (self._admin.request_first_offsets, -1),
+            (self._admin.request_end_offsets, 1),
+        ):
+            for partition, answer in self._admin.answers(request(requested)):
                 if isinstance(answer, KafkaError):
                     unread.add(partition.topic)
                 else:

@@ -8,17 +8,19 @@ from typing import Generic, TypeVar
 
 K = TypeVar("K")
 V = TypeVar("V")
-_IN_FLIGHT = 3
+IN_FLIGHT = 3
 """A broker answers the requests of a connection one by one: of many at once the last would time out."""
 
 
 class PendingRequests(Generic[K, V]):
-    """A request in chunks. The first chunks are sent at once, the others as answers are taken."""
+    """A request in chunks. The first `in_flight` chunks are sent at once, the others as answers are taken."""
 
-    def __init__(self, chunks: Iterator[Callable[[], dict[K, Future[V]]]]) -> None:
+    def __init__(
+        self, chunks: Iterator[Callable[[], dict[K, Future[V]]]], in_flight: int = IN_FLIGHT
+    ) -> None:
         self._chunks = chunks
         self._sent: deque[dict[K, Future[V]]] = deque()
-        for _ in range(_IN_FLIGHT):
+        for _ in range(in_flight):
             self._send()
 
     def take(self) -> Iterator[tuple[K, Future[V]]]:

@@ -1,9 +1,11 @@
 """The cluster is read in a handful of requests, whatever the number of topics."""
 
 from collections.abc import Callable
+from concurrent.futures import Future
+from typing import Any
 
 import pytest
-from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
+from confluent_kafka.admin import AdminClient, ListOffsetsResultInfo, NewTopic  # type: ignore[attr-defined]
 
 from infra.model.cluster import LiveGroup
 from infra.observe import Connection, KafkaClusterReader, SnapshotRequest, admin
@@ -149,3 +151,23 @@ def test_topic_created_between_two_requests_has_its_settings(
     snapshot = PendingSnapshot(opened, request, metadata, tuple).snapshot()
     assert snapshot.topics[topic].config["cleanup.policy"] == "compact"
     assert topic in snapshot.described
+
+
+def test_offsets_are_requested_one_chunk_after_the_other(
+    kafka: LocalBroker, prefix: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The client crashes if metadata for one request arrives while another one begins."""
+    pending: list[Future[ListOffsetsResultInfo]] = []
+    request = AdminClient.list_offsets
+
+    def list_offsets(client: AdminClient, *arguments: Any, **options: Any) -> Any:  # noqa: ANN401 - forwards
+        assert all(future.done() for future in pending)
+        answers = request(client, *arguments, **options)
+        pending.extend(answers.values())
+        return answers
+
+    monkeypatch.setattr(admin, "CHUNK", 20)
+    monkeypatch.setattr(AdminClient, "list_offsets", list_offsets)
+    reader = KafkaClusterReader(Connection(bootstrap_servers=(kafka.bootstrap_servers,)), _SECONDS)
+    reader.record_counts({f"{prefix}-{number:02}": 2 for number in range(50)})
+    assert len(pending) == 2 * 2 * 50
