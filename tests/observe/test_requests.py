@@ -1,8 +1,7 @@
 """The cluster is read in a handful of requests, whatever the number of topics."""
 
 from collections.abc import Callable
-from concurrent.futures import Future
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from confluent_kafka.admin import AdminClient, ListOffsetsResultInfo, NewTopic  # type: ignore[attr-defined]
@@ -13,6 +12,9 @@ from infra.observe.admin import Admin
 from infra.observe.pending_snapshot import PendingSnapshot
 from toolchain.broker.local import LocalBroker
 from toolchain.broker.readiness import until
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
 
 pytestmark = [pytest.mark.broker, pytest.mark.every_broker]
 _SECONDS = 60.0
