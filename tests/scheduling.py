@@ -134,10 +134,18 @@ class LongestFirst(LoadScopeScheduling):  # type: ignore[misc]  # its base is un
         super()._assign_work_unit(node)
 
     def _reschedule(self, node: Any) -> None:  # noqa: ANN401 - as above
-        """Send the next scope for the last test only: what waits behind a long test cannot be moved."""
-        if not node.shutting_down and self.workqueue and self._pending_of(self.assigned_work[node]) > 1:
-            return
-        super()._reschedule(node)
+        """Send the next scopes for the last test only: what waits behind a long test cannot be moved.
+
+        A worker runs its last test when it knows the next one, so it gets tests until it has two. After a
+        crash, the base class also queues the scopes that the worker had completed: without a test in them,
+        another worker would wait forever.
+        """
+        for scope in [scope for scope, tests in self.workqueue.items() if all(tests.values())]:
+            del self.workqueue[scope]
+        while not node.shutting_down and self.workqueue and self._pending_of(self.assigned_work[node]) <= 1:
+            self._assign_work_unit(node)
+        if not self.workqueue:
+            super()._reschedule(node)
 
 
 def is_scheduled(path: str) -> bool:
