@@ -11,7 +11,7 @@ from spark_jobs.runtime.driver.input.step_planner import Offsets, StepPlanner
 from spark_jobs.runtime.driver.queries.batch import BatchProcessor
 
 if TYPE_CHECKING:
-    from spark_jobs.runtime.driver.queries.specs import QuerySpec
+    from spark_jobs.runtime.driver.queries.query_spec import QuerySpec
 
 _IN = ("in", 0)
 _SECONDS = 30.0

@@ -29,7 +29,7 @@ from spark_jobs.runtime.worker.task_owner import process_task_batch
 if TYPE_CHECKING:  # Python workers import this module, too: they need none of the driver's other modules
     from spark_jobs.runtime.driver.input.expansion import InputExpansion
     from spark_jobs.runtime.driver.input.step_planner import OffsetRanges, Offsets, StepPlanner
-    from spark_jobs.runtime.driver.queries.specs import QuerySpec
+    from spark_jobs.runtime.driver.queries.query_spec import QuerySpec
 
 _VALUE = "value"
 _TICK_MS = 1000

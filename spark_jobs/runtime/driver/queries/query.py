@@ -18,7 +18,7 @@ from spark_jobs.runtime.driver.input.signals import InputSignal
 from spark_jobs.runtime.driver.input.sources import read_stream, with_ticks
 from spark_jobs.runtime.driver.queries.batch import BatchProcessor, BatchStoppedError
 from spark_jobs.runtime.driver.queries.checkpoints import Checkpoint
-from spark_jobs.runtime.driver.queries.specs import QuerySpec
+from spark_jobs.runtime.driver.queries.query_spec import QuerySpec
 from spark_jobs.runtime.driver.states import QueryState
 from spark_jobs.runtime.engine.records import TopicPartition
 

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from spark_jobs.runtime.engine.key_counts import KeyCounts
 from spark_jobs.runtime.engine.program_interface import EngineSettings
 from spark_jobs.runtime.engine.task import Task
+from spark_jobs.runtime.engine.wiring import ignores_values
 from spark_jobs.runtime.worker.local_state import MemoryState
 from spark_jobs.runtime.worker.task_input import count_keys
 from tests.runtime.engine.task.topologies import CLASSES, TOPOLOGIES
@@ -91,3 +92,44 @@ def test_only_cached_counts_of_a_plain_source_take_counts_per_key() -> None:
     nothing = KeyCounts(by_key=(), dropped=0, latest=-1)
     with pytest.raises(ValueError, match="0_0 does not only count these records"):
         task(TOPOLOGIES["reduce"]).process_key_counts(nothing, 0)
+
+
+_WINDOWED = f"{_GROUPED}- windowedBy: {{tumbling: {{size: 10s}}}}\n- count: null\n"
+
+
+@pytest.mark.parametrize("topology", [*COUNTING.values(), _WINDOWED])
+@given(batches=_BATCHES)
+def test_where_values_are_ignored_empty_ones_lead_to_the_same_records(
+    topology: str, batches: list[list[tuple[int, bytes | None, bytes | None, tuple[tuple[str, bytes], ...]]]]
+) -> None:
+    program = programs(topology, NO_CACHE, CLASSES)[0]
+    assert ignores_values(program)
+    with_values, with_empty = (Task(program, 0, MemoryState()) for _ in range(2))
+    offset = 0
+    for batch in batches:
+        records: list[InputRecord] = [
+            ("in", 0, offset + number, time, key, value, headers)
+            for number, (time, key, value, headers) in enumerate(batch)
+        ]
+        offset += len(batch)
+        empty: list[InputRecord] = [
+            (*record[:5], None if record[5] is None else b"", record[6]) for record in records
+        ]
+        assert with_empty.process(empty, 0) == with_values.process(records, 0)
+
+
+@pytest.mark.parametrize(
+    "topology",
+    [
+        COUNTING["count"].replace("value: string}}\n- groupByKey", "value: json}}\n- groupByKey"),
+        f"{_GROUPED}- reduce: {{add: 'max(total, value)'}}\n- toStream: null\n",
+        "- stream: {topic: in, serdes: {key: string, value: string}}\n- to: {topic: out}\n",
+    ],
+)
+def test_values_are_read_if_they_are_parsed_or_used(topology: str) -> None:
+    assert not ignores_values(programs(topology, NO_CACHE, CLASSES)[0])
+
+
+def test_values_are_read_for_the_dead_letter_queue() -> None:
+    settings = EngineSettings(dead_letter_topic="failed")
+    assert not ignores_values(programs(COUNTING["count"], settings, CLASSES)[0])
