@@ -25,7 +25,7 @@ from spark_jobs.runtime.driver.queries.idle import await_commits, wait_until_idl
 from spark_jobs.runtime.driver.queries.progress import NO_PROGRESS
 from spark_jobs.runtime.driver.queries.progress_watch import ProgressWatch
 from spark_jobs.runtime.driver.queries.query import SubtopologyQuery, query_failures
-from spark_jobs.runtime.driver.queries.specs import QuerySpecs
+from spark_jobs.runtime.driver.queries.specs import QueryServices, QuerySpecs
 from spark_jobs.runtime.driver.queries.stall import UNOBSERVED_SECONDS
 from spark_jobs.runtime.driver.queries.watched_inputs import create_input_watch, watch_inputs
 from spark_jobs.runtime.driver.run_settings import RunSettings
@@ -99,10 +99,9 @@ class StreamsApplication:
             handler=self.handler,
         )
         self._exceptions.init(self)
-        self._specs = QuerySpecs(
+        services = QueryServices(
             application=self.id,
             spark=spark,
-            programs=programs,
             settings=settings,
             offsets=self._offsets,
             rounds=self._rounds,
@@ -110,6 +109,7 @@ class StreamsApplication:
             exceptions=self._exceptions,
             exactly_once=self._exactly_once,
         )
+        self._specs = QuerySpecs(services=services, programs=programs)
         self._queries: dict[str, SubtopologyQuery] = {}
         self._progress_watch = ProgressWatch(
             queries=self._queries,

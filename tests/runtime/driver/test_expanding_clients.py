@@ -8,7 +8,7 @@ import attrs
 import pytest
 
 from infra.model.problems import Problem, ProblemCode
-from spark_jobs.runtime.driver.processor_expansion import expansion as module
+from spark_jobs.runtime.driver.processor_expansion import expansion_status
 from spark_jobs.runtime.driver.processor_move.attempts import pause_seconds
 from spark_jobs.runtime.driver.processor_move.entry_copy import EntryCopy
 from spark_jobs.runtime.worker.warm_up import WarmUpRequest, WarmUpResult
@@ -26,7 +26,7 @@ def app(
     kafka: LocalBroker, tmp_path: Path, unique: Callable[[str], str], monkeypatch: pytest.MonkeyPatch
 ) -> Sparkless:
     """Return an application with 2 processors and 4 partitions, of which all have records."""
-    monkeypatch.setattr(module, "_RETRY_SECONDS", 0.05)
+    monkeypatch.setattr(expansion_status, "RETRY_SECONDS", 0.05)
     app = Sparkless(kafka.bootstrap_servers, unique("app"), tmp_path, Topics(kafka.bootstrap_servers))
     return app.with_added_partitions()
 
@@ -56,7 +56,7 @@ def test_an_attempt_begins_again_if_another_client_has_deleted_what_it_copied(ap
         with other._opened(4) as (move, cluster, _):
             other._announce(move, cluster)
             with cluster.producer(move.producer_name) as producer:
-                EntryCopy(move, cluster, other._report)._delete_leftovers(producer)
+                EntryCopy(move, cluster, other._note_copied)._delete_leftovers(producer)
 
     jobs = _Meanwhile(begin)
     client = ExpandingClient.of(app.text(2), app.connection, jobs=jobs)

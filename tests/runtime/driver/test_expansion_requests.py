@@ -1,6 +1,5 @@
 """A request for processors while another thread executes an expansion to the same number."""
 
-from threading import Lock
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -9,8 +8,8 @@ import pytest
 from infra.model.problems import Location
 from infra.model.topology import Application
 from spark_jobs.processor_expansion import ExpansionPhase, ProcessorsStatus
-from spark_jobs.runtime.driver.processor_expansion import expansion as module
-from spark_jobs.runtime.driver.processor_expansion.expansion import ProcessorExpansion
+from spark_jobs.runtime.driver.processor_expansion import expansion_status as module
+from spark_jobs.runtime.driver.processor_expansion.expansion_status import ExpansionStatus
 from spark_jobs.runtime.driver.processor_expansion.requests import requested_status
 from spark_jobs.runtime.driver.states import ClientState
 
@@ -19,24 +18,15 @@ def test_a_repeated_request_does_not_restore_the_status_from_before_the_end(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     application = Application(id="app", at=Location("app.yaml", 1, 1, ""), processors=2)
-    unused = cast("Any", None)
-    expansion = ProcessorExpansion(
-        topics=cast("Any", SimpleNamespace(document=SimpleNamespace(application=application))),
-        connection=unused,
-        programs=unused,
-        specs=unused,
-        queries={},
-        layout_changes=Lock(),
-        on_errors=unused,
-        warm_up_jobs=unused,
-    )
-    expansion._status = ProcessorsStatus(2, 4, ExpansionPhase.CUT)
+    topics = SimpleNamespace(document=SimpleNamespace(application=application))
+    status = ExpansionStatus(topics=cast("Any", topics))
+    status._current = ProcessorsStatus(2, 4, ExpansionPhase.CUT)
 
-    def requested(status: ProcessorsStatus, *others: Any) -> ProcessorsStatus:  # noqa: ANN401 - passed on
-        found = requested_status(status, *others)
-        expansion._status = ProcessorsStatus(4)  # the expansion ends just now
+    def requested(before: ProcessorsStatus, *others: Any) -> ProcessorsStatus:  # noqa: ANN401 - passed on
+        found = requested_status(before, *others)
+        status._current = ProcessorsStatus(4)  # the expansion ends just now
         return found
 
     monkeypatch.setattr(module, "requested_status", requested)
-    expansion.request(4, ClientState.RUNNING)
-    assert expansion.status == ProcessorsStatus(4)
+    status.request(4, ClientState.RUNNING)
+    assert status.current == ProcessorsStatus(4)

@@ -20,8 +20,7 @@ from infra.model.move_marks import MoveMark, MovePhase
 from infra.observe import Connection, KafkaClusterReader, snapshot_request
 from infra.observe.processor_state import with_processor_state
 from spark_jobs.processor_expansion import ExpansionPhase, ProcessorsStatus
-from spark_jobs.runtime.driver.processor_expansion import expansion as module
-from spark_jobs.runtime.driver.processor_expansion import older_batches
+from spark_jobs.runtime.driver.processor_expansion import expansion, expansion_status, older_batches
 from spark_jobs.runtime.driver.processor_move import start
 from spark_jobs.runtime.driver.processor_move.entry_copy import Commits, EntryCopy, MoveProducer
 from spark_jobs.runtime.driver.processor_move.kafka_cluster import KafkaMoveCluster
@@ -181,7 +180,7 @@ class _FailingCluster(KafkaMoveCluster):
 
 def test_an_expansion_is_repeated_when_requests_fail(app: Sparkless, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(start, "KafkaMoveCluster", _FailingCluster)
-    monkeypatch.setattr(module, "_RETRY_SECONDS", 0.05)
+    monkeypatch.setattr(expansion_status, "RETRY_SECONDS", 0.05)
     client = ExpandingClient.of(app.text(2), app.connection)
     for _ in range(3):  # the announcement may fail: then it is refused
         client.expand(4)
@@ -211,7 +210,7 @@ def test_declared_processors_are_added_after_the_start(
     app: Sparkless, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """While that is refused, the application runs with those that it has, and tries again."""
-    monkeypatch.setattr(module, "_DECLARED_RETRY_SECONDS", 0.05)
+    monkeypatch.setattr(expansion_status, "_DECLARED_RETRY_SECONDS", 0.05)
     app.produce(1)
     app.expand(8)
     client = ExpandingClient.of(app.text(4), app.connection)
@@ -227,8 +226,8 @@ def test_declared_processors_are_added_after_the_start(
 
 
 def test_the_cut_waits_for_a_batch_that_takes_long(app: Sparkless, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_BATCH_SECONDS", 0.0)
-    monkeypatch.setattr(module, "_RETRY_SECONDS", 0.05)
+    monkeypatch.setattr(expansion, "_BATCH_SECONDS", 0.0)
+    monkeypatch.setattr(expansion_status, "RETRY_SECONDS", 0.05)
     client = ExpandingClient.of(app.text(2), app.connection, busy=_ENDLESS)
     with client.expanding(4):
         assert until(lambda: _Waits(client).has_reason("waits for a batch of sub-topology"), 60)

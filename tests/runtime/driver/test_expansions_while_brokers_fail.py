@@ -12,7 +12,7 @@ import attrs
 import pytest
 
 from spark_jobs.processor_expansion import ExpansionPhase
-from spark_jobs.runtime.driver.processor_expansion import expansion as module
+from spark_jobs.runtime.driver.processor_expansion import expansion_status
 from spark_jobs.runtime.driver.processor_move import start
 from spark_jobs.runtime.driver.processor_move.entry_copy import Commits, MoveProducer
 from spark_jobs.runtime.driver.processor_move.kafka_cluster import KafkaMoveCluster
@@ -105,7 +105,7 @@ def test_an_expansion_is_completed_when_its_broker_answers_again(
     at: tuple[ExpansionPhase, int],
     outage: _Outage,
 ) -> None:
-    monkeypatch.setattr(module, "_RETRY_SECONDS", 0.5)
+    monkeypatch.setattr(expansion_status, "RETRY_SECONDS", 0.5)
     with own_broker() as broker:
         fault = _Fault(lambda: outage.stop(broker), *at)
         monkeypatch.setattr(start, "KafkaMoveCluster", _faulty(fault))

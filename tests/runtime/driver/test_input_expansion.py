@@ -1,6 +1,7 @@
 """The input of a query with processors, while partitions are added."""
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import attrs
@@ -10,10 +11,13 @@ from confluent_kafka import KafkaException
 from infra.compiler import build_nodes, compile_document
 from infra.model.move_marks import MoveMark, MovePhase
 from infra.model.problems import ProblemCode, ProblemsError
+from infra.observe import Connection
 from infra.spec import load_text
 from spark_jobs.runtime.driver.input.expansion import InputExpansion, check_no_move, check_processors
 from spark_jobs.runtime.driver.layout import Layout, OffsetReset, ResetKind
-from spark_jobs.runtime.driver.queries.specs import QuerySpecs
+from spark_jobs.runtime.driver.queries.query_spec import QuerySpec
+from spark_jobs.runtime.driver.queries.specs import QueryServices, QuerySpecs
+from spark_jobs.runtime.driver.run_settings import RunSettings
 from spark_jobs.runtime.engine.program import build_programs
 from spark_jobs.runtime.engine.records import TopicPartition
 from spark_jobs.runtime.engine.scaling.processors import Processors
@@ -213,29 +217,31 @@ class StartedError(Exception):
     """The query was not refused because of a mark."""
 
 
-def specs_of(layout: Layout) -> QuerySpecs:
+def spec_of(layout: Layout, subtopology: str) -> QuerySpec:
     unused: Any = None
-    specs = QuerySpecs(
+    services = QueryServices(
         application="app",
         spark=unused,
-        programs=unused,
-        settings=unused,
+        settings=RunSettings(
+            connection=Connection(bootstrap_servers=("localhost:9092",)), checkpoint="", state_folder=Path()
+        ),
         offsets=Announced(),  # type: ignore[arg-type]
         rounds=unused,
         threads=unused,
         exceptions=unused,
         exactly_once=True,
     )
+    specs = QuerySpecs(services=services, programs=unused)
     specs.layout = layout
-    return specs
+    return specs.spec(subtopology)
 
 
 def test_an_announced_expansion_refuses_a_task_for_each_partition() -> None:
     """With `follow`, the partitions of added processors would be used, but they are not complete."""
     with pytest.raises(ProblemsError) as raised:
-        specs_of(layout_of(4, None)).source(reading("in"), {})
+        spec_of(layout_of(4, None), reading("in")).source({})
     assert [problem.code for problem in raised.value.problems] == [ProblemCode.MOVE_INCOMPLETE]
     with pytest.raises(StartedError):
-        specs_of(layout_of(4, 2)).source(reading("in"), {})
+        spec_of(layout_of(4, 2), reading("in")).source({})
     with pytest.raises(StartedError):
-        specs_of(layout_of(4, None)).source(reading("passed"), {})
+        spec_of(layout_of(4, None), reading("passed")).source({})

@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 from infra.model.problems import ProblemCode, ProblemsError
 from spark_jobs.processor_expansion import ExpansionPhase, ProcessorsStatus
 from spark_jobs.runtime.driver.application import StreamsApplication
-from spark_jobs.runtime.driver.queries.specs import QuerySpecs
+from spark_jobs.runtime.driver.queries.specs import SubtopologyQuerySpec
 from spark_jobs.runtime.worker.messages import BatchResult
 from tests.runtime.spark.growing import DOCUMENT, TIMEOUT_SECONDS, Growing, new_growing
 from tests.runtime.spark.visits import VISITS_DOCUMENT, await_visits, create_visits
@@ -97,13 +97,13 @@ class _Results:
 
     @classmethod
     def of(cls, monkeypatch: pytest.MonkeyPatch) -> "_Results":
-        results, report = cls(), QuerySpecs.report
+        results, report = cls(), SubtopologyQuerySpec.report
 
-        def note(specs: QuerySpecs, subtopology: str, batch: int, found: Sequence[BatchResult]) -> None:
-            results.found += [(subtopology, result) for result in found]
-            report(specs, subtopology, batch, found)
+        def note(spec: SubtopologyQuerySpec, batch: int, found: Sequence[BatchResult]) -> None:
+            results.found += [(spec.subtopology, result) for result in found]
+            report(spec, batch, found)
 
-        monkeypatch.setattr(QuerySpecs, "report", note)
+        monkeypatch.setattr(SubtopologyQuerySpec, "report", note)
         return results
 
     def restored(self, tasks: Collection[int]) -> int:

@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 from infra.model.problems import ProblemCode
 from spark_jobs.runtime.driver.application import StreamsApplication
 from spark_jobs.runtime.driver.failures import RestartPolicy
-from spark_jobs.runtime.driver.queries.specs import QuerySpecs
+from spark_jobs.runtime.driver.queries.specs import SubtopologyQuerySpec
 from spark_jobs.runtime.driver.states import ClientState
 from spark_jobs.runtime.worker.messages import BatchRequest, BatchResult
 from tests.runtime.spark.growing import TIMEOUT_SECONDS, Growing, new_growing
@@ -74,24 +74,23 @@ class _StaleBatches:
 
     @classmethod
     def of(cls, client: StreamsApplication, monkeypatch: pytest.MonkeyPatch) -> "_StaleBatches":
-        batches, request, report = cls(client), QuerySpecs.request, QuerySpecs.report
+        batches = cls(client)
+        request, report = SubtopologyQuerySpec.request, SubtopologyQuerySpec.report
 
-        def held_request(specs: QuerySpecs, subtopology: str, batch: int, *, in_step: bool) -> BatchRequest:
-            made = request(specs, subtopology, batch, in_step=in_step)
-            if specs is client._specs:
-                batches.note_request(subtopology, batch)
+        def held_request(spec: SubtopologyQuerySpec, batch: int, *, in_step: bool = False) -> BatchRequest:
+            made = request(spec, batch, in_step=in_step)
+            if spec.specs is client._specs:
+                batches.note_request(spec.subtopology, batch)
             return made
 
-        def noted_report(
-            specs: QuerySpecs, subtopology: str, batch: int, found: Sequence[BatchResult]
-        ) -> None:
-            if specs is client._specs:
-                is_late = (subtopology, batch) in batches._late_batches
+        def noted_report(spec: SubtopologyQuerySpec, batch: int, found: Sequence[BatchResult]) -> None:
+            if spec.specs is client._specs:
+                is_late = (spec.subtopology, batch) in batches._late_batches
                 (batches.late if is_late else batches.results).extend(found)
-            report(specs, subtopology, batch, found)
+            report(spec, batch, found)
 
-        monkeypatch.setattr(QuerySpecs, "request", held_request)
-        monkeypatch.setattr(QuerySpecs, "report", noted_report)
+        monkeypatch.setattr(SubtopologyQuerySpec, "request", held_request)
+        monkeypatch.setattr(SubtopologyQuerySpec, "report", noted_report)
         return batches
 
     def note_request(self, subtopology: str, batch: int) -> None:

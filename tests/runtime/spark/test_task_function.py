@@ -8,7 +8,7 @@ import pytest
 from infra.compiler import build_nodes, compile_document
 from infra.observe import Connection
 from infra.spec import load_text
-from spark_jobs.runtime.driver.queries.batch import decode_end_offsets, encode_end_offsets
+from spark_jobs.runtime.driver.queries.task_function import decode_end_offsets, encode_end_offsets
 from spark_jobs.runtime.engine.program import build_programs
 from spark_jobs.runtime.worker.messages import BatchRequest
 

@@ -26,6 +26,7 @@ from spark_jobs.processor_expansion import ExpansionPhase, ProcessorsStatus
 from spark_jobs.runtime.driver.failures import failure_reason
 from spark_jobs.runtime.driver.layout import Programs
 from spark_jobs.runtime.driver.offsets import Offsets
+from spark_jobs.runtime.driver.processor_expansion import expansion_status
 from spark_jobs.runtime.driver.processor_expansion.held_queries import (
     BatchRunsError,
     HeldQuery,
@@ -33,7 +34,6 @@ from spark_jobs.runtime.driver.processor_expansion.held_queries import (
     all_held,
 )
 from spark_jobs.runtime.driver.processor_expansion.older_batches import OlderBatches
-from spark_jobs.runtime.driver.processor_expansion.requests import requested_status
 from spark_jobs.runtime.driver.processor_expansion.unprocessed_records import UnprocessedRecords
 from spark_jobs.runtime.driver.processor_expansion.warm_up import WarmUp, WarmUpJobs, is_behind
 from spark_jobs.runtime.driver.processor_move import attempts, problems
@@ -56,9 +56,6 @@ from spark_jobs.runtime.worker.warm_up import WarmUpRequest
 _Result = TypeVar("_Result")
 _log = structlog.get_logger(__name__)
 _POLL_SECONDS = 0.2
-_RETRY_SECONDS = 5.0
-_DECLARED_RETRY_SECONDS = 60.0
-"""After how long the expansion to the declared number is checked again if it is refused."""
 _BATCH_SECONDS = 60.0
 """How long the cut waits for a batch or step that is being processed; it is tried again later."""
 _CUT_SECONDS = 300.0
@@ -87,16 +84,15 @@ class ProcessorExpansion:
     _warm_up_jobs: WarmUpJobs
     _awaiting: Callable[[], int] = attrs.field(default=_nothing, init=False)
     """Returns how many copied records the added processors have still to restore."""
-    _status: ProcessorsStatus = attrs.field(init=False)
-    _request: Lock = attrs.field(factory=Lock, init=False)
+    _status: expansion_status.ExpansionStatus = attrs.field(init=False)
     _stopping: Event = attrs.field(factory=Event, init=False)
 
     def __attrs_post_init__(self) -> None:
-        self._status = ProcessorsStatus(self._topics.document.application.processors)
+        self._status = expansion_status.ExpansionStatus(topics=self._topics)
 
     @property
     def status(self) -> ProcessorsStatus:
-        return self._status
+        return self._status.current
 
     def request(self, processors: int, state: ClientState) -> None:
         """Request an expansion to this number; nothing happens if it runs already, or has been done.
@@ -104,11 +100,7 @@ class ProcessorExpansion:
         Raises:
             ProblemsError: The application is not in a state that allows it, or cannot have this number.
         """
-        with self._request:
-            status, application = self._status, self._topics.document.application
-            requested = requested_status(status, processors, state, application)
-            if requested is not status:  # else `run` may change it meanwhile
-                self._status = requested
+        self._status.request(processors, state)
 
     def complete_interrupted(self) -> bool:
         """Complete an expansion that was killed after its cut began; return whether there was one.
@@ -140,17 +132,16 @@ class ProcessorExpansion:
         Then `run` continues what was interrupted, or adds the processors that the document declares.
         """
         if (target := self._topics.target_processors) is None:
-            self._status = self._status_without_request()
+            self._status.end()
         else:
-            present = self._topics.document.application.processors
-            self._status = ProcessorsStatus(present, target, ExpansionPhase.CATCH_UP)
+            self._status.continue_interrupted(target)
 
     def run(self, stopping: Event) -> None:
         """Execute expansions until `stopping` is set."""
         self._stopping = stopping
         lost = 0
         while not stopping.wait(_POLL_SECONDS):
-            if (target := self._status.target) is None:
+            if (target := self.status.target) is None:
                 continue
             try:
                 self._expand(target)
@@ -160,14 +151,15 @@ class ProcessorExpansion:
                 self._on_errors(error.problems)
                 return
             except ProblemsError as error:
-                self._note_failure(error.problems)
+                stopping.wait(self._status.note_failure(error.problems))
             except (attempts.OtherAttemptError, KafkaException) as error:
-                self._note_failure([attempts.failure(self._topics.document.application.id, error)])
+                failure = attempts.failure(self._topics.document.application.id, error)
+                stopping.wait(self._status.note_failure([failure]))
                 if attempts.is_lost(error):
-                    stopping.wait(attempts.pause_seconds(_RETRY_SECONDS, lost := lost + 1))
+                    stopping.wait(attempts.pause_seconds(expansion_status.RETRY_SECONDS, lost := lost + 1))
 
     def _expand(self, target: int) -> None:
-        _log.info("expansion of processors", target=target, phase=self._status.phase.value)
+        _log.info("expansion of processors", target=target, phase=self.status.phase.value)
         with (
             short_switch_interval(),
             cheap_collections(),
@@ -177,9 +169,9 @@ class ProcessorExpansion:
                 self._check(move, cluster)
             self._await_older_batches(move)
             self._announce(move, cluster)
-            self._begin(ExpansionPhase.CATCH_UP)
+            self._status.begin(ExpansionPhase.CATCH_UP)
             cluster.expand(dict.fromkeys(move.changelogs, move.after))
-            copy = EntryCopy(move, cluster, self._report)
+            copy = EntryCopy(move, cluster, self._note_copied)
             check, warm_up = InputCheck(move, cluster), self._warm_up(move, programs)
             self._awaiting = lambda: max(0, copy.copied - warm_up.restored)
             while True:
@@ -189,8 +181,8 @@ class ProcessorExpansion:
                         return
                 except BatchRunsError as error:
                     delay = problems.batch_takes_long(move, error.query, _BATCH_SECONDS)
-                    self._begin(ExpansionPhase.CATCH_UP, [delay])
-                if self._stopping.wait(_RETRY_SECONDS):
+                    self._status.begin(ExpansionPhase.CATCH_UP, [delay])
+                if self._stopping.wait(expansion_status.RETRY_SECONDS):
                     raise StoppedError
 
     def _check(self, move: Move, cluster: KafkaMoveCluster) -> None:
@@ -198,8 +190,8 @@ class ProcessorExpansion:
         with self._layout_changes:
             self._topics.check()
         observed = cluster.committed(move.partitions)
-        check_input(move, cluster, observed, self._checked)
-        check_entries(move, cluster, observed, self._checked)
+        check_input(move, cluster, observed, self._note_checked)
+        check_entries(move, cluster, observed, self._note_checked)
         cluster.check_expansion(dict.fromkeys(move.changelogs, move.after))
 
     def _await_older_batches(self, move: Move) -> None:
@@ -209,7 +201,7 @@ class ProcessorExpansion:
             known_counts=lambda: self._specs.layout.partition_counts,
             queries={name: query for name, query in self._queries.items() if name not in with_state},
             stopping=self._stopping,
-            delayed=self._note_delay,
+            delayed=self._status.note_delay,
         ).wait()
 
     def _announce(self, move: Move, cluster: KafkaMoveCluster) -> None:
@@ -246,7 +238,7 @@ class ProcessorExpansion:
     def _copy(self, move: Move, cluster: KafkaMoveCluster, copy: EntryCopy, limit: int) -> None:
         """Copy entries until few are left, or no fewer than in the round before."""
         before: int | None = None
-        waiting = UnprocessedRecords(move, cluster, self._note_delay)
+        waiting = UnprocessedRecords(move, cluster, self._status.note_delay)
         # Before the producer is opened, too: it would fence the other client for nothing.
         attempts.check_attempt(move, cluster)
         with cluster.producer(move.producer_name) as producer:
@@ -272,21 +264,21 @@ class ProcessorExpansion:
         with self._layout_changes, cluster.producer(move.producer_name) as producer:
             # Most unprocessed records are read before the queries are held.
             if found := check.problems(cluster.committed(move.partitions, stable=False)):
-                self._begin(ExpansionPhase.CATCH_UP, found)
+                self._status.begin(ExpansionPhase.CATCH_UP, found)
                 return False
             cluster.prepare_producers(move.task_names)
-            self._begin(ExpansionPhase.CUT)
+            self._status.begin(ExpansionPhase.CUT)
             with all_held(queries, _BATCH_SECONDS, self._stopping) as positions:
                 observed = cluster.committed(move.partitions)
                 if found := check.problems(observed):
-                    self._begin(ExpansionPhase.CATCH_UP, found)
+                    self._status.begin(ExpansionPhase.CATCH_UP, found)
                     return False
                 first = partial(StateMove(move, cluster, observed, unreported, copy).run, producer)
                 self._move(first, move, cluster)
                 self._topics.use_processors(move.after)
                 committed = self._use_layout(move, cluster)
                 positions.update({part.subtopology: part.select(committed) for part in move.parts})
-        self._status = self._status_without_request(copied=self._status.copied)
+        self._status.end(copied=self.status.copied)
         _log.info(
             "processors were added",
             processors=move.after,
@@ -329,8 +321,8 @@ class ProcessorExpansion:
             except (KafkaException, ProblemsError) as error:
                 reason = failure_reason(error)
             _log.warning("expansion of processors is repeated", reason=reason)
-            self._begin(ExpansionPhase.CUT, [problems.kafka_failed(move.application, reason)])
-            if time.monotonic() > deadline or self._stopping.wait(_RETRY_SECONDS):
+            self._status.begin(ExpansionPhase.CUT, [problems.kafka_failed(move.application, reason)])
+            if time.monotonic() > deadline or self._stopping.wait(expansion_status.RETRY_SECONDS):
                 self._on_errors([problems.expansion_incomplete(move, reason)])
                 raise StoppedError
 
@@ -356,50 +348,16 @@ class ProcessorExpansion:
             finally:
                 self._awaiting = _nothing  # it has the copy, which has the keys that moved
 
-    def _note_delay(self, problem: Problem) -> None:
-        """Report why the expansion waits, once for each reason."""
-        if self._status.problems != (problem,):
-            _log.warning("expansion of processors delayed", reason=problem.summary, found=problem.found)
-            self._begin(self._status.phase, [problem])
-
-    def _note_failure(self, found: Sequence[Problem]) -> None:
-        """Refuse a requested expansion that has changed nothing; try any other one again later."""
-        for problem in () if tuple(found) == self._status.problems else found:
-            _log.warning(
-                "expansion of processors failed",
-                problem=problem.code,
-                summary=problem.summary,
-                found=problem.found,
-            )
-        if self._topics.target_processors is not None:
-            self._begin(ExpansionPhase.CATCH_UP, found)
-            self._stopping.wait(_RETRY_SECONDS)
-        elif self._status.target == self._topics.declared_processors:
-            self._begin(ExpansionPhase.CHECK, found)
-            self._stopping.wait(_DECLARED_RETRY_SECONDS)
-        else:
-            self._status = attrs.evolve(self._status_without_request(), problems=tuple(found))
-
-    def _status_without_request(self, copied: int = 0) -> ProcessorsStatus:
-        """Return the status while nothing is requested: the next target is the declared number, if any."""
-        present, declared = self._topics.document.application.processors, self._topics.declared_processors
-        if present is None or declared is None or declared <= present:
-            return ProcessorsStatus(present, copied=copied)
-        return ProcessorsStatus(present, declared, ExpansionPhase.CHECK, copied)
-
-    def _report(self, _: str, done: int, total: int) -> None:
+    def _note_copied(self, _: str, done: int, total: int) -> None:
         if self._stopping.is_set():
             raise StoppedError
-        awaiting = self._awaiting() if self._status.phase is ExpansionPhase.CATCH_UP else 0
-        self._status = attrs.evolve(self._status, copied=done, remaining=total - done + awaiting)
+        awaiting = self._awaiting() if self.status.phase is ExpansionPhase.CATCH_UP else 0
+        self._status.note_remaining(total - done + awaiting, done)
 
     def _note_restored(self) -> None:
-        self._status = attrs.evolve(self._status, remaining=self._awaiting())
+        self._status.note_remaining(self._awaiting())
 
-    def _checked(self, _: str, done: int, total: int) -> None:
+    def _note_checked(self, _: str, done: int, total: int) -> None:
         if self._stopping.is_set():
             raise StoppedError
-        self._status = attrs.evolve(self._status, remaining=total - done)
-
-    def _begin(self, phase: ExpansionPhase, found: Sequence[Problem] = ()) -> None:
-        self._status = attrs.evolve(self._status, phase=phase, problems=tuple(found))
+        self._status.note_remaining(total - done)

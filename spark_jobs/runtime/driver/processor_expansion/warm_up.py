@@ -21,7 +21,7 @@ from pyspark import InheritableThread
 from pyspark.sql import SparkSession
 
 from spark_jobs.runtime.driver.failures import failure_reason
-from spark_jobs.runtime.driver.queries import batch
+from spark_jobs.runtime.driver.queries import task_function
 from spark_jobs.runtime.driver.queries.batch_results import RESULT_SCHEMA, result_rows
 from spark_jobs.runtime.worker.gc_pause import paused_gc
 from spark_jobs.runtime.worker.warm_up import WarmUpRequest, WarmUpResult, warm_up
@@ -169,7 +169,7 @@ def _begin_worker() -> str:
     """Import what tasks import, and keep the worker busy for a moment."""
     with paused_gc():
         time.sleep(_WORKER_SECONDS)
-    return batch.__name__
+    return task_function.__name__
 
 
 def _restore(request: WarmUpRequest) -> str:

@@ -1,45 +1,28 @@
 """One batch of a query: its rows go to the workers, one Spark task for each task of the sub-topology."""
 
-import json
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable
 from functools import reduce
 from secrets import token_hex
-from typing import TYPE_CHECKING
 
 import attrs
-import pyarrow as pa  # type: ignore[import-untyped]
-from pyspark import TaskContext
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as sql
-from pyspark.sql.pandas.functions import PythonEvalType, pandas_udf
 
-from spark_jobs.runtime.driver.queries.batch_results import RESULT_SCHEMA, decode_result, encode_results
+from spark_jobs.runtime.driver.input.expansion import InputExpansion
+from spark_jobs.runtime.driver.input.step_planner import OffsetRanges, Offsets, StepPlanner
 from spark_jobs.runtime.driver.queries.native import evaluate_program
-from spark_jobs.runtime.driver.states import THREAD_NOTE
+from spark_jobs.runtime.driver.queries.query_spec import QuerySpec
+from spark_jobs.runtime.driver.queries.task_function import TaskFunction
 from spark_jobs.runtime.engine.partitioners.static import TaskMigrated
-from spark_jobs.runtime.engine.records import TopicPartition
 from spark_jobs.runtime.engine.task import PoisonRecordError
-from spark_jobs.runtime.worker.gc_pause import paused_gc
 from spark_jobs.runtime.worker.messages import BatchRequest, BatchResult
-from spark_jobs.runtime.worker.task_input import COLUMNS, TOPIC, split_by_task
-from spark_jobs.runtime.worker.task_owner import process_task_batch
-
-if TYPE_CHECKING:  # Python workers import this module, too: they need none of the driver's other modules
-    from spark_jobs.runtime.driver.input.expansion import InputExpansion
-    from spark_jobs.runtime.driver.input.step_planner import OffsetRanges, Offsets, StepPlanner
-    from spark_jobs.runtime.driver.queries.query_spec import QuerySpec
+from spark_jobs.runtime.worker.task_input import TOPIC
 
 _VALUE = "value"
 _TICK_MS = 1000
 _POLL_SECONDS = 0.05
-_END_OFFSETS_KEY = "headwater.ends"
-_THREADS_KEY = "headwater.threads"
-_BATCH_KEY = "streaming.sql.batchId"
-"""Spark's own key."""
-ArrowFunction = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
-EndOffsets = Mapping[TopicPartition, int]
 
 
 class BatchStoppedError(Exception):
@@ -52,7 +35,7 @@ class BatchProcessor:
     `start` it whenever the query starts. `stop` may be called from any thread.
     """
 
-    def __init__(self, spec: "QuerySpec") -> None:
+    def __init__(self, spec: QuerySpec) -> None:
         self._spec = spec
         self._tasks = TaskFunction()
         self._planner: StepPlanner | None = None
@@ -70,7 +53,7 @@ class BatchProcessor:
         self.failed_thread = ""
         """The stream thread of the task whose result is a failure."""
 
-    def start(self, positions: "Offsets") -> None:
+    def start(self, positions: Offsets) -> None:
         """Begin at the committed offsets of the input partitions."""
         self._stopping.clear()
         self.thread_names, self.failed_thread = (), ""
@@ -96,14 +79,14 @@ class BatchProcessor:
         """
         return self._running.acquire(timeout=seconds)
 
-    def release(self, positions: "Offsets | None" = None) -> None:
+    def release(self, positions: Offsets | None = None) -> None:
         """Process batches again; at the committed offsets `positions` if processors were added."""
         if positions is not None:
             self._begin_at(positions)
         self._running.release()
         self._may_begin.set()
 
-    def _begin_at(self, positions: "Offsets") -> None:
+    def _begin_at(self, positions: Offsets) -> None:
         self._starts = positions
         self._planner = None if self._spec.reads_single_topic else self._spec.step_planner()
         self._expansion = self._spec.expansion()
@@ -172,7 +155,7 @@ class BatchProcessor:
             rows = rows.withColumn(_VALUE, sql.when(sql.col(_VALUE).isNotNull(), sql.lit(b"")))
         return rows if spec.row_topic is None else rows.drop(TOPIC)
 
-    def _process_whole(self, rows: DataFrame, batch: int) -> EndOffsets:
+    def _process_whole(self, rows: DataFrame, batch: int) -> Offsets:
         """Process the rows of Spark's batch and the rest of their rounds; return the end offsets."""
         with self._spec.round():
             request = self._spec.request(batch)
@@ -184,7 +167,7 @@ class BatchProcessor:
             self._process(rows, batch, request, has_extra=bool(extra))
         return request.end_offsets
 
-    def _process_expanded(self, expansion: "InputExpansion", batch: int) -> bool | None:
+    def _process_expanded(self, expansion: InputExpansion, batch: int) -> bool | None:
         """Process a batch in steps if tasks have several partitions of a topic; return None if they have not.
 
         Return False if a hold was requested before the last step.
@@ -202,7 +185,7 @@ class BatchProcessor:
         )
 
     def _process_in_steps(
-        self, planner: "StepPlanner", batch: int, until: "Offsets", end_offsets: Callable[[], "Offsets"]
+        self, planner: StepPlanner, batch: int, until: Offsets, end_offsets: Callable[[], Offsets]
     ) -> bool:
         """Process steps until all records before `until` are processed; return False if a hold is requested.
 
@@ -234,7 +217,7 @@ class BatchProcessor:
         return self._spec.ticks and _now_ms() - self._ticked_ms >= _TICK_MS
 
     def _process_step(
-        self, planner: "StepPlanner", batch: int, ranges: "OffsetRanges", ends: "Offsets", *, tick: bool
+        self, planner: StepPlanner, batch: int, ranges: OffsetRanges, ends: Offsets, *, tick: bool
     ) -> None:
         with self._spec.round():
             request = self._spec.request(batch, in_step=True)
@@ -258,7 +241,7 @@ class BatchProcessor:
         }
         planner.advance(ranges, held_back, ends, _now_ms())
 
-    def _read(self, ranges: "OffsetRanges") -> DataFrame:
+    def _read(self, ranges: OffsetRanges) -> DataFrame:
         return self.task_rows(self._spec.read_ranges(ranges, self._consumer_group))
 
     def _process(
@@ -285,102 +268,8 @@ class BatchProcessor:
         return results
 
 
-class TaskFunction:
-    """The function that Spark's workers run, for one query; only the query's thread calls it.
-
-    `DataFrame.mapInArrow` pickles its function, looks up Java classes by name and resolves columns at each
-    call, which takes longer than a small batch. So the prepared call is kept as long as the request stays the
-    same. The batch's end offsets differ each time; they are passed as a property of the Spark job.
-    """
-
-    def __init__(self) -> None:
-        self._prepared_for: tuple[BatchRequest, bool] | None = None
-        self._call: Column | None = None
-
-    def run(
-        self, rows: DataFrame, batch: int, request: BatchRequest, threads: tuple[str, ...], *, shuffled: bool
-    ) -> list[BatchResult]:
-        """Process `rows` (columns of `worker.task_input`) in the workers; return the tasks' results.
-
-        Spark's task i runs on stream thread i, modulo their number.
-        """
-        constant = attrs.evolve(request, end_offsets={})
-        if self._call is None or self._prepared_for != (constant, shuffled):
-            function = pandas_udf(  # type: ignore[call-overload]
-                _arrow_function(constant, shuffled=shuffled),
-                RESULT_SCHEMA,
-                PythonEvalType.SQL_MAP_ARROW_ITER_UDF,
-            )
-            columns = (name for name in COLUMNS if request.row_topic is None or name != TOPIC)
-            self._call, self._prepared_for = function(*columns), (constant, shuffled)
-        context = rows.sparkSession.sparkContext
-        context.setLocalProperty(_END_OFFSETS_KEY, encode_end_offsets(request, batch))
-        context.setLocalProperty(_THREADS_KEY, json.dumps(threads))
-        results = DataFrame(rows._jdf.mapInArrow(self._call._jc, False, None), rows.sparkSession)  # noqa: SLF001, FBT003 - as PySpark's own method
-        return [decode_result(row.result) for row in results.collect()]
-
-
-def encode_end_offsets(request: BatchRequest, batch: int) -> str:
-    """Return the end offsets of a batch, with the application, sub-topology and batch that they belong to."""
-    ends = [[*partition, end] for partition, end in request.end_offsets.items()]
-    return json.dumps([request.application, request.subtopology, batch, ends])
-
-
-def decode_end_offsets(text: str | None, request: BatchRequest, batch: str | None) -> EndOffsets:
-    """Return the end offsets, or none if they belong to another batch.
-
-    Without them the committed offsets may lie before transaction markers, which only affects the lag.
-    """
-    if text is None:
-        return {}
-    *owner, ends = json.loads(text)
-    if [*map(str, owner)] != [request.application, request.subtopology, batch]:
-        return {}
-    return {(topic, partition): end for topic, partition, end in ends}
-
-
 def _now_ms() -> int:
     return time.monotonic_ns() // 1_000_000
-
-
-def _arrow_function(constant: BatchRequest, *, shuffled: bool) -> ArrowFunction:
-    def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        request = attrs.evolve(constant, end_offsets=_end_offsets_of_job(constant))
-        with paused_gc():
-            task_of = None if request.processors is None else request.task_of
-            tasks = split_by_task(batches, request.row_topic, task_of, shuffled=shuffled)
-            thread = _thread_of_task()
-            try:
-                results = [
-                    attrs.evolve(
-                        process_task_batch(request, partition, rows.input, tick=rows.tick), thread=thread
-                    )
-                    for partition, rows in sorted(tasks.items())
-                ]
-            except Exception as error:
-                error.add_note(f"{THREAD_NOTE}{thread}")  # Spark passes on the traceback only
-                raise
-            del tasks
-        if results:
-            yield encode_results(results)
-
-    return run
-
-
-def _end_offsets_of_job(request: BatchRequest) -> EndOffsets:
-    context = TaskContext.get()
-    if context is None:
-        return {}
-    text, batch = context.getLocalProperty(_END_OFFSETS_KEY), context.getLocalProperty(_BATCH_KEY)
-    return decode_end_offsets(text, request, batch)
-
-
-def _thread_of_task() -> str:
-    """Return the name of the stream thread that this Spark task runs on."""
-    context = TaskContext.get()
-    text = context.getLocalProperty(_THREADS_KEY) if context is not None else None
-    threads = json.loads(text) if text else [""]
-    return str(threads[context.partitionId() % len(threads)]) if context is not None else ""
 
 
 def _partitioned_by_task(rows: DataFrame, request: BatchRequest, limit: int, *, ticks: bool) -> DataFrame:

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from threading import Event
 
 import attrs
@@ -31,22 +31,29 @@ from spark_jobs.runtime.worker.messages import BatchRequest, BatchResult
 _log = structlog.get_logger(__name__)
 
 
+@attrs.frozen(kw_only=True)
+class QueryServices:
+    """What all queries of an application share."""
+
+    application: str
+    spark: SparkSession
+    settings: RunSettings
+    offsets: GroupOffsets
+    rounds: RepartitionRounds
+    threads: StreamThreads
+    exceptions: UncaughtExceptions
+    exactly_once: bool
+
+
 @attrs.define(kw_only=True, eq=False)
 class QuerySpecs:
-    """Creates the specs of all queries. `update` changes the layout, from any thread.
+    """The layout and the progress of all queries. `update` changes the layout, from any thread.
 
     `check_requested` is set when a record waits for a partition: it may have been added.
     """
 
-    _application: str
-    _spark: SparkSession
+    _services: QueryServices
     _programs: Programs
-    _settings: RunSettings
-    _offsets: GroupOffsets
-    _rounds: RepartitionRounds
-    _threads: StreamThreads
-    _exceptions: UncaughtExceptions
-    _exactly_once: bool
     layout: Layout = attrs.field(factory=Layout, init=False)
     progress: Progress = attrs.field(factory=Progress, init=False)
     check_requested: Event = attrs.field(factory=Event, init=False)
@@ -54,182 +61,41 @@ class QuerySpecs:
     @property
     def has_threads(self) -> bool:
         """Whether a stream thread is alive."""
-        return self._threads.alive > 0
+        return self._services.threads.alive > 0
 
     def update(self, check: TopicCheck) -> None:
         """Use the topics of `check` from the next batch on."""
         programs = self._programs(check.compiled)
         self.layout = self.layout.updated(check.compiled, programs, check.partition_counts, check.topic_ids)
-        self._rounds.update(check.compiled, check.partition_counts)
+        self._services.rounds.update(check.compiled, check.partition_counts)
 
     def spec(self, subtopology: str) -> QuerySpec:
-        program = self.layout.programs[subtopology]
-        return _LayoutQuerySpec(
+        program, input_ = self.layout.programs[subtopology], self.layout.inputs[subtopology]
+        reads_single_topic = len(input_.topics) == 1 and not input_.patterns
+        return SubtopologyQuerySpec(
+            services=self._services,
             specs=self,
             subtopology=subtopology,
-            name=f"{self._application} sub-topology {subtopology}",
-            reads_single_topic=self.reads_single_topic(subtopology),
-            row_topic=self.row_topic(subtopology),
+            name=f"{self._services.application} sub-topology {subtopology}",
+            reads_single_topic=reads_single_topic,
+            row_topic=input_.topics[0] if reads_single_topic and not input_.ticks else None,
             reads_values=not ignores_values(program),
-            ticks=self.layout.inputs[subtopology].ticks,
+            ticks=input_.ticks,
             native_program=program if subtopology in self.layout.native else None,
         )
 
-    def checkpoint(self, subtopology: str) -> str:
-        folder = self._settings.checkpoint.rstrip("/")
-        return f"{folder}/{self._application}/{subtopology}/{self.layout.topic_digest(subtopology)}"
-
-    def source(self, subtopology: str, forgotten: Offsets) -> KafkaSource:
-        layout = self.layout
-        partitions = layout.input_partitions(subtopology)
-        check_no_move(self._application, self._offsets.move_mark(self._marked(subtopology)))
-        processed_by = self._offsets.processors(partitions)
-        check_processors(self._application, layout, subtopology, processed_by)
-        now_ms = time.time_ns() // 1_000_000
-        return KafkaSource(
-            connection=self._settings.connection,
-            topics=layout.inputs[subtopology].topics,
-            patterns=layout.inputs[subtopology].patterns,
-            start_offsets=self._offsets.start_offsets(layout.offset_resets(subtopology), now_ms, forgotten),
-            exactly_once=self._exactly_once,
-            # Batches of several topics are divided in the order of time (`step_planner`), not by Spark.
-            records_at_once=self._settings.records_at_once if self.reads_single_topic(subtopology) else None,
-        )
-
-    def _marked(self, subtopology: str) -> list[TopicPartition]:
-        """Return the partitions of which none may have a mark.
-
-        With a task for each partition, also those that announce an expansion: their state is not complete.
-        """
-        partitions = self.layout.input_partitions(subtopology)
-        if subtopology in self.layout.processors:
-            return partitions
-        return [*partitions, *announcements(self.layout.programs[subtopology].changelogs.values())]
-
-    def read_ranges(self, subtopology: str, ranges: OffsetRanges, consumer_group: str) -> DataFrame:
-        source = KafkaSource(
-            connection=self._settings.connection,
-            topics=self.layout.inputs[subtopology].topics,
-            start_offsets={},
-            exactly_once=self._exactly_once,
-            consumer_group=f"{self._application}-{subtopology}-{consumer_group}",
-        )
-        return read_ranges(self._spark, source, ranges)
-
-    def tick(self) -> DataFrame:
-        return tick(self._spark)
-
-    def reads_single_topic(self, subtopology: str) -> bool:
-        input_ = self.layout.inputs[subtopology]
-        return len(input_.topics) == 1 and not input_.patterns
-
-    def row_topic(self, subtopology: str) -> str | None:
-        input_ = self.layout.inputs[subtopology]
-        return input_.topics[0] if self.reads_single_topic(subtopology) and not input_.ticks else None
-
-    def step_planner(self, subtopology: str) -> StepPlanner:
-        config = self.layout.programs[subtopology].application.config
-        processors = self.layout.processors.get(subtopology)
-        return StepPlanner(
-            self._settings.records_at_once,
-            max_task_idle_ms(config),
-            None if processors is None else processors.owner,
-        )
-
-    def expansion(self, subtopology: str) -> InputExpansion | None:
-        processors = self.layout.processors.get(subtopology)
-        if processors is None:
-            return None
-        return InputExpansion(
-            subtopology=subtopology,
-            processors=processors,
-            layout=lambda: self.layout,
-            offsets=self._offsets,
-            request_check=self.check_requested.set,
-        )
-
-    def batch_offsets(self, subtopology: str, batch: int) -> tuple[Offsets, Offsets] | None:
-        checkpoint = self.checkpoint(subtopology)
-        starts = batch_end_offsets(checkpoint, batch - 1) if batch else {}
-        ends = batch_end_offsets(checkpoint, batch)
-        return (starts, ends) if ends and (starts or not batch) else None
-
-    def first_offsets(self, subtopology: str) -> Offsets:
-        return self._offsets.first_offsets(self._input_partitions(subtopology))
-
     def end_offsets(self, subtopology: str) -> Offsets:
-        read = self._offsets.end_offsets if self._exactly_once else self._offsets.written_end_offsets
-        return read(self._input_partitions(subtopology))
-
-    def _input_partitions(self, subtopology: str) -> list[TopicPartition]:
-        return self.layout.input_partitions(subtopology)
-
-    def request(self, subtopology: str, batch: int, *, in_step: bool) -> BatchRequest:
-        layout = self.layout
-        end_offsets = {} if in_step else batch_end_offsets(self.checkpoint(subtopology), batch)
-        self.progress.begin_batch(subtopology, batch, end_offsets)
-        return BatchRequest(
-            application=self._application,
-            group=self._application,
-            connection=self._settings.connection,
-            program=layout.programs[subtopology],
-            global_programs=layout.global_programs,
-            layout_version=layout.version,
-            state_folder=self._settings.state_folder / self._application,
-            partition_counts=layout.task_partition_counts(subtopology),
-            end_offsets=end_offsets,
-            shared_topics=self._rounds.shared_topics,
-            exactly_once=self._exactly_once,
-            row_topic=self.row_topic(subtopology),
-            is_native=subtopology in layout.native,
-            processors=layout.processors[subtopology] if layout.is_expanded(subtopology) else None,
-        )
-
-    def backoff_ms(
-        self, subtopology: str, failure: BaseException | None, thread: str, failures_in_a_row: int
-    ) -> int | None:
-        return self._exceptions.backoff_ms(subtopology, failure, thread, failures_in_a_row)
-
-    @contextmanager
-    def threads(self, subtopology: str, tasks: int, stopping: Event) -> Iterator[TakenThreads | None]:
-        self.progress.wait_for_thread(subtopology, waits=True)
-        with self._threads.taken(subtopology, tasks, stopping) as taken:
-            self.progress.wait_for_thread(subtopology, waits=False)
-            yield taken
-
-    @contextmanager
-    def round(self, subtopology: str) -> Iterator[None]:
-        try:
-            with self._rounds.round(subtopology):
-                yield
-        finally:
-            self.progress.pause_batch(subtopology)
-
-    def extra_ranges(self, subtopology: str, ends: Offsets) -> OffsetRanges:
-        self.progress.wait_for_round(subtopology, waits=True)
-        ranges = self._rounds.extra_ranges(self.layout.topics(subtopology), ends)
-        self.progress.wait_for_round(subtopology, waits=False)
-        return ranges
-
-    def report(self, subtopology: str, batch: int, results: Sequence[BatchResult]) -> None:
-        self.progress.record_batch(subtopology, batch, results)
-        for result in results:
-            if result.handler_message is not None:
-                _log.warning(
-                    "records dropped by an exception handler",
-                    subtopology=subtopology,
-                    latest=result.handler_message,
-                )
-            if result.missing_partition is not None:
-                topic, partition, _ = result.missing_partition
-                _log.info("record waits for a new partition", topic=topic, partition=partition)
-                self.check_requested.set()
+        """Return the present end offsets of the input partitions; raises `KafkaException`."""
+        offsets = self._services.offsets
+        read = offsets.end_offsets if self._services.exactly_once else offsets.written_end_offsets
+        return read(self.layout.input_partitions(subtopology))
 
 
 @attrs.frozen(kw_only=True, eq=False)
-class _LayoutQuerySpec:
+class SubtopologyQuerySpec:
     """The `QuerySpec` of one sub-topology."""
 
+    services: QueryServices
     specs: QuerySpecs
     subtopology: str
     name: str
@@ -239,56 +105,158 @@ class _LayoutQuerySpec:
     ticks: bool
     native_program: SubtopologyProgram | None
 
+    @property
+    def _layout(self) -> Layout:
+        return self.specs.layout
+
+    @property
+    def _progress(self) -> Progress:
+        return self.specs.progress
+
     def backoff_ms(self, failure: BaseException | None, thread: str, failures_in_a_row: int) -> int | None:
-        return self.specs.backoff_ms(self.subtopology, failure, thread, failures_in_a_row)
+        return self.services.exceptions.backoff_ms(self.subtopology, failure, thread, failures_in_a_row)
 
     def checkpoint(self) -> str:
-        return self.specs.checkpoint(self.subtopology)
+        folder = self.services.settings.checkpoint.rstrip("/")
+        digest = self._layout.topic_digest(self.subtopology)
+        return f"{folder}/{self.services.application}/{self.subtopology}/{digest}"
 
     def source(self, forgotten: Offsets) -> KafkaSource:
-        return self.specs.source(self.subtopology, forgotten)
+        application, offsets = self.services.application, self.services.offsets
+        layout = self._layout
+        check_no_move(application, offsets.move_mark(self._marked(layout)))
+        processed_by = offsets.processors(layout.input_partitions(self.subtopology))
+        check_processors(application, layout, self.subtopology, processed_by)
+        now_ms = time.time_ns() // 1_000_000
+        settings, input_ = self.services.settings, layout.inputs[self.subtopology]
+        return KafkaSource(
+            connection=settings.connection,
+            topics=input_.topics,
+            patterns=input_.patterns,
+            start_offsets=offsets.start_offsets(layout.offset_resets(self.subtopology), now_ms, forgotten),
+            exactly_once=self.services.exactly_once,
+            # Batches of several topics are divided in the order of time (`step_planner`), not by Spark.
+            records_at_once=settings.records_at_once if self.reads_single_topic else None,
+        )
+
+    def _marked(self, layout: Layout) -> list[TopicPartition]:
+        """Return the partitions of which none may have a mark.
+
+        With a task for each partition, also those that announce an expansion: their state is not complete.
+        """
+        partitions = layout.input_partitions(self.subtopology)
+        if self.subtopology in layout.processors:
+            return partitions
+        return [*partitions, *announcements(layout.programs[self.subtopology].changelogs.values())]
 
     def request(self, batch: int, *, in_step: bool = False) -> BatchRequest:
-        return self.specs.request(self.subtopology, batch, in_step=in_step)
+        layout, services = self._layout, self.services
+        end_offsets = {} if in_step else batch_end_offsets(self.checkpoint(), batch)
+        self._progress.begin_batch(self.subtopology, batch, end_offsets)
+        is_expanded = layout.is_expanded(self.subtopology)
+        return BatchRequest(
+            application=services.application,
+            group=services.application,
+            connection=services.settings.connection,
+            program=layout.programs[self.subtopology],
+            global_programs=layout.global_programs,
+            layout_version=layout.version,
+            state_folder=services.settings.state_folder / services.application,
+            partition_counts=layout.task_partition_counts(self.subtopology),
+            end_offsets=end_offsets,
+            shared_topics=services.rounds.shared_topics,
+            exactly_once=services.exactly_once,
+            row_topic=self.row_topic,
+            is_native=self.subtopology in layout.native,
+            processors=layout.processors[self.subtopology] if is_expanded else None,
+        )
 
-    def round(self) -> AbstractContextManager[None]:
-        return self.specs.round(self.subtopology)
+    @contextmanager
+    def round(self) -> Iterator[None]:
+        try:
+            with self.services.rounds.round(self.subtopology):
+                yield
+        finally:
+            self._progress.pause_batch(self.subtopology)
 
-    def threads(self, tasks: int, stopping: Event) -> AbstractContextManager[TakenThreads | None]:
-        return self.specs.threads(self.subtopology, tasks, stopping)
+    @contextmanager
+    def threads(self, tasks: int, stopping: Event) -> Iterator[TakenThreads | None]:
+        self._progress.wait_for_thread(self.subtopology, waits=True)
+        with self.services.threads.taken(self.subtopology, tasks, stopping) as taken:
+            self._progress.wait_for_thread(self.subtopology, waits=False)
+            yield taken
 
     def extra_ranges(self, ends: Offsets) -> OffsetRanges:
-        return self.specs.extra_ranges(self.subtopology, ends)
+        self._progress.wait_for_round(self.subtopology, waits=True)
+        ranges = self.services.rounds.extra_ranges(self._layout.topics(self.subtopology), ends)
+        self._progress.wait_for_round(self.subtopology, waits=False)
+        return ranges
 
     def read_ranges(self, ranges: OffsetRanges, consumer_group: str) -> DataFrame:
-        return self.specs.read_ranges(self.subtopology, ranges, consumer_group)
+        source = KafkaSource(
+            connection=self.services.settings.connection,
+            topics=self._layout.inputs[self.subtopology].topics,
+            start_offsets={},
+            exactly_once=self.services.exactly_once,
+            consumer_group=f"{self.services.application}-{self.subtopology}-{consumer_group}",
+        )
+        return read_ranges(self.services.spark, source, ranges)
 
     def tick(self) -> DataFrame:
-        return self.specs.tick()
+        return tick(self.services.spark)
 
     def step_planner(self) -> StepPlanner:
-        return self.specs.step_planner(self.subtopology)
+        config = self._layout.programs[self.subtopology].application.config
+        processors = self._layout.processors.get(self.subtopology)
+        return StepPlanner(
+            self.services.settings.records_at_once,
+            max_task_idle_ms(config),
+            None if processors is None else processors.owner,
+        )
 
     def expansion(self) -> InputExpansion | None:
-        return self.specs.expansion(self.subtopology)
+        processors = self._layout.processors.get(self.subtopology)
+        if processors is None:
+            return None
+        return InputExpansion(
+            subtopology=self.subtopology,
+            processors=processors,
+            layout=lambda: self._layout,
+            offsets=self.services.offsets,
+            request_check=self.specs.check_requested.set,
+        )
 
     def batch_offsets(self, batch: int) -> tuple[Offsets, Offsets] | None:
-        return self.specs.batch_offsets(self.subtopology, batch)
+        checkpoint = self.checkpoint()
+        starts = batch_end_offsets(checkpoint, batch - 1) if batch else {}
+        ends = batch_end_offsets(checkpoint, batch)
+        return (starts, ends) if ends and (starts or not batch) else None
 
     def first_offsets(self) -> Offsets:
-        return self.specs.first_offsets(self.subtopology)
+        return self.services.offsets.first_offsets(self._layout.input_partitions(self.subtopology))
 
     def end_offsets(self) -> Offsets:
         return self.specs.end_offsets(self.subtopology)
 
     def report(self, batch: int, results: Sequence[BatchResult]) -> None:
-        self.specs.report(self.subtopology, batch, results)
-
-    def finish_batch(self) -> None:
-        self.specs.progress.finish_batch(self.subtopology)
+        self._progress.record_batch(self.subtopology, batch, results)
+        for result in results:
+            if result.handler_message is not None:
+                _log.warning(
+                    "records dropped by an exception handler",
+                    subtopology=self.subtopology,
+                    latest=result.handler_message,
+                )
+            if result.missing_partition is not None:
+                topic, partition, _ = result.missing_partition
+                _log.info("record waits for a new partition", topic=topic, partition=partition)
+                self.specs.check_requested.set()
 
     def report_positions(self, positions: Offsets) -> None:
-        self.specs.progress.set_read_to(self.subtopology, positions)
+        self._progress.set_read_to(self.subtopology, positions)
 
     def report_wait(self, batch: int) -> None:
-        self.specs.progress.wait_for_topics(self.subtopology, batch)
+        self._progress.wait_for_topics(self.subtopology, batch)
+
+    def finish_batch(self) -> None:
+        self._progress.finish_batch(self.subtopology)

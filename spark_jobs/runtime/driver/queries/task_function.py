@@ -1,0 +1,122 @@
+"""The function that Spark's Python workers run for a batch.
+
+Each worker imports this module, so it imports few others of the driver.
+"""
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
+
+import attrs
+import pyarrow as pa  # type: ignore[import-untyped]
+from pyspark import TaskContext
+from pyspark.sql import Column, DataFrame
+from pyspark.sql.pandas.functions import PythonEvalType, pandas_udf
+
+from spark_jobs.runtime.driver.queries.batch_results import RESULT_SCHEMA, decode_result, encode_results
+from spark_jobs.runtime.driver.states import THREAD_NOTE
+from spark_jobs.runtime.engine.records import TopicPartition
+from spark_jobs.runtime.worker.gc_pause import paused_gc
+from spark_jobs.runtime.worker.messages import BatchRequest, BatchResult
+from spark_jobs.runtime.worker.task_input import COLUMNS, TOPIC, split_by_task
+from spark_jobs.runtime.worker.task_owner import process_task_batch
+
+_END_OFFSETS_KEY = "headwater.ends"
+_THREADS_KEY = "headwater.threads"
+_BATCH_KEY = "streaming.sql.batchId"
+"""Spark's own key."""
+ArrowFunction = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+EndOffsets = Mapping[TopicPartition, int]
+
+
+class TaskFunction:
+    """The function that Spark's workers run, for one query; only the query's thread calls it.
+
+    `DataFrame.mapInArrow` pickles its function, looks up Java classes by name and resolves columns at each
+    call, which takes longer than a small batch. So the prepared call is kept as long as the request stays the
+    same. The batch's end offsets differ each time; they are passed as a property of the Spark job.
+    """
+
+    def __init__(self) -> None:
+        self._prepared_for: tuple[BatchRequest, bool] | None = None
+        self._call: Column | None = None
+
+    def run(
+        self, rows: DataFrame, batch: int, request: BatchRequest, threads: tuple[str, ...], *, shuffled: bool
+    ) -> list[BatchResult]:
+        """Process `rows` (columns of `worker.task_input`) in the workers; return the tasks' results.
+
+        Spark's task i runs on stream thread i, modulo their number.
+        """
+        constant = attrs.evolve(request, end_offsets={})
+        if self._call is None or self._prepared_for != (constant, shuffled):
+            function = pandas_udf(  # type: ignore[call-overload]
+                _arrow_function(constant, shuffled=shuffled),
+                RESULT_SCHEMA,
+                PythonEvalType.SQL_MAP_ARROW_ITER_UDF,
+            )
+            columns = (name for name in COLUMNS if request.row_topic is None or name != TOPIC)
+            self._call, self._prepared_for = function(*columns), (constant, shuffled)
+        context = rows.sparkSession.sparkContext
+        context.setLocalProperty(_END_OFFSETS_KEY, encode_end_offsets(request, batch))
+        context.setLocalProperty(_THREADS_KEY, json.dumps(threads))
+        results = DataFrame(rows._jdf.mapInArrow(self._call._jc, False, None), rows.sparkSession)  # noqa: SLF001, FBT003 - as PySpark's own method
+        return [decode_result(row.result) for row in results.collect()]
+
+
+def encode_end_offsets(request: BatchRequest, batch: int) -> str:
+    """Return the end offsets of a batch, with the application, sub-topology and batch that they belong to."""
+    ends = [[*partition, end] for partition, end in request.end_offsets.items()]
+    return json.dumps([request.application, request.subtopology, batch, ends])
+
+
+def decode_end_offsets(text: str | None, request: BatchRequest, batch: str | None) -> EndOffsets:
+    """Return the end offsets, or none if they belong to another batch.
+
+    Without them the committed offsets may lie before transaction markers, which only affects the lag.
+    """
+    if text is None:
+        return {}
+    *owner, ends = json.loads(text)
+    if [*map(str, owner)] != [request.application, request.subtopology, batch]:
+        return {}
+    return {(topic, partition): end for topic, partition, end in ends}
+
+
+def _arrow_function(constant: BatchRequest, *, shuffled: bool) -> ArrowFunction:
+    def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        request = attrs.evolve(constant, end_offsets=_end_offsets_of_job(constant))
+        with paused_gc():
+            task_of = None if request.processors is None else request.task_of
+            tasks = split_by_task(batches, request.row_topic, task_of, shuffled=shuffled)
+            thread = _thread_of_task()
+            try:
+                results = [
+                    attrs.evolve(
+                        process_task_batch(request, partition, rows.input, tick=rows.tick), thread=thread
+                    )
+                    for partition, rows in sorted(tasks.items())
+                ]
+            except Exception as error:
+                error.add_note(f"{THREAD_NOTE}{thread}")  # Spark passes on the traceback only
+                raise
+            del tasks
+        if results:
+            yield encode_results(results)
+
+    return run
+
+
+def _end_offsets_of_job(request: BatchRequest) -> EndOffsets:
+    context = TaskContext.get()
+    if context is None:
+        return {}
+    text, batch = context.getLocalProperty(_END_OFFSETS_KEY), context.getLocalProperty(_BATCH_KEY)
+    return decode_end_offsets(text, request, batch)
+
+
+def _thread_of_task() -> str:
+    """Return the name of the stream thread that this Spark task runs on."""
+    context = TaskContext.get()
+    text = context.getLocalProperty(_THREADS_KEY) if context is not None else None
+    threads = json.loads(text) if text else [""]
+    return str(threads[context.partitionId() % len(threads)]) if context is not None else ""
