@@ -59,8 +59,9 @@ check-source: $(STAMP)
 
 .PHONY: check-behavior
 check-behavior: $(STAMP)
+	@# Some of these tests wait: one worker more than processors.
 	$(PYTEST) -m "not broker and not pulumi and not oracle and not spark and not slow and not soak" \
-	    --numprocesses auto --hypothesis-profile=quick
+	    --numprocesses $$($(BIN)/python -c 'import os; print(1 + os.cpu_count())') --hypothesis-profile=quick
 
 .PHONY: bench
 bench: toolchain ## compare speed and memory with plain programs, write the results into the docs (an hour)

@@ -216,7 +216,9 @@ class Moves(RuleBasedStateMachine):
 
 
 TestMoves = Moves.TestCase
-TestMoves.settings = settings(max_examples=2000, stateful_step_count=20, deadline=None)
+TestMoves.settings = settings(
+    max_examples=20 * settings().max_examples, stateful_step_count=20, deadline=None
+)
 
 
 @pytest.mark.parametrize("most_tombstones", [100_000, 2])
