@@ -109,7 +109,8 @@ def length(records: int, seconds: float = _SECONDS) -> throughput.Length:
 @contextmanager
 def session(master: str = f"local[{CORES}]") -> Iterator[SparkSession]:
     """Start Spark as all programs use it."""
-    conf = {"spark.driver.memory": "1g", "spark.ui.enabled": "false"}
+    # Plain PySpark keeps its state in this heap, also for a while after its query has ended.
+    conf = {"spark.driver.memory": "2g", "spark.ui.enabled": "false"}
     spark = start_session(
         SessionSettings(
             application="bench",
