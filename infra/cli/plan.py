@@ -10,7 +10,7 @@ import click
 
 from infra.cli.console import ProblemsExit, exit_for, print_problems
 from infra.cli.exit_codes import ExitCode
-from infra.cli.options import cluster_options, files_argument, policies_option, project_option
+from infra.cli.options import files_argument, policies_option, project_option, stack_cluster_options
 from infra.cli.stack_context import StackContext, StackOptions, load_context
 from infra.model.problems import ProblemsError
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @click.command()
 @files_argument
-@cluster_options
+@stack_cluster_options
 @click.option(
     "--stack",
     metavar="STACK",
