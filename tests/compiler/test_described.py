@@ -2,6 +2,7 @@
 
 import time
 
+import attrs
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -10,7 +11,7 @@ from infra.compiler import build_nodes, compile_document
 from infra.compiler.described import complete, complete_from_cluster
 from infra.describe import read_description, write_description
 from infra.model.cluster import ClusterSnapshot, LiveGroup, LiveTopic
-from infra.model.compiled import CompiledApplication
+from infra.model.compiled import CompiledApplication, InternalTopic
 from infra.model.nodes import ChangelogKind, Node, NodeTopology, ProcessorNode, SourceNode
 from infra.model.problems import Location, Problem, ProblemCode, Severity
 from infra.model.topology import Application, DescribedTopology, Protocol, StoreDetail, TopologyDocument
@@ -66,6 +67,27 @@ def test_missing_retention_of_join_stores_is_reported_by_name() -> None:
     assert sorted(problem.node or "" for problem in problems) == sorted(STORES)
     assert {problem.found for problem in problems} == {"no retention"}
     assert all(f"`describe.stores.{problem.node}`" in problem.fix for problem in problems)
+
+
+def without_locations(application: CompiledApplication) -> list[InternalTopic]:
+    return [attrs.evolve(topic, at=None) for topic in application.internal_topics]
+
+
+@pytest.mark.parametrize("names", ["", ", name: ab", ", name: ab, storeName: s"])
+@pytest.mark.parametrize("call", ["leftJoin", "outerJoin"])
+def test_an_eager_join_is_imported_without_its_shared_store(call: str, names: str) -> None:
+    join = f"{{{call}: {{from: a, with: b, window: {{difference: 1h, eager: true}}{names}}}}}"
+    text = f"topology: [{{stream: {{topic: a, as: a}}}}, {{stream: {{topic: b, as: b}}}}, {join}]"
+    original = compiled(text, {"a": 3, "b": 3})
+    stores = [name.removesuffix("-changelog") for name in counts(original)]
+    assert len(stores) == 2
+
+    day_ms = 24 * 60 * 60 * 1000
+    described = imported(text, stores={name: StoreDetail("window", day_ms) for name in stores})
+    application = compile_described(described, {"a": 3, "b": 3})
+
+    assert without_locations(application) == without_locations(original)
+    assert application.copartition_groups == original.copartition_groups == (("a", "b"),)
 
 
 AGGREGATION = "topology: [{stream: {topic: in}}, {groupBy: {name: by}}, {count: {materialized: counts}}]"

@@ -18,7 +18,7 @@ class StreamStreamJoin:
     """`KStreamKStreamJoinLeftSide`, `KStreamKStreamJoinRightSide`: joins with the other side's window store.
 
     `window` is that of the left side. `shared` is the store of records without a join result so far, of left
-    and outer joins.
+    and outer joins whose window is not eager.
     """
 
     kind: JoinKind

@@ -2,7 +2,7 @@
 
 Each side puts its records into a window store and searches the other side's store for partners. In a left or
 outer join, a record without a partner waits in a list store, ordered by time, until its window closes: then
-it is joined with null.
+it is joined with null. With an eager window there is no such store: it is joined with null at once.
 """
 
 from collections.abc import Callable, Mapping
