@@ -132,6 +132,18 @@ def _floating(name: str, code: str) -> Plain:
     return Plain(number.serialize, number.deserialize, equal)
 
 
+def _double() -> Plain:
+    """Return the serde of doubles; it writes the same bytes for each NaN (`Double#doubleToLongBits`)."""
+    number = _floating("double", ">d")
+    write_number = number.serialize
+
+    def write(value: Value) -> bytes:
+        return write_number(value) if value == value else _NAN  # noqa: PLR0124 - NaN
+
+    return Plain(write, number.deserialize, number.equal)
+
+
+_NAN = bytes.fromhex("7ff8000000000000")
 _WHOLE = (int,)
 
 PLAIN: Mapping[str, Plain] = {
@@ -142,7 +154,7 @@ PLAIN: Mapping[str, Plain] = {
     "long": _number("long", ">q", _WHOLE),
     "integer": _number("integer", ">i", _WHOLE),
     "short": _number("short", ">h", _WHOLE),
-    "double": _floating("double", ">d"),
+    "double": _double(),
     "float": _floating("float", ">f"),
 }
 
