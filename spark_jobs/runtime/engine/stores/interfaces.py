@@ -142,8 +142,12 @@ class ListStore(Protocol):
         """Delete the entry with all its values."""
         ...
 
-    def all(self) -> Iterator[tuple[int, bool, Value, Value]]:
-        """Return (timestamp, is left, key, value) in order."""
+    def delete(self, entry_key: bytes) -> None:
+        """Delete the entry that `all` returned with this key, with all its values."""
+        ...
+
+    def all(self) -> Iterator[tuple[bytes, int, bool, Value, Value]]:
+        """Return (entry key, timestamp, is left, key, value) in order."""
         ...
 
 

@@ -1,5 +1,6 @@
 """Joins in cases that are rare in recorded and random data: null keys, throttling, versions."""
 
+import struct
 from typing import Any
 
 import attrs
@@ -147,6 +148,32 @@ def test_emission_is_throttled_by_the_wall_clock() -> None:
     assert pipe(run, "left", "d", "4", 30, wall=1000) == [("a", "1+-", 0), ("b", "2+-", 10), ("c", "3+-", 20)]
     assert pipe(run, "left", "e", "5", 40, wall=1999) == []
     assert pipe(run, "left", "f", "6", 50, wall=2000) == [("d", "4+-", 30), ("e", "5+-", 40)]
+
+
+@pytest.mark.parametrize(
+    ("key_format", "keys"),
+    [
+        ("json", [b'{"id":1}', b'{"id":2}']),
+        ("json", [b"1", b"1.0"]),
+        ("json", [b"1", b"true"]),
+        ("json", [b"[1]", b"[2]"]),
+        ("double", [struct.pack(">d", 0.0), struct.pack(">d", -0.0)]),
+    ],
+)
+def test_records_without_a_partner_are_emitted_once_whatever_their_keys(
+    key_format: str, keys: list[bytes]
+) -> None:
+    serdes = f"serdes: {{key: {key_format}}}"
+    run = replay(
+        f"[{{stream: {{topic: left, as: l, {serdes}}}}}, {{stream: {{topic: right, as: r, {serdes}}}}}, "
+        f'{{leftJoin: {{from: l, with: r, window: {{difference: 10}}, value: "{JOINED}"}}}}, '
+        "{to: {topic: out}}]"
+    )
+    other = struct.pack(">d", 7.0) if key_format == "double" else b"7"
+    written = [run.pipe("left", key, b"l", 100) for key in keys]
+    written += [run.pipe("left", other, b"l", time) for time in (1000, 2000)]
+    emitted = [(record[2], record[4]) for batch in written for record in batch if record[0] == "out"]
+    assert emitted == [*((key, 100) for key in keys), (other, 1000)]
 
 
 def test_emitted_windows_have_the_headers_of_the_record_that_closes_them() -> None:

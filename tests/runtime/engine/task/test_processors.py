@@ -1,5 +1,7 @@
 """The Processor API: forwarding, schedules, stores, global stores, and errors of users."""
 
+import math
+import struct
 from collections.abc import Callable
 from typing import Any
 
@@ -165,6 +167,30 @@ def test_process_values_keeps_the_key() -> None:
     assert shown(runner.feed(runner.record("in", b"k", b"k", 1))) == [("out", "k", "k", 1)]
     with pytest.raises(PoisonRecordError, match="must not change the key"):
         runner.feed(runner.record("in", b"k", b"other", 1))
+
+
+DOUBLE_KEYS = """
+- stream: {topic: in, serdes: {key: double, value: string}}
+- processValues: {class: User, name: user}
+- to: {topic: out, serdes: {key: double}}
+"""
+
+
+def test_process_values_keeps_a_key_that_is_not_a_number() -> None:
+    key = struct.pack(">d", math.nan)
+    runner = TopologyRunner(
+        DOUBLE_KEYS, classes={"User": user(lambda self, record: self.context.forward(record))}
+    )
+    assert runner.feed(runner.record("in", key, b"v", 1)) == [("out", None, key, b"v", 1, ())]
+
+
+def test_process_values_does_not_change_the_sign_of_zero() -> None:
+    def process(self: Any, record: Record) -> None:  # noqa: ANN401
+        self.context.forward(record.with_key(-record.key))
+
+    runner = TopologyRunner(DOUBLE_KEYS, classes={"User": user(process)})
+    with pytest.raises(PoisonRecordError, match="must not change the key"):
+        runner.feed(runner.record("in", struct.pack(">d", 0.0), b"v", 1))
 
 
 def test_only_connected_stores_are_available() -> None:
