@@ -191,7 +191,7 @@ def _with_switches(document: TopologyDocument, switches: object, config: StackCo
         config.problems.append(config.invalid(key, "a mapping", str(switches)))
         return document
     for unknown in sorted(switches.keys() - set(_SWITCHES)):
-        config.problems.append(config.unknown(f"{key}.{unknown}", _SWITCHES, what="a switch"))
+        config.problems.append(config.unknown(f"{key}.{unknown}", _SWITCHES, what="a setup option"))
     flags = {
         _FLAGS[name]: _flag(f"{key}.{name}", switches[name], config) for name in switches.keys() & _FLAGS
     }

@@ -27,7 +27,8 @@ _FORMATS = ("text", "json", "markdown", "html", "junit")
 @click.option(
     "--stack",
     metavar="STACK",
-    help="Read setup records and switches of this Pulumi stack, to distinguish lost topics from new ones.",
+    help="Read setup records and setup options of this Pulumi stack, to distinguish lost topics from new "
+    "ones.",
 )
 @project_option
 @click.option(

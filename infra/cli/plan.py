@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 @click.option(
     "--stack",
     metavar="STACK",
-    help="Read setup records, limits and switches of this Pulumi stack. Without it, no application "
+    help="Read setup records, limits and setup options of this Pulumi stack. Without it, no application "
     "counts as set up.",
 )
 @project_option

@@ -38,7 +38,7 @@ _UPGRADES = (
 )  # fmt: skip
 
 
-_WORD_BREAK = re.compile(r"\s*,\s*")
+_WORD_BREAK = re.compile(r"\s*,\s*", re.ASCII)
 
 
 class SetupMode(StrEnum):
@@ -302,9 +302,17 @@ def _numbers(release: str) -> tuple[int, ...]:
     return tuple(map(int, release.split(".")))
 
 
+def _split(value: str) -> list[str]:
+    """Split like `String#split` of Java, which drops empty strings at the end, but not an empty `value`."""
+    words = _WORD_BREAK.split(value)
+    while words and not words[-1] and value:
+        words.pop()
+    return words
+
+
 def _optimizations(value: str) -> frozenset[str]:
     """`StreamsConfig#verifyTopologyOptimizationConfigs`."""
-    words = _WORD_BREAK.split(value)
+    words = _split(value)
     if words in (["none"], ["all"]):
         return OPTIMIZATIONS if words == ["all"] else frozenset()
     if not set(words) <= OPTIMIZATIONS:
