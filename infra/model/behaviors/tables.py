@@ -67,6 +67,8 @@ class TableRepartitionMap:
     value: str | None
     parent: TableView
     versioned: bool = False
+    sends_both_values: bool = True
+    """Whether an update that keeps its new key is one record (KIP-904); not with `upgrade.from` up to 3.4."""
 
 
 @attrs.frozen

@@ -137,7 +137,9 @@ def to_stream(builder: Builder, on: Table, call: op.ToStream) -> Handle:
 
 def group_by(builder: Builder, on: Table, call: op.GroupBy) -> Handle:
     name = builder.named(call.name, "KTABLE-SELECT-")
-    behavior = does.TableRepartitionMap(call.key, call.value, on.view.values)
+    behavior = does.TableRepartitionMap(
+        call.key, call.value, on.view.values, sends_both_values=not builder.config.upgrades_changes
+    )
     node = builder.add(name, ProcessorDeclaration(name, behavior=behavior), on.node)
     on.view.materialize()
     on.old_values.enable()
