@@ -63,6 +63,8 @@ class StreamGlobalJoin:
     key: str | None
     value: str | None
     store: str
+    forwards_null_table_keys: bool = True
+    """Whether KAFKA-19208 is fixed: a left join keeps records whose key for the global table is null."""
 
 
 @attrs.frozen

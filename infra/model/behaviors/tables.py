@@ -72,6 +72,8 @@ class TableRepartitionMap:
     parent: TableView
     versioned: bool = False
     key_format: Format | None = None
+    sends_both_values: bool = True
+    """Whether an update that keeps its new key is one record (KIP-904); not with `upgrade.from` up to 3.4."""
 
 
 @attrs.frozen

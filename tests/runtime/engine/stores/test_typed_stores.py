@@ -258,6 +258,27 @@ def test_versions_before_the_history_are_found_only_if_still_valid() -> None:
     assert store.get("changed", 40) == ("x", 5, 50)
 
 
+def test_a_deletion_before_the_history_returns_and_deletes_no_version() -> None:
+    """`RocksDBVersionedStore#delete` checks the time first; `get` at that time returns the latest version."""
+    logged: list[tuple[bytes, bytes | None, int]] = []
+    store = VersionedBytes(
+        Opened().state.store("s"),
+        STRING,
+        STRING,
+        lambda *entry: logged.append(entry),
+        retention_ms=100,
+        observed=Clock(),
+    )
+    store.put("k", "x", 5)
+    store.put("other", "y", 1_000)
+    assert store.get("k", 500) == ("x", 5, None)
+    assert store.delete("k", 500) is None
+    assert store.get("k") == ("x", 5, None)
+    assert logged[-1] == (b"k", None, 500)
+    assert store.delete("k", 900) == ("x", 5, None)
+    assert store.get("k") is None
+
+
 @QUICK
 @given(
     steps=st.lists(
