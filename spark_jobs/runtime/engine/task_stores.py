@@ -1,13 +1,22 @@
 """The stores of one task: opened on first use, flushed at the end of a batch."""
 
 from collections.abc import Mapping
+from typing import Final
 
 from infra.model.behaviors import RunProcessor, StreamAggregate
 from infra.model.nodes import ProcessorNode, StateStore
 from spark_jobs.runtime.engine.records import Value
+from spark_jobs.runtime.engine.stores.cached import Cached
 from spark_jobs.runtime.engine.stores.opening import OpenStore, Restore, StoreServices, open_store
 
 _CACHED_KINDS = frozenset({"keyValue", "timestampedKeyValue", "window", "timestampedWindow", "session"})
+_MAX_FLUSHES: Final = 1000
+_REPEATS_WRITTEN: Final = 2
+"""The flushes of a batch that write updates which do not change their store."""
+
+
+class EndlessUpdatesError(Exception):
+    """Record caches have updates however often they are flushed."""
 
 
 class TaskStores:
@@ -56,17 +65,43 @@ class TaskStores:
         raise KeyError(topic)
 
     def flush(self) -> None:
-        """Flush caches in the order of the program's stores, as one may fill a later one, then expire."""
-        found = (self._open.get(name) for name in self._declared)
-        caches = [opened.cached for opened in found if opened is not None and opened.cached is not None]
-        for cached in caches:
-            cached.flush()
-        for cached in caches:
+        """Flush the caches until they have no update, then expire.
+
+        Raises:
+            EndlessUpdatesError: The updates cause new ones again and again.
+        """
+        self._flush_caches()
+        for cached in self._caches().values():
             cached.clear()
         self._services.record_cache.clear()
         for opened in self._open.values():
             for finish in opened.at_end:
                 finish()
+
+    def _flush_caches(self) -> None:
+        """Flush the caches in the order of the program's stores, as one may fill a later one.
+
+        A processor may also write to an earlier one (`ProcessorStateManager#flushCache`). In Kafka Streams,
+        this update waits for the next commit. Caches end with their batch, so here a second commit follows at
+        once, and more of them as long as stores change.
+        """
+        flushed: list[str] = []
+        for number in range(_MAX_FLUSHES):
+            if number >= _REPEATS_WRITTEN:
+                for cached in self._caches().values():
+                    cached.drop_repeats()
+            flushed = [name for name, cached in self._caches().items() if cached.flush()]
+            if not flushed:
+                return
+        raise EndlessUpdatesError(
+            f"the updates of {', '.join(flushed)} cause new ones without end; "
+            "a processor that writes to the table that it reads must put a value only if it differs"
+        )
+
+    def _caches(self) -> dict[str, Cached]:
+        """Return the caches in the order of the program's stores; a flush may open further ones."""
+        found = {name: self._open[name].cached for name in self._declared if name in self._open}
+        return {name: cached for name, cached in found.items() if cached is not None}
 
     def _opened(self, name: str) -> OpenStore:
         opened = self._open.get(name)
