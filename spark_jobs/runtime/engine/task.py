@@ -209,11 +209,12 @@ class Task:
         return outputs
 
     def _punctuate(self, kind: PunctuationType, now: int) -> None:
-        try:
-            self.context.punctuations.punctuate(kind, now)
-        except Exception as error:  # noqa: BLE001 - users' callbacks raise anything
-            self.context.current.context = None
-            self.context.error_handlers.punctuation_failed(self.context.task_id, error)
+        for schedule in self.context.punctuations.due(kind, now):
+            try:
+                schedule.call(now)
+            except Exception as error:  # noqa: BLE001 - users' callbacks raise anything
+                self.context.current.context = None
+                self.context.error_handlers.punctuation_failed(self.context.task_id, error)
 
     def _need_heads(self, records: Collection[InputRecord]) -> bool:
         """Return whether records must be read before they are ordered, and processed."""

@@ -17,8 +17,6 @@ class SessionBytes(SegmentedStore):
 
     Args:
         observed: The largest end of a session ever put or removed.
-        shows_all_closed: Emission on close also finds sessions that expired in the running batch, as Kafka
-            Streams does in its cache.
     """
 
     def __init__(
@@ -31,7 +29,6 @@ class SessionBytes(SegmentedStore):
         retention_ms: int,
         observed: Clock,
         emits_on_close: bool = False,
-        shows_all_closed: bool = False,
     ) -> None:
         super().__init__(
             below,
@@ -44,7 +41,6 @@ class SessionBytes(SegmentedStore):
             observed=observed,
             emits_on_close=emits_on_close,
         )
-        self._shows_all_closed = shows_all_closed
 
     def find_sessions(
         self, key: Value, earliest_end: int, latest_start: int
@@ -76,9 +72,7 @@ class SessionBytes(SegmentedStore):
 
     def sessions_ended(self, earliest_end: int, latest_end: int) -> Iterator[tuple[Windowed, Value]]:
         """Yield sessions by end, start, key. Sessions of live segments are found even if not visible."""
-        first = earliest_end
-        if not self._shows_all_closed:
-            first = max(first, self.segments.first_live(self.observed.now))
+        first = max(earliest_end, self.segments.first_live(self.observed.now))
         for entry_key, value in self._ended(first, latest_end):
             start, end = (
                 int.from_bytes(part, "big") for part in (entry_key[-TIME:], entry_key[-_SUFFIX:-TIME])
