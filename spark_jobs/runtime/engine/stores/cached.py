@@ -47,6 +47,8 @@ class Cached:
         "_keeps_reads",
         "_needs_old",
         "_on_flush",
+        "_put_below",
+        "_read_old",
         "_uncounted",
         "cache",
         "entries",
@@ -68,6 +70,8 @@ class Cached:
         keeps_reads: bool = True,
     ) -> None:
         self._below = below
+        self._put_below = below.put
+        self._read_old: Get = below.overlay.get
         self._current = current
         self._fail = fail
         self.overlay = Overlay(below.overlay)
@@ -89,6 +93,14 @@ class Cached:
     def below(self) -> Logged:
         """The layer below, for an operator with its own cache (`flush_with`)."""
         return self._below
+
+    def write_with(self, put: Put, read_old: Get) -> None:
+        """Write updates with `put`, and read the values that they replace with `read_old`."""
+        self._put_below, self._read_old = put, read_old
+
+    def holds(self, key: bytes) -> bool:
+        """Return whether a key that was written in this batch is still an entry."""
+        return key in self.overlay.written and (self.cache.limit >= 0 or key in self.entries.sizes)
 
     def flush_with(self, flush: Callable[[], bool]) -> None:
         """Call `flush` when this cache is flushed, before its own updates are written.
@@ -287,7 +299,7 @@ class Cached:
         self, keys: Sequence[bytes], values: Sequence[bytes | None], contexts: Sequence[Context]
     ) -> None:
         on_flush, needs_old, current = self._on_flush, self._needs_old, self._current
-        put, read = self._below.put, self._below.overlay.get
+        put, read = self._put_below, self._read_old
         for key, value, context in zip(keys, values, contexts, strict=True):
             current.record = context[2]
             if on_flush is None:

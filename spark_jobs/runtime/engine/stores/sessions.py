@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 
-from spark_jobs.runtime.engine.clocks import Clock
+from spark_jobs.runtime.engine.clocks import UNSET, Clock
 from spark_jobs.runtime.engine.program_interface import Serde
 from spark_jobs.runtime.engine.records import Context, Value, Windowed
 from spark_jobs.runtime.engine.stores.layers import StoreBytes
@@ -62,9 +62,10 @@ class SessionBytes(SegmentedStore):
                 yield Windowed(key, start, end), deserialize(value)
 
     def fetch_session(self, key: Value, start: int, end: int) -> Value:
-        if end < self.observed.now - self._visible_ms:
+        entry_key = self.entry_key(self.key_serde.serialize(key), start, end)
+        if end < self.observed.now - self._visible_ms and not self._is_cached(entry_key):
             return None
-        stored = self.below.get(self.entry_key(self.key_serde.serialize(key), start, end))
+        stored = self.below.get(entry_key)
         return None if stored is None else self.value_serde.deserialize(stored)
 
     def fetch(self, key: Value) -> Iterator[tuple[Windowed, Value]]:
@@ -92,7 +93,12 @@ class SessionBytes(SegmentedStore):
     def put(self, session: Windowed, value: Value, context: Context | None = None) -> None:
         """Put (None = remove) a session. Operators pass `context`; for users it is the current record's."""
         key, start, end = session
-        self.observed.now = max(self.observed.now, end)
+        if self._cached is None:
+            self.observed.now = max(self.observed.now, end)
+        elif end > self._last_put > UNSET:
+            self._last_put = end
+        elif end < self._first_put:
+            self._observe_cached(end)
         stored = None if value is None else self.value_serde.serialize(value)
         key_bytes = self.key_serde.serialize(key)
         entry_key = self.entry_key(key_bytes, start, end)
