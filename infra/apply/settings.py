@@ -103,6 +103,19 @@ def stack_config(values: Mapping[str, str], *, secrets: Collection[str], file: s
     return config
 
 
+def stack_connection(config: StackConfig, environment: Mapping[str, str]) -> Connection:
+    """Return the connection of a stack; settings that it does not have are those of `environment`.
+
+    Raises:
+        ProblemsError: InvalidConfig for settings that are wrong or missing.
+    """
+    texts = {key: text for key in _CONNECTION if (text := _text(config, key)) is not None}
+    return Connection.from_environment(
+        {**environment, **{_CONNECTION[key]: text for key, text in texts.items()}},
+        names={_CONNECTION[key]: f"headwater:{key}" for key in texts},
+    )
+
+
 def plan_policy(config: StackConfig, folder: Path = _HERE) -> tuple[PlanPolicy, tuple[Problem, ...]]:
     """Return a stack's limits and policies, and the problems of its policy files; `folder` is their base."""
     declared = load_policies([folder / path for path in config.texts("policies")])
@@ -158,12 +171,8 @@ def _no_documents(folder: Path) -> Problem:
 
 
 def _connection(config: StackConfig, environment: Mapping[str, str]) -> Connection | None:
-    texts = {key: text for key in _CONNECTION if (text := _text(config, key)) is not None}
     try:
-        return Connection.from_environment(
-            {**environment, **{_CONNECTION[key]: text for key, text in texts.items()}},
-            names={_CONNECTION[key]: f"headwater:{key}" for key in texts},
-        )
+        return stack_connection(config, environment)
     except ProblemsError as error:
         config.problems.extend(error.problems)
         return None
@@ -182,7 +191,7 @@ def _with_switches(document: TopologyDocument, switches: object, config: StackCo
         config.problems.append(config.invalid(key, "a mapping", str(switches)))
         return document
     for unknown in sorted(switches.keys() - set(_SWITCHES)):
-        config.problems.append(config.unknown(f"{key}.{unknown}", _SWITCHES, what="a switch"))
+        config.problems.append(config.unknown(f"{key}.{unknown}", _SWITCHES, what="a setup option"))
     flags = {
         _FLAGS[name]: _flag(f"{key}.{name}", switches[name], config) for name in switches.keys() & _FLAGS
     }

@@ -7,7 +7,7 @@ import click
 
 from infra.cli.agent_status import endpoints
 from infra.cli.exit_codes import ExitCode
-from spark_jobs.control.access import TOKEN_VARIABLE
+from spark_jobs.control.access import control_token
 from spark_jobs.control.client import NotAnsweredError, ask
 
 
@@ -33,7 +33,7 @@ def autoscaling(context: click.Context, switch: str, urls: Sequence[str], *, app
     failed = False
     for url in urls:
         try:
-            answer = ask(url, "/control/autoscaling", body, token=os.environ.get(TOKEN_VARIABLE))
+            answer = ask(url, "/control/autoscaling", body, token=control_token(os.environ))
         except NotAnsweredError as error:
             failed = True
             click.echo(f"{url}: {error}", err=True)

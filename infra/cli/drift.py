@@ -11,7 +11,7 @@ import click
 
 from infra.cli.console import ProblemsExit, json_text, print_problems, write
 from infra.cli.exit_codes import ExitCode
-from infra.cli.options import cluster_options, files_argument, output_option, project_option
+from infra.cli.options import files_argument, output_option, project_option, stack_cluster_options
 from infra.cli.stack_context import StackContext, StackOptions, load_context
 from infra.model.problems import ProblemsError, errors
 
@@ -23,11 +23,12 @@ _FORMATS = ("text", "json", "markdown", "html", "junit")
 
 @click.command()
 @files_argument
-@cluster_options
+@stack_cluster_options
 @click.option(
     "--stack",
     metavar="STACK",
-    help="Read setup records and switches of this Pulumi stack, to distinguish lost topics from new ones.",
+    help="Read setup records and setup options of this Pulumi stack, to distinguish lost topics from new "
+    "ones.",
 )
 @project_option
 @click.option(
@@ -83,7 +84,7 @@ def _drift(inputs: StackContext) -> "Drift":
     compiled, snapshot = inputs.compile()
     from infra.planner.drift import find_drift  # noqa: PLC0415 - imported after the requests are sent
 
-    found = find_drift(compiled, snapshot, inputs.records, inputs.stack)
+    found = find_drift(compiled, snapshot, inputs.records, inputs.stack, inputs.cluster_id)
     return attrs.evolve(found, problems=(*errors(inputs.stack_problems), *found.problems))
 
 

@@ -22,7 +22,8 @@ class ExitCode(IntEnum):
 
 _MEANINGS = {
     ExitCode.DONE: "success (warnings may have been printed)",
-    ExitCode.PROBLEMS: "problems in the documents, or a file or cluster could not be read",
+    ExitCode.PROBLEMS: "an error: problems in the documents, a file, cluster or service that could not "
+    "be read, a check or request that failed, or an application that stopped (`run`)",
     ExitCode.DRIFT: "the cluster differs from what is declared (`drift`, "
     "`processors status`), or an upgrade changes something (`upgrade`)",
     ExitCode.REFUSED: "the plan is refused and nothing would be changed (`plan`), "

@@ -125,8 +125,12 @@ class Forge:
                 reason = f"{error.code} {error.reason}"
         except URLError as error:
             reason = str(error.reason)
-        except (TimeoutError, ValueError) as error:
-            reason = str(error) or "no answer"
+        except TimeoutError:
+            reason = "no answer"
+        except (json.JSONDecodeError, UnicodeDecodeError):
+            reason = "the answer is not JSON"
+        except ValueError:  # its text has the token
+            reason = "the token has a character that no token may have"
         raise ForgeError(
             f"{method} {self.api}{path} failed: {reason}.\n"
             "  Check that the token is valid and has permission to write comments or issues."
@@ -205,7 +209,7 @@ def _checked(api: str) -> str:
 
 
 def _token(environment: Mapping[str, str], name: str) -> str:
-    if token := environment.get(name):
+    if token := environment.get(name, "").strip():
         return token
     raise ForgeError(
         f"No token: {name} is not set.\n  Set it to a token with permission to write comments and issues."

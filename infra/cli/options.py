@@ -23,6 +23,10 @@ output_option = click.option(
 
 cluster_options = command_line.cluster_options("The cluster to read. It is not changed.")
 
+stack_cluster_options = command_line.cluster_options(
+    "The cluster to read. It is not changed. Default: that of the environment, otherwise that of --stack."
+)
+
 project_option = click.option(
     "--project",
     type=click.Path(exists=True, file_okay=False, path_type=Path),

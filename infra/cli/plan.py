@@ -10,7 +10,7 @@ import click
 
 from infra.cli.console import ProblemsExit, exit_for, print_problems
 from infra.cli.exit_codes import ExitCode
-from infra.cli.options import cluster_options, files_argument, policies_option, project_option
+from infra.cli.options import files_argument, policies_option, project_option, stack_cluster_options
 from infra.cli.stack_context import StackContext, StackOptions, load_context
 from infra.model.problems import ProblemsError
 
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 
 @click.command()
 @files_argument
-@cluster_options
+@stack_cluster_options
 @click.option(
     "--stack",
     metavar="STACK",
-    help="Read setup records, limits and switches of this Pulumi stack. Without it, no application "
+    help="Read setup records, limits and setup options of this Pulumi stack. Without it, no application "
     "counts as set up.",
 )
 @project_option

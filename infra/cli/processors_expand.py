@@ -17,7 +17,7 @@ from infra.model.problems import Severity
 from infra.planner.phrases import counted
 from infra.report.printable import printable
 from infra.report.processor_lines import problem_line
-from spark_jobs.control.access import TOKEN_VARIABLE
+from spark_jobs.control.access import control_token
 from spark_jobs.control.client import NotAnsweredError, ask
 
 _PATH = "/control/processors"
@@ -62,7 +62,7 @@ def expand(context: click.Context, url: str | None, *, target: int, no_wait: boo
       headwater processors expand runtime-1:9878 --to 8 --no-wait
     """
     (address,) = endpoints(context, context.command.params[0], (url,) if url else ())
-    token = os.environ.get(TOKEN_VARIABLE)
+    token = control_token(os.environ)
     try:
         found = ask(address, _PATH, {"processors": target}, token=token, timeout_seconds=_REQUEST_SECONDS)
     except NotAnsweredError as error:

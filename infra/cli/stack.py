@@ -23,13 +23,14 @@ def read_state(stack: str, project: Path) -> StackState:
     return parse_state(_pulumi_output(project, stack, "state", "stack", "export"), f"stack {stack}")
 
 
-def read_config(stack: str, project: Path) -> StackConfig:
-    """Return the stack's settings without the values of secrets.
+def read_config(stack: str, project: Path, *, with_secrets: bool = False) -> StackConfig:
+    """Return the stack's settings, by default without the values of secrets.
 
     Raises:
         click.ClickException: Pulumi cannot show the settings.
     """
-    shown = json.loads(_pulumi_output(project, stack, "settings", "config", "--json"))
+    options = ("--show-secrets",) if with_secrets else ()
+    shown = json.loads(_pulumi_output(project, stack, "settings", "config", "--json", *options))
     settings = {
         key.removeprefix(_NAMESPACE): setting for key, setting in shown.items() if key.startswith(_NAMESPACE)
     }

@@ -1,7 +1,9 @@
 """The inputs of `plan` and `drift`: documents, the cluster, and records and settings of a Pulumi stack."""
 
+import os
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import chdir
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,8 +16,9 @@ from infra.model.ownership import StackIdentity
 from infra.model.problems import Problem, ProblemsError, errors
 from infra.model.record import SetupRecord
 from infra.model.topology import TopologyDocument
-from infra.observe import KafkaClusterReader, snapshot_request
-from infra.observe.command_line import connection
+from infra.observe import Connection, KafkaClusterReader, snapshot_request
+from infra.observe.command_line import connection, named_connection
+from infra.observe.environment import names_cluster
 from infra.observe.processor_state import with_processor_state
 from infra.observe.visibility import check_visible
 
@@ -87,14 +90,14 @@ def load_context(
 ) -> StackContext:
     """Load the documents and what the stack adds, while the cluster answers the first request.
 
-    The cluster is the one that the command line names, otherwise that of the environment. `with_policies`
-    also reads the stack's limits and policy files.
+    The cluster is the one that the command line names, otherwise that of the environment, otherwise that of
+    the stack. `with_policies` also reads the stack's limits and policy files.
 
     Raises:
         ProblemsError: Documents or connection settings have errors; it has the problems of both.
         click.ClickException: Pulumi cannot show the stack, or the exported state is not readable.
     """
-    reader, connection_problems = _open_reader(bootstrap_server, command_config)
+    reader, connection_problems = _open_reader(bootstrap_server, command_config, stack)
     from infra.spec import load_documents  # noqa: PLC0415 - imported while the cluster answers
 
     loaded = load_documents(files)
@@ -104,14 +107,28 @@ def load_context(
 
 
 def _open_reader(
-    bootstrap_server: str | None, command_config: Path | None
+    bootstrap_server: str | None, command_config: Path | None, stack: StackOptions
 ) -> tuple[KafkaClusterReader | None, Sequence[Problem]]:
     try:
-        reader = KafkaClusterReader(connection(bootstrap_server, command_config))
+        reader = KafkaClusterReader(_connection(bootstrap_server, command_config, stack))
     except ProblemsError as error:
         return None, error.problems
     reader.open()
     return reader, ()
+
+
+def _connection(bootstrap_server: str | None, command_config: Path | None, stack: StackOptions) -> Connection:
+    if stack.name is None or names_cluster(os.environ):
+        return connection(bootstrap_server, command_config)
+    if (named := named_connection(bootstrap_server, command_config)) is not None:
+        return named
+    # Imported only for a stack, because they import Pulumi's toolchain.
+    from infra.apply.settings import stack_connection  # noqa: PLC0415
+    from infra.cli.stack import read_config  # noqa: PLC0415
+
+    config = read_config(stack.name, stack.project, with_secrets=True)
+    with chdir(stack.project):  # paths of certificates are relative to the project
+        return stack_connection(config, os.environ)
 
 
 def _with_stack(
@@ -138,7 +155,7 @@ def _with_stack(
         stack=StackIdentity(state.stack_id, state.name or name),
         has_ownership_records=has_ownership(config),
         policies=policy.policies if policy else (),
-        cluster_id=policy.cluster_id if policy else None,
+        cluster_id=config.text("clusterId"),
         stack_problems=(*config.problems, *policy_problems),
     )
 

@@ -8,7 +8,7 @@ import click
 
 from infra.cli.agent_status import endpoints
 from infra.cli.exit_codes import ExitCode
-from spark_jobs.control.access import TOKEN_VARIABLE
+from spark_jobs.control.access import control_token
 from spark_jobs.control.client import NotAnsweredError, ask
 
 PATH = "/control/threads"
@@ -73,7 +73,7 @@ def _change(
 ) -> ExitCode:
     (address,) = endpoints(context, context.command.params[0], (url,) if url else ())
     try:
-        answer = ask(address, PATH, body, token=os.environ.get(TOKEN_VARIABLE), timeout_seconds=wait)
+        answer = ask(address, PATH, body, token=control_token(os.environ), timeout_seconds=wait)
     except NotAnsweredError as error:
         return report(address, error)
     click.echo(f"{answer['thread']} {what}; {len(answer['threads'])} stream threads.")

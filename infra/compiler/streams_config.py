@@ -36,9 +36,10 @@ _UPGRADES = (
     "0.10.0", "0.10.1", "0.10.2", "0.11.0", "1.0", "1.1", "2.0", "2.1", "2.2", "2.3", "2.4", "2.5", "2.6",
     "2.7", "2.8", "3.0", "3.1", "3.2", "3.3", "3.4", "3.5", "3.6", "3.7", "3.8", "3.9", "4.0", "4.1", "4.2",
 )  # fmt: skip
+_LAST_WITH_OLD_CHANGES = (3, 4)
+"""The last release whose `KTable#groupBy` sends old and new value in two records (KIP-904)."""
 
-
-_WORD_BREAK = re.compile(r"\s*,\s*")
+_WORD_BREAK = re.compile(r"\s*,\s*", re.ASCII)
 
 
 class SetupMode(StrEnum):
@@ -113,6 +114,11 @@ class StreamsConfig:
     def is_statically_partitioned(self) -> bool:
         """Whether a key keeps its partition when partitions are added."""
         return self.static_partitioner not in (None, LINEAR_HASH)
+
+    @property
+    def upgrades_changes(self) -> bool:
+        """Whether instances before 3.5, which cannot read records of old and new value, may still run."""
+        return self.upgrade_from is not None and _numbers(self.upgrade_from) <= _LAST_WITH_OLD_CHANGES
 
     @classmethod
     def of(cls, application: Application) -> "StreamsConfig":
@@ -302,9 +308,17 @@ def _numbers(release: str) -> tuple[int, ...]:
     return tuple(map(int, release.split(".")))
 
 
+def _split(value: str) -> list[str]:
+    """Split like `String#split` of Java, which drops empty strings at the end, but not an empty `value`."""
+    words = _WORD_BREAK.split(value)
+    while words and not words[-1] and value:
+        words.pop()
+    return words
+
+
 def _optimizations(value: str) -> frozenset[str]:
     """`StreamsConfig#verifyTopologyOptimizationConfigs`."""
-    words = _WORD_BREAK.split(value)
+    words = _split(value)
     if words in (["none"], ["all"]):
         return OPTIMIZATIONS if words == ["all"] else frozenset()
     if not set(words) <= OPTIMIZATIONS:

@@ -142,6 +142,13 @@ FOREIGN_KEY_NULLS = Difference(
     "A foreign-key join processes changes from and to a null foreign key, and emits fewer repeated "
     "deletions.",
 )
+NULL_GLOBAL_KEYS = Difference(
+    "null-global-keys",
+    _since("4.0.1"),
+    "KAFKA-19208",
+    "A left join of a stream with a global table forwards records whose key for the table is null; before "
+    "4.0.1, only those whose own key is null, too.",
+)
 LOGGED_HEADERS = Difference(
     "logged-headers",
     _since("4.3.0"),
@@ -150,7 +157,7 @@ LOGGED_HEADERS = Difference(
     "foreign-key joins, have the headers of the record that caused them.",
 )
 
-RESULT_DIFFERENCES = (ASYMMETRIC_WINDOWS, FOREIGN_KEY_NULLS, LOGGED_HEADERS)
+RESULT_DIFFERENCES = (ASYMMETRIC_WINDOWS, FOREIGN_KEY_NULLS, NULL_GLOBAL_KEYS, LOGGED_HEADERS)
 """Changes of results with the same topology, from the oldest; the runtime has both behaviors."""
 
 NEW_CONFIGS: Mapping[str, tuple[KafkaStreamsVersion, ...]] = {

@@ -48,8 +48,13 @@ Window = TumblingWindow | HoppingWindow | SlidingWindow | SessionWindow | Unlimi
 
 @attrs.frozen
 class JoinWindow:
-    """`JoinWindows`: the other record may be `before_ms` milliseconds earlier or `after_ms` later."""
+    """`JoinWindows`: the other record may be `before_ms` milliseconds earlier or `after_ms` later.
+
+    `eager`: `JoinWindows.of`, which disables the fix for spurious results (KAFKA-10847). Left and outer joins
+    join a record without a match with null at once, instead of when its window closes.
+    """
 
     before_ms: int
     after_ms: int
     grace_ms: int = 0
+    eager: bool = False

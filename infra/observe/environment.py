@@ -76,14 +76,17 @@ def pem_text(value: str, what: str) -> str:
     try:
         return Path(value).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "not a text"
+        reason = str(error.strerror) if isinstance(error, OSError) else "not a text"
         raise ProblemsError(
             [
                 setting_problem(
                     f"The file that {what} names cannot be read.",
                     expected="a PEM text or the path of a PEM file",
-                    found=f"{value[:200]}: {reason}",
-                    fix=f"Correct the path in {what}, or set {what} to the PEM text itself.",
+                    found=reason,  # not the value: it may be a key without its first line
+                    fix=(
+                        f"Set {what} to the whole PEM text, with its line `-----BEGIN`, or to the path of a "
+                        "PEM file."
+                    ),
                 )
             ]
         ) from None

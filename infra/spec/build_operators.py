@@ -219,13 +219,21 @@ def _join(kind: model.JoinType, options: Options) -> model.Join:
     )
 
 
+_GRACE_OF_EAGER_JOINS_MS = 24 * 60 * 60 * 1000
+"""`Windows#DEPRECATED_DEFAULT_24_HR_GRACE_PERIOD`: it includes the window's length."""
+
+
 def _join_window(options: Options) -> JoinWindow:
     both = stores.duration(options, "difference") or 0
     before, after = stores.duration(options, "before"), stores.duration(options, "after")
+    grace, eager = stores.duration(options, "grace"), options.get("eager", False)
+    if grace is None:
+        grace = max(_GRACE_OF_EAGER_JOINS_MS - 2 * both, 0) if eager else 0
     return JoinWindow(
         before_ms=both if before is None else before,
         after_ms=both if after is None else after,
-        grace_ms=stores.duration(options, "grace") or 0,
+        grace_ms=grace,
+        eager=eager,
     )
 
 

@@ -82,9 +82,12 @@ def access_of(address: str, environment: Mapping[str, str]) -> Access:
                 )
             ]
         )
-    return Access(
-        host.removeprefix("[").removesuffix("]"), int(port), environment.get(TOKEN_VARIABLE) or None
-    )
+    return Access(host.removeprefix("[").removesuffix("]"), int(port), control_token(environment))
+
+
+def control_token(environment: Mapping[str, str]) -> str | None:
+    """Return the token for control, without the line break that files of secrets often end with."""
+    return environment.get(TOKEN_VARIABLE, "").strip() or None
 
 
 def _host_of(header: str) -> str:

@@ -8,7 +8,7 @@ from urllib.error import HTTPError, URLError
 from urllib.parse import urlsplit
 from urllib.request import ProxyHandler, Request, build_opener
 
-from spark_jobs.control.access import DEFAULT_ADDRESS
+from spark_jobs.control.access import DEFAULT_ADDRESS, TOKEN_VARIABLE
 
 _LARGEST_ANSWER = 64 * 1024 * 1024
 
@@ -63,8 +63,12 @@ def ask(
     except URLError as error:
         reason = error.reason
         raise NotAnsweredError(getattr(reason, "strerror", None) or str(reason)) from None
-    except (OSError, HTTPException, ValueError) as error:
+    except (OSError, HTTPException) as error:
         raise NotAnsweredError(str(error) or type(error).__name__) from None
+    except (json.JSONDecodeError, UnicodeDecodeError):
+        raise NotAnsweredError("the answer is not JSON") from None
+    except ValueError:  # its text has the token
+        raise NotAnsweredError(f"{TOKEN_VARIABLE} has a character that no token may have") from None
     if not isinstance(content, dict):
         raise NotAnsweredError("the answer is not a JSON object")
     return content

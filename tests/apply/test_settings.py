@@ -110,7 +110,7 @@ def test_environment_supplies_settings_that_the_stack_does_not_have(documents: P
         ),
         (
             {"setup": '{"shop": {"adpot": true}}'},
-            "headwater:setup.shop.adpot is not a switch. Did you mean adopt?",
+            "headwater:setup.shop.adpot is not a setup option. Did you mean adopt?",
         ),
         ({"setup": '{"shop": {"adopt": "yes"}}'}, "headwater:setup.shop.adopt is not true or false."),
         (

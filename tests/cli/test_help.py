@@ -9,6 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from infra.cli.main import _COMMANDS, main
+from spark_jobs.runtime.driver.input.sources import RECORDS_AT_ONCE
 
 
 @pytest.mark.parametrize("name", _COMMANDS)
@@ -24,6 +25,11 @@ def test_command_list_matches_the_help_of_each_command(name: str) -> None:
     assert command.help is not None
     first = re.split(r"(?<=\.)\s", " ".join(command.help.split()))[0]
     assert first == _COMMANDS[name].help
+
+
+def test_help_of_run_has_the_default_number_of_records() -> None:
+    help_text = " ".join(CliRunner().invoke(main, ["run", "--help"]).output.split())
+    assert f"records that are processed at once; default: {RECORDS_AT_ONCE:,}." in help_text
 
 
 def test_help_imports_no_command() -> None:

@@ -2,6 +2,7 @@
 
 import time
 
+import attrs
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -10,7 +11,7 @@ from infra.compiler import build_nodes, compile_document
 from infra.compiler.described import complete, complete_from_cluster
 from infra.describe import read_description, write_description
 from infra.model.cluster import ClusterSnapshot, LiveGroup, LiveTopic
-from infra.model.compiled import CompiledApplication
+from infra.model.compiled import CompiledApplication, InternalTopic
 from infra.model.nodes import ChangelogKind, Node, NodeTopology, ProcessorNode, SourceNode
 from infra.model.problems import Location, Problem, ProblemCode, Severity
 from infra.model.topology import Application, DescribedTopology, Protocol, StoreDetail, TopologyDocument
@@ -66,6 +67,27 @@ def test_missing_retention_of_join_stores_is_reported_by_name() -> None:
     assert sorted(problem.node or "" for problem in problems) == sorted(STORES)
     assert {problem.found for problem in problems} == {"no retention"}
     assert all(f"`describe.stores.{problem.node}`" in problem.fix for problem in problems)
+
+
+def without_locations(application: CompiledApplication) -> list[InternalTopic]:
+    return [attrs.evolve(topic, at=None) for topic in application.internal_topics]
+
+
+@pytest.mark.parametrize("names", ["", ", name: ab", ", name: ab, storeName: s"])
+@pytest.mark.parametrize("call", ["leftJoin", "outerJoin"])
+def test_an_eager_join_is_imported_without_its_shared_store(call: str, names: str) -> None:
+    join = f"{{{call}: {{from: a, with: b, window: {{difference: 1h, eager: true}}{names}}}}}"
+    text = f"topology: [{{stream: {{topic: a, as: a}}}}, {{stream: {{topic: b, as: b}}}}, {join}]"
+    original = compiled(text, {"a": 3, "b": 3})
+    stores = [name.removesuffix("-changelog") for name in counts(original)]
+    assert len(stores) == 2
+
+    day_ms = 24 * 60 * 60 * 1000
+    described = imported(text, stores={name: StoreDetail("window", day_ms) for name in stores})
+    application = compile_described(described, {"a": 3, "b": 3})
+
+    assert without_locations(application) == without_locations(original)
+    assert application.copartition_groups == original.copartition_groups == (("a", "b"),)
 
 
 AGGREGATION = "topology: [{stream: {topic: in}}, {groupBy: {name: by}}, {count: {materialized: counts}}]"
@@ -389,3 +411,94 @@ topology:
 
     assert application.problems == ()
     assert set(counts(application).values()) == {3}
+
+
+LIKE_A_SUPPRESSION = {
+    "count below a repartition topic": """
+topology:
+  - stream: {topic: in}
+  - groupBy: {name: by}
+  - windowedBy: {tumbling: {size: 1h}}
+  - count: {name: hourly, materialized: hourly-store}
+""",
+    "count below a source": """
+topology:
+  - stream: {topic: in}
+  - groupByKey:
+  - count: {name: hourly, materialized: hourly-store}
+""",
+    "count below a named operator": """
+topology:
+  - stream: {topic: in}
+  - filter: {where: x, name: valid}
+  - groupByKey:
+  - count: {name: hourly, materialized: hourly-store}
+""",
+    "count named like the result of a foreign-key join": """
+topology:
+  - stream: {topic: in}
+  - groupByKey:
+  - count: {name: hourly-result, materialized: hourly-store}
+""",
+    "count with the name of a subscription store": """
+topology:
+  - stream: {topic: in}
+  - groupByKey:
+  - count: {materialized: hourly-subscription-store}
+""",
+}
+
+
+@pytest.mark.parametrize("text", LIKE_A_SUPPRESSION.values(), ids=LIKE_A_SUPPRESSION.keys())
+def test_the_kind_of_a_store_with_the_name_of_another_operators_is_missing(text: str) -> None:
+    """It may be windowed: with a key-value store's config, its changelog would grow without limit."""
+    [problem] = missing_details(imported(text))
+    assert problem.summary.startswith("The description does not show the kind of store hourly-")
+
+
+JOIN_WITH_NAMED_TABLE = """
+topology:
+  - stream: {topic: a}
+  - selectKey: {key: x, as: a}
+  - table: {topic: t, materialized: t-store, name: t, as: t}
+  - join: {from: a, with: t, name: at}
+"""
+
+
+def test_a_source_table_whose_store_is_named_after_it_is_copartitioned() -> None:
+    partitions = {"a": 5, "t": 3}
+    application = compile_described(imported(JOIN_WITH_NAMED_TABLE), partitions)
+    assert counts(application) == counts(compiled(JOIN_WITH_NAMED_TABLE, partitions))
+    assert application.problems == ()
+
+
+def test_a_table_of_a_stream_whose_store_is_named_after_it_is_no_suppression() -> None:
+    text = JOIN_WITH_NAMED_TABLE.replace("table: {topic: t,", "stream: {topic: t}\n  - toTable: {")
+    described = imported(text, stores={"t-store": StoreDetail()})
+    [problem] = missing_details(described)
+    assert problem.summary.startswith("The processors at, t share the store t-store;")
+    assert problem.expected == "a group in `copartitioned`, if their keys are joined: [at-repartition, t]"
+
+
+SUPPRESSED_OR_FILTERED = """
+topology:
+  - stream: {topic: a}
+  - selectKey: {key: x, as: a}
+  - table: {topic: t, materialized: ts}
+  - {filter: {where: x, name: active, materialized: active-store, as: active}}
+  - join: {from: a, with: active}
+"""
+
+
+def test_an_operator_of_a_table_that_is_printed_like_a_suppression_is_a_warning() -> None:
+    described = imported(SUPPRESSED_OR_FILTERED)
+    [problem] = missing_details(described)
+    assert problem.severity is Severity.WARNING
+    repartition = "KSTREAM-KEY-SELECT-0000000001-repartition"
+    assert problem.expected == (
+        f"a group in `copartitioned`, if they are other operators: [{repartition}, t]"
+    )
+    named = imported(SUPPRESSED_OR_FILTERED, copartitioned=((repartition, "t"),))
+    application = compile_described(named, {"a": 5, "t": 3})
+    assert application.problems == ()
+    assert counts(application) == counts(compiled(SUPPRESSED_OR_FILTERED, {"a": 5, "t": 3}))

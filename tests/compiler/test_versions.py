@@ -186,6 +186,23 @@ topology: [{stream: orders}, {groupByKey: {}}, {count: {}}]
     assert codes(errors(_compiled(text, "4.1", orders=1).problems)) == [ProblemCode.UNNAMED_RESOURCES]
 
 
+@pytest.mark.parametrize("version", [str(version) for version in SUPPORTED])
+@pytest.mark.parametrize(("call", "this"), [("leftJoin", "JOINTHIS"), ("outerJoin", "OUTERTHIS")])
+def test_eager_joins_have_no_shared_store_in_any_version(call: str, this: str, version: str) -> None:
+    text = f"""
+topology:
+  - stream: {{topic: a, as: a}}
+  - stream: {{topic: b, as: b}}
+  - {call}: {{from: a, with: b, window: {{difference: 5m, eager: true}}}}
+"""
+    compiled = _compiled(text, version, a=2, b=2)
+
+    assert [(each.name, each.config["retention.ms"]) for each in compiled.internal_topics] == [
+        (f"app-KSTREAM-{name}-store-changelog", str(2 * 24 * 60 * 60 * 1000))
+        for name in sorted([f"{this}-0000000004", "OUTEROTHER-0000000005"])
+    ]
+
+
 @pytest.mark.parametrize(
     ("text", "version"),
     [

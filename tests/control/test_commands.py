@@ -23,7 +23,7 @@ from spark_jobs.agent.instrument_texts import agent_status
 from spark_jobs.agent.instruments import AgentInstruments
 from spark_jobs.agent.journal_lines import JournalLine, expansions, history_json
 from spark_jobs.agent.state import AgentState, ExpansionEntry, Stage
-from spark_jobs.control import Access, ControlServer, Section, Surface
+from spark_jobs.control import TOKEN_VARIABLE, Access, ControlServer, Section, Surface, access_of
 from spark_jobs.control.client import full_url
 from tests.control.conftest import HttpClient
 from tests.control.states import FOLLOWING, LEADING, UNREADABLE
@@ -191,6 +191,20 @@ def test_autoscaling_is_switched_with_token(agent: Callable[..., Agent]) -> None
     assert _run("autoscaling", "off", locked.url, HEADWATER_CONTROL_TOKEN="t0ken").exit_code == 0
     [document] = locked.documents.current()
     assert document.application.config["partition.autoscaling.enabled"] == "false"
+
+
+def test_a_token_may_end_with_a_line_break() -> None:
+    """Files of secrets often do."""
+    assert access_of("127.0.0.1:0", {TOKEN_VARIABLE: "t0ken\n"}).token == "t0ken"
+    assert access_of("127.0.0.1:0", {TOKEN_VARIABLE: "\n"}).token is None
+
+
+@pytest.mark.parametrize("token", ["s3cret\nmore", "s3cret\N{EURO SIGN}"])
+def test_a_token_that_cannot_be_sent_is_not_shown(agent: Callable[..., Agent], token: str) -> None:
+    done = _run("autoscaling", "off", agent("agent-1", LEADING).url, HEADWATER_CONTROL_TOKEN=token)
+    assert done.exit_code == 1
+    assert "HEADWATER_CONTROL_TOKEN has a character that no token may have" in done.stderr
+    assert "s3cret" not in done.output
 
 
 def _entry(stage: Stage, wall_ms: int, client_id: str = "agent-1", **more: Any) -> ExpansionEntry:  # noqa: ANN401

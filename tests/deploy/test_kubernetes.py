@@ -128,6 +128,18 @@ def test_secrets_are_referenced_and_never_contained(container: Mapping[str, Any]
     assert mounted["topologies"] in container["args"]
 
 
+def test_the_example_replaces_the_image(container: Mapping[str, Any]) -> None:
+    images = {}
+    for folder in ("base", "example"):
+        kustomization = yaml.safe_load(
+            (_KUBERNETES / folder / "kustomization.yaml").read_text(encoding="utf-8")
+        )
+        [images[folder]] = kustomization["images"]
+    assert images["base"]["name"] == images["example"]["name"] == container["image"]
+    assert images["base"]["newTag"] == images["example"]["newTag"]
+    assert images["example"]["newName"].endswith(f"/{container['image']}")
+
+
 def test_the_documents_of_the_example_are_valid() -> None:
     kustomization = yaml.safe_load(
         (_KUBERNETES / "example" / "kustomization.yaml").read_text(encoding="utf-8")

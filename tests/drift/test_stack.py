@@ -80,6 +80,30 @@ def test_the_setup_settings_of_the_stack_are_used(
     assert "releasd" not in invalid.stderr
 
 
+def test_the_cluster_of_the_stack_is_read_and_checked(
+    deployment: Deployment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in deployment.stack._environment().items():
+        monkeypatch.setenv(name, value)
+    for name in ("HEADWATER_BOOTSTRAP_SERVERS", "KAFKA_BOOTSTRAP_SERVERS"):
+        monkeypatch.delenv(name, raising=False)
+    deployment.declare()
+    documents = str(deployment.stack.folder / "documents")
+    stack = ("--stack", STACK, "--project", str(deployment.stack.folder))
+    found = _headwater("drift", documents, *stack)
+    assert found.exit_code == ExitCode.DRIFT, found.output
+    assert deployment.repartition in found.stdout
+    assert "No Kafka broker is named" in _headwater("drift", documents).stderr
+    deployment.stack.configure({"clusterId": "another"})
+    refused = _headwater("drift", documents, *stack)
+    assert refused.exit_code == ExitCode.REFUSED
+    assert "WrongCluster" in refused.stdout
+    # The options come first: this port has no broker.
+    unreachable = _headwater("drift", documents, *stack, "--bootstrap-server", "127.0.0.1:1")
+    assert unreachable.exit_code == ExitCode.PROBLEMS
+    assert "127.0.0.1:1" in unreachable.stderr
+
+
 def test_a_real_preview_becomes_a_comment(deployment: Deployment) -> None:
     deployment.declare()
     preview = deployment.stack.preview("--json")

@@ -270,6 +270,15 @@ def test_unreadable_variables_are_named(tmp_path: Path) -> None:
     ]
 
 
+def test_a_key_without_its_first_line_is_not_shown() -> None:
+    with pytest.raises(ProblemsError) as refusal:
+        Connection.from_environment({"HEADWATER_CLIENT_KEY": "MIIEvQIBADANBg"})
+    [problem] = refusal.value.problems
+    assert problem.summary == "The file that HEADWATER_CLIENT_KEY names cannot be read."
+    assert problem.found == "No such file or directory"
+    assert "-----BEGIN" in problem.fix
+
+
 JAAS = "org.apache.kafka.common.security.{} required {};"
 
 

@@ -53,7 +53,7 @@ def entries(store: Any) -> list[Json]:  # noqa: ANN401 - any typed store
     if isinstance(store, SessionBytes):
         return [_entry(key, value) for key, value in store.sessions_ended(0, LAST_MS)]
     if isinstance(store, ListBytes):
-        entry_keys = dict.fromkeys((time, is_left, key) for time, is_left, key, _ in store.all())
+        entry_keys = dict.fromkeys(entry_key for entry_key, *_ in store.all())
         return [
             {"key": {"opaque": "TimestampedKeyAndJoinSide"}, "value": {"opaque": "LeftOrRightValue"}}
             for _ in entry_keys

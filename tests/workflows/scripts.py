@@ -81,7 +81,7 @@ class Pipeline:
                 continue
             own = {key: _resolved(value, context) for key, value in step.get("env", {}).items()}
             assert "${{" not in step["run"]
-            code, output = _bash(step["run"], folder, {**common, **own})
+            code, output = bash(step["run"], folder, {**common, **own})
             text += output
         lines = notes["GITHUB_OUTPUT"].read_text().splitlines()
         return Done(code, text, dict(line.split("=", 1) for line in lines))
@@ -95,7 +95,7 @@ class Pipeline:
             shutil.copytree(self.artifacts / needed, folder, dirs_exist_ok=True)
         script = "\n".join(specified["script"])
         environment = {**self.variables, **file["variables"], **self.settings, **own, **(variables or {})}
-        code, text = _bash(f"set -o pipefail\n{script}", folder, environment)
+        code, text = bash(f"set -o pipefail\n{script}", folder, environment)
         artifacts = specified.get("artifacts", {})
         if code == 0 or artifacts.get("when") == "always":
             kept = self.artifacts / job
@@ -130,7 +130,8 @@ def _resolved(value: str, context: Mapping[str, str]) -> str:
     return _EXPRESSION.sub(lambda found: context[found[1]], value)
 
 
-def _bash(script: str, folder: Path, environment: Mapping[str, str]) -> tuple[int, str]:
+def bash(script: str, folder: Path, environment: Mapping[str, str]) -> tuple[int, str]:
+    """Run a script like the forges; return its exit code and its output."""
     done = subprocess.run(
         ["bash", "--noprofile", "--norc", "-e", "-c", script],
         cwd=folder,
@@ -143,6 +144,32 @@ def _bash(script: str, folder: Path, environment: Mapping[str, str]) -> tuple[in
         timeout=240,
     )
     return done.returncode, done.stdout
+
+
+def commit(repository: Path, file: str) -> str:
+    """Commit a new text of `file` to a repository, which is created if necessary; return the commit."""
+    repository.mkdir(parents=True, exist_ok=True)
+    path = repository / file
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(path.read_text() + "more\n" if path.exists() else "some\n")
+    user = ("-c", "user.name=a", "-c", "user.email=a@b.c")
+    for arguments in (
+        ("init", "--quiet", "--initial-branch=main"),
+        ("add", file),
+        (*user, "commit", "--quiet", "--message", f"Change {file}"),
+    ):
+        subprocess.run(["git", *arguments], cwd=repository, check=True)
+    done = subprocess.run(
+        ["git", "rev-parse", "HEAD"], cwd=repository, check=True, capture_output=True, text=True
+    )
+    return done.stdout.strip()
+
+
+def clone_without_files(repository: Path, folder: Path) -> None:
+    """Make an existing folder a clone with the newest commit of a repository, and keep its files."""
+    clone = ("git", "clone", "--quiet", "--depth=1", "--bare", repository.as_uri(), str(folder / ".git"))
+    subprocess.run(clone, check=True)
+    subprocess.run(["git", "config", "core.bare", "false"], cwd=folder, check=True)
 
 
 def clean_environment() -> dict[str, str]:

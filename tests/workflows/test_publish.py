@@ -80,6 +80,25 @@ def test_error_does_not_contain_the_refused_token(publish: Publish, monkeypatch:
     assert "another-secret" not in result.output
 
 
+@pytest.mark.parametrize("token", ["another-secret\nmore", "another-secret\N{EURO SIGN}"])
+def test_error_does_not_contain_a_token_that_cannot_be_sent(
+    publish: Publish, monkeypatch: pytest.MonkeyPatch, token: str
+) -> None:
+    for name in ("GITHUB_TOKEN", "GITLAB_TOKEN"):
+        monkeypatch.setenv(name, token)
+    result = publish("text", "--issue", "Drift")
+    assert result.exit_code == ExitCode.PROBLEMS
+    assert "a character that no token may have" in result.stderr
+    assert "another-secret" not in result.output
+
+
+def test_a_token_may_end_with_a_line_break(publish: Publish, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Files of secrets often do."""
+    for name in ("GITHUB_TOKEN", "GITLAB_TOKEN"):
+        monkeypatch.setenv(name, f"{TOKEN}\n")
+    assert publish("text", "--issue", "Drift").stdout == "issue created\n"
+
+
 @pytest.mark.parametrize(
     ("variables", "reason"),
     [

@@ -1,6 +1,5 @@
 """The steps of the workflow files with the real Pulumi, a real broker and a test server as forge."""
 
-import subprocess
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
@@ -11,7 +10,7 @@ from tests.pulumi.cluster import Cluster
 from tests.pulumi.conftest import Deployment, make_deployment
 from tests.pulumi.driver import STACK, time_saving_variables
 from tests.workflows.forge import TOKEN, Forge, running_forge
-from tests.workflows.scripts import Done, Pipeline, clean_environment
+from tests.workflows.scripts import Done, Pipeline, clean_environment, clone_without_files, commit
 from toolchain import PulumiToolchain
 from toolchain.broker import Broker
 
@@ -96,7 +95,8 @@ def repository(
     )
     deployment.declare()
     origin = tmp_path / "forge" / "acme" / "shop"
-    head = _repository(origin)
+    head = commit(origin, "README.md")
+    clone_without_files(origin, deployment.stack.folder)
     artifacts = tmp_path / "artifacts"
     artifacts.mkdir()
     variables = {
@@ -117,19 +117,6 @@ def repository(
     return Repository(
         deployment, forge, origin, head, Pipeline(deployment.stack.folder, artifacts, variables, settings)
     )
-
-
-def _repository(folder: Path) -> str:
-    folder.mkdir(parents=True)
-    for arguments in (
-        ("init", "--quiet", "--initial-branch=main"),
-        ("-c", "user.name=a", "-c", "user.email=a@b.c", "commit", "--quiet", "--allow-empty", "-m", "one"),
-    ):
-        subprocess.run(["git", *arguments], cwd=folder, check=True)
-    head = subprocess.run(
-        ["git", "rev-parse", "HEAD"], cwd=folder, check=True, capture_output=True, text=True
-    )
-    return head.stdout.strip()
 
 
 def test_a_pull_request_gets_one_comment_that_is_kept_up_to_date(repository: Repository) -> None:
@@ -157,14 +144,11 @@ def test_a_pull_request_gets_one_comment_that_is_kept_up_to_date(repository: Rep
 def test_up_runs_only_the_plan_that_was_approved(repository: Repository) -> None:
     deployment = repository.deployment
     assert repository.github("up", "plan").code == 0
-    outdated = attrs.evolve(
-        repository,
-        pipeline=attrs.evolve(
-            repository.pipeline, variables={**repository.pipeline.variables, "GITHUB_SHA": "0" * 40}
-        ),
-    )
-    done = outdated.github("up", "up")
-    assert (done.code, "has newer commits" in done.text) == (1, True), str(done)
+    newest = commit(repository.origin, "topologies/new.yaml")
+    done = repository.github("up", "up")
+    assert (done.code, "has newer changes" in done.text) == (1, True), str(done)
+    variables = {**repository.pipeline.variables, "GITHUB_SHA": newest}
+    repository = attrs.evolve(repository, pipeline=attrs.evolve(repository.pipeline, variables=variables))
     deployment.cluster.create(deployment.changelog, 4, {"cleanup.policy": "compact"})
     done = repository.github("up", "up")
     assert (done.code, "differs from the approved one" in done.text) == (1, True), str(done)
@@ -215,16 +199,6 @@ def test_gitlab_jobs(repository: Repository) -> None:
         "GITLAB_TOKEN": TOKEN,
         "CHAT_WEBHOOK": f"{forge.address}/chat",
     }
-    git = (
-        "git",
-        "clone",
-        "--quiet",
-        "--no-checkout",
-        str(repository.origin),
-        str(repository.origin / "clone"),
-    )
-    subprocess.run(git, check=True)
-    (repository.origin / "clone" / ".git").rename(deployment.stack.folder / ".git")
     pipeline = attrs.evolve(repository.pipeline, variables=variables)
 
     def succeeds(*jobs: str) -> None:

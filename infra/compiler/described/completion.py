@@ -1,6 +1,6 @@
 """Combines the text, the details that follow from it and those of the document; finds internal topics."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 import attrs
 
@@ -8,6 +8,7 @@ from infra.compiler.described.joins import implied_groups, uncertain_groups
 from infra.compiler.described.names import FOREIGN_KEY_TOPIC, GENERATED, GENERATED_REPARTITION
 from infra.compiler.described.stores import KINDS, StoreFinding, find_stores
 from infra.compiler.described.structure import Structure
+from infra.compiler.described.suppressions import find_suppressions
 from infra.model.nodes import (
     ChangelogKind,
     NodeTopology,
@@ -33,9 +34,11 @@ def complete(
     """
     structure = Structure.of(described.nodes)
     internal = internal_topics(structure)
+    suppressions = find_suppressions(structure, described.stores)
     findings = find_stores(structure, described.stores, version, reuses_sources=reuses_sources)
     windowed = frozenset(finding.name for finding in findings if finding.is_windowed)
-    implied = implied_groups(structure, frozenset(internal), windowed)
+    implied = implied_groups(structure, frozenset(internal), suppressions.all, windowed)
+    otherwise = implied_groups(structure, frozenset(internal), suppressions.generated, windowed)
     given, unknown = _given_groups(described, structure)
     names = [
         *(finding.name for finding in findings),
@@ -62,6 +65,11 @@ def complete(
             *unknown,
             *uncertain_topics(structure),
             *uncertain_groups(structure, windowed),
+            *_uncertain_suppressions(
+                structure,
+                suppressions.after_tables | suppressions.unclear,
+                [group for group in otherwise if group not in implied and group not in given],
+            ),
         ),
     )
 
@@ -156,6 +164,32 @@ def _given_groups(
             if topic not in structure.readers
         ]
     return groups, problems
+
+
+def _uncertain_suppressions(
+    structure: Structure, names: frozenset[str], groups: Sequence[frozenset[str]]
+) -> Iterator[Problem]:
+    """Warn of co-partition groups that the topology has if processors `names` are no suppressions."""
+    readers = {source.name: topic for topic, source in structure.readers.items()}
+    for group in groups:
+        topics = ", ".join(sorted(readers[source] for source in group))
+        shown = ", ".join(sorted(names))
+        yield Problem(
+            code=ProblemCode.MISSING_DETAIL,
+            summary=f"Whether {topics} are co-partitioned is not known: {shown} may be `suppress` or not.",
+            node=min(names),
+            expected=f"a group in `copartitioned`, if they are other operators: [{topics}]",
+            found="names that suppressions have, and other operators can have",
+            why=(
+                "`suppress` is printed like any other operator of a table whose store is named after it. A "
+                "join with a suppressed table does not enforce co-partitioning, a join with any other does."
+            ),
+            fix=(
+                "If the processors are not `suppress`, list the topics under `describe.copartitioned`; "
+                "otherwise change nothing."
+            ),
+            severity=Severity.WARNING,
+        )
 
 
 _SUFFIX = "-repartition"

@@ -20,12 +20,11 @@ from infra.compiler.described.names import (
     SHARED_JOIN_STORE,
     TABLE,
     TABLE_AGGREGATION_NODE,
-    TABLE_NODE,
     TRANSFORM_VALUES_NODE,
     WINDOWED_NODE,
     index_in,
     is_grace_buffer,
-    is_suppress,
+    is_table_node,
 )
 from infra.compiler.described.stores import table_topic
 from infra.compiler.described.structure import Structure
@@ -34,13 +33,16 @@ from infra.model.problems import Problem, ProblemCode, Severity
 
 
 def implied_groups(
-    structure: Structure, internal: frozenset[str], windowed: frozenset[str] = frozenset()
+    structure: Structure,
+    internal: frozenset[str],
+    suppressing: frozenset[str],
+    windowed: frozenset[str] = frozenset(),
 ) -> tuple[frozenset[str], ...]:
     """Return groups of source nodes, in the order of the generated indices of their operators if any.
 
-    `windowed` are the window and session stores.
+    `suppressing` are the suppressions, `windowed` the window and session stores.
     """
-    found = [*_joins(structure, windowed), *_cogroups(structure, internal)]
+    found = [*_joins(structure, suppressing, windowed), *_cogroups(structure, internal, suppressing)]
     return tuple(group for _, group in sorted(found, key=lambda each: each[0]))
 
 
@@ -74,16 +76,19 @@ def uncertain_groups(structure: Structure, windowed: frozenset[str] = frozenset(
 
 
 def _joins(
-    structure: Structure, windowed: frozenset[str]
+    structure: Structure, suppressing: frozenset[str], windowed: frozenset[str]
 ) -> Iterator[tuple[tuple[int, int], frozenset[str]]]:
-    stores = {name: _Store.of(name, users, structure, windowed) for name, users in structure.users.items()}
+    stores = {
+        name: _Store.of(name, users, structure, suppressing, windowed)
+        for name, users in structure.users.items()
+    }
     nodes = [node for node in structure.nodes.values() if isinstance(node, ProcessorNode) and node.stores]
     further_parents = {
         node.name: [owner for store in node.stores for owner in stores[store].owners(node.name)]
         for node in nodes
         if RESOLVER_NODE.fullmatch(node.name)
     }
-    origins = structure.origins(_nodes_without_sources(structure), further_parents)
+    origins = structure.origins(_nodes_without_sources(structure, suppressing), further_parents)
     lost = _lost_tables(structure)
     upstream = {
         node.name: origins.of(
@@ -92,7 +97,7 @@ def _joins(
         for node in nodes
     }
     for position, node in enumerate(nodes):
-        if not _may_join(node, structure):
+        if node.name in suppressing or not _may_join(node, structure):
             continue
         used = _stores_of_sides(node, [stores[store] for store in node.stores], structure)
         sides = [upstream[owner] for store in used for owner in store.owners(node.name)]
@@ -120,14 +125,19 @@ class _Store:
 
     @classmethod
     def of(
-        cls, name: str, users: tuple[ProcessorNode, ...], structure: Structure, windowed: frozenset[str]
+        cls,
+        name: str,
+        users: tuple[ProcessorNode, ...],
+        structure: Structure,
+        suppressing: frozenset[str],
+        windowed: frozenset[str],
     ) -> "_Store":
         is_written_by_join = any(WINDOWED_NODE.fullmatch(user.name) for user in users)
         return cls(
             name=name,
             users=tuple(user.name for user in users),
             fillers=tuple(user.name for user in users if _fills(user, structure)),
-            suppressing=tuple(user.name for user in users if is_suppress(user.name, user.stores)),
+            suppressing=tuple(user.name for user in users if user.name in suppressing),
             is_of_join=is_written_by_join or JOIN_STORE.fullmatch(name) is not None,
             is_read_by_joins=_is_table_or_join(name, users, structure, windowed),
         )
@@ -170,7 +180,7 @@ def _lost_tables(structure: Structure) -> frozenset[str]:
 
 
 def _cogroups(
-    structure: Structure, internal: frozenset[str]
+    structure: Structure, internal: frozenset[str], suppressing: frozenset[str]
 ) -> Iterator[tuple[tuple[int, int], frozenset[str]]]:
     """Return the groups of cogroups: the sources of their inputs upstream of their own repartitions.
 
@@ -178,7 +188,7 @@ def _cogroups(
     in the group, because a running application fulfills that. But if another input has a repartition of its
     own, the topic is not in the group: Kafka Streams would refuse a group of topics of two sub-topologies.
     """
-    origins = structure.origins(_nodes_without_sources(structure))
+    origins = structure.origins(_nodes_without_sources(structure, suppressing))
     by_store: dict[str, list[ProcessorNode]] = {}
     for node in structure.nodes.values():
         if isinstance(node, ProcessorNode) and COGROUP_NODE.fullmatch(node.name):
@@ -199,15 +209,10 @@ def _cogroups(
         yield _order(nodes[0], position), frozenset(group if has_own else group | of_users)
 
 
-def _nodes_without_sources(structure: Structure) -> frozenset[str]:
+def _nodes_without_sources(structure: Structure, suppressing: frozenset[str]) -> frozenset[str]:
     """Return the nodes whose results have no sources in Kafka Streams."""
-    suppressing = {
-        node.name
-        for node in structure.nodes.values()
-        if isinstance(node, ProcessorNode)
-        and (COGROUP_MERGE.fullmatch(node.name) or is_suppress(node.name, node.stores))
-    }
-    return _lost_tables(structure) | suppressing
+    merged = {name for name in structure.nodes if COGROUP_MERGE.fullmatch(name)}
+    return _lost_tables(structure) | suppressing | merged
 
 
 def _may_join(node: ProcessorNode, structure: Structure) -> bool:
@@ -218,7 +223,6 @@ def _may_join(node: ProcessorNode, structure: Structure) -> bool:
     return JOIN_NODE.fullmatch(node.name) is not None or not (
         CUSTOM_NODE.fullmatch(node.name)
         or _fills(node, structure)
-        or is_suppress(node.name, node.stores)
         or any(_is_table(parent, structure) for parent in node.parents)
     )
 
@@ -240,7 +244,7 @@ def _is_table(name: str, structure: Structure) -> bool:
 def _fills(node: ProcessorNode, structure: Structure) -> bool:
     """Return whether the name shows that the node writes its result to its store."""
     return JOIN_NODE.fullmatch(node.name) is None and bool(
-        TABLE_NODE.fullmatch(node.name)
+        is_table_node(node.name, node.parents)
         or AGGREGATION_NODE.fullmatch(node.name)
         or WINDOWED_NODE.fullmatch(node.name)
         or (_is_below_source(node, structure) and any(table_topic(each, structure) for each in node.stores))
@@ -263,7 +267,7 @@ def _is_table_or_join(
         bool(JOIN_STORE.fullmatch(store) or SHARED_JOIN_STORE.fullmatch(store))
         or table_topic(store, structure) is not None
         or any(
-            (TABLE_NODE.fullmatch(user.name) and not _is_of_user(store, user, windowed))
+            (is_table_node(user.name, user.parents) and not _is_of_user(store, user, windowed))
             or AGGREGATION_NODE.fullmatch(user.name)
             or WINDOWED_NODE.fullmatch(user.name)
             or JOIN_NODE.fullmatch(user.name)

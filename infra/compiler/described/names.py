@@ -1,6 +1,7 @@
 """Patterns of the names of nodes, stores and topics, by the DSL call that creates them (facts 1)."""
 
 import re
+from collections.abc import Iterable
 
 _INDEX = r"\d{10}"
 
@@ -27,8 +28,7 @@ WINDOWED_NODE = re.compile(rf"KSTREAM-WINDOWED-{_INDEX}|.+-(?:this|other)-window
 SHARED_JOIN_STORE = re.compile(rf"KSTREAM-OUTERSHARED-{_INDEX}-store|.+-(?:left|outer)-shared-join-store")
 """Key-value stores of left and outer stream-stream joins."""
 
-SUBSCRIPTION_STORE = re.compile(rf"KTABLE-FK-JOIN-SUBSCRIPTION-STATE-STORE-{_INDEX}|.+-subscription-store")
-"""Stores of foreign-key joins."""
+_SUBSCRIPTION_STORE = re.compile(rf"KTABLE-FK-JOIN-SUBSCRIPTION-STATE-STORE-{_INDEX}")
 
 COGROUP_NODE = re.compile(rf"COGROUPKSTREAM-AGGREGATE-{_INDEX}|.+-cogroup-agg-\d+")
 COGROUP_MERGE = re.compile(rf"COGROUPKSTREAM-MERGE-{_INDEX}|.+-cogroup-merge")
@@ -37,9 +37,8 @@ TABLE_NODE = re.compile(
     rf"KTABLE-(?:SOURCE|AGGREGATE|REDUCE|MERGE|FILTER|MAPVALUES|TRANSFORMVALUES|JOINTHIS|JOINOTHER)-{_INDEX}"
     rf"|KTABLE-FK-JOIN-.+-{_INDEX}|KSTREAM-TOTABLE-{_INDEX}"
     r"|.+-join-(?:this|other)|.+-(?:subscription|foreign)-(?:receive|join-foreign|join-subscription|response-resolver)"
-    r"|.+-result"
 )
-"""Table processors, whose stores are key-value stores."""
+"""Table processors, whose stores are key-value stores (`is_table_node`)."""
 
 TABLE = re.compile(
     rf"KTABLE-(?:SOURCE|AGGREGATE|REDUCE|MERGE|FILTER|MAPVALUES|TRANSFORMVALUES|SUPPRESS)-{_INDEX}"
@@ -68,7 +67,7 @@ JOIN_NODE = re.compile(
 RESOLVER_NODE = re.compile(
     rf"KTABLE-FK-JOIN-SUBSCRIPTION-RESPONSE-RESOLVER-PROCESSOR-{_INDEX}|.+-subscription-response-resolver"
 )
-"""The last processor of a foreign-key join; its sources are also those of the left table."""
+"""The processor before the result of a foreign-key join; its sources are also those of the left table."""
 
 CUSTOM_NODE = re.compile(rf"KSTREAM-(?:PROCESSOR|PROCESSVALUES|TRANSFORM|TRANSFORMVALUES)-{_INDEX}")
 """Processors of the user."""
@@ -77,9 +76,18 @@ SUPPRESS_STORE = re.compile(rf"KTABLE-SUPPRESS-STATE-STORE-{_INDEX}")
 _NUMBER = re.compile(_INDEX)
 
 
-def is_suppress(node: str, stores: tuple[str, ...]) -> bool:
-    """Return whether a node is a suppression: its only store is named after it or has a generated name."""
-    return len(stores) == 1 and (bool(SUPPRESS_STORE.fullmatch(stores[0])) or stores[0] == f"{node}-store")
+def is_subscription_store(store: str, users: Iterable[str]) -> bool:
+    """Return whether a store is that of a foreign-key join: a named one is used by a named processor."""
+    receiver = f"{store.removesuffix('-store')}-receive"
+    return _SUBSCRIPTION_STORE.fullmatch(store) is not None or (
+        store.endswith("-subscription-store") and receiver in users
+    )
+
+
+def is_table_node(node: str, parents: Iterable[str]) -> bool:
+    """Return whether a node is a table processor: `X-result` is one after a foreign-key join only."""
+    is_result = node.endswith("-result") and any(map(RESOLVER_NODE.fullmatch, parents))
+    return is_result or TABLE_NODE.fullmatch(node) is not None
 
 
 def is_grace_buffer(node: str, store: str) -> bool:

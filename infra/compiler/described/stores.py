@@ -9,13 +9,13 @@ from infra.compiler.described.names import (
     JOIN_NODE,
     JOIN_STORE,
     SHARED_JOIN_STORE,
-    SUBSCRIPTION_STORE,
-    TABLE_NODE,
     WINDOWED_NODE,
     is_grace_buffer,
-    is_suppress,
+    is_subscription_store,
+    is_table_node,
 )
 from infra.compiler.described.structure import Structure
+from infra.compiler.described.suppressions import find_suppressions
 from infra.compiler.version_differences import JOIN_STORES_WITH_HEADERS
 from infra.model.nodes import ChangelogKind, ProcessorNode, SourceNode, StateStore
 from infra.model.topology import StoreDetail
@@ -112,6 +112,7 @@ def find_stores(
 
     With `reuses_sources` (`reuse.ktable.source.topics`) the topic of a table is the changelog of its store.
     """
+    suppressing = find_suppressions(structure, details).with_buffer
     # Once for each processor, not for each of its stores: it may have thousands.
     buffering = frozenset(
         user.name
@@ -122,7 +123,7 @@ def find_stores(
         StoreFinding(
             name=name,
             node=users[0].name,
-            kind=_kind(name, users, structure, buffering, version),
+            kind=_kind(name, users, structure, version, suppressing=suppressing, buffering=buffering),
             detail=details.get(name),
             source_topic=_table_topic(name, users, structure) if reuses_sources else None,
             is_global=users[0].name in structure.global_nodes,
@@ -158,14 +159,17 @@ def _kind(
     name: str,
     users: tuple[ProcessorNode, ...],
     structure: Structure,
-    buffering: Collection[str],
     version: KafkaStreamsVersion,
+    *,
+    suppressing: Collection[str],
+    buffering: Collection[str],
 ) -> ChangelogKind | None:
     """Return the kind that names and structure show, None if several are possible.
 
-    `buffering` are the processors with the buffer of a join with a grace period.
+    `suppressing` are the processors with the buffer of a suppression, `buffering` those with the buffer of a
+    join with a grace period.
     """
-    if _is_auxiliary(name, users):
+    if _is_auxiliary(name, users, suppressing):
         return ChangelogKind.KEY_VALUE
     if JOIN_STORE.fullmatch(name):
         return ChangelogKind.WINDOWED_DUPLICATES
@@ -178,12 +182,12 @@ def _kind(
     return ChangelogKind.KEY_VALUE if is_table else None
 
 
-def _is_auxiliary(name: str, users: tuple[ProcessorNode, ...]) -> bool:
+def _is_auxiliary(name: str, users: tuple[ProcessorNode, ...], suppressing: Collection[str]) -> bool:
     """Return whether Kafka Streams adds the store: of a suppression, a grace period, a left or outer join."""
     return (
         SHARED_JOIN_STORE.fullmatch(name) is not None
-        or SUBSCRIPTION_STORE.fullmatch(name) is not None
-        or any(is_suppress(user.name, user.stores) or is_grace_buffer(user.name, name) for user in users)
+        or is_subscription_store(name, [user.name for user in users])
+        or any(user.name in suppressing or is_grace_buffer(user.name, name) for user in users)
     )
 
 
@@ -191,4 +195,6 @@ def _is_table(users: tuple[ProcessorNode, ...]) -> bool:
     """Return whether a table operator writes the store, not an aggregation of a stream or a join."""
     if any(AGGREGATION_NODE.fullmatch(user.name) for user in users):
         return False
-    return any(TABLE_NODE.fullmatch(user.name) and not JOIN_NODE.fullmatch(user.name) for user in users)
+    return any(
+        is_table_node(user.name, user.parents) and not JOIN_NODE.fullmatch(user.name) for user in users
+    )

@@ -18,7 +18,7 @@ class StreamStreamJoin:
     """`KStreamKStreamJoinLeftSide`, `KStreamKStreamJoinRightSide`: joins with the other side's window store.
 
     `window` is that of the left side. `shared` is the store of records without a join result so far, of left
-    and outer joins.
+    and outer joins whose window is not eager.
     """
 
     kind: JoinKind
@@ -63,6 +63,8 @@ class StreamGlobalJoin:
     key: str | None
     value: str | None
     store: str
+    forwards_null_table_keys: bool = True
+    """Whether KAFKA-19208 is fixed: a left join keeps records whose key for the global table is null."""
 
 
 @attrs.frozen

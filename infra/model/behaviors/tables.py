@@ -2,6 +2,7 @@
 
 import attrs
 
+from infra.model.behaviors.formats import Format
 from infra.model.behaviors.views import TableView
 
 
@@ -61,12 +62,18 @@ class TableToStream:
 
 @attrs.frozen
 class TableRepartitionMap:
-    """`KTable#groupBy`: forwards old and new value with the keys that the selector returns."""
+    """`KTable#groupBy`: forwards old and new value with the keys that the selector returns.
+
+    `key_format` is the format of these keys.
+    """
 
     key: str | None
     value: str | None
     parent: TableView
     versioned: bool = False
+    key_format: Format | None = None
+    sends_both_values: bool = True
+    """Whether an update that keeps its new key is one record (KIP-904); not with `upgrade.from` up to 3.4."""
 
 
 @attrs.frozen

@@ -26,6 +26,7 @@ def find_drift(
     snapshot: ClusterSnapshot,
     records: Mapping[str, SetupRecord] | None = None,
     stack: StackIdentity | None = None,
+    cluster_id: str | None = None,
 ) -> Drift:
     """Return all differences between declared and live; raises nothing.
 
@@ -35,11 +36,14 @@ def find_drift(
         records: application id → setup record. None if no record is known: existing topics then count as
             ours, and a lost topic cannot be distinguished from one that was never set up.
         stack: the stack of the records; None = ownership records are not compared.
+        cluster_id: the cluster that the stack names (`headwater:clusterId`), if it names one.
 
     A problem of the plan that is a difference becomes a finding. Other errors are the drift's `problems`.
     """
     caller = PLAN if records is not None else DRIFT_WITHOUT_RECORD
-    made = plan(compiled, snapshot, records or {}, PlanPolicy(stack=stack), caller=caller)
+    made = plan(
+        compiled, snapshot, records or {}, PlanPolicy(stack=stack, cluster_id=cluster_id), caller=caller
+    )
     problems = _by_application(made)
     declared = declared_topics(compiled)
     left = undeclared_topics(compiled, snapshot, records or {}, declared)

@@ -45,6 +45,10 @@ class ErrorHandlers:
     def fails_on_processing_error(self) -> bool:
         return self._settings.on_processing_error == "fail"
 
+    @property
+    def skips_bad_input(self) -> bool:
+        return self._settings.on_bad_input == "continue"
+
     def deserialization_failed(self, record: InputRecord, cause: Exception) -> None:
         """Apply `deserialization.exception.handler`."""
         self._handle(DESERIALIZATION_HANDLER, record, "cannot be read", cause)

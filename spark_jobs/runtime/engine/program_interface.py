@@ -14,13 +14,18 @@ from spark_jobs.runtime.engine.records import CurrentRecord, Value
 
 
 class Serde(Protocol):
-    """Serializer and deserializer of a format. Neither is called with None: null stays null."""
+    """Serializer and deserializer of a format. No function is called with None: null stays null."""
 
     @property
     def serialize(self) -> Callable[[Value], bytes]: ...
     @property
     def deserialize(self) -> Callable[[bytes], Value]:
         """Raises ValueError, or a subclass, for bytes that are not valid in the format."""
+        ...
+
+    @property
+    def equal(self) -> Callable[[Value, Value], bool]:
+        """Return whether two values that are written in the format are equal in Java."""
         ...
 
 

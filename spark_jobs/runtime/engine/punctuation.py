@@ -1,7 +1,7 @@
 """Punctuation schedules of a task (`PunctuationQueue`, `PunctuationSchedule`)."""
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from spark_jobs.processors import PunctuationType
 from spark_jobs.runtime.engine.clocks import UNSET, Clock, Clocks
@@ -65,11 +65,18 @@ class Punctuations:
         self._schedules[kind].append(schedule)
         return schedule
 
-    def punctuate(self, kind: PunctuationType, now: int) -> None:
-        """Call each schedule that is due at `now` once, earliest first."""
-        due = [
-            schedule for schedule in self._schedules[kind] if not schedule.cancelled and schedule.due <= now
-        ]
-        for schedule in sorted(due, key=lambda schedule: schedule.due):
-            if not schedule.cancelled:
-                schedule.call(now)
+    def due(self, kind: PunctuationType, now: int) -> Iterator[Schedule]:
+        """Yield each schedule that is due at `now`, earliest first; the caller calls it at once.
+
+        Also those that a callback has added meanwhile (`PunctuationQueue#maybePunctuate`).
+        """
+        schedules = self._schedules[kind]
+        known = -1
+        while len(schedules) != known:
+            known = len(schedules)
+            due = [schedule for schedule in schedules if not schedule.cancelled and schedule.due <= now]
+            for schedule in sorted(due, key=lambda schedule: schedule.due):
+                if not schedule.cancelled:
+                    yield schedule
+                if len(schedules) != known:
+                    break

@@ -1,12 +1,16 @@
 """The order in which a task processes records of several partitions (`PartitionGroup`, `RecordQueue`)."""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from heapq import heapify, heappop, heapreplace
 from operator import itemgetter
-from typing import Final
+from typing import Any, Final, Generic, TypeVar
 
 from spark_jobs.runtime.engine.records import InputRecord, TopicPartition
-from spark_jobs.runtime.engine.sources_and_sinks import ExtractTimestamp
+
+HeadT = TypeVar("HeadT", bound=tuple[Any, ...])
+"""What a record is as the head of its partition: its first fields are those of an `InputRecord`."""
+ReadHead = Callable[[InputRecord], HeadT | None]
+"""Called when a record becomes the head of its partition; None = the record was skipped."""
 
 _TOPIC: Final = 0
 _PARTITION: Final = 1
@@ -20,15 +24,25 @@ def in_timestamp_order(records: Iterable[InputRecord]) -> Iterator[InputRecord]:
     are ordered by topic name, then partition.
     """
     records = list(records)
-    if (
+    if are_of_one_partition(records):
+        return iter(records)
+    return _smallest_heads({partition: iter(queue) for partition, queue in _queues(records).items()})
+
+
+def heads_in_timestamp_order(records: Iterable[InputRecord], read: ReadHead[HeadT]) -> Iterator[HeadT]:
+    """Return the heads in the order of `in_timestamp_order`; skipped records do not take part in it."""
+    return _smallest_heads({partition: _heads(queue, read) for partition, queue in _queues(records).items()})
+
+
+def are_of_one_partition(records: Collection[InputRecord]) -> bool:
+    """Return whether the records are in order as they are."""
+    return (
         len(set(map(itemgetter(_TOPIC), records))) <= 1
         and len(set(map(itemgetter(_PARTITION), records))) <= 1
-    ):
-        return iter(records)
-    return _smallest_heads(_queues(records))
+    )
 
 
-class PartitionGroup:
+class PartitionGroup(Generic[HeadT]):
     """The order of `in_timestamp_order`, up to the point from which it depends on records not read yet.
 
     Iterate over it once. The iteration ends when a partition in `awaited` has no record left (KIP-695).
@@ -36,18 +50,16 @@ class PartitionGroup:
     Args:
         records: In order within each partition.
         awaited: The partitions of the task that have more records, or whose next record is waited for.
-        extract: Called for a record when it becomes the head of its partition.
+        read: Called for a record when it becomes the head of its partition.
     """
 
     def __init__(
-        self, records: Iterable[InputRecord], awaited: Collection[TopicPartition], extract: ExtractTimestamp
+        self, records: Iterable[InputRecord], awaited: Collection[TopicPartition], read: ReadHead[HeadT]
     ) -> None:
-        self._queues = {
-            partition: _RecordQueue(queue, extract) for partition, queue in _queues(records).items()
-        }
+        self._queues = {partition: _RecordQueue(queue, read) for partition, queue in _queues(records).items()}
         self._awaited = awaited
 
-    def __iter__(self) -> Iterator[InputRecord]:
+    def __iter__(self) -> Iterator[HeadT]:
         heads = []
         for topic_partition, queue in self._queues.items():
             if (head := queue.next_head()) is not None:
@@ -82,20 +94,20 @@ class PartitionGroup:
         )
 
 
-class _RecordQueue:
+class _RecordQueue(Generic[HeadT]):
     """The records of one partition; `remaining` counts those that were neither taken nor skipped."""
 
-    def __init__(self, records: Sequence[InputRecord], extract: ExtractTimestamp) -> None:
+    def __init__(self, records: Sequence[InputRecord], read: ReadHead[HeadT]) -> None:
         self.remaining = len(records)
         self._records = records
-        self._extract = extract
+        self._read = read
 
-    def next_head(self) -> InputRecord | None:
-        """Return the next record with its timestamp, without taking it; None = no record is left."""
+    def next_head(self) -> HeadT | None:
+        """Read the next record and return it, without taking it; None = no record is left."""
         while self.remaining:
-            extracted = self._extract(self._records[-self.remaining])
-            if extracted is not None:
-                return extracted
+            head = self._read(self._records[-self.remaining])
+            if head is not None:
+                return head
             self.take()
         return None
 
@@ -110,12 +122,19 @@ def _queues(records: Iterable[InputRecord]) -> Mapping[TopicPartition, list[Inpu
     return queues
 
 
-def _smallest_heads(queues: Mapping[TopicPartition, list[InputRecord]]) -> Iterator[InputRecord]:
+def _heads(records: Iterable[InputRecord], read: ReadHead[HeadT]) -> Iterator[HeadT]:
+    for record in records:
+        head = read(record)
+        if head is not None:
+            yield head
+
+
+def _smallest_heads(queues: Mapping[TopicPartition, Iterator[HeadT]]) -> Iterator[HeadT]:
     heads = []
-    for topic_partition, queue in queues.items():
-        rest = iter(queue)
-        first = next(rest)
-        heads.append((first[_TIMESTAMP], topic_partition, first, rest))
+    for topic_partition, rest in queues.items():
+        first = next(rest, None)
+        if first is not None:
+            heads.append((first[_TIMESTAMP], topic_partition, first, rest))
     heapify(heads)
     while heads:
         _, topic_partition, record, rest = heads[0]

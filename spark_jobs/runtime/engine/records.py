@@ -18,6 +18,13 @@ Headers = tuple[tuple[str, bytes | None], ...]
 InputRecord = tuple[str, int, int, int, bytes | None, bytes | None, Headers]
 """(topic, partition, offset, timestamp_ms, key, value, headers)"""
 
+HeadRecord = tuple[str, int, int, int, Value, Value, Headers, InputRecord]
+"""(topic, partition, offset, timestamp_ms, key, value, headers, input record).
+
+An input record that was read when it became the head of its partition: key and value are deserialized, and
+the timestamp is extracted.
+"""
+
 OutputRecord = tuple[str, int | None, bytes | None, bytes | None, int, Headers]
 """(topic, partition, key, value, timestamp_ms, headers); partition None = the default partitioner."""
 

@@ -3,6 +3,8 @@
 from collections.abc import Callable
 from typing import Protocol
 
+import attrs
+
 from infra.model.behaviors import SinkSettings, SourceSettings
 from infra.model.nodes import SinkNode, SourceNode
 from spark_jobs.runtime.engine.clocks import Clock
@@ -10,13 +12,17 @@ from spark_jobs.runtime.engine.error_handlers import ErrorHandlers
 from spark_jobs.runtime.engine.expressions import milliseconds
 from spark_jobs.runtime.engine.operators.interface import Process
 from spark_jobs.runtime.engine.program_interface import Program, Serde
-from spark_jobs.runtime.engine.records import CurrentRecord, Headers, InputRecord, Value
-from spark_jobs.runtime.engine.serdes import changed_serde, response_serde, subscription_serde
+from spark_jobs.runtime.engine.record_order import ReadHead
+from spark_jobs.runtime.engine.records import CurrentRecord, Headers, HeadRecord, InputRecord, Value
+from spark_jobs.runtime.engine.serdes import (
+    changed_serde,
+    reads_anything,
+    response_serde,
+    subscription_serde,
+)
 from spark_jobs.runtime.engine.stores.layers import Append
 
 ProcessInput = Callable[[InputRecord], None]
-ExtractTimestamp = Callable[[InputRecord], InputRecord | None]
-"""Returns the record with its extracted timestamp; None if the record was skipped."""
 
 _PARAMETERS = ("key", "value", "timestamp", "headers")
 
@@ -31,6 +37,19 @@ class SourceAndSinkServices(Protocol):
     stream_time: Clock
 
     def drop(self, node: str, reason: str) -> None: ...
+
+
+@attrs.frozen
+class HeadReader:
+    """How a source reads a record when it becomes the head of its partition, and then processes it.
+
+    `read` returns None for a record that it skipped: it does not take part in the order of the task's records
+    (`RecordQueue#updateHead`). If not `extracts_timestamp`, it returns the others with their own timestamps.
+    """
+
+    read: ReadHead[HeadRecord]
+    process: Callable[[HeadRecord], None]
+    extracts_timestamp: bool
 
 
 def source(node: SourceNode, forward: Process, task: SourceAndSinkServices) -> ProcessInput:
@@ -64,34 +83,73 @@ def source(node: SourceNode, forward: Process, task: SourceAndSinkServices) -> P
     return process
 
 
-def timestamp_extractor(node: SourceNode, task: SourceAndSinkServices) -> ExtractTimestamp | None:
-    """Return the timestamp extractor of a source; None if records keep their own timestamps.
+def head_reader(node: SourceNode, forward: Process, task: SourceAndSinkServices) -> HeadReader | None:
+    """Return how a source reads the heads of its partitions; None = all its records take part in the order.
 
-    The task orders records by timestamp, so it extracts the timestamps of a batch first.
+    These are records with their own timestamps that can be read, or the task fails at the first that cannot.
     """
-    if node.reads is None or node.reads.timestamp is None:
+    serdes = serdes_of(node.reads, task.program)
+    extracts_timestamp = node.reads is not None and node.reads.timestamp is not None
+    can_skip = task.error_handlers.skips_bad_input and not all(map(reads_anything, serdes))
+    if not extracts_timestamp and not can_skip:
         return None
-    key_serde, value_serde = serdes_of(node.reads, task.program)
-    time_of = task.program.expression(node.reads.timestamp, _PARAMETERS, task.current)
-    current, error_handlers = task.current, task.error_handlers
+    read = _head_deserializer(serdes, task)
+    if node.reads is not None and node.reads.timestamp is not None:
+        read = _with_extracted_timestamp(read, node.reads.timestamp, task)
+    current, stream_time, name, drop = task.current, task.stream_time, node.name, task.drop
 
-    def extract(record: InputRecord) -> InputRecord | None:
-        current.record = record
+    def process(head: HeadRecord) -> None:
+        _, _, _, timestamp, key, value, headers, current.record = head
+        if timestamp > stream_time.now:
+            stream_time.now = timestamp
+        elif timestamp < 0:
+            drop(name, "negative timestamp")
+            return
+        forward(key, value, timestamp, headers)
+
+    return HeadReader(read, process, extracts_timestamp=extracts_timestamp)
+
+
+def _head_deserializer(serdes: tuple[Serde, Serde], task: SourceAndSinkServices) -> ReadHead[HeadRecord]:
+    read_key, read_value = serdes[0].deserialize, serdes[1].deserialize
+    deserialization_failed = task.error_handlers.deserialization_failed
+
+    def read(record: InputRecord) -> HeadRecord | None:
         topic, partition, offset, timestamp, key, value, headers = record
         try:
-            read_key = None if key is None else key_serde.deserialize(key)
-            read_value = None if value is None else value_serde.deserialize(value)
+            if key is not None:
+                key = read_key(key)
+            if value is not None:
+                value = read_value(value)
         except ValueError as error:
-            error_handlers.deserialization_failed(record, error)
+            deserialization_failed(record, error)
             return None
-        try:
-            time = milliseconds(time_of(read_key, read_value, timestamp, headers))
-        except Exception as error:  # noqa: BLE001 - expressions raise anything
-            error_handlers.extraction_failed(record, error)
-            return None
-        return (topic, partition, offset, time, key, value, headers)
+        return (topic, partition, offset, timestamp, key, value, headers, record)
 
-    return extract
+    return read
+
+
+def _with_extracted_timestamp(
+    deserialize: ReadHead[HeadRecord], expression: str, task: SourceAndSinkServices
+) -> ReadHead[HeadRecord]:
+    time_of = task.program.expression(expression, _PARAMETERS, task.current)
+    current, extraction_failed = task.current, task.error_handlers.extraction_failed
+
+    def read(record: InputRecord) -> HeadRecord | None:
+        head = deserialize(record)
+        if head is None:
+            return None
+        current.record = record
+        topic, partition, offset, timestamp, key, value, headers, _ = head
+        try:
+            time = milliseconds(time_of(key, value, timestamp, headers))
+        except Exception as error:  # noqa: BLE001 - expressions raise anything
+            extraction_failed(record, error)
+            return None
+        with_time = (topic, partition, offset, time, record[4], record[5], headers)
+        return (topic, partition, offset, time, key, value, headers, with_time)
+
+    return read
 
 
 def sink(node: SinkNode, task: SourceAndSinkServices) -> Process:

@@ -7,15 +7,20 @@
 caller persists them (see `task_state`). After a failed batch, roll the state back and create a new task.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Final
 
 from spark_jobs.processors import PunctuationType
 from spark_jobs.runtime.engine.error_handlers import PoisonRecordError
 from spark_jobs.runtime.engine.key_counts import NO_KEY_OR_VALUE, KeyCounter, KeyCounts
 from spark_jobs.runtime.engine.program_interface import Program
-from spark_jobs.runtime.engine.record_order import PartitionGroup, in_timestamp_order
-from spark_jobs.runtime.engine.records import InputRecord, OutputRecord, TopicPartition, Value
+from spark_jobs.runtime.engine.record_order import (
+    PartitionGroup,
+    are_of_one_partition,
+    heads_in_timestamp_order,
+    in_timestamp_order,
+)
+from spark_jobs.runtime.engine.records import HeadRecord, InputRecord, OutputRecord, TopicPartition, Value
 from spark_jobs.runtime.engine.refused_output import Refusal, no_refusal
 from spark_jobs.runtime.engine.sources_and_sinks import ProcessInput
 from spark_jobs.runtime.engine.task_context import LoggerOf, TaskContext, no_logger
@@ -25,6 +30,12 @@ from spark_jobs.runtime.engine.wiring import connect
 __all__ = ["PoisonRecordError", "Task"]
 
 _TOPIC: Final = 0
+_INPUT_RECORD: Final = 7
+
+Head = InputRecord | HeadRecord
+"""An input record as it is, or as its source has read it (`NodeGraph.head_readers`)."""
+ProcessHead = Callable[[Value], None]
+"""Processes the heads of one topic: all of them are input records, or all are head records."""
 
 
 class Task:
@@ -55,6 +66,7 @@ class Task:
         self.context = TaskContext(program, partition, state, global_stores or {}, logger, refusal=refusal)
         self._graph = connect(self.context)
         self._process_by_topic: dict[str, ProcessInput] = {}
+        self._process_head_by_topic: dict[str, ProcessHead] = {}
         self._is_open = False
         self._reported_dropped = 0
 
@@ -72,14 +84,16 @@ class Task:
             PoisonRecordError: A record failed, and the exception handler's answer is to fail.
         """
         self._begin_batch(wall_clock_ms)
-        if self._graph.timestamp_extractors:
-            records = self._with_extracted_timestamps(records)
-        self._process_records(in_timestamp_order(records))
+        if self._graph.head_readers and self._need_heads(records := list(records)):
+            heads = heads_in_timestamp_order(records, self._read_head)
+            self._process_records(heads, self._process_head_of)
+        else:
+            self._process_records(in_timestamp_order(records), self._process_of)
         return self._end_batch(wall_clock_ms)
 
     def process_group(
         self, records: Iterable[InputRecord], awaited: Collection[TopicPartition], wall_clock_ms: int
-    ) -> tuple[list[OutputRecord], PartitionGroup]:
+    ) -> tuple[list[OutputRecord], PartitionGroup[Head]]:
         """Process a batch as `process` does, until a partition in `awaited` has no record left.
 
         Returns:
@@ -89,8 +103,8 @@ class Task:
             PoisonRecordError: A record failed, and the exception handler's answer is to fail.
         """
         self._begin_batch(wall_clock_ms)
-        group = PartitionGroup(records, awaited, self._with_extracted_timestamp)
-        self._process_records(group)
+        group: PartitionGroup[Head] = PartitionGroup(records, awaited, self._read_head)
+        self._process_records(group, self._process_head_of)
         return self._end_batch(wall_clock_ms), group
 
     def process_key_counts(self, counts: KeyCounts, wall_clock_ms: int) -> list[OutputRecord]:
@@ -160,21 +174,23 @@ class Task:
             self._is_open = True
             self.context.open_nodes()
 
-    def _process_records(self, records: Iterable[InputRecord]) -> None:
+    def _process_records(
+        self, records: Iterable[Value], process_of: Callable[[str], Callable[[Value], None]]
+    ) -> None:
         schedules = self.context.punctuations.schedules(PunctuationType.STREAM_TIME)
         topic = ""
-        process: ProcessInput = _no_source
+        process: Callable[[Value], None] = _no_source
         for record in records:
             if record[_TOPIC] != topic:
                 topic = record[_TOPIC]
-                process = self._process_of(topic)
+                process = process_of(topic)
             try:
                 process(record)
             except PoisonRecordError:
                 raise
             except Exception as error:  # noqa: BLE001 - expressions and users' classes raise anything
                 self.context.current.context = None
-                self.context.error_handlers.processing_failed(record, error)
+                self.context.error_handlers.processing_failed(_input_record(record), error)
             if schedules:
                 self._punctuate(PunctuationType.STREAM_TIME, self.context.stream_time.now)
 
@@ -193,21 +209,30 @@ class Task:
         return outputs
 
     def _punctuate(self, kind: PunctuationType, now: int) -> None:
-        try:
-            self.context.punctuations.punctuate(kind, now)
-        except Exception as error:  # noqa: BLE001 - users' callbacks raise anything
-            self.context.current.context = None
-            self.context.error_handlers.punctuation_failed(self.context.task_id, error)
+        for schedule in self.context.punctuations.due(kind, now):
+            try:
+                schedule.call(now)
+            except Exception as error:  # noqa: BLE001 - users' callbacks raise anything
+                self.context.current.context = None
+                self.context.error_handlers.punctuation_failed(self.context.task_id, error)
 
-    def _with_extracted_timestamps(self, records: Iterable[InputRecord]) -> Iterator[InputRecord]:
-        for record in records:
-            extracted = self._with_extracted_timestamp(record)
-            if extracted is not None:
-                yield extracted
+    def _need_heads(self, records: Collection[InputRecord]) -> bool:
+        """Return whether records must be read before they are ordered, and processed."""
+        return any(
+            reader.extracts_timestamp for reader in self._graph.head_readers.values()
+        ) or not are_of_one_partition(records)
 
-    def _with_extracted_timestamp(self, record: InputRecord) -> InputRecord | None:
-        extract = self._graph.timestamp_extractors.get(self.program.source(record[_TOPIC]))
-        return record if extract is None else extract(record)
+    def _read_head(self, record: InputRecord) -> Head | None:
+        reader = self._graph.head_readers.get(self.program.source(record[_TOPIC]))
+        return record if reader is None else reader.read(record)
+
+    def _process_head_of(self, topic: str) -> ProcessHead:
+        known = self._process_head_by_topic.get(topic)
+        if known is None:
+            process = self._process_of(topic)
+            reader = self._graph.head_readers.get(self.program.source(topic))
+            known = self._process_head_by_topic[topic] = process if reader is None else reader.process
+        return known
 
     def _process_of(self, topic: str) -> ProcessInput:
         known = self._process_by_topic.get(topic)
@@ -217,6 +242,12 @@ class Task:
         return known
 
 
-def _no_source(record: InputRecord) -> None:
+def _input_record(head: Value) -> InputRecord:
+    """Return the input record of a `Head`."""
+    record: InputRecord = head[_INPUT_RECORD] if len(head) > _INPUT_RECORD else head
+    return record
+
+
+def _no_source(record: Value) -> None:
     """Stand for the source of the first topic until it is known."""
     raise AssertionError(record)

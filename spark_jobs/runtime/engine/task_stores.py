@@ -1,13 +1,23 @@
 """The stores of one task: opened on first use, flushed at the end of a batch."""
 
 from collections.abc import Mapping
+from typing import Final
 
 from infra.model.behaviors import RunProcessor, StreamAggregate
 from infra.model.nodes import ProcessorNode, StateStore
+from infra.model.windows import HoppingWindow, TumblingWindow
 from spark_jobs.runtime.engine.records import Value
+from spark_jobs.runtime.engine.stores.cached import Cached
 from spark_jobs.runtime.engine.stores.opening import OpenStore, Restore, StoreServices, open_store
 
 _CACHED_KINDS = frozenset({"keyValue", "timestampedKeyValue", "window", "timestampedWindow", "session"})
+_MAX_FLUSHES: Final = 1000
+_REPEATS_WRITTEN: Final = 2
+"""The flushes of a batch that write updates which do not change their store."""
+
+
+class EndlessUpdatesError(Exception):
+    """Record caches have updates however often they are flushed."""
 
 
 class TaskStores:
@@ -24,11 +34,11 @@ class TaskStores:
         self._declared = {store.name: store for store in services.program.stores}
         self._open: dict[str, OpenStore] = {}
         behaviors = [node.behavior for node in services.program.nodes if isinstance(node, ProcessorNode)]
-        self._emit_on_close = frozenset(
-            behavior.store
+        self._emit_on_close = {
+            behavior.store: behavior.window
             for behavior in behaviors
             if isinstance(behavior, StreamAggregate) and behavior.emit_on_close
-        )
+        }
         self._of_operators = frozenset(
             store
             for behavior in behaviors
@@ -56,17 +66,43 @@ class TaskStores:
         raise KeyError(topic)
 
     def flush(self) -> None:
-        """Flush caches in the order of the program's stores, as one may fill a later one, then expire."""
-        found = (self._open.get(name) for name in self._declared)
-        caches = [opened.cached for opened in found if opened is not None and opened.cached is not None]
-        for cached in caches:
-            cached.flush()
-        for cached in caches:
+        """Flush the caches until they have no update, then expire.
+
+        Raises:
+            EndlessUpdatesError: The updates cause new ones again and again.
+        """
+        self._flush_caches()
+        for cached in self._caches().values():
             cached.clear()
         self._services.record_cache.clear()
         for opened in self._open.values():
             for finish in opened.at_end:
                 finish()
+
+    def _flush_caches(self) -> None:
+        """Flush the caches in the order of the program's stores, as one may fill a later one.
+
+        A processor may also write to an earlier one (`ProcessorStateManager#flushCache`). In Kafka Streams,
+        this update waits for the next commit. Caches end with their batch, so here a second commit follows at
+        once, and more of them as long as stores change.
+        """
+        flushed: list[str] = []
+        for number in range(_MAX_FLUSHES):
+            if number >= _REPEATS_WRITTEN:
+                for cached in self._caches().values():
+                    cached.drop_repeats()
+            flushed = [name for name, cached in self._caches().items() if cached.flush()]
+            if not flushed:
+                return
+        raise EndlessUpdatesError(
+            f"the updates of {', '.join(flushed)} cause new ones without end; "
+            "a processor that writes to the table that it reads must put a value only if it differs"
+        )
+
+    def _caches(self) -> dict[str, Cached]:
+        """Return the caches in the order of the program's stores; a flush may open further ones."""
+        found = {name: self._open[name].cached for name in self._declared if name in self._open}
+        return {name: cached for name, cached in found.items() if cached is not None}
 
     def _opened(self, name: str) -> OpenStore:
         opened = self._open.get(name)
@@ -77,14 +113,30 @@ class TaskStores:
                 self._services,
                 cache=self._is_cached(store),
                 emits_on_close=name in self._emit_on_close,
+                shows_all_closed=self._shows_all_closed(store),
             )
         return opened
+
+    def _shows_all_closed(self, store: StateStore) -> bool:
+        """Return whether Kafka Streams has a cache, in which emission on close finds windows that expired.
+
+        Sliding windows and sessions that are emitted on close have none (`SlidingWindowStoreMaterializer`,
+        `SessionStoreMaterializer`).
+        """
+        window = self._emit_on_close.get(store.name)
+        if not isinstance(window, TumblingWindow | HoppingWindow) or store.keeps is None:
+            return False
+        return self._has_cache and store.keeps.caching is not False
+
+    @property
+    def _has_cache(self) -> bool:
+        return self._services.program.settings.cache_max_bytes > 0
 
     def _is_cached(self, store: StateStore) -> bool:
         """Operators' stores are cached unless caching is disabled, users' own only if it is enabled."""
         keeps = store.keeps
         if keeps is None or keeps.kind not in _CACHED_KINDS or store.is_global:
             return False
-        if self._services.program.settings.cache_max_bytes <= 0 or store.name in self._emit_on_close:
+        if not self._has_cache or store.name in self._emit_on_close:
             return False
         return keeps.caching is not False if store.name in self._of_operators else keeps.caching is True

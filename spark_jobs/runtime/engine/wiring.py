@@ -14,12 +14,12 @@ from spark_jobs.runtime.engine.program_interface import Program
 from spark_jobs.runtime.engine.records import Value
 from spark_jobs.runtime.engine.serdes import reads_anything
 from spark_jobs.runtime.engine.sources_and_sinks import (
-    ExtractTimestamp,
+    HeadReader,
     ProcessInput,
+    head_reader,
     serdes_of,
     sink,
     source,
-    timestamp_extractor,
 )
 from spark_jobs.runtime.engine.task_context import TaskContext
 
@@ -33,8 +33,8 @@ class NodeGraph:
 
     sources: Mapping[str, ProcessInput]
     """Source node → function that processes a record and all that follows from it."""
-    timestamp_extractors: Mapping[str, ExtractTimestamp]
-    """Source node → its timestamp extractor; only sources that have one."""
+    head_readers: Mapping[str, HeadReader]
+    """Source node → how it reads heads; only sources that may skip records or extract timestamps."""
     key_counter: KeyCounter | None
     """Set if counts per key are enough as input (`key_counts`)."""
 
@@ -46,7 +46,7 @@ def connect(task: TaskContext) -> NodeGraph:
     sys.setrecursionlimit(max(sys.getrecursionlimit(), frames))
     built: dict[str, Process] = {}
     sources: dict[str, ProcessInput] = {}
-    extractors: dict[str, ExtractTimestamp] = {}
+    readers: dict[str, HeadReader] = {}
     children_of = _children(nodes)
     for node in reversed(nodes):
         children = {child: built[child] for child in children_of[node.name]}
@@ -58,10 +58,10 @@ def connect(task: TaskContext) -> NodeGraph:
                 built[node.name] = _operator(node, children, forward, task)
             case SourceNode():
                 sources[node.name] = source(node, forward, task)
-                extractor = timestamp_extractor(node, task)
-                if extractor is not None:
-                    extractors[node.name] = extractor
-    return NodeGraph(sources, extractors, _key_counter(task))
+                reader = head_reader(node, forward, task)
+                if reader is not None:
+                    readers[node.name] = reader
+    return NodeGraph(sources, readers, _key_counter(task))
 
 
 def _children(nodes: Iterable[Node]) -> dict[str, list[str]]:

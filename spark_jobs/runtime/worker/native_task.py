@@ -35,7 +35,7 @@ class NativeTask:
 
     def process_group(
         self, records: Iterable[InputRecord], awaited: Collection[TopicPartition], _: int
-    ) -> tuple[list[OutputRecord], PartitionGroup]:
+    ) -> tuple[list[OutputRecord], PartitionGroup[InputRecord]]:
         """Return the output records and the group, as the engine's `Task.process_group` does."""
         group = PartitionGroup(records, awaited, _with_own_timestamp)
         return list(self._outputs(group)), group

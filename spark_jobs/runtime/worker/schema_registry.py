@@ -70,8 +70,12 @@ class SchemaRegistry:
                 if error.code == _NOT_FOUND:
                     return None
                 failures.append(f"{url} answered {error.code} {error.reason}")
-            except (OSError, ValueError) as error:
+            except OSError as error:
                 failures.append(f"{url}: {getattr(error, 'reason', error)}")
+            except (json.JSONDecodeError, UnicodeDecodeError):
+                failures.append(f"{url}: the answer is not JSON")
+            except ValueError:  # its text has the credentials
+                failures.append(f"{url}: the credentials have a character that no header may have")
         raise RegistryUnavailableError(f"the schema registry does not answer: {'; '.join(failures)}")
 
     def _request(self, url: str) -> dict[str, Any]:
@@ -136,9 +140,9 @@ def _schemas_of(url: str | None) -> SchemaOf:
 
 
 def _authorization(environment: Mapping[str, str]) -> str | None:
-    if token := environment.get(_TOKEN_VARIABLE):
+    if token := environment.get(_TOKEN_VARIABLE, "").strip():
         return f"Bearer {token}"
-    if user := environment.get(_USER_VARIABLE):
+    if user := environment.get(_USER_VARIABLE, "").strip():
         return f"Basic {base64.b64encode(user.encode()).decode()}"
     return None
 

@@ -69,6 +69,11 @@ def test_every_key_is_read() -> None:
             "reuse.ktable.source.topics , single.store.self.join",
             {"reuse.ktable.source.topics", "single.store.self.join"},
         ),
+        ("all,", OPTIMIZATIONS),
+        ("all , ", OPTIMIZATIONS),
+        ("none,,", set()),
+        ("merge.repartition.topics,", {"merge.repartition.topics"}),
+        (",", set()),
     ],
 )
 def test_optimizations(value: str, words: set[str]) -> None:
@@ -80,6 +85,8 @@ def test_optimizations(value: str, words: set[str]) -> None:
     ("key", "value"),
     [
         ("topology.optimization", "all,none"),
+        ("topology.optimization", ",all"),
+        ("topology.optimization", "all,\N{NO-BREAK SPACE}"),
         ("topology.optimization", "everything"),
         ("topology.optimization", " all"),
         ("topology.optimization", ""),

@@ -206,6 +206,7 @@ class Generator(SourceGenerator):
                 {"difference": 5000},
                 {"difference": "10s", "grace": "3s"},
                 {"before": 2000, "after": 7000, "grace": 1},
+                {"difference": "10s", "grace": "3s", "eager": True},
             )
         )
         if self.choices.chance(5):

@@ -100,6 +100,7 @@ def test_the_next_address_is_tried_when_one_does_not_answer(server: Server) -> N
         ({}, None),
         ({"SCHEMA_REGISTRY_USER_INFO": "me:secret"}, "Basic " + base64.b64encode(b"me:secret").decode()),
         ({"SCHEMA_REGISTRY_TOKEN": "abc"}, "Bearer abc"),
+        ({"SCHEMA_REGISTRY_TOKEN": "abc\n"}, "Bearer abc"),
     ],
 )
 def test_credentials_are_read_from_the_environment(
@@ -111,6 +112,15 @@ def test_credentials_are_read_from_the_environment(
     assert server.requests == [("/schemas/ids/3", sent)]
     assert "secret" not in repr(found)
     assert "abc" not in repr(found)
+
+
+@pytest.mark.parametrize("token", ["s3cret\nmore", "s3cret\N{EURO SIGN}"])
+def test_credentials_that_cannot_be_sent_are_not_shown(server: Server, token: str) -> None:
+    found = registry({URL: server.url}, {"SCHEMA_REGISTRY_TOKEN": token})
+    assert found is not None
+    with pytest.raises(RegistryUnavailableError, match="credentials have a character") as failed:
+        found.schema(3)
+    assert "s3cret" not in str(failed.value)
 
 
 def test_the_address_is_read_from_the_config_or_the_environment() -> None:

@@ -137,8 +137,15 @@ def to_stream(builder: Builder, on: Table, call: op.ToStream) -> Handle:
 
 def group_by(builder: Builder, on: Table, call: op.GroupBy) -> Handle:
     name = builder.named(call.name, "KTABLE-SELECT-")
-    behavior = does.TableRepartitionMap(call.key, call.value, on.view.values)
+    record = with_new_key(on.record, call.serdes)
+    behavior = does.TableRepartitionMap(
+        call.key,
+        call.value,
+        on.view.values,
+        key_format=record.key,
+        sends_both_values=not builder.config.upgrades_changes,
+    )
     node = builder.add(name, ProcessorDeclaration(name, behavior=behavior), on.node)
     on.view.materialize()
     on.old_values.enable()
-    return GroupedTable(name, node, call.name, with_new_key(on.record, call.serdes))
+    return GroupedTable(name, node, call.name, record)

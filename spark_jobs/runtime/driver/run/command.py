@@ -36,7 +36,7 @@ def runtime_options(*, log_format: LogFormat, master: str | None) -> Callable[[F
         click.option(
             "--max-records",
             type=click.IntRange(min=1),
-            help="Maximum number of records that are processed at once.",
+            help="Maximum number of records that are processed at once; default: 500,000.",
         ),
         click.option(
             "--restarts",
@@ -52,7 +52,8 @@ def runtime_options(*, log_format: LogFormat, master: str | None) -> Callable[[F
         ),
         job_options(
             cluster="The cluster that the application runs on.",
-            http="Serve metrics, health and status at this address.",
+            http="Serve metrics, health, status and control (threads, processors) at this address. On other "
+            "addresses than loopback, control needs HEADWATER_CONTROL_TOKEN.",
             log_format=log_format,
         ),
     )

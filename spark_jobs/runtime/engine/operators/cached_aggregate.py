@@ -264,13 +264,21 @@ class _Totals:
             value = None if total is None else with_timestamp(self._serialize(total), time)
             yield key, value, (timestamp, headers, record)
 
-    def _flush(self) -> None:
-        """Write the totals and forward them, before the store's cache is flushed at the end of a batch."""
-        if len(self.cache.stores) == 1:
-            self._write()
-        elif self.pending:  # other stores fill their caches meanwhile: all entries count
-            self._move_to_store()
+    def _flush(self) -> bool:
+        """Write the totals and forward them, before the store's cache is flushed at the end of a batch.
+
+        Return whether there were any. If other stores fill their caches meanwhile, all entries count: then
+        the totals are moved to the store's cache, which writes them.
+        """
+        wrote = False
+        if self.pending:
+            wrote = len(self.cache.stores) == 1
+            if wrote:
+                self._write()
+            else:
+                self._move_to_store()
         self._room.clear()
+        return wrote
 
     def _write(self) -> None:
         put, read, serialize, deserialize = (

@@ -11,6 +11,7 @@ from spark_jobs.runtime.engine.operators.interface import (
     Process,
 )
 from spark_jobs.runtime.engine.records import NO_RECORD, Headers, Value
+from spark_jobs.runtime.engine.serdes.equality import equal_in_java
 
 
 class TaskProcessorContext:
@@ -41,7 +42,7 @@ class TaskProcessorContext:
     def forward(self, record: Record, child: str | None = None) -> None:
         if not self._forwards:
             raise RuntimeError(f"{self._context.node.name} cannot forward from here")
-        if self._fixed_key and record.key != self.key:
+        if self._fixed_key and not equal_in_java(record.key, self.key):
             raise ValueError(f"{self._context.node.name} is a processValues: it must not change the key")
         target = self._context.forward if child is None else self._child(child)
         current = self._current

@@ -133,10 +133,15 @@ def _own_store(behavior: Derived, context: OperatorContext) -> TableStore | None
 
 
 def repartition_map(behavior: TableRepartitionMap, context: OperatorContext) -> Process:
-    """`KTableRepartitionMap`: forward old, then new; both in one record if the key is the same (KIP-904)."""
+    """`KTableRepartitionMap`: forward old, then new; both in one record if the key is the same (KIP-904).
+
+    While the application is upgraded from a release that cannot read such a record, these are two records.
+    """
     new_key = context.expression(behavior.key, "key", "value")
     new_value = context.expression(behavior.value or "value", "key", "value")
     forward, versioned, name = context.forward, behavior.versioned, context.node.name
+    equal = context.key_serde(behavior.key_format).equal
+    sends_both = behavior.sends_both_values
 
     def pair(key: Value, value: Value) -> tuple[Value, Value] | None:
         if value is None:
@@ -150,8 +155,8 @@ def repartition_map(behavior: TableRepartitionMap, context: OperatorContext) -> 
         if versioned and not change[2]:
             return
         new, old, latest = pair(key, change[0]), pair(key, change[1]), change[2]
-        if new is not None and old is not None and new[0] == old[0]:
-            forward(new[0], (new[1], old[1], latest), timestamp, headers)
+        if sends_both and new is not None and old is not None and equal(old[0], new[0]):
+            forward(old[0], (new[1], old[1], latest), timestamp, headers)
             return
         if old is not None:
             forward(old[0], (None, old[1], latest), timestamp, headers)

@@ -12,6 +12,7 @@ import fastavro
 from fastavro.schema import SchemaParseException, UnknownType
 
 from spark_jobs.runtime.engine.records import Value
+from spark_jobs.runtime.engine.serdes.equality import equal_in_bytes, equal_in_java
 from spark_jobs.runtime.engine.serdes.plain import DeserializationError, Plain, SerializationError
 
 
@@ -44,7 +45,13 @@ def avro(name: str, schema_text: str) -> Plain:
             raise DeserializationError(name, f"{len(data) - source.tell()} byte(s) too many")
         return value
 
-    return Plain(write, read)
+    equal_bytes = equal_in_bytes(write)
+
+    def equal(one: Value, other: Value) -> bool:
+        """Compare maps without their order, and numbers with the types of the schema."""
+        return equal_in_java(one, other) or equal_bytes(one, other)
+
+    return Plain(write, read, equal)
 
 
 def _without_logical_types(schema: Value) -> Value:
@@ -93,7 +100,7 @@ def registered_avro(name: str, latest: str, schema_of: SchemaOf) -> Plain:
             reader = readers[data[:_HEADER]] = _reader(name, data[:_HEADER], schema_of)
         return reader.deserialize(data[_HEADER:])
 
-    return Plain(write, read)
+    return Plain(write, read, writer.equal)
 
 
 def _reader(name: str, header: bytes, schema_of: SchemaOf) -> Plain:

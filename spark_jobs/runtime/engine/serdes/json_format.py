@@ -10,6 +10,7 @@ from jsonschema.validators import validator_for
 from referencing import Registry
 
 from spark_jobs.runtime.engine.records import Value
+from spark_jobs.runtime.engine.serdes.equality import equal_in_java
 from spark_jobs.runtime.engine.serdes.plain import DeserializationError, Plain, SerializationError
 
 
@@ -65,7 +66,7 @@ def _fault(error: Exception) -> str:
     return "it contains something that JSON cannot represent"
 
 
-JSON = Plain(_write, _read)
+JSON = Plain(_write, _read, equal_in_java)
 
 
 def checked_json(name: str, schema_text: str) -> Plain:
@@ -100,7 +101,7 @@ def checked_json(name: str, schema_text: str) -> Plain:
             raise DeserializationError(name, fault(value))
         return value
 
-    return Plain(write, read)
+    return Plain(write, read, equal_in_java)
 
 
 def _refuse_references_outside(schema: Value) -> None:

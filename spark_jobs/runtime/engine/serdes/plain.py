@@ -3,6 +3,7 @@
 Follows `org.apache.kafka.common.serialization`, `TimeWindowedSerializer` and `SessionWindowedSerializer`.
 """
 
+import operator
 import struct
 import uuid
 from collections.abc import Callable, Mapping
@@ -10,6 +11,7 @@ from collections.abc import Callable, Mapping
 import attrs
 
 from spark_jobs.runtime.engine.records import Value, Windowed
+from spark_jobs.runtime.engine.serdes.equality import equal_in_bytes, equal_in_java
 
 
 class DeserializationError(ValueError):
@@ -49,6 +51,7 @@ class Plain:
 
     serialize: Callable[[Value], bytes]
     deserialize: Callable[[bytes], Value]
+    equal: Callable[[Value, Value], bool] = operator.eq
 
 
 def _write_string(value: Value) -> bytes:
@@ -118,19 +121,41 @@ def _number(name: str, code: str, kinds: tuple[type, ...]) -> Plain:
     return Plain(write, read)
 
 
+def _floating(name: str, code: str) -> Plain:
+    """Return a serde whose whole numbers are floating-point numbers, too; NaN equals each NaN."""
+    number = _number(name, code, (float, int))
+    equal_bytes = equal_in_bytes(number.serialize)
+
+    def equal(one: Value, other: Value) -> bool:
+        return equal_in_java(one, other) or equal_bytes(one, other)
+
+    return Plain(number.serialize, number.deserialize, equal)
+
+
+def _double() -> Plain:
+    """Return the serde of doubles; it writes the same bytes for each NaN (`Double#doubleToLongBits`)."""
+    number = _floating("double", ">d")
+    write_number = number.serialize
+
+    def write(value: Value) -> bytes:
+        return write_number(value) if value == value else _NAN  # noqa: PLR0124 - NaN
+
+    return Plain(write, number.deserialize, number.equal)
+
+
+_NAN = bytes.fromhex("7ff8000000000000")
 _WHOLE = (int,)
-_FLOATING = (float, int)
 
 PLAIN: Mapping[str, Plain] = {
     "string": Plain(_write_string, _read_string),
     "bytes": Plain(_write_bytes, lambda data: data),
     "boolean": Plain(_write_boolean, _read_boolean),
-    "uuid": Plain(_write_uuid, _read_uuid),
+    "uuid": Plain(_write_uuid, _read_uuid, equal_in_bytes(_write_uuid)),
     "long": _number("long", ">q", _WHOLE),
     "integer": _number("integer", ">i", _WHOLE),
     "short": _number("short", ">h", _WHOLE),
-    "double": _number("double", ">d", _FLOATING),
-    "float": _number("float", ">f", _FLOATING),
+    "double": _double(),
+    "float": _floating("float", ">f"),
 }
 
 
@@ -159,7 +184,7 @@ def time_windowed(inner: Plain, size_ms: int | None) -> Plain:
         end = LONGEST_MS if size_ms is None else min(start + size_ms, LONGEST_MS)
         return Windowed(inner.deserialize(data[:-8]), start, end)
 
-    return Plain(write, read)
+    return Plain(write, read, _equal_windowed(inner))
 
 
 def session_windowed(inner: Plain) -> Plain:
@@ -176,4 +201,16 @@ def session_windowed(inner: Plain) -> Plain:
         end, start = _BOUNDS.unpack_from(data, len(data) - 16)
         return Windowed(inner.deserialize(data[:-16]), start, end)
 
-    return Plain(write, read)
+    return Plain(write, read, _equal_windowed(inner))
+
+
+def _equal_windowed(inner: Plain) -> Callable[[Value, Value], bool]:
+    def equal(one: Value, other: Value) -> bool:
+        return (
+            isinstance(one, Windowed)
+            and isinstance(other, Windowed)
+            and one[1:] == other[1:]
+            and inner.equal(one.key, other.key)
+        )
+
+    return equal

@@ -47,6 +47,8 @@ class Cached:
         "_keeps_reads",
         "_needs_old",
         "_on_flush",
+        "_put_below",
+        "_read_old",
         "_uncounted",
         "cache",
         "entries",
@@ -68,6 +70,8 @@ class Cached:
         keeps_reads: bool = True,
     ) -> None:
         self._below = below
+        self._put_below = below.put
+        self._read_old: Get = below.overlay.get
         self._current = current
         self._fail = fail
         self.overlay = Overlay(below.overlay)
@@ -83,15 +87,26 @@ class Cached:
         self.get_before_put: Get = self._getter_before_put()
         self._on_flush: OnFlush | None = None
         self._needs_old = True
-        self._flush_first: Callable[[], None] | None = None
+        self._flush_first: Callable[[], bool] | None = None
 
     @property
     def below(self) -> Logged:
         """The layer below, for an operator with its own cache (`flush_with`)."""
         return self._below
 
-    def flush_with(self, flush: Callable[[], None]) -> None:
-        """Call `flush` when this cache is flushed, before its own updates are written."""
+    def write_with(self, put: Put, read_old: Get) -> None:
+        """Write updates with `put`, and read the values that they replace with `read_old`."""
+        self._put_below, self._read_old = put, read_old
+
+    def holds(self, key: bytes) -> bool:
+        """Return whether a key that was written in this batch is still an entry."""
+        return key in self.overlay.written and (self.cache.limit >= 0 or key in self.entries.sizes)
+
+    def flush_with(self, flush: Callable[[], bool]) -> None:
+        """Call `flush` when this cache is flushed, before its own updates are written.
+
+        `flush` returns whether it has written updates.
+        """
         self._flush_first = flush
 
     def listen(self, on_flush: OnFlush, *, needs_old: bool) -> None:
@@ -105,19 +120,30 @@ class Cached:
     def reverse_range(self, start: bytes, end: bytes | None) -> Iterator[Pair]:
         return self._touched(self.overlay.reverse_range(start, end))
 
-    def flush(self) -> None:
-        """Write the updates. Readers see the cache until all are written, as listeners may read."""
-        if self._flush_first is not None:
-            self._flush_first()
-        while self._uncounted.contexts:  # a listener may cause new updates of this store
-            deleted = self._write(*self._uncounted.take_updates())
-            if any(key in self._uncounted.contexts for key in deleted):
-                self.cache.settle(self.cache.bound + 1)  # a new update is removed with its key: count
-            if self.cache.limit < 0:
-                self.entries.remove(deleted)
-            else:
-                self._uncounted.remove(deleted)
-        self.entries.flush()
+    def flush(self) -> bool:
+        """Write the updates; return whether there were any.
+
+        Readers see the cache until all are written, as listeners may read. New updates that listeners cause
+        remain for the next flush.
+        """
+        wrote_first = self._flush_first is not None and self._flush_first()
+        if not self._uncounted.contexts:
+            return self.entries.flush() or wrote_first
+        deleted = self._write(*self._uncounted.take_updates())
+        if any(key in self._uncounted.contexts for key in deleted):
+            self.cache.settle(self.cache.bound + 1)  # a new update is removed with its key: count
+        if self.cache.limit < 0:
+            self.entries.remove(deleted)
+        else:
+            self._uncounted.remove(deleted)
+        return True
+
+    def drop_repeats(self) -> None:
+        """Drop the updates that leave the store below as it is."""
+        written, read = self.overlay.written, self._below.overlay.get
+        for updates in (self._uncounted.contexts, self.entries.updates):
+            for key in [key for key in updates if written[key] == read(key)]:
+                del updates[key]
 
     def clear(self) -> None:
         """Forget the content; all updates have been written."""
@@ -273,7 +299,7 @@ class Cached:
         self, keys: Sequence[bytes], values: Sequence[bytes | None], contexts: Sequence[Context]
     ) -> None:
         on_flush, needs_old, current = self._on_flush, self._needs_old, self._current
-        put, read = self._below.put, self._below.overlay.get
+        put, read = self._put_below, self._read_old
         for key, value, context in zip(keys, values, contexts, strict=True):
             current.record = context[2]
             if on_flush is None:

@@ -84,7 +84,10 @@ class VersionedKeyValueStore(Protocol):
         """Return valid-to of the new version; None = it is the latest, `NOT_PUT` = older than the history."""
         ...
 
-    def delete(self, key: Value, timestamp: int) -> VersionedRecord | None: ...
+    def delete(self, key: Value, timestamp: int) -> VersionedRecord | None:
+        """Return the version that was deleted; None if `timestamp` is older than the history."""
+        ...
+
     def get(self, key: Value, as_of: int | None = None) -> VersionedRecord | None: ...
 
 
@@ -142,8 +145,12 @@ class ListStore(Protocol):
         """Delete the entry with all its values."""
         ...
 
-    def all(self) -> Iterator[tuple[int, bool, Value, Value]]:
-        """Return (timestamp, is left, key, value) in order."""
+    def delete(self, entry_key: bytes) -> None:
+        """Delete the entry that `all` returned with this key, with all its values."""
+        ...
+
+    def all(self) -> Iterator[tuple[bytes, int, bool, Value, Value]]:
+        """Return (entry key, timestamp, is left, key, value) in order."""
         ...
 
 

@@ -45,15 +45,18 @@ class ListBytes:
         self._from = min(self._from, entry_key)
 
     def clear(self, timestamp: int, is_left: bool, key: Value) -> None:  # noqa: FBT001
-        self.below.put(self._entry_key(timestamp, is_left, key), None, self._context())
+        self.delete(self._entry_key(timestamp, is_left, key))
 
-    def all(self) -> Iterator[tuple[int, bool, Value, Value]]:
+    def delete(self, entry_key: bytes) -> None:
+        self.below.put(entry_key, None, self._context())
+
+    def all(self) -> Iterator[tuple[bytes, int, bool, Value, Value]]:
         for entry_key, stored in self._entries_from_first():
             timestamp = int.from_bytes(entry_key[:_TIME], "big")
             is_left = entry_key[_TIME : _TIME + _SIDE] == _LEFT
             key = self._key.deserialize(entry_key[_TIME + _SIDE :])
             for entry in _entries(stored):
-                yield timestamp, is_left, key, self._serdes[is_left].deserialize(entry[_SIDE:])
+                yield entry_key, timestamp, is_left, key, self._serdes[is_left].deserialize(entry[_SIDE:])
 
     def first_time(self) -> int | None:
         """Return the smallest timestamp in the store; None = empty."""

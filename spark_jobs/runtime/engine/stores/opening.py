@@ -55,11 +55,17 @@ class OpenStore:
     """Called after the caches are flushed."""
 
 
-def open_store(store: StateStore, services: StoreServices, *, cache: bool, emits_on_close: bool) -> OpenStore:
-    """Open a store of any kind. Raises ValueError for a store without settings (`keeps`)."""
+def open_store(
+    store: StateStore, services: StoreServices, *, cache: bool, emits_on_close: bool, shows_all_closed: bool
+) -> OpenStore:
+    """Open a store of any kind. Raises ValueError for a store without settings (`keeps`).
+
+    `shows_all_closed`: Emission on close also finds windows that expired in the running batch.
+    """
     if store.keeps is None:
         raise ValueError(f"the settings of the store {store.name} are unknown")
-    return _OPENERS[store.keeps.kind](_Opening(store, store.keeps, services, cache, emits_on_close))
+    opening = _Opening(store, store.keeps, services, cache, emits_on_close, shows_all_closed)
+    return _OPENERS[store.keeps.kind](opening)
 
 
 @attrs.frozen
@@ -69,15 +75,11 @@ class _Opening:
     services: StoreServices
     cache: bool
     emits_on_close: bool
+    shows_all_closed: bool
 
     @property
     def overlay(self) -> Overlay:
         return self.services.overlay(self.store.name)
-
-    @property
-    def shows_all_closed(self) -> bool:
-        """Return whether emission on close finds windows that expired: those that are in the cache."""
-        return self.emits_on_close and self.services.program.settings.cache_max_bytes > 0
 
     @property
     def without_timestamps(self) -> bool:
@@ -221,7 +223,6 @@ def _session(opening: _Opening) -> OpenStore:
         retention_ms=opening.settings.retention_ms or 0,
         observed=opening.clock("time"),
         emits_on_close=opening.emits_on_close,
-        shows_all_closed=opening.shows_all_closed,
     )
     return opening.opened(typed, _untimed(typed.restore), below, (typed.expire,))
 

@@ -186,10 +186,12 @@ class StoreEntries:
             self._flush_updates([(key, context)])
         self._cache.size -= size
 
-    def flush(self) -> None:
-        """Flush all updates; a flush may cause more of them."""
-        while self.updates:
-            self._flush_updates([])
+    def flush(self) -> bool:
+        """Flush all updates, not those that this causes; return whether there were any."""
+        if not self.updates:
+            return False
+        self._flush_updates([])
+        return True
 
     def clear(self) -> None:
         self.sizes.clear()

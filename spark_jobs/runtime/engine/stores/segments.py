@@ -9,10 +9,11 @@ entries of several keys are read: by segment, then key, then time.
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator
 
-from spark_jobs.runtime.engine.clocks import Clock
+from spark_jobs.runtime.engine.clocks import UNSET, Clock
 from spark_jobs.runtime.engine.program_interface import Serde
 from spark_jobs.runtime.engine.records import Context, Value
-from spark_jobs.runtime.engine.stores.layers import StoreBytes
+from spark_jobs.runtime.engine.stores.cached import Cached
+from spark_jobs.runtime.engine.stores.layers import Get, Put, StoreBytes
 from spark_jobs.runtime.engine.stores.overlay import Overlay
 
 SEGMENT = 8
@@ -54,15 +55,19 @@ class KeyIndex:
     """The entry keys of the keys that a batch searches for.
 
     Sliding and session windows and joins read several entries of the key of each record. The first search for
-    a key in a batch reads the store; from then on the index is kept up to date as the batch writes.
+    a key in a batch reads the store; from then on the index is kept up to date as the batch writes. `times`
+    returns the first visible time and the largest time in the store.
     """
 
-    __slots__ = ("_entry_keys", "_overlay", "_segments", "_suffix")
+    __slots__ = ("_entry_keys", "_overlay", "_segments", "_suffix", "_times")
 
-    def __init__(self, overlay: Overlay, segments: Segments, suffix: int) -> None:
+    def __init__(
+        self, overlay: Overlay, segments: Segments, suffix: int, times: Callable[[], tuple[int, int]]
+    ) -> None:
         self._overlay = overlay
         self._segments = segments
         self._suffix = suffix
+        self._times = times
         self._entry_keys: dict[bytes, list[bytes]] = {}
 
     def add(self, key: bytes, entry_key: bytes) -> None:
@@ -77,14 +82,11 @@ class KeyIndex:
             if known[at] != entry_key:
                 known.insert(at, entry_key)
 
-    def find(self, key: bytes, low: bytes, high: bytes, times: tuple[int, int]) -> list[bytes]:
-        """Return the entry keys of `key` with suffixes from `low` to `high`, both inclusive, in order.
-
-        `times`: the first visible time and the largest time in the store.
-        """
+    def find(self, key: bytes, low: bytes, high: bytes) -> list[bytes]:
+        """Return the entry keys of `key` with suffixes from `low` to `high`, both inclusive, in order."""
         known = self._entry_keys.get(key)
         if known is None:
-            known = self._entry_keys[key] = self._read(key, times)
+            known = self._entry_keys[key] = self._read(key)
         if not known:
             return known
         start = SEGMENT + len(key)
@@ -94,12 +96,13 @@ class KeyIndex:
     def clear(self) -> None:
         self._entry_keys.clear()
 
-    def _read(self, key: bytes, times: tuple[int, int]) -> list[bytes]:
+    def _read(self, key: bytes) -> list[bytes]:
         """Read the few live segments one by one; the ranges may contain longer keys."""
         found: list[bytes] = []
         length = SEGMENT + len(key) + self._suffix
         interval = self._segments.interval
-        for number in range(times[0] // interval, times[1] // interval + 1):
+        first, last = self._times()
+        for number in range(first // interval, last // interval + 1):
             prefix = number.to_bytes(SEGMENT, "big") + key
             low, high = ((number + step) * interval for step in (0, 1))
             bounds = (prefix + time.to_bytes(TIME, "big") for time in (low, high))
@@ -150,6 +153,9 @@ def _indexed_time(time: int) -> bytes:
 class SegmentedStore:
     """The base of window and session stores.
 
+    With a record cache, `observed` advances when updates are written to the store below. Entries of the cache
+    are visible at any time (`CachingWindowStore`, `CachingSessionStore`).
+
     Args:
         suffix: The length of an entry key's suffix.
         observed: The largest time ever written.
@@ -178,8 +184,14 @@ class SegmentedStore:
         self._context = context
         self._suffix = suffix
         self._visible_ms = visible_ms
-        self._index = KeyIndex(below.overlay, self.segments, suffix)
+        self._index = KeyIndex(below.overlay, self.segments, suffix, self._times)
         self._by_time = TimeIndex(below.lowest, self.segments, suffix) if emits_on_close else None
+        self._cached = below if isinstance(below, Cached) else None
+        self._first_put, self._last_put = LAST_TIME, UNSET
+        """The smallest and largest time that was put into the cache in this batch."""
+        if self._cached is not None:
+            logged = self._cached.below
+            self._cached.write_with(self._observing(logged.put), self._reading_old(logged.overlay.get))
 
     def restore(self, key: bytes, value: bytes | None) -> None:
         """Apply a record of the changelog topic; the value as the store has it."""
@@ -193,9 +205,48 @@ class SegmentedStore:
     def expire(self) -> None:
         """Delete segments of which no entry is visible, at the end of a batch."""
         self._index.clear()
+        self._first_put, self._last_put = LAST_TIME, UNSET
         self.segments.expire(self.below.lowest, self.observed.now)
         if self._by_time is not None:
             self._by_time.expire(self.segments.first_live(self.observed.now))
+
+    def _observe_cached(self, time: int) -> None:
+        """Register a time that is put into the cache."""
+        self._first_put = min(self._first_put, time)
+        self._last_put = max(self._last_put, time)
+
+    def _observing(self, put_below: Put) -> Put:
+        """Return a function that writes an update of the cache, and registers its time."""
+        observed, first, last = self.observed, -self._suffix, TIME - self._suffix
+        latest = b""
+
+        def put(entry_key: bytes, value: bytes | None, context: Context) -> None:
+            nonlocal latest
+            time = entry_key[first:last]
+            if time > latest:
+                latest = time
+                observed.now = max(observed.now, int.from_bytes(time, "big"))
+            put_below(entry_key, value, context)
+
+        return put
+
+    def _reading_old(self, read_below: Get) -> Get:
+        """Return a function that reads a value below the cache, if it is visible."""
+
+        def read_old(entry_key: bytes) -> bytes | None:
+            value = read_below(entry_key)
+            if value is None or self._time_of(entry_key) < self._first_visible(0):
+                return None
+            return value
+
+        return read_old
+
+    def _time_of(self, entry_key: bytes) -> int:
+        return int.from_bytes(entry_key[-self._suffix : TIME - self._suffix], "big")
+
+    def _is_cached(self, entry_key: bytes) -> bool:
+        """Return whether an entry is in the cache: then it is visible, however old it is."""
+        return self._cached is not None and self._cached.holds(entry_key)
 
     def _entry_keys(self, key: Value, first: int, high: bytes) -> list[bytes]:
         """Return the visible entry keys of `key` from time `first` to suffix `high`, in order.
@@ -203,8 +254,17 @@ class SegmentedStore:
         An entry may have been deleted: then the store has no value for it.
         """
         oldest = max(self.observed.now - self._visible_ms, 0)
-        low = max(first, oldest).to_bytes(TIME, "big")
-        return self._index.find(self.key_serde.serialize(key), low, high, (oldest, self.observed.now))
+        low = max(first, oldest if self._cached is None else 0).to_bytes(TIME, "big")
+        found = self._index.find(self.key_serde.serialize(key), low, high)
+        if self._cached is None or first >= oldest or not found or self._time_of(found[0]) >= oldest:
+            return found
+        holds, time_of = self._cached.holds, self._time_of
+        return [entry_key for entry_key in found if time_of(entry_key) >= oldest or holds(entry_key)]
+
+    def _times(self) -> tuple[int, int]:
+        """Return the smallest and largest time that an entry may have that is found."""
+        oldest = max(self.observed.now - self._visible_ms, 0)
+        return min(oldest, self._first_put), max(self.observed.now, self._last_put)
 
     def _first_visible(self, first: int) -> int:
         return max(first, self.observed.now - self._visible_ms, 0)

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 
-from spark_jobs.runtime.engine.clocks import Clock
+from spark_jobs.runtime.engine.clocks import UNSET, Clock
 from spark_jobs.runtime.engine.program_interface import Serde
 from spark_jobs.runtime.engine.records import Context, Value, Windowed
 from spark_jobs.runtime.engine.stores.layers import StoreBytes
@@ -17,8 +17,6 @@ class SessionBytes(SegmentedStore):
 
     Args:
         observed: The largest end of a session ever put or removed.
-        shows_all_closed: Emission on close also finds sessions that expired in the running batch, as Kafka
-            Streams does in its cache.
     """
 
     def __init__(
@@ -31,7 +29,6 @@ class SessionBytes(SegmentedStore):
         retention_ms: int,
         observed: Clock,
         emits_on_close: bool = False,
-        shows_all_closed: bool = False,
     ) -> None:
         super().__init__(
             below,
@@ -44,7 +41,6 @@ class SessionBytes(SegmentedStore):
             observed=observed,
             emits_on_close=emits_on_close,
         )
-        self._shows_all_closed = shows_all_closed
 
     def find_sessions(
         self, key: Value, earliest_end: int, latest_start: int
@@ -66,9 +62,10 @@ class SessionBytes(SegmentedStore):
                 yield Windowed(key, start, end), deserialize(value)
 
     def fetch_session(self, key: Value, start: int, end: int) -> Value:
-        if end < self.observed.now - self._visible_ms:
+        entry_key = self.entry_key(self.key_serde.serialize(key), start, end)
+        if end < self.observed.now - self._visible_ms and not self._is_cached(entry_key):
             return None
-        stored = self.below.get(self.entry_key(self.key_serde.serialize(key), start, end))
+        stored = self.below.get(entry_key)
         return None if stored is None else self.value_serde.deserialize(stored)
 
     def fetch(self, key: Value) -> Iterator[tuple[Windowed, Value]]:
@@ -76,9 +73,7 @@ class SessionBytes(SegmentedStore):
 
     def sessions_ended(self, earliest_end: int, latest_end: int) -> Iterator[tuple[Windowed, Value]]:
         """Yield sessions by end, start, key. Sessions of live segments are found even if not visible."""
-        first = earliest_end
-        if not self._shows_all_closed:
-            first = max(first, self.segments.first_live(self.observed.now))
+        first = max(earliest_end, self.segments.first_live(self.observed.now))
         for entry_key, value in self._ended(first, latest_end):
             start, end = (
                 int.from_bytes(part, "big") for part in (entry_key[-TIME:], entry_key[-_SUFFIX:-TIME])
@@ -98,7 +93,12 @@ class SessionBytes(SegmentedStore):
     def put(self, session: Windowed, value: Value, context: Context | None = None) -> None:
         """Put (None = remove) a session. Operators pass `context`; for users it is the current record's."""
         key, start, end = session
-        self.observed.now = max(self.observed.now, end)
+        if self._cached is None:
+            self.observed.now = max(self.observed.now, end)
+        elif end > self._last_put > UNSET:
+            self._last_put = end
+        elif end < self._first_put:
+            self._observe_cached(end)
         stored = None if value is None else self.value_serde.serialize(value)
         key_bytes = self.key_serde.serialize(key)
         entry_key = self.entry_key(key_bytes, start, end)

@@ -65,7 +65,8 @@ class VersionedBytes:
         return None if later is None else int.from_bytes(later[0][-_TIME:], "big")
 
     def delete(self, key: Value, timestamp: int) -> VersionedRecord | None:
-        found = self.get(key, timestamp)
+        is_too_old = timestamp < self.observed.now - self._retention  # then the latest version stays
+        found = None if is_too_old else self.get(key, timestamp)
         self.put(key, None, timestamp)
         return found
 

@@ -5,7 +5,7 @@ The suffix of an entry key is `start(8) ‖ sequence(4)`.
 
 from collections.abc import Callable, Iterable, Iterator
 
-from spark_jobs.runtime.engine.clocks import Clock
+from spark_jobs.runtime.engine.clocks import UNSET, Clock
 from spark_jobs.runtime.engine.program_interface import Serde
 from spark_jobs.runtime.engine.records import Context, Value, ValueAndTimestamp, Windowed
 from spark_jobs.runtime.engine.stores.layers import TIMESTAMP, Get, StoreBytes, read_timestamp, with_timestamp
@@ -78,7 +78,12 @@ class WindowBytes(SegmentedStore):
             if value is None:
                 self._log_null(key, start, sequence, context)
                 return
-        self.observed.now = max(self.observed.now, start)
+        if self._cached is None:
+            self.observed.now = max(self.observed.now, start)
+        elif start > self._last_put > UNSET:
+            self._last_put = start
+        elif start < self._first_put:
+            self._observe_cached(start)
         entry_key = self.entry_key(key, start, sequence)
         self._index.add(key, entry_key)
         if self._by_time is not None:
@@ -97,9 +102,10 @@ class WindowBytes(SegmentedStore):
 
     def fetch_bytes(self, key: bytes, start: int, get: Get) -> bytes | None:
         """Return the value of an entry, read with `get`, a function of `below`."""
-        if start < self.observed.now - self._visible_ms:
+        entry_key = self.entry_key(key, start)
+        if start < self.observed.now - self._visible_ms and not self._is_cached(entry_key):
             return None
-        return get(self.entry_key(key, start))
+        return get(entry_key)
 
     def fetch_range(self, key: Value, first: int, last: int) -> Iterator[tuple[int, Value]]:
         decode = self._decode
@@ -120,15 +126,15 @@ class WindowBytes(SegmentedStore):
         high = None if last_key is None else self.key_serde.serialize(last_key)
         return (
             entry
-            for key, entry in self._of_times(self._first_visible(first), last)
+            for key, entry in self._of_times(first, last)
             if key >= low and (high is None or key <= high)
         )
 
     def fetch_all(self, first: int, last: int) -> Iterator[tuple[Windowed, Value]]:
-        return (entry for _, entry in self._of_times(self._first_visible(first), last))
+        return (entry for _, entry in self._of_times(first, last))
 
     def backward_fetch_all(self, first: int, last: int) -> Iterator[tuple[Windowed, Value]]:
-        return (entry for _, entry in self._of_times(self._first_visible(first), last, forward=False))
+        return (entry for _, entry in self._of_times(first, last, forward=False))
 
     def closed(self, first: int, last: int) -> Iterator[tuple[Windowed, Value]]:
         """Yield windows for emission on close: by start and key bytes, or by entry key (`ordered_by_key`)."""
@@ -167,7 +173,10 @@ class WindowBytes(SegmentedStore):
                 self.below.touch(entry_key)
 
     def _read_by_iterator(self, key: Value, first: int, last: int, *, forward: bool) -> Iterable[bytes]:
-        """Return other entries that an iterator reads to its end: the segment's (`CacheIteratorWrapper`)."""
+        """Return other entries that an iterator reads to its end: the segment's (`CacheIteratorWrapper`).
+
+        It also reads those that have expired; they are left out, as reading all of them takes long.
+        """
         interval = self.segments.interval
         if forward:
             after = min(last, LAST_TIME - 1) + 1
@@ -176,19 +185,26 @@ class WindowBytes(SegmentedStore):
         if first % interval == 0:
             return ()
         high = (first - 1).to_bytes(TIME, "big") + _LAST_SEQUENCE
-        return reversed(self._entry_keys(key, first // interval * interval, high))
+        begin = max(first // interval * interval, self._last_put - self._visible_ms)
+        return reversed(self._entry_keys(key, begin, high))
 
     def _of_times(
         self, first: int, last: int, *, forward: bool = True
     ) -> Iterator[tuple[bytes, tuple[Windowed, Value]]]:
-        """Yield (key bytes, entry) of windows that start from `first` to `last`, visible or not."""
-        last = min(last, LAST_TIME)
+        """Return (key bytes, entry) of the visible windows that start from `first` to `last`."""
+        oldest = self._first_visible(first)
+        read_from = oldest if self._cached is None else min(oldest, max(first, self._first_put))
+        return self._visible(read_from, oldest, min(last, LAST_TIME), forward=forward)
+
+    def _visible(
+        self, first: int, oldest: int, last: int, *, forward: bool
+    ) -> Iterator[tuple[bytes, tuple[Windowed, Value]]]:
+        """Yield windows that start from `first` to `last`; before `oldest` only those in the cache."""
         read = self.below.range if forward else self.below.reverse_range
         deserialize = self.key_serde.deserialize
-        bounds = self.segments.bounds(first, last)
-        for entry_key, value in read(*bounds):
+        for entry_key, value in read(*self.segments.bounds(first, last)):
             start = int.from_bytes(entry_key[-_SUFFIX:-_SEQUENCE], "big")
-            if first <= start <= last:
+            if first <= start <= last and (start >= oldest or self._is_cached(entry_key)):
                 key = entry_key[SEGMENT:-_SUFFIX]
                 yield key, (Windowed(deserialize(key), start, start + self._size), self._decode(value))
 

@@ -14,6 +14,7 @@ def streams(draft: Draft, on: Handle) -> None:
     window: Options = {"before": before, "after": after, "grace": grace}
     if before == after:
         window = {"difference": before, "grace": grace}
+    window |= {"eager": True} if draft.chance(20) else {}
     options = {"with": other.alias, "window": window, "value": draft.functions.join}
     stores = _stores(draft, before + after, grace) if draft.chance(25) else draft.maybe_named()
     stores |= {"logging": False} if draft.chance(10) else {}

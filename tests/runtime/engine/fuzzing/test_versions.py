@@ -27,6 +27,15 @@ def _foreign_key(call: str) -> list[dict[str, Any]]:
     ]
 
 
+def _global() -> list[dict[str, Any]]:
+    return [
+        {"globalTable": {"topic": "right", "materialized": "right", "as": "r"}},
+        {"stream": {"topic": "left"}},
+        {"leftJoin": {"with": "r", "key": PARTIAL.foreign_key, "value": TOTAL.join}},
+        {"to": {"topic": "out"}},
+    ]
+
+
 def _outer(before: int, after: int) -> list[dict[str, Any]]:
     window = {"before": before, "after": after, "grace": 0}
     return [
@@ -57,6 +66,7 @@ STREAMS: Records = [
 TOPOLOGIES = {
     "inner": (_foreign_key("join"), MOVED),
     "left": (_foreign_key("leftJoin"), MOVED),
+    "global": (_global(), MOVED),
     "before": (_outer(30_000, 0), STREAMS),
     "after": (_outer(0, 30_000), STREAMS),
 }
@@ -107,6 +117,12 @@ def test_the_results_of_later_versions_are_equal(name: str) -> None:
 def test_a_patch_has_the_fix_of_foreign_key_joins() -> None:
     assert _results("inner", "4.0.0") == _results("inner", "3.8")
     assert _results("inner", "4.0.1") == _results("inner", "3.9.1") == _results("inner", "4.1.0")
+
+
+def test_a_patch_has_the_fix_of_joins_with_a_global_table() -> None:
+    assert _results("global", "4.0.0") == _results("global", "3.9.2") == _results("global", "3.7.2")
+    assert _results("global", "4.0.1") == _results("global", "4.1.0")
+    assert len(_results("global", "4.0.1")["out"]) == len(_results("global", "4.0.0")["out"]) + 1
 
 
 @pytest.fixture(scope="module", params=[*_OTHERS, "4.0.0"])

@@ -1,5 +1,6 @@
 """Joins in cases that are rare in recorded and random data: null keys, throttling, versions."""
 
+import struct
 from typing import Any
 
 import attrs
@@ -14,8 +15,9 @@ JOINED = "coalesce(left, '-') || '+' || coalesce(right, '-')"
 STREAMS = "[{stream: {topic: left, as: l}}, {stream: {topic: right, as: r}}, "
 
 
-def replay(topology: str, settings: EngineSettings = UNCACHED) -> Replay:
-    loaded = load_text(f"application: {{id: app}}\ntopology: {topology}", "join.yaml")
+def replay(topology: str, settings: EngineSettings = UNCACHED, version: str = "4.3") -> Replay:
+    application = f'application: {{id: app, kafkaStreams: "{version}"}}'
+    loaded = load_text(f"{application}\ntopology: {topology}", "join.yaml")
     assert not loaded.problems, loaded.problems
     return Replay(runnable_programs(loaded.documents[0], (), settings))
 
@@ -38,9 +40,9 @@ def shown(written: list[OutputRecord]) -> list[Any]:
     ]
 
 
-def streams(call: str, window: str, settings: EngineSettings = UNCACHED) -> Replay:
+def streams(call: str, window: str, settings: EngineSettings = UNCACHED, version: str = "4.3") -> Replay:
     join = f'{{{call}: {{from: l, with: r, window: {window}, value: "{JOINED}"}}}}'
-    return replay(f"{STREAMS}{join}, {{to: {{topic: out}}}}]", settings)
+    return replay(f"{STREAMS}{join}, {{to: {{topic: out}}}}]", settings, version)
 
 
 @pytest.mark.parametrize(
@@ -86,6 +88,57 @@ def test_a_partner_within_the_grace_period_is_joined() -> None:
     assert pipe(run, "left", "c", "x", 200) == [("b", "x+-", 114)]
 
 
+EAGER = [
+    (("left", "k", "l", 100), [("k", "l+-", 100)], None),
+    (("right", "k", "r", 105), [("k", "l+r", 105)], None),
+    (("right", "k", "r2", 95), [("k", "l+r2", 100)], None),
+    (("right", "x", "alone", 101), [], [("x", "-+alone", 101)]),
+    (("left", "x", "first", 101), [("x", "first+alone", 101)], None),
+    (("left", "other", "z", 200), [("other", "z+-", 200)], None),
+    # out of order: the left records of `k` are older than the retention, the right ones are not
+    (("right", "k", "late", 101), [], [("k", "-+late", 101)]),
+    (("left", "k", "late", 96), [("k", "late+r2", 96), ("k", "late+late", 101), ("k", "late+r", 105)], None),
+    (("left", "x", "late", 191), [("x", "late+-", 191)], None),
+    (("left", "m", "v", 176), [("m", "v+-", 176)], None),
+    (("right", "m", "v", 178), [("m", "v+v", 178)], None),
+    # too late to be put, but joined
+    (("left", "m", "v2", 174), [("m", "v2+v", 178)], None),
+    (("right", "m", "v3", 180), [("m", "v+v3", 180)], None),
+    (("left", None, "n", 201), [(None, "n+-", 201)], None),
+    (("right", None, "n", 202), [], [(None, "-+n", 202)]),
+    (("left", "k", None, 203), [], None),
+]
+"""A record, and what Kafka Streams emits in a left join, and in an outer join if it differs.
+
+3.7.2, 3.9.2, 4.0.2, 4.1.1 and 4.3.1 emit the same.
+"""
+
+
+@pytest.mark.parametrize("version", ["3.7", "3.9", "4.3"])
+@pytest.mark.parametrize("call", ["leftJoin", "outerJoin"])
+def test_eager_joins_emit_records_without_a_partner_at_once(call: str, version: str) -> None:
+    run = streams(call, "{difference: 10, grace: 5, eager: true}", version=version)
+    for record, left, outer in EAGER:
+        expected = left if call == "leftJoin" or outer is None else outer
+        assert pipe(run, *record) == expected, record
+
+
+def test_an_eager_inner_join_emits_only_matches() -> None:
+    run = streams("join", "{difference: 10, grace: 5, eager: true}")
+    assert pipe(run, "left", "k", "l", 100) == []
+    assert pipe(run, "right", "k", "r", 105) == [("k", "l+r", 105)]
+    assert pipe(run, "left", "other", "z", 200) == []
+
+
+def test_eager_joins_keep_records_for_a_day_by_default() -> None:
+    run = streams("leftJoin", "{difference: 10, eager: true}")
+    day = 24 * 60 * 60 * 1000
+    assert pipe(run, "right", "k", "r", 5) == []
+    assert pipe(run, "right", "k", "kept", 6) == []
+    assert pipe(run, "right", "other", "z", 5 + day) == []
+    assert pipe(run, "left", "k", "l", 7) == [("k", "l+kept", 7)]
+
+
 def test_emission_is_throttled_by_the_wall_clock() -> None:
     throttled = attrs.evolve(UNCACHED, outer_join_interval_ms=1000)
     run = streams("leftJoin", "{difference: 1}", throttled)
@@ -95,6 +148,32 @@ def test_emission_is_throttled_by_the_wall_clock() -> None:
     assert pipe(run, "left", "d", "4", 30, wall=1000) == [("a", "1+-", 0), ("b", "2+-", 10), ("c", "3+-", 20)]
     assert pipe(run, "left", "e", "5", 40, wall=1999) == []
     assert pipe(run, "left", "f", "6", 50, wall=2000) == [("d", "4+-", 30), ("e", "5+-", 40)]
+
+
+@pytest.mark.parametrize(
+    ("key_format", "keys"),
+    [
+        ("json", [b'{"id":1}', b'{"id":2}']),
+        ("json", [b"1", b"1.0"]),
+        ("json", [b"1", b"true"]),
+        ("json", [b"[1]", b"[2]"]),
+        ("double", [struct.pack(">d", 0.0), struct.pack(">d", -0.0)]),
+    ],
+)
+def test_records_without_a_partner_are_emitted_once_whatever_their_keys(
+    key_format: str, keys: list[bytes]
+) -> None:
+    serdes = f"serdes: {{key: {key_format}}}"
+    run = replay(
+        f"[{{stream: {{topic: left, as: l, {serdes}}}}}, {{stream: {{topic: right, as: r, {serdes}}}}}, "
+        f'{{leftJoin: {{from: l, with: r, window: {{difference: 10}}, value: "{JOINED}"}}}}, '
+        "{to: {topic: out}}]"
+    )
+    other = struct.pack(">d", 7.0) if key_format == "double" else b"7"
+    written = [run.pipe("left", key, b"l", 100) for key in keys]
+    written += [run.pipe("left", other, b"l", time) for time in (1000, 2000)]
+    emitted = [(record[2], record[4]) for batch in written for record in batch if record[0] == "out"]
+    assert emitted == [*((key, 100) for key in keys), (other, 1000)]
 
 
 def test_emitted_windows_have_the_headers_of_the_record_that_closes_them() -> None:

@@ -1,7 +1,9 @@
 """Every format: the bytes that it writes, that it reads them, and what it rejects."""
 
 import json
+import math
 from datetime import UTC, date, datetime
+from typing import Literal
 
 import pytest
 from hypothesis import given
@@ -48,6 +50,9 @@ AVRO = json.dumps(
         ("short", -1, "ffff"),
         ("double", 1.5, "3ff8000000000000"),
         ("double", 2, "4000000000000000"),
+        ("double", math.nan, "7ff8000000000000"),
+        ("double", -math.nan, "7ff8000000000000"),
+        ("double", math.inf - math.inf, "7ff8000000000000"),
         ("float", -2.0, "c0000000"),
         ("boolean", True, "01"),
         ("boolean", False, "00"),
@@ -243,3 +248,67 @@ def test_murmur3(data: bytes, hashed: str) -> None:
 def test_murmur3_is_a_function_of_all_bytes(data: bytes) -> None:
     assert len(murmur3_128(data)) == 16
     assert murmur3_128(data) != murmur3_128(data + b"\x01")
+
+
+CARDS = json.dumps(
+    {
+        "type": "record",
+        "name": "Hand",
+        "fields": [
+            {"name": "rate", "type": "double"},
+            {"name": "cards", "type": {"type": "map", "values": "int"}},
+        ],
+    }
+)
+ID = "123e4567-e89b-12d3-a456-426614174000"
+
+
+@pytest.mark.parametrize(
+    ("name", "one", "other", "equal"),
+    [
+        ("string", "a", "a", True),
+        ("string", "a", "b", False),
+        ("long", 1, 1, True),
+        ("double", 1, 1.0, True),
+        ("double", 0.0, -0.0, False),
+        ("double", math.nan, -math.nan, True),
+        ("double", 0.1, 0.100000001, False),
+        ("float", 0.1, 0.100000001, True),
+        ("double", "a", "b", False),
+        ("uuid", ID, ID.upper(), True),
+        ("json", {"a": 1, "b": [None]}, {"b": [None], "a": 1}, True),
+        ("json", {"a": 1}, {"a": 1, "b": 1}, False),
+        ("json", {"a": 1}, {"b": 1}, False),
+        ("json", [1, 2], [1], False),
+        ("json", [1], [1.0], False),
+        ("json", True, 1, False),
+        ("json", 0.0, -0.0, False),
+        (
+            "avro:a.avsc",
+            {"rate": 1, "cards": {"a": 1, "b": 2}},
+            {"rate": 1.0, "cards": {"a": 1, "b": 2}},
+            True,
+        ),
+        (
+            "avro:a.avsc",
+            {"rate": 1.0, "cards": {"a": 1, "b": 2}},
+            {"rate": 1.0, "cards": {"b": 2, "a": 1}},
+            True,
+        ),
+        ("avro:a.avsc", {"rate": 0.0, "cards": {}}, {"rate": -0.0, "cards": {}}, False),
+    ],
+)
+def test_values_are_equal_as_in_java(name: str, one: Value, other: Value, equal: bool) -> None:  # noqa: FBT001
+    schema = CARDS if name.startswith("avro:") else None
+    serde = plain_serde(name, schema)
+    assert serde.equal(one, other) is equal
+    assert serde.equal(other, one) is equal
+
+
+@pytest.mark.parametrize("window", ["time", "session"])
+def test_windowed_keys_are_equal_if_key_and_window_are(window: Literal["time", "session"]) -> None:
+    equal = serde_of(Format("json", window, 10), {}).equal
+    assert equal(Windowed({"a": 1}, 0, 10), Windowed({"a": 1}, 0, 10))
+    assert not equal(Windowed(1, 0, 10), Windowed(1.0, 0, 10))
+    assert not equal(Windowed(1, 0, 10), Windowed(1, 10, 20))
+    assert not equal(Windowed(1, 0, 10), 1)

@@ -39,7 +39,7 @@ def test_a_listener_sees_updates_that_are_still_to_be_flushed() -> None:
     assert (store.get("a"), store.get("b")) == ("1", "2")
 
 
-def test_updates_that_a_listener_causes_are_flushed_too() -> None:
+def test_updates_that_a_listener_causes_are_flushed_next() -> None:
     heard = []
 
     def listener(store: KeyValueBytes, key: str) -> None:
@@ -50,6 +50,22 @@ def test_updates_that_a_listener_causes_are_flushed_too() -> None:
     cache, store = cached(listener)
     store.put("a", "1")
     store.put("b", "1")
-    cache.flush()
-    assert heard == ["a", "b", "c"]
+    assert cache.flush()
+    assert heard == ["a", "b"]
     assert store.get("c") == "from a"
+    assert cache.flush()
+    assert heard == ["a", "b", "c"]
+    assert not cache.flush()
+
+
+def test_updates_that_change_nothing_are_dropped_on_request() -> None:
+    heard: list[str] = []
+    cache, store = cached(lambda _store, key: heard.append(key))
+    store.put("a", "1")
+    store.put("b", "1")
+    cache.flush()
+    store.put("a", "1")
+    store.put("b", "2")
+    cache.drop_repeats()
+    cache.flush()
+    assert heard == ["a", "b", "b"]

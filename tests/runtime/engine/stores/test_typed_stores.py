@@ -258,6 +258,27 @@ def test_versions_before_the_history_are_found_only_if_still_valid() -> None:
     assert store.get("changed", 40) == ("x", 5, 50)
 
 
+def test_a_deletion_before_the_history_returns_and_deletes_no_version() -> None:
+    """`RocksDBVersionedStore#delete` checks the time first; `get` at that time returns the latest version."""
+    logged: list[tuple[bytes, bytes | None, int]] = []
+    store = VersionedBytes(
+        Opened().state.store("s"),
+        STRING,
+        STRING,
+        lambda *entry: logged.append(entry),
+        retention_ms=100,
+        observed=Clock(),
+    )
+    store.put("k", "x", 5)
+    store.put("other", "y", 1_000)
+    assert store.get("k", 500) == ("x", 5, None)
+    assert store.delete("k", 500) is None
+    assert store.get("k") == ("x", 5, None)
+    assert logged[-1] == (b"k", None, 500)
+    assert store.delete("k", 900) == ("x", 5, None)
+    assert store.get("k") is None
+
+
 @QUICK
 @given(
     steps=st.lists(
@@ -320,19 +341,21 @@ def test_lists_are_written_as_by_kafka_streams() -> None:
     store.add(5, True, "k", "left")  # noqa: FBT003
     store.add(5, True, "k", "again")  # noqa: FBT003
     store.add(5, False, "k", "right")  # noqa: FBT003
+    left_key, right_key = bytes(7) + b"\5\1k", bytes(7) + b"\5\0k"
     assert list(store.all()) == [
-        (5, False, "k", "right"),
-        (5, True, "k", "left"),
-        (5, True, "k", "again"),
+        (right_key, 5, False, "k", "right"),
+        (left_key, 5, True, "k", "left"),
+        (left_key, 5, True, "k", "again"),
     ]
     assert store.first_time() == 5
-    entry_key = bytes(7) + b"\5\1k"
     assert opened.log[1][2:4] == (
-        entry_key,
+        left_key,
         b"\1\0\0\0\2" + b"\0\0\0\5\1left" + b"\0\0\0\6\1again",
     )
     store.clear(5, True, "k")  # noqa: FBT003
-    assert list(store.all()) == [(5, False, "k", "right")]
+    assert list(store.all()) == [(right_key, 5, False, "k", "right")]
+    store.delete(right_key)
+    assert not list(store.all())
 
 
 def test_waiting_records_leave_by_time_then_in_arrival_order() -> None:

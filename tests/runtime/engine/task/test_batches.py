@@ -203,7 +203,9 @@ FINAL_TABLES = sorted(set(TOPOLOGIES) - {"processor"} - {name for name in TOPOLO
 @QUICK
 @given(inputs=INPUTS, cut=st.integers(0, 25))
 def test_tables_are_the_same_with_and_without_a_cache(name: str, inputs: list[Input], cut: int) -> None:
-    if "on close" in name:  # without a cache, windows that expire with the record that closes them are lost
+    if "on close" in name or name.startswith(("session", "sliding")):
+        # Without a cache, windows are lost that expire with the record that closes them, and late records do
+        # not find those that have expired.
         inputs = sorted(inputs, key=lambda each: each[2])
     cached = TopologyRunner(TOPOLOGIES[name], CACHED, CLASSES)
     plain = TopologyRunner(TOPOLOGIES[name], NO_CACHE, CLASSES)

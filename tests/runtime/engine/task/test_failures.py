@@ -183,3 +183,71 @@ def test_a_failure_with_half_of_a_surrogate_pair_can_be_logged_and_sent() -> Non
     assert b"ud800" in (dict(dead[5])["__streams.errors.message"] or b"")
     _, latest = runner.tasks["0"].take_dropped()
     assert (latest or "").encode()
+
+
+_STREAM_AND_TABLE = """
+- table: {topic: t, serdes: {key: string, value: long}, materialized: totals, as: t}
+- stream: {topic: s, serdes: {key: string, value: string}}
+- leftJoin: {with: t, value: "f'{left} {right}'"}
+- to: {topic: out, serdes: {key: string, value: string}}
+"""
+
+
+@pytest.mark.parametrize("awaited", [(), (("t", 0), ("s", 0))])
+def test_a_record_that_cannot_be_read_does_not_take_part_in_the_order(
+    awaited: tuple[tuple[str, int], ...],
+) -> None:
+    """`RecordQueue#updateHead` skips it when it becomes the head: the head of `t` has timestamp 5."""
+    runner = TopologyRunner(_STREAM_AND_TABLE, CONTINUE)
+    task = runner.tasks["0"]
+    written, _ = task.process_group(
+        (
+            runner.record("t", b"k", BAD, 1_000),
+            runner.record("t", b"k", (1).to_bytes(8, "big"), 5),
+            runner.record("t", b"k", (2).to_bytes(8, "big"), 20),
+            runner.record("s", b"k", b"a", 10),
+        ),
+        awaited,
+        0,
+    )
+    assert [value for topic, _, _, value, *_ in written if topic == "out"] == [b"a 1"]
+    assert [value for topic, _, _, value, *_ in written if topic == "dead"] == [BAD]
+    assert task.take_dropped()[0] == 1
+    assert task.take_dropped() == (0, None)
+
+
+def test_records_of_a_batch_that_cannot_be_read_do_not_take_part_in_its_order() -> None:
+    runner = TopologyRunner(_STREAM_AND_TABLE, CONTINUE)
+    written = runner.feed(
+        runner.record("t", b"k", BAD, 1_000),
+        runner.record("t", b"k", (1).to_bytes(8, "big"), 5),
+        runner.record("t", b"k", BAD, 7),
+        runner.record("s", b"k", b"a", 10),
+    )
+    assert [value for topic, _, _, value, *_ in written if topic == "out"] == [b"a 1"]
+    assert runner.tasks["0"].take_dropped()[0] == 2
+
+
+def test_an_awaited_partition_with_records_that_cannot_be_read_holds_the_others_back() -> None:
+    runner = TopologyRunner(_STREAM_AND_TABLE, CONTINUE)
+    _, group = runner.tasks["0"].process_group(
+        (runner.record("t", b"k", BAD, 1_000), runner.record("s", b"k", b"a", 10)), [("t", 0)], 0
+    )
+    assert group.held_back == {("s", 0): 1}
+    assert group.blocked_by == {("t", 0)}
+    assert runner.tasks["0"].take_dropped()[0] == 1
+
+
+def test_a_record_that_was_read_as_head_is_reported_as_it_is_in_the_topic() -> None:
+    topology = """
+- stream: {topic: in, serdes: {key: string, value: long}, timestamp: 7, as: a}
+- stream: {topic: other, serdes: {key: string, value: long}, as: b}
+- merge: {from: a, with: b}
+- to: {topicExpression: 100 // value}
+"""
+    runner = TopologyRunner(topology, CONTINUE)
+    written = runner.feed(runner.record("in", b"k", ZERO, 1), runner.record("other", b"l", ZERO, 2))
+    assert [(topic, key, value, time) for topic, _, key, value, time, _ in written] == [
+        ("dead", b"l", ZERO, 2),
+        ("dead", b"k", ZERO, 7),
+    ]

@@ -1,5 +1,7 @@
 """The Processor API: forwarding, schedules, stores, global stores, and errors of users."""
 
+import math
+import struct
 from collections.abc import Callable
 from typing import Any
 
@@ -128,6 +130,28 @@ def test_a_cancelled_schedule_is_not_called() -> None:
     assert [time for *_, time in shown(outputs)] == [3]
 
 
+def test_a_schedule_that_a_punctuation_adds_is_called_at_once_if_it_is_due() -> None:
+    def init(self: Any) -> None:  # noqa: ANN401
+        def forward(key: str) -> Callable[[int], None]:
+            return lambda timestamp: self.context.forward(Record(key, None, timestamp))
+
+        def first(timestamp: int) -> None:
+            forward("first")(timestamp)
+            if timestamp == 20:
+                self.context.schedule(10, PunctuationType.STREAM_TIME, forward("added"))
+                self.context.schedule(10, PunctuationType.WALL_CLOCK_TIME, forward("later"))
+
+        self.context.schedule(10, PunctuationType.STREAM_TIME, first)
+        self.context.schedule(10, PunctuationType.STREAM_TIME, forward("second"))
+
+    runner = TopologyRunner(PROCESS, classes={"User": user(lambda self, record: None, init)})  # noqa: ARG005
+    outputs = runner.feed(runner.record("in", b"k", b"v", 13), runner.record("in", b"k", b"v", 20))
+    assert [(key, time) for _, key, _, time in shown(outputs)] == [
+        ("first", 13), ("second", 13), ("first", 20), ("added", 20), ("second", 20)
+    ]  # fmt: skip
+    assert [key for _, key, _, _ in shown(runner.advance_wall_clock(10))] == ["later"]
+
+
 def failing_at(time: int) -> type[Processor]:
     def init(self: Any) -> None:  # noqa: ANN401
         def tick(timestamp: int) -> None:
@@ -153,6 +177,20 @@ def test_a_failing_punctuation_can_be_skipped() -> None:
     assert [(key, time) for _, key, _, time in shown(outputs)] == [("k", 3), ("k", 12), ("tick", 12)]
 
 
+def test_a_failing_punctuation_that_is_skipped_does_not_defer_others() -> None:
+    def init(self: Any) -> None:  # noqa: ANN401
+        def fail(_timestamp: int) -> None:
+            raise ValueError("never")
+
+        for callback in (fail, lambda timestamp: self.context.forward(Record("tick", None, timestamp))):
+            self.context.schedule(10, PunctuationType.STREAM_TIME, callback)
+
+    settings = attrs.evolve(NO_CACHE, on_processing_error="continue")
+    runner = TopologyRunner(PROCESS, settings, {"User": user(lambda self, record: None, init)})  # noqa: ARG005
+    outputs = runner.feed(runner.record("in", b"k", b"v", 3))
+    assert [(key, time) for _, key, _, time in shown(outputs)] == [("tick", 3)]
+
+
 def test_process_values_keeps_the_key() -> None:
     class User(FixedKeyProcessor):
         def init(self, context: ProcessorContext) -> None:
@@ -165,6 +203,30 @@ def test_process_values_keeps_the_key() -> None:
     assert shown(runner.feed(runner.record("in", b"k", b"k", 1))) == [("out", "k", "k", 1)]
     with pytest.raises(PoisonRecordError, match="must not change the key"):
         runner.feed(runner.record("in", b"k", b"other", 1))
+
+
+DOUBLE_KEYS = """
+- stream: {topic: in, serdes: {key: double, value: string}}
+- processValues: {class: User, name: user}
+- to: {topic: out, serdes: {key: double}}
+"""
+
+
+def test_process_values_keeps_a_key_that_is_not_a_number() -> None:
+    key = struct.pack(">d", math.nan)
+    runner = TopologyRunner(
+        DOUBLE_KEYS, classes={"User": user(lambda self, record: self.context.forward(record))}
+    )
+    assert runner.feed(runner.record("in", key, b"v", 1)) == [("out", None, key, b"v", 1, ())]
+
+
+def test_process_values_does_not_change_the_sign_of_zero() -> None:
+    def process(self: Any, record: Record) -> None:  # noqa: ANN401
+        self.context.forward(record.with_key(-record.key))
+
+    runner = TopologyRunner(DOUBLE_KEYS, classes={"User": user(process)})
+    with pytest.raises(PoisonRecordError, match="must not change the key"):
+        runner.feed(runner.record("in", struct.pack(">d", 0.0), b"v", 1))
 
 
 def test_only_connected_stores_are_available() -> None:

@@ -20,7 +20,9 @@ def order(*records: InputRecord) -> list[tuple[str, int, int]]:
     return [ordered[:3] for ordered in in_timestamp_order(records)]
 
 
-def group_of(awaited: set[TopicPartition], times: Mapping[TopicPartition, Sequence[int]]) -> PartitionGroup:
+def group_of(
+    awaited: set[TopicPartition], times: Mapping[TopicPartition, Sequence[int]]
+) -> PartitionGroup[InputRecord]:
     records = [
         record(*partition, n, time) for partition, each in times.items() for n, time in enumerate(each)
     ]

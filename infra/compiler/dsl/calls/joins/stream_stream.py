@@ -40,7 +40,8 @@ WINDOWED = "KSTREAM-WINDOWED-"
 def join_streams(builder: Builder, on: Stream, call: op.Join, other: Stream) -> Handle:
     """`KStreamImplJoin#join`: a window store for each side, and for left and outer joins a shared store.
 
-    The shared store has the records without a join result so far.
+    The shared store has the records without a join result so far. Joins with an eager window do not have it,
+    but Kafka Streams counts it among the unnamed stores all the same.
     """
     window = call.window
     if window is None:
@@ -66,6 +67,8 @@ def join_streams(builder: Builder, on: Stream, call: op.Join, other: Stream) -> 
     if call.store_name is None:
         for store in (this_store, other_store, *([shared] if shared is not None else [])):
             builder.list_unnamed_store(store.name, logged=store.logged)
+    if window.eager:
+        shared = None
 
     builder.add(names.this_windowed, _windows(names.this_windowed, this_store), this.node)
     other_node = builder.add(names.other_windowed, _windows(names.other_windowed, other_store), that.node)

@@ -7,7 +7,7 @@ from infra.compiler.dsl.formats import with_serdes
 from infra.compiler.dsl.handles import GlobalTable, Handle, Stream, Table
 from infra.compiler.dsl.problems import ARGUMENT, topology_error
 from infra.compiler.dsl.stores import Store
-from infra.compiler.version_differences import STORES_OF_SUPPLIERS_FIRST
+from infra.compiler.version_differences import NULL_GLOBAL_KEYS, STORES_OF_SUPPLIERS_FIRST
 from infra.model import operators as op
 from infra.model.behaviors import RecordFormat, StoreSettings, StreamGlobalJoin, StreamTableJoin
 from infra.model.nodes import ChangelogKind
@@ -73,7 +73,13 @@ def _buffer(
 def join_stream_with_global_table(builder: Builder, on: Stream, call: op.Join, table: GlobalTable) -> Handle:
     """`KStreamImpl#globalTableJoin`: no co-partitioning, no store; all joins have the same prefix."""
     name = builder.named(call.name, "KSTREAM-LEFTJOIN-")
-    behavior = StreamGlobalJoin(call.type.kind, call.key, call.value, table.store)
+    behavior = StreamGlobalJoin(
+        call.type.kind,
+        call.key,
+        call.value,
+        table.store,
+        forwards_null_table_keys=NULL_GLOBAL_KEYS.is_in(builder.config.version),
+    )
     node = builder.add(
         name,
         ProcessorDeclaration(name, behavior=behavior),

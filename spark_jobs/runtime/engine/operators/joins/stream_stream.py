@@ -2,7 +2,7 @@
 
 Each side puts its records into a window store and searches the other side's store for partners. In a left or
 outer join, a record without a partner waits in a list store, ordered by time, until its window closes: then
-it is joined with null.
+it is joined with null. With an eager window there is no such store: it is joined with null at once.
 """
 
 from collections.abc import Callable, Mapping
@@ -165,8 +165,8 @@ class _Waiting:
         times.earliest.now = NEVER
         emitted = dict.fromkeys(self._forward_closed(headers))
         self.current.context = (timestamp, headers, self.current.record)
-        for time, is_left, key in emitted:
-            self.store.clear(time, is_left, key)
+        for entry_key in emitted:
+            self.store.delete(entry_key)
         self.current.context = None
 
     def _waits(self) -> bool:
@@ -178,10 +178,13 @@ class _Waiting:
         # without waiting records the sum overflows in Java, and the throttle is reset
         return times.stream.now <= closes <= NEVER
 
-    def _forward_closed(self, headers: Headers) -> "list[tuple[int, bool, Value]]":
-        """Forward them in order of time, until a record with an open window is found on both sides."""
-        times, open_sides, emitted = self.times, set[bool](), list[tuple[int, bool, Value]]()
-        for time, is_left, key, value in self.store.all():
+    def _forward_closed(self, headers: Headers) -> list[bytes]:
+        """Forward them in order of time, until a record with an open window is found on both sides.
+
+        Return their entry keys. Keys that are equal in Python may have different bytes.
+        """
+        times, open_sides, emitted = self.times, set[bool](), list[bytes]()
+        for entry_key, time, is_left, key, value in self.store.all():
             times.earliest.now = time
             if len(open_sides) == 2:  # noqa: PLR2004 - left and right
                 break
@@ -193,7 +196,7 @@ class _Waiting:
                 continue
             joined = self.joined(value, None, key) if is_left else self.joined(None, value, key)
             self.forward(key, joined, time, headers)
-            emitted.append((time, is_left, key))
+            emitted.append(entry_key)
         return emitted
 
 

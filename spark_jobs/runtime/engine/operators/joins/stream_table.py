@@ -45,7 +45,12 @@ def _join(
     context: OperatorContext,
     key_of: Callable[[Value, Value], Value] | None = None,
 ) -> Process:
-    """Drop null values, and null keys except in a left join."""
+    """Drop null values, and null keys except in a left join.
+
+    The key is that of the table. Before KAFKA-19208 was fixed, a left join kept it only if the record's was
+    null, too.
+    """
+    keeps_null_table_keys = isinstance(behavior, StreamTableJoin) or behavior.forwards_null_table_keys
     is_left = behavior.kind == "left"
     joined = context.expression(behavior.value, "left", "right", "key")
     forward, task, name = context.forward, context.task, context.node.name
@@ -55,7 +60,7 @@ def _join(
             task.drop(name, "null key or value")
             return
         table_key = key if key_of is None else key_of(key, value)
-        if table_key is None and not is_left:
+        if table_key is None and not (is_left and (keeps_null_table_keys or key is None)):
             task.drop(name, "null key or value")
             return
         right = None if table_key is None else get_value(table_key, timestamp)

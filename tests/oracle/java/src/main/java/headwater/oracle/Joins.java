@@ -52,12 +52,21 @@ final class Joins {
     private JoinWindows windows() {
         final Call window = call.part("window");
         if (window.has("difference")) {
-            return JoinWindows.ofTimeDifferenceAndGrace(window.duration("difference"), DslCalls.grace(window));
+            return windowsOf(window.duration("difference"), window);
         }
         final Duration before = window.has("before") ? window.duration("before") : Duration.ZERO;
         final Duration after = window.has("after") ? window.duration("after") : Duration.ZERO;
-        final JoinWindows windows = JoinWindows.ofTimeDifferenceAndGrace(Duration.ZERO, DslCalls.grace(window));
+        final JoinWindows windows = windowsOf(Duration.ZERO, window);
         return before.isNegative() ? windows.after(after).before(before) : windows.before(before).after(after);
+    }
+
+    @SuppressWarnings("deprecation")
+    private static JoinWindows windowsOf(final Duration difference, final Call window) {
+        if (!window.flag("eager")) {
+            return JoinWindows.ofTimeDifferenceAndGrace(difference, DslCalls.grace(window));
+        }
+        final JoinWindows eager = JoinWindows.of(difference);
+        return window.has("grace") ? eager.grace(window.duration("grace")) : eager;
     }
 
     private StreamJoined streamJoined() {
