@@ -92,7 +92,7 @@ def test_the_cluster_of_the_stack_is_read_and_checked(
     stack = ("--stack", STACK, "--project", str(deployment.stack.folder))
     found = _headwater("drift", documents, *stack)
     assert found.exit_code == ExitCode.DRIFT, found.output
-    assert deployment.repartition in found.stdout
+    assert deployment.id in found.stdout
     assert "No Kafka broker is named" in _headwater("drift", documents).stderr
     deployment.stack.configure({"clusterId": "another"})
     refused = _headwater("drift", documents, *stack)

@@ -33,6 +33,8 @@ final class Functions {
     static final ValueJoiner JOINER = (left, right) -> text(right).endsWith("9") ? null
         : before(text(left)) + ":" + ending((text(left) + "+" + text(right)).replace(":", ""), 8);
     static final Function FOREIGN_KEY = value -> text(value).startsWith("d") ? null : before(value);
+    /** The key of a global table: null for some records. */
+    static final KeyValueMapper FOREIGN_KEY_MAPPER = (key, value) -> FOREIGN_KEY.apply(value);
 
     private Functions() {
     }

@@ -5,6 +5,7 @@ import org.apache.kafka.streams.kstream.JoinWindows;
 import org.apache.kafka.streams.kstream.Joined;
 import org.apache.kafka.streams.kstream.KStream;
 import org.apache.kafka.streams.kstream.KTable;
+import org.apache.kafka.streams.kstream.KeyValueMapper;
 import org.apache.kafka.streams.kstream.Materialized;
 import org.apache.kafka.streams.kstream.Named;
 import org.apache.kafka.streams.kstream.StreamJoined;
@@ -108,10 +109,11 @@ final class Joins {
 
     private KStream global(final KStream stream, final GlobalKTable table) {
         final Named named = DslCalls.named(call);
+        final KeyValueMapper key = call.has("key") && call.text("key").contains("startswith") ? Functions.FOREIGN_KEY_MAPPER : Functions.KEY_MAPPER;
         if (named == null) {
-            return isLeft ? stream.leftJoin(table, Functions.KEY_MAPPER, Functions.JOINER) : stream.join(table, Functions.KEY_MAPPER, Functions.JOINER);
+            return isLeft ? stream.leftJoin(table, key, Functions.JOINER) : stream.join(table, key, Functions.JOINER);
         }
-        return isLeft ? stream.leftJoin(table, Functions.KEY_MAPPER, Functions.JOINER, named) : stream.join(table, Functions.KEY_MAPPER, Functions.JOINER, named);
+        return isLeft ? stream.leftJoin(table, key, Functions.JOINER, named) : stream.join(table, key, Functions.JOINER, named);
     }
 
     private KTable tables(final KTable table, final KTable other) {
