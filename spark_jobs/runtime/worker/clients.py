@@ -79,13 +79,23 @@ retry_transient = retry(
 
 
 @retry_transient
-def committed(reader: Consumer, partitions: Iterable[TopicPartition]) -> list[KafkaTopicPartition]:
-    """Return the committed offsets of the consumer's group, with their metadata; raises `KafkaException`."""
-    found = reader.committed([KafkaTopicPartition(*each) for each in partitions], REQUEST_SECONDS)
+def committed(
+    reader: Consumer, partitions: Iterable[TopicPartition], seconds: float = REQUEST_SECONDS
+) -> list[KafkaTopicPartition]:
+    """Return the committed offsets of the consumer's group, with their metadata; raises `KafkaException`.
+
+    It waits up to `seconds` for transactions that commit offsets, unless the consumer reads uncommitted.
+    """
+    found = reader.committed([KafkaTopicPartition(*each) for each in partitions], seconds)
     for partition in found:
         if partition.error is not None:
             raise KafkaException(partition.error)
     return found
+
+
+def is_timed_out(error: KafkaException) -> bool:
+    """Return whether no answer arrived in time, or none that is final, as while a transaction is open."""
+    return error.args[0].code() in (_TIMED_OUT, KafkaError.UNSTABLE_OFFSET_COMMIT)
 
 
 def bounds(

@@ -3,18 +3,22 @@
 import json
 import signal
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing
 from multiprocessing import get_context
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from confluent_kafka import Consumer, Producer, TopicPartition
 
 from infra.cli.main import main
 from infra.model.move_marks import MoveMark, MovePhase
 from infra.model.problems import ProblemCode, ProblemsError
 from infra.observe import Connection
 from infra.spec import load_text
+from spark_jobs.runtime.driver.processor_move import kafka_cluster
 from spark_jobs.runtime.driver.processor_move.entry_copy import unreported
+from spark_jobs.runtime.driver.processor_move.kafka_cluster import KafkaMoveCluster
 from spark_jobs.runtime.driver.processor_move.start import move_state, processor_status
 from spark_jobs.runtime.worker.transaction import MoveIncompleteError, OtherNumberError
 from tests.runtime.driver.dying_cluster import die_after
@@ -64,6 +68,27 @@ def test_a_move_that_is_killed_at_each_step_is_completed(app: Sparkless) -> None
         killed.append(phase)
     assert set(killed) >= {MovePhase.COPY, MovePhase.CLEAR}, killed
     app.check_moved(4)
+
+
+def test_a_transaction_that_was_committed_a_moment_ago_is_awaited(
+    app: Sparkless, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The last commit of a client that stops; without waiting, about each second one is not visible yet."""
+    partition = f"orders-{app.id}", 0
+    with closing(KafkaMoveCluster(app.connection, app.id)) as cluster:
+        before = cluster.committed([partition])[partition].offset or 0
+        with cluster.producer("stopping") as producer:
+            for offset in range(before + 1, before + 21):
+                producer.commit({partition: (offset, "")})
+                assert cluster.committed_after_stop([partition])[partition].offset == offset
+        killed = Producer({"bootstrap.servers": app.servers, "transactional.id": "killed"})
+        killed.init_transactions()
+        killed.begin_transaction()
+        group = Consumer({"bootstrap.servers": app.servers, "group.id": app.id}).consumer_group_metadata()
+        killed.send_offsets_to_transaction([TopicPartition(*partition, 0)], group)
+        monkeypatch.setattr(kafka_cluster, "_COMPLETION_SECONDS", 0.5)
+        assert cluster.committed_after_stop([partition])[partition].offset == before + 20
+        killed.abort_transaction()
 
 
 def test_the_commands_move_the_state_and_show_it(app: Sparkless, tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from functools import partial
 
 import attrs
 from confluent_kafka import KafkaException
+from confluent_kafka import TopicPartition as KafkaTopicPartition
 
 from infra.change import admin_client
 from infra.change.topics import failures, request_new_partitions
@@ -30,6 +31,7 @@ from spark_jobs.runtime.worker.transaction import TransactionalProducer
 
 _EXPANSION_SECONDS = 60.0
 _VISIBLE_SECONDS = 10.0
+_COMPLETION_SECONDS = 5.0
 _POLL_SECONDS = 0.1
 _CALLS_AT_ONCE = 8
 _MAX_PREPARED = 64
@@ -66,12 +68,23 @@ class KafkaMoveCluster:
     def committed(
         self, partitions: Iterable[TopicPartition], *, stable: bool = True
     ) -> Mapping[TopicPartition, Committed]:
-        return {
-            (each.topic, each.partition): Committed(
-                each.offset if each.offset >= 0 else None, each.metadata or ""
-            )
-            for each in clients.committed(self._consumer if stable else self._unstable, partitions)
-        }
+        return _committed(clients.committed(self._consumer if stable else self._unstable, partitions))
+
+    def committed_after_stop(
+        self, partitions: Iterable[TopicPartition]
+    ) -> Mapping[TopicPartition, Committed]:
+        """Return what the clients of an application have committed that is stopped.
+
+        Brokers complete a transaction a moment after its client has committed it, and perhaps stopped. One
+        that stays open is that of a client which was killed: then the offsets are those before it.
+        """
+        requested = list(partitions)
+        try:
+            return _committed(clients.committed(self._consumer, requested, _COMPLETION_SECONDS))
+        except KafkaException as error:
+            if not clients.is_timed_out(error):
+                raise
+            return self.committed(requested, stable=False)
 
     def bounds(self, partitions: Iterable[TopicPartition]) -> Mapping[TopicPartition, tuple[int, int]]:
         found = clients.bounds(self._consumer, partitions)
@@ -163,6 +176,15 @@ class KafkaMoveCluster:
             raise KafkaException(found.error)
         self._topic = topic
         return len(found.partitions)
+
+
+def _committed(found: Iterable[KafkaTopicPartition]) -> Mapping[TopicPartition, Committed]:
+    return {
+        (each.topic, each.partition): Committed(
+            each.offset if each.offset >= 0 else None, each.metadata or ""
+        )
+        for each in found
+    }
 
 
 @attrs.frozen

@@ -48,7 +48,7 @@ def move_state(document: TopologyDocument, connection: Connection, report: Repor
                 raise ProblemsError([problems.client_runs(application)])
             if (move := state.move()) is None:
                 return MoveResult(application, state.declared, state.declared)
-            observed = cluster.committed(move.partitions, stable=False)
+            observed = cluster.committed_after_stop(move.partitions)
             if not any(decode_mark(each.text) for each in observed.values()):
                 check_input(move, cluster, observed, report)
                 check_entries(move, cluster, observed, report)
