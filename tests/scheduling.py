@@ -34,6 +34,7 @@ _SPARK_SESSIONS = (
         "tests/runtime/spark/test_order_of_kafka_streams.py",
         "tests/runtime/spark/test_stream_threads.py",
         "tests/runtime/spark/test_task_function.py",
+        "tests/runtime/spark/test_incomplete_input.py",
         "tests/runtime/spark/test_idle_queries.py",
         "tests/runtime/spark/test_worker_daemon.py",
     ),

@@ -16,6 +16,7 @@ from spark_jobs.runtime.driver.queries.batch_results import RESULT_SCHEMA, decod
 from spark_jobs.runtime.driver.states import THREAD_NOTE
 from spark_jobs.runtime.engine.records import TopicPartition
 from spark_jobs.runtime.worker.gc_pause import paused_gc
+from spark_jobs.runtime.worker.input_end import complete, worker_stream
 from spark_jobs.runtime.worker.messages import BatchRequest, BatchResult
 from spark_jobs.runtime.worker.task_input import COLUMNS, TOPIC, split_by_task
 from spark_jobs.runtime.worker.task_owner import process_task_batch
@@ -87,7 +88,8 @@ def _arrow_function(constant: BatchRequest, *, shuffled: bool) -> ArrowFunction:
         request = attrs.evolve(constant, end_offsets=_end_offsets_of_job(constant))
         with paused_gc():
             task_of = None if request.processors is None else request.task_of
-            tasks = split_by_task(batches, request.row_topic, task_of, shuffled=shuffled)
+            received = complete(batches, worker_stream())
+            tasks = split_by_task(received, request.row_topic, task_of, shuffled=shuffled)
             thread = _thread_of_task()
             try:
                 results = [

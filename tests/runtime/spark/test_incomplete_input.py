@@ -1,0 +1,121 @@
+"""Spark's JVM fails while a worker receives the rows of a batch, as when Kafka cannot be read any more."""
+
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sql
+
+from infra.compiler import build_nodes, compile_document
+from infra.observe import Connection
+from infra.spec import load_text
+from spark_jobs.runtime.driver.queries import task_function
+from spark_jobs.runtime.driver.queries.task_function import TaskFunction
+from spark_jobs.runtime.engine.program import build_programs
+from spark_jobs.runtime.worker import clients
+from spark_jobs.runtime.worker.input_end import IncompleteInputError, complete, worker_stream
+from spark_jobs.runtime.worker.messages import BatchRequest
+from tests.runtime.spark.kafka_topics import Topics
+from toolchain.broker import local
+
+pytestmark = pytest.mark.broker
+
+_RECORDS = 30_000
+"""Three Arrow batches: the worker receives the first two."""
+_DOCUMENT = """
+application: {id: APP, config: {processing.guarantee: exactly_once_v2}}
+topology:
+  - stream: {topic: in-APP, serdes: {key: string, value: string}}
+  - filter: {where: "value IS NOT NULL"}
+  - to: {topic: out-APP}
+"""
+
+
+@pytest.fixture
+def batch_request(kafka: local.LocalBroker, tmp_path: Path, unique: Callable[[str], str]) -> BatchRequest:
+    id_ = unique("incomplete")
+    loaded = load_text(_DOCUMENT.replace("APP", id_), "test.yaml")
+    assert not loaded.problems, loaded.problems
+    document = loaded.documents[0]
+    counts = {f"in-{id_}": 1, f"out-{id_}": 1}
+    (program,) = build_programs(document, build_nodes(document), compile_document(document, counts))
+    Topics(kafka.bootstrap_servers).create(counts)
+    return BatchRequest(
+        application=id_,
+        group=id_,
+        connection=Connection(bootstrap_servers=(kafka.bootstrap_servers,)),
+        program=program,
+        state_folder=tmp_path,
+        partition_counts={f"in-{id_}": 1},
+        end_offsets={(f"in-{id_}", 0): _RECORDS},
+        exactly_once=True,
+    )
+
+
+def _rows(spark: SparkSession, topic: str, *, unreadable: int) -> DataFrame:
+    """Return one Spark partition with the records of a topic; the JVM fails at the `unreadable` one."""
+    offset = sql.col("id")
+    failure = sql.raise_error(sql.lit("no record")).cast("binary")
+    return spark.range(0, _RECORDS, 1, 1).select(
+        sql.lit(topic).alias("topic"),
+        sql.lit(0).alias("partition"),
+        offset.alias("offset"),
+        (offset + 1_700_000_000_000).alias("time"),
+        offset.cast("string").cast("binary").alias("key"),
+        sql.when(offset == unreadable, failure).otherwise(sql.lit(b"v" * 1_000)).alias("value"),
+        sql.array().cast("array<struct<key: string, value: binary>>").alias("headers"),
+    )
+
+
+def _committed(request: BatchRequest) -> int:
+    with closing(clients.consumer(request.connection, request.group)) as reader:
+        [found] = clients.retry_transient(clients.committed)(reader, [(f"in-{request.group}", 0)])
+        return int(found.offset)
+
+
+@pytest.mark.parametrize("shuffled", [False, True], ids=["as read", "shuffled"])
+def test_nothing_is_committed_if_the_rows_end_early(
+    spark: SparkSession,
+    kafka: local.LocalBroker,
+    batch_request: BatchRequest,
+    shuffled: bool,  # noqa: FBT001 - a parameter of the test
+) -> None:
+    """Otherwise the end offset is committed with the records that have arrived, and the others are lost."""
+    topic, results = f"in-{batch_request.group}", f"out-{batch_request.group}"
+    spark.sparkContext.setLocalProperty(task_function._BATCH_KEY, "1")  # as Spark does for a query
+    rows = _rows(spark, topic, unreadable=_RECORDS - 1)
+    with pytest.raises(PySparkException, match="no record"):
+        TaskFunction().run(rows, 1, batch_request, ("thread",), shuffled=shuffled)
+    assert _committed(batch_request) < 0
+    rows = _rows(spark, topic, unreadable=-1)
+    [result] = TaskFunction().run(rows, 1, batch_request, ("thread",), shuffled=shuffled)
+    assert (result.read, result.skipped) == (_RECORDS, 0)
+    assert len(Topics(kafka.bootstrap_servers).get(results)) == _RECORDS
+    assert _committed(batch_request) == _RECORDS
+
+
+class _Stream:
+    def __init__(self, rest: bytes) -> None:
+        self._rest = rest
+
+    def peek(self, _: int) -> bytes:
+        return self._rest
+
+
+def test_rows_are_complete_if_spark_writes_something_after_them() -> None:
+    assert list(complete([1, 2], _Stream(b"\xff"))) == [1, 2]  # type: ignore[arg-type]
+
+
+def test_rows_without_anything_after_them_are_incomplete() -> None:
+    batches = complete([1, 2], _Stream(b""))  # type: ignore[arg-type]
+    assert [next(batches), next(batches)] == [1, 2]
+    with pytest.raises(IncompleteInputError, match="ended early"):
+        next(batches)
+
+
+def test_the_stream_is_that_of_a_worker() -> None:
+    with pytest.raises(LookupError, match=r"pyspark\.worker"):
+        worker_stream()
