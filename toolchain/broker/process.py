@@ -1,5 +1,6 @@
 """Start, stop, pause and kill one broker process."""
 
+import os
 import signal
 import subprocess
 from pathlib import Path
@@ -120,6 +121,8 @@ class Broker:
     def pause(self) -> None:
         """Pause the broker: connections stay open, requests get no response."""
         self._running().send_signal(signal.SIGSTOP)
+        # Its threads may run for a moment after the signal was sent.
+        os.waitid(os.P_PID, self.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
 
     def resume(self) -> None:
         self._running().send_signal(signal.SIGCONT)
