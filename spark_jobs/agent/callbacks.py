@@ -14,6 +14,8 @@ Callbacks = Callable[[str], Callback | None]
 """Application id → its callback, None: none. Raises `ProblemsError` if the class cannot be loaded."""
 
 CALL_SECONDS = 30.0
+_LONGEST_TEXT = 1_000
+"""Characters of an error, which a journal entry contains: brokers refuse large records."""
 
 
 def callbacks_of(name: str | None, documents: Documents) -> Callbacks:
@@ -58,9 +60,10 @@ def call_callback(
             if callback is not None:
                 callback.on_partition_expansion(old, new)
         except ProblemsError as error:
-            raised.append("; ".join(f"{problem.summary} {problem.found}" for problem in error.problems))
-        except Exception as error:  # noqa: BLE001 - of a class of a user: the agent continues
-            raised.append(f"{type(error).__name__}: {error}")
+            texts = (f"{problem.summary} {problem.found}" for problem in error.problems)
+            raised.append(_writable("; ".join(texts)))
+        except BaseException as error:  # noqa: BLE001 - of a class of a user, also SystemExit
+            raised.append(_error_text(error))
 
     thread = Thread(target=run, name="on-partition-expansion", daemon=True)
     thread.start()
@@ -70,6 +73,19 @@ def call_callback(
     return raised[0] if raised else ""
 
 
+def _error_text(error: BaseException) -> str:
+    try:
+        text = f": {error}"
+    except Exception:  # noqa: BLE001 - of a class of a user
+        text = ""
+    return _writable(f"{type(error).__name__}{text}")
+
+
+def _writable(text: str) -> str:
+    """Return a text that a journal entry can contain: short, and without halves of surrogate pairs."""
+    return text[:_LONGEST_TEXT].encode(errors="backslashreplace").decode()
+
+
 def load_callback(name: str) -> Callback:
     """Return an object of the class `module:Class`; raises `ProblemsError` (InvalidConfig)."""
     module, _, attribute = name.partition(":")
@@ -77,8 +93,10 @@ def load_callback(name: str) -> Callback:
         sys.path.append(str(Path.cwd()))
     try:
         made: Callback = getattr(import_module(module), attribute)()
-    except Exception as error:  # noqa: BLE001 - of a module of a user
-        raise ProblemsError([_unloadable(name, f"{type(error).__name__}: {error}")]) from None
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # noqa: BLE001 - of a module of a user, also SystemExit
+        raise ProblemsError([_unloadable(name, _error_text(error))]) from None
     if not callable(getattr(made, "on_partition_expansion", None)):
         raise ProblemsError([_unloadable(name, "no method on_partition_expansion")])
     return made

@@ -90,10 +90,14 @@ def encode(line: JournalLine) -> bytes:
 
 
 def decode(value: bytes | None) -> JournalLine | None:
-    """Return the line, None for a record of another format and for a tombstone."""
+    """Return the line, None for a record of another format and for a tombstone.
+
+    A record that no agent has written must not end the agents that read it: neither here, nor when they
+    write it again or print its time.
+    """
     try:
         document = json.loads(value or b"")
-        return JournalLine(
+        line = JournalLine(
             term=int(document["term"]),
             client_id=str(document.get("clientId", "")),
             host=str(document.get("host", "")),
@@ -108,8 +112,10 @@ def decode(value: bytes | None) -> JournalLine | None:
             done=tuple(str(topic) for topic in document.get("done", ())),
             reason=str(document.get("reason", "")),
         )
-    except (ValueError, TypeError, KeyError, AttributeError):
+        encode(line)
+    except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError):
         return None
+    return line
 
 
 def _counts(document: Mapping[str, Any], name: str) -> Mapping[str, int]:
@@ -123,12 +129,13 @@ def valid_lines(lines: Iterable[JournalLine]) -> Iterator[JournalLine]:
     change what the new leader has read.
     """
     newest = 0
-    seen: set[tuple[str, int, str, int]] = set()
+    seen: set[tuple[str, int, str, int, int]] = set()
     for line in lines:
         if line.term < newest:
             continue
         newest = line.term
-        identity = (line.application, line.number, line.stage, line.term)
+        # A source that grows during the settling makes an expansion reach the same stage a second time.
+        identity = (line.application, line.number, line.stage, line.term, line.wall_ms)
         if line.application and identity not in seen:
             seen.add(identity)
             yield line

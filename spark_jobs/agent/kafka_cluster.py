@@ -23,6 +23,9 @@ from spark_jobs.agent.state import Outcome, Shortfall, TopicCounts, TopicResult
 _MOST_ADDED = 5_000
 """New partitions in one request: a controller rejects a request that writes more than 10,000 records."""
 _GRACE_SECONDS = 1.0
+_LONGEST_SOCKET_MS = 300_000  # that librdkafka accepts
+_SHORTEST_SOCKET_MS = 10
+_SHORTEST_CONNECT_MS = 1_000
 _LONGEST_TEXT = 300
 
 
@@ -33,15 +36,15 @@ class KafkaCluster:
         """Connect on the first request; raises `ProblemsError` (InvalidConfig) for wrong settings."""
         self._connection = connection
         self._servers = connection.bootstrap_servers
-        self._timeout = timeout_seconds
+        self._timeout, timeout_ms = timeout_seconds, int(timeout_seconds * 1000)
         self._messages: deque[ClientMessage] = deque(maxlen=50)
         messages = self._messages  # with `self` in the callback the client could never be freed
         self._settings: dict[str, Any] = {
             **connection.confluent(),
             "client.id": client_id,
             "error_cb": lambda error: messages.append(client_message(error)),
-            "socket.timeout.ms": int(timeout_seconds * 1000),
-            "socket.connection.setup.timeout.ms": int(timeout_seconds * 1000),
+            "socket.timeout.ms": min(max(timeout_ms, _SHORTEST_SOCKET_MS), _LONGEST_SOCKET_MS),
+            "socket.connection.setup.timeout.ms": max(timeout_ms, _SHORTEST_CONNECT_MS),
             "reconnect.backoff.max.ms": 1_000,
             # Metadata is requested explicitly; librdkafka need not refresh it.
             "topic.metadata.refresh.interval.ms": -1,

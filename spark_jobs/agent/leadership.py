@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 DEFAULT_SESSION_TIMEOUT_MS = 10_000
 """An agent without heartbeats for this long loses the leadership. Brokers require at least 6 s
 (`group.min.session.timeout.ms`)."""
+_LONGEST_SOCKET_MS = 300_000  # that librdkafka accepts; sessions may be longer
 _LONGEST_ITERATION_MS = 120_000  # of the loop: an agent whose loop hangs loses the leadership
 _CONFIRM_SECONDS = 5.0
 _WAIT_SECONDS = 0.01
@@ -155,7 +156,7 @@ class KafkaLeadership:
                 "session.timeout.ms": self._session_timeout_ms,
                 "heartbeat.interval.ms": self._session_timeout_ms // 5,
                 "max.poll.interval.ms": max(_LONGEST_ITERATION_MS, self._session_timeout_ms),
-                "socket.timeout.ms": self._session_timeout_ms,
+                "socket.timeout.ms": min(self._session_timeout_ms, _LONGEST_SOCKET_MS),
                 "enable.auto.commit": False,
                 "auto.offset.reset": "latest",
                 "on_commit": self._committed,

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 import attrs
 
 from infra.model.problems import ProblemsError
+from infra.model.topology import TopologyDocument
 from spark_jobs.agent.callbacks import Callbacks, call_callback
 from spark_jobs.agent.decide import (
     Action,
@@ -65,6 +66,8 @@ class Loop:
     _decided_ms: int = attrs.field(default=0, init=False)
     _due_ms: int = attrs.field(default=0, init=False)
     _is_read_requested: bool = attrs.field(default=False, init=False)
+    _documents: tuple[TopologyDocument, ...] | None = attrs.field(default=None, init=False)
+    """The documents of the last read of the cluster; a switch replaces them without a change of a file."""
     _validated: dict[str, int] = attrs.field(factory=dict, init=False)
 
     def read_now(self) -> None:
@@ -112,7 +115,7 @@ class Loop:
         self._report(changes)
         if term is not None:
             return term
-        if changes or self._is_read_requested:
+        if changes or self._is_read_requested or self.documents.current() is not self._documents:
             self._is_read_requested = False
             return Tick(read_now=True)
         is_waiting = self._decided_ms <= self.clock.monotonic_ms() < self._due_ms
@@ -138,6 +141,7 @@ class Loop:
                 return self._notify(application, old, new)
 
     def _observe(self) -> Observation:
+        self._documents = documents = self.documents.current()
         start = time.perf_counter()
         try:
             counts = self.cluster.partition_counts()
@@ -145,7 +149,7 @@ class Loop:
             self._record_request("metadata", start, succeeded=False)
             return Unreadable(error.problems)
         self._record_request("metadata", start, succeeded=True)
-        return Metadata(counts, self.documents.current())
+        return Metadata(counts, documents)
 
     def _read_processors(self, application: str, inputs: TopicCounts) -> Observation:
         start = time.perf_counter()

@@ -91,8 +91,12 @@ def _routed(request: Request, surface: Surface, access: Access) -> Answer:
 
 
 def _metrics(request: Request, surface: Surface) -> Answer:
-    encode, kind = choose_encoder(request.headers.get("accept", ""))
-    return Answer(HTTPStatus.OK, encode(surface.registry), kind)
+    try:
+        encode, kind = choose_encoder(request.headers.get("accept", ""))
+        return Answer(HTTPStatus.OK, encode(surface.registry), kind)
+    except TypeError:  # the library compares a version that is no number with one
+        encode, kind = choose_encoder("")
+        return Answer(HTTPStatus.OK, encode(surface.registry), kind)
 
 
 def _health(health: Health) -> Answer:

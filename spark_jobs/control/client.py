@@ -2,15 +2,32 @@
 
 import json
 from collections.abc import Mapping
-from http.client import HTTPException
-from typing import Any
+from http.client import HTTPException, HTTPMessage
+from typing import IO, Any
 from urllib.error import HTTPError, URLError
 from urllib.parse import urlsplit
-from urllib.request import ProxyHandler, Request, build_opener
+from urllib.request import HTTPRedirectHandler, ProxyHandler, Request, build_opener
 
 from spark_jobs.control.access import DEFAULT_ADDRESS, TOKEN_VARIABLE
 
 _LARGEST_ANSWER = 64 * 1024 * 1024
+
+
+class _Redirects(HTTPRedirectHandler):
+    """Follows no redirect of a control request: urllib would send GET instead, and the token to any host."""
+
+    def redirect_request(  # noqa: PLR0917 - as in the library
+        self,
+        req: Request,
+        fp: IO[bytes],
+        code: int,
+        msg: str,
+        headers: HTTPMessage,
+        newurl: str,
+    ) -> Request | None:
+        if req.data is not None:
+            return None
+        return super().redirect_request(req, fp, code, msg, headers, newurl)
 
 
 class NotAnsweredError(Exception):
@@ -56,7 +73,7 @@ def ask(
     request = Request(url + path, data, headers)  # noqa: S310 - `full_url` lets only http and https pass
     try:
         # Without a proxy, which would see the token.
-        with build_opener(ProxyHandler({})).open(request, timeout=timeout_seconds) as answer:
+        with build_opener(ProxyHandler({}), _Redirects()).open(request, timeout=timeout_seconds) as answer:
             content = json.loads(answer.read(_LARGEST_ANSWER))
     except HTTPError as error:
         raise _refusal(error) from None
@@ -76,6 +93,8 @@ def ask(
 
 def _refusal(error: HTTPError) -> NotAnsweredError:
     """Return the error text of the endpoint with its answer, else the HTTP status."""
+    if (target := error.headers.get("Location")) is not None:
+        return NotAnsweredError(f"the address redirects to {target}: use the address of the endpoint itself")
     try:
         answer = json.loads(error.read(_LARGEST_ANSWER))
         return NotAnsweredError(str(answer["error"]), answer)

@@ -2,15 +2,17 @@
 
 from collections.abc import Callable, Sequence
 from threading import Event
+from typing import cast
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from infra.model.problems import ProblemsError
+from infra.observe import Connection
 from spark_jobs.agent.callbacks import call_callback, callbacks_of
 from spark_jobs.agent.expand import expand
-from spark_jobs.agent.kafka_cluster import _MOST_ADDED, _batches
+from spark_jobs.agent.kafka_cluster import _MOST_ADDED, KafkaCluster, _batches
 from spark_jobs.agent.ports import Callback
 from spark_jobs.agent.state import Outcome, Shortfall, TopicResult
 from tests.agent.live_documents import RECORDING_PARTITIONER, FailingPartitioner, recorded_calls
@@ -102,6 +104,12 @@ def test_request_adds_at_most_the_partitions_a_controller_accepts(added: list[in
         assert len(batch) == 1 or sum(item.required - item.partitions for item in batch) <= _MOST_ADDED
 
 
+@pytest.mark.parametrize("seconds", [0.001, 0.5, 400])
+def test_timeouts_outside_of_the_limits_of_librdkafka_are_accepted(seconds: float) -> None:
+    connection = Connection(bootstrap_servers=("127.0.0.1:1",))
+    KafkaCluster(connection, "agent-1", seconds).close()
+
+
 def callback(given: Callback | None) -> Callable[[str], Callback | None]:
     return lambda _: given
 
@@ -111,6 +119,30 @@ def test_exception_of_callback_is_returned() -> None:
         call_callback(callback(FailingPartitioner()), "a", 2, 4) == "RuntimeError: cannot take 4 instead of 2"
     )
     assert call_callback(callback(None), "a", 2, 4) == ""
+
+
+class _Unprintable(Exception):  # noqa: N818 - of a user
+    def __str__(self) -> str:
+        raise OSError
+
+
+@pytest.mark.parametrize(
+    ("raised", "text"),
+    [
+        (SystemExit(3), "SystemExit: 3"),
+        (ValueError("\ud800"), "ValueError: \\ud800"),
+        (_Unprintable(), "_Unprintable"),
+        (ValueError("x" * 5_000_000), "ValueError: xxx"),
+    ],
+)
+def test_error_of_callback_can_be_written_to_journal(raised: BaseException, text: str) -> None:
+    class Raising:
+        def on_partition_expansion(self, _: int, __: int) -> None:
+            raise raised
+
+    found = call_callback(callback(cast("Callback", Raising())), "a", 2, 4)
+    assert found.startswith(text)
+    assert len(found.encode()) < 10_000
 
 
 def test_hanging_callback_does_not_block() -> None:

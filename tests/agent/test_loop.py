@@ -7,6 +7,7 @@ import pytest
 
 from infra.model.problems import ProblemsError
 from spark_jobs.agent.decide import AgentPolicy
+from spark_jobs.agent.documents import SwitchedDocuments
 from spark_jobs.agent.events import AttemptFailed, LeadershipGained, LeadershipLost, Notified
 from spark_jobs.agent.loop import Loop
 from spark_jobs.agent.ports import Callback, NoLongerLeaderError
@@ -157,6 +158,21 @@ def test_loop_reads_cluster_at_once_on_request(loop: Loop, ports: FakePorts) -> 
     loop.iterate()
     assert ports.reads == reads
     loop.read_now()
+    loop.iterate()
+    assert ports.reads == reads + 1
+
+
+def test_loop_applies_a_switch_of_autoscaling_at_once(loop: Loop, ports: FakePorts) -> None:
+    loop.documents = switched = SwitchedDocuments(InMemory(DOCUMENTS))
+    switched.switch(enabled=False)
+    ports.counts["orders"] = 6
+    loop.iterate()
+    assert loop.state.applications["totals-app"].phase is Phase.STOPPED
+    reads = ports.reads
+    switched.switch(enabled=True)
+    loop.iterate()
+    assert ports.counts[CHANGELOG] == 6
+    assert ports.reads == reads + 1
     loop.iterate()
     assert ports.reads == reads + 1
 

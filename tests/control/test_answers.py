@@ -57,6 +57,13 @@ class Client:
         return answer(request, self.surface, self.access)
 
 
+@pytest.mark.parametrize("accept", ["application/openmetrics-text; version=new", "text/plain; version=x.y"])
+def test_metrics_are_answered_whatever_version_is_accepted(accept: str) -> None:
+    found = Client().send("GET", "/metrics", {"accept": accept}, b"")
+    assert found.status is HTTPStatus.OK
+    assert b"failed_stream_threads" in found.content
+
+
 def refused(found: Answer) -> tuple[int, str]:
     """Return the status and the text of a refusal."""
     content = json.loads(found.content)

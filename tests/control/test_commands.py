@@ -6,7 +6,9 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import attrs
@@ -24,7 +26,7 @@ from spark_jobs.agent.instruments import AgentInstruments
 from spark_jobs.agent.journal_lines import JournalLine, expansions, history_json
 from spark_jobs.agent.state import AgentState, ExpansionEntry, Stage
 from spark_jobs.control import TOKEN_VARIABLE, Access, ControlServer, Section, Surface, access_of
-from spark_jobs.control.client import full_url
+from spark_jobs.control.client import ask, full_url
 from tests.control.conftest import HttpClient
 from tests.control.states import FOLLOWING, LEADING, UNREADABLE
 from toolchain.broker.readiness import until
@@ -72,6 +74,35 @@ def agent() -> Iterator[Callable[..., Agent]]:
     yield serve
     for server in servers:
         server.close()
+
+
+@pytest.fixture
+def redirecting() -> Iterator[Callable[[str, int], str]]:
+    """Serve redirects to another address: `redirecting(url, 301)` returns the URL that redirects."""
+    servers: list[HTTPServer] = []
+
+    def serve(target: str, code: int) -> str:
+        class Redirect(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                self.send_response(code)
+                self.send_header("Location", target + self.path)
+                self.end_headers()
+
+            def do_POST(self) -> None:
+                self.rfile.read(int(self.headers["Content-Length"]))
+                self.do_GET()
+
+            def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the library's name
+                """Print nothing."""
+
+        servers.append(HTTPServer(("127.0.0.1", 0), Redirect))
+        Thread(target=servers[-1].serve_forever, args=(0.05,), daemon=True).start()
+        return f"http://127.0.0.1:{servers[-1].server_address[1]}"
+
+    yield serve
+    for server in servers:
+        server.shutdown()
+        server.server_close()
 
 
 def _run(*arguments: str, **environment: str) -> Result:
@@ -191,6 +222,19 @@ def test_autoscaling_is_switched_with_token(agent: Callable[..., Agent]) -> None
     assert _run("autoscaling", "off", locked.url, HEADWATER_CONTROL_TOKEN="t0ken").exit_code == 0
     [document] = locked.documents.current()
     assert document.application.config["partition.autoscaling.enabled"] == "false"
+
+
+@pytest.mark.parametrize("code", [301, 302, 303, 307, 308])
+def test_a_redirect_of_a_control_request_is_not_followed(
+    agent: Callable[..., Agent], code: int, redirecting: Callable[[str, int], str]
+) -> None:
+    target = agent("agent-1", LEADING)
+    url = redirecting(target.url, code)
+    assert ask(url, "/status")["clientId"] == "agent-1"
+    done = _run("autoscaling", "off", url)
+    assert (done.exit_code, done.stdout) == (1, "")
+    assert f"redirects to {target.url}/control/autoscaling" in done.stderr
+    assert not target.woken
 
 
 def test_a_token_may_end_with_a_line_break() -> None:

@@ -84,7 +84,16 @@ def test_unknown_fields_and_stages_are_ignored() -> None:
     assert latest_entries([later, unknown]) == {"orders-app": entry("agent-1", Stage.STARTED)}
 
 
-@pytest.mark.parametrize("value", [None, b"", b"x", b"[]", b"{}", b'{"term": 1}', b'{"term":1,"at":"soon"}'])
+@pytest.mark.parametrize(
+    "value",
+    [
+        *(None, b"", b"x", b"[]", b"{}", b'{"term": 1}', b'{"term":1,"at":"soon"}'),
+        pytest.param(b"[" * 100_000, id="deeply nested"),
+        b'{"term": 1e999, "at": "2026-09-21T14:13:20Z"}',
+        b'{"term": 1, "at": "0001-01-01T00:00:00+23:59"}',
+        b'{"term": 1, "at": "2026-09-21T14:13:20Z", "application": "\\ud800"}',
+    ],
+)
 def test_records_of_other_formats_are_skipped(value: bytes | None) -> None:
     assert decode(value) is None
 
@@ -100,6 +109,16 @@ def test_line_written_twice_counts_once() -> None:
     line = _line(5, Stage.STARTED)
     assert list(valid_lines([line, line])) == [line]
     assert key_of(line, "a") != key_of(line, "b")
+
+
+def test_expansion_that_continued_after_it_was_expanded_counts_with_its_last_counts() -> None:
+    first = entry("a", Stage.EXPANDED)
+    second = attrs.evolve(
+        first, wall_ms=first.wall_ms + 5_000, after={"orders-app-counts-changelog": 12}, done=("x",)
+    )
+    lines = [JournalLine.of(each, 5, "h") for each in (first, second, second)]
+    assert list(valid_lines(lines)) == lines[:2]
+    assert latest_entries(lines)["orders-app"] == second
 
 
 def test_new_leader_resumes_from_last_stage_of_last_expansion() -> None:
