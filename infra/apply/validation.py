@@ -128,10 +128,12 @@ def _acl_change_denied(admin: AdminClient) -> Iterator[Problem]:
 
 
 def _error(future: "Future[Any]") -> KafkaError | None:
-    """Wait for the result and return its Kafka error, if any."""
+    """Wait for the result and return its Kafka error, if any; a timeout is one."""
     try:
         future.result(timeout=_SECONDS)
     except KafkaException as error:
         kafka_error: KafkaError = error.args[0]
         return kafka_error
+    except TimeoutError:  # librdkafka ends the request at the same moment
+        return KafkaError(KafkaError._TIMED_OUT)  # noqa: SLF001 - librdkafka's own code
     return None

@@ -15,7 +15,7 @@ from infra.model.topology import (
 )
 from infra.model.versions import DEFAULT_VERSION
 from infra.spec.build_operators import BUILDERS, complete
-from infra.spec.build_stores import Options, config
+from infra.spec.build_stores import Options, config, topic_config
 from infra.spec.described import described_topology
 from infra.spec.durations import milliseconds
 from infra.spec.locations import PathPart, Position, RawDocument, pointer
@@ -100,7 +100,7 @@ def _sink(topic: str, options: Options) -> Sink:
     return Sink(
         topic,
         partitions=None if partitions == "follow" else partitions,
-        config=config(options.get("config")),
+        config=topic_config(options.get("config")),
         replication_factor=options.get("replicationFactor"),
     )
 

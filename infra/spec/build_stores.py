@@ -14,12 +14,27 @@ from infra.model.stores import (
 )
 from infra.spec.durations import milliseconds
 from infra.spec.scalars import config_text
+from infra.spec.topic_configs import broker_text
 
 Options = Mapping[str, Any]
 
 
+_TOPIC_PREFIX = "topic."
+
+
 def config(options: Options | None) -> dict[str, str]:
-    return {key: config_text(value) for key, value in (options or {}).items()}
+    """Return an application's configs. The `topic.` ones have the form in which brokers return them."""
+    return {
+        key: broker_text(name, config_text(value))
+        if (name := key.removeprefix(_TOPIC_PREFIX)) != key
+        else config_text(value)
+        for key, value in (options or {}).items()
+    }
+
+
+def topic_config(options: Options | None) -> dict[str, str]:
+    """Return configs of a topic in the form in which brokers return them."""
+    return {key: broker_text(key, config_text(value)) for key, value in (options or {}).items()}
 
 
 def duration(options: Options, key: str) -> int | None:
@@ -38,7 +53,7 @@ def logging(options: Options) -> Logging | None:
         case bool(enabled):
             return Logging(enabled=enabled)
         case overrides:
-            return Logging(overrides=config(overrides))
+            return Logging(overrides=topic_config(overrides))
 
 
 def materialized(options: Options) -> Materialized | None:

@@ -6,7 +6,7 @@ from typing import Any
 
 from infra.model.problems import Location, Problem, ProblemCode
 from infra.model.topology import DescribedTopology, StoreDetail
-from infra.spec.build_stores import Options, config, duration
+from infra.spec.build_stores import Options, duration, topic_config
 from infra.spec.files import read
 from infra.spec.locations import RawDocument
 from infra.spec.phrases import shorten
@@ -68,6 +68,6 @@ def _detail(options: dict[str, Any]) -> StoreDetail:
         retention_ms=duration(options, "retention"),
         retain_duplicates=options.get("retainDuplicates", default.retain_duplicates),
         logging=options.get("logging", default.logging),
-        overrides=config(options.get("overrides")),
+        overrides=topic_config(options.get("overrides")),
         source_topic=options.get("sourceTopic"),
     )

@@ -31,6 +31,7 @@ from infra.spec.files import POLICY_FILE, read
 from infra.spec.locations import PathPart, RawDocument
 from infra.spec.scalars import config_text
 from infra.spec.schema_problems import schema_problems
+from infra.spec.topic_configs import broker_text
 from infra.spec.yaml_reader import read_yaml
 
 
@@ -101,7 +102,10 @@ def _retention(options: Options) -> PolicyRule:
 
 
 def _topic_config(options: Options) -> PolicyRule:
-    required = {k: None if v is None else config_text(v) for k, v in options.get("require", {}).items()}
+    required = {
+        key: None if value is None else broker_text(key, config_text(value))
+        for key, value in options.get("require", {}).items()
+    }
     return TopicConfig(required, tuple(options.get("forbid", ())), _classes(options))
 
 

@@ -1,6 +1,7 @@
 """Plain scalars by the core schema of YAML 1.2 (section 10.3.2): `no`, `on`, `1_000` and `12:30` stay text.
 
-A number keeps its text if Python would write it differently: Kafka must get `0.10` as `0.10`.
+A number keeps its text if Python would write it differently: a client must get `0.10` as `0.10`. Topic
+configs get the form of the brokers (`topic_configs.broker_text`).
 """
 
 import re

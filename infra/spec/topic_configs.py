@@ -4,8 +4,10 @@
 """
 
 import json
+import math
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
+from decimal import Decimal
 from functools import cache
 from importlib.resources import files
 from typing import Any
@@ -21,6 +23,7 @@ _DECIMAL = re.compile(r"[-+]?(?:NaN|Infinity|(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE]
 _REPLICAS = re.compile(r"(?:[0-9]+:[0-9]+)?")
 _SEPARATOR = re.compile(r"\s*,\s*")
 _BITS = {"int": 31, "long": 63}
+_LEAST_WITHOUT_EXPONENT, _MOST_WITHOUT_EXPONENT = 1e-3, 1e7
 
 
 @attrs.frozen(kw_only=True)
@@ -67,6 +70,40 @@ def allowed_values(name: str, value: str) -> str | None:
 def is_valid(name: str, value: str) -> bool:
     """Return whether a broker of the newest supported release accepts this config."""
     return name in topic_configs() and allowed_values(name, value) is None
+
+
+def broker_text(name: str, value: str) -> str:
+    """Return the value as a broker returns it, which parses it by its type: `1.0` for `1`, `true` for `TRUE`.
+
+    A value in another form would differ from the broker's in every run, and Pulumi's provider would wait
+    until a timeout for the two to be equal. What the brokers may refuse is returned unchanged.
+
+    Source: `ConfigDef#parseType` and `ConfigDef#convertToString`.
+    """
+    if not is_valid(name, value):
+        return value
+    text = value.strip(_BLANK)
+    match topic_configs()[name].type:
+        case "boolean":
+            return text.lower()
+        case "int" | "long":
+            return str(int(text))
+        case "double":
+            return _double_text(float(text.rstrip("dDfF")))
+        case "list":
+            return ",".join(_SEPARATOR.split(text))
+    return text
+
+
+def _double_text(number: float) -> str:
+    """Return the number as Java's `Double#toString` writes it."""
+    if math.isnan(number):
+        return "NaN"
+    if number == 0 or _LEAST_WITHOUT_EXPONENT <= abs(number) < _MOST_WITHOUT_EXPONENT:
+        return repr(number)
+    exact = Decimal(repr(number))
+    first, *rest = map(str, exact.normalize().as_tuple().digits)
+    return f"{'-' if number < 0 else ''}{first}.{''.join(rest) or '0'}E{exact.adjusted()}"
 
 
 def _is_boolean(_: TopicConfig, text: str) -> bool:

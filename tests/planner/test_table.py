@@ -7,7 +7,7 @@ import pytest
 
 from infra.model.callers import DRIFT_WITHOUT_RECORD, PLAN
 from infra.model.compiled import CompiledApplication
-from infra.model.problems import Location, Problem, ProblemCode
+from infra.model.problems import Location, Problem, ProblemCode, Severity
 from infra.model.record import RecordedTopic
 from infra.model.topology import Setup, Sink
 from infra.planner import ActionKind, plan
@@ -314,6 +314,24 @@ def test_other_config_differences_are_shown_when_set_up_manually() -> None:
         ("segment.bytes", "1000000", "52428800"),
     ]
     assert action.config == cluster.topics[REPARTITION].config
+
+
+def test_a_run_does_not_require_more_replicas_in_sync_than_a_topic_has() -> None:
+    def declared(config: Mapping[str, str], required: str) -> CompiledApplication:
+        topic = repartition(REPARTITION, 4, replication_factor=2)
+        insync = {**topic.config, "min.insync.replicas": required}
+        return application(config=config, topics=[attrs.evolve(topic, config=insync)])
+
+    cluster = SimulatedCluster.set_up(declared(AUTOMATIC, "1"))
+    (problem,) = cluster.plan(declared(AUTOMATIC, "3")).problems
+    assert (problem.code, problem.severity) == (ProblemCode.REPLICATION_FACTOR, Severity.ERROR)
+    assert problem.summary == f"Topic {REPARTITION} has 2 replicas, but writes would require 3 in sync."
+    assert not cluster.plan(declared(MANUAL, "3")).problems
+
+    cluster.configure(REPARTITION, min_insync_replicas="3")
+    (problem,) = cluster.plan(declared(AUTOMATIC, "3")).problems
+    assert problem.severity is Severity.WARNING
+    assert not cluster.plan(declared(AUTOMATIC, "1")).problems
 
 
 def test_other_declared_configs_are_reconfigured_when_set_up_automatically() -> None:

@@ -7,6 +7,8 @@ from infra.planner.application import ActiveApplication, TopicState
 from infra.planner.phrases import counted, whole
 from infra.planner.topic_actions import replication_factor
 
+_KEY = "min.insync.replicas"
+
 
 def replication(application: ActiveApplication) -> Iterator[Problem]:
     """The controller refuses to create the first. Every write with acks=all to the second fails.
@@ -22,16 +24,23 @@ def replication(application: ActiveApplication) -> Iterator[Problem]:
         required = _min_insync(application, state)
         declared = state.declared.replication_factor or -1
         if 0 < factor < required:
-            yield _never_in_sync(application, state, factor, required)
+            is_new = state.live is None or required > _live_min_insync(application, state)
+            yield _never_in_sync(application, state, factor, required, is_new=is_new)
         elif state.live is not None and 0 < declared != factor and not application.caller.is_running:
             yield _not_as_declared(application, state, factor, declared)
 
 
 def _min_insync(application: ActiveApplication, state: TopicState) -> int:
-    config = state.live.config if state.live else state.declared.config
-    return (
-        whole(config.get("min.insync.replicas", "")) or application.snapshot.default_min_insync_replicas or 1
-    )
+    """Return what writes require after the run: `automatic` setup changes a declared setting."""
+    declared = whole(state.declared.config.get(_KEY, "")) or 0
+    if declared and (state.live is None or not application.is_manual):
+        return declared
+    return _live_min_insync(application, state)
+
+
+def _live_min_insync(application: ActiveApplication, state: TopicState) -> int:
+    own = state.live.config.get(_KEY, "") if state.live else ""
+    return whole(own) or application.snapshot.default_min_insync_replicas or 1
 
 
 def _too_few_brokers(application: ActiveApplication, state: TopicState, factor: int) -> Problem:
@@ -48,17 +57,20 @@ def _too_few_brokers(application: ActiveApplication, state: TopicState, factor: 
     )
 
 
-def _never_in_sync(application: ActiveApplication, state: TopicState, factor: int, required: int) -> Problem:
+def _never_in_sync(
+    application: ActiveApplication, state: TopicState, factor: int, required: int, *, is_new: bool
+) -> Problem:
+    """Return the problem: an error if it `is_new`, because this run would cause it."""
     return application.problem(
         ProblemCode.REPLICATION_FACTOR,
         f"Topic {state.name} {'has' if state.live else 'would have'} {counted(factor, 'replica')}, but "
-        f"writes require {required} in sync.",
+        f"writes {'would require' if is_new and state.live else 'require'} {required} in sync.",
         topic=state,
         expected=f"a replication factor of at least {required} (min.insync.replicas)",
         found=f"{factor}",
         why="Every write with acks=all fails with NOT_ENOUGH_REPLICAS: the application cannot make progress.",
         fix=f"Raise `replication.factor` to {required} or more, or lower `topic.min.insync.replicas`.",
-        severity=Severity.WARNING if state.live else Severity.ERROR,
+        severity=Severity.ERROR if is_new else Severity.WARNING,
     )
 
 
