@@ -17,6 +17,7 @@ from spark_jobs.runtime.driver.processor_expansion.warm_up import WarmUpJobs
 from spark_jobs.runtime.driver.states import ClientState
 from spark_jobs.runtime.driver.topics.application_topics import ApplicationTopics
 from spark_jobs.runtime.driver.topics.topic_check import TopicCheck
+from spark_jobs.runtime.engine.records import TopicPartition
 from spark_jobs.runtime.worker.warm_up import WarmUpRequest, WarmUpResult, warm_up
 from toolchain.broker.readiness import until
 
@@ -57,6 +58,16 @@ class Specs:
         return {
             topic: min(count, self.most_partitions) for topic, count in self._check.partition_counts.items()
         }
+
+    def input_partitions(self, subtopology: str) -> Sequence[TopicPartition]:
+        counts = self._check.partition_counts
+        return [
+            (topic, each)
+            for part in self._check.compiled.subtopologies
+            if str(part.id) == subtopology
+            for topic in part.sources
+            for each in range(counts[topic])
+        ]
 
     def update(self, check: TopicCheck) -> None:
         self._check = check

@@ -26,6 +26,7 @@ from spark_jobs.runtime.driver.processor_move.entry_copy import Commits, EntryCo
 from spark_jobs.runtime.driver.processor_move.kafka_cluster import KafkaMoveCluster
 from spark_jobs.runtime.driver.processor_move.start import move_state, processor_status
 from spark_jobs.runtime.driver.states import ClientState
+from spark_jobs.runtime.driver.topics.application_topics import ApplicationTopics
 from spark_jobs.runtime.engine.records import OutputRecord
 from spark_jobs.runtime.engine.scaling.moved_stores import names_processor
 from spark_jobs.runtime.worker import task_batch
@@ -237,6 +238,27 @@ def test_the_cut_waits_for_a_batch_that_takes_long(app: Sparkless, monkeypatch: 
     assert client.expansion.status.processors == 4
     assert not client.expansion.status.problems
     app.check_moved(4)
+
+
+def test_partitions_that_are_added_while_the_cut_waits_belong_to_the_new_processors(
+    app: Sparkless, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The application finds and processes them meanwhile, with the old processors."""
+    monkeypatch.setattr(expansion, "_BATCH_SECONDS", 0.0)
+    monkeypatch.setattr(expansion_status, "RETRY_SECONDS", 0.05)
+    client = ExpandingClient.of(app.text(2), app.connection, busy=_ENDLESS)
+    with client.expanding(4):
+        assert until(lambda: _Waits(client).has_reason("waits for a batch of sub-topology"), 60)
+        app.expand(8)
+        app.produce(1)
+        app.process(2)
+        client.specs.update(ApplicationTopics(app.document(2), app.connection).prepare())
+        for query in client.queries.values():
+            query.busy = 0
+        assert until(lambda: client.expansion.status.target is None, 60)
+    assert client.expansion.status.processors == 4
+    assert not client.expansion.status.problems
+    app.process(4)
 
 
 def test_nothing_is_announced_while_records_are_partitioned_for_fewer_partitions(

@@ -1,6 +1,8 @@
 """KIP-287: the state moves to more or fewer processors, whatever is killed, run twice or compacted."""
 
+from collections.abc import Iterator
 from contextlib import suppress
+from types import SimpleNamespace
 
 import attrs
 import pytest
@@ -27,6 +29,7 @@ from spark_jobs.runtime.driver.processor_move import entry_copy
 from spark_jobs.runtime.driver.processor_move.entry_copy import EntryCopy, unreported
 from spark_jobs.runtime.driver.processor_move.moves import Committed, Move, MoveStep
 from spark_jobs.runtime.driver.processor_move.state_move import StateMove
+from spark_jobs.runtime.worker.restore import RecordChunk
 from tests.runtime.driver.counting_application import (
     CHANGELOG,
     COUNT,
@@ -39,7 +42,7 @@ from tests.runtime.driver.counting_application import (
     new_application,
 )
 from tests.runtime.driver.killed_moves import kill_and_complete, operations
-from tests.runtime.driver.memory_move import KilledError
+from tests.runtime.driver.memory_move import KilledError, MemoryCluster
 
 
 class Moves(RuleBasedStateMachine):
@@ -394,3 +397,36 @@ def test_a_key_that_was_deleted_after_an_expansion_was_killed_does_not_return() 
     assert not app.state(2)
     assert not app.state(3)
     assert not app.is_announced()
+
+
+def test_no_transaction_stays_open_while_much_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Brokers end one that is open for a minute. Few of many entries may move, or may have been copied."""
+    app, move = doubled()
+    cluster, now = app.cluster, 0.0
+    since: float | None = None
+    ages: list[float] = []
+    read = MemoryCluster.read
+
+    def slow_read(
+        cluster: MemoryCluster, topic: str, partition: int, first: int = 0
+    ) -> Iterator[RecordChunk]:
+        nonlocal now, since
+        for chunk in read(cluster, topic, partition, first):
+            since = (now if since is None else since) if cluster.uncommitted else None
+            now += 8
+            ages.append(0.0 if since is None else now - since)
+            yield chunk
+
+    cluster.expand({CHANGELOG: move.after})
+    with cluster.producer(move.producer_name) as producer:
+        EntryCopy(move, cluster, unreported).advance(producer)  # of a move that was killed
+    for _ in range(20):
+        app.process_each_key()
+    cluster.chunk_records = 1
+    monkeypatch.setattr(MemoryCluster, "read", slow_read)
+    monkeypatch.setattr(entry_copy, "time", SimpleNamespace(monotonic=lambda: now))
+    copy = EntryCopy(move, cluster, unreported)
+    with cluster.producer(move.producer_name) as producer:
+        copy.advance(producer)
+        EntryCopy(move, cluster, unreported).clear(producer)
+    assert max(ages) <= 24

@@ -50,6 +50,7 @@ from spark_jobs.runtime.driver.topics.application_topics import ApplicationTopic
 from spark_jobs.runtime.driver.topics.present_processors import with_processors
 from spark_jobs.runtime.engine.program import SubtopologyProgram
 from spark_jobs.runtime.engine.program.settings import acceptable_recovery_lag
+from spark_jobs.runtime.engine.records import TopicPartition
 from spark_jobs.runtime.engine.scaling.moved_entries import can_delete_later
 from spark_jobs.runtime.worker.warm_up import WarmUpRequest
 
@@ -60,6 +61,10 @@ _BATCH_SECONDS = 60.0
 """How long the cut waits for a batch or step that is being processed; it is tried again later."""
 _CUT_SECONDS = 300.0
 """How long the queries are held at most, if Kafka fails meanwhile."""
+
+
+class _InputGrownError(Exception):
+    """Partitions were added to the input, or topics that match a pattern: the move does not have them."""
 
 
 def _nothing() -> int:
@@ -84,6 +89,8 @@ class ProcessorExpansion:
     _warm_up_jobs: WarmUpJobs
     _awaiting: Callable[[], int] = attrs.field(default=_nothing, init=False)
     """Returns how many copied records the added processors have still to restore."""
+    _known_before: frozenset[TopicPartition] = attrs.field(default=frozenset(), init=False)
+    """The input partitions that the application knew before the move was read from the cluster."""
     _status: expansion_status.ExpansionStatus = attrs.field(init=False)
     _stopping: Event = attrs.field(factory=Event, init=False)
 
@@ -147,6 +154,8 @@ class ProcessorExpansion:
                 self._expand(target)
             except StoppedError:
                 return
+            except _InputGrownError:
+                _log.warning("expansion of processors begins again: partitions were added", target=target)
             except attempts.ExpandedElsewhereError as error:
                 self._on_errors(error.problems)
                 return
@@ -160,6 +169,10 @@ class ProcessorExpansion:
 
     def _expand(self, target: int) -> None:
         _log.info("expansion of processors", target=target, phase=self.status.phase.value)
+        layout = self._specs.layout
+        self._known_before = frozenset(
+            each for name in self._queries for each in layout.input_partitions(name)
+        )
         with (
             short_switch_interval(),
             cheap_collections(),
@@ -257,11 +270,13 @@ class ProcessorExpansion:
         """Assign the input partitions to their new processors; return False if that has to wait.
 
         The queries with state process no batch meanwhile. If Kafka fails so long that they cannot continue,
-        the application stops: its next start completes the expansion. Raises `BatchRunsError`.
+        the application stops: its next start completes the expansion. Raises `BatchRunsError`, and
+        `_InputGrownError` if the application knows partitions that would stay with their old processors.
         """
         started = time.monotonic()
         queries = {part.subtopology: self._queries[part.subtopology] for part in move.parts}
         with self._layout_changes, cluster.producer(move.producer_name) as producer:
+            self._check_input_partitions(move)
             # Most unprocessed records are read before the queries are held.
             if found := check.problems(cluster.committed(move.partitions, stable=False)):
                 self._status.begin(ExpansionPhase.CATCH_UP, found)
@@ -286,6 +301,17 @@ class ProcessorExpansion:
             paused_seconds=round(time.monotonic() - started, 1),
         )
         return True
+
+    def _check_input_partitions(self, move: Move) -> None:
+        """Raise `_InputGrownError` if tasks may have committed offsets that the move does not assign.
+
+        They only read partitions of the layout, which does not change in the cut. A partition that is added
+        later belongs to the present processors.
+        """
+        assigned = self._known_before.union(move.partitions)
+        layout = self._specs.layout
+        if any(not assigned.issuperset(layout.input_partitions(part.subtopology)) for part in move.parts):
+            raise _InputGrownError
 
     def _move(self, first: Callable[[], None], move: Move, cluster: KafkaMoveCluster) -> None:
         """Execute the steps of the move, from what is committed if Kafka has failed."""

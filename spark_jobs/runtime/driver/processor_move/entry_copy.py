@@ -216,6 +216,7 @@ class EntryCopy:
                         elif key is not None:
                             times.pop(key, None)
                     times = _sent_if_many(records, topic, partition, times)
+                    records.commit_if_due()
                 records.send(_tombstones(topic, partition, times))
         records.commit()
 
@@ -238,6 +239,7 @@ class EntryCopy:
                     if value is not None:
                         times[key] = max(timestamp, times.get(key, timestamp))
                 times = _sent_if_many(records, store.changelog, processor, times)
+                records.commit_if_due()
                 done += len(chunk)
                 self._report("deleting copied entries", done, total)
             records.send(_tombstones(store.changelog, processor, times))
@@ -275,6 +277,14 @@ class _Transactions:
         if not self._sent:
             self._since = time.monotonic()
         self._sent += self._producer.send(records)
+        self.commit_if_due()
+
+    def commit_if_due(self) -> None:
+        """Commit the running transaction if it is large or old enough.
+
+        Call it for each chunk that is read, also if nothing of it is sent: brokers end a transaction that is
+        open for too long.
+        """
         is_old = time.monotonic() - self._since >= _SECONDS_PER_TRANSACTION
         if self._sent >= _RECORDS_PER_TRANSACTION or (self._sent and is_old):
             self.commit()
