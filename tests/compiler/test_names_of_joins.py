@@ -25,6 +25,14 @@ def test_the_changelog_of_such_a_count_has_the_config_of_the_given_kind(store: s
     assert application.problems == ()
 
 
+def test_the_kind_of_a_count_whose_store_is_named_like_a_buffer_is_missing() -> None:
+    text = """
+topology: [{stream: {topic: in}}, {groupByKey: }, {count: {name: orders, materialized: orders-Buffer}}]
+"""
+    [problem] = missing_details(imported(text))
+    assert problem.found == "no kind"
+
+
 def test_the_kind_of_a_windowed_count_named_like_a_node_of_a_join_is_missing() -> None:
     text = """
 topology:

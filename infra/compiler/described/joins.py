@@ -151,7 +151,7 @@ def _stores_of_sides(node: ProcessorNode, stores: list[_Store], structure: Struc
         store
         for store in stores
         if store.is_read_by_joins
-        and not is_grace_buffer(node.name, store.name)
+        and not is_grace_buffer(node.name, store.name, node.stores)
         and (not hidden or hidden.isdisjoint(store.users))
     ]
 

@@ -1,7 +1,7 @@
 """Patterns of the names of nodes, stores and topics, by the DSL call that creates them (facts 1)."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 _INDEX = r"\d{10}"
 
@@ -124,9 +124,12 @@ def is_table_node(node: str, parents: Iterable[str]) -> bool:
     return is_result or TABLE_NODE.fullmatch(node) is not None
 
 
-def is_grace_buffer(node: str, store: str) -> bool:
-    """Return whether a store is the buffer of a stream-table join with a grace period."""
-    return store == f"{node}-Buffer"
+def is_grace_buffer(node: str, store: str, stores: Sequence[str]) -> bool:
+    """Return whether a store is the buffer of a stream-table join with a grace period.
+
+    Such a join has the table's store, too; an aggregation with a store of this name has no other.
+    """
+    return store == f"{node}-Buffer" and len(stores) > 1
 
 
 def index_in(name: str) -> int | None:

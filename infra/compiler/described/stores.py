@@ -116,7 +116,7 @@ def find_stores(
     buffering = frozenset(
         user.name
         for user in _processors(structure)
-        if any(is_grace_buffer(user.name, s) for s in user.stores)
+        if any(is_grace_buffer(user.name, s, user.stores) for s in user.stores)
     )
     return tuple(
         StoreFinding(
@@ -188,7 +188,7 @@ def _is_auxiliary(
     return (
         structure.is_shared_join_store(name)
         or is_subscription_store(name, [user.name for user in users])
-        or any(user.name in suppressing or is_grace_buffer(user.name, name) for user in users)
+        or any(user.name in suppressing or is_grace_buffer(user.name, name, user.stores) for user in users)
     )
 
 
