@@ -60,6 +60,19 @@ def test_a_self_join_with_one_store_is_recognized(text: str) -> None:
     assert application.problems == ()
 
 
+@pytest.mark.parametrize("name", ["total-this-join", "total-outer-other-join", "total-join-this"])
+def test_a_reduction_named_like_a_join_copartitions_nothing(name: str) -> None:
+    text = f"""
+topology:
+  - stream: {{topics: [a, b]}}
+  - groupByKey:
+  - reduce: {{name: {name}, materialized: total}}
+"""
+    application = compile_described(imported(text, stores={"total": StoreDetail()}), {"a": 3, "b": 5})
+    assert application.copartition_groups == ()
+    assert application.problems == ()
+
+
 def test_a_reduction_named_like_a_part_of_a_cogroup_copartitions_nothing() -> None:
     text = """
 topology:

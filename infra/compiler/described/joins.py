@@ -11,7 +11,6 @@ import attrs
 
 from infra.compiler.described.names import (
     CUSTOM_NODE,
-    JOIN_NODE,
     RESOLVER_NODE,
     TABLE,
     TABLE_AGGREGATION_NODE,
@@ -96,7 +95,7 @@ def _joins(
         used = _stores_of_sides(node, [stores[store] for store in node.stores], structure)
         sides = [upstream[owner] for store in used for owner in store.owners(node.name)]
         differ = any(side != upstream[node.name] for side in sides)
-        is_join = JOIN_NODE.fullmatch(node.name) is not None or any(store.is_of_join for store in used)
+        is_join = structure.is_join(node.name) or any(store.is_of_join for store in used)
         if differ or (sides and is_join):
             yield (_order(node, position, structure), upstream[node.name].union(*sides))
 
@@ -213,7 +212,7 @@ def _may_join(node: ProcessorNode, structure: Structure) -> bool:
 
     The names of joins of tables are recognized, so another processor of a table is no join.
     """
-    return JOIN_NODE.fullmatch(node.name) is not None or not (
+    return structure.is_join(node.name) or not (
         CUSTOM_NODE.fullmatch(node.name)
         or _fills(node, structure)
         or any(_is_table(parent, structure) for parent in node.parents)
@@ -236,7 +235,7 @@ def _is_table(name: str, structure: Structure) -> bool:
 
 def _fills(node: ProcessorNode, structure: Structure) -> bool:
     """Return whether the name shows that the node writes its result to its store."""
-    return JOIN_NODE.fullmatch(node.name) is None and bool(
+    return not structure.is_join(node.name) and bool(
         is_table_node(node.name, node.parents)
         or structure.is_aggregation(node.name)
         or node.name in structure.windowed
@@ -264,7 +263,7 @@ def _is_table_or_join(
             (is_table_node(user.name, user.parents) and not _is_of_user(store, user, windowed))
             or structure.is_aggregation(user.name)
             or user.name in structure.windowed
-            or JOIN_NODE.fullmatch(user.name)
+            or structure.is_join(user.name)
             for user in users
         )
     )

@@ -67,7 +67,10 @@ JOIN_NODE = re.compile(
     r"|.+-(?:outer-)?(?:this|other)-join|.+-join-(?:this|other)"
     r"|.+-subscription-(?:join-foreign|response-resolver)"
 )
-"""Processors that read the other side's store."""
+"""Processors that read the other side's store; others can be named so (`Structure.is_join`)."""
+
+STREAM_JOIN_NAME = re.compile(r".+-(?:outer-)?(?:this|other)-join")
+TABLE_JOIN_NAME = re.compile(r"(.+)-join-(?:this|other)")
 
 RESOLVER_NODE = re.compile(
     rf"KTABLE-FK-JOIN-SUBSCRIPTION-RESPONSE-RESOLVER-PROCESSOR-{_INDEX}|.+-subscription-response-resolver"

@@ -5,7 +5,6 @@ from collections.abc import Collection, Iterator, Mapping
 import attrs
 
 from infra.compiler.described.names import (
-    JOIN_NODE,
     TRANSFORM_VALUES_NODE,
     is_grace_buffer,
     is_subscription_store,
@@ -201,6 +200,6 @@ def _is_table(users: tuple[ProcessorNode, ...], structure: Structure) -> bool:
         return False
     return any(
         is_table_node(user.name, user.parents)
-        and not (JOIN_NODE.fullmatch(user.name) or TRANSFORM_VALUES_NODE.fullmatch(user.name))
+        and not (structure.is_join(user.name) or TRANSFORM_VALUES_NODE.fullmatch(user.name))
         for user in users
     )

@@ -8,8 +8,11 @@ import attrs
 from infra.compiler.described.names import (
     AGGREGATION_NODE,
     COGROUP_NODE,
+    JOIN_NODE,
     JOIN_STORE,
     SHARED_JOIN_STORE,
+    STREAM_JOIN_NAME,
+    TABLE_JOIN_NAME,
     WINDOWED_NODE,
     is_child_of_windowed,
     is_merge_of_cogroup,
@@ -98,6 +101,15 @@ class Structure:
         return SHARED_JOIN_STORE.fullmatch(store) is not None and any(
             parent in self.windowed for user in self.users.get(store, ()) for parent in user.parents
         )
+
+    def is_join(self, name: str) -> bool:
+        """Return whether a processor reads the other side's store; nodes around it are named alike."""
+        if JOIN_NODE.fullmatch(name) is None:
+            return False
+        if STREAM_JOIN_NAME.fullmatch(name):
+            return any(parent in self.windowed for parent in self.parents(name))
+        table_join = TABLE_JOIN_NAME.fullmatch(name)
+        return table_join is None or table_join[1] in self.children.get(name, ())
 
     def is_aggregation(self, name: str) -> bool:
         """Return whether a processor is an aggregation of a stream, windowed or not, or of a cogroup."""
