@@ -82,7 +82,7 @@ def group_sentence(id_: str, snapshot: ClusterSnapshot) -> str:
 
 def store_options(detail: StoreDetail) -> Mapping[str, Any]:
     """Return the details of a store in the form of a document."""
-    options: dict[str, Any] = {"kind": detail.kind}
+    options: dict[str, Any] = {} if detail.kind is None else {"kind": detail.kind}
     if detail.retention_ms is not None:
         options["retention"] = _duration(detail.retention_ms)
     if detail.retain_duplicates:

@@ -49,7 +49,7 @@ _KEYWORDS = {
     "<--": LineKind.PARENTS,
 }
 _KEYWORD = re.compile(r"(?:^|(?<=[\s|>\]:\"']))(?:" + "|".join(map(re.escape, _KEYWORDS)) + ")")
-_COLOR = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
+_COLOR = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]")
 _SUBTOPOLOGY = re.compile(r"(\d{1,9})( for global store\b.*)?")
 _MOST_KEYWORDS = 8
 """The number of keywords that are tried as start of a line; a log prefix may contain some."""

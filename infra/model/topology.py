@@ -61,7 +61,8 @@ class Setup:
 class StoreDetail:
     """The properties of a store that `describe()` does not print."""
 
-    kind: str = "timestampedKeyValue"
+    kind: str | None = "timestampedKeyValue"
+    """None: the kind that names and structure of the text show, else `timestampedKeyValue`."""
     retention_ms: int | None = None
     retain_duplicates: bool = False
     logging: bool = True

@@ -64,7 +64,7 @@ def _file(raw: RawDocument, name: str, at: Location) -> Path | Problem:
 def _detail(options: dict[str, Any]) -> StoreDetail:
     default = StoreDetail()
     return StoreDetail(
-        kind=options.get("kind", default.kind),
+        kind=options.get("kind"),
         retention_ms=duration(options, "retention"),
         retain_duplicates=options.get("retainDuplicates", default.retain_duplicates),
         logging=options.get("logging", default.logging),

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from infra.compiler import compile_document
+from infra.compiler import build_nodes, compile_document
 from infra.compiler.described import complete_from_cluster
 from infra.describe import read_description, write_description
 from infra.model.cluster import ClusterSnapshot, LiveGroup, LiveTopic
@@ -15,7 +15,8 @@ from infra.model.compiled import CompiledApplication, InternalTopic
 from infra.model.nodes import ChangelogKind, Node, NodeTopology, ProcessorNode, SourceNode
 from infra.model.problems import ProblemCode, Severity
 from infra.model.topology import Application, DescribedTopology, Protocol, StoreDetail, TopologyDocument
-from tests.compiler.applications import codes, compiled, counts, topic
+from infra.spec import parse_document
+from tests.compiler.applications import codes, compiled, counts, document, topic
 from tests.compiler.imported_texts import AT, compile_described, imported, missing_details
 from tests.describe.texts import recorded_texts
 
@@ -124,6 +125,56 @@ def test_kinds_that_names_show_are_not_missing(text: str, store: str, kind: Chan
     assert missing_details(described) == ()
     found = topic(compile_described(described, {"in": 1}), f"{store}-changelog")
     assert found.changelog_kind is kind
+
+
+GRACE = """
+topology:
+  - stream: {topic: a, as: a}
+  - table:
+      topic: b
+      materialized: {supplier: {name: v, kind: versionedKeyValue, retention: 1h}}
+      as: b
+  - join: {from: a, with: b, grace: 5m}
+"""
+
+
+def test_a_detail_without_a_kind_keeps_the_kind_that_the_text_shows() -> None:
+    text = write_description(build_nodes(document(GRACE)))
+    stores = {"v": {"retention": "1h"}}
+    content = {"application": {"id": "app"}, "describe": {"text": text, "stores": stores}}
+    loaded = parse_document(content)
+    assert loaded.problems == ()
+    application = compile_document(loaded.documents[0], {"a": 3, "b": 3})
+    expected = topic(compiled(GRACE, {"a": 3, "b": 3}), "v-changelog")
+    assert topic(application, "v-changelog").config == expected.config
+    assert "min.compaction.lag.ms" in expected.config
+
+
+def test_the_kind_of_a_store_that_transform_values_uses_is_missing() -> None:
+    text = """
+topology:
+  - addStateStore: {name: seen, kind: window, retention: 1h, windowSize: 30s}
+  - table: {topic: in}
+  - transformValues: {stores: [seen]}
+"""
+    [problem] = missing_details(imported(text))
+    assert (problem.node, problem.found) == ("seen", "no kind")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "topology: [{stream: {topic: in}}, {groupBy: }, {count: }]",
+        "topology: [{stream: {topic: in}}, {repartition: {name: by}}, {to: {topic: out}}]",
+        "topology: [{table: {topic: t, as: t}}, {table: {topic: in}}, {join: {with: t, foreignKey: true}}]",
+    ],
+)
+def test_a_text_that_ends_before_the_reader_of_a_repartition_topic_is_reported(text: str) -> None:
+    whole = write_description(build_nodes(document(text)))
+    nodes, problems = read_description(whole[: whole.index("  Sub-topology: 1")])
+    assert problems == ()
+    application = compile_described(DescribedTopology(nodes, AT), {"in": 3, "t": 3})
+    assert ProblemCode.UNREADABLE_DESCRIBE in codes(application.problems)
 
 
 def test_reused_source_topics_follow_from_the_configuration() -> None:

@@ -36,6 +36,7 @@ SURROUNDINGS = {
     "a JSON string a line": "\n".join(json.dumps({"log": f"{line}{chr(10)}"}) for line in SMALL.splitlines()),
     "a page's source": SMALL.replace("-->", "--&gt;").replace("<--", "&lt;--"),
     "quoted": "".join(f"> {line}\n" for line in SMALL.splitlines()),
+    "control sequences of a terminal": SMALL.replace("\n", "\x1b[?25h\x1b[K\n"),
     "colors": SMALL.replace("Source:", "\x1b[32mSource:").replace("\n", "\x1b[0m\n"),
     "printed twice": f"{SMALL}\nrestarted\n{SMALL}",
     "no first line": SMALL.removeprefix("Topologies:\n"),

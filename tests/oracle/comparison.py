@@ -115,15 +115,23 @@ def import_differences(
     elif (again := write_description(read)) != text:
         yield f"import:\n--- text\n{text}\n--- after reading and writing\n{again}"
     imported = described(document.application, text, nodes)
-    known = {node.name for node in nodes.nodes if isinstance(node, SourceNode)}
-    if any(group - known for group in nodes.copartition_groups) or _has_disconnected_processors(nodes):
-        return  # Kafka Streams omits members of groups or users of stores, and a text does not contain them
-    if MERGE_REPARTITIONS in StreamsConfig.of(document.application).optimizations and _merges(document):
-        return  # a repartition moved above merge() leaves the other branch out of the group, not of the text
+    if has_unseen_groups(document, nodes):
+        return
     for run in runs:
         direct, indirect = compiled(document, run), compiled(imported, run)
-        if not errors(direct.problems) and _essence(direct) != _essence(indirect):
-            yield f"import, {run}:\n--- direct {_essence(direct)}\n--- by the text {_essence(indirect)}"
+        if not errors(direct.problems) and essence(direct) != essence(indirect):
+            yield f"import, {run}:\n--- direct {essence(direct)}\n--- by the text {essence(indirect)}"
+
+
+def has_unseen_groups(document: TopologyDocument, nodes: NodeTopology) -> bool:
+    """Return whether co-partition groups do not follow from the text and the groups of Kafka Streams."""
+    known = {node.name for node in nodes.nodes if isinstance(node, SourceNode)}
+    if any(group - known for group in nodes.copartition_groups) or _has_disconnected_processors(nodes):
+        return (
+            True  # Kafka Streams omits members of groups or users of stores, and a text does not contain them
+        )
+    # a repartition moved above merge() leaves the other branch out of the group, not of the text
+    return MERGE_REPARTITIONS in StreamsConfig.of(document.application).optimizations and _merges(document)
 
 
 def _merges(document: TopologyDocument) -> bool:
@@ -143,7 +151,7 @@ def _has_disconnected_processors(nodes: NodeTopology) -> bool:
     )
 
 
-def _essence(application: CompiledApplication) -> Json:
+def essence(application: CompiledApplication) -> Json:
     """Return topics and errors; co-partition groups of a description matter only for the counts."""
     return {
         "topics": {t.name: (t.kind.value, t.partitions, dict(t.config)) for t in application.internal_topics},

@@ -22,16 +22,19 @@ def described(application: Application, text: str, nodes: NodeTopology) -> Topol
     describe: dict[str, Any] = {
         "text": text,
         "repartitions": {t.name: t.partitions for t in nodes.repartition_topics if t.partitions is not None},
-        "stores": {
-            store.name: _detail(store)
-            for store in nodes.stores
-            if not store.is_global and _is_used(store, nodes)
-        },
+        "stores": store_details(nodes),
         "copartitioned": [group for group in _copartitioned(nodes) if len(group) > 1],
     }
     documents = parse_document({"application": {"id": application.id}, "describe": describe})
     assert not documents.problems, documents.problems
     return attrs.evolve(documents.documents[0], application=application)
+
+
+def store_details(nodes: NodeTopology) -> dict[str, dict[str, Any]]:
+    """Return all details of the stores that a text contains."""
+    return {
+        store.name: _detail(store) for store in nodes.stores if not store.is_global and _is_used(store, nodes)
+    }
 
 
 def _is_used(store: StateStore, nodes: NodeTopology) -> bool:

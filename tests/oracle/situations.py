@@ -13,6 +13,7 @@ from tests.oracle.random_topologies.generator import Generator
 from tests.oracle.random_topologies.stores import Choices
 
 _PERCENT_BAD = 15
+_PERCENT_SIMILAR = 30
 _APPLICATION_IDS = ("app", "a", "billing-2")
 
 
@@ -49,7 +50,10 @@ class Situation:
 
 def random_situation(choices: Choices) -> Situation:
     bad, focus = choices.chance(_PERCENT_BAD), choices.number(100)
-    generator = Generator(choices, bad=bad, only_tables=focus >= 92, only_repartitions=80 <= focus < 92)
+    similar = choices.chance(_PERCENT_SIMILAR)
+    generator = Generator(
+        choices, bad=bad, similar=similar, only_tables=focus >= 92, only_repartitions=80 <= focus < 92
+    )
     # The time in which Kafka Streams describes nested joins doubles with each join, so their number is small.
     size = 1 + choices.number(40 if choices.chance(25) and not generator.only_tables else 14)
     document = generator.document(size)

@@ -5,7 +5,12 @@ from collections.abc import Iterable, Iterator, Sequence
 import attrs
 
 from infra.compiler.described.joins import implied_groups, uncertain_groups
-from infra.compiler.described.names import FOREIGN_KEY_TOPIC, GENERATED, GENERATED_REPARTITION
+from infra.compiler.described.names import (
+    FOREIGN_KEY_TOPIC,
+    GENERATED,
+    GENERATED_FOREIGN_KEY_TOPIC,
+    GENERATED_REPARTITION,
+)
 from infra.compiler.described.stores import KINDS, StoreFinding, find_stores
 from infra.compiler.described.structure import Structure
 from infra.compiler.described.suppressions import find_suppressions
@@ -20,6 +25,8 @@ from infra.model.nodes import (
 from infra.model.problems import Location, Problem, ProblemCode, Severity
 from infra.model.topology import DescribedTopology
 from infra.model.versions import DEFAULT_VERSION, KafkaStreamsVersion
+
+_SUFFIX = "-repartition"
 
 
 def complete(
@@ -61,6 +68,7 @@ def complete(
         problems=(
             *described.nodes.problems,
             *_missing_details(findings, described.at),
+            *_unread_topics(structure, described.at),
             *_unknown_names(described, structure, internal),
             *unknown,
             *uncertain_topics(structure),
@@ -127,6 +135,25 @@ def _missing_retention(finding: StoreFinding, at: Location) -> Problem:
     )
 
 
+def _unread_topics(structure: Structure, at: Location) -> Iterator[Problem]:
+    """Report repartition topics that the text only writes: the sub-topology that reads them is missing."""
+    for topic, sinks in structure.sinks.items():
+        is_generated = GENERATED_REPARTITION.fullmatch(topic) or GENERATED_FOREIGN_KEY_TOPIC.fullmatch(topic)
+        is_named = topic.endswith(_SUFFIX) and any(sink.name == f"{topic}-sink" for sink in sinks)
+        if topic not in structure.readers and (is_generated or is_named):
+            yield Problem(
+                code=ProblemCode.UNREADABLE_DESCRIBE,
+                summary=f"No source reads {topic}.",
+                topic=topic,
+                node=sinks[0].name,
+                expected=f"a line `Source: … (topics: [{topic}])`",
+                found="none",
+                why="It is a repartition topic. Without its reader, the text is not complete.",
+                fix="Print `topology.describe()` again and copy the complete text.",
+                location=at,
+            )
+
+
 def _unknown_names(
     described: DescribedTopology, structure: Structure, internal: tuple[str, ...]
 ) -> Iterator[Problem]:
@@ -190,9 +217,6 @@ def _uncertain_suppressions(
             ),
             severity=Severity.WARNING,
         )
-
-
-_SUFFIX = "-repartition"
 
 
 def internal_topics(structure: Structure) -> tuple[str, ...]:

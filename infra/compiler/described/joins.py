@@ -10,18 +10,11 @@ from collections.abc import Iterator
 import attrs
 
 from infra.compiler.described.names import (
-    AGGREGATION_NODE,
-    COGROUP_MERGE,
-    COGROUP_NODE,
     CUSTOM_NODE,
-    JOIN_NODE,
-    JOIN_STORE,
     RESOLVER_NODE,
-    SHARED_JOIN_STORE,
     TABLE,
     TABLE_AGGREGATION_NODE,
     TRANSFORM_VALUES_NODE,
-    WINDOWED_NODE,
     index_in,
     is_grace_buffer,
     is_table_node,
@@ -102,9 +95,9 @@ def _joins(
         used = _stores_of_sides(node, [stores[store] for store in node.stores], structure)
         sides = [upstream[owner] for store in used for owner in store.owners(node.name)]
         differ = any(side != upstream[node.name] for side in sides)
-        is_join = JOIN_NODE.fullmatch(node.name) is not None or any(store.is_of_join for store in used)
+        is_join = structure.is_join(node.name) or any(store.is_of_join for store in used)
         if differ or (sides and is_join):
-            yield (_order(node, position), upstream[node.name].union(*sides))
+            yield (_order(node, position, structure), upstream[node.name].union(*sides))
 
 
 @attrs.frozen
@@ -132,13 +125,13 @@ class _Store:
         suppressing: frozenset[str],
         windowed: frozenset[str],
     ) -> "_Store":
-        is_written_by_join = any(WINDOWED_NODE.fullmatch(user.name) for user in users)
+        is_written_by_join = any(user.name in structure.windowed for user in users)
         return cls(
             name=name,
             users=tuple(user.name for user in users),
             fillers=tuple(user.name for user in users if _fills(user, structure)),
             suppressing=tuple(user.name for user in users if user.name in suppressing),
-            is_of_join=is_written_by_join or JOIN_STORE.fullmatch(name) is not None,
+            is_of_join=is_written_by_join,
             is_read_by_joins=_is_table_or_join(name, users, structure, windowed),
         )
 
@@ -157,14 +150,14 @@ def _stores_of_sides(node: ProcessorNode, stores: list[_Store], structure: Struc
         store
         for store in stores
         if store.is_read_by_joins
-        and not is_grace_buffer(node.name, store.name)
+        and not is_grace_buffer(node.name, store.name, node.stores)
         and (not hidden or hidden.isdisjoint(store.users))
     ]
 
 
 def _lost_tables(structure: Structure) -> frozenset[str]:
     """Return tables without sources: of cogroups, and all but the first aggregation of a grouped table."""
-    lost = {name for name in structure.nodes if COGROUP_NODE.fullmatch(name)}
+    lost = set(structure.cogrouped)
     for source, children in structure.children.items():
         if len(children) > 1 and any(TABLE_AGGREGATION_NODE.fullmatch(child) for child in children):
             following = (index_in(source) or 0) + 1
@@ -191,7 +184,7 @@ def _cogroups(
     origins = structure.origins(_nodes_without_sources(structure, suppressing))
     by_store: dict[str, list[ProcessorNode]] = {}
     for node in structure.nodes.values():
-        if isinstance(node, ProcessorNode) and COGROUP_NODE.fullmatch(node.name):
+        if isinstance(node, ProcessorNode) and node.name in structure.cogrouped:
             by_store.setdefault(",".join(node.stores), []).append(node)
     stores = {store for nodes in by_store.values() for node in nodes for store in node.stores}
     for position, nodes in enumerate(by_store.values()):
@@ -206,13 +199,12 @@ def _cogroups(
                 before = origins.of(parent for sink in sinks for parent in sink.parents)
                 has_own = has_own or bool(own)
                 (of_users if written and not own else group).update(before if own else {source})
-        yield _order(nodes[0], position), frozenset(group if has_own else group | of_users)
+        yield _order(nodes[0], position, structure), frozenset(group if has_own else group | of_users)
 
 
 def _nodes_without_sources(structure: Structure, suppressing: frozenset[str]) -> frozenset[str]:
     """Return the nodes whose results have no sources in Kafka Streams."""
-    merged = {name for name in structure.nodes if COGROUP_MERGE.fullmatch(name)}
-    return _lost_tables(structure) | suppressing | merged
+    return _lost_tables(structure) | suppressing | structure.cogroup_merges
 
 
 def _may_join(node: ProcessorNode, structure: Structure) -> bool:
@@ -220,7 +212,7 @@ def _may_join(node: ProcessorNode, structure: Structure) -> bool:
 
     The names of joins of tables are recognized, so another processor of a table is no join.
     """
-    return JOIN_NODE.fullmatch(node.name) is not None or not (
+    return structure.is_join(node.name) or not (
         CUSTOM_NODE.fullmatch(node.name)
         or _fills(node, structure)
         or any(_is_table(parent, structure) for parent in node.parents)
@@ -243,10 +235,10 @@ def _is_table(name: str, structure: Structure) -> bool:
 
 def _fills(node: ProcessorNode, structure: Structure) -> bool:
     """Return whether the name shows that the node writes its result to its store."""
-    return JOIN_NODE.fullmatch(node.name) is None and bool(
+    return not structure.is_join(node.name) and bool(
         is_table_node(node.name, node.parents)
-        or AGGREGATION_NODE.fullmatch(node.name)
-        or WINDOWED_NODE.fullmatch(node.name)
+        or structure.is_aggregation(node.name)
+        or node.name in structure.windowed
         or (_is_below_source(node, structure) and any(table_topic(each, structure) for each in node.stores))
     )
 
@@ -264,13 +256,14 @@ def _is_table_or_join(
     The own store of a table's `transformValues` is not windowed.
     """
     return (
-        bool(JOIN_STORE.fullmatch(store) or SHARED_JOIN_STORE.fullmatch(store))
+        structure.is_join_store(store)
+        or structure.is_shared_join_store(store)
         or table_topic(store, structure) is not None
         or any(
             (is_table_node(user.name, user.parents) and not _is_of_user(store, user, windowed))
-            or AGGREGATION_NODE.fullmatch(user.name)
-            or WINDOWED_NODE.fullmatch(user.name)
-            or JOIN_NODE.fullmatch(user.name)
+            or structure.is_aggregation(user.name)
+            or user.name in structure.windowed
+            or structure.is_join(user.name)
             for user in users
         )
     )
@@ -285,9 +278,9 @@ def _topics(structure: Structure, source: str) -> tuple[str, ...]:
     return getattr(node, "topics", ())
 
 
-def _order(node: ProcessorNode, position: int) -> tuple[int, int]:
+def _order(node: ProcessorNode, position: int, structure: Structure) -> tuple[int, int]:
     """Return the order of the call; a join's stores contain its index even if its nodes have users' names."""
-    own_stores = (store for store in node.stores if JOIN_STORE.fullmatch(store))
+    own_stores = (store for store in node.stores if structure.is_join_store(store))
     indices = (index_in(name) for name in (node.name, *own_stores))
     index = next((index for index in indices if index is not None), position)
     return (index, position)

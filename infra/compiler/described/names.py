@@ -1,7 +1,7 @@
 """Patterns of the names of nodes, stores and topics, by the DSL call that creates them (facts 1)."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 _INDEX = r"\d{10}"
 
@@ -17,13 +17,17 @@ GENERATED = re.compile(rf"(?:KSTREAM|KTABLE|COGROUPKSTREAM|[\w.\-]+-STATE-STORE)
 GENERATED_REPARTITION = re.compile(rf"KSTREAM.*-{_INDEX}-repartition", re.ASCII)
 """Repartition topics whose sink and source nodes are generated, too."""
 
+GENERATED_FOREIGN_KEY_TOPIC = re.compile(
+    rf"KTABLE-FK-JOIN-SUBSCRIPTION-(?:REGISTRATION|RESPONSE)-{_INDEX}-topic"
+)
+
 JOIN_STORE = re.compile(
     rf"KSTREAM-(?:JOIN|OUTER)(?:THIS|OTHER)-{_INDEX}-store|.+-(?:outer-)?(?:this|other)-join-store"
 )
-"""Windowed stores of stream-stream joins."""
+"""Windowed stores of stream-stream joins; other stores can be named so (`Structure.is_join_store`)."""
 
 WINDOWED_NODE = re.compile(rf"KSTREAM-WINDOWED-{_INDEX}|.+-(?:this|other)-windowed")
-"""The processor that writes such a store."""
+"""The processor that writes such a store; other processors can be named so (`Structure.windowed`)."""
 
 SHARED_JOIN_STORE = re.compile(rf"KSTREAM-OUTERSHARED-{_INDEX}-store|.+-(?:left|outer)-shared-join-store")
 """Key-value stores of left and outer stream-stream joins."""
@@ -32,6 +36,7 @@ _SUBSCRIPTION_STORE = re.compile(rf"KTABLE-FK-JOIN-SUBSCRIPTION-STATE-STORE-{_IN
 
 COGROUP_NODE = re.compile(rf"COGROUPKSTREAM-AGGREGATE-{_INDEX}|.+-cogroup-agg-\d+")
 COGROUP_MERGE = re.compile(rf"COGROUPKSTREAM-MERGE-{_INDEX}|.+-cogroup-merge")
+"""Other processors can have such names, too (`Structure.cogrouped`, `Structure.cogroup_merges`)."""
 
 TABLE_NODE = re.compile(
     rf"KTABLE-(?:SOURCE|AGGREGATE|REDUCE|MERGE|FILTER|MAPVALUES|TRANSFORMVALUES|JOINTHIS|JOINOTHER)-{_INDEX}"
@@ -53,8 +58,8 @@ TRANSFORM_VALUES_NODE = re.compile(rf"KTABLE-TRANSFORMVALUES-{_INDEX}")
 TABLE_AGGREGATION_NODE = re.compile(rf"KTABLE-(?:AGGREGATE|REDUCE)-{_INDEX}")
 """Aggregations of grouped tables."""
 
-AGGREGATION_NODE = re.compile(rf"KSTREAM-(?:AGGREGATE|REDUCE)-{_INDEX}|" + COGROUP_NODE.pattern)
-"""Aggregations of streams, windowed or not."""
+AGGREGATION_NODE = re.compile(rf"KSTREAM-(?:AGGREGATE|REDUCE)-{_INDEX}")
+"""Aggregations of streams, windowed or not; those of cogroups are `Structure.cogrouped`."""
 
 JOIN_NODE = re.compile(
     rf"KSTREAM-(?:JOIN|LEFTJOIN|JOINTHIS|JOINOTHER|OUTERTHIS|OUTEROTHER)-{_INDEX}"
@@ -62,7 +67,10 @@ JOIN_NODE = re.compile(
     r"|.+-(?:outer-)?(?:this|other)-join|.+-join-(?:this|other)"
     r"|.+-subscription-(?:join-foreign|response-resolver)"
 )
-"""Processors that read the other side's store."""
+"""Processors that read the other side's store; others can be named so (`Structure.is_join`)."""
+
+STREAM_JOIN_NAME = re.compile(r".+-(?:outer-)?(?:this|other)-join")
+TABLE_JOIN_NAME = re.compile(r"(.+)-join-(?:this|other)")
 
 RESOLVER_NODE = re.compile(
     rf"KTABLE-FK-JOIN-SUBSCRIPTION-RESPONSE-RESOLVER-PROCESSOR-{_INDEX}|.+-subscription-response-resolver"
@@ -74,6 +82,35 @@ CUSTOM_NODE = re.compile(rf"KSTREAM-(?:PROCESSOR|PROCESSVALUES|TRANSFORM|TRANSFO
 
 SUPPRESS_STORE = re.compile(rf"KTABLE-SUPPRESS-STATE-STORE-{_INDEX}")
 _NUMBER = re.compile(_INDEX)
+_NAMED_WINDOWED = re.compile(r"-(?:this|other)-windowed$")
+_CHILD_OF_WINDOWED = re.compile(rf"KSTREAM-(?:(?:JOIN|OUTER)(?:THIS|OTHER)|MERGE)-{_INDEX}")
+_NAMED_COGROUP = re.compile(r"-cogroup-agg-\d+$")
+_COGROUP_MERGE = re.compile(rf"COGROUPKSTREAM-MERGE-{_INDEX}")
+
+
+def is_child_of_windowed(child: str, windowed: str) -> bool:
+    """Return whether a stream-stream join names the child of its node `windowed` so.
+
+    With `single.store.self.join` the child is the processor with the name of the merge.
+    """
+    name, side = _NAMED_WINDOWED.sub("", windowed), windowed.removesuffix("-windowed").rpartition("-")[2]
+    if name == windowed:
+        return _CHILD_OF_WINDOWED.fullmatch(child) is not None
+    return child in {f"{name}-{side}-join", f"{name}-outer-{side}-join", f"{name}-merge"}
+
+
+def is_merge_of_cogroup(merge: str, aggregation: str) -> bool:
+    """Return whether the same call names both nodes of a cogroup so."""
+    name = _NAMED_COGROUP.sub("", aggregation)
+    if name == aggregation:
+        return _COGROUP_MERGE.fullmatch(merge) is not None
+    return merge == f"{name}-cogroup-merge"
+
+
+def is_store_of_side(store: str, reader: str) -> bool:
+    """Return whether a join's processor `reader` does not write to the side of the store itself."""
+    side = "this" if store.endswith("-this-join-store") or "THIS" in store else "other"
+    return not reader.endswith(f"-{side}-join") and f"{side.upper()}-" not in reader
 
 
 def is_subscription_store(store: str, users: Iterable[str]) -> bool:
@@ -90,9 +127,12 @@ def is_table_node(node: str, parents: Iterable[str]) -> bool:
     return is_result or TABLE_NODE.fullmatch(node) is not None
 
 
-def is_grace_buffer(node: str, store: str) -> bool:
-    """Return whether a store is the buffer of a stream-table join with a grace period."""
-    return store == f"{node}-Buffer"
+def is_grace_buffer(node: str, store: str, stores: Sequence[str]) -> bool:
+    """Return whether a store is the buffer of a stream-table join with a grace period.
+
+    Such a join has the table's store, too; an aggregation with a store of this name has no other.
+    """
+    return store == f"{node}-Buffer" and len(stores) > 1
 
 
 def index_in(name: str) -> int | None:

@@ -5,11 +5,7 @@ from collections.abc import Collection, Iterator, Mapping
 import attrs
 
 from infra.compiler.described.names import (
-    AGGREGATION_NODE,
-    JOIN_NODE,
-    JOIN_STORE,
-    SHARED_JOIN_STORE,
-    WINDOWED_NODE,
+    TRANSFORM_VALUES_NODE,
     is_grace_buffer,
     is_subscription_store,
     is_table_node,
@@ -49,8 +45,10 @@ class StoreFinding:
 
     @property
     def effective_kind(self) -> ChangelogKind:
-        """Return the kind from the text if it is certain, else from the document, else key-value."""
+        """Return the kind from the text if it is certain, else from the document, the text, or key-value."""
         if self.kind in _CERTAIN or self.detail is None:
+            return self.kind or ChangelogKind.KEY_VALUE
+        if self.detail.kind is None:
             return self.kind or ChangelogKind.KEY_VALUE
         given = KINDS.get(self.detail.kind, ChangelogKind.KEY_VALUE)
         if given is ChangelogKind.WINDOWED and self.detail.retain_duplicates and self.detail.kind == "window":
@@ -117,7 +115,7 @@ def find_stores(
     buffering = frozenset(
         user.name
         for user in _processors(structure)
-        if any(is_grace_buffer(user.name, s) for s in user.stores)
+        if any(is_grace_buffer(user.name, s, user.stores) for s in user.stores)
     )
     return tuple(
         StoreFinding(
@@ -169,32 +167,39 @@ def _kind(
     `suppressing` are the processors with the buffer of a suppression, `buffering` those with the buffer of a
     join with a grace period.
     """
-    if _is_auxiliary(name, users, suppressing):
+    if _is_auxiliary(name, users, structure, suppressing):
         return ChangelogKind.KEY_VALUE
-    if JOIN_STORE.fullmatch(name):
+    if structure.is_join_store(name):
         return ChangelogKind.WINDOWED_DUPLICATES
-    if any(WINDOWED_NODE.fullmatch(user.name) for user in users):
+    if any(user.name in structure.windowed for user in users):
         supplied = JOIN_STORES_WITH_HEADERS.is_in(version)
         return ChangelogKind.WINDOWED if supplied else ChangelogKind.WINDOWED_DUPLICATES
     if any(user.name in buffering for user in users):
         return ChangelogKind.VERSIONED
-    is_table = _table_topic(name, users, structure) is not None or _is_table(users)
+    is_table = _table_topic(name, users, structure) is not None or _is_table(users, structure)
     return ChangelogKind.KEY_VALUE if is_table else None
 
 
-def _is_auxiliary(name: str, users: tuple[ProcessorNode, ...], suppressing: Collection[str]) -> bool:
+def _is_auxiliary(
+    name: str, users: tuple[ProcessorNode, ...], structure: Structure, suppressing: Collection[str]
+) -> bool:
     """Return whether Kafka Streams adds the store: of a suppression, a grace period, a left or outer join."""
     return (
-        SHARED_JOIN_STORE.fullmatch(name) is not None
+        structure.is_shared_join_store(name)
         or is_subscription_store(name, [user.name for user in users])
-        or any(user.name in suppressing or is_grace_buffer(user.name, name) for user in users)
+        or any(user.name in suppressing or is_grace_buffer(user.name, name, user.stores) for user in users)
     )
 
 
-def _is_table(users: tuple[ProcessorNode, ...]) -> bool:
-    """Return whether a table operator writes the store, not an aggregation of a stream or a join."""
-    if any(AGGREGATION_NODE.fullmatch(user.name) for user in users):
+def _is_table(users: tuple[ProcessorNode, ...], structure: Structure) -> bool:
+    """Return whether a table operator writes the store, not an aggregation of a stream or a join.
+
+    `transformValues` shows nothing: it may use stores of the user, of any kind.
+    """
+    if any(structure.is_aggregation(user.name) for user in users):
         return False
     return any(
-        is_table_node(user.name, user.parents) and not JOIN_NODE.fullmatch(user.name) for user in users
+        is_table_node(user.name, user.parents)
+        and not (structure.is_join(user.name) or TRANSFORM_VALUES_NODE.fullmatch(user.name))
+        for user in users
     )

@@ -5,6 +5,19 @@ from types import MappingProxyType
 
 import attrs
 
+from infra.compiler.described.names import (
+    AGGREGATION_NODE,
+    COGROUP_NODE,
+    JOIN_NODE,
+    JOIN_STORE,
+    SHARED_JOIN_STORE,
+    STREAM_JOIN_NAME,
+    TABLE_JOIN_NAME,
+    WINDOWED_NODE,
+    is_child_of_windowed,
+    is_merge_of_cogroup,
+    is_store_of_side,
+)
 from infra.model.nodes import Node, NodeTopology, ProcessorNode, SinkNode, SourceNode
 
 NO_PARENTS: Mapping[str, Sequence[str]] = MappingProxyType({})
@@ -23,6 +36,11 @@ class Structure:
     """Topic → source."""
     children: Mapping[str, tuple[str, ...]]
     global_nodes: frozenset[str]
+    windowed: frozenset[str]
+    """The processors of stream-stream joins that write a store: a join is below them."""
+    cogrouped: frozenset[str]
+    """The aggregations of cogroups: their merge is below them."""
+    cogroup_merges: frozenset[str]
 
     @classmethod
     def of(cls, topology: NodeTopology) -> "Structure":
@@ -41,6 +59,18 @@ class Structure:
                     users.setdefault(store, []).append(node)
             elif node.topic is not None:
                 sinks.setdefault(node.topic, []).append(node)
+        windowed = frozenset(
+            name
+            for name, below in children.items()
+            if WINDOWED_NODE.fullmatch(name) and any(is_child_of_windowed(child, name) for child in below)
+        )
+        merges = {
+            name: child
+            for name, below in children.items()
+            if COGROUP_NODE.fullmatch(name)
+            for child in below
+            if is_merge_of_cogroup(child, name)
+        }
         return cls(
             nodes={node.name: node for node in topology.nodes},
             users={store: tuple(nodes) for store, nodes in users.items()},
@@ -48,11 +78,42 @@ class Structure:
             readers=readers,
             children={parent: tuple(names) for parent, names in children.items()},
             global_nodes=topology.global_nodes,
+            windowed=windowed,
+            cogrouped=frozenset(merges),
+            cogroup_merges=frozenset(merges.values()),
         )
 
     def parents(self, name: str) -> tuple[str, ...]:
         node = self.nodes.get(name)
         return () if node is None or isinstance(node, SourceNode) else node.parents
+
+    def is_join_store(self, store: str) -> bool:
+        """Return whether a store is that of a side of a stream-stream join, by its name and its users."""
+        if JOIN_STORE.fullmatch(store) is None:
+            return False
+        users = [user.name for user in self.users.get(store, ())]
+        return any(user in self.windowed for user in users) and all(
+            user in self.windowed or is_store_of_side(store, user) for user in users
+        )
+
+    def is_shared_join_store(self, store: str) -> bool:
+        """Return whether a store is that of both sides of a left or outer join."""
+        return SHARED_JOIN_STORE.fullmatch(store) is not None and any(
+            parent in self.windowed for user in self.users.get(store, ()) for parent in user.parents
+        )
+
+    def is_join(self, name: str) -> bool:
+        """Return whether a processor reads the other side's store; nodes around it are named alike."""
+        if JOIN_NODE.fullmatch(name) is None:
+            return False
+        if STREAM_JOIN_NAME.fullmatch(name):
+            return any(parent in self.windowed for parent in self.parents(name))
+        table_join = TABLE_JOIN_NAME.fullmatch(name)
+        return table_join is None or table_join[1] in self.children.get(name, ())
+
+    def is_aggregation(self, name: str) -> bool:
+        """Return whether a processor is an aggregation of a stream, windowed or not, or of a cogroup."""
+        return name in self.cogrouped or AGGREGATION_NODE.fullmatch(name) is not None
 
     def above(self, start: Iterable[str]) -> set[str]:
         """Return the nodes `start` and all nodes upstream of them."""

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 import attrs
 
-from infra.compiler.described.names import COGROUP_MERGE, GENERATED, SUPPRESS_STORE, TABLE
+from infra.compiler.described.names import GENERATED, SUPPRESS_STORE, TABLE
 from infra.compiler.described.structure import Structure
 from infra.model.nodes import ProcessorNode, SourceNode
 from infra.model.topology import StoreDetail
@@ -57,7 +57,7 @@ def find_suppressions(structure: Structure, details: Mapping[str, StoreDetail]) 
 
 
 def _may_be_buffer(detail: StoreDetail | None) -> bool:
-    return detail is None or detail.kind in _KINDS_OF_BUFFERS
+    return detail is None or detail.kind is None or detail.kind in _KINDS_OF_BUFFERS
 
 
 def _is_table(name: str, structure: Structure) -> bool | None:
@@ -69,7 +69,7 @@ def _is_table(name: str, structure: Structure) -> bool | None:
         if name in seen or not isinstance(node, ProcessorNode):
             continue
         seen.add(name)
-        if TABLE.fullmatch(name) or COGROUP_MERGE.fullmatch(name) or _is_named_table(node, structure):
+        if TABLE.fullmatch(name) or name in structure.cogroup_merges or _is_named_table(node, structure):
             return True if len(seen) == 1 else None
         if GENERATED.fullmatch(name):
             continue  # an operator of streams

@@ -54,6 +54,8 @@ class SourceGenerator(StoreGenerator):
 
     def _topic(self) -> str:
         topic = self.fresh("t")
+        if self.similar and self.choices.chance(15):
+            topic = self.similar_name("t")
         self.topics.append(topic)
         return topic
 
@@ -134,7 +136,8 @@ class SourceGenerator(StoreGenerator):
         if self.bad and self.names and self.choices.chance(40):
             readers.append(self.choices.pick(self.names))
         for _ in range(self.choices.number(4)):
-            nodes.append(self.fresh("proc") + self.choices.pick(("", "", "", ", with a comma", " (odd)")))
+            name = self.any_name("proc") if self.similar else self.fresh("proc")
+            nodes.append(name + self.choices.pick(("", "", "", ", with a comma", " (odd)")))
             parents = list(
                 dict.fromkeys(
                     self.choices.pick([*readers, *nodes[:-1]]) for _ in range(1 + self.choices.number(2))

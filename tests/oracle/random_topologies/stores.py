@@ -16,6 +16,64 @@ _ODD_NAMES = (
     "KTABLE-FK-JOIN-SUBSCRIPTION-RESPONSE-0000000003-topic",
     "x-changelog",
 )
+_SUFFIXES = (
+    "",
+    "-store",
+    "-repartition",
+    "-changelog",
+    "-left",
+    "-right",
+    "-left-repartition",
+    "-source",
+    "-sink",
+    "-filter",
+    "-this-join",
+    "-other-join",
+    "-outer-this-join",
+    "-this-join-store",
+    "-outer-other-join-store",
+    "-left-shared-join-store",
+    "-this-windowed",
+    "-merge",
+    "-join-this",
+    "-result",
+    "-Buffer",
+    "-topic",
+    "-pk",
+    "-cogroup-agg-0",
+    "-cogroup-merge",
+    "-subscription-store",
+    "-subscription-receive",
+    "-subscription-join-foreign",
+    "-subscription-response-resolver",
+    "-subscription-registration-topic",
+    "-subscription-response-topic",
+    "-subscription-response-sink",
+    "-STATE-STORE-0000000002",
+)
+"""Suffixes that Kafka Streams appends to the names of users."""
+_PREFIXES = (
+    "KSTREAM-AGGREGATE-STATE-STORE-",
+    "KSTREAM-AGGREGATE-",
+    "KSTREAM-REDUCE-STATE-STORE-",
+    "KSTREAM-SOURCE-",
+    "KSTREAM-SINK-",
+    "KSTREAM-FILTER-",
+    "KSTREAM-KEY-SELECT-",
+    "KSTREAM-REPARTITION-",
+    "KSTREAM-JOINTHIS-",
+    "KSTREAM-WINDOWED-",
+    "KSTREAM-PROCESSOR-",
+    "KSTREAM-TOTABLE-",
+    "KTABLE-SOURCE-",
+    "KTABLE-FILTER-",
+    "KTABLE-TRANSFORMVALUES-",
+    "KTABLE-AGGREGATE-",
+    "KTABLE-SUPPRESS-",
+    "KTABLE-SUPPRESS-STATE-STORE-",
+    "KTABLE-FK-JOIN-OUTPUT-",
+    "COGROUPKSTREAM-MERGE-",
+)
 _BAD_NAMES = ("bad name", "..", ".", "sl/ash", "n" * 249, "n" * 230)
 _DURATIONS = {"1h": 3_600_000, "5m": 300_000, "1m": 60_000, "10s": 10_000, "3s": 3_000}
 _LOGGING: tuple[bool | Options, ...] = (
@@ -47,6 +105,8 @@ class StoreGenerator:
 
     choices: Choices
     bad: bool = False
+    similar: bool = False
+    """Whether names resemble each other and names that Kafka Streams generates."""
     stores: list[str] = attrs.field(factory=list)
     builders: list[Options] = attrs.field(factory=list)
     names: list[str] = attrs.field(factory=list)
@@ -66,9 +126,18 @@ class StoreGenerator:
             return self.choices.pick(_ODD_NAMES)
         if self.bad and self.choices.chance(10):
             return self.choices.pick((*_BAD_NAMES, *self.names))
-        name = self.fresh(prefix)
+        name = self.similar_name(prefix) if self.similar and self.choices.chance(60) else self.fresh(prefix)
         self.names.append(name)
         return name
+
+    def similar_name(self, prefix: str) -> str:
+        """Return a name like one that Kafka Streams generates, often from another name of the document."""
+        form = self.choices.number(10)
+        if form <= 1:
+            index = self.choices.number(20)
+            return f"{self.choices.pick(_PREFIXES)}{index:010}" + self.choices.pick(("", "", "", "-store"))
+        base = self.choices.pick(self.names) if self.names and form <= 7 else self.fresh(prefix)
+        return base + self.choices.pick(_SUFFIXES)
 
     def logging(self, percent: int = 25) -> Options:
         return {"logging": self.choices.pick(_LOGGING)} if self.choices.chance(percent) else {}
@@ -123,7 +192,7 @@ class StoreGenerator:
         kind = self.choices.pick(
             ("keyValue", "timestampedKeyValue", "versionedKeyValue", "window", "timestampedWindow", "session")
         )
-        name = self.fresh("store")
+        name = self.any_name("store") if self.similar else self.fresh("store")
         if self.bad and self.stores and self.choices.chance(20):
             name = self.choices.pick(self.stores)
         builder: Options = {"name": name, "kind": kind}
