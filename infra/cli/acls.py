@@ -133,4 +133,4 @@ def _render(
         case "commands":
             return acls_commands(grants, bootstrap_server or "BROKER")
         case _:
-            return f"{acls_text(grants)}\n"
+            return f"{acls_text(grants)}\n" if grants else ""

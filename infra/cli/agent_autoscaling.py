@@ -33,11 +33,13 @@ def autoscaling(context: click.Context, switch: str, urls: Sequence[str], *, app
     failed = False
     for url in urls:
         try:
-            answer = ask(url, "/control/autoscaling", body, token=control_token(os.environ))
+            answer = ask(
+                url, "/control/autoscaling", body, token=control_token(os.environ), fields=("applications",)
+            )
         except NotAnsweredError as error:
             failed = True
             click.echo(f"{url}: {error}", err=True)
         else:
-            names = ", ".join(answer.get("applications") or ()) or "no application"
+            names = ", ".join(answer["applications"]) or "no application"
             click.echo(f"{url}: autoscaling is {switch} for {names}.")
     context.exit(ExitCode.PROBLEMS if failed else ExitCode.DONE)

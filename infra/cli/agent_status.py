@@ -78,7 +78,7 @@ def _statuses(urls: Sequence[str]) -> tuple[Client, ...]:
 
 def _status_of(url: str) -> Client:
     try:
-        return Client(url, ask(url, "/status"))
+        return Client(url, ask(url, "/status", fields=("clientId", "ready")))
     except NotAnsweredError as error:
         return Client(url, error=str(error))
 

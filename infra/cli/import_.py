@@ -145,7 +145,7 @@ def import_(
         raise click.BadParameter(f"File '{output}' is a directory.", param_hint="--output")
     (application_id,) = ids
     text = _read_description(description)
-    described = read_descriptions(text, "" if _is_stdin(description) else str(description))
+    described = read_descriptions(text, "standard input" if _is_stdin(description) else str(description))
     nodes, problems = _choose_topology(described, topology)
     if not errors(problems):
         imported = DescribedApplication(

@@ -2,6 +2,7 @@
 
 import errno
 import gc
+import io
 import os
 import sys
 from collections.abc import Mapping, Sequence
@@ -10,7 +11,7 @@ from typing import Any
 
 import click
 
-from infra.cli.console import print_problems
+from infra.cli.console import discard_output, print_problems, unwritable_output
 from infra.cli.exit_codes import ExitCode
 from infra.cli.lazy import Lazy, LazyGroup
 from infra.model.problems import ProblemsError
@@ -64,6 +65,7 @@ _COMMANDS: Mapping[str, Lazy] = {
     "demo": Lazy("infra.cli.demo.command", "demo", "Demonstrate Headwater on a real Kafka broker."),
 }
 _ON = ("1", "true", "yes", "on")
+_UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EIO)
 
 
 class _Headwater(LazyGroup):
@@ -91,9 +93,15 @@ class _Headwater(LazyGroup):
         """Run and exit like `click.Command.main`, with the exit codes of `ExitCode`."""
         if not standalone_mode:
             return super().main(args, prog_name, complete_var, standalone_mode=False, **extra)
+        _prepare_streams()
+        output = sys.stdout
         try:
             code = super().main(args, prog_name, complete_var, standalone_mode=False, **extra)
-            sys.stdout.flush()
+            output.flush()
+        except SystemExit as error:
+            # click ends the process with exit code 1 if the reader of the output is gone, and replaces the
+            # stream. That is not an error: `headwater --help | head -1` printed what was read.
+            code = error.code if sys.stdout is output else ExitCode.DONE
         except Exception as error:  # noqa: BLE001 - the last handler of all errors
             code = _report(error, sys.argv[1:] if args is None else args)
         except KeyboardInterrupt:
@@ -143,8 +151,11 @@ def _report(error: Exception, arguments: Sequence[str]) -> int:
             click.echo("Interrupted.", err=True)
             code = ExitCode.INTERRUPTED
         case OSError(errno=errno.EPIPE):
-            _discard_output()
+            discard_output()
             code = ExitCode.DONE
+        case OSError(filename=None) if error.errno in _UNWRITABLE:
+            unwritable_output(error).show()
+            code = ExitCode.PROBLEMS
         case _ if _is_debugging(arguments, os.environ):
             import traceback  # noqa: PLC0415 - only after an error
 
@@ -169,6 +180,10 @@ def _is_debugging(arguments: Sequence[str], environment: Mapping[str, str]) -> b
     return "--debug" in arguments or environment.get("HEADWATER_DEBUG", "").lower() in _ON
 
 
-def _discard_output() -> None:
-    """Discard the buffered output: its reader is gone, and the interpreter would fail again on exit."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+def _prepare_streams() -> None:
+    """Open closed standard streams, and let no character that the locale does not have end a command."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115, PTH123 - kept open
+    if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.errors == "strict":
+        sys.stdout.reconfigure(errors="backslashreplace")

@@ -21,6 +21,7 @@ from spark_jobs.control.access import control_token
 from spark_jobs.control.client import NotAnsweredError, ask
 
 _PATH = "/control/processors"
+_FIELDS = ("application", "state", "processors", "target", "problems")
 _AGAIN_HINT = (
     "  Start the application again, or wait for its restart, then run this command again. An expansion that "
     "has begun to copy continues by itself."
@@ -64,7 +65,14 @@ def expand(context: click.Context, url: str | None, *, target: int, no_wait: boo
     (address,) = endpoints(context, context.command.params[0], (url,) if url else ())
     token = control_token(os.environ)
     try:
-        found = ask(address, _PATH, {"processors": target}, token=token, timeout_seconds=_REQUEST_SECONDS)
+        found = ask(
+            address,
+            _PATH,
+            {"processors": target},
+            token=token,
+            timeout_seconds=_REQUEST_SECONDS,
+            fields=_FIELDS,
+        )
     except NotAnsweredError as error:
         context.exit(_report_refusal(address, error))
     if no_wait and not _is_reached(found, target):
@@ -112,7 +120,7 @@ class _Waiting:
                     return outcome
                 self._show(found, progress)
                 try:
-                    found = ask(self._address, _PATH)
+                    found = ask(self._address, _PATH, fields=_FIELDS)
                 except NotAnsweredError as error:
                     if time.monotonic() - self._answered_at >= _UNANSWERED_SECONDS:
                         return self._failed(f"{self._address}: {error}\n{_AGAIN_HINT}")

@@ -41,7 +41,7 @@ def publish(*, file: Path, pull_request: int | None, issue: str | None, close: b
         raise click.UsageError("Exactly one of --pull-request NUMBER and --issue TITLE is required.")
     if close and issue is None:
         raise click.UsageError("--close requires --issue TITLE.")
-    text = file.read_text(encoding="utf-8")
+    text = _read(file)
     try:
         forge = Forge.from_environment(os.environ)
         if pull_request is not None:
@@ -51,6 +51,16 @@ def publish(*, file: Path, pull_request: int | None, issue: str | None, close: b
     except ForgeError as error:
         raise click.ClickException(str(error)) from None
     click.echo(done)
+
+
+def _read(file: Path) -> str:
+    try:
+        return file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+        raise click.ClickException(
+            f"{file} cannot be read: {reason}.\n  Name the Markdown file that Headwater wrote."
+        ) from None
 
 
 def _comment(forge: Forge, pull_request: int, text: str) -> str:

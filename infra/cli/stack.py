@@ -86,7 +86,7 @@ def parse_state(text: str, origin: str) -> StackState:
     try:
         resources = (json.loads(text)["deployment"] or {}).get("resources") or ()
         return StackState.of({resource["urn"]: resource for resource in resources})
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise click.ClickException(
             f"{origin} is not an exported stack state.\n  Create one: pulumi stack export --file state.json"
         ) from error

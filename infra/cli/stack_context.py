@@ -142,8 +142,7 @@ def _with_stack(
     from infra.cli.stack import parse_state, read_config, read_state  # noqa: PLC0415
 
     if stack.state is not None:
-        text = sys.stdin.read() if str(stack.state) == "-" else _state_text(stack.state)
-        return context.with_records(parse_state(text, str(stack.state)).records)
+        return context.with_records(parse_state(_state_text(stack.state), str(stack.state)).records)
     name = str(stack.name)
     config = read_config(name, stack.project)
     policy, policy_problems = plan_policy(config, stack.project) if with_policies else (None, ())
@@ -162,7 +161,8 @@ def _with_stack(
 
 def _state_text(path: Path) -> str:
     try:
-        return path.read_text(encoding="utf-8")
+        content = sys.stdin.buffer.read() if str(path) == "-" else path.read_bytes()
+        return content.decode("utf-8")
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
         raise click.BadParameter(f"{path} cannot be read: {reason}.", param_hint="--stack-state") from None

@@ -55,7 +55,7 @@ def status(context: click.Context, url: str | None, *, watch: bool, interval: fl
 
 def _status(address: str) -> Mapping[str, Any]:
     found = ask(address, "/status")
-    if "runtime" not in found:
+    if not isinstance(found.get("runtime"), dict) or "ready" not in found:
         raise click.ClickException(
             f"{address} is not the endpoint of an application that `headwater run` runs."
         )

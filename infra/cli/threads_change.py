@@ -73,7 +73,14 @@ def _change(
 ) -> ExitCode:
     (address,) = endpoints(context, context.command.params[0], (url,) if url else ())
     try:
-        answer = ask(address, PATH, body, token=control_token(os.environ), timeout_seconds=wait)
+        answer = ask(
+            address,
+            PATH,
+            body,
+            token=control_token(os.environ),
+            timeout_seconds=wait,
+            fields=("thread", "threads"),
+        )
     except NotAnsweredError as error:
         return report(address, error)
     click.echo(f"{answer['thread']} {what}; {len(answer['threads'])} stream threads.")

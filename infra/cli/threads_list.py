@@ -26,7 +26,7 @@ def list_(context: click.Context, url: str | None, *, form: str) -> None:
     """
     (address,) = endpoints(context, context.command.params[0], (url,) if url else ())
     try:
-        found = ask(address, PATH)
+        found = ask(address, PATH, fields=("threads", "slots"))
     except NotAnsweredError as error:
         context.exit(report(address, error))
     if form == "json":

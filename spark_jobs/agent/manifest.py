@@ -74,7 +74,7 @@ def _read(path: Path) -> tuple[TopologyDocument, ...]:
 def _json(path: Path) -> Any:  # noqa: ANN401 - checked by the schema
     try:
         return json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise ProblemsError([_unreadable(path, str(error))]) from None
 
 

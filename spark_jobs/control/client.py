@@ -1,7 +1,7 @@
 """HTTP requests to the endpoints of clients, for `headwater status` and `headwater agent`."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from http.client import HTTPException, HTTPMessage
 from typing import IO, Any
 from urllib.error import HTTPError, URLError
@@ -59,10 +59,12 @@ def ask(
     *,
     token: str | None = None,
     timeout_seconds: float | None = 5.0,
+    fields: Collection[str] = (),
 ) -> Mapping[str, Any]:
     """Send `GET url+path`, with a body `POST`, and return the JSON object; raises `NotAnsweredError`.
 
-    `timeout_seconds` None: wait for the answer without a limit.
+    `timeout_seconds` None: wait for the answer without a limit. `fields` are those that the answer has if it
+    comes from Headwater; another program may listen on the port.
     """
     headers = {"Accept": "application/json"}
     if body is not None:
@@ -82,12 +84,14 @@ def ask(
         raise NotAnsweredError(getattr(reason, "strerror", None) or str(reason)) from None
     except (OSError, HTTPException) as error:
         raise NotAnsweredError(str(error) or type(error).__name__) from None
-    except (json.JSONDecodeError, UnicodeDecodeError):
+    except (json.JSONDecodeError, UnicodeDecodeError, RecursionError):
         raise NotAnsweredError("the answer is not JSON") from None
     except ValueError:  # its text has the token
         raise NotAnsweredError(f"{TOKEN_VARIABLE} has a character that no token may have") from None
     if not isinstance(content, dict):
         raise NotAnsweredError("the answer is not a JSON object")
+    if missing := [name for name in fields if name not in content]:
+        raise NotAnsweredError(f"the answer is not one of Headwater: it has no `{missing[0]}`")
     return content
 
 
@@ -98,5 +102,5 @@ def _refusal(error: HTTPError) -> NotAnsweredError:
     try:
         answer = json.loads(error.read(_LARGEST_ANSWER))
         return NotAnsweredError(str(answer["error"]), answer)
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return NotAnsweredError(f"{error.code} {error.reason}")

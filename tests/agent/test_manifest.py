@@ -115,7 +115,7 @@ def test_damaged_manifest_is_reported_with_location(manifest: Path, damage: Call
     assert str(manifest) in location.file
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", "\xff"])
+@pytest.mark.parametrize("text", ["", "{", "[]", "\xff", pytest.param("[" * 100_000, id="deep")])
 def test_missing_manifest_is_reported(tmp_path: Path, text: str) -> None:
     path = tmp_path / "manifest.json"
     path.write_bytes(text.encode("latin-1"))

@@ -1,5 +1,6 @@
 """Errors: a short text and an exit code, never a traceback."""
 
+import json
 import os
 import subprocess
 import sys
@@ -146,3 +147,88 @@ def test_problems_fit_the_terminal(
     done = headwater("validate", "nowhere.yaml")
     lines = [len(click.unstyle(line)) for line in done.stderr.splitlines()]
     assert widest - 20 < max(lines) <= widest
+
+
+def _shell(command: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run a command line in which `headwater` is the command, and return it with the code of `headwater`."""
+    return subprocess.run(
+        ["bash", "-o", "pipefail", "-c", f'headwater() {{ {sys.executable} -m infra.cli "$@"; }}; {command}'],
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_help_whose_reader_is_gone_succeeds() -> None:
+    done = _shell("headwater --help | true")
+    assert (done.returncode, done.stderr) == (ExitCode.DONE, "")
+
+
+def test_exit_code_of_a_result_whose_reader_is_gone() -> None:
+    done = _shell(f"headwater upgrade {EXAMPLES / 'order-enrichment.yaml'} --to 3.7 --format json | true")
+    assert done.returncode == ExitCode.REFUSED
+
+
+@pytest.mark.parametrize("arguments", ["--version", f"validate {_DOCUMENT}", f"acls {_DOCUMENT}"])
+def test_full_disk_is_not_an_error_of_headwater(arguments: str) -> None:
+    done = _shell(f"headwater {arguments} > /dev/full")
+    assert done.returncode == ExitCode.PROBLEMS
+    assert done.stderr.startswith("Error: The output cannot be written: No space left on device.\n")
+    assert "Exception" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("command", "code", "message"),
+    [
+        (f"headwater validate {_DOCUMENT} >&-", ExitCode.DONE, ""),
+        (f"headwater acls {_DOCUMENT} >&-", ExitCode.DONE, ""),
+        ("headwater plan-comment <&-", ExitCode.PROBLEMS, "is not the output of `pulumi preview --json`"),
+        (
+            "headwater import --describe - --application-id a <&-",
+            ExitCode.PROBLEMS,
+            "at        standard input",
+        ),
+    ],
+)
+def test_closed_standard_streams(command: str, code: ExitCode, message: str) -> None:
+    done = _shell(command)
+    assert done.returncode == code
+    assert message in done.stderr
+
+
+def test_json_is_utf_8_whatever_the_locale_is(tmp_path: Path) -> None:
+    path = tmp_path / "orders.yaml"
+    path.write_text("application: {id: 'ordérs \N{RIGHT-TO-LEFT OVERRIDE}'}", encoding="utf-8")
+    done = _shell(f"headwater validate {path} --format json", PYTHONIOENCODING="latin-1")
+    assert done.returncode == ExitCode.PROBLEMS
+    assert json.loads(done.stdout)["problems"][0]["application"] == "ordérs \N{RIGHT-TO-LEFT OVERRIDE}"
+
+
+def test_file_name_that_is_not_utf_8(headwater: Headwater) -> None:
+    done = headwater("compile", "orders\udcff.yaml", "--format", "json")
+    assert done.returncode == ExitCode.PROBLEMS
+    assert json.loads(done.stdout)["problems"][0]["location"]["file"] == "orders\udcff.yaml"
+
+
+def test_stack_state_that_is_not_text(headwater: Headwater, tmp_path: Path) -> None:
+    (tmp_path / "deep.json").write_text("[" * 100_000, encoding="utf-8")
+    options = ("drift", _DOCUMENT, "--bootstrap-server", "127.0.0.1:1", "--stack-state")
+    done = headwater(*options, "-", input=b"\xff\xfe")
+    assert done.returncode == ExitCode.USAGE
+    assert "- cannot be read: it is not UTF-8 text." in done.stderr
+    done = headwater(*options, "deep.json")
+    assert done.returncode == ExitCode.PROBLEMS
+    assert "deep.json is not an exported stack state." in done.stderr
+
+
+def test_published_file_that_is_not_text(headwater: Headwater, tmp_path: Path) -> None:
+    (tmp_path / "comment.md").write_bytes(b"\xff\xfe")
+    done = headwater("publish", "comment.md", "--pull-request", 1)
+    assert done.returncode == ExitCode.PROBLEMS
+    assert "comment.md cannot be read: it is not UTF-8 text." in done.stderr
+
+
+def test_acls_of_a_missing_file_print_nothing(headwater: Headwater) -> None:
+    done = headwater("acls", "nowhere.yaml")
+    assert (done.returncode, done.stdout) == (ExitCode.PROBLEMS, "")

@@ -158,6 +158,55 @@ def test_unknown_answers_of_endpoints_are_tolerated() -> None:
     assert application.parallelism == ()
 
 
+@pytest.fixture
+def another_program() -> Iterator[Callable[[bytes], str]]:
+    """Serve the same JSON for every request, as another program on the port would."""
+    servers = []
+
+    def serve(content: bytes) -> str:
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                self.rfile.read(int(self.headers.get("Content-Length", 0)))
+                self.send_response(200)
+                self.end_headers()
+                self.wfile.write(content)
+
+            do_POST = do_GET  # noqa: N815 - the name in http.server
+
+            def log_message(self, *_: object) -> None:
+                pass
+
+        servers.append(HTTPServer(("127.0.0.1", 0), Handler))
+        Thread(target=servers[-1].serve_forever, daemon=True).start()
+        return f"127.0.0.1:{servers[-1].server_port}"
+
+    yield serve
+    for server in servers:
+        server.shutdown()
+        server.server_close()
+
+
+@pytest.mark.parametrize("content", [b'{"status": "UP"}', b'{"runtime": null}', b"[" * 100_000])
+def test_answers_of_another_program_are_refused(
+    another_program: Callable[[bytes], str], content: bytes
+) -> None:
+    address = another_program(content)
+    for command in (
+        ("status", address),
+        ("threads", "list", address),
+        ("threads", "add", address),
+        ("threads", "remove", address),
+        ("processors", "expand", address, "--to", "4"),
+        ("processors", "expand", address, "--to", "4", "--no-wait"),
+        ("agent", "status", address),
+        ("agent", "autoscaling", "on", address),
+    ):
+        done = CliRunner().invoke(main, command)
+        assert done.exit_code == 1, command
+        assert address in done.output
+        assert "Error in Headwater itself" not in done.output
+
+
 def test_watch_updates_until_interrupted(serve_endpoint: Callable[..., HttpClient]) -> None:
     requests: list[None] = []
 
