@@ -95,7 +95,8 @@ def kill_session(leader: int) -> None:
     while members := session_members(leader):
         if time.monotonic() > deadline:
             raise TimeoutError(f"these processes cannot be killed: {sorted(members)}")
-        for pid in members:
+        # The leader first: it must not notice that the others were killed, and end in an orderly way.
+        for pid in sorted(members, key=lambda member: member != leader):
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
         time.sleep(_PAUSE_SECONDS)

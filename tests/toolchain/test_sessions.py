@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from toolchain import sessions
 from toolchain.broker.readiness import until
 from toolchain.sessions import kill_session, run_in_session, session_members
 
@@ -106,3 +107,13 @@ def test_an_interrupt_reaches_the_command(tmp_path: Path) -> None:
         assert interrupted.exists()
     finally:
         kill_session(runner.pid)
+
+
+def test_the_leader_of_a_session_is_killed_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Otherwise a CLI can notice that its plugin has ended, and remove its lock."""
+    killed: list[int] = []
+    members = iter([[8, 7, 9], []])
+    monkeypatch.setattr(sessions, "session_members", lambda _: next(members))
+    monkeypatch.setattr(os, "kill", lambda pid, _: killed.append(pid))
+    kill_session(7)
+    assert killed == [7, 8, 9]
