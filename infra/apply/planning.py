@@ -1,19 +1,20 @@
 """The plan of a stack: read the cluster once, compile the documents, plan, and collect all problems."""
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import attrs
 
 from infra.apply.settings import StackSettings
 from infra.apply.stack_state import StackState
+from infra.apply.unknown_replication import unknown_replication
 from infra.compiler import compile_documents
 from infra.model.ownership import StackIdentity
-from infra.model.problems import Problem, ProblemCode, ProblemsError
+from infra.model.problems import Problem, ProblemsError
 from infra.observe import ClusterReader, Connection, KafkaClusterReader, snapshot_request
 from infra.observe.processor_state import with_processor_state
 from infra.observe.visibility import check_visible
-from infra.planner import ActionKind, Plan, plan
+from infra.planner import Plan, plan
 from infra.planner.upgrade import compile_recorded, with_recorded_versions
 
 
@@ -54,23 +55,4 @@ def plan_stack(
     policy = attrs.evolve(settings.policy, stack=stack)
     earlier = compile_recorded(documents, state.records, snapshot.partitions)
     planned = plan(compiled, snapshot, state.records, policy, elapsed_ms, earlier=earlier)
-    return Planned(planned, (*settings.problems, *planned.problems, *_unknown_replication(planned)))
-
-
-def _unknown_replication(planned: Plan) -> Iterator[Problem]:
-    """Yield a problem for each application that depends on the brokers' unknown default."""
-    for application in planned.applications:
-        new = [a for a in application.actions if a.live is None and a.replication_factor < 1]
-        if any(action.kind in (ActionKind.CREATE, ActionKind.RECREATE) for action in new):
-            yield Problem(
-                code=ProblemCode.REPLICATION_FACTOR,
-                summary=f"{application.application_id} uses the brokers' default replication factor, "
-                "which is not known.",
-                application=application.application_id,
-                expected="`replication.factor`, or permission to read the brokers' "
-                "`default.replication.factor`",
-                found="neither",
-                why="Pulumi's Kafka provider can only create topics with an explicit replication factor.",
-                fix="Set `replication.factor` in the application's config, or grant the user DescribeConfigs "
-                "on the cluster.",
-            )
+    return Planned(planned, (*settings.problems, *planned.problems, *unknown_replication(planned)))

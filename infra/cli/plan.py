@@ -68,6 +68,7 @@ def _plan(inputs: StackContext, policies: "tuple[Policy, ...]") -> "Plan":
     start_ms = _milliseconds()
     compiled, snapshot = inputs.compile()
     from infra import planner  # noqa: PLC0415 - imported after the requests are sent
+    from infra.apply.unknown_replication import unknown_replication  # noqa: PLC0415 - same
     from infra.planner.upgrade import compile_recorded  # noqa: PLC0415 - same
 
     limits = planner.PlanPolicy(
@@ -76,7 +77,8 @@ def _plan(inputs: StackContext, policies: "tuple[Policy, ...]") -> "Plan":
     records = inputs.records or {}
     earlier = compile_recorded(inputs.documents, records, snapshot.partitions)
     elapsed_ms = _milliseconds() - start_ms
-    return planner.plan(compiled, snapshot, records, limits, elapsed_ms, earlier=earlier)
+    result = planner.plan(compiled, snapshot, records, limits, elapsed_ms, earlier=earlier)
+    return attrs.evolve(result, problems=(*result.problems, *unknown_replication(result)))
 
 
 def _validated(inputs: StackContext, result: "Plan") -> "Plan":

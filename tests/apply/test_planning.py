@@ -9,12 +9,17 @@ import pytest
 from infra.apply.planning import Planned, plan_stack
 from infra.apply.settings import stack_settings
 from infra.apply.stack_state import StackState
+from infra.cli.exit_codes import ExitCode
+from infra.cli.main import main
+from infra.cli.stack_context import StackContext
+from infra.compiler import compile_documents
 from infra.model.cluster import ClusterSnapshot
 from infra.model.move_marks import MoveMark, MovePhase
 from infra.model.offset_metadata import OffsetMetadata
 from infra.model.problems import Problem, ProblemCode, ProblemsError, errors
 from infra.model.record import SetupRecord
-from infra.observe import SnapshotRequest
+from infra.observe import Connection, KafkaClusterReader, SnapshotRequest, snapshot_request
+from infra.spec import load_documents
 from tests.contract.fake_cluster import FakeCluster, FakeClusterReader
 
 DOCUMENT = """
@@ -69,6 +74,23 @@ def test_unknown_default_replication_factor_must_be_declared(documents: Path) ->
     assert "replication.factor" in problem.fix
     (documents / "shop.yaml").write_text(DOCUMENT.replace("{}", "{replication.factor: 1}"))
     assert planned(documents, reader, {}).problems == ()
+
+
+def test_headwater_plan_requires_the_replication_factor_too(
+    documents: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It prints the plan of a preview."""
+    loaded = load_documents([documents]).documents
+    snapshot = NoDefaultsReader(cluster()).read(snapshot_request(loaded, {}))
+    compiled = compile_documents(loaded, snapshot.partitions)
+    monkeypatch.setattr(StackContext, "compile", lambda _: (compiled, snapshot))
+    reader = KafkaClusterReader(Connection(bootstrap_servers=("b:9092",)))  # it connects when it reads
+    context = StackContext(documents=loaded, reader=reader, document_problems=())
+    monkeypatch.setattr("infra.cli.plan.load_context", lambda *_, **__: context)
+    arguments = ["plan", str(documents), "--bootstrap-server", "b:9092"]
+    with pytest.raises(SystemExit) as ended:
+        main(arguments)
+    assert ended.value.code == ExitCode.REFUSED
 
 
 @attrs.frozen
