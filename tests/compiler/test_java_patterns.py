@@ -62,6 +62,34 @@ def test_no_pattern_takes_exponential_time(pattern: str) -> None:
     assert time.process_time() - started < 2
 
 
+COSTLY = [
+    "((a{1000}){1000}){1000}",
+    "(a{1,1000}){1,1000}",
+    "(a{1000}){100}",
+    "((a?){0,900}b?){0,900}",
+    "(a?b?c?d?e?){200}",
+    "(a*)*" * 500,
+    "(" * 40 + "a" + "{2})" * 40,
+    "[a-z]" * 10_000,
+    r"\Qa\E" * 10_000,
+]
+
+
+@pytest.mark.parametrize("pattern", COSTLY, ids=lambda pattern: pattern[:30])
+def test_the_cost_of_a_pattern_is_limited(pattern: str) -> None:
+    started = time.process_time()
+    with pytest.raises(UntranslatablePatternError, match="it is too complex"):
+        JavaPattern(pattern).matches("a" * 100 + "abcdefgh" * 18)
+    assert time.process_time() - started < 5  # most take less than half a second
+
+
+def test_optional_repetitions_match() -> None:
+    pattern = JavaPattern("(a?){0,200}b")
+    assert pattern.matches("a" * 200 + "b")
+    assert not pattern.matches("a" * 201 + "b")
+    assert JavaPattern("x{0,300}y").matches("x" * 240 + "y")
+
+
 PATTERN = "topology: [{stream: {pattern: 'src-.*'}}, {groupBy: {name: by}}, {count: {materialized: counts}}]"
 
 

@@ -44,14 +44,17 @@ def parse(text: str) -> Tree:
 
 def _without_quoting(text: str) -> str:
     r"""Replace `\Q…\E` by escaped characters before parsing, as Java does."""
-    start = 0
-    while (start := text.find("\\", start)) >= 0 and text[start : start + 2] != "\\Q":
-        start += 2
-    if start < 0:
-        return text
-    quoted, closing, rest = text[start + 2 :].partition("\\E")
-    escaped = "".join(c if c.isalnum() or not c.isascii() else f"\\{c}" for c in quoted)
-    return text[:start] + escaped + (_without_quoting(rest) if closing else "")
+    parts: list[str] = []
+    read = at = 0
+    while (at := text.find("\\", at)) >= 0:
+        if text[at + 1 : at + 2] != "Q":
+            at += 2
+            continue
+        quoted, closing, _ = text[at + 2 :].partition("\\E")
+        parts.append(text[read:at])
+        parts.append("".join(c if c.isalnum() or not c.isascii() else f"\\{c}" for c in quoted))
+        read = at = at + 2 + len(quoted) + len(closing)
+    return "".join([*parts, text[read:]])
 
 
 class _Parser:

@@ -10,6 +10,10 @@ ALPHABET = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ012345
 """All characters that a topic name may have."""
 
 _MOST_EXPRESSIONS = 20_000
+_MOST_PARTS = 3_000_000
+"""How many parts of expressions may be combined: about a second of work and 100 MiB."""
+_DEEPEST_DERIVATIVE = 100
+"""Each level needs up to five of Python's 1,000 stack frames."""
 _MOST_BRANCHES = 8
 _LONGEST_NAME = 249
 _MOST_PREFIXES = 20
@@ -19,7 +23,7 @@ _Key = tuple[int, object]
 
 
 class TooComplexError(Exception):
-    """The language needs too many expressions."""
+    """The language needs too many expressions, or too large ones."""
 
 
 class Algebra:
@@ -30,6 +34,8 @@ class Algebra:
         self._ids: dict[_Key, int] = {}
         self._nullable: list[bool] = []
         self._derived: dict[tuple[int, str], int] = {}
+        self._combined = 0
+        self._depth = 0
         self.nothing = self._make((_ALT, frozenset[int]()), nullable=False)
         self.empty = self._make((_CAT, ()), nullable=True)
         self.anything = self._make((_NOT, self.nothing), nullable=True)
@@ -44,7 +50,9 @@ class Algebra:
         flat: list[int] = []
         for part in parts:
             kind, inner = self._keys[part]
-            flat.extend(inner if kind == _CAT else [part])  # type: ignore[arg-type]
+            added = inner if kind == _CAT else [part]
+            self._count_parts(len(added))  # type: ignore[arg-type]
+            flat.extend(added)  # type: ignore[arg-type]
         if self.nothing in flat:
             return self.nothing
         if len(flat) == 1:
@@ -90,6 +98,8 @@ class Algebra:
         """Return `part` repeated from `least` to `most` times; None = without limit."""
         if most is None:
             return self.concat([*[part] * least, self.star(part)])
+        if self._nullable[part]:  # fewer repetitions match the same texts: no need to nest optional ones
+            return self.concat([part] * most)
         tail = self.empty
         for _ in range(most - least):
             tail = self.union([self.empty, self.concat([part, tail])])
@@ -128,8 +138,16 @@ class Algebra:
         flat: set[int] = set()
         for part in parts:
             key = self._keys[part]
-            flat.update(key[1] if key[0] == kind else [part])  # type: ignore[arg-type]
+            added = key[1] if key[0] == kind else [part]
+            self._count_parts(len(added))  # type: ignore[arg-type]
+            flat.update(added)  # type: ignore[arg-type]
         return frozenset(flat)
+
+    def _count_parts(self, number: int) -> None:
+        """Count parts before they are combined: `((a{1000}){1000}){1000}` would need a billion of them."""
+        self._combined += number
+        if self._combined > _MOST_PARTS:
+            raise TooComplexError
 
     def _make(self, key: _Key, *, nullable: bool) -> int:
         found = self._ids.get(key)
@@ -144,9 +162,16 @@ class Algebra:
     def _derive(self, part: int, character: str) -> int:
         """Return the expression of what follows `character` (Brzozowski's derivative)."""
         known = self._derived.get((part, character))
-        if known is None:
-            known = self._derived[part, character] = self._derivative(part, character)
-        return known
+        if known is not None:
+            return known
+        if self._depth >= _DEEPEST_DERIVATIVE:
+            raise TooComplexError
+        self._depth += 1
+        try:
+            derived = self._derived[part, character] = self._derivative(part, character)
+        finally:
+            self._depth -= 1
+        return derived
 
     def _derivative(self, part: int, character: str) -> int:
         kind, inner = self._keys[part]
@@ -168,7 +193,9 @@ class Algebra:
     def _derive_concat(self, parts: tuple[int, ...], character: str) -> int:
         found = []
         for index, part in enumerate(parts):
-            found.append(self.concat([self._derive(part, character), *parts[index + 1 :]]))
+            after = self._derive(part, character)
+            if after != self.nothing:
+                found.append(self.concat([after, *parts[index + 1 :]]))
             if not self._nullable[part]:
                 break
         return self.union(found)
