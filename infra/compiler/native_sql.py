@@ -3,10 +3,13 @@
 Outside of it their types differ (`docs/expressions.md`): Spark has decimals, 32-bit integers and Java's
 regular expressions. No expression of the subset can fail, so no record is invalid in only one of the two.
 Expressions are typed as string, bytes, integer or boolean; type errors are not in the subset.
+
+Spark never gets the text of an expression: its parser would replace `${env:NAME}` by a variable of the
+driver's environment. It gets columns that are built from the tree that `parse_expression` returns.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from enum import Enum, auto
 from functools import lru_cache
 
@@ -22,9 +25,42 @@ class Kind(Enum):
     FLAG = auto()
 
 
+@attrs.frozen
+class Literal:
+    """A string, a whole number or a boolean."""
+
+    value: str | int | bool
+    kind: Kind
+
+
+@attrs.frozen
+class Name:
+    """The record's `key` or `value`, or its metadata (`topic`, `partition`, `offset`, `timestamp`)."""
+
+    name: str
+    kind: Kind
+
+
+@attrs.frozen
+class Call:
+    """A function of Spark SQL, or an operator.
+
+    Operators are `and`, `or`, `not`, `%`, the comparisons (`=`, `<>`, `<=>`, …), `is null`, `in`, `like`,
+    `between` and `case`. The operands of `case` are pairs of condition and result, then the result of `else`.
+    """
+
+    function: str
+    operands: "tuple[Expression, ...]"
+    kind: Kind
+
+
+Expression = Literal | Name | Call
+"""An expression of the subset, with the kind of its value."""
+
 _T, _W, _F = Kind.TEXT, Kind.WHOLE, Kind.FLAG
+_CASES = ("upper", "ucase", "lower", "lcase")
 _FUNCTIONS: Mapping[str, tuple[tuple[Kind, ...], Kind]] = {
-    **dict.fromkeys(("upper", "ucase", "lower", "lcase"), ((_T,), _T)),
+    **dict.fromkeys(_CASES, ((_T,), _T)),
     **dict.fromkeys(("trim", "ltrim", "rtrim", "btrim", "reverse"), ((_T,), _T)),
     **dict.fromkeys(("length", "len", "char_length", "character_length"), ((_T,), _W)),
     **dict.fromkeys(("contains", "startswith", "endswith"), ((_T, _T), _F)),
@@ -32,6 +68,7 @@ _FUNCTIONS: Mapping[str, tuple[tuple[Kind, ...], Kind]] = {
     "replace": ((_T, _T, _T), _T),
     "translate": ((_T, _T, _T), _T),
     "nullif": ((_T, _T), _T),
+    "string": ((_T,), _T),
 }
 """Function → kinds of the arguments, kind of the result."""
 _WITH_NUMBERS: Mapping[str, tuple[int, ...]] = {
@@ -40,7 +77,10 @@ _WITH_NUMBERS: Mapping[str, tuple[int, ...]] = {
 """Function of a string → allowed numbers of integer literals."""
 _CHOOSING = {"coalesce", "ifnull", "nvl"}
 _RECORD = {"topic": _T, "partition": _W, "offset": _W, "timestamp": _W}
-_COMPARISONS = {"=", "==", "<>", "!=", "<", "<=", ">", ">=", "<=>"}
+_COMPARISONS: Mapping[str, str] = {
+    "=": "=", "==": "=", "<>": "<>", "!=": "<>", "<": "<", "<=": "<=", ">": ">", ">=": ">=", "<=>": "<=>",
+}  # fmt: skip
+"""Sign → operator of `Call`."""
 _WORDS = {
     "and", "between", "case", "else", "end", "false", "in", "is", "like", "not", "null", "or", "then", "true",
     "when",
@@ -58,8 +98,8 @@ class _UnsupportedError(Exception):
 
 
 @lru_cache(maxsize=8192)
-def kind_of(text: str, key: Kind, value: Kind) -> Kind | None:
-    """Return the kind of the expression `text`, given the kinds of `key` and `value`.
+def parse_expression(text: str, key: Kind, value: Kind) -> Expression | None:
+    """Return the tree of the expression `text`, given the kinds of `key` and `value`.
 
     None = the expression is not in the subset.
     """
@@ -67,11 +107,17 @@ def kind_of(text: str, key: Kind, value: Kind) -> Kind | None:
         return None
     try:
         reader = _Reader(_tokens(text), {**_RECORD, "key": key, "value": value})
-        kind = reader.condition()
+        tree = reader.condition()
         reader.expect("end", "")
     except _UnsupportedError:
         return None
-    return kind
+    return tree
+
+
+def kind_of(text: str, key: Kind, value: Kind) -> Kind | None:
+    """Return the kind of the expression `text`; None = the expression is not in the subset."""
+    tree = parse_expression(text, key, value)
+    return None if tree is None else tree.kind
 
 
 _Token = tuple[str, str]
@@ -120,81 +166,83 @@ class _Reader:
         self.at += 1
         return token
 
-    def condition(self) -> Kind:
+    def condition(self) -> Expression:
         self.level += 1
         if self.level > _MOST_LEVELS:
             raise _UnsupportedError
-        kind = self._conjunction()
+        tree = self._conjunction()
         while self.take("keyword", "or"):
-            kind = _both(_F, kind, self._conjunction())
+            tree = _call("or", _F, _F, tree, self._conjunction())
         self.level -= 1
-        return kind
+        return tree
 
-    def _conjunction(self) -> Kind:
-        kind = self._negation()
+    def _conjunction(self) -> Expression:
+        tree = self._negation()
         while self.take("keyword", "and"):
-            kind = _both(_F, kind, self._negation())
-        return kind
+            tree = _call("and", _F, _F, tree, self._negation())
+        return tree
 
-    def _negation(self) -> Kind:
-        return _both(_F, self._negation()) if self.take("keyword", "not") else self._predicate()
+    def _negation(self) -> Expression:
+        negations = 0
+        while self.take("keyword", "not"):
+            negations += 1
+        if negations > _MOST_LEVELS:
+            raise _UnsupportedError
+        tree = self._predicate()
+        for _ in range(negations):
+            tree = _call("not", _F, _F, tree)
+        return tree
 
-    def _predicate(self) -> Kind:
+    def _predicate(self) -> Expression:
         left = self._joined()
         kind, word = self.tokens[self.at]
         if kind == "sign" and word in _COMPARISONS:
             self.at += 1
-            return _comparable(left, self._joined())
+            return _compare(_COMPARISONS[word], left, self._joined())
         if self.take("keyword", "is"):
-            self.take("keyword", "not")
+            negated = self.take("keyword", "not")
             self.expect("keyword", "null")
-            return _F
+            return _negate(Call("is null", (left,), _F), negated=negated)
         negated = self.take("keyword", "not")
         if self.take("keyword", "in"):
-            return self._in(left)
+            self.expect("sign", "(")
+            return _negate(_compare("in", left, *self._arguments()), negated=negated)
         if self.take("keyword", "like"):
-            return self._like(left)
+            kind, pattern = self.next()
+            if kind != "text":
+                raise _UnsupportedError
+            return _negate(_call("like", _T, _F, left, _text(pattern)), negated=negated)
         if self.take("keyword", "between"):
-            _comparable(left, self._joined())
+            low = self._joined()
             self.expect("keyword", "and")
-            return _comparable(left, self._joined())
+            return _negate(_compare("between", left, low, self._joined()), negated=negated)
         if negated:
             raise _UnsupportedError
         return left
 
-    def _in(self, left: Kind) -> Kind:
-        self.expect("sign", "(")
-        for each in self._arguments():
-            _comparable(left, each)
-        return _F
-
-    def _like(self, left: Kind) -> Kind:
-        if left is not _T or self.next()[0] != "text":
-            raise _UnsupportedError
-        return _F
-
-    def _joined(self) -> Kind:
-        kind = self._remainder()
+    def _joined(self) -> Expression:
+        tree = self._remainder()
         while self.take("sign", "||"):
-            kind = _both(_T, kind, self._remainder())
-        return kind
+            tree = _call("concat", _T, _T, tree, self._remainder())
+        return tree
 
-    def _remainder(self) -> Kind:
-        kind = self._primary()
+    def _remainder(self) -> Expression:
+        tree = self._primary()
         while self.take("sign", "%"):
             divisor, word = self.next()
-            if kind is not _W or divisor != "whole" or int(word) == 0:
+            if divisor != "whole" or int(word) == 0:
                 raise _UnsupportedError
-        return kind
+            tree = _call("%", _W, _W, tree, Literal(int(word), _W))
+        return tree
 
-    def _primary(self) -> Kind:
+    def _primary(self) -> Expression:
         kind, word = self.next()
         if kind == "text":
-            return _T
-        if kind == "whole" or (kind, word) == ("sign", "-"):
-            if kind == "sign" and self.next()[0] != "whole":
-                raise _UnsupportedError
-            return _W
+            return _text(word)
+        if kind == "whole":
+            return Literal(int(word), _W)
+        if (kind, word) == ("sign", "-"):
+            return Literal(-self._whole(), _W)
         if (kind, word) == ("sign", "("):
             inner = self.condition()
             self.expect("sign", ")")
@@ -202,85 +250,113 @@ class _Reader:
         if kind == "keyword":
             return self._keyword(word)
         if kind == "name":
-            return self._call(word) if self.take("sign", "(") else self._name(word)
+            return self._function(word.lower()) if self.take("sign", "(") else self._name(word)
         raise _UnsupportedError
 
-    def _keyword(self, word: str) -> Kind:
+    def _whole(self) -> int:
+        kind, word = self.next()
+        if kind != "whole":
+            raise _UnsupportedError
+        return int(word)
+
+    def _keyword(self, word: str) -> Expression:
         if word in {"true", "false"}:
-            return _F
+            return Literal(word == "true", _F)
         if word != "case":
             raise _UnsupportedError
-        kinds = []
+        operands: list[Expression] = []
         while self.take("keyword", "when"):
-            _both(_F, self.condition())
+            operands.append(_require(_F, self.condition()))
             self.expect("keyword", "then")
-            kinds.append(self.condition())
+            operands.append(self.condition())
+        results = operands[1::2]
         if self.take("keyword", "else"):
-            kinds.append(self.condition())
+            operands.append(self.condition())
+            results.append(operands[-1])
         self.expect("keyword", "end")
-        return _one_of(kinds)
+        return Call("case", tuple(operands), _common_kind(results))
 
-    def _name(self, word: str) -> Kind:
+    def _name(self, word: str) -> Expression:
         if word not in self.names:
             raise _UnsupportedError
-        return self.names[word]
+        return Name(word, self.names[word])
 
-    def _call(self, name: str) -> Kind:
-        name = name.lower()
+    def _function(self, name: str) -> Expression:
         if name in _WITH_NUMBERS:
-            return self._with_numbers(_WITH_NUMBERS[name])
-        kinds = self._arguments()
-        if name == "concat" or name in _CHOOSING:
-            return _both(_T, *kinds) if name == "concat" else _one_of(kinds)
-        if name == "if":
-            if len(kinds) != 3 or kinds[0] is not _F:  # noqa: PLR2004 - condition, then, else
-                raise _UnsupportedError
-            return _one_of(kinds[1:])
+            return self._with_numbers(name)
+        operands = tuple(self._arguments())
+        kinds = tuple(each.kind for each in operands)
+        if name == "concat":
+            return _call(name, _T, _T, *operands)
+        if name in _CHOOSING:
+            return Call("coalesce", operands, _common_kind(operands))
+        if name == "if" and len(kinds) == 3:  # noqa: PLR2004 - condition, then, else
+            return Call("case", (_require(_F, operands[0]), *operands[1:]), _common_kind(operands[1:]))
         if name in {"isnull", "isnotnull"} and len(kinds) == 1:
-            return _F
-        if name == "string" and kinds in ([_W], [_T]):
-            return _T
+            return _negate(Call("is null", operands, _F), negated=name == "isnotnull")
+        # Spark's optimizer makes lower(x) of lower(upper(x)), which differs for ß.
+        if name in _CASES and any(_calls_any(each, _CASES) for each in operands):
+            raise _UnsupportedError
         required, result = _FUNCTIONS.get(name, ((), None))
-        if result is None or tuple(kinds) != required:
+        converts_number = name == "string" and kinds == (_W,)
+        if result is None or not (kinds == required or converts_number):
             raise _UnsupportedError
-        return result
+        return Call(name, operands, result)
 
-    def _arguments(self) -> list[Kind]:
+    def _arguments(self) -> list[Expression]:
         """Read one or more arguments up to the closing parenthesis."""
-        kinds = [self.condition()]
+        found = [self.condition()]
         while self.take("sign", ","):
-            kinds.append(self.condition())
+            found.append(self.condition())
         self.expect("sign", ")")
-        return kinds
+        return found
 
-    def _with_numbers(self, counts: tuple[int, ...]) -> Kind:
+    def _with_numbers(self, name: str) -> Expression:
         """Read a string and integer literals, whose range is known."""
-        _both(_T, self.condition())
-        numbers = 0
+        text = self.condition()
+        numbers: list[Expression] = []
         while self.take("sign", ","):
-            self.take("sign", "-")
-            if self.next()[0] != "whole":
-                raise _UnsupportedError
-            numbers += 1
+            sign = -1 if self.take("sign", "-") else 1
+            numbers.append(Literal(sign * self._whole(), _W))
         self.expect("sign", ")")
-        if numbers not in counts:
+        if len(numbers) not in _WITH_NUMBERS[name]:
             raise _UnsupportedError
-        return _T
+        return Call(name, (_require(_T, text), *numbers), _T)
 
 
-def _both(required: Kind, *kinds: Kind) -> Kind:
-    if any(kind is not required for kind in kinds):
+def _text(token: str) -> Literal:
+    return Literal(token[1:-1], _T)
+
+
+def _require(kind: Kind, tree: Expression) -> Expression:
+    if tree.kind is not kind:
         raise _UnsupportedError
-    return required
+    return tree
 
 
-def _one_of(kinds: list[Kind]) -> Kind:
-    if len(set(kinds)) != 1:
+def _call(function: str, required: Kind, result: Kind, *operands: Expression) -> Call:
+    return Call(function, tuple(_require(required, each) for each in operands), result)
+
+
+def _calls_any(tree: Expression, functions: Sequence[str]) -> bool:
+    if not isinstance(tree, Call):
+        return False
+    return tree.function in functions or any(_calls_any(each, functions) for each in tree.operands)
+
+
+def _negate(tree: Call, *, negated: bool) -> Call:
+    return Call("not", (tree,), _F) if negated else tree
+
+
+def _compare(function: str, *operands: Expression) -> Call:
+    """Return a comparison of operands of one kind, strings or whole numbers."""
+    if _common_kind(operands) not in {_T, _W}:
         raise _UnsupportedError
-    return kinds[0]
+    return Call(function, operands, _F)
 
 
-def _comparable(left: Kind, right: Kind) -> Kind:
-    if left is not right or left not in {_T, _W}:
+def _common_kind(trees: Sequence[Expression]) -> Kind:
+    kinds = {tree.kind for tree in trees}
+    if len(kinds) != 1:
         raise _UnsupportedError
-    return _F
+    return kinds.pop()

@@ -64,7 +64,6 @@ def test_no_pattern_takes_exponential_time(pattern: str) -> None:
 
 COSTLY = [
     "((a{1000}){1000}){1000}",
-    "(a{1,1000}){1,1000}",
     "(a{1000}){100}",
     "((a?){0,900}b?){0,900}",
     "(a?b?c?d?e?){200}",

@@ -52,6 +52,8 @@ class SessionSettings:
             "spark.sql.adaptive.enabled": "false",
             "spark.sql.shuffle.partitions": str(self.shuffle_partitions),
             "spark.sql.session.timeZone": "UTC",
+            # A text of a document must not read variables: `${env:NAME}` would be one of the environment.
+            "spark.sql.variable.substitute": "false",
             # A batch without data has no effect here: records and ticks advance the time.
             "spark.sql.streaming.noDataMicroBatches.enabled": "false",
             "spark.sql.streaming.numRecentProgressUpdates": "20",

@@ -5,7 +5,9 @@ from collections.abc import Callable
 
 import attrs
 
-_TEXTS = ("", " ", "a", "ab", "é", "ß", "x y", "%", "_", "null", "12", "😀", "İ", "Σ", "  padded ", "a,b,c")
+_TEXTS = ("", " ", "a", "ab", "é", "ß", "x y", "%", "_", "null", "12", "😀", "İ", "Σ", "  padded ", "a,b,c",
+          "${env:PATH}", "${spark.app.name}", "${system:user.name}", "%s{}", "-- x", "/* x */", ":p", "?",
+          "\t", '"', "`", "$", "#")  # fmt: skip
 _PATTERNS = ("%", "a%", "%b", "_", "%_%", "a_c", "", "é%", ".*", "[a]%", "(", "😀", "%😀%", "  %")
 _PARTS = (
     b"", b" ", b"a", b"b", b"AB", b"c,", b"12", b"-7", b"%", b"_", b"\n", b"\t", b"\x00", "é".encode(),

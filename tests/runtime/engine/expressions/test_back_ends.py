@@ -6,11 +6,10 @@ from collections.abc import Callable
 
 import pytest
 from pyspark.sql import Column, SparkSession
-from pyspark.sql import functions as sql
 
-from infra.compiler.native_sql import Kind, kind_of
+from infra.compiler.native_sql import Kind, parse_expression
 from infra.model.behaviors import Format
-from spark_jobs.runtime.driver.queries.native import read_column, written_column
+from spark_jobs.runtime.driver.queries.native import build_column, read_column, written_column
 from spark_jobs.runtime.engine.expressions import compile_expression
 from spark_jobs.runtime.engine.records import CurrentRecord
 from spark_jobs.runtime.engine.serdes import plain_serde
@@ -41,18 +40,55 @@ def test_both_back_ends_give_the_same_for_long(interpreted: SparkSession) -> Non
         _compare(seed, interpreted)
 
 
+HOSTILE = (
+    "${env:HEADWATER_SASL_PASSWORD}",
+    "${system:user.name}",
+    "${spark.app.name}",
+    "${hiveconf:spark.app.name}",
+    "$value",
+    "{value}",
+    "%(value)s",
+    "--",
+    "/*",
+    "`value`",
+    '"',
+    ";",
+    ":value",
+    "?",
+    "a\nb",
+)
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("is_substituted", [False, True])
+def test_literals_are_not_interpreted(interpreted: SparkSession, *, is_substituted: bool) -> None:
+    """Also in a session that substitutes variables: a user's settings have precedence."""
+    substitute = "spark.sql.variable.substitute"
+    before = interpreted.conf.get(substitute)
+    interpreted.conf.set(substitute, str(is_substituted).lower())
+    try:
+        row = interpreted.createDataFrame([("a-topic", 0, 0, 0, b"k", b"v")], _SCHEMA)
+        texts = [f"concat(value, '|', '{literal}')" for literal in HOSTILE]
+        texts += [f"case when value <> '{literal}' then '{literal}' end" for literal in HOSTILE]
+        read = row.withColumns({name: read_column(name, _TEXT) for name in ("key", "value")})
+        (found,) = read.select(*[_native(text).alias(f"c{at}") for at, text in enumerate(texts)]).collect()
+    finally:
+        interpreted.conf.set(substitute, before)
+    expected = [f"v|{literal}".encode() for literal in HOSTILE] + [each.encode() for each in HOSTILE]
+    assert [_bytes(each) for each in found] == expected
+    assert [_task(text)(("a-topic", 0, 0, 0, b"k", b"v")) for text in texts] == expected
+
+
 def _compare(seed: int, interpreted: SparkSession) -> None:
     chance = random.Random(seed)  # noqa: S311 - the same expressions in each run
     rows = [_row(chance, number) for number in range(_ROWS)]
     made = Expressions(chance)
-    texts = [chance.choice([made.text, made.whole, made.flag])(chance.randint(1, 3)) for _ in range(_BATCH)]
-    kinds = [kind_of(text, Kind.TEXT, Kind.TEXT) for text in texts]
-    assert None not in kinds, [text for text, kind in zip(texts, kinds, strict=True) if kind is None]
+    drawn = [chance.choice([made.text, made.whole, made.flag])(chance.randint(1, 3)) for _ in range(_BATCH)]
+    texts = [text for text in drawn if parse_expression(text, Kind.TEXT, Kind.TEXT)]
+    assert len(texts) > _BATCH // 2  # those with upper(lower(...)) run as tasks
     table = interpreted.createDataFrame(rows, _SCHEMA).coalesce(1)
     read = table.withColumns({name: read_column(name, _TEXT) for name in ("key", "value")})
-    columns = [
-        _native(text, kind).alias(f"c{at}") for at, (text, kind) in enumerate(zip(texts, kinds, strict=True))
-    ]
+    columns = [_native(text).alias(f"c{at}") for at, text in enumerate(texts)]
     answers = read.select(*columns).collect()
     differences = []
     for at, text in enumerate(texts):
@@ -70,10 +106,12 @@ def _row(chance: random.Random, number: int) -> Row:
     return ("a-topic", chance.randrange(5), offset, time, random_bytes(chance), random_bytes(chance))
 
 
-def _native(text: str, kind: Kind | None) -> Column:
+def _native(text: str) -> Column:
     """Return what a sink writes; conditions and numbers as text."""
-    made = sql.expr(text)
-    return written_column(made if kind is Kind.TEXT else made.cast("string"), _TEXT)
+    tree = parse_expression(text, Kind.TEXT, Kind.TEXT)
+    assert tree is not None, text
+    column = build_column(tree)
+    return written_column(column if tree.kind is Kind.TEXT else column.cast("string"), _TEXT)
 
 
 def _task(text: str) -> Callable[[Row], bytes | None]:
