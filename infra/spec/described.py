@@ -1,13 +1,12 @@
 """Documents with the text of `Topology#describe()` instead of calls (`describe`)."""
 
-import os
 from pathlib import Path
 from typing import Any
 
 from infra.model.problems import Location, Problem, ProblemCode
 from infra.model.topology import DescribedTopology, StoreDetail
 from infra.spec.build_stores import Options, duration, topic_config
-from infra.spec.files import read
+from infra.spec.files import confine_file, read
 from infra.spec.locations import RawDocument
 from infra.spec.phrases import shorten
 
@@ -43,13 +42,9 @@ def described_topology(
 
 
 def _file(raw: RawDocument, name: str, at: Location) -> Path | Problem:
-    folder = Path(os.path.realpath(Path(raw.file).parent))
-    try:
-        file = Path(os.path.realpath(folder / name))
-    except ValueError:  # a null character
-        file = Path("/")
-    if file.is_relative_to(folder) and file != folder:
-        return Path(raw.file).parent / name
+    file = confine_file(Path(raw.file).parent, name)
+    if file is not None:
+        return file
     return Problem(
         code=ProblemCode.UNREADABLE_DESCRIBE,
         summary="`file` is outside of the document's folder.",

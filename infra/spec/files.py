@@ -41,6 +41,13 @@ POLICY_FILE = FileKind(
     how_to_split="Split it into several files.",
 )
 
+SCHEMA_FILE = FileKind(
+    schema="",
+    why_unreadable="Without the schema, records of that format cannot be read or written.",
+    why_misfit="Without the schema, records of that format cannot be read or written.",
+    how_to_split="Use a smaller schema.",
+)
+
 
 def find(paths: Sequence[Path]) -> tuple[tuple[Path, ...], tuple[Problem, ...]]:
     """Return the files of `paths` (files, folders with YAML and JSON files, glob patterns), each once."""
@@ -87,6 +94,19 @@ def read(
             expected="UTF-8",
             found=f"byte 0x{content[error.start]:02x}",
         )
+
+
+def confine_file(folder: Path, name: str) -> Path | None:
+    """Return the file `name` of a document in `folder`; None if it is outside of this folder.
+
+    Links count as the files that they name. A document must not be able to read any file of a machine.
+    """
+    root = Path(os.path.realpath(folder))
+    try:
+        file = Path(os.path.realpath(root / name))
+    except ValueError:  # a null character
+        return None
+    return folder / name if file.is_relative_to(root) and file != root else None
 
 
 def _content(file: Path, kind: FileKind, code: ProblemCode, at: Location) -> bytes | Problem:

@@ -1,5 +1,6 @@
 """Hostile input: rejected quickly with a problem, and never with an exception."""
 
+import json
 import os
 import resource
 import time
@@ -220,3 +221,12 @@ def test_an_invalid_file_name_of_a_description_is_rejected(tmp_path: Path) -> No
     ).problems
 
     assert problem.code is ProblemCode.UNREADABLE_DESCRIBE
+
+
+@pytest.mark.parametrize("name", [".", "..", "a/b", "../a", "", "a" * 250])
+def test_an_application_id_is_no_path(name: str) -> None:
+    """It names folders of state and checkpoints."""
+    text = f"application: {{id: {json.dumps(name)}}}\ntopology: [{{stream: in}}, {{to: out}}]\n"
+    assert [problem.code for problem in load_text(text, "app.yaml").problems] == [
+        ProblemCode.SCHEMA_VIOLATION
+    ]

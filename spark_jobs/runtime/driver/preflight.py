@@ -17,6 +17,7 @@ from infra.model.compiled import CompiledApplication
 from infra.model.nodes import NodeTopology, SinkNode
 from infra.model.problems import Location, Problem, ProblemCode, ProblemsError, errors
 from infra.model.topology import Application, TopologyDocument
+from infra.spec.files import SCHEMA_FILE, confine_file, read
 from spark_jobs.runtime.driver.threads.settings import thread_problems
 from spark_jobs.runtime.engine.program import (
     SubtopologyProgram,
@@ -59,7 +60,7 @@ def check_runnable(document: TopologyDocument, folder: Path = Path()) -> Runnabl
     nodes = build_nodes(document)
     schemas = {}
     for name in schema_files(nodes, document.application.config):
-        schemas[name] = _read_schema_file(folder / name)
+        schemas[name] = _read_schema_file(folder, name)
     schemas |= _latest_schemas(registered_formats(nodes, document.application.config), document.application)
     if wrong := (
         *errors(nodes.problems),
@@ -162,23 +163,25 @@ def check_user_classes(spark: SparkSession, runnable: RunnableDocument) -> None:
         raise ProblemsError(problems)
 
 
-def _read_schema_file(file: Path) -> str:
-    try:
-        return file.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        found = error.strerror if isinstance(error, OSError) else "not a text file"
-        raise ProblemsError(
-            [
-                Problem(
-                    code=ProblemCode.NOT_RUNNABLE,
-                    summary=f"Schema file {file} cannot be read.",
-                    expected="a readable schema file",
-                    found=str(found),
-                    why="Without the schema, records of that format cannot be read or written.",
-                    fix="Correct the path; it is relative to the document's folder.",
-                )
-            ]
-        ) from None
+def _read_schema_file(folder: Path, name: str) -> str:
+    file = confine_file(folder, name)
+    if file is not None:
+        content = read(file, SCHEMA_FILE, code=ProblemCode.NOT_RUNNABLE)
+        if isinstance(content, str):
+            return content
+        raise ProblemsError([attrs.evolve(content, summary=f"Schema file {file}: {content.summary}")])
+    raise ProblemsError(
+        [
+            Problem(
+                code=ProblemCode.NOT_RUNNABLE,
+                summary=f"Schema file {name} is outside of the document's folder.",
+                expected="a file in or below the document's folder",
+                found=name,
+                why="A document must not be able to read any file of this machine.",
+                fix="Move the schema file into the document's folder.",
+            )
+        ]
+    )
 
 
 def _latest_schemas(formats: Iterable[str], application: Application) -> dict[str, str]:

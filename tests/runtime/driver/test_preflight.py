@@ -10,6 +10,7 @@ from structlog.testing import capture_logs
 
 from infra.model.problems import Problem, ProblemCode, ProblemsError
 from infra.spec import load_text
+from infra.spec.limits import MAX_BYTES
 from spark_jobs.runtime.driver.preflight import (
     check_runnable,
     check_state_folder,
@@ -82,3 +83,28 @@ def test_unusable_folders_are_reported_before_anything_starts(tmp_path: Path) ->
     assert "--state-dir" in refused.value.problems[0].fix
     check_state_folder(tmp_path / "a" / "b", "shop")
     assert list((tmp_path / "a" / "b").iterdir()) == []
+
+
+def _refused_schema(folder: Path, name: str) -> Problem:
+    text = _DOCUMENT.replace("value: json", f"value: 'avro:{name}'")
+    with pytest.raises(ProblemsError) as refused:
+        check_runnable(load_text(text, str(folder / "shop.yaml")).documents[0], folder)
+    return refused.value.problems[0]
+
+
+def test_schema_files_are_in_the_folder_of_the_document(tmp_path: Path) -> None:
+    """A document must not be able to read, or to show in an error, any file of the machine."""
+    folder = tmp_path / "documents"
+    folder.mkdir()
+    (tmp_path / "secret.avsc").write_text('"string"')
+    (folder / "link.avsc").symlink_to(tmp_path / "secret.avsc")
+    for name in (str(tmp_path / "secret.avsc"), "../secret.avsc", "link.avsc", "/dev/zero"):
+        assert "is outside of the document's folder" in _refused_schema(folder, name).summary
+    (folder / "large.avsc").write_text("[" + " " * MAX_BYTES)
+    assert "too large" in _refused_schema(folder, "large.avsc").summary
+    os.mkfifo(folder / "pipe.avsc")
+    assert "is not a regular file" in _refused_schema(folder, "pipe.avsc").summary
+    assert "No such file" in _refused_schema(folder, "missing.avsc").summary
+    (folder / "order.avsc").write_text('"string"')
+    text = _DOCUMENT.replace("key: value.customer", "key: value").replace("json", "avro:order.avsc")
+    assert check_runnable(load_text(text, "shop.yaml").documents[0], folder).schemas

@@ -12,11 +12,18 @@ from sqlglot.errors import ParseError, SqlglotError
 from sqlglot.parsers.spark import SparkParser
 
 from spark_jobs.runtime.engine.expressions.faults import ExpressionError, Fault
+from spark_jobs.runtime.engine.expressions.limits import (
+    DEEPEST,
+    LONGEST_TEXT,
+    MOST_DIGITS,
+    MOST_NODES,
+    MOST_STEPS,
+)
 from spark_jobs.runtime.engine.records import Value
 
-LONGEST_TEXT = 20_000
-MOST_NODES = 5_000
-DEEPEST = 60
+
+class _TooManyStepsError(Exception):
+    pass
 
 
 class _Expressions(Spark):
@@ -30,6 +37,13 @@ class _Expressions(Spark):
         NO_PAREN_FUNCTION_PARSERS: ClassVar[Value] = {
             word: SparkParser.NO_PAREN_FUNCTION_PARSERS[word] for word in ("CASE", "IF")
         }
+        steps = 0
+
+        def _advance(self, times: int = 1) -> None:
+            self.steps += 1
+            if self.steps > MOST_STEPS * (10 + self._tokens_size):
+                raise _TooManyStepsError
+            super()._advance(times)
 
 
 _DIALECT = _Expressions()
@@ -47,7 +61,7 @@ def parse(text: str) -> exp.Expr:
         trees = [tree for tree in _DIALECT.parse(text) if tree is not None]
     except ParseError as error:
         raise ExpressionError(_faults(error)) from None
-    except RecursionError:
+    except (RecursionError, _TooManyStepsError):
         raise _too_much("nested too deeply to be read", f"at most {DEEPEST} levels") from None
     except SqlglotError:
         raise ExpressionError([Fault("it is not SQL", _shown(text))]) from None
@@ -74,6 +88,8 @@ def _check_size(tree: exp.Expr) -> None:
         nodes += 1
         if depth > DEEPEST:
             raise _too_much(f"more than {DEEPEST} levels", f"at most {DEEPEST} levels")
+        if isinstance(node, exp.Literal) and node.is_number and len(node.name) > MOST_DIGITS:
+            raise _too_much(f"a number of {len(node.name)} digits", f"at most {MOST_DIGITS} digits")
         if nodes > MOST_NODES:
             raise _too_much(f"more than {MOST_NODES} parts", f"at most {MOST_NODES} parts")
         pending.extend((child, depth + 1) for child in node.iter_expressions())

@@ -1,5 +1,6 @@
 """Which expressions compile, which are rejected, and that no text of them is executed."""
 
+import time
 from contextlib import suppress
 
 import pytest
@@ -12,7 +13,7 @@ from spark_jobs.runtime.engine.expressions import (
     compile_expression,
     milliseconds,
 )
-from spark_jobs.runtime.engine.expressions.parsing import DEEPEST, LONGEST_TEXT
+from spark_jobs.runtime.engine.expressions.limits import DEEPEST, LONGEST_TEXT
 from spark_jobs.runtime.engine.records import CurrentRecord, Value, Windowed
 
 
@@ -115,6 +116,49 @@ def test_limits_on_size_and_depth() -> None:
     assert faults("(" * 9000 + "1" + ")" * 9000) == ["1:1 it is too large"]
     assert faults("1" + " " * LONGEST_TEXT) == ["1:1 it is too large"]
     assert faults(" + ".join(["key"] * 3000)) == ["1:1 it is too large"]
+    assert faults("1" * 5_000) == ["1:1 it is too large"]
+    assert faults("key + 1." + "1" * 5_000) == ["1:1 it is too large"]
+
+
+@pytest.mark.parametrize("name", ["struct", "named_struct", "array", "map", "row", "decimal", "nullable"])
+def test_nested_types_are_parsed_in_a_limited_time(name: str) -> None:
+    """The parser tries to read a type first, at each level: twice the time for each."""
+    started = time.process_time()
+    with suppress(ExpressionError):
+        compile_expression(f"{name}(" * 32 + "value" + ")" * 32, ("value",))
+    assert time.process_time() - started < 5
+
+
+def test_nested_structs_are_supported() -> None:
+    assert evaluate("struct(" * 5 + "value as a" + ") as a" * 4 + ")", value=1)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "replace(repeat('x', 100000), 'x', repeat('y', 1000))",
+        "regexp_replace(repeat('x', 100000), 'x', repeat('y', 1000))",
+        "regexp_replace(repeat('x', 10000), '(x+)', repeat('$1', 2000))",
+        "concat(repeat('x', 9000000), repeat('y', 9000000))",
+        "repeat('x', 9000000) || repeat('y', 9000000)",
+        "concat_ws(',', array_repeat(repeat('x', 100000), 1000))",
+        "array_join(array_repeat(repeat('x', 100000), 1000), ',')",
+        "aggregate(sequence(1, 60), 'ab', (a, x) -> concat(a, a))",
+        "aggregate(sequence(1, 60), array(1), (a, x) -> concat(a, a))",
+        "flatten(array_repeat(array_repeat('x', 10000), 1000))",
+        "lpad(value, 2000000000, 'x')",
+        "space(1000000000)",
+        "sequence(1, 100000000)",
+    ],
+)
+def test_the_size_of_results_is_limited(text: str) -> None:
+    with pytest.raises(EvaluationError, match=r"exceeds 10000000 characters|exceeds 1000000 elements"):
+        evaluate(text, value="v")
+
+
+def test_long_replacements_within_the_limit_are_those_of_short_ones() -> None:
+    text = "regexp_replace(repeat('ab', 3000), '(a)(b)', repeat('$2$1', 500))"
+    assert evaluate(text) == "ba" * 500 * 3000
 
 
 def test_record_metadata_is_read_unless_it_is_a_parameter() -> None:

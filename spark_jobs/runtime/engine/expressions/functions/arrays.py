@@ -5,7 +5,9 @@ from functools import cmp_to_key
 
 from spark_jobs.runtime.engine.expressions.casts import to_text, to_whole
 from spark_jobs.runtime.engine.expressions.faults import EvaluationError
+from spark_jobs.runtime.engine.expressions.functions.strings import join_texts
 from spark_jobs.runtime.engine.expressions.functions.table import Function, lenient, strict
+from spark_jobs.runtime.engine.expressions.limits import check_elements
 from spark_jobs.runtime.engine.expressions.operations import compare, no_fit, same
 from spark_jobs.runtime.engine.records import Value
 
@@ -103,7 +105,8 @@ def array_prepend(value: Value, member: Value) -> Value:
 def array_join(value: Value, separator: Value, for_null: Value = None) -> Value:
     members = array(value, "array_join")
     shown = [member if member is not None else for_null for member in members]
-    return str(to_text(separator)).join(str(to_text(member)) for member in shown if member is not None)
+    texts = [to_text(member) for member in shown if member is not None]
+    return join_texts(to_text(separator), texts, "array_join")
 
 
 def _in_order(left: Value, right: Value) -> int:
@@ -147,7 +150,8 @@ def flatten(value: Value) -> Value:
     members = array(value, "flatten")
     if None in members:
         return None
-    return [each for member in members for each in array(member, "flatten")]
+    check_elements(sum(len(array(member, "flatten")) for member in members), "flatten")
+    return [each for member in members for each in member]
 
 
 def sequence(first: Value, last: Value, step: Value = None) -> Value:
@@ -155,19 +159,14 @@ def sequence(first: Value, last: Value, step: Value = None) -> Value:
     by = to_whole(step) if step is not None else 1 if start <= stop else -1
     if by == 0 or (stop - start) * by < 0:
         raise EvaluationError("the step of `sequence` has the wrong sign")
-    if abs(stop - start) // abs(by) > _LONGEST:
-        raise EvaluationError(f"the result of `sequence` exceeds {_LONGEST} elements")
+    check_elements(abs(stop - start) // abs(by), "sequence")
     return list(range(start, stop + (1 if by > 0 else -1), by))
-
-
-_LONGEST = 1_000_000
 
 
 def array_repeat(value: Value, count: Value) -> Value:
     if count is None:
         return None
-    if to_whole(count) > _LONGEST:
-        raise EvaluationError(f"the result of `array_repeat` exceeds {_LONGEST} elements")
+    check_elements(to_whole(count), "array_repeat")
     return [value] * max(0, to_whole(count))
 
 

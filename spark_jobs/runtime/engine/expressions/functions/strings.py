@@ -1,12 +1,13 @@
 """Strings. Positions start at 1, lengths are in characters."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
 from spark_jobs.runtime.engine.expressions.casts import to_text, to_whole
 from spark_jobs.runtime.engine.expressions.faults import EvaluationError
 from spark_jobs.runtime.engine.expressions.functions.table import Function, lenient, strict
+from spark_jobs.runtime.engine.expressions.limits import LONGEST_RESULT, check_characters, check_elements
 from spark_jobs.runtime.engine.expressions.operations import no_fit
 from spark_jobs.runtime.engine.records import Value
 
@@ -14,8 +15,12 @@ from spark_jobs.runtime.engine.records import Value
 def concat(*values: Value) -> Value:
     """Concatenate strings, or arrays."""
     if values and all(type(value) is list for value in values):
+        check_elements(sum(map(len, values)), "concat")
         return [each for value in values for each in value]
-    return "".join([value if type(value) is str else to_text(value) for value in values])
+    joined = "".join([value if type(value) is str else to_text(value) for value in values])
+    if len(joined) > LONGEST_RESULT:  # each part is shorter
+        check_characters(len(joined), "concat")
+    return joined
 
 
 def concat_ws(separator: Value, *values: Value) -> Value:
@@ -26,7 +31,13 @@ def concat_ws(separator: Value, *values: Value) -> Value:
     for value in values:
         members = value if type(value) is list else [value]
         parts += [to_text(member) for member in members if member is not None]
-    return str(to_text(separator)).join(parts)
+    return join_texts(to_text(separator), parts, "concat_ws")
+
+
+def join_texts(separator: str, parts: Sequence[str], function: str) -> str:
+    """Join strings; raise EvaluationError if the result would be too long."""
+    check_characters(sum(map(len, parts)) + len(separator) * len(parts), function)
+    return separator.join(parts)
 
 
 def length(value: Value) -> Value:
@@ -79,8 +90,12 @@ def btrim(value: Value, characters: Value = " ") -> Value:
 
 
 def replace(value: Value, old: Value, new: Value = "") -> Value:
-    search = to_text(old)
-    return to_text(value).replace(search, to_text(new)) if search else to_text(value)
+    text, search, by = to_text(value), to_text(old), to_text(new)
+    if not search:
+        return text
+    if len(by) > len(search):
+        check_characters(len(text) + text.count(search) * (len(by) - len(search)), "replace")
+    return text.replace(search, by)
 
 
 def translate(value: Value, old: Value, new: Value) -> Value:
@@ -98,19 +113,14 @@ def initcap(value: Value) -> Value:
 
 def repeat(value: Value, count: Value) -> Value:
     text, number = to_text(value), max(0, to_whole(count))
-    if len(text) * number > _LONGEST:
-        raise EvaluationError(f"the result of `repeat` exceeds {_LONGEST} characters")
+    check_characters(len(text) * number, "repeat")
     return text * number
-
-
-_LONGEST = 10_000_000
 
 
 def padded(on_left: bool) -> Value:  # noqa: FBT001
     def pad(value: Value, count: Value, fill: Value = " ") -> Value:
         text, size, filler = to_text(value), max(0, to_whole(count)), to_text(fill)
-        if size > _LONGEST:
-            raise EvaluationError(f"the result of padding exceeds {_LONGEST} characters")
+        check_characters(size, "lpad" if on_left else "rpad")
         if len(text) >= size or not filler:
             return text[:size]
         missing = size - len(text)
@@ -209,11 +219,29 @@ def _replacement(text: str) -> str:
 
 
 def regexp_replace(value: Value, search: Value, new: Value, position: Value = 1) -> Value:
-    text, start = to_text(value), to_whole(position) - 1
+    text, start, by = to_text(value), to_whole(position) - 1, to_text(new)
+    compiled, replacement = pattern(to_text(search)), _replacement(by)
     try:
-        return text[:start] + pattern(to_text(search)).sub(_replacement(to_text(new)), text[start:])
+        # Each match adds the new text at most, and its groups.
+        if (len(text) + 1) * (len(by) + 1) > LONGEST_RESULT:
+            return text[:start] + _replace_matches(compiled, replacement, text[start:])
+        return text[:start] + compiled.sub(replacement, text[start:])
     except (re.error, IndexError):
         raise EvaluationError("the replacement uses a group that is not in the pattern") from None
+
+
+def _replace_matches(compiled: re.Pattern[str], replacement: str, text: str) -> str:
+    """Replace as `re.sub` does; raise EvaluationError as soon as the result is too long."""
+    characters = len(text)
+
+    def expand(match: re.Match[str]) -> str:
+        nonlocal characters
+        expanded = match.expand(replacement)
+        characters += len(expanded)
+        check_characters(characters, "regexp_replace")
+        return expanded
+
+    return compiled.sub(expand, text)
 
 
 def regexp_extract(value: Value, search: Value, group: Value = 1) -> Value:
