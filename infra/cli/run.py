@@ -25,10 +25,22 @@ _CONNECTOR = "org.apache.spark:spark-sql-kafka-0-10_2.13:4.2.0"
     help="Spark's Kafka connector; default: those of `make toolchain`, else Spark downloads it.",
 )
 @click.option("--conf", multiple=True, metavar="KEY=VALUE", help="A setting of Spark; may be repeated.")
+@click.option(
+    "--web-ui",
+    is_flag=True,
+    help="Serve Spark's web UI; with a local master at the loopback interface only. It has no access control.",
+)
 @click.option("--live", is_flag=True, help="Show a table that is kept up to date instead of a log.")
 @click.pass_context
 def run(
-    context: click.Context, /, *, jars: Sequence[str], conf: Sequence[str], live: bool, **options: object
+    context: click.Context,
+    /,
+    *,
+    jars: Sequence[str],
+    conf: Sequence[str],
+    web_ui: bool,
+    live: bool,
+    **options: object,
 ) -> None:
     """Run the application of a document on Spark.
 
@@ -48,6 +60,7 @@ def run(
         given = tuple(map(str, fetched_spark_jars()))
         settings |= {} if given else {"spark.jars.packages": _CONNECTOR}
     more: dict[str, Any] = {"jars": given, "java_options": spark_java_options(), "conf": settings}
+    more["web_ui"] = web_ui
     if live:
         more |= {"watch": _live}
         if options["log_level"] == "info":

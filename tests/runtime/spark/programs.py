@@ -16,7 +16,7 @@ from tests.runtime.spark.kafka_topics import Topics
 
 ROOT = Path(__file__).parents[3]
 _SPARK = (
-    *("--conf", "spark.ui.enabled=false", "--conf", "spark.driver.memory=512m"),
+    *("--conf", "spark.driver.memory=512m"),
     # Idle queries ask the broker for new records ten times a second, not a hundred times.
     *("--conf", "spark.sql.streaming.pollingDelay=100ms"),
 )
@@ -119,5 +119,6 @@ class Application:
 
     def spark_submit(self, program: str = "run_main.py", master: str = "local[2]") -> list[str]:
         command = [str(SUBMIT), "--master", master, "--jars", self.jars, *_SPARK]
+        command += ["--conf", "spark.ui.enabled=false"]
         command += ["--conf", f"spark.executor.extraJavaOptions={os.environ['SPARK_SUBMIT_OPTS']}"]
         return [*command, str(ROOT / "spark_jobs" / program)]

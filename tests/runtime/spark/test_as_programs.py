@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.screen import lines_on_screen, output_on_terminal
+from tests.listening_sockets import is_loopback, listening_addresses
 from tests.runtime.spark.kafka_topics import Topics
 from tests.runtime.spark.programs import Application
 from toolchain.broker import local
@@ -27,7 +28,7 @@ def application(
 def test_each_client_stops_with_the_same_problem(application: Application) -> None:
     application.prepare("manual")
     with (
-        application.process(application.headwater_run(), "one") as one,
+        application.process([*application.headwater_run(), "--web-ui"], "one") as one,
         application.process(application.headwater_run(), "other") as other,
     ):
         for name, process in (("one", one), ("other", other)):
@@ -37,6 +38,9 @@ def test_each_client_stops_with_the_same_problem(application: Application) -> No
                 ),
                 _TIMEOUT_SECONDS,
             )
+            addresses = listening_addresses(process.pid)
+            assert addresses
+            assert all(map(is_loopback, addresses)), addresses
         lost = f"{application.id}-counts-changelog"
         application.topics.delete(lost)
         assert (one.wait(_TIMEOUT_SECONDS), other.wait(_TIMEOUT_SECONDS)) == (1, 1)

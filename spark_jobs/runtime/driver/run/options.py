@@ -29,6 +29,7 @@ class RunOptions(JobOptions):
     jars: tuple[str, ...] = ()
     java_options: tuple[str, ...] = ()
     conf: Mapping[str, str] = attrs.field(factory=dict)
+    web_ui: bool = False
     checkpoint: str | None = None
     state_dir: Path | None = None
     records_at_once: int | None = None
@@ -55,5 +56,6 @@ class RunOptions(JobOptions):
             jars=self.jars,
             local_checkpoints=not is_remote(self.checkpoint_folder),
             java_options=self.java_options,
+            web_ui=self.web_ui,
             conf=self.conf,
         )

@@ -43,7 +43,14 @@ class SessionSettings:
     """Checkpoints are on a disk of this machine: renaming a file there needs no Hadoop shell."""
     java_options: tuple[str, ...] = ()
     """Options of the driver's JVM. Without effect if `spark-submit` has started it."""
+    web_ui: bool = False
+    """Serve Spark's web UI. It has no access control: everybody who reaches it sees jobs and settings."""
     conf: Mapping[str, str] = attrs.field(factory=dict)
+
+    @property
+    def is_local(self) -> bool:
+        """Driver and executors are processes of this machine."""
+        return self.master is not None and self.master.startswith("local")
 
     def spark(self) -> dict[str, str]:
         """Return Spark's settings by key."""
@@ -70,6 +77,7 @@ class SessionSettings:
             "spark.redaction.regex": _HIDDEN,
             "spark.sql.redaction.options.regex": _HIDDEN,
             "spark.ui.showConsoleProgress": "false",
+            "spark.ui.killEnabled": "false",
             # Spark writes each batch's plan for its web page; the aligned format takes longer to write.
             "spark.sql.ui.explainMode": "simple",
         }
@@ -77,7 +85,9 @@ class SessionSettings:
             settings["spark.sql.streaming.checkpointFileManagerClass"] = _LOCAL_CHECKPOINTS
         if self.jars:
             settings["spark.jars"] = ",".join(self.jars)
-        if self.master is not None and self.master.startswith("local"):
+        if self.master is not None:  # otherwise, the user of spark-submit decides
+            settings["spark.ui.enabled"] = str(self.web_ui).lower()
+        if self.is_local:
             settings["spark.driver.host"] = "127.0.0.1"
             settings["spark.driver.bindAddress"] = "127.0.0.1"
         if self.master is not None and self.master.startswith("local["):  # our packages are installed here
@@ -95,7 +105,7 @@ def launch_jvm(settings: SessionSettings) -> None:
 
     Nothing happens if this process has a JVM. With `spark-submit`, connect to its JVM.
     """
-    _prepare_gateway()
+    _prepare_gateway(settings)
     conf = SparkConf().setAll(list(settings.spark().items()))
     if settings.master is not None:
         conf.setMaster(settings.master)
@@ -104,7 +114,7 @@ def launch_jvm(settings: SessionSettings) -> None:
 
 def start_session(settings: SessionSettings) -> SparkSession:
     """Return the session of this process; start it with `settings` if there is none."""
-    _prepare_gateway()
+    _prepare_gateway(settings)
     builder = SparkSession.builder.appName(settings.application)
     if settings.master is not None:
         builder = builder.master(settings.master)
@@ -153,11 +163,13 @@ def _disable_checksum_files(session: SparkSession) -> None:
     files.getLocal(context._jsc.hadoopConfiguration()).setWriteChecksum(False)  # noqa: SLF001
 
 
-def _prepare_gateway() -> None:
-    """Name the Python of the workers, and drop Py4J's log lines.
+def _prepare_gateway(settings: SessionSettings) -> None:
+    """Name the Python of the workers and the address of the web UI, and drop Py4J's log lines.
 
-    It logs the traceback of each exception that it raises, partly as root.
+    Py4J logs the traceback of each exception that it raises, partly as root.
     """
+    if settings.is_local:  # Spark binds its web UI to all addresses otherwise, and has no setting for it
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     logging.getLogger("py4j").setLevel(logging.CRITICAL)
     logging.getLogger().addFilter(_is_not_from_gateway)
