@@ -28,6 +28,7 @@ from spark_jobs.runtime.engine.program import (
 )
 from spark_jobs.runtime.engine.program.classes import load_class, named_classes
 from spark_jobs.runtime.engine.serdes import RegistryUnavailableError, subject
+from spark_jobs.runtime.worker.private_folders import create_private_folder
 from spark_jobs.runtime.worker.schema_registry import URL, RegisteredSchemas, registry
 
 _log = structlog.get_logger(__name__)
@@ -86,7 +87,7 @@ def checkpoint_lock(checkpoint: str, application: str) -> Iterator[None]:
         return
     folder = Path(checkpoint, application)
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        create_private_folder(folder)
         file = os.open(folder / _LOCK_FILE, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     except OSError as error:
         problem = _unusable_folder("checkpoint", "--checkpoint", folder, application, error)
@@ -111,7 +112,7 @@ def check_state_folder(folder: Path, application: str) -> None:
         ProblemsError: It is not.
     """
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        create_private_folder(folder)
         TemporaryFile(dir=folder).close()
     except OSError as error:
         problem = _unusable_folder("state", "--state-dir", folder, application, error)
@@ -238,9 +239,9 @@ def _unusable_folder(what: str, option: str, folder: Path, application: str, err
         code=ProblemCode.NOT_RUNNABLE,
         application=application,
         summary=f"The {what} folder cannot be used.",
-        expected="a folder that this process can create and write to",
+        expected="a folder that this process can create, and that no other user can write to",
         found=f"{folder}: {error.strerror}",
-        why="Without it no record can be processed, so nothing is started.",
+        why="Without it no record can be processed. Other users could run code as this one by writing there.",
         fix=f"Choose another folder by {option}, or correct the permissions of this one.",
     )
 
