@@ -16,6 +16,7 @@ from spark_jobs.agent.coordination_topic import coordination_topic
 from tests.agent.live_documents import texts, unique_documents
 from tests.agent.running import await_counts, make_topics
 from tests.control.agent_process import ROOT, SECONDS, AgentProcess
+from tests.listening_sockets import is_loopback, listening_addresses
 from tests.preloaded import headwater
 from tests.pulumi.cluster import Cluster
 from toolchain.broker import Broker
@@ -48,6 +49,8 @@ class Deployment:
         assert until(lambda: _leaders(agents) == 1, SECONDS)
         # While an agent joins, the leader rejoins, and does not notice then that its session expires.
         assert until(lambda: self._members() == len(agents), SECONDS)
+        for agent in agents:
+            assert all(map(is_loopback, listening_addresses(agent.process.pid)))
         [leader] = [agent for agent in agents if agent.value("headwater_agent_leader")]
         assert until(lambda: leader.application(self.totals_app).get("phase") == "steady", SECONDS)
         return leader

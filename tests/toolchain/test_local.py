@@ -16,6 +16,7 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
 from infra.cli.local import local as command
+from tests.listening_sockets import is_loopback, listening_addresses
 from toolchain import KafkaDistribution, ToolchainError
 from toolchain.broker import local
 from toolchain.broker.ports import HOST, free_ports
@@ -42,6 +43,9 @@ def test_up_status_down(run: Run) -> None:
     result = json.loads(run("status", "--format", "json").output)
     assert result["ready"]
     assert result["bootstrapServers"] == f"{HOST}:{port}"
+    addresses = listening_addresses(result["pid"])
+    assert addresses
+    assert all(map(is_loopback, addresses)), addresses
     assert run("up", "--port", str(port)).output == started.output, "a second up finds the first one's broker"
     other = run("up", "--port", str(port + 1))
     assert other.exit_code == 1

@@ -13,6 +13,7 @@ _OUTSIDE = {
     "ARCHITECTURE.md": "architecture.md",
     "CONTRIBUTING.md": "contributing.md",
     "CHANGELOG.md": "changelog.md",
+    "SECURITY.md": "security-policy.md",
     "tests/oracle/cases/README.md": "recorded-cases.md",
 }
 """Files of the repository that become pages, in addition to those of `docs`."""
