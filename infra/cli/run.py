@@ -28,7 +28,7 @@ _CONNECTOR = "org.apache.spark:spark-sql-kafka-0-10_2.13:4.2.0"
 @click.option(
     "--web-ui",
     is_flag=True,
-    help="Serve Spark's web UI; with a local master at the loopback interface only. It has no access control.",
+    help="Serve Spark's web UI, with a local master at the loopback interface. It has no access control.",
 )
 @click.option("--live", is_flag=True, help="Show a table that is kept up to date instead of a log.")
 @click.pass_context
