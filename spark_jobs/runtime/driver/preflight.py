@@ -159,7 +159,7 @@ def check_speculation(spark: SparkSession, application: str) -> None:
                 summary="Spark would run copies of slow tasks.",
                 expected=f"{_SPECULATION} = false",
                 found=f"{_SPECULATION} = true",
-                why="A copy writes the same records to Kafka, and competes with the first task for its state.",
+                why="A copy writes the same records, and competes with the first task for its state.",
                 fix=f"Remove {_SPECULATION} from Spark's configuration, or set it to false.",
             )
         ]
