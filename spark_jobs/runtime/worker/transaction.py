@@ -380,6 +380,8 @@ class AtLeastOnceProducer:
                 **producer_settings(single=single),
                 "client.id": client_id,
                 "enable.idempotence": True,
+                # As in Java (`delivery.timeout.ms`): other processes wait for the task for longer.
+                "message.timeout.ms": 120_000,
                 "on_delivery": self._reports.note,
             },
         )
