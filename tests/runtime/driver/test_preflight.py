@@ -3,6 +3,7 @@
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import attrs
 import pytest
@@ -12,6 +13,7 @@ from infra.model.problems import Problem, ProblemCode, ProblemsError
 from infra.spec import load_text
 from spark_jobs.runtime.driver.preflight import (
     check_runnable,
+    check_speculation,
     check_state_folder,
     checkpoint_lock,
     warn_missing_outputs,
@@ -82,3 +84,28 @@ def test_unusable_folders_are_reported_before_anything_starts(tmp_path: Path) ->
     assert "--state-dir" in refused.value.problems[0].fix
     check_state_folder(tmp_path / "a" / "b", "shop")
     assert list((tmp_path / "a" / "b").iterdir()) == []
+
+
+@attrs.frozen
+class _Session:
+    """The part of a Spark session that has its settings."""
+
+    conf: Mapping[str, str]
+
+    @property
+    def sparkContext(self) -> "_Session":  # noqa: N802 - as in PySpark
+        return self
+
+    def getConf(self) -> Mapping[str, str]:  # noqa: N802 - same
+        return self.conf
+
+
+def test_copies_of_slow_tasks_are_refused() -> None:
+    for conf in ({}, {"spark.speculation": "false"}):
+        session: Any = _Session(conf)
+        check_speculation(session, "shop")
+    session = _Session({"spark.speculation": "true"})
+    with pytest.raises(ProblemsError) as raised:
+        check_speculation(session, "shop")
+    [problem] = raised.value.problems
+    assert (problem.code, problem.found) == (ProblemCode.NOT_RUNNABLE, "spark.speculation = true")

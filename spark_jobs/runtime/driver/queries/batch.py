@@ -14,7 +14,7 @@ from spark_jobs.runtime.driver.input.expansion import InputExpansion
 from spark_jobs.runtime.driver.input.step_planner import OffsetRanges, Offsets, StepPlanner
 from spark_jobs.runtime.driver.queries.native import evaluate_program
 from spark_jobs.runtime.driver.queries.query_spec import QuerySpec
-from spark_jobs.runtime.driver.queries.task_function import TaskFunction, Versions
+from spark_jobs.runtime.driver.queries.task_function import TaskFunction
 from spark_jobs.runtime.engine.partitioners.static import TaskMigrated
 from spark_jobs.runtime.engine.task import PoisonRecordError
 from spark_jobs.runtime.worker.messages import BatchRequest, BatchResult
@@ -48,8 +48,6 @@ class BatchProcessor:
         """Held while a batch is processed."""
         self._consumer_group = ""
         self._ticked_ms = 0
-        self._versions: Versions = {}
-        """Task → its state after its last batch; empty if a batch has failed: some of its tasks committed."""
         self.thread_names: tuple[str, ...] = ()
         """The stream threads of the last tasks: Spark's task i ran on thread i, modulo their number."""
         self.failed_thread = ""
@@ -83,14 +81,15 @@ class BatchProcessor:
 
     def release(self, positions: Offsets | None = None) -> None:
         """Process batches again; at the committed offsets `positions` if processors were added."""
-        self._versions = {}
+        self._tasks.versions.forget()
         if positions is not None:
             self._begin_at(positions)
         self._running.release()
         self._may_begin.set()
 
     def _begin_at(self, positions: Offsets) -> None:
-        self._starts, self._versions = positions, {}
+        self._starts = positions
+        self._tasks.versions.forget()
         self._planner = None if self._spec.reads_single_topic else self._spec.step_planner()
         self._expansion = self._spec.expansion()
         if self._planner is not None:
@@ -258,16 +257,13 @@ class BatchProcessor:
             if threads is None:
                 raise BatchStoppedError
             self.thread_names = threads.names
-            known, self._versions = self._versions, {}  # until the results have arrived
-            request = attrs.evolve(request, stream_threads=threads.alive, versions=known)
+            request = attrs.evolve(request, stream_threads=threads.alive)
             limit = min(threads.limit or tasks, tasks)
             if limit < tasks:
                 rows = rows.coalesce(limit)  # the reading tasks, too, if there is a shuffle
             if shuffled:
                 rows = _partitioned_by_task(rows, request, limit, ticks=self._spec.ticks)
             results = self._tasks.run(rows, batch, request, threads.names, shuffled=shuffled)
-        found = {result.partition: result.state_version for result in results}
-        self._versions = {task: version for task, version in {**known, **found}.items() if version}
         self._spec.report(batch, results)
         self.failed_thread = next((result.thread for result in results if result.has_failed), "")
         _raise_failures(results)

@@ -35,6 +35,27 @@ EndOffsets = Mapping[TopicPartition, int]
 Versions = Mapping[int, StateVersion]
 
 
+class KnownVersions:
+    """The states of a query's tasks after its last batch, as far as the driver knows them."""
+
+    def __init__(self) -> None:
+        self._versions: Versions = {}
+
+    def begin_batch(self) -> Versions:
+        """Return task → version. None is known until all results arrive: some tasks of a failed batch commit."""
+        known, self._versions = self._versions, {}
+        return known
+
+    def end_batch(self, known: Versions, results: Iterable[BatchResult]) -> None:
+        """Keep the versions of `results`, and those of tasks that were not part of the batch."""
+        found = {**known, **{result.partition: result.state_version for result in results}}
+        self._versions = {task: version for task, version in found.items() if version is not None}
+
+    def forget(self) -> None:
+        """Know no version any more: others may have committed."""
+        self._versions = {}
+
+
 class TaskFunction:
     """The function that Spark's workers run, for one query; only the query's thread calls it.
 
@@ -45,6 +66,7 @@ class TaskFunction:
     """
 
     def __init__(self) -> None:
+        self.versions = KnownVersions()
         self._prepared_for: tuple[BatchRequest, bool] | None = None
         self._call: Column | None = None
 
@@ -55,7 +77,7 @@ class TaskFunction:
 
         Spark's task i runs on stream thread i, modulo their number.
         """
-        constant = attrs.evolve(request, end_offsets={}, versions={})
+        constant = attrs.evolve(request, end_offsets={})
         if self._call is None or self._prepared_for != (constant, shuffled):
             function = pandas_udf(  # type: ignore[call-overload]
                 _arrow_function(constant, shuffled=shuffled),
@@ -66,10 +88,14 @@ class TaskFunction:
             self._call, self._prepared_for = function(*columns), (constant, shuffled)
         context = rows.sparkSession.sparkContext
         context.setLocalProperty(_END_OFFSETS_KEY, encode_end_offsets(request, batch))
+        known = self.versions.begin_batch()
+        request = attrs.evolve(request, versions=known)
         context.setLocalProperty(_VERSIONS_KEY, encode_versions(request, batch, time.time()))
         context.setLocalProperty(_THREADS_KEY, json.dumps(threads))
         results = DataFrame(rows._jdf.mapInArrow(self._call._jc, False, None), rows.sparkSession)  # noqa: SLF001, FBT003 - as PySpark's own method
-        return [decode_result(row.result) for row in results.collect()]
+        found = [decode_result(row.result) for row in results.collect()]
+        self.versions.end_batch(known, found)
+        return found
 
 
 def encode_end_offsets(request: BatchRequest, batch: int) -> str:
