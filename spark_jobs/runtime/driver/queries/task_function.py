@@ -42,7 +42,7 @@ class KnownVersions:
         self._versions: Versions = {}
 
     def begin_batch(self) -> Versions:
-        """Return task → version. None is known until all results arrive: some tasks of a failed batch commit."""
+        """Return task → version. None is known until all results arrive: a failed batch commits tasks."""
         known, self._versions = self._versions, {}
         return known
 
