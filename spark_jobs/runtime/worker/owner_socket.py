@@ -27,6 +27,7 @@ _LONGEST_PATH = 100
 _BACKLOG = 64
 _CONNECT_SECONDS = 1
 """How long one attempt to connect may take, while many calls wait; the caller tries again."""
+_PAUSE_SECONDS = 0.1
 _UNUSED_SECONDS = 60.0
 _SILENCE_SECONDS = 30
 """A process that sends nothing in the middle of a request for this long is given up."""
@@ -90,6 +91,7 @@ class OwnerSocket:
             except OSError:
                 if self._socket.fileno() < 0:
                     return
+                time.sleep(_PAUSE_SECONDS)  # too many open files, for example
                 continue
             Thread(target=self._answer_call, args=(caller,), daemon=True).start()
 

@@ -48,6 +48,8 @@ class Lease:
     """
 
     _file: int
+    owner: str
+    """The owner's address."""
 
     @classmethod
     def try_acquire(cls, folder: Path, task: str, owner: str) -> "Lease | None":
@@ -60,7 +62,7 @@ class Lease:
             folder.mkdir(parents=True, exist_ok=True)
             file = os.open(folder / f"{task}.lease", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
             close_in_children(file, partial(os.close, file))
-            lease = cls(file)
+            lease = cls(file, owner)
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 # The folder may be deleted at any time: only the file that others find is a lease.

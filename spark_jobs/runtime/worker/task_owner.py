@@ -127,11 +127,12 @@ class TaskOwner:
                 self._release(ownership)
 
     def _release_if_lost(self, request: BatchRequest, partition: int, ownership: _Ownership) -> None:
-        """Release a task whose lease or socket was deleted: another process may own the task."""
+        """Release a task whose lease or socket was deleted: other processes do not find its owner."""
         lease, folder = ownership.lease, request.state_folder
-        if lease is not None and not (
-            lease.is_current(folder, request.task_name(partition)) and self._socket(folder).is_reachable
-        ):
+        if lease is None:
+            return
+        is_named = lease.owner == self._reachable_socket(folder).address
+        if not is_named or not lease.is_current(folder, request.task_name(partition)):
             self._release(ownership)
 
     def _forward_or_acquire(
@@ -173,14 +174,8 @@ class TaskOwner:
             task = ownership.task
             if task is not None and (task.layout_version != request.layout_version or task.is_slow):
                 ownership.close_task()
-            if ownership.task is None:
-                ownership.task = OpenTask(request, partition)
             try:
-                return ownership.task.process_batch(request, input_, tick=tick)
-            except OutdatedStateError:
-                ownership.close_task()
-                ownership.task = OpenTask(request, partition)
-                return ownership.task.process_batch(request, input_, tick=tick)
+                return _process_with_latest_state(request, partition, ownership, input_, tick=tick)
             except RecordsRefusedError as error:
                 return _process_without_refused(request, partition, ownership, input_, error, tick=tick)
         except BaseException as error:
@@ -228,7 +223,9 @@ class TaskOwner:
         if found.is_reachable:
             return found
         with self._lock:
-            self._sockets.pop(folder, found).close()
+            if self._sockets.get(folder) is found:
+                del self._sockets[folder]
+                found.close()
         return self._socket(folder)
 
     def _answer(self, caller: Connection) -> None:
@@ -256,6 +253,24 @@ class TaskOwner:
             except Exception:  # noqa: BLE001 - the caller processes the batch itself and fails the same way
                 return None
         return None
+
+
+def _process_with_latest_state(
+    request: BatchRequest, partition: int, ownership: _Ownership, input_: TaskInput, *, tick: bool
+) -> BatchResult:
+    """Process a batch; if the state of the open task is outdated, open the task again."""
+    if ownership.task is not None:
+        try:
+            return ownership.task.process_batch(request, input_, tick=tick)
+        except OutdatedStateError:
+            ownership.close_task()
+    ownership.task = OpenTask(request, partition)
+    try:
+        return ownership.task.process_batch(request, input_, tick=tick)
+    except OutdatedStateError:  # another process has committed since it was opened
+        ownership.close_task()
+        ownership.task = OpenTask(request, partition)
+        return ownership.task.process_batch(request, input_, tick=tick)
 
 
 def _process_without_refused(

@@ -107,7 +107,7 @@ class ProcessApplication:
         with (self.folder / "run.log").open("ab") as log:
             process = subprocess.Popen(
                 command,
-                cwd=self.folder,
+                cwd=_ROOT if self.state_folder is None else self.folder,
                 stdout=log,
                 stderr=log,
                 env={**os.environ, "PYTHONPATH": str(_ROOT), "PYSPARK_PYTHON": sys.executable},

@@ -1,6 +1,7 @@
 """An owner of a task that does not answer, or has died: each wait ends, and nothing of it is left."""
 
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -159,6 +160,16 @@ def test_a_killed_owner_leaves_no_file(folder: Path) -> None:
     assert (folder / "sockets").stat().st_mode & 0o777 == 0o700
     owner.release_all()
     assert set(Path(tempfile.gettempdir()).glob("pymp-*")) <= temporary
+
+
+def test_a_task_is_found_after_its_owners_socket_was_deleted(folder: Path) -> None:
+    owner, other = TaskOwner(), TaskOwner()
+    process(owner, folder)
+    shutil.rmtree(folder / "sockets")
+    process(owner, folder)
+    process(other, folder)
+    assert other._ownership(TASK).task is None
+    owner.release_all()
 
 
 @pytest.mark.parametrize("length", [50, 101, 200])
