@@ -77,6 +77,10 @@ class ObservedInput(RecordInput):
         found = RecordInput(self.each).starting_at(offsets)  # type: ignore[arg-type]
         return ObservedInput(found.each, self.calls)
 
+    def __reduce__(self) -> tuple[object, ...]:
+        """Call nothing in another process."""
+        return RecordInput, (self.each,)
+
 
 @attrs.define
 class Clock:
@@ -99,7 +103,10 @@ class Hosts:
     topics: Topics
     request: BatchRequest
     folder: Path
-    owners: dict[int, TaskOwner] = attrs.field(factory=dict)
+    owners: dict[tuple[int, int], TaskOwner] = attrs.field(factory=dict)
+    """(host, process) → the tasks of the process."""
+    process_number: int = 0
+    """The number of the process that gets the next batch on its host; another one may own the task there."""
     version: StateVersion | None = None
 
     @property
@@ -133,7 +140,8 @@ class Hosts:
             versions_at=state_proof.boot_seconds(),
         )
         input_ = ObservedInput(input_records(self.source, first, end), list(calls))
-        return self.owners.setdefault(host, TaskOwner()).process_or_forward(request, 0, input_, tick=False)
+        owner = self.owners.setdefault((host, self.process_number), TaskOwner())
+        return owner.process_or_forward(request, 0, input_, tick=False)
 
     def run_batch(self, host: int, first: int, end: int) -> BatchResult:
         """Process a batch as the driver does: it passes the version that it knows, and keeps the new one."""
@@ -144,13 +152,13 @@ class Hosts:
 
     def restart(self, host: int, *, loses_disk: bool = False) -> None:
         """End the processes of a host."""
-        if host in self.owners:
-            self.owners.pop(host).release_all()
+        for process in [each for each in self.owners if each[0] == host]:
+            self.owners.pop(process).release_all()
         if loses_disk:
             shutil.rmtree(self.folder / f"host-{host}", ignore_errors=True)
 
     def close(self) -> None:
-        for host in tuple(self.owners):
+        for host in {host for host, _ in self.owners}:
             self.restart(host)
 
     def committed(self) -> int:

@@ -189,6 +189,19 @@ def test_offsets_do_not_go_backwards_after_a_host_was_frozen_while_it_wrote(
         assert min(max(counts) for counts in hosts.counts(hosts.sink).values()) >= 4 * _BATCH // 5
 
 
+@pytest.mark.parametrize("is_known", [True, False], ids=["version passed", "version unknown"])
+def test_the_owner_on_a_host_processes_no_outdated_batch_of_another_process(
+    hosts: Hosts, *, is_known: bool
+) -> None:
+    hosts.run_batch(A, 0, _BATCH)
+    hosts.run_batch(B, _BATCH, 2 * _BATCH)
+    hosts.process_number = 1
+    result = hosts.process(A, 2 * _BATCH, 3 * _BATCH, version=hosts.version if is_known else None)
+    assert (result.read, result.restored) == (_BATCH, _BATCH)
+    assert hosts.owners[A, 1]._ownership(hosts.request.task_name(0)).task is None
+    hosts.check_counts(3 * _BATCH)
+
+
 def test_two_hosts_with_the_same_number_of_batches_are_distinguished(hosts: Hosts) -> None:
     """Each of two clients has committed its first batch: the ids of the batches differ."""
     hosts.run_batch(A, 0, _BATCH)
@@ -208,6 +221,7 @@ class Series:
     zombies: int = 0
 
     def step(self) -> None:
+        self.hosts.process_number = self.draw.randrange(2)
         host, first = self.draw.randrange(3), max(0, self.done - self.draw.choice([0, 0, 3, 30]))
         end = self.done + self.draw.randint(1, 12)
         match self.draw.randrange(8):
@@ -217,6 +231,7 @@ class Series:
                 self.hosts.restart(host, loses_disk=True)
             case 2:  # the batch fails before it has written anything
                 known, self.hosts.version = self.hosts.version, None
+                self.hosts.restart(host)  # or the batch would be sent to the other process of the host
                 with pytest.raises(ZeroDivisionError):
                     self.hosts.process(host, self.done, end, *[_fail] * 2, version=known)
             case 3:  # the batch is committed, but its result is lost
@@ -237,6 +252,8 @@ class Series:
             self.hosts.process(other, first, later)
 
         known, self.hosts.version = self.hosts.version, None
+        self.hosts.restart(host)
+        self.hosts.process(host, first, self.done)  # the process that will be frozen opens the task
         with suppress(KafkaException):  # fenced
             self.hosts.process(host, self.done, end, freeze, version=known)
         self.done = later
