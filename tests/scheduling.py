@@ -57,6 +57,7 @@ _GROUP_OF = {
 _SEPARATE_TESTS = (
     "tests/runtime/spark/test_faults.py",
     "tests/runtime/spark/test_expansion_kills.py",
+    "tests/runtime/spark/test_several_executors.py",
     "tests/runtime/spark/test_processor_faults.py",
     "tests/runtime/spark/test_stopped_client.py",
     "tests/runtime/spark/test_faults_with_records_held_back.py",
@@ -106,6 +107,7 @@ _WAITING = (
     "tests/observe/",
     "tests/doctor/",
     "tests/acls/",
+    "tests/runtime/worker/test_several_hosts.py",
     "tests/runtime/worker/test_refused_records.py",
     "tests/runtime/worker/test_transaction.py",
     "tests/runtime/worker/test_partition_follower.py",

@@ -53,11 +53,26 @@ NOTHING_READ: ReadPositions = {}
 
 
 @attrs.frozen
+class StateVersion:
+    """Identifies the state of a task: the number of its committed batches, and the id of the last one.
+
+    Two processes can commit a batch with the same number, if neither fences the other: their ids differ.
+    """
+
+    number: int = 0
+    batch_id: int | None = None
+
+
+@attrs.frozen
 class OffsetMetadata:
     """`version` = number of the task's committed batches; `clocks` are its times by name, in milliseconds."""
 
     version: int = 0
     clocks: Mapping[str, int] = attrs.field(factory=dict)
+
+    @property
+    def state_version(self) -> StateVersion:
+        return StateVersion(self.version, self.clocks.get(BATCH_ID))
 
     def encode(
         self,

@@ -33,6 +33,7 @@ from spark_jobs.runtime.worker.schema_registry import URL, RegisteredSchemas, re
 
 _log = structlog.get_logger(__name__)
 _LOCK_FILE = "client.lock"
+_SPECULATION = "spark.speculation"
 _DEAD_LETTER_TOPIC = "errors.dead.letter.queue.topic.name"
 
 
@@ -142,6 +143,29 @@ def warn_missing_outputs(nodes: NodeTopology, application: Application, cluster:
                 topic=name,
                 effect="records fail unless the brokers create the topic",
             )
+
+
+def check_speculation(spark: SparkSession, application: str) -> None:
+    """Check that Spark runs each task once at a time.
+
+    Raises:
+        ProblemsError: `spark.speculation` is set.
+    """
+    if spark.sparkContext.getConf().get(_SPECULATION, "false") != "true":
+        return
+    raise ProblemsError(
+        [
+            Problem(
+                code=ProblemCode.NOT_RUNNABLE,
+                application=application,
+                summary="Spark would run copies of slow tasks.",
+                expected=f"{_SPECULATION} = false",
+                found=f"{_SPECULATION} = true",
+                why="A copy writes the same records, and competes with the first task for its state.",
+                fix=f"Remove {_SPECULATION} from Spark's configuration, or set it to false.",
+            )
+        ]
+    )
 
 
 def check_user_classes(spark: SparkSession, runnable: RunnableDocument) -> None:

@@ -1,6 +1,7 @@
 """Kafka clients of this process: how they are created, and calls with retries and time-outs."""
 
 import logging
+import time
 from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
 from threading import Thread
@@ -139,6 +140,21 @@ def list_offsets_once(
         if partition.error is not None:
             raise KafkaException(partition.error)
     return {(each.topic, each.partition): each.offset for each in found}
+
+
+class Silence:
+    """How long nothing has arrived from the brokers: librdkafka tries again without end."""
+
+    def __init__(self, expected: str = "record has arrived") -> None:
+        self._expected = expected
+        self._since = time.monotonic()
+
+    def check(self, *, is_silent: bool) -> None:
+        """Raise `KafkaException` if nothing has arrived for `REQUEST_SECONDS`."""
+        if not is_silent:
+            self._since = time.monotonic()
+        elif time.monotonic() - self._since > REQUEST_SECONDS:
+            raise KafkaException(KafkaError(_TIMED_OUT, f"no {self._expected} for {REQUEST_SECONDS:g} s"))
 
 
 def call_with_timeout(seconds: float, what: str, call: Callable[[], None]) -> None:

@@ -6,6 +6,7 @@ deleted, and the state is restored from the changelog topics. If the boot id is 
 the disk.
 """
 
+import errno
 import json
 import marshal
 import os
@@ -19,7 +20,7 @@ from spark_jobs.runtime.engine.stores.backend import Batch, Prepared
 from spark_jobs.runtime.engine.stores.interfaces import SortedReads
 from spark_jobs.runtime.engine.stores.overlay import Changes
 from spark_jobs.runtime.worker.lmdb_bytes import Databases, LmdbBytes, Snapshot, is_long, write
-from spark_jobs.runtime.worker.state_errors import named_disk_failures
+from spark_jobs.runtime.worker.state_errors import is_disk_full, named_disk_failures
 
 _BATCH = b"batch"
 _BOOT = b"boot"
@@ -28,6 +29,8 @@ _MIN_MAP_BYTES = 64 * 1024 * 1024
 _MAX_DATABASES = 4096
 _PREPARED = "prepared"
 _CHECKSUM = 4
+_LOCK_BYTES = 8192
+"""The size of LMDB's lock file for its default number of readers."""
 
 
 class LmdbBackend:
@@ -87,7 +90,7 @@ class LmdbBackend:
 
     def clear(self) -> None:
         stores = [self._handle(name) for name in self._stored_names() if name != b"meta"]
-        with self._environment.begin(write=True) as transaction:
+        with named_disk_failures(self._folder), self._environment.begin(write=True) as transaction:
             for handle in stores:
                 transaction.drop(handle, delete=False)
             transaction.delete(_BATCH, db=self._meta)
@@ -98,10 +101,11 @@ class LmdbBackend:
     def close(self) -> None:
         """Wait for the disk, so that the next process trusts the environment."""
         self._snapshot.transaction.abort()
-        self._environment.sync(True)  # noqa: FBT003 - LMDB's own signature
-        with self._environment.begin(write=True) as transaction:
-            transaction.put(_CLOSED, b"1", db=self._meta)
-        self._environment.sync(True)  # noqa: FBT003
+        with named_disk_failures(self._folder):
+            self._environment.sync(True)  # noqa: FBT003 - LMDB's own signature
+            with self._environment.begin(write=True) as transaction:
+                transaction.put(_CLOSED, b"1", db=self._meta)
+            self._environment.sync(True)  # noqa: FBT003
         self._environment.close()
 
     def release(self) -> None:
@@ -113,7 +117,9 @@ class LmdbBackend:
         try:
             self._open()
             trusted = self._is_trusted()
-        except lmdb.Error:
+        except lmdb.Error as error:
+            if is_disk_full(self._folder, error):
+                raise  # to restore the state would need as much space
             self._recreate()
             return
         if not trusted:
@@ -121,6 +127,7 @@ class LmdbBackend:
             self._recreate()
 
     def _open(self) -> None:
+        _reserve_lock_file(self._folder)
         self._environment = lmdb.open(
             str(self._folder),
             map_size=max(_MIN_MAP_BYTES, _stored_size(self._folder)),
@@ -169,9 +176,11 @@ class LmdbBackend:
 
     def _handle(self, name: bytes, *, create: bool = False) -> Any:  # noqa: ANN401 - LMDB's handle
         self._snapshot.transaction.abort()
-        handle = self._environment.open_db(name, create=create)
-        self._renew()
-        return handle
+        try:
+            with named_disk_failures(self._folder):
+                return self._environment.open_db(name, create=create)
+        finally:
+            self._renew()
 
     def _stored_names(self) -> frozenset[bytes]:
         return frozenset(bytes(name) for name in self._snapshot.transaction.cursor().iternext(values=False))
@@ -193,6 +202,23 @@ def _encoded(batch: Batch) -> bytes:
 def _stored_size(folder: Path) -> int:
     data = folder / "data.mdb"
     return 2 * data.stat().st_size if data.exists() else 0
+
+
+def _reserve_lock_file(folder: Path) -> None:
+    """Reserve disk space for LMDB's lock file; raises `OSError` if there is none.
+
+    LMDB maps the file, so a full disk would end the process by a signal (SIGBUS).
+    """
+    if not hasattr(os, "posix_fallocate"):
+        return
+    file = os.open(folder / "lock.mdb", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    try:
+        os.posix_fallocate(file, 0, max(_LOCK_BYTES, os.fstat(file).st_size))
+    except OSError as error:
+        if error.errno not in (errno.EOPNOTSUPP, errno.EINVAL):  # unless the file system cannot do that
+            raise
+    finally:
+        os.close(file)
 
 
 def _boot() -> bytes | None:

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import attrs
 
+from infra.model.offset_metadata import StateVersion
 from infra.observe import Connection
 from spark_jobs.runtime.engine.program import SubtopologyProgram
 from spark_jobs.runtime.engine.records import TopicPartition
@@ -25,6 +26,8 @@ class BatchRequest:
     `layout_version` grows when the programs change; tasks of an older version are closed and created again.
     `partition_counts` is topic → number of partitions, for source topics and topics of global tables.
     `end_offsets` is topic partition → offset after the batch, if known; it includes transaction markers.
+    `versions` is task → the state after its last batch, if the driver has received the result of each batch
+    since then. They were true at `versions_at`, which is `state_proof.boot_seconds()` of this machine.
     `awaited` are the topic partitions that have more records than the batch has, or whose next record is
     waited for (`max.task.idle.ms`): a task holds records back that may follow them in time.
     `shared_topics` are the repartition topics that more than one task writes to.
@@ -43,6 +46,8 @@ class BatchRequest:
     state_folder: Path
     partition_counts: Mapping[str, int]
     end_offsets: Mapping[TopicPartition, int] = attrs.field(factory=dict)
+    versions: Mapping[int, StateVersion] = attrs.field(factory=dict)
+    versions_at: float = 0.0
     awaited: frozenset[TopicPartition] = frozenset()
     shared_topics: frozenset[str] = frozenset()
     exactly_once: bool = True
@@ -100,7 +105,8 @@ class BatchResult:
     changelog topics first. `stream_time` is milliseconds, -1 = none.
     `missing_partition` is (topic, required partition, number of partitions): the batch failed because of it.
     `poison_record` describes the record that failed the batch, `poison_handler` is the config key of the
-    exception handler whose answer was to fail. `thread` is the name of the stream thread.
+    exception handler whose answer was to fail. `thread` is the name of the stream thread. `state_version` is
+    that of the task after the batch; None = unknown, because the batch failed.
     """
 
     partition: int
@@ -119,6 +125,8 @@ class BatchResult:
     poison_record: str | None = None
     poison_handler: str | None = None
     thread: str = ""
+    # It has a random number, so it differs between batches with equal results.
+    state_version: StateVersion | None = attrs.field(default=None, eq=False)
 
     @property
     def has_failed(self) -> bool:

@@ -128,10 +128,11 @@ class RecordSender:
         return number
 
     def _wait_and_send(self, record: OutputRecord, report: OnDelivery | None = None) -> None:
-        """Pass a record on as soon as the producer's queue has room."""
+        """Pass a record on as soon as the producer's queue has room, or raise `KafkaException`."""
         topic, partition, key, value, timestamp, headers = record
         to = _ANY_PARTITION if partition is None else partition
         time = timestamp or EARLIEST_MS
+        silence = clients.Silence("record was delivered")
         while True:
             try:
                 if headers:
@@ -139,6 +140,7 @@ class RecordSender:
                 else:
                     self._producer.produce(topic, value, key, to, report, report, time)
             except BufferError:
+                silence.check(is_silent=True)
                 self._producer.poll(_POLL_SECONDS)
             except KafkaException as error:
                 raise refused_locally(error, record) from error

@@ -41,7 +41,7 @@ def restore_state(request: BatchRequest, partition: int, state: State, session: 
     """Bring `state` to the version that `session` found committed; return how many records were restored.
 
     State that is only behind, because another process had the task, gets the newer changelog records. Any
-    other difference empties it first.
+    other difference empties it first, also a batch with the same number that another process has committed.
 
     Raises:
         KafkaException: The changelog topics cannot be read.
@@ -51,7 +51,7 @@ def restore_state(request: BatchRequest, partition: int, state: State, session: 
     has_same_lineage = lineage is not None and state.metadata.get(LINEAGE_KEY) == lineage
     if has_same_lineage and state.recover(committed.version, committed.clocks.get(BATCH_ID)):
         return 0
-    if not has_same_lineage or state.version > committed.version:
+    if not has_same_lineage or state.version >= committed.version:
         state.reset()
     restored = _restore_from_changelogs(request, partition, state, session)
     state.metadata.update(committed.clocks)
@@ -153,16 +153,18 @@ class PartitionReader:
         meanwhile are left to the next read, although the client may have fetched some of them.
 
         Raises:
-            KafkaException: The partition cannot be read.
+            KafkaException: The partition cannot be read, or nothing arrives for `clients.REQUEST_SECONDS`.
         """
         low, high = self.bounds(topic, partition)
         at = max(low, range_.start)
         end = max(at, high if range_.end is None else min(high, range_.end))
         if at < end:
             self._consumer.assign([KafkaTopicPartition(topic, partition, at)])
+        silence = clients.Silence()
         while at < end:
             messages = self._consume(at, end)
             at = _next_offset(messages, at)
+            silence.check(is_silent=not messages)
             read = [each for each in messages if each.error() is None and (each.offset() or 0) < end]
             yield RecordChunk(read, min(at, end))
         yield RecordChunk((), end)
@@ -188,21 +190,6 @@ class PartitionReader:
         return first, end
 
 
-class Silence:
-    """How long nothing has arrived from the brokers: librdkafka tries again without end."""
-
-    def __init__(self) -> None:
-        self._since = time.monotonic()
-
-    def check(self, *, is_silent: bool) -> None:
-        """Raise `KafkaException` if nothing has arrived for `clients.REQUEST_SECONDS`."""
-        if not is_silent:
-            self._since = time.monotonic()
-        elif time.monotonic() - self._since > clients.REQUEST_SECONDS:
-            text = f"no record has arrived for {clients.REQUEST_SECONDS:g} s"
-            raise KafkaException(KafkaError(KafkaError._TIMED_OUT, text))  # noqa: SLF001 - the library's public name
-
-
 class PartitionFollower:
     """Reads several partitions at the same time, committed records only, and later what is newer.
 
@@ -226,7 +213,7 @@ class PartitionFollower:
         if positions != self._positions:
             self._consumer.assign([KafkaTopicPartition(*each, at) for each, at in positions.items()])
         self._positions = {}  # if the caller does not read all, the next read begins again at its starts
-        silence = Silence()
+        silence = clients.Silence()
         while any(at < ends[each] for each, at in positions.items()):
             found = self._consume(positions, ends)
             for each, messages in found.items():

@@ -32,11 +32,24 @@ def named_disk_failures(folder: Path) -> Iterator[None]:
         ) from error
 
 
-def _cause(folder: Path, error: Exception) -> str:
+def is_disk_full(folder: Path, error: Exception) -> bool:
+    """Return whether a failure is that of a full disk, whatever LMDB calls it."""
+    if isinstance(error, lmdb.DiskError) or (isinstance(error, OSError) and error.errno in _FULL):
+        return True
     try:
-        free = shutil.disk_usage(folder).free
-    except OSError as no_folder:
-        return str(no_folder)
-    if free < _LITTLE_BYTES or (isinstance(error, OSError) and error.errno in _FULL):
-        return f"the disk is full ({free // 1024} KiB free)"
-    return str(error)
+        return _free_bytes(folder) < _LITTLE_BYTES
+    except OSError:
+        return False
+
+
+def _cause(folder: Path, error: Exception) -> str:
+    if not is_disk_full(folder, error):
+        return str(error)
+    free = _free_bytes(folder) // 1024
+    return f"the disk is full ({free} KiB free). Free space there, or choose another disk by --state-dir"
+
+
+def _free_bytes(folder: Path) -> int:
+    """Return the free bytes on the disk of a folder that may be missing."""
+    present = next(each for each in (folder, *folder.parents) if each.exists())
+    return shutil.disk_usage(present).free

@@ -2,9 +2,10 @@
 
 The order of the steps makes a crash at any moment harmless:
 
-    1. Open the session: earlier owners of the task are fenced, and the committed offsets are known.
+    1. Open the session: the committed offsets are known. With exactly once, earlier owners are fenced.
     2. Restore the local state to the committed version (prepared batch, else changelogs).
-    3. Skip records below the committed offsets, process the others, except those that are held back.
+    3. Prove that this is the last committed state (`state_proof`). Skip records below the committed offsets,
+       process the others, except those that are held back.
     4. Save the state's changes on disk as the prepared batch.
     5. Commit one transaction: records of sinks and changelogs, input offsets with their metadata.
     6. Apply the prepared changes to the local state.
@@ -67,6 +68,7 @@ class OpenTask:
         self._writes_single = refused is not None
         self._refused = RefusedRecords() if refused is None else refused
         self._session = open_session(request, partition, single=refused is not None)
+        self._proof = self._session.proof
         self._folder = task_folder(request.state_folder, request.subtopology, partition)
         self._state = LocalState(self._folder) if request.program.has_state else MemoryState()
         self._restored = restore_state(request, partition, self._state, self._session)
@@ -88,16 +90,20 @@ class OpenTask:
         """Process and commit the task's part of a batch; with `tick` also without records, for punctuation.
 
         Raises:
+            OutdatedStateError: Another process has committed a batch of the task since it was opened.
             TaskMigrated: A record's partition does not exist yet.
             PoisonRecordError: A record cannot be processed, and the exception handlers fail.
             RecordsRefusedError: The brokers refuse records of the batch.
             KafkaException: Kafka fails.
         """
+        if self._proof is not None:
+            self._proof.begin_batch(request)
         fresh = input_.starting_at(self._session.offsets)
         if self._session.has_positions:
             fresh = RecordInput(without_read(fresh.records(), self._session.positions))
         if not fresh and not tick:
-            return BatchResult(partition=self._partition, skipped=len(input_))
+            version = self._session.metadata.state_version
+            return BatchResult(partition=self._partition, skipped=len(input_), state_version=version)
         if isinstance(self._task, Task):
             self._task.resize_cache(cache_bytes(request))
         awaited = frozenset(each for each in request.awaited if request.task_of(each[1]) == self._partition)
@@ -158,6 +164,7 @@ class OpenTask:
             stream_time=max(part.times.values(), default=-1),
             restored=restored,
             state_bytes=self._state_bytes(),
+            state_version=self._session.metadata.state_version,
         )
 
     def _process(self, fresh: TaskInput, shared_topics: frozenset[str]) -> Iterable[OutputRecord]:
@@ -192,9 +199,10 @@ class OpenTask:
         """Commit the batch to Kafka, apply it to the local state; return the number of written records."""
         outputs = with_task_header(outputs, request.shared_topics, self._partition)
         version = self._session.metadata.version
+        if self._proof is not None:
+            self._proof.before_write()
         written = self._session.producer.send(outputs)
-        if isinstance(self._state, LocalState):
-            self._state.metadata[BATCH_ID] = secrets.randbits(62) | 1
+        self._state.metadata[BATCH_ID] = secrets.randbits(62) | 1
         self._state.prepare(version)
         offsets = part.offsets
         if not offsets:  # a tick: the metadata is committed with the unchanged offset of some partition

@@ -1,21 +1,19 @@
-"""Which Python process owns a task, and how another one passes records to it.
+"""Which Python process of a machine owns a task, and how another one passes records to it.
 
 Spark gives a task's records to any of its Python workers. Moving a task requires a new producer and opening
 its state. So a worker that gets records of a task sends them to the process that owns it. It takes the
 ownership over if the owner processes another task and the records are many, or if they are too many to send.
+Processes of other machines may own the task, too: `state_proof` decides which state is the last one.
 """
 
-import fcntl
 import os
 import time
-from collections.abc import Mapping
-from contextlib import suppress
-from multiprocessing import AuthenticationError
-from multiprocessing.connection import Client, Connection, Listener
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from multiprocessing.connection import Connection
 from multiprocessing.reduction import ForkingPickler
 from pathlib import Path
-from secrets import token_hex
-from threading import Lock, Thread
+from threading import Lock
 from types import MappingProxyType
 
 import attrs
@@ -25,9 +23,13 @@ from spark_jobs.runtime.engine.partitioners.static import TaskMigrated
 from spark_jobs.runtime.engine.task import PoisonRecordError
 from spark_jobs.runtime.worker.gc_pause import paused_gc
 from spark_jobs.runtime.worker.messages import BatchRequest, BatchResult
+from spark_jobs.runtime.worker.owner_socket import OwnerCall, OwnerSocket
 from spark_jobs.runtime.worker.refusals import RecordsRefusedError, RefusedRecords
+from spark_jobs.runtime.worker.state_errors import named_disk_failures
+from spark_jobs.runtime.worker.state_proof import OutdatedStateError
 from spark_jobs.runtime.worker.task_batch import OpenTask
 from spark_jobs.runtime.worker.task_input import ColumnInput, TaskInput
+from spark_jobs.runtime.worker.task_lease import Lease
 
 _FEW_RECORDS = 2_000
 """Up to this number, the owner processes the records at any time."""
@@ -66,54 +68,6 @@ def process_task_batch(
     return attrs.evolve(result, seconds=time.perf_counter() - started)
 
 
-@attrs.frozen
-class Lease:
-    """A task's lease: held until it is released, or until the process dies.
-
-    The file contains the owner's address, for the other processes of the machine.
-    """
-
-    _file: int
-
-    @classmethod
-    def try_acquire(cls, folder: Path, task: str, owner: str) -> "Lease | None":
-        """Return the lease, or None while another process holds it."""
-        folder.mkdir(parents=True, exist_ok=True)
-        file = os.open(folder / f"{task}.lease", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            os.close(file)
-            return None
-        lease = cls(file)
-        # The folder may be deleted at any time: only the file that others find is a lease.
-        if not lease.is_current(folder, task):
-            os.close(file)
-            return None
-        os.ftruncate(file, 0)
-        os.pwrite(file, owner.encode(), 0)
-        return lease
-
-    def is_current(self, folder: Path, task: str) -> bool:
-        """Return whether other processes see this lease; not if the state folder was deleted meanwhile."""
-        try:
-            return os.path.samestat(os.fstat(self._file), (folder / f"{task}.lease").stat())
-        except FileNotFoundError:
-            return False
-
-    @staticmethod
-    def owner_of(folder: Path, task: str) -> str:
-        """Return the owner's address; empty = no owner. An owner that died may still be named."""
-        try:
-            return (folder / f"{task}.lease").read_text(encoding="utf-8")
-        except FileNotFoundError:
-            return ""
-
-    def release(self) -> None:
-        os.ftruncate(self._file, 0)
-        os.close(self._file)
-
-
 @attrs.define
 class _Ownership:
     """Whether this process owns a task; `task` is None while another process does."""
@@ -121,6 +75,16 @@ class _Ownership:
     lock: Lock = attrs.field(factory=Lock)
     lease: Lease | None = None
     task: OpenTask | None = None
+
+    @contextmanager
+    def locked(self, wait: "_OwnerWait") -> Iterator[None]:
+        """Hold the lock; raises `TaskOwnedError` if another thread does for too long."""
+        while not self.lock.acquire(timeout=_RETRY_SECONDS):
+            wait.check()
+        try:
+            yield
+        finally:
+            self.lock.release()
 
     def close_task(self) -> None:
         task, self.task = self.task, None
@@ -137,50 +101,64 @@ class TaskOwner:
         self._processing: set[str] = set()
         """The tasks whose records this process processes now."""
         self._process = 0
-        self._address = ""
+        self._sockets: dict[Path, OwnerSocket] = {}
 
     def process_or_forward(
         self, request: BatchRequest, partition: int, input_: TaskInput, *, tick: bool
     ) -> BatchResult:
-        ownership = self._ownership(request.task_name(partition))
-        with ownership.lock:
+        name = request.task_name(partition)
+        sent = input_ if _can_be_sent(input_) else None
+        wait = _OwnerWait(name, 0 if sent is None else len(sent))
+        ownership = self._ownership(name)
+        with ownership.locked(wait):
             self._release_if_lost(request, partition, ownership)
             if ownership.task is not None:
                 # It fails if another process owned the task meanwhile: then a new session reads the offsets.
                 with suppress(Exception):
                     return self._process_here(request, partition, ownership, input_, tick=tick)
-            result = self._forward_or_acquire(request, partition, ownership, input_, tick=tick)
+                wait.begin()
+            result = self._forward_or_acquire(request, partition, ownership, sent, wait, tick=tick)
             return result or self._process_here(request, partition, ownership, input_, tick=tick)
 
     def release_all(self) -> None:
         """Release the tasks of this process: any other one can own them."""
-        for ownership in tuple(self._ownerships.values()):
-            with ownership.lock:
+        for name, ownership in tuple(self._ownerships.items()):
+            with ownership.locked(_OwnerWait(name, 0)):
                 self._release(ownership)
 
     def _release_if_lost(self, request: BatchRequest, partition: int, ownership: _Ownership) -> None:
-        """Release a task whose lease was deleted: another process may own the task, and know newer state."""
-        lease = ownership.lease
-        if lease is not None and not lease.is_current(request.state_folder, request.task_name(partition)):
+        """Release a task whose lease or socket was deleted: other processes do not find its owner."""
+        lease, folder = ownership.lease, request.state_folder
+        if lease is None:
+            return
+        is_named = lease.owner == self._reachable_socket(folder).address
+        if not is_named or not lease.is_current(folder, request.task_name(partition)):
             self._release(ownership)
 
     def _forward_or_acquire(
-        self, request: BatchRequest, partition: int, ownership: _Ownership, input_: TaskInput, *, tick: bool
+        self,
+        request: BatchRequest,
+        partition: int,
+        ownership: _Ownership,
+        sent: TaskInput | None,
+        wait: "_OwnerWait",
+        *,
+        tick: bool,
     ) -> BatchResult | None:
         """Return the owner's result, or None when this process holds the lease.
 
-        Asks the owner before each attempt to acquire the lease: an owner releases it only when asked.
+        Asks the owner before each attempt to acquire the lease: an owner releases it only when asked. `sent`
+        are the records, None: they are too many to send.
         """
         folder, name = request.state_folder, request.task_name(partition)
-        sent = input_ if _can_be_sent(input_) else None
-        wait = _OwnerWait(name, 0 if sent is None else len(sent))
+        address = self._reachable_socket(folder).address
         while True:
             owner = Lease.owner_of(folder, name)
-            if owner not in ("", self._address):
-                result = _forward(owner, request, partition, sent, wait, tick=tick)
+            if owner not in ("", address):
+                result = _forward(owner, (request, partition, sent, tick), wait)
                 if result is not None:
                     return result
-            ownership.lease = Lease.try_acquire(folder, name, self._address)
+            ownership.lease = Lease.try_acquire(folder, name, address)
             if ownership.lease is not None:
                 return None
             wait.check()
@@ -196,10 +174,8 @@ class TaskOwner:
             task = ownership.task
             if task is not None and (task.layout_version != request.layout_version or task.is_slow):
                 ownership.close_task()
-            if ownership.task is None:
-                ownership.task = OpenTask(request, partition)
             try:
-                return ownership.task.process_batch(request, input_, tick=tick)
+                return _process_with_latest_state(request, partition, ownership, input_, tick=tick)
             except RecordsRefusedError as error:
                 return _process_without_refused(request, partition, ownership, input_, error, tick=tick)
         except BaseException as error:
@@ -226,41 +202,46 @@ class TaskOwner:
 
     def _ownership(self, name: str) -> _Ownership:
         with self._lock:
-            if self._process != os.getpid():
-                self._listen()
+            self._forget_parent()
             return self._ownerships.setdefault(name, _Ownership())
 
-    def _listen(self) -> None:
-        key = token_hex(16)
-        listener = Listener(family="AF_UNIX", authkey=key.encode())
-        self._process = os.getpid()
-        self._ownerships = {}
-        self._processing = set()
-        self._address = f"{listener.address}\n{key}"
-        Thread(target=self._serve, args=(listener,), name="task-owner", daemon=True).start()
+    def _forget_parent(self) -> None:
+        """Begin without tasks in a process that was forked from their owner."""
+        if self._process != os.getpid():
+            self._process = os.getpid()
+            self._ownerships, self._sockets, self._processing = {}, {}, set()
 
-    def _serve(self, listener: Listener) -> None:
-        while True:
-            try:
-                caller = listener.accept()
-            except (OSError, EOFError, AuthenticationError):
-                continue  # a caller that died, or one without the key
-            Thread(target=self._answer, args=(caller,), daemon=True).start()
+    def _socket(self, folder: Path) -> OwnerSocket:
+        """Return the socket for the applications' state in `folder`, which may be unreachable by now."""
+        with self._lock, named_disk_failures(folder):
+            if folder not in self._sockets:
+                self._sockets[folder] = OwnerSocket(folder, self._answer)
+            return self._sockets[folder]
+
+    def _reachable_socket(self, folder: Path) -> OwnerSocket:
+        found = self._socket(folder)
+        if found.is_reachable:
+            return found
+        with self._lock:
+            if self._sockets.get(folder) is found:
+                del self._sockets[folder]
+                found.close()
+        return self._socket(folder)
 
     def _answer(self, caller: Connection) -> None:
-        with caller, suppress(OSError, EOFError):  # the caller may have died
-            request, partition, input_, tick = caller.recv()
-            with paused_gc():
-                result = self._process_forwarded(request, partition, input_, tick=tick)
-                del input_
-            caller.send(result)
+        request, partition, input_, tick = caller.recv()
+        with paused_gc():
+            result = self._process_forwarded(request, partition, input_, tick=tick)
+            del input_
+        caller.send(result)
 
     def _process_forwarded(
         self, request: BatchRequest, partition: int, input_: TaskInput | None, *, tick: bool
     ) -> BatchResult | None:
         """Return None if the caller has to process the batch: the task is released, or was not open here."""
-        ownership = self._ownership(request.task_name(partition))
-        with ownership.lock:
+        name = request.task_name(partition)
+        ownership = self._ownership(name)
+        with suppress(TaskOwnedError), ownership.locked(_OwnerWait(name, 0)):
             self._release_if_lost(request, partition, ownership)
             # With many records for two tasks, two processes are faster than one.
             is_busy = bool(self._processing) and input_ is not None and len(input_) > _FEW_RECORDS
@@ -271,6 +252,25 @@ class TaskOwner:
                 return self._process_here(request, partition, ownership, input_, tick=tick)
             except Exception:  # noqa: BLE001 - the caller processes the batch itself and fails the same way
                 return None
+        return None
+
+
+def _process_with_latest_state(
+    request: BatchRequest, partition: int, ownership: _Ownership, input_: TaskInput, *, tick: bool
+) -> BatchResult:
+    """Process a batch; if the state of the open task is outdated, open the task again."""
+    if ownership.task is not None:
+        try:
+            return ownership.task.process_batch(request, input_, tick=tick)
+        except OutdatedStateError:
+            ownership.close_task()
+    ownership.task = OpenTask(request, partition)
+    try:
+        return ownership.task.process_batch(request, input_, tick=tick)
+    except OutdatedStateError:  # another process has committed since it was opened
+        ownership.close_task()
+        ownership.task = OpenTask(request, partition)
+        return ownership.task.process_batch(request, input_, tick=tick)
 
 
 def _process_without_refused(
@@ -300,8 +300,12 @@ class _OwnerWait:
     def __init__(self, task: str, records: int) -> None:
         self._task = task
         self._seconds = _OWNER_TIMEOUT_SECONDS + _SECONDS_PER_RECORD * records
-        self._started = time.monotonic()
         self._is_reported = False
+        self.begin()
+
+    def begin(self) -> None:
+        """Begin to count: this process has not waited so far, but processed the batch itself."""
+        self._started = time.monotonic()
 
     def check(self) -> None:
         """Log a long wait once. Raises `TaskOwnedError` after the timeout."""
@@ -317,27 +321,16 @@ class _OwnerWait:
 
 
 def _forward(
-    owner: str,
-    request: BatchRequest,
-    partition: int,
-    input_: TaskInput | None,
-    wait: _OwnerWait,
-    *,
-    tick: bool,
+    owner: str, request: tuple[BatchRequest, int, TaskInput | None, bool], wait: _OwnerWait
 ) -> BatchResult | None:
-    """Let the owner process `input_`, or release the task; None = process the batch here."""
-    address, _, key = owner.partition("\n")
-    if not key:
+    """Let the owner process a batch, or release the task; None = process the batch here."""
+    if "\n" not in owner:
         return None
-    try:
-        with Client(address, authkey=key.encode()) as connection:
-            connection.send((request, partition, input_, tick))
-            while not connection.poll(_RETRY_SECONDS):
-                wait.check()
-            result: BatchResult | None = connection.recv()
-            return result
-    except (OSError, EOFError):
-        return None  # the owner has died
+    with OwnerCall(owner, request) as call:
+        while not call.has_ended(_RETRY_SECONDS):
+            wait.check()
+    result: BatchResult | None = call.result()
+    return result
 
 
 def _can_be_sent(input_: TaskInput) -> bool:

@@ -1,7 +1,8 @@
 """A task's producer and committed offsets: how a batch's records and offsets are committed.
 
-Opening a session of a task fences all earlier ones, here or on other machines: their next transaction fails.
-So a session never commits on top of outdated offsets.
+With `exactly_once_v2`, opening a session of a task fences all earlier ones, here or on other machines: their
+next transaction fails. So a session never commits on top of outdated offsets. With `at_least_once`, it
+proves before a commit that no other session has committed (`state_proof`).
 """
 
 import time
@@ -33,6 +34,7 @@ from spark_jobs.runtime.worker.delivery_reports import DeliveryReports, producer
 from spark_jobs.runtime.worker.messages import BatchRequest
 from spark_jobs.runtime.worker.record_sender import RecordSender
 from spark_jobs.runtime.worker.refusals import RecordsRefusedError
+from spark_jobs.runtime.worker.state_proof import CommittedState, StateProof, boot_seconds
 
 Commits = Mapping[TopicPartition, tuple[int, str]]
 """Topic partition → (next offset to read, text of the offset metadata)"""
@@ -43,6 +45,8 @@ _ABORT_SECONDS = 5.0
 _CONNECT_SECONDS = 2.0
 _REPORT_SECONDS = 1.0
 _DELIVERY_SECONDS = 0.1
+_PROOF_SECONDS = 5.0
+"""A proof that takes longer fails: with exactly once, a transaction of another process may be open."""
 
 
 class OtherProcessorError(Exception):
@@ -88,6 +92,8 @@ class TaskSession:
     """The number of the task; None = that of its partitions."""
     processors: Processors | None = None
     """The processors of the sub-topology; None = task and partition have the same number."""
+    proof: StateProof | None = attrs.field(default=None, eq=False)
+    """Proves that no other session has committed; None: there can be no other one."""
 
     @property
     def has_positions(self) -> bool:
@@ -146,7 +152,8 @@ def open_session(request: BatchRequest, partition: int, *, single: bool = False)
     """
     reader = _offset_reader(request.connection, request.group)
     producer = _open_producer(request, partition, single=single)
-    # Read only now: an earlier owner of the task cannot commit any more.
+    started = boot_seconds()
+    # Read only now: with exactly once, an earlier owner of the task cannot commit any more.
     committed = clients.committed(reader, request.input_partitions(partition))
     for found in committed:
         if decode_mark(found.metadata or "") is not None:
@@ -157,14 +164,35 @@ def open_session(request: BatchRequest, partition: int, *, single: bool = False)
         count = decode_count([found.metadata or ""])
         if count not in (None, request.tasks) and not request.may_lose_state:
             raise OtherNumberError(found.topic, found.partition, count)
-    metadata = latest_metadata(found.metadata or "" for found in committed) or OffsetMetadata()
-    offsets = {(found.topic, found.partition): found.offset for found in committed if found.offset >= 0}
+    state = _committed_state(committed)
     positions = {
         (found.topic, found.partition): read
         for found in committed
         if (read := decode_positions(found.metadata or ""))
     }
-    return TaskSession(producer, metadata, offsets, positions, partition, request.processors)
+    session = TaskSession(
+        producer, state.metadata, dict(state.offsets), positions, partition, request.processors
+    )
+    session.proof = StateProof(
+        request,
+        partition,
+        lambda: CommittedState(session.metadata, session.offsets),
+        lambda: _committed_state(
+            clients.committed(reader, request.input_partitions(partition), _PROOF_SECONDS)
+        ),
+        at=started,
+    )
+    if isinstance(producer, AtLeastOnceProducer):
+        producer.before_commit = session.proof.before_commit
+    return session
+
+
+def _committed_state(committed: Iterable[KafkaTopicPartition]) -> CommittedState:
+    found = tuple(committed)
+    return CommittedState(
+        latest_metadata(each.metadata or "" for each in found) or OffsetMetadata(),
+        {(each.topic, each.partition): each.offset for each in found if each.offset >= 0},
+    )
 
 
 def _open_producer(request: BatchRequest, partition: int, *, single: bool) -> "TaskProducer":
@@ -342,6 +370,8 @@ class AtLeastOnceProducer:
         *,
         single: bool = False,
     ) -> None:
+        self.before_commit: Callable[[], None] = _nothing
+        """Called when all records are delivered, before offsets are committed."""
         self._reader = reader
         self._reports = DeliveryReports()
         self._producer = clients.producer(
@@ -350,6 +380,8 @@ class AtLeastOnceProducer:
                 **producer_settings(single=single),
                 "client.id": client_id,
                 "enable.idempotence": True,
+                # As in Java (`delivery.timeout.ms`): other processes wait for the task for longer.
+                "message.timeout.ms": 120_000,
                 "on_delivery": self._reports.note,
             },
         )
@@ -359,12 +391,32 @@ class AtLeastOnceProducer:
         return self._sender.send(records)
 
     def commit(self, commits: Commits) -> None:
-        self._producer.flush()
+        self._deliver()
         self._reports.check()
-        self._reader.commit(offsets=_kafka_partitions(commits), asynchronous=False)
+        self.before_commit()
+        clients.call_with_timeout(
+            clients.REQUEST_SECONDS + _GRACE_SECONDS, "commit offsets", partial(self._commit_offsets, commits)
+        )
+
+    def _deliver(self) -> None:
+        """Wait until all records are delivered; raise `KafkaException` if none is for a request's time."""
+        left, silence = len(self._producer), clients.Silence("record was delivered")
+        while still_left := self._producer.flush(_DELIVERY_SECONDS):
+            silence.check(is_silent=still_left >= left)
+            left = still_left
+
+    def _commit_offsets(self, commits: Commits) -> None:
+        """Commit the offsets; a request that is answered too late has no effect that a later one keeps."""
+        for partition in self._reader.commit(offsets=_kafka_partitions(commits), asynchronous=False) or ():
+            if partition.error is not None:
+                raise KafkaException(partition.error)
 
     def abort(self) -> None:
         self._producer.purge()
+
+
+def _nothing() -> None:
+    """Do nothing."""
 
 
 def _kafka_partitions(commits: Commits) -> list[KafkaTopicPartition]:

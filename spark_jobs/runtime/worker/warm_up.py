@@ -21,7 +21,8 @@ from spark_jobs.runtime.engine.task_state import task_name_of
 from spark_jobs.runtime.worker.local_state import LocalState
 from spark_jobs.runtime.worker.messages import task_folder
 from spark_jobs.runtime.worker.restore import OffsetRange, PartitionReader, restore_topic
-from spark_jobs.runtime.worker.task_owner import Lease, TaskOwnedError
+from spark_jobs.runtime.worker.task_lease import Lease
+from spark_jobs.runtime.worker.task_owner import TaskOwnedError
 
 _SECONDS = 0.5
 """How long the slot of a Spark task is taken: batches need it."""

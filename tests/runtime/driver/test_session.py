@@ -15,6 +15,10 @@ def test_spark_redacts_secrets() -> None:
             assert word in settings[name]
 
 
+def test_no_stage_is_repeated_while_tasks_of_its_first_attempt_run() -> None:
+    assert SessionSettings(application="a").spark()["spark.stage.maxConsecutiveAttempts"] == "1"
+
+
 @pytest.mark.parametrize(
     ("master", "has_daemon"),
     [("local[4]", True), ("local-cluster[2,1,1024]", False), ("spark://host:7077", False), (None, False)],

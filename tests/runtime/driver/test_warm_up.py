@@ -16,7 +16,7 @@ from infra.model.move_marks import MovePhase
 from infra.observe import Connection
 from spark_jobs.processor_expansion import ExpansionPhase, ProcessorsStatus
 from spark_jobs.runtime.driver.processor_move.start import processor_status
-from spark_jobs.runtime.worker.task_owner import Lease
+from spark_jobs.runtime.worker.task_lease import Lease
 from spark_jobs.runtime.worker.warm_up import WarmUpRequest, WarmUpResult
 from tests.runtime.driver.expanding_client import ExpandingClient, LocalJobs
 from tests.runtime.driver.sparkless import Sparkless

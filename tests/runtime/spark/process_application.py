@@ -58,6 +58,8 @@ class ProcessApplication:
     config: str = ""
     """One more line of the application's config."""
     partitions: int = _PARTITIONS
+    state_folder: Path | None = None
+    """None: in `folder`."""
 
     def set_up(self) -> None:
         """Write the document and create the topics."""
@@ -99,13 +101,13 @@ class ProcessApplication:
         command += [str(self.folder / "document.yaml"), "--max-records", str(max_records)]
         command += ["--bootstrap-server", self.broker.bootstrap_servers]
         command += ["--checkpoint", str(self.folder / "checkpoint")]
-        command += ["--state-dir", str(self.folder / "state"), "--restarts", "30"]
+        command += ["--state-dir", str(self.state_folder or self.folder / "state"), "--restarts", "30"]
         command += ["--until-idle"] if until_idle else []
         command += options
         with (self.folder / "run.log").open("ab") as log:
             process = subprocess.Popen(
                 command,
-                cwd=_ROOT,
+                cwd=_ROOT if self.state_folder is None else self.folder,
                 stdout=log,
                 stderr=log,
                 env={**os.environ, "PYTHONPATH": str(_ROOT), "PYSPARK_PYTHON": sys.executable},
@@ -156,8 +158,12 @@ class ProcessApplication:
             for source in range(self.partitions):
                 numbers = [number for number in map(_number, written) if number % self.partitions == source]
                 assert numbers == sorted(numbers), (partition, source)
+        self.check_counts("counted")
+
+    def check_counts(self, topic: str) -> None:
+        """Check that a topic has each count of each key, in order."""
         found: dict[bytes | None, list[int]] = {}
-        for _, _, _, _, key, value, _ in self.topics.get("counted"):
+        for _, _, _, _, key, value, _ in self.topics.get(topic):
             found.setdefault(key, []).append(int.from_bytes(value or b"", "big"))
         assert len(found) == _KEYS
         for key, counts in found.items():

@@ -19,6 +19,7 @@ from spark_jobs.runtime.engine.records import InputRecord
 from spark_jobs.runtime.worker.local_state import LocalState
 from spark_jobs.runtime.worker.messages import BatchRequest, BatchResult
 from spark_jobs.runtime.worker.task_input import RecordInput
+from spark_jobs.runtime.worker.task_lease import Lease
 from spark_jobs.runtime.worker.task_owner import TaskOwner
 from tests.runtime.spark.kafka_topics import Topics
 from toolchain.broker import local
@@ -117,7 +118,8 @@ def test_forwarded_batch_is_processed_though_its_sender_died(application: Applic
     """Spark kills a Python worker when it cancels its task."""
     owner = application.owner()
     application.process(owner, [application.record(0, b"a")])
-    address, _, key = owner._address.partition("\n")
+    name = application.request.task_name(0)
+    address, _, key = Lease.owner_of(application.request.state_folder, name).partition("\n")
     with Client(address, authkey=key.encode()) as caller:
         caller.send((application.request, 0, RecordInput([application.record(1, b"a")]), False))
     assert until(lambda: application.counts() == [1, 2], 60)

@@ -1,4 +1,4 @@
-"""The end offsets that are passed to the workers: only those of the same batch are used."""
+"""What is passed to the workers with each batch: only what belongs to the same batch is used."""
 
 from pathlib import Path
 
@@ -6,11 +6,19 @@ import attrs
 import pytest
 
 from infra.compiler import build_nodes, compile_document
+from infra.model.offset_metadata import StateVersion
 from infra.observe import Connection
 from infra.spec import load_text
-from spark_jobs.runtime.driver.queries.task_function import decode_end_offsets, encode_end_offsets
+from spark_jobs.runtime.driver.queries.batch_results import decode_result, encode_results
+from spark_jobs.runtime.driver.queries.task_function import (
+    KnownVersions,
+    decode_end_offsets,
+    decode_versions,
+    encode_end_offsets,
+    encode_versions,
+)
 from spark_jobs.runtime.engine.program import build_programs
-from spark_jobs.runtime.worker.messages import BatchRequest
+from spark_jobs.runtime.worker.messages import BatchRequest, BatchResult
 
 _TEXT = """
 application: {id: shop}
@@ -58,3 +66,42 @@ def test_end_offsets_of_another_application_are_ignored(batch_request: BatchRequ
 
 def test_missing_end_offsets_are_no_error(batch_request: BatchRequest) -> None:
     assert decode_end_offsets(None, batch_request, "3") == {}
+
+
+def test_batch_decodes_its_own_versions(batch_request: BatchRequest) -> None:
+    versions = {0: StateVersion(3, 2**62), 7: StateVersion(1)}
+    text = encode_versions(attrs.evolve(batch_request, versions=versions), 3, 12.5)
+    assert decode_versions(text, batch_request, "3") == (12.5, versions)
+    for batch in ("4", "", None):
+        assert decode_versions(text, batch_request, batch) == (0.0, {})
+    assert decode_versions(text, attrs.evolve(batch_request, application="store"), "3") == (0.0, {})
+    assert decode_versions(None, batch_request, "3") == (0.0, {})
+
+
+def test_versions_are_known_when_all_results_have_arrived() -> None:
+    first, second = StateVersion(1, 10), StateVersion(2, 20)
+    versions = KnownVersions()
+    assert versions.begin_batch() == {}
+    versions.end_batch({}, [_result(0, first), _result(1, first)])
+    known = versions.begin_batch()
+    assert known == {0: first, 1: first}
+    assert versions.begin_batch() == {}, "the batch has failed: some of its tasks may have committed"
+    versions.end_batch(known, [_result(1, second)])
+    known = versions.begin_batch()
+    assert known == {0: first, 1: second}
+    versions.end_batch(known, [_result(0, None)])
+    known = versions.begin_batch()
+    assert known == {1: second}
+    versions.end_batch(known, [])
+    versions.forget()
+    assert versions.begin_batch() == {}
+
+
+def test_the_version_of_a_result_arrives_at_the_driver() -> None:
+    for version in (StateVersion(3, 2**62 + 1), StateVersion(), None):
+        (line,) = encode_results([_result(0, version)]).column("result").to_pylist()
+        assert decode_result(line).state_version == version
+
+
+def _result(task: int, version: StateVersion | None) -> BatchResult:
+    return BatchResult(partition=task, state_version=version)

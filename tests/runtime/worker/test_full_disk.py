@@ -2,8 +2,11 @@
 
 import errno
 import os
+import re
 import subprocess
+import sys
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -11,6 +14,17 @@ import pytest
 from spark_jobs.runtime.engine.stores.backend import Batch, Prepared
 from spark_jobs.runtime.worker.lmdb_backend import LmdbBackend
 from spark_jobs.runtime.worker.state_errors import StateNotWrittenError, named_disk_failures
+from spark_jobs.runtime.worker.task_lease import Lease
+
+_OPEN = """
+import sys
+from pathlib import Path
+from spark_jobs.runtime.worker.lmdb_backend import LmdbBackend
+
+backend = LmdbBackend(Path(sys.argv[1]))
+backend.open("s")
+backend.close()
+"""
 
 
 @pytest.fixture
@@ -27,6 +41,18 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
         subprocess.run(["umount", "--lazy", str(folder)], check=True)
 
 
+def fill(disk: Path) -> None:
+    with suppress(OSError), (disk / "filler").open("ab", buffering=0) as file:
+        while True:
+            file.write(b"x" * 4096)
+
+
+@pytest.fixture
+def full_disk(small_disk: Path) -> Path:
+    fill(small_disk)
+    return small_disk
+
+
 def entries(number: int) -> Mapping[bytes, bytes]:
     return {b"%d" % each: b"%d" % each * 300 for each in range(number)}
 
@@ -41,6 +67,60 @@ def test_a_full_disk_is_named_when_a_batch_is_prepared(small_disk: Path) -> None
     backend = LmdbBackend(small_disk / "0_0")
     with pytest.raises(StateNotWrittenError, match=r"the disk is full \(\d+ KiB free\)"):
         backend.save_prepared(Prepared(0, {}, {"s": entries(2_000)}))
+
+
+@pytest.mark.parametrize("has_folder", [True, False])
+def test_a_disk_that_is_full_from_the_beginning_is_named(full_disk: Path, *, has_folder: bool) -> None:
+    """LMDB once ended the process by SIGBUS, so this runs in a process of its own."""
+    folder = full_disk / "app" / "0_0"
+    if has_folder:
+        (full_disk / "filler").rename(full_disk / "0")
+        os.truncate(full_disk / "0", 900 * 1024)
+        folder.mkdir(parents=True)
+        fill(full_disk)
+    result = subprocess.run(
+        [sys.executable, "-c", _OPEN, str(folder)], capture_output=True, text=True, check=False
+    )
+    assert result.returncode == 1, result
+    assert re.search(
+        r"StateNotWrittenError: the local state in .*0_0 cannot be written: the disk is full \(0 KiB free\). "
+        "Free space there, or choose another disk by --state-dir",
+        result.stderr,
+    )
+
+
+@pytest.mark.parametrize("free", range(4, 48, 4))
+def test_any_free_space_is_too_little_or_enough(full_disk: Path, free: int) -> None:
+    """The disk fills up at each step of the first opening."""
+    os.truncate(full_disk / "filler", (full_disk / "filler").stat().st_size - free * 1024)
+    result = subprocess.run(
+        [sys.executable, "-c", _OPEN, str(full_disk / "0_0")], capture_output=True, text=True, check=False
+    )
+    assert result.returncode == 0 or "the disk is full" in result.stderr, result
+
+
+def test_a_full_disk_does_not_delete_the_state(small_disk: Path) -> None:
+    backend = LmdbBackend(small_disk / "0_0")
+    backend.apply({"s": entries(100)}, Batch(1))
+    backend.close()
+    fill(small_disk)
+    with pytest.raises(StateNotWrittenError, match="the disk is full"):
+        LmdbBackend(small_disk / "0_0").apply({"s": entries(2_000)}, Batch(2))
+    for file in small_disk.glob("filler*"):
+        file.unlink()
+    assert LmdbBackend(small_disk / "0_0").latest().version == 1
+
+
+def test_a_lease_on_a_full_disk_leaves_no_open_file(full_disk: Path) -> None:
+    open_files = len(list(Path("/proc/self/fd").iterdir()))
+    for _ in range(3):
+        with pytest.raises(StateNotWrittenError, match="the disk is full"):
+            Lease.try_acquire(full_disk, "task", "address")
+    assert len(list(Path("/proc/self/fd").iterdir())) == open_files
+    (full_disk / "filler").unlink()
+    lease = Lease.try_acquire(full_disk, "task", "address")
+    assert lease is not None
+    lease.release()
 
 
 def test_other_failures_keep_their_reason(tmp_path: Path) -> None:

@@ -14,7 +14,8 @@ from spark_jobs.runtime.worker import task_owner
 from spark_jobs.runtime.worker.messages import BatchRequest, BatchResult
 from spark_jobs.runtime.worker.refusals import RecordsRefusedError, Refusal, RefusedRecords
 from spark_jobs.runtime.worker.task_input import RecordInput
-from spark_jobs.runtime.worker.task_owner import Lease, TaskOwner, process_task_batch
+from spark_jobs.runtime.worker.task_lease import Lease
+from spark_jobs.runtime.worker.task_owner import TaskOwner, process_task_batch
 
 RECORD = ("out", 0, b"k", b"v", 1_000, ())
 

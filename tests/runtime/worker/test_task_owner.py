@@ -18,7 +18,8 @@ import pytest
 from spark_jobs.runtime.worker import task_owner
 from spark_jobs.runtime.worker.messages import BatchRequest, BatchResult
 from spark_jobs.runtime.worker.task_input import COLUMNS, ColumnInput, RecordInput, TaskInput
-from spark_jobs.runtime.worker.task_owner import Lease, TaskOwnedError, TaskOwner, _OwnerWait
+from spark_jobs.runtime.worker.task_lease import Lease
+from spark_jobs.runtime.worker.task_owner import TaskOwnedError, TaskOwner, _OwnerWait
 
 _TASK = "app-0-0"
 _SECONDS = 60

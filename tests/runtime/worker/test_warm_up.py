@@ -10,7 +10,7 @@ from infra.observe import Connection
 from spark_jobs.runtime.worker import warm_up as module
 from spark_jobs.runtime.worker.local_state import LocalState
 from spark_jobs.runtime.worker.restore import OffsetRange, RecordChunk
-from spark_jobs.runtime.worker.task_owner import Lease
+from spark_jobs.runtime.worker.task_lease import Lease
 from spark_jobs.runtime.worker.warm_up import WarmUpRequest, WarmUpResult, warm_up
 from tests.runtime.record_chunks import chunk_of
 from tests.runtime.worker.memory_broker import COUNTS, batch_request

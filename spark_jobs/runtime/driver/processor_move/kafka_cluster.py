@@ -20,13 +20,7 @@ from spark_jobs.runtime.driver.processor_move.problems import kafka_failed
 from spark_jobs.runtime.engine.partitioners.static import TaskMigrated
 from spark_jobs.runtime.engine.records import OutputRecord, TopicPartition
 from spark_jobs.runtime.worker import clients
-from spark_jobs.runtime.worker.restore import (
-    OffsetRange,
-    PartitionFollower,
-    PartitionReader,
-    RecordChunk,
-    Silence,
-)
+from spark_jobs.runtime.worker.restore import OffsetRange, PartitionFollower, PartitionReader, RecordChunk
 from spark_jobs.runtime.worker.transaction import TransactionalProducer
 
 _EXPANSION_SECONDS = 60.0
@@ -120,11 +114,7 @@ class KafkaMoveCluster:
             raise ProblemsError([kafka_failed(self._application, "; ".join(failed))])
 
     def read(self, topic: str, partition: int, first: int = 0) -> Iterator[RecordChunk]:
-        silence, at = Silence(), -1
-        for chunk in self._reader.read(topic, partition, OffsetRange(first)):
-            yield chunk
-            silence.check(is_silent=chunk.next_offset == at)
-            at = chunk.next_offset
+        return self._reader.read(topic, partition, OffsetRange(first))
 
     def follower(self) -> PartitionFollower:
         follower = PartitionFollower(self._connection, self._application)

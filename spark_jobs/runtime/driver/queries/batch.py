@@ -81,6 +81,7 @@ class BatchProcessor:
 
     def release(self, positions: Offsets | None = None) -> None:
         """Process batches again; at the committed offsets `positions` if processors were added."""
+        self._tasks.versions.forget()
         if positions is not None:
             self._begin_at(positions)
         self._running.release()
@@ -88,6 +89,7 @@ class BatchProcessor:
 
     def _begin_at(self, positions: Offsets) -> None:
         self._starts = positions
+        self._tasks.versions.forget()
         self._planner = None if self._spec.reads_single_topic else self._spec.step_planner()
         self._expansion = self._spec.expansion()
         if self._planner is not None:

@@ -8,6 +8,7 @@ from itertools import accumulate
 import attrs
 import pyarrow as pa  # type: ignore[import-untyped]
 
+from infra.model.offset_metadata import StateVersion
 from spark_jobs.runtime.worker.messages import BatchResult
 
 RESULT_SCHEMA = "result string"
@@ -22,10 +23,12 @@ def decode_result(line: str) -> BatchResult:
     """Return the result of a row."""
     fields = json.loads(line)
     missing, held_back = fields.pop("missing_partition"), fields.pop("held_back")
+    version = fields.pop("state_version")
     return BatchResult(
         **fields,
         missing_partition=tuple(missing) if missing else None,
         held_back=tuple(map(tuple, held_back)),
+        state_version=StateVersion(**version) if version else None,
     )
 
 

@@ -16,6 +16,7 @@ from spark_jobs.runtime.driver.metrics import Instruments
 from spark_jobs.runtime.driver.preflight import (
     RunnableDocument,
     check_runnable,
+    check_speculation,
     check_state_folder,
     check_user_classes,
     checkpoint_lock,
@@ -69,6 +70,7 @@ class ApplicationRun:
         with GatewayWatch(gateway_port()) as gateway:
             try:
                 self.starting.begin("checking classes and connector")
+                check_speculation(spark, self.document.application.id)
                 ship_packages(spark)
                 check_user_classes(spark, runnable)
                 application = StreamsApplication(

@@ -74,6 +74,9 @@ class SessionSettings:
             # One batch of a query must not wait for another query's long one.
             "spark.scheduler.mode": "FAIR",
             "spark.task.maxFailures": "2",
+            # While a stage is repeated, tasks of its first attempt still run, and workers cannot distinguish
+            # the attempts. So the batch fails, and the next one reads what was committed.
+            "spark.stage.maxConsecutiveAttempts": "1",
             "spark.redaction.regex": _HIDDEN,
             "spark.sql.redaction.options.regex": _HIDDEN,
             "spark.ui.showConsoleProgress": "false",

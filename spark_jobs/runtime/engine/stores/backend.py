@@ -86,7 +86,7 @@ class BatchedState:
         self.metadata.update(self._backend.latest().metadata)
 
     def recover(self, version: int, batch_id: int | None = None) -> bool:
-        if self.version == version:
+        if self.version == version and self.metadata.get(BATCH_ID) == batch_id:
             return True
         prepared = self._backend.prepared()
         if prepared is None or prepared.batch + 1 != version or self.version != prepared.batch:

@@ -1,0 +1,56 @@
+"""Executors that share no state folder, as on several hosts: the results are those of one host."""
+
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pyspark
+import pytest
+
+from tests.runtime.spark.kafka_topics import Topics
+from tests.runtime.spark.process_application import TIMEOUT_SECONDS, ProcessApplication
+from toolchain.broker import Broker
+
+pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(900)]
+
+_RECORDS, _BATCH = 1_000, 50
+_WORK = Path(pyspark.__file__).parent / "work"
+"""Where a local cluster runs its executors, each in a folder of its own."""
+
+
+@pytest.fixture
+def application(
+    own_broker: Callable[[], Broker],
+    spark_jars: tuple[str, ...],
+    tmp_path: Path,
+    unique: Callable[[str], str],
+    request: pytest.FixtureRequest,
+) -> Iterator[ProcessApplication]:
+    with own_broker() as broker:
+        topics = Topics(broker.bootstrap_servers)
+        created = ProcessApplication(broker, topics, tmp_path, spark_jars, request.param)
+        # A link that each process resolves: the working directory of an executor.
+        created.state_folder = Path("/proc/self/cwd", unique("state"))
+        created.set_up()
+        yield created
+        for folder in _state_folders(created):
+            shutil.rmtree(folder.parent)
+
+
+def _state_folders(application: ProcessApplication) -> list[Path]:
+    assert application.state_folder is not None
+    return list(_WORK.glob(f"*/*/{application.state_folder.name}"))
+
+
+@pytest.mark.parametrize("application", ["at_least_once", "exactly_once_v2"], indirect=True)
+def test_results_are_exact_on_executors_with_separate_state(application: ProcessApplication) -> None:
+    application.feed(_RECORDS)
+    with application.run("local-cluster[2,1,1024]", max_records=_BATCH) as process:
+        assert process.wait(TIMEOUT_SECONDS) == 0, application.log()
+    tasks = [{path.name for path in (each / "counted").glob("?_?")} for each in _state_folders(application)]
+    assert len(tasks) == 2
+    assert set.intersection(*tasks), "no task ran on both executors"
+    application.check_results()
+    application.check_counts("counted-counts-changelog")
+    application.check_log()
+    assert "query failed" not in application.log()
