@@ -184,7 +184,7 @@ def _versioned(opening: _Opening) -> OpenStore:
     def restore(key: bytes, value: bytes | None, timestamp: int) -> None:
         typed.put_bytes(key, value, timestamp, log=False)
 
-    return opening.opened(typed, restore)
+    return opening.opened(typed, restore, at_end=(typed.end_batch,))
 
 
 def _window(opening: _Opening) -> OpenStore:

@@ -3,7 +3,7 @@
 The suffix of an entry key is `start(8) ‖ sequence(4)`.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 
 from spark_jobs.runtime.engine.clocks import UNSET, Clock
 from spark_jobs.runtime.engine.program_interface import Serde
@@ -85,7 +85,7 @@ class WindowBytes(SegmentedStore):
         elif start < self._first_put:
             self._observe_cached(start)
         entry_key = self.entry_key(key, start, sequence)
-        self._index.add(key, entry_key)
+        (self._index.add if value is not None else self._index.remove)(key, entry_key)
         if self._by_time is not None:
             self._by_time.put(entry_key, exists=value is not None)
         self.below.put(entry_key, value, context)
@@ -168,25 +168,20 @@ class WindowBytes(SegmentedStore):
             value = get(entry_key)
             if value is not None:
                 yield int.from_bytes(entry_key[-_SUFFIX:-_SEQUENCE], "big"), value
-        if self.below.touch is not None:
-            for entry_key in self._read_by_iterator(key, first, last, forward=forward):
-                self.below.touch(entry_key)
+        if self._cached is not None:
+            self._touch_segment(key, first, last, forward=forward)
 
-    def _read_by_iterator(self, key: Value, first: int, last: int, *, forward: bool) -> Iterable[bytes]:
-        """Return other entries that an iterator reads to its end: the segment's (`CacheIteratorWrapper`).
-
-        It also reads those that have expired; they are left out, as reading all of them takes long.
-        """
+    def _touch_segment(self, key: Value, first: int, last: int, *, forward: bool) -> None:
+        """Touch the entries that an iterator reads to its end: the segment's (`CacheIteratorWrapper`)."""
         interval = self.segments.interval
         if forward:
-            after = min(last, LAST_TIME - 1) + 1
             end = min((last // interval + 1) * interval - 1, LAST_TIME)
-            return self._entry_keys(key, after, end.to_bytes(TIME, "big") + _LAST_SEQUENCE)
-        if first % interval == 0:
-            return ()
-        high = (first - 1).to_bytes(TIME, "big") + _LAST_SEQUENCE
-        begin = max(first // interval * interval, self._last_put - self._visible_ms)
-        return reversed(self._entry_keys(key, begin, high))
+            self._touch(key, max(first, 0), end.to_bytes(TIME, "big") + _LAST_SEQUENCE)
+        else:
+            begin = max(first, 0) // interval * interval
+            self._touch(
+                key, begin, min(last, LAST_TIME).to_bytes(TIME, "big") + _LAST_SEQUENCE, forward=False
+            )
 
     def _of_times(
         self, first: int, last: int, *, forward: bool = True
