@@ -3,14 +3,13 @@
 from collections.abc import Mapping
 from typing import Final
 
-from infra.model.behaviors import RunProcessor, StreamAggregate
+from infra.model.behaviors import StreamAggregate
 from infra.model.nodes import ProcessorNode, StateStore
 from infra.model.windows import HoppingWindow, TumblingWindow
 from spark_jobs.runtime.engine.records import Value
 from spark_jobs.runtime.engine.stores.cached import Cached
 from spark_jobs.runtime.engine.stores.opening import OpenStore, Restore, StoreServices, open_store
 
-_CACHED_KINDS = frozenset({"keyValue", "timestampedKeyValue", "window", "timestampedWindow", "session"})
 _MAX_FLUSHES: Final = 1000
 _REPEATS_WRITTEN: Final = 2
 """The flushes of a batch that write updates which do not change their store."""
@@ -39,12 +38,6 @@ class TaskStores:
             for behavior in behaviors
             if isinstance(behavior, StreamAggregate) and behavior.emit_on_close
         }
-        self._of_operators = frozenset(
-            store
-            for behavior in behaviors
-            if not isinstance(behavior, RunProcessor)
-            and isinstance(store := getattr(behavior, "store", None), str)
-        )
 
     def typed(self, name: str) -> Value:
         """Return the typed store; raise KeyError if the sub-topology has no such store."""
@@ -126,17 +119,21 @@ class TaskStores:
         window = self._emit_on_close.get(store.name)
         if not isinstance(window, TumblingWindow | HoppingWindow) or store.keeps is None:
             return False
-        return self._has_cache and store.keeps.caching is not False
+        return self._has_cache and store.keeps.caching
 
     @property
     def _has_cache(self) -> bool:
         return self._services.program.settings.cache_max_bytes > 0
 
     def _is_cached(self, store: StateStore) -> bool:
-        """Operators' stores are cached unless caching is disabled, users' own only if it is enabled."""
-        keeps = store.keeps
-        if keeps is None or keeps.kind not in _CACHED_KINDS or store.is_global:
-            return False
-        if not self._has_cache or store.name in self._emit_on_close:
-            return False
-        return keeps.caching is not False if store.name in self._of_operators else keeps.caching is True
+        """Return whether a store has a cache here: not if it is global, or emitted on close.
+
+        No node receives updates of global stores, and emission on close does not wait for a flush.
+        """
+        return (
+            self._has_cache
+            and store.keeps is not None
+            and store.keeps.caching
+            and not store.is_global
+            and store.name not in self._emit_on_close
+        )

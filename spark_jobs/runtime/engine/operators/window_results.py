@@ -11,7 +11,7 @@ from spark_jobs.runtime.engine.operators.materialized import Forwarding, read_be
 from spark_jobs.runtime.engine.records import Headers, Value, Windowed
 from spark_jobs.runtime.engine.stores.layers import TIMESTAMP, read_timestamp, with_timestamp
 from spark_jobs.runtime.engine.stores.segments import SEGMENT
-from spark_jobs.runtime.engine.stores.windows import TimestampedWindowBytes
+from spark_jobs.runtime.engine.stores.windows import TimestampedWindowBytes, window_end
 
 _START_AT = -12
 _SEQUENCE_AT = -4
@@ -65,7 +65,7 @@ class WindowResults:
     def _windowed_of(self, entry_key: bytes) -> Windowed:
         start = int.from_bytes(entry_key[_START_AT:_SEQUENCE_AT], "big")
         key = self.store.key_serde.deserialize(entry_key[SEGMENT:_START_AT])
-        return Windowed(key, start, start + self.size)
+        return Windowed(key, start, window_end(start, self.size))
 
 
 Closed = Callable[[int, int], Iterable[tuple[Windowed, Value, int]] | None]

@@ -86,6 +86,11 @@ class _Opening:
         """Return whether values are stored without timestamp: not if a cache has them."""
         return self.settings.without_timestamps and not self.cache
 
+    @property
+    def is_in_memory(self) -> bool:
+        chosen = self.settings.in_memory
+        return self.services.program.settings.stores_in_memory if chosen is None else chosen
+
     def clock(self, what: str) -> Clock:
         return self.services.clock(f"{self.store.name}/{what}")
 
@@ -199,7 +204,7 @@ def _window(opening: _Opening) -> OpenStore:
         size_ms=opening.settings.window_size_ms or 0,
         observed=opening.clock("time"),
         sequence=opening.clock("sequence") if opening.settings.retain_duplicates else None,
-        nulls_move_time=opening.settings.in_memory,
+        nulls_move_time=opening.is_in_memory,
         emits_on_close=opening.emits_on_close,
         ordered_by_key=opening.settings.ordered_by_key,
         shows_all_closed=opening.shows_all_closed,

@@ -42,7 +42,7 @@ class VersionedBytes:
         self._log = log
         self._retention = retention_ms
         self._oldest: dict[bytes, bytes] = {}
-        """Prefix → an entry key before which this batch has deleted all versions: no search reads them again."""
+        """Prefix → entry key before which the batch has deleted all versions: no search reads them again."""
 
     def put(self, key: Value, value: Value, timestamp: int) -> int | None:
         stored = None if value is None else self.value_serde.serialize(value)

@@ -18,6 +18,11 @@ _SEQUENCES = 0x7FFFFFFF
 _MAX_CACHED_STARTS = 4096
 
 
+def window_end(start: int, size: int) -> int:
+    """Return the end of a window (`WindowKeySchema#timeWindowForSize`): an unlimited one has the last time."""
+    return min(start + size, LAST_TIME)
+
+
 class WindowBytes(SegmentedStore):
     """`WindowStore`.
 
@@ -145,7 +150,7 @@ class WindowBytes(SegmentedStore):
         for entry_key, value in sorted(found) if self._ordered_by_key else found:
             start = int.from_bytes(entry_key[-_SUFFIX:-_SEQUENCE], "big")
             key = self.key_serde.deserialize(entry_key[SEGMENT:-_SUFFIX])
-            yield Windowed(key, start, start + self._size), self._decode(value)
+            yield Windowed(key, start, window_end(start, self._size)), self._decode(value)
 
     def all(self) -> Iterator[tuple[Windowed, Value]]:
         return self.fetch_all(0, LAST_TIME)
@@ -201,7 +206,10 @@ class WindowBytes(SegmentedStore):
             start = int.from_bytes(entry_key[-_SUFFIX:-_SEQUENCE], "big")
             if first <= start <= last and (start >= oldest or self._is_cached(entry_key)):
                 key = entry_key[SEGMENT:-_SUFFIX]
-                yield key, (Windowed(deserialize(key), start, start + self._size), self._decode(value))
+                yield (
+                    key,
+                    (Windowed(deserialize(key), start, window_end(start, self._size)), self._decode(value)),
+                )
 
     def _encode(self, value: Value) -> bytes:
         return self.value_serde.serialize(value)
