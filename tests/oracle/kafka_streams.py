@@ -227,6 +227,10 @@ class KafkaStreams:
         response = json.loads(self._exchange(json.dumps({"topicConfigs": list(configs)})))
         return response["table"], response["refusals"]
 
+    def config_keys(self) -> frozenset[str]:
+        """Return the keys of `StreamsConfig`, internal ones included."""
+        return frozenset(json.loads(self._exchange(json.dumps({"configKeys": True})))["keys"])
+
     def close(self) -> None:
         if self._process is not None:
             self._process.kill()

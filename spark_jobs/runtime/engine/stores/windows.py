@@ -19,7 +19,7 @@ _MAX_CACHED_STARTS = 4096
 
 
 def window_end(start: int, size: int) -> int:
-    """Return the end of a window (`WindowKeySchema#timeWindowForSize`): an unlimited one has the last time."""
+    """Return the end of a window (`WindowKeySchema#timeWindowForSize`): at most the last time."""
     return min(start + size, LAST_TIME)
 
 

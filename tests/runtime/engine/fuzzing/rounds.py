@@ -98,7 +98,7 @@ def _record_of(given: Mapping[str, Any]) -> OutputRecord:
 
 def smallest_heads(queues: Mapping[TopicPartition, Iterator[Any]]) -> Iterator[Any]:
     """Merge queues as `PartitionGroup`: heads with equal timestamps in the order of a `PriorityQueue`."""
-    heads = {partition: next(rest, None) for partition, rest in queues.items()}
+    heads: dict[TopicPartition, Any] = {partition: next(rest, None) for partition, rest in queues.items()}
     order = JavaQueue[TopicPartition](lambda partition: heads[partition][_TIMESTAMP])
     for partition, head in heads.items():
         if head is not None:

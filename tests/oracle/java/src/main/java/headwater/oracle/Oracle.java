@@ -30,7 +30,8 @@ import java.util.concurrent.Callable;
  * {@code "error": {"class", "message", "stage"}} instead of the failed part. The response to {@code {"document": …, "data": […]}} is that of
  * {@link DataRun}; so is that to {@code {"document": …, "batches": [[…]], "cacheBytes": …}}, which may have
  * {@code "groups": [[topic]]}. The response to {@code {"document": …, "topics": …, "stores": true}} is
- * {@code {"stores": {name: …}}} with what {@link StoreLayers} finds. The response to {@code {"topicConfigs": [{key: value}]}} is {@code {"table", "refusals"}} of {@link TopicConfigs}.
+ * {@code {"stores": {name: …}}} with what {@link StoreLayers} finds. The response to {@code {"topicConfigs": [{key: value}]}} is {@code {"table", "refusals"}} of {@link TopicConfigs}. The response to
+ * {@code {"configKeys": true}} is {@code {"keys": […]}}.
  */
 public final class Oracle {
     private static final ObjectMapper JSON = new ObjectMapper();
@@ -50,6 +51,9 @@ public final class Oracle {
     private static Map<String, Object> answer(final Map<String, Object> request) {
         if (request.containsKey("topicConfigs")) {
             return Map.of("table", TopicConfigs.table(), "refusals", TopicConfigs.refusals(new Call("topic configs", request).list("topicConfigs")));
+        }
+        if (request.containsKey("configKeys")) {
+            return Map.of("keys", ConfigKeys.all());
         }
         final Map<String, Object> document = Call.mapping(request.get("document"));
         final String applicationId = String.valueOf(Call.mapping(document.get("application")).get("id"));
