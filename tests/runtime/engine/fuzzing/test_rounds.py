@@ -70,7 +70,7 @@ class Situation:
 
 
 def _may_be_small(document: dict[str, Any], chance: random.Random) -> bool:
-    """Return whether the cache is so small that records leave it early: not where Kafka Streams loses some."""
+    """Return whether records may leave the cache early: not where Kafka Streams then loses some."""
     steps = document["topology"]
     used = {call for step in steps for call in step} | {w for s in steps for w in s.get("windowedBy", {})}
     return chance.randrange(3) == 0 and used.isdisjoint(_MISSED_IN_SMALL_CACHES | {"sliding"})
