@@ -163,6 +163,7 @@ def test_cost_does_not_depend_on_distances_of_timestamps(name: str, cache: int) 
 @pytest.mark.parametrize("cache", [0, _DEFAULT])
 @pytest.mark.parametrize("name", _TOPOLOGIES)
 def test_cost_grows_with_the_number_of_records(name: str, cache: int) -> None:
-    for what, times in _TIMES.items():
+    for what in ("now", "far apart", "backward"):
+        times = _TIMES[what]
         few, many = (cost_of(_TOPOLOGIES[name], cache, times, records, 1) for records in (60, 240))
         assert many <= 6 * few, (what, few, many)
