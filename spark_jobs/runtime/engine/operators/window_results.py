@@ -24,20 +24,12 @@ class WindowResults:
         self.store = context.store(behavior.store, TimestampedWindowBytes)
         self.store_name = behavior.store
         self.size = size_ms
-        self._on_close = behavior.emit_on_close
         self._current = context.task.current
         self._read = read_before_put(self.store.below, context)
         self._serialize = self.store.value_serde.serialize
         self._deserialize = self.store.value_serde.deserialize
         self.serialize_key = self.store.key_serde.serialize
-        self._forwarding = Forwarding(
-            self.store.below,
-            context,
-            self._windowed_of,
-            self._deserialize,
-            sends_old=behavior.sends_old,
-        )
-        self._cached = self._forwarding.cached
+        self._forwarding = None if behavior.emit_on_close else self._forwarding_to(context, behavior)
 
     def get(self, key: bytes, start: int) -> tuple[Value, int] | None:
         """Return (total, timestamp) of a window that is updated next; None = no such window."""
@@ -59,8 +51,12 @@ class WindowResults:
         stored = None if new is None else with_timestamp(self._serialize(new), time)
         now, headers = at
         self.store.put_bytes(key, stored, window.start, (now, headers, self._current.record))
-        if not self._on_close and not self._cached:
+        if self._forwarding is not None:
             self._forwarding.forward(window, new, old, time, headers)
+
+    def _forwarding_to(self, context: OperatorContext, behavior: StreamAggregate) -> Forwarding:
+        below, sends_old = self.store.below, behavior.sends_old
+        return Forwarding(below, context, self._windowed_of, self._deserialize, sends_old=sends_old)
 
     def _windowed_of(self, entry_key: bytes) -> Windowed:
         start = int.from_bytes(entry_key[_START_AT:_SEQUENCE_AT], "big")

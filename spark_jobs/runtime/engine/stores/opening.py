@@ -55,16 +55,11 @@ class OpenStore:
     """Called after the caches are flushed."""
 
 
-def open_store(
-    store: StateStore, services: StoreServices, *, cache: bool, emits_on_close: bool, shows_all_closed: bool
-) -> OpenStore:
-    """Open a store of any kind. Raises ValueError for a store without settings (`keeps`).
-
-    `shows_all_closed`: Emission on close also finds windows that expired in the running batch.
-    """
+def open_store(store: StateStore, services: StoreServices, *, cache: bool, emits_on_close: bool) -> OpenStore:
+    """Open a store of any kind. Raises ValueError for a store without settings (`keeps`)."""
     if store.keeps is None:
         raise ValueError(f"the settings of the store {store.name} are unknown")
-    opening = _Opening(store, store.keeps, services, cache, emits_on_close, shows_all_closed)
+    opening = _Opening(store, store.keeps, services, cache, emits_on_close)
     return _OPENERS[store.keeps.kind](opening)
 
 
@@ -75,7 +70,6 @@ class _Opening:
     services: StoreServices
     cache: bool
     emits_on_close: bool
-    shows_all_closed: bool
 
     @property
     def overlay(self) -> Overlay:
@@ -207,7 +201,6 @@ def _window(opening: _Opening) -> OpenStore:
         nulls_move_time=opening.is_in_memory,
         emits_on_close=opening.emits_on_close,
         ordered_by_key=opening.settings.ordered_by_key,
-        shows_all_closed=opening.shows_all_closed,
     )
 
     without_timestamps = opening.without_timestamps

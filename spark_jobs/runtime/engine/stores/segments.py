@@ -196,13 +196,15 @@ class TimeIndex:
     """The entries of a store by time, for emission on close.
 
     Kafka Streams uses other stores for it (`RocksDBTimeOrderedWindowStore`, `…SessionStore`). Here each entry
-    has a second, empty entry `255 ‖ suffix ‖ key` in the same store; no segment id starts with 255.
+    has a second, empty entry `255 ‖ suffix ‖ key` in the same store; no segment id starts with 255. Entries
+    themselves are read with `read`: they may be in a cache.
     """
 
-    __slots__ = ("_overlay", "_segments", "_suffix")
+    __slots__ = ("_overlay", "_read", "_segments", "_suffix")
 
-    def __init__(self, overlay: Overlay, segments: Segments, suffix: int) -> None:
+    def __init__(self, overlay: Overlay, read: Get, segments: Segments, suffix: int) -> None:
         self._overlay = overlay
+        self._read = read
         self._segments = segments
         self._suffix = suffix
 
@@ -213,7 +215,7 @@ class TimeIndex:
 
     def between(self, first: int, last: int) -> Iterator[tuple[bytes, bytes]]:
         """Yield entry keys and values from time `first` to `last`, both inclusive, by suffix, then key."""
-        get, suffix = self._overlay.get, self._suffix
+        get, suffix = self._read, self._suffix
         for indexed, _ in self._overlay.range(_indexed_time(first), _indexed_time(last + 1)):
             found = indexed[1 : 1 + suffix]
             segment = self._segments.id(int.from_bytes(found[:TIME], "big"))
@@ -268,7 +270,9 @@ class SegmentedStore:
         self._visible_ms = visible_ms
         cached = below.overlay.written if isinstance(below, Cached) else None
         self._index = KeyIndex(below.lowest, cached, self.segments, suffix, self._stored_times)
-        self._by_time = TimeIndex(below.lowest, self.segments, suffix) if emits_on_close else None
+        self._by_time: TimeIndex | None = None
+        if emits_on_close:
+            self._by_time = TimeIndex(below.lowest, below.overlay.get, self.segments, suffix)
         self._cached = below if isinstance(below, Cached) else None
         self._first_put, self._last_put = LAST_TIME, UNSET
         """The smallest and largest time that was put into the cache in this batch."""

@@ -33,8 +33,6 @@ class WindowBytes(SegmentedStore):
         nulls_move_time: With duplicates, whether a null moves `observed` (in-memory stores).
         emits_on_close: Kafka Streams then uses another store, in which entries are visible 1 ms longer.
         ordered_by_key: The supplier is a user's, so Kafka Streams does not use that store.
-        shows_all_closed: Emission on close also finds windows that expired in the running batch, as Kafka
-            Streams does in its cache.
     """
 
     def __init__(
@@ -51,7 +49,6 @@ class WindowBytes(SegmentedStore):
         nulls_move_time: bool = False,
         emits_on_close: bool = False,
         ordered_by_key: bool = False,
-        shows_all_closed: bool = False,
     ) -> None:
         super().__init__(
             below,
@@ -68,7 +65,6 @@ class WindowBytes(SegmentedStore):
         self._ordered_by_key = ordered_by_key
         self._size = size_ms
         self._nulls_move_time = nulls_move_time
-        self._shows_all_closed = shows_all_closed
         self._parts_by_start: dict[int, tuple[bytes, bytes]] = {}
 
     def put(self, key: Value, value: Value, start: int, context: Context | None = None) -> None:
@@ -145,10 +141,12 @@ class WindowBytes(SegmentedStore):
         """Yield windows for emission on close: by start and key bytes, or by entry key (`ordered_by_key`)."""
         if self._by_time is None:
             raise TypeError("the store has no index by time")
-        first = first if self._shows_all_closed else self._first_visible(first)
-        found = list(self._by_time.between(first, last))
+        oldest = self._first_visible(first)
+        found = list(self._by_time.between(oldest if self._cached is None else first, last))
         for entry_key, value in sorted(found) if self._ordered_by_key else found:
             start = int.from_bytes(entry_key[-_SUFFIX:-_SEQUENCE], "big")
+            if start < oldest and not self._is_cached(entry_key):
+                continue
             key = self.key_serde.deserialize(entry_key[SEGMENT:-_SUFFIX])
             yield Windowed(key, start, window_end(start, self._size)), self._decode(value)
 
