@@ -103,10 +103,8 @@ class KeyIndex:
     def add(self, key: bytes, entry_key: bytes) -> None:
         """Register an entry that is written."""
         known = self._entry_keys.get(key)
-        if known is not None:
-            _insert(known, entry_key)
-            if self._cached is not None:
-                _insert(self._all[key], entry_key)
+        if known is not None and _insert(known, entry_key) and self._cached is not None:
+            _insert(self._all[key], entry_key)
 
     def remove(self, key: bytes, entry_key: bytes) -> None:
         """Register a deletion: no later search reads the entry again."""
@@ -126,19 +124,22 @@ class KeyIndex:
             known = self._read(key)
         if not known:
             return known
-        start = SEGMENT + len(key)
-        first = bisect_left(known, low, key=lambda entry_key: entry_key[start:])
-        return known[first : bisect_right(known, high, first, key=lambda entry_key: entry_key[start:])]
+        first = bisect_left(known, self._bound(key, low))
+        return known[first : bisect_right(known, self._bound(key, high), first)]
 
     def cached_between(self, key: bytes, low: bytes, high: bytes) -> KeyRange | None:
         """Return where the entries of a cache are, deleted ones included, for a `key` that was searched for.
 
         `low` and `high` are as in `find`; None = there is no such entry.
         """
-        known, start = self._all[key], SEGMENT + len(key)
-        first = bisect_left(known, low, key=lambda entry_key: entry_key[start:])
-        end = bisect_right(known, high, first, key=lambda entry_key: entry_key[start:])
+        known = self._all[key]
+        first = bisect_left(known, self._bound(key, low))
+        end = bisect_right(known, self._bound(key, high), first)
         return KeyRange(known, known[first], known[end - 1]) if first < end else None
+
+    def _bound(self, key: bytes, suffix: bytes) -> bytes:
+        """Return an entry key of a suffix, which may be only a time; all suffixes of a key are in order."""
+        return self._segments.id(int.from_bytes(suffix[:TIME], "big")) + key + suffix
 
     def clear(self) -> None:
         self._entry_keys.clear()
@@ -183,13 +184,16 @@ class KeyIndex:
                 self._written.setdefault(key, []).append(entry_key)
 
 
-def _insert(known: list[bytes], entry_key: bytes) -> None:
+def _insert(known: list[bytes], entry_key: bytes) -> bool:
+    """Insert an entry key in order; return False if it is there already."""
     if not known or entry_key > known[-1]:
         known.append(entry_key)
-        return
+        return True
     at = bisect_left(known, entry_key)
-    if known[at] != entry_key:
-        known.insert(at, entry_key)
+    if known[at] == entry_key:
+        return False
+    known.insert(at, entry_key)
+    return True
 
 
 class TimeIndex:
