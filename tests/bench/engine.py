@@ -38,6 +38,12 @@ class Counter(Processor):
 
 
 _COUNTED = f"- count: null\n{_OUT}"
+_WINDOWS = {
+    "tumbling": "tumbling: {size: 60s, grace: 60s}",
+    "hopping": "hopping: {size: 60s, advance: 20s, grace: 60s}",
+    "session": "session: {gap: 5s, grace: 60s}",
+    "sliding": "sliding: {difference: 5s, grace: 60s}",
+}
 _KINDS = {
     "map, filter": (
         f"{_STREAM}- filter: {{where: \"value != 'x'\"}}\n- mapValues: {{value: value + '!'}}\n"
@@ -48,9 +54,19 @@ _KINDS = {
     "count, full record cache": f"{_GROUPED}{_COUNTED}",
     "reduce, update per record": f"{_GROUPED}- reduce: {{add: value}}\n{_OUT}",
     "reduce, update per batch": f"{_GROUPED}- reduce: {{add: value}}\n{_OUT}",
-    "tumbling count": f"{_GROUPED}- windowedBy: {{tumbling: {{size: 60s, grace: 60s}}}}\n{_COUNTED}",
-    "session count": f"{_GROUPED}- windowedBy: {{session: {{gap: 5s, grace: 60s}}}}\n{_COUNTED}",
-    "sliding count": f"{_GROUPED}- windowedBy: {{sliding: {{difference: 5s, grace: 60s}}}}\n{_COUNTED}",
+    **{
+        f"{kind} count{', update per batch' if cached else ''}": (
+            f"{_GROUPED}- windowedBy: {{{window}}}\n{_COUNTED}"
+        )
+        for kind, window in _WINDOWS.items()
+        for cached in (False, True)
+    },
+    "join of two streams, update per batch": (
+        f"{_STREAM.replace('}}', '}, as: left}')}"
+        "- filter: {where: \"key[-1:] in '02468'\", as: even}\n"
+        "- leftJoin: {from: even, with: left, value: left, window: {difference: 5s, grace: 60s}}\n"
+        "- to: {topic: out}\n"
+    ),
     "table": f"{_TABLE}{_OUT}",
     "table, filtered and mapped": (
         f"{_TABLE}- filter: {{where: \"value != 'x'\"}}\n- mapValues: {{value: value + '!'}}\n{_OUT}"

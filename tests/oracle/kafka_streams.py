@@ -163,6 +163,14 @@ class KafkaStreams:
         }
         return _answer(json.loads(self._exchange(json.dumps(request))))
 
+    def stores(
+        self, document: Mapping[str, Any], topics: Mapping[str, int] | None = None
+    ) -> Mapping[str, Mapping[str, Any]] | Refusal:
+        """Return the layers and settings of each store by name, as they are built for a task."""
+        request = {"document": document, "topics": dict(topics or {}), "stores": True}
+        response = json.loads(self._exchange(json.dumps(request)))
+        return _refusal(response) or response["stores"]
+
     def run(
         self, document: Mapping[str, Any], data: Sequence[Mapping[str, Any]]
     ) -> list[Mapping[str, Any]] | Refusal:
@@ -183,6 +191,27 @@ class KafkaStreams:
             {"document": document, "batches": list(map(list, batches)), "cacheBytes": cache_bytes}
         )
 
+    def run_rounds(
+        self,
+        document: Mapping[str, Any],
+        batches: Sequence[Sequence[Mapping[str, Any]]],
+        groups: Sequence[Sequence[str]],
+        cache_bytes: int,
+    ) -> list[Mapping[str, Any]] | Refusal:
+        """Process batches as `run_batches` does, but each sub-topology with a batch and a commit of its own.
+
+        `groups` are the source topics of each sub-topology, in the order in which they process. What one of
+        them writes is in the next batch of the ones that read it.
+        """
+        return self._records(
+            {
+                "document": document,
+                "batches": list(map(list, batches)),
+                "groups": list(map(list, groups)),
+                "cacheBytes": cache_bytes,
+            }
+        )
+
     def _records(self, request: Mapping[str, Any]) -> list[Mapping[str, Any]] | Refusal:
         response = json.loads(self._exchange(json.dumps(request)))
         refusal = _refusal(response)
@@ -197,6 +226,10 @@ class KafkaStreams:
         """Return Kafka's table of topic configs, and for each of `configs` why a broker refuses it."""
         response = json.loads(self._exchange(json.dumps({"topicConfigs": list(configs)})))
         return response["table"], response["refusals"]
+
+    def config_keys(self) -> frozenset[str]:
+        """Return the keys of `StreamsConfig`, internal ones included."""
+        return frozenset(json.loads(self._exchange(json.dumps({"configKeys": True})))["keys"])
 
     def close(self) -> None:
         if self._process is not None:

@@ -16,6 +16,7 @@ from infra.compiler.java.patterns import JavaPattern
 from infra.model.nodes import SourceNode
 from infra.model.topology import TopologyDocument
 from spark_jobs.runtime.engine.program import SubtopologyProgram, build_programs, problems_of
+from spark_jobs.runtime.engine.program.settings import global_settings
 from spark_jobs.runtime.engine.program_interface import EngineSettings
 from spark_jobs.runtime.engine.records import Headers, InputRecord, OutputRecord
 from spark_jobs.runtime.engine.serdes import SchemaOf, no_registry
@@ -42,7 +43,11 @@ def runnable_programs(
     compiled = compile_document(document, dict.fromkeys(known, 1))
     made = build_programs(document, nodes, compiled, schemas, schema_of)
     counts = dict.fromkeys((topic for program in made for topic in program.sinks.values()), 1)
-    return tuple(attrs.evolve(program, settings=settings).with_counts(counts) for program in made)
+    of_global = global_settings(settings, document.application)
+    return tuple(
+        attrs.evolve(program, settings=of_global if program.is_global else settings).with_counts(counts)
+        for program in made
+    )
 
 
 class Replay:

@@ -68,18 +68,17 @@ def key_value_store(name: str, materialized: Materialized | None, record: Record
     """Return a key-value store, versioned if the supplier is (`KeyValueStoreMaterializer`)."""
     supplier = materialized.supplier if materialized is not None else None
     logging = _logging(materialized)
-    caching, in_memory = _caching(materialized), _in_memory(materialized)
     if supplier is not None and is_versioned(materialized):
         history = supplier.retention_ms or 0
-        keeps = StoreSettings("versionedKeyValue", record, history, in_memory=in_memory)
+        keeps = StoreSettings("versionedKeyValue", record, history, in_memory=False)
         return Store(
             name, ChangelogKind.VERSIONED, logging.enabled, _overrides(logging), history, keeps=keeps
         )
     keeps = StoreSettings(
         "timestampedKeyValue",
         record,
-        caching=caching,
-        in_memory=in_memory,
+        caching=_caching(materialized),
+        in_memory=_in_memory(materialized),
         without_timestamps=_drops_timestamps(materialized, StoreKind.KEY_VALUE),
     )
     return Store(name, ChangelogKind.KEY_VALUE, logging.enabled, _overrides(logging), keeps=keeps)
@@ -95,15 +94,23 @@ def _drops_timestamps(materialized: Materialized | None, plain: StoreKind) -> bo
 
 
 def _is_supplied_on_disk(materialized: Materialized | None) -> bool:
-    return materialized is not None and materialized.supplier is not None and not _in_memory(materialized)
+    supplier = materialized.supplier if materialized is not None else None
+    return supplier is not None and supplier.type is StoreType.ROCKS_DB
 
 
 def windowed_store(
-    name: str, materialized: Materialized | None, window: Window, retention_ms: int, record: RecordFormat
+    name: str,
+    materialized: Materialized | None,
+    window: Window,
+    retention_ms: int,
+    record: RecordFormat,
+    *,
+    emit_on_close: bool = False,
 ) -> Store:
     """Return a window or session store (`WindowStoreMaterializer`, `SessionStoreMaterializer` and others).
 
-    The retention of a supplier applies to the store, not to its changelog.
+    The retention of a supplier applies to the store, not to its changelog. Sliding windows and sessions that
+    are emitted on close have no cache.
     """
     logging = _logging(materialized)
     supplier = materialized.supplier if materialized is not None else None
@@ -113,8 +120,9 @@ def windowed_store(
         "session" if is_session else "timestampedWindow",
         record,
         retention_ms if supplied_ms is None else supplied_ms,
-        size_of(window),
-        caching=_caching(materialized),
+        LONGEST_MS if isinstance(window, UnlimitedWindow) else size_of(window),
+        caching=_caching(materialized)
+        and not (emit_on_close and isinstance(window, SlidingWindow | SessionWindow)),
         in_memory=_in_memory(materialized),
         without_timestamps=_drops_timestamps(materialized, StoreKind.WINDOW),
         ordered_by_key=not is_session and _is_supplied_on_disk(materialized),
@@ -145,9 +153,9 @@ def join_store(
 
 
 def join_settings(
-    window: JoinWindow, record: RecordFormat, version: KafkaStreamsVersion, *, in_memory: bool = False
+    window: JoinWindow, record: RecordFormat, version: KafkaStreamsVersion, *, in_memory: bool | None = None
 ) -> StoreSettings:
-    """Return how the runtime opens a join's window store."""
+    """Return how the runtime opens a join's window store: without a cache, as it retains duplicates."""
     return StoreSettings(
         "window",
         record,
@@ -203,7 +211,7 @@ def _built_settings(builder: StoreBuilder) -> StoreSettings:
         supplier.retention_ms,
         supplier.window_size_ms,
         retain_duplicates=supplier.retain_duplicates,
-        caching=builder.caching,
+        caching=bool(builder.caching) and not _keeps_no_cache(supplier),
         in_memory=supplier.type is StoreType.IN_MEMORY,
         keyed_by_record=builder.keyed_by_record,
     )
@@ -279,15 +287,22 @@ def _logging(materialized: Materialized | None) -> Logging:
     return (materialized.logging if materialized is not None else None) or Logging()
 
 
-def _caching(materialized: Materialized | None) -> bool | None:
-    return materialized.caching if materialized is not None else None
+def _caching(materialized: Materialized | None) -> bool:
+    """Return whether the store of an operator has a cache: unless the user disables it."""
+    return materialized is None or materialized.caching is not False
 
 
-def _in_memory(materialized: Materialized | None) -> bool:
+def _keeps_no_cache(supplier: StoreSupplier) -> bool:
+    """Return whether the supplier's builder ignores `withCachingEnabled`."""
+    return supplier.kind is StoreKind.VERSIONED_KEY_VALUE or supplier.retain_duplicates
+
+
+def _in_memory(materialized: Materialized | None) -> bool | None:
+    """Return whether the store is in memory; None = the config decides."""
     if materialized is None:
-        return False
+        return None
     of = materialized.supplier.type if materialized.supplier is not None else materialized.type
-    return of is StoreType.IN_MEMORY
+    return None if of is None else of is StoreType.IN_MEMORY
 
 
 def _overrides(logging: Logging) -> Mapping[str, str]:

@@ -85,8 +85,10 @@ class StoreSettings:
     retention_ms: int | None = None
     window_size_ms: int | None = None
     retain_duplicates: bool = False
-    caching: bool | None = None
-    in_memory: bool = False
+    caching: bool = False
+    """The store's builder adds a record cache, if the application has one."""
+    in_memory: bool | None = None
+    """None = as the application's config decides (`default.dsl.store`, `dsl.store.suppliers.class`)."""
     without_timestamps: bool = False
     """The store has no timestamps (supplier of a plain store on disk): Kafka Streams reads -1."""
     ordered_by_key: bool = False

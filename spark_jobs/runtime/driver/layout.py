@@ -12,6 +12,7 @@ from infra.model.behaviors import RunProcessor, TableTransformValues
 from infra.model.compiled import Backend, CompiledApplication
 from infra.model.nodes import Node, ProcessorNode, SourceNode
 from spark_jobs.runtime.engine.program import SubtopologyProgram
+from spark_jobs.runtime.engine.program.config_support import main_consumer_config
 from spark_jobs.runtime.engine.records import TopicPartition
 from spark_jobs.runtime.engine.scaling.processors import Processors
 
@@ -69,7 +70,7 @@ class QueryInput:
 
 def query_input(program: SubtopologyProgram) -> QueryInput:
     """Return what a program reads; raises `ValueError` for an invalid reset policy."""
-    default = program.application.config.get(_OFFSET_RESET, "earliest")
+    default = main_consumer_config(program.application.config, _OFFSET_RESET, "earliest")
     return QueryInput(
         topics=tuple(sorted(program.sources)),
         patterns=tuple(pattern for pattern, _ in program.patterns),

@@ -39,6 +39,8 @@ class EngineSettings:
 
     cache_max_bytes: int = 10 * 1024 * 1024
     """`statestore.cache.max.bytes`; 0 = no cache: every update is forwarded."""
+    stores_in_memory: bool = False
+    """`default.dsl.store`, or `dsl.store.suppliers.class`: for stores of which the topology names no type."""
     on_bad_input: Literal["fail", "continue"] = "fail"
     """`deserialization.exception.handler`: `LogAndFail…` or `LogAndContinue…`."""
     on_processing_error: Literal["fail", "continue"] = "fail"

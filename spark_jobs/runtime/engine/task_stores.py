@@ -3,14 +3,12 @@
 from collections.abc import Mapping
 from typing import Final
 
-from infra.model.behaviors import RunProcessor, StreamAggregate
+from infra.model.behaviors import StreamAggregate
 from infra.model.nodes import ProcessorNode, StateStore
-from infra.model.windows import HoppingWindow, TumblingWindow
 from spark_jobs.runtime.engine.records import Value
 from spark_jobs.runtime.engine.stores.cached import Cached
 from spark_jobs.runtime.engine.stores.opening import OpenStore, Restore, StoreServices, open_store
 
-_CACHED_KINDS = frozenset({"keyValue", "timestampedKeyValue", "window", "timestampedWindow", "session"})
 _MAX_FLUSHES: Final = 1000
 _REPEATS_WRITTEN: Final = 2
 """The flushes of a batch that write updates which do not change their store."""
@@ -33,17 +31,12 @@ class TaskStores:
         self._global = global_stores
         self._declared = {store.name: store for store in services.program.stores}
         self._open: dict[str, OpenStore] = {}
-        behaviors = [node.behavior for node in services.program.nodes if isinstance(node, ProcessorNode)]
-        self._emit_on_close = {
-            behavior.store: behavior.window
-            for behavior in behaviors
-            if isinstance(behavior, StreamAggregate) and behavior.emit_on_close
-        }
-        self._of_operators = frozenset(
-            store
-            for behavior in behaviors
-            if not isinstance(behavior, RunProcessor)
-            and isinstance(store := getattr(behavior, "store", None), str)
+        self._emit_on_close = frozenset(
+            node.behavior.store
+            for node in services.program.nodes
+            if isinstance(node, ProcessorNode)
+            and isinstance(node.behavior, StreamAggregate)
+            and node.behavior.emit_on_close
         )
 
     def typed(self, name: str) -> Value:
@@ -113,30 +106,10 @@ class TaskStores:
                 self._services,
                 cache=self._is_cached(store),
                 emits_on_close=name in self._emit_on_close,
-                shows_all_closed=self._shows_all_closed(store),
             )
         return opened
 
-    def _shows_all_closed(self, store: StateStore) -> bool:
-        """Return whether Kafka Streams has a cache, in which emission on close finds windows that expired.
-
-        Sliding windows and sessions that are emitted on close have none (`SlidingWindowStoreMaterializer`,
-        `SessionStoreMaterializer`).
-        """
-        window = self._emit_on_close.get(store.name)
-        if not isinstance(window, TumblingWindow | HoppingWindow) or store.keeps is None:
-            return False
-        return self._has_cache and store.keeps.caching is not False
-
-    @property
-    def _has_cache(self) -> bool:
-        return self._services.program.settings.cache_max_bytes > 0
-
     def _is_cached(self, store: StateStore) -> bool:
-        """Operators' stores are cached unless caching is disabled, users' own only if it is enabled."""
-        keeps = store.keeps
-        if keeps is None or keeps.kind not in _CACHED_KINDS or store.is_global:
-            return False
-        if not self._has_cache or store.name in self._emit_on_close:
-            return False
-        return keeps.caching is not False if store.name in self._of_operators else keeps.caching is True
+        """Return whether a store has a cache here: not if it is global, as no node receives its updates."""
+        has_cache = self._services.program.settings.cache_max_bytes > 0
+        return has_cache and store.keeps is not None and store.keeps.caching and not store.is_global

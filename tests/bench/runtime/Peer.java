@@ -8,9 +8,18 @@ import org.apache.kafka.streams.StreamsBuilder;
 import org.apache.kafka.streams.StreamsConfig;
 import org.apache.kafka.streams.Topology;
 import org.apache.kafka.streams.errors.StreamsUncaughtExceptionHandler.StreamThreadExceptionResponse;
+import org.apache.kafka.streams.kstream.JoinWindows;
+import org.apache.kafka.streams.kstream.KGroupedStream;
 import org.apache.kafka.streams.kstream.KStream;
+import org.apache.kafka.streams.kstream.KTable;
 import org.apache.kafka.streams.kstream.Materialized;
 import org.apache.kafka.streams.kstream.Produced;
+import org.apache.kafka.streams.kstream.SessionWindows;
+import org.apache.kafka.streams.kstream.SlidingWindows;
+import org.apache.kafka.streams.kstream.Suppressed;
+import org.apache.kafka.streams.kstream.TimeWindows;
+import org.apache.kafka.streams.kstream.Windowed;
+import org.apache.kafka.streams.kstream.WindowedSerdes;
 
 import java.io.BufferedReader;
 import java.io.InputStreamReader;
@@ -24,12 +33,18 @@ import java.util.Properties;
 /**
  * Kafka Streams as a compared program of a benchmark: one JVM that runs one application after the other.
  *
- * <p>A line of standard input is a request, {@code {"operator": "map" | "count", "subtopologies": …, "chains": [[source, sink], …], "config": {…}}}, and
+ * <p>A line of standard input is a request, {@code {"operator": …, "subtopologies": …, "chains": [[source, …, sink], …], "config": {…}}}, and
  * starts an application; an empty line ends it. Standard output: {@code ready} for the JVM, {@code closed} for each application that has ended,
  * {@code failed: …} for an exception.
  */
 public final class Peer {
     private static final Duration CLOSE_TIMEOUT = Duration.ofSeconds(60);
+    private static final Duration ONE = Duration.ofSeconds(1);
+    private static final Duration TWO = Duration.ofSeconds(2);
+    private static final Duration THREE = Duration.ofSeconds(3);
+    private static final Duration FIVE = Duration.ofSeconds(5);
+    private static final Duration TEN = Duration.ofSeconds(10);
+    private static final Duration MINUTE = Duration.ofMinutes(1);
 
     private Peer() {
     }
@@ -71,15 +86,68 @@ public final class Peer {
     private static Topology topology(final JsonNode request) {
         final StreamsBuilder builder = new StreamsBuilder();
         for (final JsonNode chain : request.get("chains")) {
-            final KStream<String, String> source = builder.stream(chain.get(0).asText());
-            final String sink = chain.get(1).asText();
-            if (request.get("operator").asText().equals("count")) {
-                source.groupByKey().count(Materialized.as("counts")).toStream().to(sink, Produced.with(Serdes.String(), Serdes.Long()));
-            } else {
-                mapped(source, request.get("subtopologies").asInt()).to(sink);
+            final String source = chain.get(0).asText();
+            final String sink = chain.get(chain.size() - 1).asText();
+            final String other = chain.get(1).asText();
+            switch (request.get("operator").asText()) {
+                case "map":
+                    mapped(builder.stream(source), request.get("subtopologies").asInt()).to(sink);
+                    break;
+                case "count":
+                    counts(builder, source).count(Materialized.as("counts")).toStream().to(sink, Produced.with(Serdes.String(), Serdes.Long()));
+                    break;
+                case "tumbling":
+                    written(counts(builder, source).windowedBy(TimeWindows.ofSizeAndGrace(TEN, MINUTE)).count(Materialized.as("counts")), sink);
+                    break;
+                case "hopping":
+                    written(counts(builder, source).windowedBy(TimeWindows.ofSizeAndGrace(TEN, MINUTE).advanceBy(TWO)).count(Materialized.as("counts")), sink);
+                    break;
+                case "sliding":
+                    written(counts(builder, source).windowedBy(SlidingWindows.ofTimeDifferenceAndGrace(THREE, MINUTE)).count(Materialized.as("counts")), sink);
+                    break;
+                case "session":
+                    counts(builder, source).windowedBy(SessionWindows.ofInactivityGapAndGrace(THREE, MINUTE)).count(Materialized.as("counts"))
+                        .toStream().to(sink, Produced.with(WindowedSerdes.sessionWindowedSerdeFrom(String.class), Serdes.Long()));
+                    break;
+                case "suppress":
+                    written(counts(builder, source).windowedBy(TimeWindows.ofSizeAndGrace(TEN, FIVE)).count(Materialized.as("counts"))
+                        .suppress(Suppressed.untilWindowCloses(Suppressed.BufferConfig.unbounded())), sink);
+                    break;
+                case "stream-stream join":
+                    builder.<String, String>stream(source).join(builder.<String, String>stream(other), (left, right) -> left + "+" + right,
+                        JoinWindows.ofTimeDifferenceAndGrace(ONE, MINUTE)).to(sink);
+                    break;
+                case "stream-table join":
+                    builder.<String, String>stream(source).join(builder.<String, String>table(other, Materialized.as("t")), (left, right) -> left + "+" + right).to(sink);
+                    break;
+                case "foreign-key join":
+                    builder.<String, String>table(source).join(builder.<String, String>table(other, Materialized.as("right")),
+                        value -> "key-" + Integer.parseInt(value.substring(6)) % 1000, (left, right) -> left + "+" + right).toStream().to(sink);
+                    break;
+                case "eight operators":
+                    written(builder.<String, String>stream(source)
+                        .filter((key, value) -> value.length() > 7)
+                        .mapValues(value -> value.toUpperCase(Locale.ROOT))
+                        .leftJoin(builder.<String, String>table(other, Materialized.as("t")), (left, right) -> left + "+" + (right == null ? "" : right))
+                        .selectKey((key, value) -> key + "-" + value.substring(value.length() - 1))
+                        .groupByKey()
+                        .windowedBy(TimeWindows.ofSizeAndGrace(TEN, MINUTE))
+                        .count(Materialized.as("counts"))
+                        .filter((key, value) -> value % 2 == 1), sink);
+                    break;
+                default:
+                    throw new IllegalArgumentException("unknown operator: " + request.get("operator"));
             }
         }
         return builder.build();
+    }
+
+    private static KGroupedStream<String, String> counts(final StreamsBuilder builder, final String source) {
+        return builder.<String, String>stream(source).groupByKey();
+    }
+
+    private static void written(final KTable<Windowed<String>, Long> counts, final String sink) {
+        counts.toStream().to(sink, Produced.with(WindowedSerdes.timeWindowedSerdeFrom(String.class, TEN.toMillis()), Serdes.Long()));
     }
 
     private static KStream<String, String> mapped(final KStream<String, String> source, final int subtopologies) {

@@ -1,6 +1,9 @@
 """The workloads that are compared, with their targets."""
 
-from tests.bench.runtime.workloads import Keys, Workload
+from collections.abc import Mapping
+from typing import get_args
+
+from tests.bench.runtime.workloads import Keys, Operator, Workload
 
 _OTHER_KEYS = (Keys.FEW, Keys.UNIQUE, Keys.SKEWED)
 _GOALS_OF_KEYS = {Keys.UNIQUE: 1.0, Keys.SKEWED: 1.0}
@@ -57,6 +60,13 @@ AT_ONCE = tuple(
         of_streams=0.8 if chains == _SEVERAL else None,
     )
     for chains in (1, _SEVERAL, 8)
+)
+_SHARES: Mapping[Operator, float] = {"sliding": 0.03, "hopping": 0.05, "stream-stream join": 0.05}
+"""Operators with several updates or results per record have fewer records."""
+STATEFUL = tuple(
+    Workload(name=operator, operator=operator, share=_SHARES.get(operator, 0.1), has_plain_peer=False)
+    for operator in get_args(Operator)
+    if operator not in {"map", "count"}
 )
 LATENCY = (
     Workload(name="map", operator="map", of_streams=1.0, p99_of_streams=1.5),

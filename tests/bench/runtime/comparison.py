@@ -18,7 +18,7 @@ from spark_jobs.control.logs import configure_log
 from spark_jobs.runtime.driver.spark_session.session import SessionSettings, ship_packages, start_session
 from tests.bench.figures import Figure
 from tests.bench.runtime import latency, throughput
-from tests.bench.runtime.cases import AT_ONCE, KEYS, LATENCY, OPERATORS
+from tests.bench.runtime.cases import AT_ONCE, KEYS, LATENCY, OPERATORS, STATEFUL
 from tests.bench.runtime.ours import Headwater
 from tests.bench.runtime.plain import PlainPySpark
 from tests.bench.runtime.programs import Program
@@ -94,6 +94,7 @@ def run(folder: Path, _: PulumiToolchain, broker: Broker) -> Iterator[Figure]:
         bench = _Bench((plain, streams, headwater), topics, length(_RECORDS), rounds, shown, progress)
         yield from bench.throughput("operators", OPERATORS)
         yield from bench.throughput("count by distribution of keys", KEYS)
+        yield from bench.throughput("windows and joins", STATEFUL)
         yield from bench.throughput("independent sub-topologies", AT_ONCE)
         yield from bench.latency(int(os.environ.get("HEADWATER_BENCH_LATENCY_RECORDS", _LATENCY_RECORDS)))
 

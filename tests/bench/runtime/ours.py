@@ -15,6 +15,7 @@ from spark_jobs.runtime.driver.input.sources import RECORDS_AT_ONCE
 from spark_jobs.runtime.driver.preflight import check_runnable
 from spark_jobs.runtime.driver.run_settings import RunSettings
 from tests.bench.runtime.programs import Committed
+from tests.bench.runtime.stateful import steps_of
 from tests.bench.runtime.workloads import Chain, Job, Workload
 
 _MAP = '- mapValues: {value: "upper(value)"}\n'
@@ -72,11 +73,13 @@ def _document(job: Job) -> TopologyDocument:
     number = "follow" if job.workload.processors is None else job.workload.processors
     application = f"{{id: {job.id}, processors: {number}, config: {job.workload.config}}}"
     head = f"application: {application}\ntopology:\n"
-    text = head + "".join(_steps(job.workload, chain) for chain in job.chains)
+    text = head + "".join(_steps(job.workload, chain, number) for number, chain in enumerate(job.chains))
     return load_text(text, job.id).documents[0]
 
 
-def _steps(workload: Workload, chain: Chain) -> str:
+def _steps(workload: Workload, chain: Chain, number: int) -> str:
+    if workload.operator not in {"map", "count"}:
+        return steps_of(workload.operator, chain, number)
     step = _COUNT if workload.operator == "count" else _MAP
     value = "long" if workload.operator == "count" else "string"
     return (

@@ -6,6 +6,7 @@ from contextlib import AbstractContextManager
 from typing import Any, Literal, Protocol
 
 import attrs
+from confluent_kafka.admin import AdminClient
 
 from infra.observe import Connection
 from spark_jobs.runtime.driver.offsets import GroupOffsets
@@ -13,6 +14,7 @@ from tests.bench.runtime.workloads import Job
 
 _POLL_SECONDS = 0.02
 _TIMEOUT_SECONDS = 600
+_REQUEST_SECONDS = 30
 
 
 class Running(Protocol):
@@ -53,22 +55,49 @@ class Committed:
 
     def __init__(self, servers: str, job: Job, failure: Callable[[], str | None]) -> None:
         self._offsets = GroupOffsets(Connection(bootstrap_servers=(servers,)), job.id)
-        self._partitions = [(chain.source, each) for chain in job.chains for each in range(job.partitions)]
+        self._partitions = [
+            (source, each)
+            for chain in job.chains
+            for source in chain.sources
+            for each in range(job.partitions)
+        ]
         self._failure = failure
+        self._id = job.id
+        self._admin = AdminClient({"bootstrap.servers": servers, "log_level": 0})
 
     def await_end(self) -> None:
-        """Wait until the end offsets are committed; raises `RuntimeError` if the job ended early."""
-        ends = self._offsets.end_offsets(self._partitions)
+        """Wait until the end offsets of sources, then of internal topics that are read, are committed.
+
+        Raises `RuntimeError` if the job ended early.
+        """
+        partitions = self._partitions
+        ends = self._offsets.end_offsets(partitions)
         deadline = time.monotonic() + _TIMEOUT_SECONDS
         while True:
-            committed = self._offsets.committed(self._partitions)
+            committed = self._offsets.committed(partitions)
             if all(committed.get(partition, 0) >= end for partition, end in ends.items()):
-                return
+                # a sub-topology may have written more meanwhile
+                partitions = self._internal_partitions()
+                newer = self._offsets.end_offsets(partitions)
+                if ends == newer or not partitions:
+                    return
+                ends = newer
+                continue
             if (failure := self._failure()) is not None:
                 raise RuntimeError(failure)
             if time.monotonic() > deadline:
                 raise RuntimeError(f"not at the end after {_TIMEOUT_SECONDS} s: {committed} of {ends}")
             time.sleep(_POLL_SECONDS)
+
+    def _internal_partitions(self) -> list[tuple[str, int]]:
+        """Return the partitions of the application's repartition and foreign-key topics."""
+        found = self._admin.list_topics(timeout=_REQUEST_SECONDS).topics.items()
+        return [
+            (name, partition)
+            for name, topic in found
+            if name.startswith(f"{self._id}-") and name.endswith(("-repartition", "-topic"))
+            for partition in topic.partitions
+        ]
 
     def close(self) -> None:
         self._offsets.close()

@@ -77,7 +77,7 @@ class KafkaStreamsPeer:
             **job.workload.config,
         }
         progress = Committed(self._servers, job, self.failure)
-        chains = [(chain.source, chain.sink) for chain in job.chains]
+        chains = [(*chain.sources, chain.sink) for chain in job.chains]
         try:
             with self.application(job.workload.operator, chains, config, job.workload.subtopologies):
                 yield progress
@@ -88,11 +88,11 @@ class KafkaStreamsPeer:
     def application(
         self,
         operator: str,
-        chains: Sequence[tuple[str, str]],
+        chains: Sequence[tuple[str, ...]],
         config: Mapping[str, str],
         subtopologies: int = 1,
     ) -> Iterator[None]:
-        """Run an application inside the context; `chains` are pairs of source and sink topic."""
+        """Run an application inside the context; `chains` are the sources and the sink of each chain."""
         request = {
             "operator": operator,
             "subtopologies": subtopologies,

@@ -3,6 +3,7 @@
 No topic is deleted before the end: Spark's cached producers would request its metadata again and again.
 """
 
+import time
 from itertools import count
 
 from confluent_kafka import Producer
@@ -28,19 +29,25 @@ class Topics:
     def job(self, program: str, workload: Workload, records: int | None) -> Job:
         """Return a new run over sources with `records` records; None = over its own empty sources."""
         id_ = f"{self._prefix}-{next(self._numbers)}-{program}"
+        each = None if records is None else records // workload.chains // workload.sources_per_chain
         chains = []
         for number in range(workload.chains):
-            if records is None:
-                source = f"{id_}-in-{number}"
-                self.create(source)
-            else:
-                source = self._source(workload.keys, records // workload.chains, number)
-            chains.append(Chain(source, f"{id_}-out-{number}"))
+            source = self._source(workload.keys, each, number, f"{id_}-in")
+            other = (
+                self._source(workload.keys, each, number, f"{id_}-other", "other")
+                if workload.sources_per_chain > 1
+                else None
+            )
+            chains.append(Chain(source, f"{id_}-out-{number}", other))
             self.create(chains[-1].sink)
         return Job(id_, workload, tuple(chains), self._partitions)
 
-    def _source(self, keys: Keys, records: int, number: int) -> str:
-        topic = f"{self._prefix}-in-{keys.name.lower()}-{records}-{number}"
+    def _source(self, keys: Keys, records: int | None, number: int, own: str, what: str = "in") -> str:
+        """Return a filled topic, or, without a number of records, an empty one named after `own`."""
+        if records is None:
+            self.create(f"{own}-{number}")
+            return f"{own}-{number}"
+        topic = f"{self._prefix}-{what}-{keys.name.lower()}-{records}-{number}"
         if topic not in self._filled:
             self.create(topic)
             fill(self.servers, topic, records, keys)
@@ -54,7 +61,8 @@ class Topics:
 
 
 def fill(servers: str, topic: str, records: int, keys: Keys) -> None:
-    """Write records with numbered values."""
+    """Write records with numbered values, one per millisecond of event time; the last one is from now."""
+    begin = int(time.time() * 1000) - records
     producer = Producer(
         {
             "bootstrap.servers": servers,
@@ -64,6 +72,9 @@ def fill(servers: str, topic: str, records: int, keys: Keys) -> None:
     )
     for first in range(0, records, _AT_ONCE):
         last = min(first + _AT_ONCE, records)
-        messages = [{"key": keys.key(at), "value": b"value-%d" % at} for at in range(first, last)]
+        messages = [
+            {"key": keys.key(at), "value": b"value-%d" % at, "timestamp": begin + at}
+            for at in range(first, last)
+        ]
         if producer.produce_batch(topic, messages) != len(messages) or producer.flush(_SECONDS):
             raise RuntimeError(f"the broker did not accept the records of {topic}")

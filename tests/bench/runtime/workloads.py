@@ -14,6 +14,17 @@ _HOT_OF_FIVE = 4
 _REPEATED = 10
 
 
+Operator = Literal[
+    "map", "count", "tumbling", "hopping", "sliding", "session", "stream-stream join", "stream-table join",
+    "foreign-key join", "suppress", "eight operators",
+]  # fmt: skip
+"""What a chain does; `stateful.py` has the steps of all but `map` and `count`."""
+TWO_SOURCES: frozenset[str] = frozenset(
+    {"stream-stream join", "stream-table join", "foreign-key join", "eight operators"}
+)
+"""The operators that read a second topic, with as many records as the first one."""
+
+
 class Keys(Enum):
     """The distribution of keys; the value is printed."""
 
@@ -47,7 +58,7 @@ class Workload:
     """
 
     name: str
-    operator: Literal["map", "count"]
+    operator: Operator
     keys: Keys = Keys.THOUSAND
     chains: int = 1
     subtopologies: int = 1
@@ -70,9 +81,14 @@ class Workload:
         return once | ({"statestore.cache.max.bytes": "0"} if self.every_update else {}) | threads
 
     def sizes(self, records: int) -> tuple[int, int]:
-        """Return the number of records of the small and the large run, of all chains together."""
-        large = int(records * self.share) // self.chains * self.chains
-        return large // _SMALL_PART // self.chains * self.chains, large
+        """Return the number of records of the small and the large run, of all sources together."""
+        topics = self.chains * self.sources_per_chain
+        large = int(records * self.share) // topics * topics
+        return large // _SMALL_PART // topics * topics, large
+
+    @property
+    def sources_per_chain(self) -> int:
+        return 2 if self.operator in TWO_SOURCES else 1
 
 
 @attrs.frozen
@@ -81,6 +97,12 @@ class Chain:
 
     source: str
     sink: str
+    other: str | None = None
+    """The second source, of operators in `TWO_SOURCES`."""
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        return (self.source,) if self.other is None else (self.source, self.other)
 
 
 @attrs.frozen

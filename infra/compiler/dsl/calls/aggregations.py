@@ -78,7 +78,9 @@ def _windowed(builder: Builder, on: WindowedStream, call: AnyAggregation, prefix
     name = builder.named(call.name, prefix)
     retention = windowed_retention_ms(builder, call.materialized, on.window, store_name)
     record = aggregated(on.grouped.record, call)
-    store = windowed_store(store_name, call.materialized, on.window, retention, record)
+    store = windowed_store(
+        store_name, call.materialized, on.window, retention, record, emit_on_close=on.emit_on_close
+    )
     parent, sources = _parent(builder, on.grouped, call, store)
     grace = close_grace_ms(on.window)
     old_values = OldValues()

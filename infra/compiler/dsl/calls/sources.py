@@ -1,5 +1,7 @@
 """`StreamsBuilder#stream`, `table`, `globalTable`, `addStateStore`, `addGlobalStore`."""
 
+import attrs
+
 from infra.compiler.dsl.builder import Builder
 from infra.compiler.dsl.calls.materialization import check_builders, check_materialized
 from infra.compiler.dsl.declarations import (
@@ -79,7 +81,8 @@ def global_table(builder: Builder, call: op.GlobalTable) -> Handle:
     source = builder.suffixed(call.name, "-source", SOURCE)
     processor = builder.named(call.name, TABLE_SOURCE)
     record = with_serdes(with_store_serdes(RecordFormat(), call.materialized), call.serdes)
-    lazy_store = LazyStore(key_value_store(store_name, None, record), needed=True)
+    store = key_value_store(store_name, call.materialized, record)
+    lazy_store = LazyStore(attrs.evolve(store, logged=True, overrides={}), needed=True)
     reads = SourceSettings(record)
     declares = TableSourceDeclaration(call.topic, source, processor, lazy_store, is_global=True, reads=reads)
     builder.add(processor, declares)

@@ -11,7 +11,7 @@ from spark_jobs.runtime.engine.operators.materialized import Forwarding, read_be
 from spark_jobs.runtime.engine.records import Headers, Value, Windowed
 from spark_jobs.runtime.engine.stores.layers import TIMESTAMP, read_timestamp, with_timestamp
 from spark_jobs.runtime.engine.stores.segments import SEGMENT
-from spark_jobs.runtime.engine.stores.windows import TimestampedWindowBytes
+from spark_jobs.runtime.engine.stores.windows import TimestampedWindowBytes, window_end
 
 _START_AT = -12
 _SEQUENCE_AT = -4
@@ -24,20 +24,12 @@ class WindowResults:
         self.store = context.store(behavior.store, TimestampedWindowBytes)
         self.store_name = behavior.store
         self.size = size_ms
-        self._on_close = behavior.emit_on_close
         self._current = context.task.current
         self._read = read_before_put(self.store.below, context)
         self._serialize = self.store.value_serde.serialize
         self._deserialize = self.store.value_serde.deserialize
         self.serialize_key = self.store.key_serde.serialize
-        self._forwarding = Forwarding(
-            self.store.below,
-            context,
-            self._windowed_of,
-            self._deserialize,
-            sends_old=behavior.sends_old,
-        )
-        self._cached = self._forwarding.cached
+        self._forwarding = None if behavior.emit_on_close else self._forwarding_to(context, behavior)
 
     def get(self, key: bytes, start: int) -> tuple[Value, int] | None:
         """Return (total, timestamp) of a window that is updated next; None = no such window."""
@@ -59,13 +51,17 @@ class WindowResults:
         stored = None if new is None else with_timestamp(self._serialize(new), time)
         now, headers = at
         self.store.put_bytes(key, stored, window.start, (now, headers, self._current.record))
-        if not self._on_close and not self._cached:
+        if self._forwarding is not None:
             self._forwarding.forward(window, new, old, time, headers)
+
+    def _forwarding_to(self, context: OperatorContext, behavior: StreamAggregate) -> Forwarding:
+        below, sends_old = self.store.below, behavior.sends_old
+        return Forwarding(below, context, self._windowed_of, self._deserialize, sends_old=sends_old)
 
     def _windowed_of(self, entry_key: bytes) -> Windowed:
         start = int.from_bytes(entry_key[_START_AT:_SEQUENCE_AT], "big")
         key = self.store.key_serde.deserialize(entry_key[SEGMENT:_START_AT])
-        return Windowed(key, start, start + self.size)
+        return Windowed(key, start, window_end(start, self.size))
 
 
 Closed = Callable[[int, int], Iterable[tuple[Windowed, Value, int]] | None]

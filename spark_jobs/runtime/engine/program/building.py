@@ -12,7 +12,7 @@ from infra.model.topology import TopologyDocument
 from spark_jobs.runtime.engine.program.formats import Defaults
 from spark_jobs.runtime.engine.program.partitioning import partitioning_of
 from spark_jobs.runtime.engine.program.program import SubtopologyProgram
-from spark_jobs.runtime.engine.program.settings import engine_settings
+from spark_jobs.runtime.engine.program.settings import engine_settings, global_settings
 from spark_jobs.runtime.engine.scaling.processors import processors_of
 from spark_jobs.runtime.engine.serdes import SchemaOf, no_registry
 
@@ -92,7 +92,9 @@ class _Building:
                 )
                 for node in sinks
             },
-            settings=self._settings,
+            settings=(
+                global_settings(self._settings, self._application) if group.is_global else self._settings
+            ),
             defaults=self._defaults,
             schemas=self._schemas,
             schema_of=self._schema_of,

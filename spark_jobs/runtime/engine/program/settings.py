@@ -3,6 +3,10 @@
 from collections.abc import Iterator, Mapping
 from typing import Literal
 
+import attrs
+
+from infra.compiler.streams_config import StreamsConfig
+from infra.compiler.version_differences import has_config
 from infra.model.problems import Problem, ProblemCode
 from infra.model.topology import Application
 from spark_jobs.runtime.engine.error_handlers import (
@@ -10,6 +14,7 @@ from spark_jobs.runtime.engine.error_handlers import (
     PROCESSING_HANDLER,
     PRODUCTION_HANDLER,
 )
+from spark_jobs.runtime.engine.program.config_support import refused_configs
 from spark_jobs.runtime.engine.program_interface import EngineSettings
 
 _CACHE = ("statestore.cache.max.bytes", "cache.max.bytes.buffering")
@@ -19,6 +24,10 @@ _PURGE_INTERVAL = "repartition.purge.interval.ms"
 _DEAD_LETTERS = "errors.dead.letter.queue.topic.name"
 _EMIT = "__emit.interval.ms.kstreams.windowed.aggregation__"
 _OUTER = "__emit.interval.ms.kstreams.outer.join.spurious.results.fix__"
+_GLOBAL_HANDLER = "processing.exception.handler.global.enabled"
+_STORE_TYPE = "default.dsl.store"
+_STORE_SUPPLIERS = "dsl.store.suppliers.class"
+_IN_MEMORY_SUPPLIERS = "BuiltInDslStoreSuppliers$InMemoryDslStoreSuppliers"
 
 Answer = Literal["fail", "continue"]
 
@@ -58,6 +67,7 @@ def engine_settings(config: Mapping[str, str]) -> EngineSettings:
     emit, outer = numbers.get(_EMIT), numbers.get(_OUTER)
     return EngineSettings(
         cache_max_bytes=defaults.cache_max_bytes if cache is None else cache,
+        stores_in_memory=_stores_in_memory(config),
         on_bad_input=_answer(config, DESERIALIZATION_HANDLER),
         on_processing_error=_answer(config, PROCESSING_HANDLER),
         on_bad_output=_answer(config, PRODUCTION_HANDLER),
@@ -65,6 +75,14 @@ def engine_settings(config: Mapping[str, str]) -> EngineSettings:
         emit_interval_ms=defaults.emit_interval_ms if emit is None else emit,
         outer_join_interval_ms=defaults.outer_join_interval_ms if outer is None else outer,
     )
+
+
+def global_settings(settings: EngineSettings, application: Application) -> EngineSettings:
+    """Return the settings of the global task: the processing exception handler applies only if enabled."""
+    enabled = has_config(_GLOBAL_HANDLER, application.kafka_streams) and (
+        application.config.get(_GLOBAL_HANDLER, "").strip().lower() == "true"
+    )
+    return settings if enabled else attrs.evolve(settings, on_processing_error="fail")
 
 
 def max_task_idle_ms(config: Mapping[str, str]) -> int:
@@ -89,6 +107,8 @@ def purge_interval_ms(config: Mapping[str, str]) -> int:
 def setting_problems(application: Application) -> Iterator[Problem]:
     """Yield a problem for each setting whose value is not supported."""
     config = application.config
+    guarantee = StreamsConfig.of(application).guarantee
+    yield from refused_configs(application, exactly_once=guarantee.is_exactly_once)
     for key in (*_CACHE, _EMIT, _OUTER):
         if key in config and _whole(config[key]) is None:
             yield _refused(application, key, "a whole number of at least 0", _WHY_UPDATES)
@@ -101,6 +121,14 @@ def setting_problems(application: Application) -> Iterator[Problem]:
         for spelled in (key, f"default.{key}"):
             if spelled in config and _simple_name(config[spelled]) not in answers:
                 yield _refused(application, spelled, " or ".join(answers))
+
+
+def _stores_in_memory(config: Mapping[str, str]) -> bool:
+    """Return the type of stores whose type the topology does not name (`TopologyConfig`)."""
+    suppliers = config.get(_STORE_SUPPLIERS)
+    if suppliers is not None:
+        return _simple_name(suppliers) == _IN_MEMORY_SUPPLIERS
+    return config.get(_STORE_TYPE, "").strip() == "in_memory"
 
 
 def _answer(config: Mapping[str, str], key: str) -> Answer:

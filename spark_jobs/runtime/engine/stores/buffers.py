@@ -10,6 +10,7 @@ A length of -1 is null; the length -2 of an old value means "the same as prior".
 
 import struct
 from collections.abc import Callable, Iterator
+from heapq import heappop, heappush
 from typing import NamedTuple
 
 import attrs
@@ -198,6 +199,8 @@ class SuppressBytes:
         self._entries: dict[bytes, Buffered] = {}  # changed in this batch, serialized when it ends
         self._first: bytes | None = None
         self._from = _ENTRY
+        self._late: list[bytes] = []
+        """A heap of the entries before `_from`; some may have been removed."""
 
     @property
     def records(self) -> int:
@@ -292,7 +295,8 @@ class SuppressBytes:
         self._overlay.put(_TIME_OF_KEY + key_bytes, entry_key[1 : 1 + _TIME])
         if self._first is not None and entry_key < self._first:
             self._first = entry_key
-        self._from = min(self._from, entry_key)
+        if entry_key < self._from:
+            heappush(self._late, entry_key)
 
     def _remove(self, entry_key: bytes, key_bytes: bytes, entry: Buffered) -> None:
         self._entries.pop(entry_key, None)
@@ -300,16 +304,22 @@ class SuppressBytes:
         self._overlay.delete(_TIME_OF_KEY + key_bytes)
         self._count(-1, -_estimate(key_bytes, entry))
         if entry_key == self._first:
-            self._first, self._from = None, entry_key
+            self._first = None
 
     def _at(self, entry_key: bytes) -> Buffered:
         return self._entries.get(entry_key) or deserialize(self._overlay.get(entry_key) or b"")
 
     def _oldest(self) -> bytes | None:
-        """Search from the last removed entry on, so that deleted entries are not read again."""
+        """Search from the last entry that was found on, so that removed entries are not read again."""
         if self._first is None and self.records:
+            while self._late and self._overlay.get(self._late[0]) is None:
+                heappop(self._late)
+            if self._late:
+                self._first = self._late[0]
+                return self._first
             found = next(self._overlay.range(self._from, _AFTER_ENTRIES), None)
-            self._first = None if found is None else found[0]
+            if found is not None:
+                self._first = self._from = found[0]
         return self._first
 
     def _count(self, records: int, size: int) -> None:

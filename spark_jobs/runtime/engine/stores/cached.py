@@ -14,7 +14,7 @@ from spark_jobs.runtime.engine.stores.record_cache import (
     cached_size,
     header_bytes,
 )
-from spark_jobs.runtime.engine.stores.uncounted import UncountedEntries
+from spark_jobs.runtime.engine.stores.uncounted import KeyRange, UncountedEntries
 
 _UNWRITTEN = b"\0unwritten"  # compared by identity
 
@@ -113,6 +113,15 @@ class Cached:
         """Call `on_flush` for each update that is flushed; without `needs_old`, with no old value."""
         self._on_flush = on_flush
         self._needs_old = needs_old
+
+    def touch_range(self, keys: KeyRange) -> None:
+        """Touch many keys; as long as entries are not counted, this takes no time per key."""
+        if self.cache.limit >= 0:
+            self._uncounted.positions.append(len(self._uncounted.writes))
+            self._uncounted.reads.append(keys)
+            return
+        for key in keys.read():
+            self.entries.touch(key)
 
     def range(self, start: bytes, end: bytes | None) -> Iterator[Pair]:
         return self._touched(self.overlay.range(start, end))

@@ -55,16 +55,11 @@ class OpenStore:
     """Called after the caches are flushed."""
 
 
-def open_store(
-    store: StateStore, services: StoreServices, *, cache: bool, emits_on_close: bool, shows_all_closed: bool
-) -> OpenStore:
-    """Open a store of any kind. Raises ValueError for a store without settings (`keeps`).
-
-    `shows_all_closed`: Emission on close also finds windows that expired in the running batch.
-    """
+def open_store(store: StateStore, services: StoreServices, *, cache: bool, emits_on_close: bool) -> OpenStore:
+    """Open a store of any kind. Raises ValueError for a store without settings (`keeps`)."""
     if store.keeps is None:
         raise ValueError(f"the settings of the store {store.name} are unknown")
-    opening = _Opening(store, store.keeps, services, cache, emits_on_close, shows_all_closed)
+    opening = _Opening(store, store.keeps, services, cache, emits_on_close)
     return _OPENERS[store.keeps.kind](opening)
 
 
@@ -75,7 +70,6 @@ class _Opening:
     services: StoreServices
     cache: bool
     emits_on_close: bool
-    shows_all_closed: bool
 
     @property
     def overlay(self) -> Overlay:
@@ -85,6 +79,11 @@ class _Opening:
     def without_timestamps(self) -> bool:
         """Return whether values are stored without timestamp: not if a cache has them."""
         return self.settings.without_timestamps and not self.cache
+
+    @property
+    def is_in_memory(self) -> bool:
+        chosen = self.settings.in_memory
+        return self.services.program.settings.stores_in_memory if chosen is None else chosen
 
     def clock(self, what: str) -> Clock:
         return self.services.clock(f"{self.store.name}/{what}")
@@ -184,7 +183,7 @@ def _versioned(opening: _Opening) -> OpenStore:
     def restore(key: bytes, value: bytes | None, timestamp: int) -> None:
         typed.put_bytes(key, value, timestamp, log=False)
 
-    return opening.opened(typed, restore)
+    return opening.opened(typed, restore, at_end=(typed.end_batch,))
 
 
 def _window(opening: _Opening) -> OpenStore:
@@ -199,10 +198,9 @@ def _window(opening: _Opening) -> OpenStore:
         size_ms=opening.settings.window_size_ms or 0,
         observed=opening.clock("time"),
         sequence=opening.clock("sequence") if opening.settings.retain_duplicates else None,
-        nulls_move_time=opening.settings.in_memory,
+        nulls_move_time=opening.is_in_memory,
         emits_on_close=opening.emits_on_close,
         ordered_by_key=opening.settings.ordered_by_key,
-        shows_all_closed=opening.shows_all_closed,
     )
 
     without_timestamps = opening.without_timestamps

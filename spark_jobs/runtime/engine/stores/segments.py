@@ -8,6 +8,7 @@ entries of several keys are read: by segment, then key, then time.
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator
+from itertools import islice
 
 from spark_jobs.runtime.engine.clocks import UNSET, Clock
 from spark_jobs.runtime.engine.program_interface import Serde
@@ -15,6 +16,7 @@ from spark_jobs.runtime.engine.records import Context, Value
 from spark_jobs.runtime.engine.stores.cached import Cached
 from spark_jobs.runtime.engine.stores.layers import Get, Put, StoreBytes
 from spark_jobs.runtime.engine.stores.overlay import Overlay
+from spark_jobs.runtime.engine.stores.uncounted import KeyRange
 
 SEGMENT = 8
 TIME = 8
@@ -55,48 +57,108 @@ class KeyIndex:
     """The entry keys of the keys that a batch searches for.
 
     Sliding and session windows and joins read several entries of the key of each record. The first search for
-    a key in a batch reads the store; from then on the index is kept up to date as the batch writes. `times`
-    returns the first visible time and the largest time in the store.
+    a key in a batch reads the store below and what the batch has written so far; from then on the index is
+    kept up to date as the batch writes.
+
+    Args:
+        stored: The entries below any cache. All of them that are visible are in a few segments.
+        cached: What the batch has put into the cache; None = there is no cache. These entries are visible at
+            any age, so they may be in any number of segments.
+        suffix: The length of an entry key's suffix.
+        times: Returns the first visible and the largest time of stored entries.
     """
 
-    __slots__ = ("_entry_keys", "_overlay", "_segments", "_suffix", "_times")
+    __slots__ = (
+        "_all",
+        "_cached",
+        "_entry_keys",
+        "_grouped",
+        "_segments",
+        "_stored",
+        "_suffix",
+        "_times",
+        "_written",
+    )
 
     def __init__(
-        self, overlay: Overlay, segments: Segments, suffix: int, times: Callable[[], tuple[int, int]]
+        self,
+        stored: Overlay,
+        cached: dict[bytes, bytes | None] | None,
+        segments: Segments,
+        suffix: int,
+        times: Callable[[], tuple[int, int]],
     ) -> None:
-        self._overlay = overlay
+        self._stored = stored
+        self._cached = cached
         self._segments = segments
         self._suffix = suffix
         self._times = times
         self._entry_keys: dict[bytes, list[bytes]] = {}
+        self._all: dict[bytes, list[bytes]] = {}
+        """With a cache: deleted entries are in it, too, as they remain in the cache."""
+        self._written: dict[bytes, list[bytes]] = {}
+        self._grouped = 0
+        """The number of entries in `_cached` that are in `_written`."""
 
     def add(self, key: bytes, entry_key: bytes) -> None:
-        """Register a write. Deletions, too: readers check whether the entry has a value."""
+        """Register an entry that is written."""
+        known = self._entry_keys.get(key)
+        if known is not None and _insert(known, entry_key) and self._cached is not None:
+            _insert(self._all[key], entry_key)
+
+    def remove(self, key: bytes, entry_key: bytes) -> None:
+        """Register a deletion: no later search reads the entry again."""
         known = self._entry_keys.get(key)
         if known is None:
             return
-        if not known or entry_key > known[-1]:
-            known.append(entry_key)
-        else:
-            at = bisect_left(known, entry_key)
-            if known[at] != entry_key:
-                known.insert(at, entry_key)
+        at = bisect_left(known, entry_key)
+        if at < len(known) and known[at] == entry_key:
+            del known[at]
+        if self._cached is not None:
+            _insert(self._all[key], entry_key)
 
     def find(self, key: bytes, low: bytes, high: bytes) -> list[bytes]:
         """Return the entry keys of `key` with suffixes from `low` to `high`, both inclusive, in order."""
         known = self._entry_keys.get(key)
         if known is None:
-            known = self._entry_keys[key] = self._read(key)
+            known = self._read(key)
         if not known:
             return known
-        start = SEGMENT + len(key)
-        first = bisect_left(known, low, key=lambda entry_key: entry_key[start:])
-        return known[first : bisect_right(known, high, first, key=lambda entry_key: entry_key[start:])]
+        first = bisect_left(known, self._bound(key, low))
+        return known[first : bisect_right(known, self._bound(key, high), first)]
+
+    def cached_between(self, key: bytes, low: bytes, high: bytes) -> KeyRange | None:
+        """Return where the entries of a cache are, deleted ones included, for a `key` that was searched for.
+
+        `low` and `high` are as in `find`; None = there is no such entry.
+        """
+        known = self._all[key]
+        first = bisect_left(known, self._bound(key, low))
+        end = bisect_right(known, self._bound(key, high), first)
+        return KeyRange(known, known[first], known[end - 1]) if first < end else None
+
+    def _bound(self, key: bytes, suffix: bytes) -> bytes:
+        """Return an entry key of a suffix, which may be only a time; all suffixes of a key are in order."""
+        return self._segments.id(int.from_bytes(suffix[:TIME], "big")) + key + suffix
 
     def clear(self) -> None:
         self._entry_keys.clear()
+        self._all.clear()
+        self._written.clear()
+        self._grouped = 0
 
     def _read(self, key: bytes) -> list[bytes]:
+        found = self._read_segments(key)
+        if self._cached is not None:
+            self._group_written(self._cached)
+            written = self._written.pop(key, None)
+            every = self._all[key] = found if written is None else sorted({*found, *written})
+            cached = self._cached
+            found = [entry_key for entry_key in every if cached.get(entry_key, b"") is not None]
+        self._entry_keys[key] = found
+        return found
+
+    def _read_segments(self, key: bytes) -> list[bytes]:
         """Read the few live segments one by one; the ranges may contain longer keys."""
         found: list[bytes] = []
         length = SEGMENT + len(key) + self._suffix
@@ -106,21 +168,47 @@ class KeyIndex:
             prefix = number.to_bytes(SEGMENT, "big") + key
             low, high = ((number + step) * interval for step in (0, 1))
             bounds = (prefix + time.to_bytes(TIME, "big") for time in (low, high))
-            found += (entry_key for entry_key, _ in self._overlay.range(*bounds) if len(entry_key) == length)
+            found += (entry_key for entry_key, _ in self._stored.range(*bounds) if len(entry_key) == length)
         return found
+
+    def _group_written(self, cached: dict[bytes, bytes | None]) -> None:
+        """Group what was written since the last call by key. Keys are never removed from `cached`."""
+        new = len(cached) - self._grouped
+        if not new:
+            return
+        self._grouped += new
+        end = -self._suffix
+        for entry_key in islice(reversed(cached), new):
+            key = entry_key[SEGMENT:end]
+            if key not in self._entry_keys:
+                self._written.setdefault(key, []).append(entry_key)
+
+
+def _insert(known: list[bytes], entry_key: bytes) -> bool:
+    """Insert an entry key in order; return False if it is there already."""
+    if not known or entry_key > known[-1]:
+        known.append(entry_key)
+        return True
+    at = bisect_left(known, entry_key)
+    if known[at] == entry_key:
+        return False
+    known.insert(at, entry_key)
+    return True
 
 
 class TimeIndex:
     """The entries of a store by time, for emission on close.
 
     Kafka Streams uses other stores for it (`RocksDBTimeOrderedWindowStore`, `…SessionStore`). Here each entry
-    has a second, empty entry `255 ‖ suffix ‖ key` in the same store; no segment id starts with 255.
+    has a second, empty entry `255 ‖ suffix ‖ key` in the same store; no segment id starts with 255. Entries
+    themselves are read with `read`: they may be in a cache.
     """
 
-    __slots__ = ("_overlay", "_segments", "_suffix")
+    __slots__ = ("_overlay", "_read", "_segments", "_suffix")
 
-    def __init__(self, overlay: Overlay, segments: Segments, suffix: int) -> None:
+    def __init__(self, overlay: Overlay, read: Get, segments: Segments, suffix: int) -> None:
         self._overlay = overlay
+        self._read = read
         self._segments = segments
         self._suffix = suffix
 
@@ -131,7 +219,7 @@ class TimeIndex:
 
     def between(self, first: int, last: int) -> Iterator[tuple[bytes, bytes]]:
         """Yield entry keys and values from time `first` to `last`, both inclusive, by suffix, then key."""
-        get, suffix = self._overlay.get, self._suffix
+        get, suffix = self._read, self._suffix
         for indexed, _ in self._overlay.range(_indexed_time(first), _indexed_time(last + 1)):
             found = indexed[1 : 1 + suffix]
             segment = self._segments.id(int.from_bytes(found[:TIME], "big"))
@@ -184,8 +272,11 @@ class SegmentedStore:
         self._context = context
         self._suffix = suffix
         self._visible_ms = visible_ms
-        self._index = KeyIndex(below.overlay, self.segments, suffix, self._times)
-        self._by_time = TimeIndex(below.lowest, self.segments, suffix) if emits_on_close else None
+        cached = below.overlay.written if isinstance(below, Cached) else None
+        self._index = KeyIndex(below.lowest, cached, self.segments, suffix, self._stored_times)
+        self._by_time: TimeIndex | None = None
+        if emits_on_close:
+            self._by_time = TimeIndex(below.lowest, below.overlay.get, self.segments, suffix)
         self._cached = below if isinstance(below, Cached) else None
         self._first_put, self._last_put = LAST_TIME, UNSET
         """The smallest and largest time that was put into the cache in this batch."""
@@ -249,10 +340,7 @@ class SegmentedStore:
         return self._cached is not None and self._cached.holds(entry_key)
 
     def _entry_keys(self, key: Value, first: int, high: bytes) -> list[bytes]:
-        """Return the visible entry keys of `key` from time `first` to suffix `high`, in order.
-
-        An entry may have been deleted: then the store has no value for it.
-        """
+        """Return the visible entry keys of `key` from time `first` to suffix `high`, in order."""
         oldest = max(self.observed.now - self._visible_ms, 0)
         low = max(first, oldest if self._cached is None else 0).to_bytes(TIME, "big")
         found = self._index.find(self.key_serde.serialize(key), low, high)
@@ -261,10 +349,20 @@ class SegmentedStore:
         holds, time_of = self._cached.holds, self._time_of
         return [entry_key for entry_key in found if time_of(entry_key) >= oldest or holds(entry_key)]
 
-    def _times(self) -> tuple[int, int]:
-        """Return the smallest and largest time that an entry may have that is found."""
-        oldest = max(self.observed.now - self._visible_ms, 0)
-        return min(oldest, self._first_put), max(self.observed.now, self._last_put)
+    def _touch(self, key: Value, first: int, high: bytes, *, forward: bool = True) -> None:
+        """Make the entries of a cache the latest ones, as an iterator of Kafka Streams that reads them does.
+
+        It reads deleted ones, too. Call it after `_entry_keys` with the same key.
+        """
+        if self._cached is not None:
+            low = first.to_bytes(TIME, "big")
+            found = self._index.cached_between(self.key_serde.serialize(key), low, high)
+            if found is not None:
+                self._cached.touch_range(found if forward else found.reversed())
+
+    def _stored_times(self) -> tuple[int, int]:
+        """Return the first visible and the largest time of the entries below any cache."""
+        return max(self.observed.now - self._visible_ms, 0), self.observed.now
 
     def _first_visible(self, first: int) -> int:
         return max(first, self.observed.now - self._visible_ms, 0)

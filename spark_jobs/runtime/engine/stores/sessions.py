@@ -49,17 +49,16 @@ class SessionBytes(SegmentedStore):
 
         They are ordered by end, then start.
         """
-        deserialize, get, touch = self.value_serde.deserialize, self.below.get, self.below.touch
+        deserialize, get = self.value_serde.deserialize, self.below.get
         for entry_key in self._entry_keys(key, earliest_end, _LAST_SUFFIX):
             start = int.from_bytes(entry_key[-TIME:], "big")
             if start > latest_start:
-                if touch is not None:  # the iterator of `CachingSessionStore` reads it, too
-                    touch(entry_key)
                 continue
             value = get(entry_key)
             if value is not None:
                 end = int.from_bytes(entry_key[-_SUFFIX:-TIME], "big")
                 yield Windowed(key, start, end), deserialize(value)
+        self._touch(key, max(earliest_end, 0), _LAST_SUFFIX)
 
     def fetch_session(self, key: Value, start: int, end: int) -> Value:
         entry_key = self.entry_key(self.key_serde.serialize(key), start, end)
@@ -102,7 +101,7 @@ class SessionBytes(SegmentedStore):
         stored = None if value is None else self.value_serde.serialize(value)
         key_bytes = self.key_serde.serialize(key)
         entry_key = self.entry_key(key_bytes, start, end)
-        self._index.add(key_bytes, entry_key)
+        (self._index.add if stored is not None else self._index.remove)(key_bytes, entry_key)
         if self._by_time is not None:
             self._by_time.put(entry_key, exists=stored is not None)
         self.below.put(entry_key, stored, context or self._context())

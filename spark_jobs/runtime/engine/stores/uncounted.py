@@ -1,5 +1,6 @@
 """What a batch did with the entries of a store while its record cache has room: to count them later."""
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 
 import attrs
@@ -8,6 +9,40 @@ from spark_jobs.runtime.engine.records import Context
 from spark_jobs.runtime.engine.stores.record_cache import ENTRY_BYTES, StoreEntries, cached_size
 
 _UNWRITTEN = b"\0unwritten"  # compared by identity
+
+
+@attrs.frozen(eq=False)
+class KeyRange:
+    """Some entries of one key, which an iterator reads in this order or in reverse.
+
+    `entry_keys` may grow until they are needed.
+    """
+
+    entry_keys: list[bytes]
+    first: bytes
+    last: bytes
+    forward: bool = True
+
+    def reversed(self) -> "KeyRange":
+        return attrs.evolve(self, forward=not self.forward)
+
+    def read(self) -> list[bytes]:
+        """Return the entry keys in the order of the iterator."""
+        return self._ordered(self.entry_keys[self._in(self.entry_keys)])
+
+    def take(self, entry_keys: list[bytes]) -> list[bytes]:
+        """Remove the entries from a copy of `entry_keys`; return them in the order of the iterator."""
+        found = self._in(entry_keys)
+        taken = entry_keys[found]
+        del entry_keys[found]
+        return self._ordered(taken)
+
+    def _in(self, entry_keys: list[bytes]) -> slice:
+        first = bisect_left(entry_keys, self.first)
+        return slice(first, bisect_right(entry_keys, self.last, first))
+
+    def _ordered(self, entry_keys: list[bytes]) -> list[bytes]:
+        return entry_keys if self.forward else entry_keys[::-1]
 
 
 @attrs.define
@@ -23,7 +58,7 @@ class UncountedEntries:
     Attributes:
         contexts: Key → context of its latest update that was not flushed yet.
         writes: The keys of all updates, in order.
-        reads: The keys of all reads, in order.
+        reads: The keys of all reads, in order; of an iterator, all of them at once.
         positions: For each read, the number of writes before it.
         kept: The values that were read from below, and became entries without an update.
     """
@@ -36,7 +71,7 @@ class UncountedEntries:
         self._first = 0
         self.contexts: dict[bytes, Context] = {}
         self.writes: list[bytes] = []
-        self.reads: list[bytes] = []
+        self.reads: list[bytes | KeyRange] = []
         self.positions: list[int] = []
         self.kept: dict[bytes, bytes] = {}
 
@@ -92,7 +127,7 @@ class UncountedEntries:
             for key in flushed.deleted:
                 del contexts[key]
         contexts |= self.contexts
-        for key in reversed(dict.fromkeys(reversed(self._uses()))):
+        for key in self._last_uses():
             context = contexts.get(key)
             value = self._written.get(key, _UNWRITTEN)
             if context is not None:
@@ -100,9 +135,27 @@ class UncountedEntries:
             elif value is _UNWRITTEN and key in self.kept:
                 yield key, ENTRY_BYTES + len(key) + len(self.kept[key])
 
-    def _uses(self) -> list[bytes]:
+    def _last_uses(self) -> list[bytes]:
+        """Return each key once, in the order of the last uses.
+
+        From the last use back, so an entry of a range is taken from it once, however many ranges contain it.
+        """
+        found: dict[bytes, None] = {}
+        unused: dict[int, list[bytes]] = {}
+        for use in reversed(self._uses()):
+            if isinstance(use, KeyRange):
+                rest = unused.get(id(use.entry_keys))
+                if rest is None:
+                    rest = unused[id(use.entry_keys)] = use.entry_keys.copy()
+                for key in reversed(use.take(rest)):
+                    found.setdefault(key)
+            else:
+                found.setdefault(use)
+        return list(reversed(found))
+
+    def _uses(self) -> list[bytes | KeyRange]:
         """Return the keys of reads and writes in their order."""
-        uses: list[bytes] = []
+        uses: list[bytes | KeyRange] = []
         first = 0
         for position, key in zip(self.positions, self.reads, strict=True):
             uses += self.writes[first:position]

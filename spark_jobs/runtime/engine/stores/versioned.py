@@ -41,6 +41,8 @@ class VersionedBytes:
         self.observed = observed
         self._log = log
         self._retention = retention_ms
+        self._oldest: dict[bytes, bytes] = {}
+        """Prefix → entry key before which the batch has deleted all versions: no search reads them again."""
 
     def put(self, key: Value, value: Value, timestamp: int) -> int | None:
         stored = None if value is None else self.value_serde.serialize(value)
@@ -79,7 +81,7 @@ class VersionedBytes:
 
     def _at(self, prefix: bytes, as_of: int | None) -> VersionedRecord | None:
         end = prefix + (_LAST if as_of is None else _time(as_of + 1))
-        for entry_key, stored in self.overlay.reverse_range(prefix, end):
+        for entry_key, stored in self.overlay.reverse_range(self._first_kept(prefix), end):
             if stored == _DELETED:
                 return None
             later = next(self.overlay.range(entry_key + b"\0", prefix + _LAST), None)
@@ -91,19 +93,26 @@ class VersionedBytes:
             )
         return None
 
+    def end_batch(self) -> None:
+        """Forget what the batch has deleted."""
+        self._oldest.clear()
+
+    def _first_kept(self, prefix: bytes) -> bytes:
+        return self._oldest.get(prefix, prefix)
+
     def _needs_no_entry(self, prefix: bytes, entry_key: bytes) -> bool:
         """Return whether a deletion at the time of the latest version needs no entry of its own.
 
         Such a deletion is only the end of the version before.
         """
-        reentry_keyd = self.overlay.get(entry_key)
-        if reentry_keyd is None or reentry_keyd == _DELETED:
+        replaced = self.overlay.get(entry_key)
+        if replaced is None or replaced == _DELETED:
             return False
-        before = next(self.overlay.reverse_range(prefix, entry_key), None)
+        before = next(self.overlay.reverse_range(self._first_kept(prefix), entry_key), None)
         return before is None or before[1] == _DELETED
 
     def _expire(self, prefix: bytes) -> None:
-        """Delete versions that were reentry_keyd before the history begins."""
+        """Delete versions that were replaced before the history begins."""
         begin = self.observed.now - self._retention
         if begin <= 0:
             return
@@ -111,10 +120,11 @@ class VersionedBytes:
             self.overlay.delete(entry_key)
 
     def _before(self, prefix: bytes, begin: int) -> Iterator[bytes]:
-        older = self.overlay.reverse_range(prefix, prefix + _time(begin + 1))
+        older = self.overlay.reverse_range(self._first_kept(prefix), prefix + _time(begin + 1))
         newest = next(older, None)  # still valid at the beginning of the history
         if newest is None:
             return
+        self._oldest[prefix] = newest[0]
         later = next(self.overlay.range(newest[0] + b"\0", prefix + _LAST), None)
         if newest[1] == _DELETED and later is None and int.from_bytes(newest[0][-_TIME:], "big") < begin:
             yield newest[0]

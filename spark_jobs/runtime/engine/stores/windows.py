@@ -3,7 +3,7 @@
 The suffix of an entry key is `start(8) ‖ sequence(4)`.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 
 from spark_jobs.runtime.engine.clocks import UNSET, Clock
 from spark_jobs.runtime.engine.program_interface import Serde
@@ -18,6 +18,11 @@ _SEQUENCES = 0x7FFFFFFF
 _MAX_CACHED_STARTS = 4096
 
 
+def window_end(start: int, size: int) -> int:
+    """Return the end of a window (`WindowKeySchema#timeWindowForSize`): at most the last time."""
+    return min(start + size, LAST_TIME)
+
+
 class WindowBytes(SegmentedStore):
     """`WindowStore`.
 
@@ -28,8 +33,6 @@ class WindowBytes(SegmentedStore):
         nulls_move_time: With duplicates, whether a null moves `observed` (in-memory stores).
         emits_on_close: Kafka Streams then uses another store, in which entries are visible 1 ms longer.
         ordered_by_key: The supplier is a user's, so Kafka Streams does not use that store.
-        shows_all_closed: Emission on close also finds windows that expired in the running batch, as Kafka
-            Streams does in its cache.
     """
 
     def __init__(
@@ -46,7 +49,6 @@ class WindowBytes(SegmentedStore):
         nulls_move_time: bool = False,
         emits_on_close: bool = False,
         ordered_by_key: bool = False,
-        shows_all_closed: bool = False,
     ) -> None:
         super().__init__(
             below,
@@ -63,7 +65,6 @@ class WindowBytes(SegmentedStore):
         self._ordered_by_key = ordered_by_key
         self._size = size_ms
         self._nulls_move_time = nulls_move_time
-        self._shows_all_closed = shows_all_closed
         self._parts_by_start: dict[int, tuple[bytes, bytes]] = {}
 
     def put(self, key: Value, value: Value, start: int, context: Context | None = None) -> None:
@@ -85,7 +86,7 @@ class WindowBytes(SegmentedStore):
         elif start < self._first_put:
             self._observe_cached(start)
         entry_key = self.entry_key(key, start, sequence)
-        self._index.add(key, entry_key)
+        (self._index.add if value is not None else self._index.remove)(key, entry_key)
         if self._by_time is not None:
             self._by_time.put(entry_key, exists=value is not None)
         self.below.put(entry_key, value, context)
@@ -140,12 +141,14 @@ class WindowBytes(SegmentedStore):
         """Yield windows for emission on close: by start and key bytes, or by entry key (`ordered_by_key`)."""
         if self._by_time is None:
             raise TypeError("the store has no index by time")
-        first = first if self._shows_all_closed else self._first_visible(first)
-        found = list(self._by_time.between(first, last))
+        oldest = self._first_visible(first)
+        found = list(self._by_time.between(oldest if self._cached is None else first, last))
         for entry_key, value in sorted(found) if self._ordered_by_key else found:
             start = int.from_bytes(entry_key[-_SUFFIX:-_SEQUENCE], "big")
+            if start < oldest and not self._is_cached(entry_key):
+                continue
             key = self.key_serde.deserialize(entry_key[SEGMENT:-_SUFFIX])
-            yield Windowed(key, start, start + self._size), self._decode(value)
+            yield Windowed(key, start, window_end(start, self._size)), self._decode(value)
 
     def all(self) -> Iterator[tuple[Windowed, Value]]:
         return self.fetch_all(0, LAST_TIME)
@@ -168,25 +171,20 @@ class WindowBytes(SegmentedStore):
             value = get(entry_key)
             if value is not None:
                 yield int.from_bytes(entry_key[-_SUFFIX:-_SEQUENCE], "big"), value
-        if self.below.touch is not None:
-            for entry_key in self._read_by_iterator(key, first, last, forward=forward):
-                self.below.touch(entry_key)
+        if self._cached is not None:
+            self._touch_segment(key, first, last, forward=forward)
 
-    def _read_by_iterator(self, key: Value, first: int, last: int, *, forward: bool) -> Iterable[bytes]:
-        """Return other entries that an iterator reads to its end: the segment's (`CacheIteratorWrapper`).
-
-        It also reads those that have expired; they are left out, as reading all of them takes long.
-        """
+    def _touch_segment(self, key: Value, first: int, last: int, *, forward: bool) -> None:
+        """Touch the entries that an iterator reads to its end: the segment's (`CacheIteratorWrapper`)."""
         interval = self.segments.interval
         if forward:
-            after = min(last, LAST_TIME - 1) + 1
             end = min((last // interval + 1) * interval - 1, LAST_TIME)
-            return self._entry_keys(key, after, end.to_bytes(TIME, "big") + _LAST_SEQUENCE)
-        if first % interval == 0:
-            return ()
-        high = (first - 1).to_bytes(TIME, "big") + _LAST_SEQUENCE
-        begin = max(first // interval * interval, self._last_put - self._visible_ms)
-        return reversed(self._entry_keys(key, begin, high))
+            self._touch(key, max(first, 0), end.to_bytes(TIME, "big") + _LAST_SEQUENCE)
+        else:
+            begin = max(first, 0) // interval * interval
+            self._touch(
+                key, begin, min(last, LAST_TIME).to_bytes(TIME, "big") + _LAST_SEQUENCE, forward=False
+            )
 
     def _of_times(
         self, first: int, last: int, *, forward: bool = True
@@ -206,7 +204,10 @@ class WindowBytes(SegmentedStore):
             start = int.from_bytes(entry_key[-_SUFFIX:-_SEQUENCE], "big")
             if first <= start <= last and (start >= oldest or self._is_cached(entry_key)):
                 key = entry_key[SEGMENT:-_SUFFIX]
-                yield key, (Windowed(deserialize(key), start, start + self._size), self._decode(value))
+                yield (
+                    key,
+                    (Windowed(deserialize(key), start, window_end(start, self._size)), self._decode(value)),
+                )
 
     def _encode(self, value: Value) -> bytes:
         return self.value_serde.serialize(value)

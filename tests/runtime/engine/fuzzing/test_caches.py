@@ -23,7 +23,7 @@ from spark_jobs.runtime.engine.task import Task
 from spark_jobs.runtime.worker.local_state import MemoryState
 from tests.oracle.kafka_streams import KafkaStreams, Refusal
 from tests.runtime.engine.fuzzing.functions import PARTIAL, TOTAL
-from tests.runtime.engine.fuzzing.test_data import Outputs, TextProgram, _first_difference, _shown, theirs
+from tests.runtime.engine.fuzzing.test_data import Outputs, TextProgram, first_difference, shown, theirs
 from tests.runtime.replay import runnable_programs
 
 _SEEDS = int(os.environ.get("HEADWATER_FUZZ_EXAMPLES", "200"))
@@ -159,7 +159,7 @@ def ours(topology: dict[str, Any], batches: Batches, cache_bytes: int) -> Output
             offsets[topic] += 1
         for topic, _, key, value, timestamp, written in task.process(records, 0):
             names = tuple(name for name, _ in written)
-            outputs[topic].append((after, _shown(key), _shown(value), timestamp, names))
+            outputs[topic].append((after, shown(key), shown(value), timestamp, names))
         state.commit(state.version)
     return dict(outputs)
 
@@ -190,7 +190,7 @@ def difference(kafka_streams: KafkaStreams, name: str, seed: int, cache_bytes: i
     for topic in sorted(found.keys() | wanted.keys()):
         one, other = found.get(topic, []), wanted.get(topic, [])
         if one != other:
-            at = _first_difference(one, other)
+            at = first_difference(one, other)
             shown = f"{one[at : at + 3]} instead of {other[at : at + 3]}"
             return f"seed {seed}, {cache_bytes} bytes, {topic} at {at}: {shown}"
     return None

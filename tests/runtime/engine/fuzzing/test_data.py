@@ -30,10 +30,10 @@ _LONG = int(os.environ.get("HEADWATER_FUZZ_EXAMPLES", "1000"))
 _FIRST = int(os.environ.get("HEADWATER_FUZZ_SEED", "1000"))
 """Seeds 4,000 to 6,199 had no differences except those since fixed or excluded."""
 _RECORDS = 40
-_DIED = "DataRun$Died"
-_NOT_STARTED = "failed to initialize"
+DIED = "DataRun$Died"
+NOT_STARTED = "failed to initialize"
 """Kafka Streams cannot read some tables, e.g. the windowed table of a join; the engine can."""
-_NULL_KEY_WAITS = "NullPointerException: key cannot be null"
+NULL_KEY_WAITS = "NullPointerException: key cannot be null"
 """In a left join with a grace period; the engine forwards the record."""
 Records = list[tuple[int, str | None, str | None, int | None, tuple[str, ...]]]
 """(number of the input, key, value, timestamp, header names)"""
@@ -67,7 +67,7 @@ def ours(document: dict[str, Any], data: list[dict[str, Any]], *, reopens: bool 
             written = replay.pipe(*_piped(record), wall_clock_ms=clock, headers=_headers(record))
         for topic, _, key, value, timestamp, headers in written:
             names = tuple(name for name, _ in headers)
-            outputs[topic].append((after, _shown(key), _shown(value), timestamp, names))
+            outputs[topic].append((after, shown(key), shown(value), timestamp, names))
     return dict(outputs)
 
 
@@ -95,10 +95,10 @@ def theirs(answer: list[Any]) -> Outputs:
 
 
 def _decoded(text: str | None) -> str | None:
-    return None if text is None else _shown(base64.b64decode(text))
+    return None if text is None else shown(base64.b64decode(text))
 
 
-def _shown(data: bytes | None) -> str | None:
+def shown(data: bytes | None) -> str | None:
     return None if data is None else data.decode("latin-1")
 
 
@@ -112,26 +112,26 @@ def situation(seed: int) -> tuple[dict[str, Any], list[dict[str, Any]]]:
 def differences(kafka_streams: KafkaStreams, seed: int) -> Iterator[str]:
     """Yield differences; none for topologies that Kafka Streams rejects, or data on which both fail."""
     document, data = situation(seed)
-    document = _of_version(document, kafka_streams.version)
+    document = of_version(document, kafka_streams.version)
     answer = kafka_streams.run(document, data)
     steps = "\n".join(json.dumps(step) for step in document["topology"])
     if isinstance(answer, Refusal):
-        meant = answer.message.startswith(_NOT_STARTED) or answer.message.endswith(_NULL_KEY_WAITS)
-        if answer.name == _DIED and not meant and not _dies(document, data):
+        meant = answer.message.startswith(NOT_STARTED) or answer.message.endswith(NULL_KEY_WAITS)
+        if answer.name == DIED and not meant and not _dies(document, data):
             yield f"seed {seed}: Kafka Streams dies, {answer.message}\n{document['application']}\n{steps}"
         return
     found, wanted = ours(document, data), theirs(answer)
     for topic in sorted(found.keys() | wanted.keys()):
-        one, other = _comparable(found.get(topic, []), wanted.get(topic, []))
+        one, other = comparable(found.get(topic, []), wanted.get(topic, []))
         if one != other:
-            at = _first_difference(one, other)
+            at = first_difference(one, other)
             yield (
                 f"seed {seed}: {topic} differs at {at}: {one[at : at + 3]} instead of {other[at : at + 3]}\n"
                 f"{document['application']}\n{steps}"
             )
 
 
-def _of_version(document: dict[str, Any], version: str) -> dict[str, Any]:
+def of_version(document: dict[str, Any], version: str) -> dict[str, Any]:
     """Return the document for a version, without configs that the version ignores."""
     application, read = document["application"], read_version(version)
     assert read is not None
@@ -139,7 +139,7 @@ def _of_version(document: dict[str, Any], version: str) -> dict[str, Any]:
     return {**document, "application": {**application, "config": config, "kafkaStreams": version}}
 
 
-def _comparable(one: Records, other: Records) -> tuple[Records, Records]:
+def comparable(one: Records, other: Records) -> tuple[Records, Records]:
     """Normalize changelogs of buffers: no timestamps, and entries of a batch in hash table order."""
     if all(record[3] is not None for record in other):
         return one, other
@@ -159,7 +159,7 @@ def _dies(document: dict[str, Any], data: list[dict[str, Any]]) -> bool:
     return False
 
 
-def _first_difference(one: list[Any], other: list[Any]) -> int:
+def first_difference(one: list[Any], other: list[Any]) -> int:
     pairs = enumerate(zip(one, other, strict=False))
     return next((at for at, (left, right) in pairs if left != right), min(len(one), len(other)))
 
@@ -200,9 +200,9 @@ def _tables(replay: Replay) -> dict[str, dict[str | None, str]]:
     tables: dict[str, dict[str | None, str]] = defaultdict(dict)
     for topic, _, key, value, _, _ in replay.written:
         if topic.startswith("out-"):
-            tables[topic].pop(_shown(key), None)
+            tables[topic].pop(shown(key), None)
             if value is not None and value != bytes(8):
-                tables[topic][_shown(key)] = value.decode("latin-1")
+                tables[topic][shown(key)] = value.decode("latin-1")
     return {topic: rows for topic, rows in tables.items() if rows}
 
 

@@ -60,6 +60,19 @@ def test_null_keys_have_no_partners(call: str, left: list[Any], right: list[Any]
     assert pipe(run, "left", "k", None, 7) == []
 
 
+@pytest.mark.parametrize(
+    ("call", "expected"),
+    [("join", ["L1+R1"]), ("leftJoin", ["L0+-", "L1+R1"]), ("outerJoin", ["-+R0", "L0+-", "L1+R1"])],
+)
+def test_join_stores_expire_within_a_batch_as_they_have_no_cache(call: str, expected: list[str]) -> None:
+    run = streams(call, "{difference: 10s, grace: 3s}", EngineSettings())
+    times = [("left", b"L1", 1_061_000), ("right", b"R1", 1_061_001), ("left", b"L0", 0), ("right", b"R0", 1)]
+    records: list[OutputRecord] = [(topic, None, b"k", value, time, ()) for topic, value, time in times]
+    values = [each[1] for record in records[:2] for each in shown(run.pipe_together([record]))]
+    values += [each[1] for each in shown(run.pipe_together(records[2:]))]
+    assert sorted(values) == expected
+
+
 def test_join_windows_are_relative_to_the_left_side() -> None:
     run = streams("join", "{before: 10, after: 3, grace: 20}")
     pipe(run, "right", "k", "early", 90)

@@ -8,6 +8,7 @@ from spark_jobs.processors import Processor, ProcessorContext, Record
 from spark_jobs.runtime.engine.program_interface import EngineSettings
 from spark_jobs.runtime.engine.records import ValueAndTimestamp
 from spark_jobs.runtime.engine.task import PoisonRecordError
+from tests.runtime.engine.task.topologies import TOPOLOGIES
 from tests.runtime.topology_runner import TopologyRunner
 
 CACHED = EngineSettings(emit_interval_ms=0)
@@ -108,3 +109,11 @@ def test_updates_without_end_stop_the_task() -> None:
     runner = TopologyRunner(TABLE, CACHED, {"Shorten": Extend})
     with pytest.raises(PoisonRecordError, match="EndlessUpdatesError: the updates of rows cause new ones"):
         runner.feed(runner.record("in", b"k", b"a", 1))
+
+
+def test_windows_that_are_emitted_on_close_are_logged_once_per_batch() -> None:
+    runner = TopologyRunner(TOPOLOGIES["tumbling on close"], EngineSettings(emit_interval_ms=0))
+    times = (1_000, 2_000, 12_000, 16_000, 40_000)
+    written = runner.feed(*(runner.record("in", b"k", b"v", time) for time in times))
+    assert [time for topic, *_, time, _ in written if topic.endswith("-changelog")] == [2_000, 16_000, 40_000]
+    assert [time for topic, *_, time, _ in written if topic == "out"] == [2_000, 16_000]

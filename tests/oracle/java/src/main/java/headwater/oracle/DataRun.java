@@ -1,5 +1,6 @@
 package headwater.oracle;
 
+import org.apache.kafka.clients.producer.ProducerRecord;
 import org.apache.kafka.common.header.Headers;
 import org.apache.kafka.common.header.internals.RecordHeaders;
 import org.apache.kafka.common.serialization.ByteArrayDeserializer;
@@ -74,13 +75,8 @@ final class DataRun {
         final Path folder = Files.createTempDirectory("headwater-oracle");
         final Properties properties = properties(document, folder);
         properties.put(StreamsConfig.STATESTORE_CACHE_MAX_BYTES_CONFIG, cacheBytes);
-        final Map<String, Object> application = new HashMap<>(Call.mapping(document.get("application")));
-        final Map<String, Object> config = new HashMap<>(Call.configs(Call.mapping(application.get("config"))));
-        config.put(StreamsConfig.STATESTORE_CACHE_MAX_BYTES_CONFIG, cacheBytes);
-        application.put("config", config);
-        final Map<String, Object> cached = new HashMap<>(document);
-        cached.put("application", application);
-        try (TopologyTestDriver driver = new TopologyTestDriver(Oracle.build(cached, APPLICATION), properties, Instant.EPOCH)) {
+        final Topology topology = Oracle.build(withCache(document, cacheBytes), APPLICATION);
+        try (TopologyTestDriver driver = new TopologyTestDriver(topology, properties, Instant.EPOCH)) {
             final DriverInsides insides = new DriverInsides(driver);
             final List<Object> outputs = new ArrayList<>();
             for (int batch = 0; batch < batches.size(); batch++) {
@@ -101,6 +97,92 @@ final class DataRun {
         }
     }
 
+    /**
+     * Records in, as those of {@link #batches}, where a batch may be {@code [{"advance": …}]}. {@code groups} are the source topics of each sub-topology. The
+     * records of a batch are processed in rounds: each sub-topology processes all records that wait for it as a batch of its own, which is committed; what
+     * it writes waits for the next sub-topology that reads it.
+     */
+    static List<Object> rounds(final Map<String, Object> document, final List<Object> batches, final List<Object> groups, final long cacheBytes) throws IOException {
+        final Path folder = Files.createTempDirectory("headwater-oracle");
+        final Properties properties = properties(document, folder);
+        properties.put(StreamsConfig.STATESTORE_CACHE_MAX_BYTES_CONFIG, cacheBytes);
+        final Topology topology = Oracle.build(withCache(document, cacheBytes), APPLICATION);
+        try (TopologyTestDriver driver = new TopologyTestDriver(topology, properties, Instant.EPOCH)) {
+            final Rounds rounds = new Rounds(new DriverInsides(driver), groups);
+            for (int batch = 0; batch < batches.size(); batch++) {
+                rounds.process(batch, (List<?>) batches.get(batch));
+            }
+            return rounds.outputs;
+        } catch (final StreamsException error) {
+            throw new Died(error);
+        } finally {
+            delete(folder);
+        }
+    }
+
+    private static Map<String, Object> withCache(final Map<String, Object> document, final long cacheBytes) {
+        final Map<String, Object> application = new HashMap<>(Call.mapping(document.get("application")));
+        final Map<String, Object> config = new HashMap<>(Call.configs(Call.mapping(application.get("config"))));
+        config.put(StreamsConfig.STATESTORE_CACHE_MAX_BYTES_CONFIG, cacheBytes);
+        application.put("config", config);
+        final Map<String, Object> cached = new HashMap<>(document);
+        cached.put("application", application);
+        return cached;
+    }
+
+    private static final class Rounds {
+        private final DriverInsides insides;
+        private final List<Object> groups;
+        private final List<Object> outputs = new ArrayList<>();
+        private final List<ProducerRecord<byte[], byte[]>> waiting = new ArrayList<>();
+
+        Rounds(final DriverInsides insides, final List<Object> groups) {
+            this.insides = insides;
+            this.groups = groups;
+        }
+
+        void process(final int batch, final List<?> inputs) {
+            for (final Object each : inputs) {
+                final Call record = new Call("record", Call.mapping(each));
+                if (record.has("advance")) {
+                    collect(batch, insides.advance(record.duration("advance").toMillis()));
+                } else {
+                    waiting.add(new ProducerRecord<>(record.text("topic"), null, record.number("timestamp"),
+                        bytes(record.text("key")), bytes(record.text("value")), DataRun.headers(record)));
+                }
+            }
+            while (round(batch)) {
+                continue;
+            }
+        }
+
+        private boolean round(final int batch) {
+            waiting.removeIf(record -> insides.processGlobal(record.topic(), record.timestamp(), record.key(), record.value(), record.headers()));
+            boolean processed = false;
+            for (final Object group : groups) {
+                final List<ProducerRecord<byte[], byte[]>> chosen = new ArrayList<>();
+                waiting.removeIf(record -> ((List<?>) group).contains(record.topic()) && chosen.add(record));
+                if (!chosen.isEmpty()) {
+                    chosen.forEach(record -> insides.enqueue(record.topic(), record.timestamp(), record.key(), record.value(), record.headers()));
+                    collect(batch, insides.processAlone());
+                    processed = true;
+                }
+            }
+            return processed;
+        }
+
+        private void collect(final int batch, final List<ProducerRecord<byte[], byte[]>> written) {
+            for (final ProducerRecord<byte[], byte[]> record : written) {
+                outputs.add(output(batch, record.topic(), record.key(), record.value(), record.timestamp(), record.headers()));
+                for (final Object group : groups) {
+                    if (((List<?>) group).contains(record.topic())) {
+                        waiting.add(record);
+                    }
+                }
+            }
+        }
+    }
+
     /** The exception that stops the running application, with its root cause. */
     private static final class Died extends RuntimeException {
         Died(final StreamsException error) {
@@ -116,16 +198,22 @@ final class DataRun {
         for (final String topic : new TreeSet<>(driver.producedTopicNames())) {
             for (final TestRecord<byte[], byte[]> record
                 : driver.createOutputTopic(topic, new ByteArrayDeserializer(), new ByteArrayDeserializer()).readRecordsToList()) {
-                final Map<String, Object> output = new HashMap<>();
-                output.put("after", after);
-                output.put("topic", topic);
-                output.put("key", encoded(record.key()));
-                output.put("value", encoded(record.value()));
-                output.put("timestamp", record.timestamp());
-                output.put("headers", shown(record.headers()));
-                outputs.add(output);
+                outputs.add(output(after, topic, record.key(), record.value(), record.timestamp(), record.headers()));
             }
         }
+    }
+
+    private static Map<String, Object> output(
+        final int after, final String topic, final byte[] key, final byte[] value, final Long timestamp, final Headers headers
+    ) {
+        final Map<String, Object> output = new HashMap<>();
+        output.put("after", after);
+        output.put("topic", topic);
+        output.put("key", encoded(key));
+        output.put("value", encoded(value));
+        output.put("timestamp", timestamp);
+        output.put("headers", shown(headers));
+        return output;
     }
 
     private static Properties properties(final Map<String, Object> document, final Path folder) {

@@ -18,6 +18,7 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Properties;
+import java.util.TreeMap;
 import java.util.concurrent.Callable;
 
 /**
@@ -27,7 +28,10 @@ import java.util.concurrent.Callable;
  * {@code {"document": …, "topics": {topic: count}, "runs": [{"applicationId": …, "protocol": "classic" | "streams", "partitions": {topic: count}}]}}
  * is {@code {"describe", "insides", "runs": [{"counts", "tasks"}]}}; patterns match {@code topics}. An exception of Kafka Streams is
  * {@code "error": {"class", "message", "stage"}} instead of the failed part. The response to {@code {"document": …, "data": […]}} is that of
- * {@link DataRun}; so is that to {@code {"document": …, "batches": [[…]], "cacheBytes": …}}. The response to {@code {"topicConfigs": [{key: value}]}} is {@code {"table", "refusals"}} of {@link TopicConfigs}.
+ * {@link DataRun}; so is that to {@code {"document": …, "batches": [[…]], "cacheBytes": …}}, which may have
+ * {@code "groups": [[topic]]}. The response to {@code {"document": …, "topics": …, "stores": true}} is
+ * {@code {"stores": {name: …}}} with what {@link StoreLayers} finds. The response to {@code {"topicConfigs": [{key: value}]}} is {@code {"table", "refusals"}} of {@link TopicConfigs}. The response to
+ * {@code {"configKeys": true}} is {@code {"keys": […]}}.
  */
 public final class Oracle {
     private static final ObjectMapper JSON = new ObjectMapper();
@@ -48,13 +52,18 @@ public final class Oracle {
         if (request.containsKey("topicConfigs")) {
             return Map.of("table", TopicConfigs.table(), "refusals", TopicConfigs.refusals(new Call("topic configs", request).list("topicConfigs")));
         }
+        if (request.containsKey("configKeys")) {
+            return Map.of("keys", ConfigKeys.all());
+        }
         final Map<String, Object> document = Call.mapping(request.get("document"));
         final String applicationId = String.valueOf(Call.mapping(document.get("application")).get("id"));
         final Map<String, Object> answer = new HashMap<>();
         if (request.containsKey("batches")) {
             guarded(answer, "data", () -> {
                 final Call cached = new Call("batches", request);
-                answer.put("records", DataRun.batches(document, cached.list("batches"), cached.number("cacheBytes")));
+                answer.put("records", request.containsKey("groups")
+                    ? DataRun.rounds(document, cached.list("batches"), cached.list("groups"), cached.number("cacheBytes"))
+                    : DataRun.batches(document, cached.list("batches"), cached.number("cacheBytes")));
                 return null;
             });
             return answer;
@@ -62,6 +71,16 @@ public final class Oracle {
         if (request.containsKey("data")) {
             guarded(answer, "data", () -> {
                 answer.put("records", DataRun.records(document, new Call("data", request).list("data")));
+                return null;
+            });
+            return answer;
+        }
+        if (Boolean.TRUE.equals(request.get("stores"))) {
+            guarded(answer, "start", () -> {
+                final Map<String, Object> stores = new TreeMap<>();
+                start(document, applicationId, partitions(request.get("topics"))).stores()
+                    .forEach((name, store) -> stores.put(name, StoreLayers.of(store)));
+                answer.put("stores", stores);
                 return null;
             });
             return answer;

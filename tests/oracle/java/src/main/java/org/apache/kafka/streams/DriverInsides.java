@@ -1,14 +1,18 @@
 package org.apache.kafka.streams;
 
 import org.apache.kafka.clients.consumer.OffsetAndMetadata;
+import org.apache.kafka.clients.producer.MockProducer;
+import org.apache.kafka.clients.producer.ProducerRecord;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.header.Headers;
+import org.apache.kafka.common.utils.Time;
 import org.apache.kafka.streams.processor.internals.InternalProcessorContext;
 import org.apache.kafka.streams.processor.internals.StreamTask;
 import org.apache.kafka.streams.state.internals.ThreadCache;
 
 import java.lang.reflect.Field;
 import java.lang.reflect.Method;
+import java.util.Collection;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.atomic.AtomicLong;
@@ -45,6 +49,64 @@ public final class DriverInsides {
         call(TopologyTestDriver.class, driver, "commit", new Class<?>[] {Map.class}, offsets);
         task.postCommit(true);
         call(TopologyTestDriver.class, driver, "captureOutputsAndReEnqueueInternalResults", new Class<?>[] {});
+    }
+
+    /** Process the records of one sub-topology, and commit until the caches have no update. Records of internal topics are returned, not read. */
+    public List<ProducerRecord<byte[], byte[]>> processAlone() {
+        task.resumePollingForPartitionsWithAvailableSpace();
+        task.updateLags();
+        while (task.hasRecordsQueued() && task.isProcessable(0)) {
+            task.process(0);
+            task.maybePunctuateStreamTime();
+        }
+        return committed();
+    }
+
+    /** Advance the clock, punctuate, and commit. */
+    public List<ProducerRecord<byte[], byte[]>> advance(final long milliseconds) {
+        ((Time) field(TopologyTestDriver.class, driver, "mockWallClockTime")).sleep(milliseconds);
+        task.maybePunctuateSystemTime();
+        return committed();
+    }
+
+    /** Whether the topic is read by the global task, which then has read the record. */
+    public boolean processGlobal(final String topic, final long timestamp, final byte[] key, final byte[] value, final Headers headers) {
+        final Object partition = ((Map<?, ?>) field(TopologyTestDriver.class, driver, "globalPartitionsByInputTopic")).get(topic);
+        if (partition == null) {
+            return false;
+        }
+        call(TopologyTestDriver.class, driver, "processGlobalRecord",
+            new Class<?>[] {TopicPartition.class, long.class, byte[].class, byte[].class, Headers.class}, partition, timestamp, key, value, headers);
+        return true;
+    }
+
+    private List<ProducerRecord<byte[], byte[]>> committed() {
+        do {
+            final Map<TopicPartition, OffsetAndMetadata> offsets = Commits.prepare(task);
+            call(TopologyTestDriver.class, driver, "commit", new Class<?>[] {Map.class}, offsets);
+            task.postCommit(true);
+        } while (hasUpdates());
+        clearCaches();
+        @SuppressWarnings("unchecked")
+        final MockProducer<byte[], byte[]> producer = (MockProducer<byte[], byte[]>) field(TopologyTestDriver.class, driver, "producer");
+        final List<ProducerRecord<byte[], byte[]>> written = List.copyOf(producer.history());
+        producer.clear();
+        return written;
+    }
+
+    /** Whether an update has reached a cache after it was flushed. */
+    private boolean hasUpdates() {
+        for (final Object cache : caches().values()) {
+            if (!((Collection<?>) field(cache.getClass(), cache, "dirtyKeys")).isEmpty()) {
+                return true;
+            }
+        }
+        return false;
+    }
+
+    private Map<?, ?> caches() {
+        final InternalProcessorContext<?, ?> context = (InternalProcessorContext<?, ?>) field(StreamTask.class, task, "processorContext");
+        return (Map<?, ?>) field(ThreadCache.class, context.cache(), "caches");
     }
 
     /** Remove the entries that the caches keep after a commit. */

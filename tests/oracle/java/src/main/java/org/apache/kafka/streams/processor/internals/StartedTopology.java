@@ -6,6 +6,7 @@ import org.apache.kafka.common.PartitionInfo;
 import org.apache.kafka.common.utils.Time;
 import org.apache.kafka.streams.StreamsConfig;
 import org.apache.kafka.streams.errors.MissingSourceTopicException;
+import org.apache.kafka.streams.processor.StateStore;
 import org.apache.kafka.streams.processor.TaskId;
 import org.apache.kafka.streams.processor.internals.InternalTopologyBuilder.TopicsInfo;
 import org.apache.kafka.streams.processor.internals.TopologyMetadata.Subtopology;
@@ -65,6 +66,15 @@ public final class StartedTopology {
             "subtopologies", subtopologies,
             "copartition_groups", groups,
             "global_stores", new TreeSet<>(builder.globalStateStores().keySet()));
+    }
+
+    /** Stores by name, as they are built for a task. */
+    public Map<String, StateStore> stores() {
+        final ProcessorTopology topology = builder.buildTopology();
+        final Map<String, StateStore> stores = new TreeMap<>();
+        topology.stateStores().forEach(store -> stores.put(store.name(), store));
+        topology.globalStateStores().forEach(store -> stores.put(store.name(), store));
+        return stores;
     }
 
     private Map<String, Object> insidesOf(final Subtopology id, final TopicsInfo info) {

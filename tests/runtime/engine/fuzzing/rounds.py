@@ -1,0 +1,112 @@
+"""Batches in rounds: each sub-topology processes all records that wait for it, and commits.
+
+`KafkaStreams.run_rounds` does the same with the real Kafka Streams: its test driver has one task for all
+sub-topologies, so they take turns. Its caches are empty when a batch begins, and it commits when a batch
+ends, as the runtime does.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import attrs
+
+from spark_jobs.runtime.engine.program import SubtopologyProgram
+from spark_jobs.runtime.engine.records import InputRecord, OutputRecord, TopicPartition
+from spark_jobs.runtime.engine.task import Task
+from spark_jobs.runtime.worker.local_state import MemoryState
+from tests.runtime.java_queue import JavaQueue
+
+_TIMESTAMP = 3
+Written = Iterator[tuple[int, OutputRecord]]
+"""(number of the batch, record)"""
+
+
+@attrs.define
+class Rounds:
+    """The tasks of an application, one for each sub-topology, with one partition per topic."""
+
+    programs: Sequence[SubtopologyProgram]
+    tasks: dict[str, Task] = attrs.field(factory=dict)
+    _states: dict[str, MemoryState] = attrs.field(factory=dict)
+    _offsets: defaultdict[str, int] = attrs.field(factory=lambda: defaultdict(int))
+    _waiting: list[OutputRecord] = attrs.field(factory=list)
+    _clock: int = 0
+
+    def __attrs_post_init__(self) -> None:
+        self._states = {program.name: MemoryState() for program in self.programs}
+        self.reopen()
+
+    @property
+    def groups(self) -> list[list[str]]:
+        """The source topics of each sub-topology, without global ones, in the order of processing."""
+        return [list(program.sources) for program in self.programs if not program.is_global]
+
+    def reopen(self) -> None:
+        """Create new tasks on the same states, as when they move to another worker."""
+        global_stores: dict[str, Any] = {}
+        for program in sorted(self.programs, key=lambda each: not each.is_global):
+            task = Task(program, 0, self._states[program.name], global_stores)
+            self.tasks[program.name] = task
+            if program.is_global:
+                global_stores |= task.stores
+
+    def start(self) -> None:
+        """Process an empty batch at the time 0: the test driver schedules before the first record, too."""
+        for program in self.programs:
+            self._process(program, [])
+
+    def process(self, batch: Sequence[Mapping[str, Any]]) -> Iterator[OutputRecord]:
+        """Process records, or an advance of the clock (`advance`)."""
+        for each in batch:
+            if "advance" in each:
+                self._clock += each["advance"]
+                for program in self.programs:
+                    yield from self._process(program, [])
+            else:
+                self._waiting.append(_record_of(each))
+        while self._waiting:
+            yield from self._round()
+
+    def _round(self) -> Iterator[OutputRecord]:
+        for program in sorted(self.programs, key=lambda each: not each.is_global):
+            records = [record for record in self._waiting if record[0] in program.sources]
+            if records:
+                self._waiting = [record for record in self._waiting if record[0] not in program.sources]
+                yield from self._process(program, records)
+
+    def _process(self, program: SubtopologyProgram, records: Sequence[OutputRecord]) -> list[OutputRecord]:
+        outputs = self.tasks[program.name].process([self._input(each) for each in records], self._clock)
+        state = self._states[program.name]
+        state.commit(state.version)
+        read = {topic for each in self.programs for topic in each.sources}
+        self._waiting += [output for output in outputs if output[0] in read]
+        return outputs
+
+    def _input(self, record: OutputRecord) -> InputRecord:
+        topic, _, key, value, timestamp, headers = record
+        offset = self._offsets[topic]
+        self._offsets[topic] += 1
+        return (topic, 0, offset, timestamp, key, value, headers)
+
+
+def _record_of(given: Mapping[str, Any]) -> OutputRecord:
+    key, value = (None if given[part] is None else given[part].encode() for part in ("key", "value"))
+    headers = tuple((name, name.encode()) for name in given["headers"])
+    return (given["topic"], None, key, value, given["timestamp"], headers)
+
+
+def smallest_heads(queues: Mapping[TopicPartition, Iterator[Any]]) -> Iterator[Any]:
+    """Merge queues as `PartitionGroup`: heads with equal timestamps in the order of a `PriorityQueue`."""
+    heads: dict[TopicPartition, Any] = {partition: next(rest, None) for partition, rest in queues.items()}
+    order = JavaQueue[TopicPartition](lambda partition: heads[partition][_TIMESTAMP])
+    for partition, head in heads.items():
+        if head is not None:
+            order.offer(partition)
+    while order:
+        partition = order.poll()
+        head = heads[partition]
+        yield head
+        heads[partition] = next(queues[partition], None)
+        if heads[partition] is not None:
+            order.offer(partition)

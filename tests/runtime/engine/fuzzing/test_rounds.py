@@ -1,0 +1,164 @@
+"""Random data with present timestamps, caches and batches: the engine writes what Kafka Streams writes.
+
+Values, timestamps, headers, changelogs and the order of each topic are compared, for three versions.
+"""
+
+import json
+import os
+import random
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import attrs
+import pytest
+
+from infra.spec import load_text
+from spark_jobs.runtime.engine import record_order
+from spark_jobs.runtime.engine.program import SubtopologyProgram
+from spark_jobs.runtime.engine.program.settings import engine_settings
+from spark_jobs.runtime.engine.task import PoisonRecordError
+from tests.oracle.kafka_streams import KafkaStreams, Refusal
+from tests.runtime.engine.fuzzing.data import batches, present_records
+from tests.runtime.engine.fuzzing.generation import Generator
+from tests.runtime.engine.fuzzing.rounds import Rounds, smallest_heads
+from tests.runtime.engine.fuzzing.test_data import (
+    DIED,
+    NOT_STARTED,
+    NULL_KEY_WAITS,
+    Outputs,
+    TextProgram,
+    comparable,
+    first_difference,
+    of_version,
+    shown,
+    theirs,
+)
+from tests.runtime.replay import runnable_programs
+
+VERSIONS = ("3.9.2", "4.1.2", "4.3.1")
+_QUICK = range(34)
+_LONG = int(os.environ.get("HEADWATER_FUZZ_EXAMPLES", "700"))
+_FIRST = int(os.environ.get("HEADWATER_FUZZ_SEED", "1000"))
+_DEFAULT = 10 * 1024 * 1024
+_CACHES = (_DEFAULT, _DEFAULT, _DEFAULT, _DEFAULT, 1_000_000, 0)
+_SMALL_CACHES = (150, 400, 1_000, 4_000)
+_MISSED_IN_SMALL_CACHES = frozenset({"join", "leftJoin", "outerJoin"})
+"""Joins of tables may read the previous row of a key that is leaving the cache (`test_caches`)."""
+_MOST_RECORDS = 60
+Batches = list[list[dict[str, Any]]]
+
+
+@attrs.frozen
+class Situation:
+    document: dict[str, Any]
+    batches: Batches
+    cache_bytes: int
+
+    @classmethod
+    def of(cls, seed: int, version: str) -> "Situation":
+        chance = random.Random(seed)  # noqa: S311 - the same topologies in each run
+        generator = Generator(chance)
+        document = generator.document(chance.randint(1, 8))
+        data = present_records(chance, generator.topics, chance.randint(10, _MOST_RECORDS))
+        cache = chance.choice(_SMALL_CACHES if _may_be_small(document, chance) else _CACHES)
+        document = of_version(document, version)
+        application = document["application"]
+        config = {**application["config"], "statestore.cache.max.bytes": str(cache)}
+        document = {**document, "application": {**application, "config": config}}
+        return cls(document, batches(chance, data), cache)
+
+
+def _may_be_small(document: dict[str, Any], chance: random.Random) -> bool:
+    """Return whether records may leave the cache early: not where Kafka Streams then loses some."""
+    steps = document["topology"]
+    used = {call for step in steps for call in step} | {w for s in steps for w in s.get("windowedBy", {})}
+    return chance.randrange(3) == 0 and used.isdisjoint(_MISSED_IN_SMALL_CACHES | {"sliding"})
+
+
+def rounds_of(document: dict[str, Any]) -> Rounds:
+    loaded = load_text(json.dumps(document), "rounds.json")
+    assert not loaded.problems, loaded.problems
+    settings = attrs.evolve(
+        engine_settings(loaded.documents[0].application.config), emit_interval_ms=0, outer_join_interval_ms=0
+    )
+    fields = [field.name for field in attrs.fields(SubtopologyProgram)]
+    made = runnable_programs(loaded.documents[0], (), settings)
+    return Rounds([TextProgram(**{name: getattr(each, name) for name in fields}) for each in made])
+
+
+def ours(situation: Situation, *, reopens: bool = False) -> Outputs:
+    rounds = rounds_of(situation.document)
+    rounds.start()
+    outputs: Outputs = defaultdict(list)
+    for number, batch in enumerate(situation.batches):
+        if reopens:
+            rounds.reopen()
+        for topic, _, key, value, timestamp, headers in rounds.process(batch):
+            names = tuple(name for name, _ in headers)
+            outputs[topic].append((number, shown(key), shown(value), timestamp, names))
+    return dict(outputs)
+
+
+def differences(kafka_streams: KafkaStreams, seed: int) -> Iterator[str]:
+    """Yield differences; none for topologies that Kafka Streams rejects, or data on which both fail."""
+    situation = Situation.of(seed, kafka_streams.version)
+    groups = rounds_of(situation.document).groups
+    answer = kafka_streams.run_rounds(situation.document, situation.batches, groups, situation.cache_bytes)
+    application, steps = situation.document["application"], situation.document["topology"]
+    about = f"{application}\n" + "\n".join(json.dumps(step) for step in steps)
+    if isinstance(answer, Refusal):
+        meant = answer.message.startswith(NOT_STARTED) or answer.message.endswith(NULL_KEY_WAITS)
+        if answer.name == DIED and not meant and not _dies(situation):
+            yield f"seed {seed}: Kafka Streams dies, {answer.message}\n{about}"
+        return
+    found, wanted = ours(situation), theirs(list(answer))
+    for topic in sorted(found.keys() | wanted.keys()):
+        one, other = comparable(found.get(topic, []), wanted.get(topic, []))
+        if one != other:
+            at = first_difference(one, other)
+            yield (
+                f"seed {seed}: {topic} differs at {at}: {one[at : at + 3]} instead of {other[at : at + 3]}\n"
+                f"{list(map(len, situation.batches))} {about}"
+            )
+
+
+def _dies(situation: Situation) -> bool:
+    try:
+        ours(situation)
+    except PoisonRecordError:
+        return True
+    return False
+
+
+@pytest.fixture(autouse=True)
+def _heads_as_in_java(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(record_order, "_smallest_heads", smallest_heads)
+
+
+@pytest.fixture(scope="module", params=VERSIONS)
+def version(request: pytest.FixtureRequest, kafka_streams_of: Callable[[str], KafkaStreams]) -> KafkaStreams:
+    return kafka_streams_of(request.param)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_new_tasks_continue_where_others_stopped(seed: int) -> None:
+    situation = Situation.of(seed, "4.3.1")
+    assert ours(situation, reopens=True) == ours(situation)
+
+
+@pytest.mark.oracle
+@pytest.mark.timeout(0)
+@pytest.mark.parametrize("seed", _QUICK)
+def test_same_answers(version: KafkaStreams, seed: int) -> None:
+    found = next(differences(version, seed), None)
+    assert found is None, found
+
+
+@pytest.mark.oracle
+@pytest.mark.timeout(0)
+@pytest.mark.soak
+def test_same_answers_for_long(version: KafkaStreams) -> None:
+    for seed in range(_FIRST, _FIRST + _LONG):
+        found = next(differences(version, seed), None)
+        assert found is None, found
