@@ -24,7 +24,7 @@ def _limits(allowed: str | None) -> dict[str, Any]:
     if allowed is None:
         return {}
     if allowed == _REPLICAS:
-        return {"is_replica_list": True}
+        return {"form": "replicas"}
     if limits := _RANGE.fullmatch(allowed):
         least, most, extra = limits.groups()
         return {

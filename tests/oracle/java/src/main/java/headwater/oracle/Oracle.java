@@ -28,6 +28,7 @@ import java.util.concurrent.Callable;
  * is {@code {"describe", "insides", "runs": [{"counts", "tasks"}]}}; patterns match {@code topics}. An exception of Kafka Streams is
  * {@code "error": {"class", "message", "stage"}} instead of the failed part. The response to {@code {"document": …, "data": […]}} is that of
  * {@link DataRun}; so is that to {@code {"document": …, "batches": [[…]], "cacheBytes": …}}. The response to {@code {"topicConfigs": [{key: value}]}} is {@code {"table", "refusals"}} of {@link TopicConfigs}.
+ * {@code {"configTables": true}} is answered with the tables of {@link Configs}, {@code {"configs": [{key: value}]}} with {@code {"refusals"}}.
  */
 public final class Oracle {
     private static final ObjectMapper JSON = new ObjectMapper();
@@ -45,6 +46,12 @@ public final class Oracle {
     }
 
     private static Map<String, Object> answer(final Map<String, Object> request) {
+        if (request.containsKey("configs")) {
+            return Map.of("refusals", Configs.refusals(new Call("configs", request).list("configs")));
+        }
+        if (request.containsKey("configTables")) {
+            return Configs.tables();
+        }
         if (request.containsKey("topicConfigs")) {
             return Map.of("table", TopicConfigs.table(), "refusals", TopicConfigs.refusals(new Call("topic configs", request).list("topicConfigs")));
         }
