@@ -45,6 +45,7 @@ _VERSIONS = (
     "tests/oracle/test_differences.py",
     "tests/oracle/test_neighbors.py",
     "tests/oracle/test_topic_configs.py",
+    "tests/oracle/test_configs.py",
     "tests/runtime/engine/fuzzing/test_versions.py",
 )
 _ALL_VERSIONS = "versions of Kafka Streams"
