@@ -8,7 +8,7 @@ import attrs
 from infra.compiler.configs.check import config_problems
 from infra.compiler.configs.table import read_config
 from infra.compiler.configs.values import OPTIMIZATIONS as ALL_OPTIMIZATIONS
-from infra.compiler.configs.values import read_optimizations
+from infra.compiler.configs.values import Value, read_optimizations
 from infra.compiler.version_differences import PROCESS_FIX
 from infra.model.problems import Problem, ProblemCode
 from infra.model.topology import Application
@@ -152,15 +152,18 @@ class _Values:
         self._version = version
 
     def whole(self, key: str, default: int) -> int:
-        found = read_config(self._config, key, self._version)
+        found = self._read(key)
         return found if isinstance(found, int) else default
 
     def flag(self, key: str) -> bool:
-        return read_config(self._config, key, self._version) is True
+        return self._read(key) is True
 
     def text(self, key: str) -> str | None:
-        found = read_config(self._config, key, self._version) if key in self._config else None
+        found = self._read(key)
         return found if isinstance(found, str) else None
+
+    def _read(self, key: str) -> Value | None:
+        return read_config(self._config, key, self._version) if key in self._config else None
 
     def replication_factor(self) -> int:
         found = self.whole("replication.factor", -1)

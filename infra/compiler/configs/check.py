@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
+from functools import lru_cache
 
 from infra.compiler.configs.clients import Client, ClientConfig, StartedApplication, client_configs
 from infra.compiler.configs.combinations import IN_FLIGHT, find_combinations
@@ -36,14 +37,21 @@ def config_problems(application: Application) -> tuple[Problem, ...]:
     )
 
 
-def find_refusals(config: Mapping[str, str], version: KafkaStreamsVersion) -> Iterator[Refusal]:
-    """Yield what is refused: first single values, each key once, then combinations of values.
+def find_refusals(config: Mapping[str, str], version: KafkaStreamsVersion) -> tuple[Refusal, ...]:
+    """Return what is refused: first single values, each key once, then combinations of values.
 
     Whether a class exists is not checked: only the application has its classes. A value that contains a
     variable of a `ConfigProvider` is not known here, and accepted.
     """
-    if not config:
-        return
+    return _find_refusals(tuple(config.items()), version) if config else ()
+
+
+@lru_cache(maxsize=1024)  # a document is checked when it is read, and for the version that it runs
+def _find_refusals(items: tuple[tuple[str, str], ...], version: KafkaStreamsVersion) -> tuple[Refusal, ...]:
+    return tuple(_check_all(dict(items), version))
+
+
+def _check_all(config: Mapping[str, str], version: KafkaStreamsVersion) -> Iterator[Refusal]:
     variables = _provider_variables(config)
     known = {
         key: text

@@ -2,6 +2,7 @@
 
 import pytest
 
+from infra.compiler.configs.table import read_config
 from infra.compiler.streams_config import (
     OPTIMIZATIONS,
     Guarantee,
@@ -11,6 +12,7 @@ from infra.compiler.streams_config import (
 )
 from infra.model.problems import Location, Problem, ProblemCode, shorten_text
 from infra.model.topology import Application, Protocol
+from infra.model.versions import SUPPORTED, KafkaStreamsVersion
 
 AT = Location("case.yaml", 3, 5)
 
@@ -29,6 +31,25 @@ def test_defaults_are_those_of_kafka_streams_and_the_kips() -> None:
     assert config().additional_retention_ms == 86_400_000
     assert config().setup_mode is SetupMode.AUTOMATIC
     assert config().optimizations == frozenset()
+
+
+@pytest.mark.parametrize("version", SUPPORTED, ids=str)
+def test_defaults_are_those_of_the_table(version: KafkaStreamsVersion) -> None:
+    read = StreamsConfig.of(Application("app", AT, kafka_streams=version))
+    for key, value in (
+        ("replication.factor", read.replication_factor),
+        ("windowstore.changelog.additional.retention.ms", read.additional_retention_ms),
+        ("partition.autoscaling.enabled", read.autoscaling),
+        ("partition.autoscaling.timeout.ms", read.autoscaling_timeout_ms),
+        ("internal.topics.setup", read.setup_mode),
+        ("metadata.max.age.ms", read.metadata_max_age_ms),
+        ("max.poll.interval.ms", read.max_poll_interval_ms),
+        ("max.task.idle.ms", read.max_task_idle_ms),
+        ("num.stream.threads", read.stream_threads),
+        ("processing.guarantee", read.guarantee),
+        ("upgrade.from", read.upgrade_from),
+    ):
+        assert read_config({}, key, version) == value
 
 
 def test_every_key_is_read() -> None:
