@@ -20,7 +20,7 @@ _CREATABLE = ConfigType(type="int", least=1, most=2**15 - 1, extra=(-1,))
 _NOT_CREATED = "Kafka Streams cannot create an internal topic with it: the application does not start."
 _OWN = "It decides what happens to topics and tasks, so there is no default for an unknown value."
 _READ_AS_FALSE = "Kafka Streams reads every other value as `false`, without a message."
-_SEPARATORS = re.compile(r"(?<=[0-9])[_,'  ](?=[0-9])")
+_SEPARATORS = re.compile(r"(?<=[0-9])[_,' \u00a0](?=[0-9])")
 _CHECKED_PREFIXES = ("client.tag.", "topic.")
 """Prefixes of keys without an entry in the table that combinations refer to, or that prefix one."""
 _LONGEST, _LIKENESS = 80, 0.7

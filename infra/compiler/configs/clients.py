@@ -10,7 +10,7 @@ from functools import cached_property
 import attrs
 
 from infra.compiler.configs.table import PREFIXES, ClientRules, Owner, client_rules, find_config
-from infra.compiler.configs.values import Value, parse_value
+from infra.compiler.configs.values import Value, read_value
 from infra.compiler.java.config_values import trim_text
 from infra.model.versions import KafkaStreamsVersion
 
@@ -45,7 +45,6 @@ _SET_LAST = {
     Client.RESTORE: ("group.id", "group.instance.id", "auto.offset.reset"),
     Client.GLOBAL: ("group.id", "group.instance.id", "auto.offset.reset"),
     Client.PRODUCER: ("key.serializer", "value.serializer", "bootstrap.servers"),
-    Client.ADMIN: (),
 }
 """What Kafka Streams sets after the configs of the user, or removes."""
 _SET_LAST_FOR_CONSUMERS = ("key.deserializer", "value.deserializer", "bootstrap.servers")
@@ -78,9 +77,7 @@ def client_configs(config: Mapping[str, str], version: KafkaStreamsVersion) -> M
             for client, prefix in _OWN_PREFIXES.items()
         },
         Client.PRODUCER: _producer(by_prefix, rules, version, exactly_once=exactly_once),
-        Client.ADMIN: _without(
-            _provided(by_prefix, Owner.ADMIN, "admin.", version), (*_SET_LAST[Client.ADMIN], "client.id")
-        ),
+        Client.ADMIN: _without(_provided(by_prefix, Owner.ADMIN, "admin.", version), ("client.id",)),
     }
 
 
@@ -98,14 +95,13 @@ class StartedApplication:
 
     def streams(self, key: str) -> Value | None:
         """Return the value that `StreamsConfig` reads, or the default."""
-        known = find_config(Owner.STREAMS, key, self.version)
-        if known is None:
-            return None
-        found = parse_value(known, self.config[key]) if key in self.config else None
-        return found if found is not None or known.default is None else parse_value(known, known.default)
+        return read_value(find_config(Owner.STREAMS, key, self.version), self.config.get(key))
 
     def client(self, client: Client, name: str) -> Value | None:
-        return _client_value(client, self.clients[client], name, self.version)
+        """Return the value that a client reads, or the default."""
+        given = self.clients[client].get(name)
+        known = find_config(client.owner, name, self.version)
+        return read_value(known, None if given is None else given.text)
 
     def number(self, client: Client, name: str) -> int:
         found = self.client(client, name)
@@ -120,18 +116,6 @@ class StartedApplication:
 def is_exactly_once(config: Mapping[str, str]) -> bool:
     """Return whether `processing.guarantee` is one of the exactly-once guarantees."""
     return trim_text(config.get("processing.guarantee", "")).startswith("exactly_once")
-
-
-def _client_value(
-    client: Client, config: ClientConfig, name: str, version: KafkaStreamsVersion
-) -> Value | None:
-    """Return the value that the client reads: the one that is set if it is valid, else the default."""
-    known = find_config(client.owner, name, version)
-    if known is None:
-        return None
-    given = config.get(name)
-    found = None if given is None else parse_value(known, given.text)
-    return found if found is not None or known.default is None else parse_value(known, known.default)
 
 
 def _by_prefix(config: Mapping[str, str]) -> Mapping[str, dict[str, Given]]:

@@ -9,7 +9,7 @@ from typing import Any
 
 import attrs
 
-from infra.compiler.configs.values import ConfigType, Value, parse_value
+from infra.compiler.configs.values import ConfigType, Value, read_value
 from infra.model.versions import KafkaStreamsVersion
 
 
@@ -94,11 +94,7 @@ def read_config(config: Mapping[str, str], key: str, version: KafkaStreamsVersio
 
     None = there is no default.
     """
-    known = find_any_config(key, version)
-    if known is None:
-        return None
-    found = parse_value(known, config[key]) if key in config else None
-    return found if found is not None or known.default is None else parse_value(known, known.default)
+    return read_value(find_any_config(key, version), config.get(key))
 
 
 def find_any_config(key: str, version: KafkaStreamsVersion) -> ConfigType | None:

@@ -62,6 +62,14 @@ def parse_value(config: ConfigType, text: str) -> Value | None:
     return value if value is not None and _is_valid(config, value) else None
 
 
+def read_value(config: ConfigType | None, text: str | None) -> Value | None:
+    """Return the value of a config: the default if it is not set or invalid, None if there is none."""
+    if config is None:
+        return None
+    found = None if text is None else parse_value(config, text)
+    return found if found is not None or config.default is None else parse_value(config, config.default)
+
+
 def allowed_values(config: ConfigType, text: str = "") -> str:
     """Return the allowed values in words; `text` is the one that was found."""
     fixed = _FORMS.get(config.form) or _TYPES.get(config.type)
