@@ -203,8 +203,11 @@ final class Configs {
             throw (Exception) error.getCause();
         }
         final boolean ofStreams = streams.values().containsKey("group.protocol") && "streams".equalsIgnoreCase(streams.getString("group.protocol"));
-        if (!ofStreams && "classic".equalsIgnoreCase(main.getString("group.protocol"))) {
-            new Heartbeat(new GroupRebalanceConfig(main, GroupRebalanceConfig.ProtocolType.CONSUMER), Time.SYSTEM);
+        if (!ofStreams) {
+            final GroupRebalanceConfig group = new GroupRebalanceConfig(main, GroupRebalanceConfig.ProtocolType.CONSUMER);
+            if ("classic".equalsIgnoreCase(main.getString("group.protocol"))) {
+                new Heartbeat(group, Time.SYSTEM);
+            }
         }
     }
 
