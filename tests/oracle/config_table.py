@@ -27,19 +27,22 @@ def generated(tables: Mapping[str, Tables]) -> str:
         lines = (
             f"  {json.dumps(key)}: "
             + json.dumps(
-                list(_periods([_row(tables[release][client], key) for release in releases], releases))
+                list(find_periods([_row(tables[release][client], key) for release in releases], releases))
             )
             for key in keys
         )
         parts.append(f'"{client}": {{\n' + ",\n".join(lines) + "\n}")
-    rules = list(_periods([dict(sorted(tables[release]["rules"].items())) for release in releases], releases))
+    rules = list(
+        find_periods([dict(sorted(tables[release]["rules"].items())) for release in releases], releases)
+    )
     parts.append('"rules": [\n  ' + ",\n  ".join(json.dumps(rule, sort_keys=True) for rule in rules) + "\n]")
     return "{\n" + ",\n".join(parts) + "\n}\n"
 
 
-def _periods(
+def find_periods(
     rows: Sequence[Mapping[str, Any] | None], releases: Sequence[str]
 ) -> Iterator[Mapping[str, Any]]:
+    """Yield each different row with the range of releases that have it."""
     first = 0
     for index, row in enumerate(rows):
         if index + 1 == len(rows) or rows[index + 1] != row:
@@ -58,12 +61,12 @@ def _row(table: Mapping[str, Mapping[str, Any]], key: str) -> Mapping[str, Any] 
     return {
         "type": str(row["type"]).lower(),
         **({} if default is None else {"default": default}),
-        **_limits(key, row["validator"], default or ""),
+        **find_limits(key, row["validator"], default or ""),
         **({"deprecated": True} if row["deprecated"] else {}),
     }
 
 
-def _limits(key: str, validator: Mapping[str, Any] | None, default: str) -> Mapping[str, Any]:
+def find_limits(key: str, validator: Mapping[str, Any] | None, default: str) -> Mapping[str, Any]:
     if validator is None:
         return {}
     if key == "topology.optimization":
@@ -97,10 +100,14 @@ def _words_in_any_case(validator: Mapping[str, Any], default: str) -> Mapping[st
     return {"values": words if default.isupper() else [word.lower() for word in words], "any_case": True}
 
 
-def _full_items(validator: Mapping[str, Any], _: str) -> Mapping[str, Any]:
-    if validator["validString"]["validStrings"]:
-        raise ValueError(f"a list of words: {validator}")
-    return {"full_items": True, **({} if validator["isEmptyAllowed"] else {"nonempty": True})}
+def _list_of_words(validator: Mapping[str, Any], _: str) -> Mapping[str, Any]:
+    words = validator["validString"]["validStrings"]
+    return {
+        **({"values": words} if words else {}),
+        # since 4.2
+        **({"full_items": True} if "isEmptyAllowed" in validator else {}),
+        **({} if validator.get("isEmptyAllowed", True) else {"nonempty": True}),
+    }
 
 
 _OF_CLASS: Mapping[str, Callable[[Mapping[str, Any], str], Mapping[str, Any]]] = {
@@ -110,5 +117,6 @@ _OF_CLASS: Mapping[str, Callable[[Mapping[str, Any], str], Mapping[str, Any]]] =
     "NonEmptyString": lambda *_: {"nonempty": True},
     "ListSize": lambda validator, _: {"most_items": validator["maxSize"]},
     "NonNullValidator": lambda *_: {},  # a text is not null
-    "ValidList": _full_items,
+    "ValidList": _list_of_words,
+    "ThrottledReplicaListValidator": lambda *_: {"form": "replicas"},
 }

@@ -126,7 +126,7 @@ final class Configs {
     }
 
     /** Class and fields of a validator; functions are null. */
-    private static Object shown(final Object validator) {
+    static Object shown(final Object validator) {
         if (validator == null) {
             return null;
         }
