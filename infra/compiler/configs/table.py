@@ -1,7 +1,7 @@
 """The table of all configs: of Kafka Streams and its clients by version, and of Headwater."""
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
 from functools import cache, lru_cache
 from importlib.resources import files
@@ -10,7 +10,7 @@ from typing import Any
 import attrs
 
 from infra.compiler.configs.values import ConfigType, Value, read_value
-from infra.model.versions import KafkaStreamsVersion
+from infra.model.versions import KafkaStreamsVersion, release_start
 
 
 class Owner(StrEnum):
@@ -180,15 +180,23 @@ def read_row(row: Mapping[str, Any]) -> ConfigType:
 
 
 def _in_release(rows: Iterable[Mapping[str, Any]], release: str) -> Mapping[str, Any]:
-    """Return the row that holds for a release, empty if there is none."""
+    """Return the row that holds for a release, empty if there is none.
+
+    An earlier or later release than the known ones has the rows of the nearest.
+    """
     releases = _table()["releases"]
-    at = releases.index(release)
+    at = releases.index(release) if release in releases else _nearest_index(releases, release)
     for row in rows:
         first = releases.index(row["since"]) if "since" in row else 0
         last = releases.index(row["until"]) if "until" in row else len(releases) - 1
         if first <= at <= last:
             return row
     return {}
+
+
+def _nearest_index(releases: Sequence[str], release: str) -> int:
+    before = [known for known in releases if release_start(known) <= release_start(release)]
+    return max(0, len(before) - 1)
 
 
 @cache

@@ -52,6 +52,20 @@ def test_defaults_are_those_of_the_table(version: KafkaStreamsVersion) -> None:
         assert read_config({}, key, version) == value
 
 
+@pytest.mark.parametrize(("version", "is_known"), [((2, 8, 1), False), ((5, 0, 0), True)])
+def test_unknown_releases_have_the_configs_of_the_nearest(
+    version: tuple[int, int, int], *, is_known: bool
+) -> None:
+    application = Application(
+        "app",
+        AT,
+        config={"dsl.store.format": "x", "num.standby.replicas": "x", "producer.acks": "x"},
+        kafka_streams=KafkaStreamsVersion(*version),
+    )
+    found = [problem.summary.split("`")[1] for problem in streams_config_problems(application)]
+    assert found == [*(["dsl.store.format"] if is_known else []), "num.standby.replicas", "producer.acks"]
+
+
 def test_every_key_is_read() -> None:
     values = {
         "topology.optimization": "all",
