@@ -48,6 +48,7 @@ _VERSIONS = (
     "tests/oracle/test_stores.py",
     "tests/oracle/test_config_support.py",
     "tests/runtime/engine/fuzzing/test_rounds.py",
+    "tests/oracle/test_configs.py",
     "tests/runtime/engine/fuzzing/test_versions.py",
 )
 _ALL_VERSIONS = "versions of Kafka Streams"

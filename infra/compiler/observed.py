@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from infra.compiler.processors import not_executable
 from infra.compiler.source_problems import missing_topic
-from infra.compiler.streams_config import StreamsConfig
+from infra.compiler.streams_config import StreamsConfig, streams_config_problems
 from infra.compiler.topic_configs import changelog_config, repartition_config
 from infra.model.callers import PLAN, Caller
 from infra.model.compiled import CompiledApplication, InternalTopic, TopicKind
@@ -51,7 +51,7 @@ def compile_observed(
         problems=tuple(
             problem.located(application=application.id)
             for problem in (
-                *config.problems,
+                *streams_config_problems(application),
                 *open_questions(application, observed, is_growing=config.autoscaling),
                 *(
                     _missing(topic, observed.locations.get(topic, observed.at), caller)

@@ -21,7 +21,7 @@ from infra.compiler.managed_sinks import sink_counts
 from infra.compiler.observed import compile_observed, open_questions
 from infra.compiler.processors import processor_problems
 from infra.compiler.source_problems import check_sources, missing_topics, with_locations
-from infra.compiler.streams_config import REUSE_SOURCE_TOPICS, StreamsConfig
+from infra.compiler.streams_config import REUSE_SOURCE_TOPICS, StreamsConfig, streams_config_problems
 from infra.compiler.subtopologies import node_groups
 from infra.compiler.topic_groups import Naming, resolve_sources, topic_groups
 from infra.model.callers import PLAN, Caller
@@ -100,7 +100,7 @@ def compile_nodes(
         partitions=partitions,
         following=following,
         caller=caller,
-        problems=(*config.problems, *topology.problems),
+        problems=(*streams_config_problems(application), *topology.problems),
     )
     for run in PASSES:
         compilation = run(compilation)

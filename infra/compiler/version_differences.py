@@ -160,26 +160,5 @@ LOGGED_HEADERS = Difference(
 RESULT_DIFFERENCES = (ASYMMETRIC_WINDOWS, FOREIGN_KEY_NULLS, NULL_GLOBAL_KEYS, LOGGED_HEADERS)
 """Changes of results with the same topology, from the oldest; the runtime has both behaviors."""
 
-NEW_CONFIGS: Mapping[str, tuple[KafkaStreamsVersion, ...]] = {
-    "task.assignor.class": _since("3.8.0"),
-    "log.summary.interval.ms": _since("3.9.0"),
-    "processing.exception.handler": _since("3.9.0"),
-    "deserialization.exception.handler": _since("4.0.0"),
-    "production.exception.handler": _since("4.0.0"),
-    "processor.wrapper.class": _since("4.0.0"),
-    "__enable.process.processValue.fix__": PROCESS_FIX.since,
-    "ensure.explicit.internal.resource.naming": EXPLICIT_NAMING.since,
-    "group.protocol": STREAMS_PROTOCOL.since,
-    "allow.os.group.write.access": _since("4.2.0"),
-    "errors.dead.letter.queue.topic.name": _since("4.2.0"),
-    "dsl.store.format": _since("4.3.0"),
-    "processing.exception.handler.global.enabled": _since("4.3.0"),
-    "state.cleanup.dir.max.age.ms": _since("4.3.0"),
-}
-"""Configs of `StreamsConfig` that came after the oldest supported release → the first versions with them."""
-
-
-def has_config(key: str, version: KafkaStreamsVersion) -> bool:
-    """Return whether `version` has the config `key`, which may be in every version."""
-    since = NEW_CONFIGS.get(key)
-    return since is None or Difference(key, since, "", "").is_in(version)
+PATCHED_CONFIGS: Mapping[str, Difference] = {"__enable.process.processValue.fix__": PROCESS_FIX}
+"""Configs that came with a patch. The table of `configs/table.py` has the releases of the others."""

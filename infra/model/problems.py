@@ -8,6 +8,8 @@ from enum import Enum, StrEnum
 
 import attrs
 
+_LONGEST = 60
+
 
 class Severity(Enum):
     """The severity of a problem: an ERROR prevents every change, the others are only reported."""
@@ -147,6 +149,14 @@ class Problem:
             node=self.node or node,
             location=self.location or location,
         )
+
+
+def shorten_text(text: str) -> str:
+    """Return at most 60 characters on one line, as texts of problems quote what they found."""
+    line = "".join(
+        character if character.isprintable() else repr(character)[1:-1] for character in text[:_LONGEST]
+    )
+    return line if len(text) <= _LONGEST and len(line) <= _LONGEST else line[: _LONGEST - 1] + "…"
 
 
 class ProblemsError(Exception):

@@ -108,6 +108,12 @@ class Application:
     """The version of Kafka Streams that the application runs."""
     names_version: bool = False
     """Whether the document names the version; otherwise it is that of the setup record, or the default."""
+    config_locations: Mapping[str, Location] = attrs.field(factory=dict, repr=False, eq=False)
+    """The location of each config in the document, if it is known."""
+
+    def locate_config(self, key: str) -> Location:
+        """Return the location of a config; of one that is not in the document, that of the application."""
+        return self.config_locations.get(key, self.at)
 
 
 @attrs.frozen

@@ -59,6 +59,12 @@ def read_version(text: str) -> KafkaStreamsVersion | None:
     return attrs.evolve(latest, patch=int(patch)) if int(patch) <= latest.patch else None
 
 
+def release_start(release: str) -> KafkaStreamsVersion:
+    """Return the first version of a release such as `4.1`."""
+    major, minor = map(int, release.split("."))
+    return KafkaStreamsVersion(major, minor, 0)
+
+
 def logged_version(log: str) -> str | None:
     """Return the version of the library that a log of the application names last, None if it names none."""
     found = _LOGGED.findall(log)

@@ -1,9 +1,9 @@
 """Phrases that several texts share."""
 
-import re
 from collections.abc import Iterable
 
-_WHOLE = re.compile(r"[+-]?[0-9]{1,19}")
+from infra.compiler.java.config_values import parse_whole
+
 _MILLION = 1_000_000
 _MINUTE, _HOUR = 60, 3_600
 _UNITS = ((86_400_000, "day"), (3_600_000, "hour"), (60_000, "minute"), (1_000, "second"))
@@ -35,7 +35,7 @@ def listed(names: Iterable[str]) -> str:
 
 def whole(text: str) -> int | None:
     """Return a whole number as Java parses it; None for another text."""
-    return int(text) if _WHOLE.fullmatch(text) else None
+    return parse_whole(text)
 
 
 def duration(milliseconds: str) -> str:

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from infra.compiler.java.config_values import trim_text
 from infra.model.acls import AclDeclaration, InternalTopicAcls
 from infra.model.operators import Branch, Split, Step
 from infra.model.problems import Location, Problem
@@ -48,12 +49,18 @@ def _application(raw: RawDocument, options: Options, acls: AclDeclaration | None
         kafka_streams=declared_version(options) or DEFAULT_VERSION,
         names_version=options.get("kafkaStreams") is not None,
         config=config(options.get("config")),
+        config_locations=_config_locations(raw, options.get("config") or {}),
         lifecycle=Lifecycle(options.get("lifecycle", Lifecycle.ACTIVE)),
         setup=_setup(options.get("setup", {})),
         renamed_from=options.get("renamedFrom"),
         acls=acls,
         processors=_processors(options),
     )
+
+
+def _config_locations(raw: RawDocument, configs: Options) -> dict[str, Location]:
+    path = ("application", "config")
+    return {key: at for key in configs if (at := raw.location((*path, key))) is not None and at.line}
 
 
 def _processors(options: Options) -> int | None:
@@ -78,7 +85,7 @@ def _acls(raw: RawDocument, options: Options | None) -> AclDeclaration | None:
 
 def _protocol(options: Options) -> Protocol:
     """Return `protocol`, else the config `group.protocol`. The compiler reports invalid values."""
-    configured = config(options.get("config")).get("group.protocol", "").strip().lower()
+    configured = trim_text(config(options.get("config")).get("group.protocol", "")).lower()
     word = options.get("protocol", configured)
     return Protocol(word) if word in set(Protocol) else Protocol.CLASSIC
 

@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
+from infra.compiler.configs.table import HEADWATER_CONFIGS
+from infra.compiler.java.config_values import trim_text
 from infra.model.stores import (
     Logging,
     Materialized,
@@ -24,12 +26,14 @@ _TOPIC_PREFIX = "topic."
 
 def config(options: Options | None) -> dict[str, str]:
     """Return an application's configs. The `topic.` ones have the form in which brokers return them."""
-    return {
-        key: broker_text(name, config_text(value))
-        if (name := key.removeprefix(_TOPIC_PREFIX)) != key
-        else config_text(value)
-        for key, value in (options or {}).items()
-    }
+    return {key: _config_text(key, config_text(value)) for key, value in (options or {}).items()}
+
+
+def _config_text(key: str, text: str) -> str:
+    if key.startswith(_TOPIC_PREFIX):
+        return broker_text(key.removeprefix(_TOPIC_PREFIX), text)
+    own = HEADWATER_CONFIGS.get(key)
+    return text if own is None or own.form == "untrimmed" else trim_text(text)
 
 
 def topic_config(options: Options | None) -> dict[str, str]:

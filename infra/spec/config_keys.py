@@ -1,40 +1,63 @@
-"""Warnings about config keys that Kafka Streams does not know, with the nearest known key.
+"""Problems of the application's configs: values that Kafka Streams refuses, and keys that it does not know.
 
-Keys of internal topics (`topic.`) are checked by `topic_config_problems`.
+Configs of internal topics (`topic.`) are checked by `topic_config_problems`.
 """
 
-import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import cache
-from importlib.resources import files
-from itertools import islice
+from itertools import chain, islice
+from typing import Any
 
-from infra.compiler.version_differences import NEW_CONFIGS
+from infra.compiler.configs.check import find_refusals
+from infra.compiler.configs.table import HEADWATER_CONFIGS, PREFIXES, Owner, config_names, split_key
 from infra.model.problems import Problem, ProblemCode, Severity
+from infra.model.versions import SUPPORTED
 from infra.spec.limits import MAX_PROBLEMS
 from infra.spec.locations import RawDocument
 from infra.spec.phrases import nearest, shorten
-from infra.spec.schema import document_schema
+from infra.spec.scalars import config_text
 from infra.spec.topic_configs import topic_configs
+from infra.spec.versions import declared_version, is_version, reports_value
 
-_CLIENTS = {
-    "consumer.": "consumer",
-    "main.consumer.": "consumer",
-    "restore.consumer.": "consumer",
-    "global.consumer.": "consumer",
-    "producer.": "producer",
-    "admin.": "admin",
-}
-_FREE = ("topic.", "client.tag.", "metrics.context.", "__", "internal.")
+_TOPIC = "topic."
+_FREE = (_TOPIC, "client.tag.", "metrics.context.", "__", "internal.")
 """Prefixes of keys with free names, of keys that are checked elsewhere, and of Kafka's undocumented keys."""
 
 
 def config_problems(raw: RawDocument) -> tuple[Problem, ...]:
-    """Return warnings about keys that resemble a known one, and hints about other unknown keys."""
-    return tuple(islice(_problems(raw), MAX_PROBLEMS))
+    """Return errors for refused values, warnings about misspelled keys, hints about other unknown keys."""
+    return tuple(islice(chain(_refused_values(raw), _unknown_keys(raw)), MAX_PROBLEMS))
 
 
-def _problems(raw: RawDocument) -> Iterator[Problem]:
+def _refused_values(raw: RawDocument) -> Iterator[Problem]:
+    application = raw.data.get("application") if isinstance(raw.data, dict) else None
+    if not isinstance(application, dict) or not is_version(application.get("kafkaStreams")):
+        return
+    version, config = declared_version(application), _texts(application.get("config"))
+    if version is None:
+        return
+    for refusal in find_refusals(config, version):
+        is_certain = application.get("kafkaStreams") is not None or _is_always_refused(refusal.key, config)
+        if is_certain and not reports_value(refusal.key, config.get(refusal.key, ""), version):
+            path = ("application", "config", refusal.key)
+            yield refusal.to_problem().located(location=raw.location(path))
+
+
+def _is_always_refused(key: str, config: Mapping[str, str]) -> bool:
+    """Return whether every version refuses a config of an application whose version is in its setup record.
+
+    The compiler checks it for the version that the application runs.
+    """
+    return all(any(refusal.key == key for refusal in find_refusals(config, each)) for each in SUPPORTED)
+
+
+def _texts(config: object) -> Mapping[str, str]:
+    """Return the values as in a properties file, without those that do not fit the schema."""
+    items: Mapping[str, Any] = config if isinstance(config, dict) else {}
+    return {key: config_text(value) for key, value in items.items() if isinstance(value, str | int | float)}
+
+
+def _unknown_keys(raw: RawDocument) -> Iterator[Problem]:
     application = raw.data.get("application") if isinstance(raw.data, dict) else None
     config = application.get("config") if isinstance(application, dict) else None
     if not (isinstance(application, dict) and isinstance(config, dict)):
@@ -47,11 +70,12 @@ def _problems(raw: RawDocument) -> Iterator[Problem]:
 
 
 def _is_known(key: str) -> bool:
-    return key in _keys() or key.startswith(_FREE)
+    name, owners = split_key(key)
+    return key in _own_keys() or key.startswith(_FREE) or any(name in config_names(owner) for owner in owners)
 
 
 def _unknown(raw: RawDocument, key: str) -> Problem:
-    meant = nearest(key, _keys())
+    meant = nearest(key, _similar_keys(key))
     if meant is None:
         return Problem(
             code=ProblemCode.CONFIG_HAS_NO_EFFECT,
@@ -88,21 +112,20 @@ def _other_id(raw: RawDocument, key: str, found: str, expected: str) -> Problem:
 
 
 @cache
-def _keys() -> frozenset[str]:
-    """Return all known keys: of Kafka Streams, of its clients (also with prefix), of topics, and our own."""
-    names: dict[str, list[str]] = json.loads(
-        files("infra.spec").joinpath("kafka_config_names.json").read_text(encoding="utf-8")
-    )
-    shared = names["every client"]
-    known = {
-        *names["streams"],
-        *NEW_CONFIGS,
-        *shared,
-        *names["consumer"],
-        *names["producer"],
-        *names["admin"],
-    }
-    known.update(prefix + name for prefix, client in _CLIENTS.items() for name in (*shared, *names[client]))
-    known.update("topic." + name for name in topic_configs())
-    known.update(document_schema()["$defs"]["config"]["properties"])
-    return frozenset(known)
+def _own_keys() -> frozenset[str]:
+    return frozenset(HEADWATER_CONFIGS)
+
+
+def _similar_keys(key: str) -> Iterator[str]:
+    """Yield the known keys that a misspelled key may mean: with its prefix if it has one of a client's."""
+    name, owners = split_key(key)
+    prefix = key.removesuffix(name)
+    if prefix:
+        yield from (prefix + known for known in config_names(owners[0]))
+        return
+    yield from HEADWATER_CONFIGS
+    known = dict.fromkeys(known for owner in Owner for known in config_names(owner))
+    yield from known
+    yield from (_TOPIC + known for known in topic_configs())
+    for prefix, owner in PREFIXES.items():  # a misspelled prefix
+        yield from (prefix + known for known in config_names(owner) if key.endswith(known))

@@ -7,6 +7,7 @@ from difflib import get_close_matches
 from itertools import islice
 from typing import Any
 
+from infra.model.problems import shorten_text
 from infra.spec.locations import PathPart
 
 _TYPES = {
@@ -99,10 +100,7 @@ def found(value: object) -> str:
 
 def shorten(text: str) -> str:
     """Return at most 60 characters on one line."""
-    line = "".join(
-        character if character.isprintable() else repr(character)[1:-1] for character in text[:_LONGEST]
-    )
-    return line if len(text) <= _LONGEST and len(line) <= _LONGEST else line[: _LONGEST - 1] + "…"
+    return shorten_text(text)
 
 
 def subject(path: Sequence[PathPart]) -> str:

@@ -3,6 +3,9 @@
 import textwrap
 from collections.abc import Iterator
 
+from infra.compiler.configs.table import find_any_config
+from infra.compiler.configs.values import allowed_values
+from infra.model.versions import DEFAULT_VERSION
 from infra.spec.phrases import code, literal, types
 from infra.spec.schema import Schema, document_schema, operators, resolve
 
@@ -25,6 +28,7 @@ _SHARED = (
 )  # fmt: skip
 _LINKED = {*_SHARED, "config", "setup", "describe", "observed", "application", "acls"}
 _NAME_OR_BUILDER = "storeOrName"
+_CONFIG_VALUE = ["string", "number", "boolean"]
 _WIDTH = 120
 
 
@@ -98,12 +102,15 @@ def _inner_options(name: str, schema: Schema) -> Iterator[str]:
 
 def _option(name: str, part: Schema, *, is_required: bool) -> str:
     mark = " (required)" if is_required else ""
-    return _wrapped(f"- `{name}`{mark}: {_values(part)}. {resolve(part)['description']}", indent="  ")
+    return _wrapped(f"- `{name}`{mark}: {_values(part, name)}. {resolve(part)['description']}", indent="  ")
 
 
-def _values(part: Schema) -> str:
+def _values(part: Schema, name: str) -> str:
     """Return the allowed values: words, a link to a definition, or types; then the default or examples."""
     known = resolve(part)
+    config = find_any_config(name, DEFAULT_VERSION)
+    if known.get("type") == _CONFIG_VALUE and config is not None:
+        return allowed_values(config) + _remark(known, "")
     linked = part.get("$ref", "").removeprefix("#/$defs/")
     if "enum" in known:
         phrase = code(dict.fromkeys(map(literal, known["enum"])))

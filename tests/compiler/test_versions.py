@@ -4,11 +4,13 @@ import attrs
 import pytest
 
 from infra.compiler import build_nodes, compile_document
-from infra.compiler.version_differences import DIFFERENCES, NEW_CONFIGS, PROCESS_FIX, has_config
+from infra.compiler.configs.table import has_config
+from infra.compiler.version_differences import DIFFERENCES, PROCESS_FIX
 from infra.describe import write_description
 from infra.model.compiled import CompiledApplication
 from infra.model.problems import ProblemCode, errors
 from infra.model.versions import SUPPORTED, KafkaStreamsVersion, is_older_than_supported, read_version
+from infra.spec import load_text
 from tests.compiler.applications import codes, document, topic
 from tests.compiler.version_topologies import (
     KEY_CHANGE_IN_THE_FIRST_INPUT,
@@ -156,9 +158,13 @@ topology:
     ],
 )
 def test_upgrade_from_names_an_earlier_release(version: str, value: str, *, is_allowed: bool) -> None:
-    text = f"application: {{id: app, config: {{upgrade.from: '{value}'}}}}\ntopology: [{{stream: orders}}]"
+    loaded = load_text(
+        f"application: {{id: app, kafkaStreams: '{version}', config: {{upgrade.from: '{value}'}}}}\n"
+        "topology: [{stream: orders}]",
+        "app.yaml",
+    )
 
-    found = codes(errors(_compiled(text, version, orders=1).problems))
+    found = codes(errors(loaded.problems))
 
     assert found == ([] if is_allowed else [ProblemCode.INVALID_CONFIG])
 
@@ -173,7 +179,7 @@ topology: [{{stream: orders}}]
     (problem,) = errors(_compiled(text, "4.0", orders=1).problems)
     assert (problem.code, problem.expected) == (
         ProblemCode.INVALID_CONFIG,
-        "at_least_once or exactly_once_v2",
+        "`at_least_once` or `exactly_once_v2`",
     )
 
 
@@ -236,10 +242,9 @@ def test_a_difference_of_patches_is_in_each_later_release() -> None:
 
 
 def test_a_config_is_in_the_versions_since_its_first() -> None:
-    assert has_config("any.other.config", SUPPORTED[0])
+    assert not has_config("any.other.config", SUPPORTED[0])
     assert [has_config("dsl.store.format", version) for version in SUPPORTED] == [False] * 6 + [True]
 
 
 def test_the_table_is_in_the_order_of_versions() -> None:
     assert sorted(DIFFERENCES, key=lambda each: each.since[0]) == list(DIFFERENCES)
-    assert all(sorted(since) == list(since) for since in NEW_CONFIGS.values())

@@ -231,6 +231,18 @@ class KafkaStreams:
         """Return the keys of `StreamsConfig`, internal ones included."""
         return frozenset(json.loads(self._exchange(json.dumps({"configKeys": True})))["keys"])
 
+    def config_tables(self) -> Mapping[str, Mapping[str, Mapping[str, Any]]]:
+        """Return Kafka's tables of configs: `streams`, `consumer`, `producer` and `admin` → config → row."""
+        tables: Mapping[str, Mapping[str, Mapping[str, Any]]] = json.loads(
+            self._exchange(json.dumps({"configTables": True}))
+        )
+        return tables
+
+    def config_refusals(self, configs: Sequence[Mapping[str, str]]) -> list[tuple[str, str] | None]:
+        """Return for each of `configs` class and message of the exception at the start of an application."""
+        response = json.loads(self._exchange(json.dumps({"configs": list(configs)})))
+        return [None if refusal is None else tuple(refusal) for refusal in response["refusals"]]
+
     def close(self) -> None:
         if self._process is not None:
             self._process.kill()

@@ -30,7 +30,10 @@ def _problem(problem: Problem) -> str:
 
 def document_text(document: TopologyDocument) -> str:
     """Return the values that differ from the defaults, one step per line, without locations."""
-    lines = [value_text(document.application), *map(value_text, document.sinks)]
+    lines = [
+        value_text(attrs.evolve(document.application, config_locations={})),
+        *map(value_text, document.sinks),
+    ]
     if document.described is not None:
         lines.append(value_text(attrs.evolve(document.described, nodes=None)))  # type: ignore[arg-type]
         lines += [f"  {node.name}" for node in document.described.nodes.nodes]

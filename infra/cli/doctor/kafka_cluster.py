@@ -13,6 +13,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # public, but
     ResourceType,
 )
 
+from infra.compiler import StreamsConfig
 from infra.doctor.agents import AgentFacts, AgentGroup
 from infra.doctor.cluster import ClusterFacts, Login
 from infra.model.problems import ProblemsError
@@ -29,7 +30,6 @@ _LOCAL = ("localhost", "127.", "[::1]")
 _AUTHORIZER = "authorizer.class.name"
 _SETTINGS = ("auto.create.topics.enable", "group.coordinator.rebalance.protocols", _AUTHORIZER)
 _COORDINATORS = "__consumer_offsets"
-_AUTOSCALING = "partition.autoscaling.enabled"
 
 
 @attrs.frozen
@@ -104,7 +104,7 @@ def observe_agents(
     autoscaled = [
         document.application.id
         for document in documents
-        if document.application.config.get(_AUTOSCALING, "").lower() == "true"
+        if StreamsConfig.of(document.application).autoscaling
     ]
     return AgentFacts(
         groups=[_agent_group(topic, described.get(topic)) for topic in topics], autoscaled=sorted(autoscaled)

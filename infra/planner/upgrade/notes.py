@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from infra.compiler.configs.table import read_config
 from infra.compiler.streams_config import MERGE_REPARTITIONS, StreamsConfig
 from infra.compiler.version_differences import (
     DIFFERENCES,
@@ -37,7 +38,7 @@ def notes(application: Application, after: KafkaStreamsVersion) -> Iterator[str]
 
 def how_to_keep(application: Application, after: KafkaStreamsVersion) -> str:
     """Return how to keep the internal topics of the version before, empty if the version decides."""
-    is_set = application.config.get(_FLAG, "").strip().lower() == "true"
+    is_set = read_config(application.config, _FLAG, after) is True
     if is_set and _is_new(PROCESS_FIX, application, after):
         return f"Remove the config `{_FLAG}` to keep the topics: it has an effect since the new version."
     if _merges(application) and _is_new(FIRST_KEY_CHANGE_FOUND, application, after):

@@ -2,9 +2,17 @@
 
 import pytest
 
-from infra.compiler.streams_config import OPTIMIZATIONS, Guarantee, SetupMode, StreamsConfig
-from infra.model.problems import Location, ProblemCode
+from infra.compiler.configs.table import read_config
+from infra.compiler.streams_config import (
+    OPTIMIZATIONS,
+    Guarantee,
+    SetupMode,
+    StreamsConfig,
+    streams_config_problems,
+)
+from infra.model.problems import Location, Problem, ProblemCode, shorten_text
 from infra.model.topology import Application, Protocol
+from infra.model.versions import SUPPORTED, KafkaStreamsVersion
 
 AT = Location("case.yaml", 3, 5)
 
@@ -13,12 +21,49 @@ def config(**values: str) -> StreamsConfig:
     return StreamsConfig.of(Application("app", AT, config=values))
 
 
+def problems(**values: str) -> tuple[Problem, ...]:
+    return streams_config_problems(Application("app", AT, config=values))
+
+
 def test_defaults_are_those_of_kafka_streams_and_the_kips() -> None:
     assert config() == StreamsConfig()
     assert config().replication_factor == -1
     assert config().additional_retention_ms == 86_400_000
     assert config().setup_mode is SetupMode.AUTOMATIC
     assert config().optimizations == frozenset()
+
+
+@pytest.mark.parametrize("version", SUPPORTED, ids=str)
+def test_defaults_are_those_of_the_table(version: KafkaStreamsVersion) -> None:
+    read = StreamsConfig.of(Application("app", AT, kafka_streams=version))
+    for key, value in (
+        ("replication.factor", read.replication_factor),
+        ("windowstore.changelog.additional.retention.ms", read.additional_retention_ms),
+        ("partition.autoscaling.enabled", read.autoscaling),
+        ("partition.autoscaling.timeout.ms", read.autoscaling_timeout_ms),
+        ("internal.topics.setup", read.setup_mode),
+        ("metadata.max.age.ms", read.metadata_max_age_ms),
+        ("max.poll.interval.ms", read.max_poll_interval_ms),
+        ("max.task.idle.ms", read.max_task_idle_ms),
+        ("num.stream.threads", read.stream_threads),
+        ("processing.guarantee", read.guarantee),
+        ("upgrade.from", read.upgrade_from),
+    ):
+        assert read_config({}, key, version) == value
+
+
+@pytest.mark.parametrize(("version", "is_known"), [((2, 8, 1), False), ((5, 0, 0), True)])
+def test_unknown_releases_have_the_configs_of_the_nearest(
+    version: tuple[int, int, int], *, is_known: bool
+) -> None:
+    application = Application(
+        "app",
+        AT,
+        config={"dsl.store.format": "x", "num.standby.replicas": "x", "producer.acks": "x"},
+        kafka_streams=KafkaStreamsVersion(*version),
+    )
+    found = [problem.summary.split("`")[1] for problem in streams_config_problems(application)]
+    assert found == [*(["dsl.store.format"] if is_known else []), "num.standby.replicas", "producer.acks"]
 
 
 def test_every_key_is_read() -> None:
@@ -78,7 +123,7 @@ def test_every_key_is_read() -> None:
 )
 def test_optimizations(value: str, words: set[str]) -> None:
     assert config(**{"topology.optimization": value}).optimizations == words
-    assert not config(**{"topology.optimization": value}).problems
+    assert not problems(**{"topology.optimization": value})
 
 
 @pytest.mark.parametrize(
@@ -105,23 +150,22 @@ def test_optimizations(value: str, words: set[str]) -> None:
     ],
 )
 def test_an_invalid_value_is_a_problem_and_the_default_applies(key: str, value: str) -> None:
-    read = config(**{key: value})
-    (problem,) = read.problems
+    (problem,) = problems(**{key: value})
     assert problem.code is ProblemCode.INVALID_CONFIG
     assert key in problem.summary
-    assert problem.found == f'"{value}"'
+    assert problem.found == (f"`{shorten_text(value)}`" if value else "empty text")
     assert problem.expected is not None
-    assert problem.expected in problem.fix
-    assert "ConfigException" in problem.why
+    assert problem.expected in problem.fix or problem.fix.startswith("Did you mean")
+    assert problem.why
     assert problem.location == AT
-    assert read == StreamsConfig(problems=read.problems)
+    assert config(**{key: value}) == StreamsConfig()
 
 
 def test_the_protocol_of_the_config_must_be_the_declared_one() -> None:
     def problems_without_lints(value: str) -> list[str | None]:
         application = Application("app", AT, Protocol.STREAMS, {"group.protocol": value})
-        return [problem.found for problem in StreamsConfig.of(application).problems]
+        return [problem.found for problem in streams_config_problems(application)]
 
     assert problems_without_lints("Streams") == []
     assert problems_without_lints("classic") == ["classic"]
-    assert problems_without_lints("consumer")[0] == '"consumer"'
+    assert problems_without_lints("consumer") == ["`consumer`", "classic"]

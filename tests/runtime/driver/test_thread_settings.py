@@ -45,21 +45,18 @@ def test_valid_numbers(value: str, count: int) -> None:
     assert stream_threads(application) == count
 
 
-@pytest.mark.parametrize("value", ["0", "00", "2147483648"])
+@pytest.mark.parametrize("value", ["0", "00", "-1"])
 def test_number_of_threads_must_be_positive(value: str) -> None:
     with pytest.raises(ProblemsError) as refused:
         check_runnable(_document("num.stream.threads", value))
     problem = refused.value.problems[-1]
     assert problem.code is ProblemCode.INVALID_CONFIG
-    assert problem.expected in (
-        "a whole number of at least 1",
-        "a whole number from -2147483647 to 2147483647",
-    )
+    assert problem.expected == "a whole number of at least 1"
     assert problem.found == f'"{value}"'
     assert "num.stream.threads" in problem.fix
 
 
-@pytest.mark.parametrize("value", ["-1", "two", "1.5"])
+@pytest.mark.parametrize("value", ["2147483648", "two", "1.5"])
 def test_number_of_threads_must_be_a_whole_number(value: str) -> None:
     text = (
         f'application: {{id: shop, config: {{num.stream.threads: "{value}"}}}}\ntopology: [{{stream: in}}]\n'

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 
+from infra.compiler.configs.table import read_config
 from infra.model.problems import Problem, ProblemCode
 from infra.model.topology import Application
 from spark_jobs.stream_threads import UncaughtExceptionResponse
@@ -10,15 +11,13 @@ from spark_jobs.stream_threads import UncaughtExceptionResponse
 COUNT = "num.stream.threads"
 HANDLER = "uncaught.exception.handler"
 _CLASS = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*")
-_LARGEST = 2**31 - 1
-_DIGITS = len(str(_LARGEST))
 _ANSWERS = ", ".join(UncaughtExceptionResponse)
 
 
 def stream_threads(application: Application) -> int | None:
     """Return the number of stream threads at the start; None = as many as Spark has slots."""
-    text = application.config.get(COUNT)
-    return None if text is None else int(text)
+    found = read_config(application.config, COUNT, application.kafka_streams)
+    return found if COUNT in application.config and isinstance(found, int) else None
 
 
 def handler_name(application: Application) -> str | None:
@@ -47,7 +46,8 @@ def fixed_response(name: str) -> UncaughtExceptionResponse | None:
 def thread_problems(application: Application) -> Iterator[Problem]:
     """Yield a problem for each value that is not allowed."""
     config = application.config
-    if COUNT in config and not _is_positive(config[COUNT]):
+    count = stream_threads(application)
+    if count is not None and count < 1:
         yield _refused(
             application,
             COUNT,
@@ -79,13 +79,8 @@ def handler_not_loaded(application: Application, name: str, found: str) -> Probl
         why="The first failure of a stream thread could not be handled.",
         fix="Correct the name or the class (spark_jobs/stream_threads.py), or make the module available on "
         "the driver by PYTHONPATH.",
-        location=application.at,
+        location=application.locate_config(HANDLER),
     )
-
-
-def _is_positive(text: str) -> bool:
-    text = text.strip()
-    return text.isascii() and text.isdigit() and len(text) <= _DIGITS and 0 < int(text) <= _LARGEST
 
 
 def _is_handler(text: str) -> bool:
@@ -102,5 +97,5 @@ def _refused(application: Application, key: str, allowed: str, why: str, fix: st
         found=f'"{application.config[key]}"',
         why=why,
         fix=fix,
-        location=application.at,
+        location=application.locate_config(key),
     )

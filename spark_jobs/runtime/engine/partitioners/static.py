@@ -20,6 +20,7 @@ from typing import Protocol
 
 import attrs
 
+from infra.compiler.java.config_values import INT, parse_whole, trim_text
 from infra.model.problems import Location, Problem, ProblemCode
 from spark_jobs.runtime.engine.partitioners.linear import linear_partition
 from spark_jobs.runtime.engine.partitioners.murmur2 import default_partition
@@ -197,9 +198,10 @@ def _unknown(config: Mapping[str, str]) -> StaticStreamPartitioner:
 
 
 def _whole(key: str, text: str, *, least: int) -> int:
-    if not (text.isascii() and text.isdigit()) or int(text) < least:
+    number = parse_whole(trim_text(text), INT)
+    if number is None or number < least:
         raise _BadValueError(key, f"a whole number of at least {least}", text)
-    return int(text)
+    return number
 
 
 _BUILT_IN: Mapping[str, Callable[[Mapping[str, str]], StaticStreamPartitioner]] = {

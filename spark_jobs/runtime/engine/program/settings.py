@@ -5,10 +5,11 @@ from typing import Literal
 
 import attrs
 
+from infra.compiler.configs.table import has_config, read_config
 from infra.compiler.streams_config import StreamsConfig
-from infra.compiler.version_differences import has_config
 from infra.model.problems import Problem, ProblemCode
 from infra.model.topology import Application
+from infra.model.versions import DEFAULT_VERSION
 from spark_jobs.runtime.engine.error_handlers import (
     DESERIALIZATION_HANDLER,
     PROCESSING_HANDLER,
@@ -54,26 +55,21 @@ CONTINUE_HANDLERS: Mapping[str, str] = {
 
 _WHY_HANDLER = "It determines how failed records are handled, so there is no default for an unknown value."
 _WHY_UPDATES = "It determines which updates are written, so there is no default for an unknown value."
-_WHY_LAG = "Processors are added when no more records are left to copy, so it must be a number."
-_WHY_PURGE = "It determines when records of repartition topics are deleted, so it must be a number."
 _WHY_IDLE = "It determines in which order the records of several topics are processed."
 
 
 def engine_settings(config: Mapping[str, str]) -> EngineSettings:
-    """Return the settings. Invalid values are ignored; `setting_problems` reports them."""
-    defaults = EngineSettings()
-    numbers = {key: _whole(config[key]) for key in (*_CACHE, _EMIT, _OUTER) if key in config}
-    cache = next((numbers[key] for key in _CACHE if numbers.get(key) is not None), None)
-    emit, outer = numbers.get(_EMIT), numbers.get(_OUTER)
+    """Return the settings, defaults for invalid values: `setting_problems` or the compiler reports them."""
+    cache = next((key for key in _CACHE if key in config), _CACHE[0])
     return EngineSettings(
-        cache_max_bytes=defaults.cache_max_bytes if cache is None else cache,
+        cache_max_bytes=_number(config, cache),
         stores_in_memory=_stores_in_memory(config),
         on_bad_input=_answer(config, DESERIALIZATION_HANDLER),
         on_processing_error=_answer(config, PROCESSING_HANDLER),
         on_bad_output=_answer(config, PRODUCTION_HANDLER),
         dead_letter_topic=config.get(_DEAD_LETTERS) or None,
-        emit_interval_ms=defaults.emit_interval_ms if emit is None else emit,
-        outer_join_interval_ms=defaults.outer_join_interval_ms if outer is None else outer,
+        emit_interval_ms=max(0, _number(config, _EMIT)),
+        outer_join_interval_ms=max(0, _number(config, _OUTER)),
     )
 
 
@@ -90,32 +86,28 @@ def max_task_idle_ms(config: Mapping[str, str]) -> int:
 
     0 (the default): it waits only for records that are in Kafka; -1: not even for these (KIP-695).
     """
-    found = _idle_time(config.get(_MAX_IDLE, "0"))
-    return 0 if found is None else found
+    return max(-1, _number(config, _MAX_IDLE))
 
 
 def acceptable_recovery_lag(config: Mapping[str, str]) -> int:
     """Return how many records may be left to copy when processors are added; the default is 10,000."""
-    return _number(config, _RECOVERY_LAG, 10_000)
+    return _number(config, _RECOVERY_LAG)
 
 
 def purge_interval_ms(config: Mapping[str, str]) -> int:
     """Return the time between two deletions of records in repartition topics; the default is 30 seconds."""
-    return _number(config, _PURGE_INTERVAL, 30_000)
+    return _number(config, _PURGE_INTERVAL)
 
 
 def setting_problems(application: Application) -> Iterator[Problem]:
-    """Yield a problem for each setting whose value is not supported."""
+    """Yield a problem for each value that Kafka Streams accepts, but the runtime does not support."""
     config = application.config
     guarantee = StreamsConfig.of(application).guarantee
     yield from refused_configs(application, exactly_once=guarantee.is_exactly_once)
-    for key in (*_CACHE, _EMIT, _OUTER):
-        if key in config and _whole(config[key]) is None:
+    for key in (_EMIT, _OUTER):
+        if _number(config, key) < 0:
             yield _refused(application, key, "a whole number of at least 0", _WHY_UPDATES)
-    for key, why in ((_RECOVERY_LAG, _WHY_LAG), (_PURGE_INTERVAL, _WHY_PURGE)):
-        if key in config and _whole(config[key]) is None:
-            yield _refused(application, key, "a whole number of at least 0", why)
-    if _idle_time(config.get(_MAX_IDLE, "0")) is None:
+    if _number(config, _MAX_IDLE) < -1:
         yield _refused(application, _MAX_IDLE, "milliseconds, or -1", _WHY_IDLE)
     for key, answers in _HANDLERS.items():
         for spelled in (key, f"default.{key}"):
@@ -140,18 +132,10 @@ def _simple_name(class_name: str) -> str:
     return class_name.strip().rpartition(".")[2]
 
 
-def _whole(text: str) -> int | None:
-    text = text.strip()
-    return int(text) if text.isascii() and text.isdigit() else None
-
-
-def _number(config: Mapping[str, str], key: str, default: int) -> int:
-    found = _whole(config[key]) if key in config else None
-    return default if found is None else found
-
-
-def _idle_time(text: str) -> int | None:
-    return -1 if text.strip() == "-1" else _whole(text)
+def _number(config: Mapping[str, str], key: str) -> int:
+    """Return the value or the default, which are the same in all versions."""
+    found = read_config(config, key, DEFAULT_VERSION)
+    return found if isinstance(found, int) else 0
 
 
 def _refused(application: Application, key: str, allowed: str, why: str = _WHY_HANDLER) -> Problem:
@@ -163,5 +147,5 @@ def _refused(application: Application, key: str, allowed: str, why: str = _WHY_H
         found=f'"{application.config[key]}"',
         why=why,
         fix=f"Set {key} to {allowed}, or remove it.",
-        location=application.at,
+        location=application.locate_config(key),
     )

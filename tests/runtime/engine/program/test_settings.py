@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 
 import pytest
 
+from infra.compiler.streams_config import streams_config_problems
 from infra.model.problems import Location, ProblemCode
 from infra.model.topology import Application
 from spark_jobs.runtime.engine.program.settings import (
@@ -12,6 +13,11 @@ from spark_jobs.runtime.engine.program.settings import (
     max_task_idle_ms,
     purge_interval_ms,
     setting_problems,
+)
+
+EMIT_INTERVALS = (
+    "__emit.interval.ms.kstreams.windowed.aggregation__",
+    "__emit.interval.ms.kstreams.outer.join.spurious.results.fix__",
 )
 
 
@@ -31,11 +37,20 @@ def test_max_task_idle_is_that_of_kafka_streams(config: dict[str, str], expected
 @pytest.mark.parametrize("key", ["statestore.cache.max.bytes", "cache.max.bytes.buffering"])
 @pytest.mark.parametrize("value", ["-1", "10MB", "", "1.5", "1e6"])
 def test_other_cache_sizes_are_a_problem(key: str, value: str) -> None:
-    (problem,) = setting_problems(_application({key: value}))
+    (problem,) = streams_config_problems(_application({key: value}))
     assert problem.code is ProblemCode.INVALID_CONFIG
-    assert (problem.expected, problem.found) == ("a whole number of at least 0", f'"{value}"')
+    assert problem.expected == "a whole number of at least 0"
+    assert key in problem.summary
+    assert engine_settings({key: value}).cache_max_bytes == 10 * 1024 * 1024
+
+
+@pytest.mark.parametrize("key", EMIT_INTERVALS)
+def test_negative_emit_intervals_are_a_problem(key: str) -> None:
+    (problem,) = setting_problems(_application({key: "-1"}))
+    assert (problem.expected, problem.found) == ("a whole number of at least 0", '"-1"')
     assert problem.why.startswith("It determines which updates are written")
-    assert key in problem.fix
+    (problem,) = streams_config_problems(_application({key: " 5"}))
+    assert "NumberFormatException" in problem.why  # Kafka Streams does not trim this one
 
 
 @pytest.mark.parametrize(
@@ -53,11 +68,10 @@ def test_cache_size_is_that_of_kafka_streams(config: dict[str, str], expected: i
 
 @pytest.mark.parametrize("value", ["-2", "1s", "", "1.5"])
 def test_other_max_task_idle_is_a_problem(value: str) -> None:
-    config = {"max.task.idle.ms": value}
-    (problem,) = setting_problems(_application(config))
+    application = _application({"max.task.idle.ms": value})
+    (problem,) = (*setting_problems(application), *streams_config_problems(application))
     assert problem.code is ProblemCode.INVALID_CONFIG
     assert "max.task.idle.ms" in problem.summary
-    assert problem.found == f'"{value}"'
 
 
 @pytest.mark.parametrize(
@@ -70,7 +84,7 @@ def test_other_max_task_idle_is_a_problem(value: str) -> None:
 def test_numbers_of_the_driver(key: str, read: Callable[[Mapping[str, str]], int], default: int) -> None:
     assert (read({}), read({key: " 7 "}), read({key: "0"})) == (default, 7, 0)
     for value in ("abc", "-1", "1.5", ""):
-        (problem,) = setting_problems(_application({key: value}))
+        (problem,) = streams_config_problems(_application({key: value}))
         assert problem.code is ProblemCode.INVALID_CONFIG
         assert key in problem.summary
         assert read({key: value}) == default

@@ -32,6 +32,7 @@ import java.util.concurrent.Callable;
  * {@code "groups": [[topic]]}. The response to {@code {"document": …, "topics": …, "stores": true}} is
  * {@code {"stores": {name: …}}} with what {@link StoreLayers} finds. The response to {@code {"topicConfigs": [{key: value}]}} is {@code {"table", "refusals"}} of {@link TopicConfigs}. The response to
  * {@code {"configKeys": true}} is {@code {"keys": […]}}.
+ * {@code {"configTables": true}} is answered with the tables of {@link Configs}, {@code {"configs": [{key: value}]}} with {@code {"refusals"}}.
  */
 public final class Oracle {
     private static final ObjectMapper JSON = new ObjectMapper();
@@ -49,6 +50,12 @@ public final class Oracle {
     }
 
     private static Map<String, Object> answer(final Map<String, Object> request) {
+        if (request.containsKey("configs")) {
+            return Map.of("refusals", Configs.refusals(new Call("configs", request).list("configs")));
+        }
+        if (request.containsKey("configTables")) {
+            return Configs.tables();
+        }
         if (request.containsKey("topicConfigs")) {
             return Map.of("table", TopicConfigs.table(), "refusals", TopicConfigs.refusals(new Call("topic configs", request).list("topicConfigs")));
         }
