@@ -213,7 +213,7 @@ class StreamsApplication:
                 "sources": list(topics),
                 "parallelism": layout.parallelism(name),
                 "restarts": query.restarts,
-                "failure": failure_reason(query.failure) if query.failure is not None else "",
+                "failure": "" if (failure := query.failure) is None else failure.reason,
                 **self._progress_watch.status(name, self._specs.progress),
                 **progress.get(name, NO_PROGRESS),
             }

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Sequence
 from itertools import dropwhile, takewhile
+from threading import Thread
 
 import attrs
 
@@ -18,6 +19,8 @@ _GATEWAY = re.compile(r"An error occurred while calling \S+\s*:?\s*")
 _NOTE = re.compile(rf"^{THREAD_NOTE}(.+)$", re.MULTILINE)
 _FAILED_TASK = re.compile(r"\bTask (\d+) in stage ")
 _MAX_LENGTH = 600
+_TEXT_SECONDS = 2.0
+"""How long the text of a failure may take: a Java exception asks the JVM for it, which may hang."""
 _WORKER_DIED = "Python worker exited unexpectedly"
 _WORKER_DIED_TEXT = (
     "A Python worker process ended without a Python error. It was killed, often by the operating system for "
@@ -29,8 +32,8 @@ _WORKER_DIED_TEXT = (
 class RestartPolicy:
     """How often a query is restarted after failures, with exponential backoff.
 
-    `max_failures` counts failures in a row; a batch that succeeds resets the count. With 0 the first failure
-    is final. Backoffs are milliseconds.
+    `max_failures` counts failures in a row; a batch, or a step of one, that commits records resets the count.
+    With 0 the first failure is final. Backoffs are milliseconds.
     """
 
     max_failures: int = 10
@@ -54,32 +57,63 @@ class RestartPolicy:
         return int(min(self.first_backoff_ms * 2 ** min(failures_in_a_row - 1, 16), self.max_backoff_ms))
 
 
-def failed_thread(failure: BaseException | None, threads: Sequence[str]) -> str:
+@attrs.frozen(kw_only=True)
+class Failure:
+    """A failure as text, from when it happened: the exception of a JVM that hangs never returns its text.
+
+    `text` is the whole message, `reason` the message without tracebacks.
+    """
+
+    exception: BaseException
+    text: str
+    reason: str
+
+    @classmethod
+    def of(cls, exception: BaseException, seconds: float = _TEXT_SECONDS) -> "Failure":
+        """Return the failure; without an answer of the JVM in `seconds`, it has the name of its class."""
+        text = failure_text(exception, seconds)
+        return cls(exception=exception, text=text, reason=_reason(exception, text))
+
+
+def failed_thread(failure: Failure | None, threads: Sequence[str]) -> str:
     """Return the stream thread of the Spark task that failed its job; empty if no task did.
 
     A task notes it on its exception. If its process was killed, only its number is known: Spark's task i ran
     on thread i of `threads`, modulo their number.
     """
-    text = failure_text(failure)
+    text = failure.text if failure is not None else ""
     if noted := _NOTE.search(text):
         return noted[1]
     found = _FAILED_TASK.search(text)
     return threads[int(found[1]) % len(threads)] if found and threads else ""
 
 
-def failure_text(failure: BaseException | None) -> str:
-    """Return the whole message; that of a Java exception is gone if the JVM has ended."""
-    try:
-        return str(failure)
-    except Exception:  # noqa: BLE001 - Py4J asks the JVM for the text, and the connection may fail in any way
-        return type(failure).__name__
+def failure_text(exception: BaseException, seconds: float = _TEXT_SECONDS) -> str:
+    """Return the whole message; if the JVM has ended or hangs, that of a Java exception is not available."""
+    texts: list[str] = []
+
+    def read() -> None:
+        try:
+            texts.append(str(exception))
+        except Exception:  # noqa: BLE001 - Py4J asks the JVM for the text, and the connection may fail in any way
+            texts.append(type(exception).__name__)
+
+    thread = Thread(target=read, name="failure-text", daemon=True)
+    thread.start()
+    thread.join(seconds)
+    return texts[0] if texts else f"{type(exception).__name__}: no text, because Spark's JVM did not answer"
 
 
 def failure_reason(failure: BaseException) -> str:
-    """Return the message without tracebacks: the text after the last Python one, or before a Java one."""
+    """Return the message without tracebacks; waits two seconds at most."""
+    return Failure.of(failure).reason
+
+
+def _reason(failure: BaseException, text: str) -> str:
+    """Return the text after the last Python traceback, or before a Java one."""
     if isinstance(failure, ProblemsError):
         return "; ".join(problem.summary for problem in failure.problems)
-    text = _GATEWAY.sub("", failure_text(failure).strip(), count=1)
+    text = _GATEWAY.sub("", text.strip(), count=1)
     if _WORKER_DIED in text:
         return _WORKER_DIED_TEXT
     _, traceback, last = text.rpartition(_TRACEBACK)
@@ -116,7 +150,7 @@ def connector_missing(application: str, failure: BaseException) -> Problem:
     )
 
 
-def query_failed(application: str, query: str, failure: BaseException | None, response: str = "") -> Problem:
+def query_failed(application: str, query: str, failure: Failure | None, response: str = "") -> Problem:
     """Return the problem of a sub-topology whose query is not restarted.
 
     `response` is the answer of `uncaught.exception.handler`; empty: none is configured.
@@ -124,13 +158,13 @@ def query_failed(application: str, query: str, failure: BaseException | None, re
     why, fix = _WHY_REPEATED, _FIX_REPEATED
     if response:
         why, fix = _WHY_HANDLER.format(response=response), _FIX_REPEATED
-    elif isinstance(failure, PoisonRecordError):
-        why, fix = _poison_texts(failure.handler)
+    elif failure is not None and isinstance(failure.exception, PoisonRecordError):
+        why, fix = _poison_texts(failure.exception.handler)
     return Problem(
         code=ProblemCode.QUERY_FAILED,
         application=application,
         summary=f"Sub-topology {query} failed.",
-        found=failure_reason(failure) if failure is not None else "Spark ended the query without a reason",
+        found=failure.reason if failure is not None else "Spark ended the query without a reason",
         why=why,
         fix=fix,
     )

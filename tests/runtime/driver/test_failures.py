@@ -1,10 +1,13 @@
 """Texts of failures, and restarts after them."""
 
+from threading import Event
+
 import pytest
 
 from infra.model.problems import Location, Problem, ProblemCode, ProblemsError
 from infra.model.topology import Application
 from spark_jobs.runtime.driver.failures import (
+    Failure,
     RestartPolicy,
     connector_missing,
     failed_thread,
@@ -86,9 +89,8 @@ def test_reason_of_problems_is_their_summaries() -> None:
     ],
 )
 def test_the_fix_for_a_record_names_the_handler_that_applies(handler: str, continues: str) -> None:
-    poison = query_failed(
-        "shop", "0", PoisonRecordError("record of orders, partition 0, offset 7: cannot be read", handler)
-    )
+    failure = PoisonRecordError("record of orders, partition 0, offset 7: cannot be read", handler)
+    poison = query_failed("shop", "0", Failure.of(failure))
     assert poison.code is ProblemCode.QUERY_FAILED
     assert "offset 7" in (poison.found or "")
     assert f"{handler} is set to fail" in poison.why
@@ -104,15 +106,14 @@ def test_the_fix_for_a_record_can_be_followed() -> None:
 
 
 def test_no_handler_is_named_where_none_applies() -> None:
-    problem = query_failed(
-        "shop", "0", PoisonRecordError("record of orders: its timestamp cannot be extracted")
-    )
+    failure = PoisonRecordError("record of orders: its timestamp cannot be extracted")
+    problem = query_failed("shop", "0", Failure.of(failure))
     assert "handler" not in problem.fix
     assert "No exception handler applies" in problem.why
 
 
 def test_repeated_failure_names_the_limit_and_the_cause() -> None:
-    repeated = query_failed("shop", "0", RuntimeError(_WORKER))
+    repeated = query_failed("shop", "0", Failure.of(RuntimeError(_WORKER)))
     assert "--restarts" in repeated.why
     assert repeated.found == "ImportError: shop has no Enrich\nand a second line of it"
 
@@ -150,4 +151,23 @@ class _JavaError(Exception):
 
 def test_a_failure_whose_text_is_lost_with_the_jvm_has_a_reason() -> None:
     assert failure_reason(_JavaError()) == "_JavaError"
-    assert failed_thread(_JavaError(), ["shop-StreamThread-1"]) == ""
+    assert failed_thread(Failure.of(_JavaError()), ["shop-StreamThread-1"]) == ""
+
+
+class _SilentError(Exception):
+    """As Py4J's, of a JVM that hangs until the test has ended."""
+
+    answers = Event()
+
+    def __str__(self) -> str:
+        self.answers.wait()
+        return "late"
+
+
+def test_a_failure_whose_text_the_jvm_does_not_return_has_a_reason_in_time() -> None:
+    try:
+        failure = Failure.of(_SilentError(), seconds=0.05)
+        assert failure.reason == "_SilentError: no text, because Spark's JVM did not answer"
+        assert query_failed("shop", "0", failure).found == failure.reason
+    finally:
+        _SilentError.answers.set()
