@@ -182,6 +182,11 @@ class ProcessApplication:
         assert sum(more.values()) <= 2 * repeated, more
         assert self._last_counts("counted-counts-changelog") == counted
 
+    def check_log(self) -> None:
+        """Check that Spark did not warn of lost data."""
+        log = (self.folder / "run.log").read_text(errors="replace")
+        assert not [line for line in log.splitlines() if "may have been lost" in line]
+
     def _last_counts(self, topic: str) -> dict[bytes | None, int]:
         """Return key → the last count in a topic."""
         return {record[4]: int.from_bytes(record[5] or b"", "big") for record in self.topics.get(topic)}
