@@ -101,6 +101,7 @@ _WAITING = (
     "tests/runtime/driver/test_expansions_on_a_broker.py",
     "tests/runtime/driver/test_moves_on_a_broker.py",
     "tests/runtime/driver/test_warm_up.py",
+    "tests/runtime/driver/test_unreadable_cluster.py",
     "tests/runtime/driver/test_expanding_clients.py",
     "tests/oracle/test_thread_histories.py",
     "tests/control/",

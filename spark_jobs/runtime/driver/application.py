@@ -15,7 +15,8 @@ from infra.model.problems import Problem, ProblemsError, errors
 from infra.model.topology import TopologyDocument
 from spark_jobs.command_line import spark_ended
 from spark_jobs.processor_expansion import ProcessorsStatus
-from spark_jobs.runtime.driver.failures import client_failed, failure_reason
+from spark_jobs.runtime.driver.captured_failures import failure_reason
+from spark_jobs.runtime.driver.failures import client_failed
 from spark_jobs.runtime.driver.input.rounds import RepartitionRounds
 from spark_jobs.runtime.driver.layout import Programs
 from spark_jobs.runtime.driver.offsets import GroupOffsets, RecordPurger
@@ -115,6 +116,7 @@ class StreamsApplication:
             queries=self._queries,
             # A task may wait for the other inputs before it processes a record.
             limit_seconds=(config.max_poll_interval_ms + max(0, config.max_task_idle_ms)) / 1_000,
+            has_executors=lambda: self.stream_threads.has_executors,
         )
         layout_changes = threading.Lock()
         self._expansion = ProcessorExpansion(
@@ -247,6 +249,11 @@ class StreamsApplication:
     def threads(self) -> tuple[ThreadMetadata, ...]:
         """Return the stream threads that are not dead (`KafkaStreams#metadataForLocalThreads`)."""
         return self.stream_threads.metadata()
+
+    @property
+    def cluster_problem(self) -> str:
+        """Why the cluster cannot be read; empty if it can be, or if the application does not run."""
+        return "" if self._stopping.is_set() else self._topic_watch.cluster_problem
 
     def stall_reason(self) -> str:
         """Return why the application does not progress although there are records to read, else ""."""

@@ -3,7 +3,6 @@
 import re
 from collections.abc import Sequence
 from itertools import dropwhile, takewhile
-from threading import Thread
 
 import attrs
 
@@ -19,8 +18,6 @@ _GATEWAY = re.compile(r"An error occurred while calling \S+\s*:?\s*")
 _NOTE = re.compile(rf"^{THREAD_NOTE}(.+)$", re.MULTILINE)
 _FAILED_TASK = re.compile(r"\bTask (\d+) in stage ")
 _MAX_LENGTH = 600
-_TEXT_SECONDS = 2.0
-"""How long the text of a failure may take: a Java exception asks the JVM for it, which may hang."""
 _WORKER_DIED = "Python worker exited unexpectedly"
 _WORKER_DIED_TEXT = (
     "A Python worker process ended without a Python error. It was killed, often by the operating system for "
@@ -59,20 +56,15 @@ class RestartPolicy:
 
 @attrs.frozen(kw_only=True)
 class Failure:
-    """A failure as text, from when it happened: the exception of a JVM that hangs never returns its text.
-
-    `text` is the whole message, `reason` the message without tracebacks.
-    """
+    """A failure, with its whole message from when it happened (`captured_failures`)."""
 
     exception: BaseException
     text: str
-    reason: str
 
-    @classmethod
-    def of(cls, exception: BaseException, seconds: float = _TEXT_SECONDS) -> "Failure":
-        """Return the failure; without an answer of the JVM in `seconds`, it has the name of its class."""
-        text = failure_text(exception, seconds)
-        return cls(exception=exception, text=text, reason=_reason(exception, text))
+    @property
+    def reason(self) -> str:
+        """The message without tracebacks: the text after the last Python one, or before a Java one."""
+        return _reason(self.exception, self.text)
 
 
 def failed_thread(failure: Failure | None, threads: Sequence[str]) -> str:
@@ -88,29 +80,7 @@ def failed_thread(failure: Failure | None, threads: Sequence[str]) -> str:
     return threads[int(found[1]) % len(threads)] if found and threads else ""
 
 
-def failure_text(exception: BaseException, seconds: float = _TEXT_SECONDS) -> str:
-    """Return the whole message; if the JVM has ended or hangs, that of a Java exception is not available."""
-    texts: list[str] = []
-
-    def read() -> None:
-        try:
-            texts.append(str(exception))
-        except Exception:  # noqa: BLE001 - Py4J asks the JVM for the text, and the connection may fail in any way
-            texts.append(type(exception).__name__)
-
-    thread = Thread(target=read, name="failure-text", daemon=True)
-    thread.start()
-    thread.join(seconds)
-    return texts[0] if texts else f"{type(exception).__name__}: no text, because Spark's JVM did not answer"
-
-
-def failure_reason(failure: BaseException) -> str:
-    """Return the message without tracebacks; waits two seconds at most."""
-    return Failure.of(failure).reason
-
-
 def _reason(failure: BaseException, text: str) -> str:
-    """Return the text after the last Python traceback, or before a Java one."""
     if isinstance(failure, ProblemsError):
         return "; ".join(problem.summary for problem in failure.problems)
     text = _GATEWAY.sub("", text.strip(), count=1)
@@ -123,28 +93,28 @@ def _reason(failure: BaseException, text: str) -> str:
     return (kept or type(failure).__name__)[:_MAX_LENGTH]
 
 
-def spark_not_started(application: str, failure: BaseException) -> Problem:
+def spark_not_started(application: str, failure: Failure) -> Problem:
     """Return the problem that Spark did not start."""
     return Problem(
         code=ProblemCode.NOT_RUNNABLE,
         application=application,
         summary="Spark did not start.",
         expected="Java 17 or newer, Spark's Kafka connector, a reachable master",
-        found=failure_reason(failure),
+        found=failure.reason,
         why="No record has been processed.",
         fix="Read the output of Spark and Java above. Without a connection to Maven Central, pass the "
         "connector's jars by --jars; `make toolchain` of a clone downloads them.",
     )
 
 
-def connector_missing(application: str, failure: BaseException) -> Problem:
+def connector_missing(application: str, failure: Failure) -> Problem:
     """Return the problem that Spark cannot read Kafka."""
     return Problem(
         code=ProblemCode.NOT_RUNNABLE,
         application=application,
         summary="Spark cannot read Kafka.",
         expected="Spark's Kafka connector for the installed version of Spark, with its dependencies",
-        found=failure_reason(failure),
+        found=failure.reason,
         why="Spark reads the records.",
         fix="Pass the jars by --jars (docs/runtime.md lists them), or omit it: Spark downloads them.",
     )

@@ -9,7 +9,7 @@ import structlog
 from confluent_kafka import KafkaException
 
 from infra.model.problems import Problem, ProblemsError, errors
-from spark_jobs.runtime.driver.failures import failure_reason
+from spark_jobs.runtime.driver.captured_failures import failure_reason
 from spark_jobs.runtime.driver.input.rounds import RepartitionRounds
 from spark_jobs.runtime.driver.input.watch import InputWatch
 from spark_jobs.runtime.driver.offsets import Backlog, GroupOffsets, Offsets, RecordPurger
@@ -47,6 +47,8 @@ class TopicWatch:
     _purge_interval_seconds: float
     _layout_changes: Lock
     """Held while topics are checked and the layout is replaced; an expansion of processors does so, too."""
+    cluster_problem: str = attrs.field(default="", init=False)
+    """Why the cluster cannot be read since the last attempt; empty if it can be. Any thread may read it."""
 
     def run(self, stopping: Event) -> None:
         """Watch until `stopping` is set."""
@@ -61,7 +63,7 @@ class TopicWatch:
                     full_check_at = now
                 quick_check_at = now
                 self._observe_progress()
-            if now - purged_at >= self._purge_interval_seconds:
+            if now - purged_at >= self._purge_interval_seconds and not self.cluster_problem:
                 purged_at = now
                 self._purge_repartition_topics()
 
@@ -72,8 +74,14 @@ class TopicWatch:
 
     def _check_alone(self, *, fully: bool) -> bool:
         try:
-            if not fully and not self._topics.has_changed():
-                return False
+            has_changed = self._topics.has_changed()
+        except ProblemsError as error:
+            self._note_unreadable(failure_reason(error))
+            return False
+        self._note_readable()
+        if not fully and not has_changed:
+            return False
+        try:
             check = self._topics.check()
             wrong = errors(check.problems)
             if not wrong:
@@ -90,6 +98,17 @@ class TopicWatch:
         elif wrong:
             self._on_errors(wrong)
         return True
+
+    def _note_unreadable(self, reason: str) -> None:
+        """Log when brokers stop answering, not at each failed request."""
+        if not self.cluster_problem:
+            _log.warning("cluster not readable, retrying", reason=reason)
+        self.cluster_problem = reason
+
+    def _note_readable(self) -> None:
+        if self.cluster_problem:
+            _log.info("cluster readable again")
+        self.cluster_problem = ""
 
     def _follow(self, check: TopicCheck) -> None:
         """Use the topics of `check`. Queries of lost topics are paused until the topics exist again."""
@@ -147,6 +166,8 @@ class TopicWatch:
                 self._input_watch.request_signal(name)
 
     def _backlogs(self, partitions: Mapping[str, Sequence[TopicPartition]]) -> dict[str, Backlog] | None:
+        if self.cluster_problem:
+            return None  # each request would wait for its timeout, and the next topic check for it
         try:
             return dict(self._offsets.backlogs(partitions, self._read_by_spark()))
         except KafkaException:

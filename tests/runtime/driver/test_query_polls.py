@@ -7,6 +7,7 @@ from typing import Any, cast
 import attrs
 import pytest
 
+from spark_jobs.runtime.driver.captured_failures import capture_failure
 from spark_jobs.runtime.driver.failures import Failure, RestartPolicy
 from spark_jobs.runtime.driver.queries import query as module
 from spark_jobs.runtime.driver.queries.query import BatchFailedError, SubtopologyQuery
@@ -163,7 +164,7 @@ def test_a_failure_is_shown_until_a_step_commits(polled: _Polled) -> None:
 def test_the_reason_is_that_of_the_last_failure(polled: _Polled) -> None:
     """Spark may end a restarted query before it has a batch."""
     polled.query._process_batch = cast("Any", _Batches())
-    polled.query.failure = Failure.of(OSError("an earlier one"))
+    polled.query.failure = capture_failure(OSError("an earlier one"))
     polled.spark.is_active = False
     polled.poll(0.1)
     assert polled.query.failure.reason == "no leader"

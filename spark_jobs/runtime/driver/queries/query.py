@@ -13,6 +13,7 @@ from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark.sql import DataFrame, SparkSession
 
 from infra.model.problems import Problem
+from spark_jobs.runtime.driver.captured_failures import capture_failure
 from spark_jobs.runtime.driver.failures import Failure, failed_thread, query_failed
 from spark_jobs.runtime.driver.input.signals import InputSignal
 from spark_jobs.runtime.driver.input.sources import read_stream, with_ticks
@@ -215,7 +216,7 @@ class SubtopologyQuery:
         except BatchStoppedError:
             raise
         except BaseException as error:  # noqa: BLE001 - kept for the status
-            self.failure, self._has_failed_batch = Failure.of(error), True
+            self.failure, self._has_failed_batch = capture_failure(error), True
             # Spark matches the message with a regular expression that overflows the stack on a long text.
             raise BatchFailedError(f"{type(error).__name__}, batch {batch}") from None
         self._forget_failures()
@@ -229,7 +230,7 @@ class SubtopologyQuery:
         self._failures_in_a_row += 1
         if not self._has_failed_batch and self._query is not None:
             exception = self._query.exception()
-            self.failure = None if exception is None else Failure.of(exception)
+            self.failure = None if exception is None else capture_failure(exception)
         failure, batch = self.failure, self._process_batch
         thread = batch.failed_thread or failed_thread(failure, batch.thread_names)
         backoff = self._spec.backoff_ms(failure, thread, self._failures_in_a_row)
@@ -247,7 +248,7 @@ class SubtopologyQuery:
         try:
             self.start()
         except Exception as error:  # noqa: BLE001 - the policy decides how often to retry
-            self.failure, self._has_failed_batch = Failure.of(error), True
+            self.failure, self._has_failed_batch = capture_failure(error), True
             self._handle_failure()
 
 

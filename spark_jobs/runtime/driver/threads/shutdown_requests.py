@@ -14,7 +14,7 @@ from confluent_kafka import TopicPartition as KafkaTopicPartition
 
 from infra.model.problems import Problem, ProblemCode, ProblemsError
 from infra.observe import Connection
-from spark_jobs.runtime.driver.failures import failure_reason
+from spark_jobs.runtime.driver.captured_failures import failure_reason
 from spark_jobs.runtime.driver.threads.settings import HANDLER, shutdown_group
 from spark_jobs.runtime.worker import clients
 

@@ -1,0 +1,135 @@
+"""A client whose brokers do not answer says so once, and once when they answer again."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from threading import Event, Lock, Thread
+from typing import Any, cast
+
+import attrs
+import pytest
+from structlog.testing import capture_logs
+
+from infra.model.problems import Problem, ProblemCode, ProblemsError
+from infra.observe import Connection
+from infra.spec import load_text
+from spark_jobs.runtime.driver.topic_watch import TopicWatch
+from spark_jobs.runtime.driver.topics.application_topics import ApplicationTopics
+from tests.runtime.spark.kafka_topics import Topics
+from toolchain.broker import Broker
+from toolchain.broker.readiness import until
+
+_SECONDS = 60.0
+_UNREACHABLE = Problem(code=ProblemCode.CLUSTER_UNREACHABLE, summary="No Kafka broker can be reached.")
+_NO_BATCH = 1_000_000.0
+
+
+@attrs.define
+class _Topics:
+    """`answers` is whether each request is answered, one after the other; the last one is repeated."""
+
+    answers: list[bool]
+    asked: int = 0
+
+    def has_changed(self) -> bool:
+        answer = self.answers[min(self.asked, len(self.answers) - 1)]
+        self.asked += 1
+        if not answer:
+            raise ProblemsError([_UNREACHABLE])
+        return False
+
+
+class _Layout:
+    repartition_topics: tuple[str, ...] = ()
+
+
+class _Specs:
+    layout = _Layout()
+    progress = None
+    has_threads = True
+    check_requested = Event()
+
+
+class _Offsets:
+    """Counts requests: with brokers that do not answer, each waits for its timeout."""
+
+    requests = 0
+
+    def backlogs(self, *_: object) -> dict[str, Any]:
+        self.requests += 1
+        return {}
+
+
+def _watch(topics: object, offsets: object) -> TopicWatch:
+    unused = cast("Any", None)
+    return TopicWatch(
+        topics=cast("Any", topics),
+        offsets=cast("Any", offsets),
+        rounds=unused,
+        purger=unused,
+        uneven=unused,
+        specs=cast("Any", _Specs()),
+        queries={},
+        progress_watch=unused,
+        input_watch=unused,
+        on_errors=unused,
+        check_interval_seconds=_NO_BATCH,
+        purge_interval_seconds=_NO_BATCH,
+        layout_changes=Lock(),
+    )
+
+
+def test_an_outage_is_logged_when_it_begins_and_when_it_ends() -> None:
+    answers = [True, False, False, False, True, True, False, True]
+    offsets = _Offsets()
+    watch = _watch(_Topics(answers), offsets)
+    found = []
+    with capture_logs() as logs:
+        for _ in answers:
+            watch._check(fully=False)
+            watch._observe_progress()
+            found.append(watch.cluster_problem)
+    assert [not problem for problem in found] == answers
+    assert set(found) == {"", "No Kafka broker can be reached."}
+    assert [line["event"] for line in logs] == [
+        "cluster not readable, retrying",
+        "cluster readable again",
+    ] * 2
+    assert offsets.requests == sum(answers), "no other request waits for its timeout"
+
+
+@pytest.mark.broker
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("outage", ["paused", "killed"])
+def test_an_outage_of_a_real_broker_is_noticed_and_its_end_too(
+    own_broker: Callable[[], Broker], outage: str
+) -> None:
+    text = "application: {id: app}\ntopology: [{stream: in, as: read}, {to: out}]\n"
+    with own_broker() as broker, capture_logs() as logs:
+        Topics(broker.bootstrap_servers).create({"in": 1, "out": 1})
+        connection = Connection(bootstrap_servers=(broker.bootstrap_servers,))
+        topics = ApplicationTopics(load_text(text, "app.yaml").documents[0], connection)
+        topics.prepare()
+        watch = _watch(topics, _Offsets())
+        with _running(watch):
+            assert not until(lambda: watch.cluster_problem, 2.0)
+            broker.pause() if outage == "paused" else broker.kill()
+            assert until(lambda: watch.cluster_problem, _SECONDS)
+            broker.resume() if outage == "paused" else broker.start()
+            assert until(lambda: not watch.cluster_problem, _SECONDS)
+            assert not until(lambda: watch.cluster_problem, 2.0)
+    assert [line["event"] for line in logs if line["event"].startswith("cluster")] == [
+        "cluster not readable, retrying",
+        "cluster readable again",
+    ]
+
+
+@contextmanager
+def _running(watch: TopicWatch) -> Iterator[None]:
+    stopping = Event()
+    thread = Thread(target=watch.run, args=(stopping,))
+    thread.start()
+    try:
+        yield
+    finally:
+        stopping.set()
+        thread.join(_SECONDS)
