@@ -384,7 +384,7 @@ class StreamsApplication:
 
     def _check_shutdown_requests(self, now: float) -> None:
         requests = self._shutdown_requests
-        if requests is None or now - self._requests_read_at < _REQUESTS_SECONDS:
+        if requests is None or now - self._requests_read_at < _REQUESTS_SECONDS or self.cluster_problem:
             return
         self._requests_read_at = now
         if client := requests.requested_by():

@@ -152,6 +152,7 @@ class ProcessorExpansion:
                 continue
             try:
                 self._expand(target)
+                lost = 0
             except StoppedError:
                 return
             except _InputGrownError:
