@@ -23,6 +23,7 @@ from spark_jobs.runtime.engine.records import TopicPartition
 _log = structlog.get_logger(__name__)
 _POLL_SECONDS = 0.1
 _QUICK_CHECK_SECONDS = 1.0
+_LAYOUT_SECONDS = 5.0
 
 
 @attrs.define(kw_only=True, eq=False)
@@ -68,9 +69,16 @@ class TopicWatch:
                 self._purge_repartition_topics()
 
     def _check(self, *, fully: bool) -> bool:
-        """Check the topics, fully if one has changed; return whether it was a full check."""
-        with self._layout_changes:
+        """Check the topics, fully if one has changed; return whether it was a full check.
+
+        While an expansion of processors changes the layout, which may take minutes, only progress is observed.
+        """
+        if not self._layout_changes.acquire(timeout=_LAYOUT_SECONDS):
+            return False
+        try:
             return self._check_alone(fully=fully)
+        finally:
+            self._layout_changes.release()
 
     def _check_alone(self, *, fully: bool) -> bool:
         try:

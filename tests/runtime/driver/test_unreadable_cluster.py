@@ -12,6 +12,7 @@ from structlog.testing import capture_logs
 from infra.model.problems import Problem, ProblemCode, ProblemsError
 from infra.observe import Connection
 from infra.spec import load_text
+from spark_jobs.runtime.driver import topic_watch
 from spark_jobs.runtime.driver.topic_watch import TopicWatch
 from spark_jobs.runtime.driver.topics.application_topics import ApplicationTopics
 from tests.runtime.spark.kafka_topics import Topics
@@ -95,6 +96,15 @@ def test_an_outage_is_logged_when_it_begins_and_when_it_ends() -> None:
         "cluster readable again",
     ] * 2
     assert offsets.requests == sum(answers), "no other request waits for its timeout"
+
+
+def test_progress_is_observed_while_an_expansion_changes_the_layout(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The cut may hold the lock for minutes if Kafka fails meanwhile: health must not depend on it."""
+    monkeypatch.setattr(topic_watch, "_LAYOUT_SECONDS", 0.05)
+    offsets = _Offsets()
+    watch = _watch(_Topics([True]), offsets)
+    with watch._layout_changes, _running(watch):
+        assert until(lambda: offsets.requests >= 2, _SECONDS)
 
 
 @pytest.mark.broker
