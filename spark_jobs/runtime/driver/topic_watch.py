@@ -71,7 +71,7 @@ class TopicWatch:
     def _check(self, *, fully: bool) -> bool:
         """Check the topics, fully if one has changed; return whether it was a full check.
 
-        While an expansion of processors changes the layout, which may take minutes, only progress is observed.
+        While an expansion of processors changes the layout, for minutes, only progress is observed.
         """
         if not self._layout_changes.acquire(timeout=_LAYOUT_SECONDS):
             return False
