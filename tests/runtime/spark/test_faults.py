@@ -32,7 +32,7 @@ pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.slow, pytest.ma
 
 _RECORDS, _SOAK_RECORDS = 1_200, 6_000
 """In batches of at most 400. Processing them takes most of the CPU time of a test."""
-_BATCH = 400
+_BATCH, _SMALL_BATCH = 400, 100
 """The most records of a batch."""
 _RECORDS_OF_A_FAULT = 300
 _RESTART = 75
@@ -173,7 +173,7 @@ def test_results_are_exact_after_a_series_of_faults(
         if guarantee == "exactly_once_v2":
             application.check_results()
         else:
-            application.check_at_least_once(number, _BATCH)
+            application.check_at_least_once(number, _SMALL_BATCH)
         application.check_log()
 
 
@@ -196,7 +196,7 @@ def _suffer(
     """Run the application, and let it suffer the faults; it is started again when its process has ended."""
     remaining = list(faults)
     while remaining:
-        with application.run(master, until_idle=False, max_records=100) as process:
+        with application.run(master, until_idle=False, max_records=_SMALL_BATCH) as process:
             while remaining and process.poll() is None:
                 before = application.counted()
                 application.feed(_RECORDS_OF_A_FAULT)
