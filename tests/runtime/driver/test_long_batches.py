@@ -18,6 +18,8 @@ from spark_jobs.runtime.driver.queries.progress_watch import ProgressWatch
 from spark_jobs.runtime.driver.run import executors
 from spark_jobs.runtime.driver.run.executors import wait_reported
 from spark_jobs.runtime.driver.states import QueryState
+from spark_jobs.runtime.driver.threads import stream_threads
+from spark_jobs.runtime.driver.threads.stream_threads import StreamThreads
 from toolchain.broker.readiness import until
 
 _SECONDS = 30.0
@@ -100,3 +102,17 @@ def test_a_start_ends_also_while_spark_does_not_answer() -> None:
     assert time.monotonic() - begin < _SECONDS
     answered.set()
     assert steps.begun == ["checking classes"]
+
+
+def test_a_client_notices_that_spark_has_lost_its_executors_and_has_new_ones(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(stream_threads, "_SLOTS_SECONDS", 0.0)
+    slots = [2, 0, 3]
+    threads = StreamThreads("shop", None, lambda: slots[0])
+    found = [(threads.has_executors, threads.slots)]
+    while len(slots) > 1:
+        slots.pop(0)
+        threads.poll()
+        found.append((threads.has_executors, threads.slots))
+    assert found == [(True, 2), (False, 1), (True, 3)]
