@@ -113,7 +113,7 @@ def test_progress_is_observed_while_an_expansion_changes_the_layout(monkeypatch:
 def test_an_outage_of_a_real_broker_is_noticed_and_its_end_too(
     own_broker: Callable[[], Broker], outage: str
 ) -> None:
-    text = "application: {id: app}\ntopology: [{stream: in, as: read}, {to: out}]\n"
+    text = "application: {id: app}\ntopology: [{stream: in}, {to: out}]\n"
     with own_broker() as broker, capture_logs() as logs:
         Topics(broker.bootstrap_servers).create({"in": 1, "out": 1})
         connection = Connection(bootstrap_servers=(broker.bootstrap_servers,))
