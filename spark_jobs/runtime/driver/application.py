@@ -38,6 +38,7 @@ from spark_jobs.runtime.driver.threads.stream_threads import StreamThreads, conf
 from spark_jobs.runtime.driver.threads.uncaught_exceptions import UncaughtExceptions, load_handler
 from spark_jobs.runtime.driver.topic_watch import TopicWatch
 from spark_jobs.runtime.driver.topics.application_topics import ApplicationTopics
+from spark_jobs.runtime.driver.topics.cluster_watch import ClusterWatch
 from spark_jobs.runtime.driver.topics.topic_check import UnevenExpansion
 from spark_jobs.runtime.driver.watch_threads import WatchThreads
 from spark_jobs.runtime.engine.program.settings import purge_interval_ms
@@ -130,8 +131,10 @@ class StreamsApplication:
             warm_up_jobs=SparkWarmUpJobs(spark, settings.state_folder / self.id),
         )
         self._input_watch = create_input_watch(settings.connection, self.id, exactly_once=self._exactly_once)
+        self._cluster_watch = ClusterWatch(topics=self._topics)
         self._topic_watch = TopicWatch(
             topics=self._topics,
+            cluster_watch=self._cluster_watch,
             offsets=self._offsets,
             rounds=self._rounds,
             purger=RecordPurger(settings.connection),
@@ -253,7 +256,7 @@ class StreamsApplication:
     @property
     def cluster_problem(self) -> str:
         """Why the cluster cannot be read; empty if it can be, or if the application does not run."""
-        return "" if self._stopping.is_set() else self._topic_watch.cluster_problem
+        return "" if self._stopping.is_set() else self._cluster_watch.problem
 
     def stall_reason(self) -> str:
         """Return why the application does not progress although there are records to read, else ""."""
@@ -313,6 +316,7 @@ class StreamsApplication:
     def _run(self) -> None:
         watches = WatchThreads(
             {
+                f"{self.id}-cluster": self._cluster_watch.run,
                 f"{self.id}-topics": self._topic_watch.run,
                 f"{self.id}-processors": self._expansion.run,
                 f"{self.id}-input": self._input_watch.run,

@@ -17,6 +17,7 @@ from spark_jobs.runtime.driver.queries.progress_watch import ProgressWatch
 from spark_jobs.runtime.driver.queries.query import SubtopologyQuery
 from spark_jobs.runtime.driver.queries.specs import QuerySpecs
 from spark_jobs.runtime.driver.topics.application_topics import ApplicationTopics
+from spark_jobs.runtime.driver.topics.cluster_watch import ClusterWatch
 from spark_jobs.runtime.driver.topics.topic_check import TopicCheck, UnevenExpansion
 from spark_jobs.runtime.engine.records import TopicPartition
 
@@ -35,6 +36,7 @@ class TopicWatch:
     """
 
     _topics: ApplicationTopics
+    _cluster_watch: ClusterWatch
     _offsets: GroupOffsets
     _rounds: RepartitionRounds
     _purger: RecordPurger
@@ -48,8 +50,6 @@ class TopicWatch:
     _purge_interval_seconds: float
     _layout_changes: Lock
     """Held while topics are checked and the layout is replaced; an expansion of processors does so, too."""
-    cluster_problem: str = attrs.field(default="", init=False)
-    """Why the cluster cannot be read since the last attempt; empty if it can be. Any thread may read it."""
 
     def run(self, stopping: Event) -> None:
         """Watch until `stopping` is set."""
@@ -64,7 +64,7 @@ class TopicWatch:
                     full_check_at = now
                 quick_check_at = now
                 self._observe_progress()
-            if now - purged_at >= self._purge_interval_seconds and not self.cluster_problem:
+            if now - purged_at >= self._purge_interval_seconds and not self._cluster_watch.problem:
                 purged_at = now
                 self._purge_repartition_topics()
 
@@ -81,13 +81,7 @@ class TopicWatch:
             self._layout_changes.release()
 
     def _check_alone(self, *, fully: bool) -> bool:
-        try:
-            has_changed = self._topics.has_changed()
-        except ProblemsError as error:
-            self._note_unreadable(failure_reason(error))
-            return False
-        self._note_readable()
-        if not fully and not has_changed:
+        if self._cluster_watch.problem or not (self._cluster_watch.take_change() or fully):
             return False
         try:
             check = self._topics.check()
@@ -106,17 +100,6 @@ class TopicWatch:
         elif wrong:
             self._on_errors(wrong)
         return True
-
-    def _note_unreadable(self, reason: str) -> None:
-        """Log when brokers stop answering, not at each failed request."""
-        if not self.cluster_problem:
-            _log.warning("cluster not readable, retrying", reason=reason)
-        self.cluster_problem = reason
-
-    def _note_readable(self) -> None:
-        if self.cluster_problem:
-            _log.info("cluster readable again")
-        self.cluster_problem = ""
 
     def _follow(self, check: TopicCheck) -> None:
         """Use the topics of `check`. Queries of lost topics are paused until the topics exist again."""
@@ -174,7 +157,7 @@ class TopicWatch:
                 self._input_watch.request_signal(name)
 
     def _backlogs(self, partitions: Mapping[str, Sequence[TopicPartition]]) -> dict[str, Backlog] | None:
-        if self.cluster_problem:
+        if self._cluster_watch.problem:
             return None  # each request would wait for its timeout, and the next topic check for it
         try:
             return dict(self._offsets.backlogs(partitions, self._read_by_spark()))

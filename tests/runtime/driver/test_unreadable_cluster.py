@@ -15,6 +15,7 @@ from infra.spec import load_text
 from spark_jobs.runtime.driver import topic_watch
 from spark_jobs.runtime.driver.topic_watch import TopicWatch
 from spark_jobs.runtime.driver.topics.application_topics import ApplicationTopics
+from spark_jobs.runtime.driver.topics.cluster_watch import ClusterWatch
 from tests.runtime.spark.kafka_topics import Topics
 from toolchain.broker import Broker
 from toolchain.broker.readiness import until
@@ -29,6 +30,7 @@ class _Topics:
     """`answers` is whether each request is answered, one after the other; the last one is repeated."""
 
     answers: list[bool]
+    has_changed_: bool = False
     asked: int = 0
 
     def has_changed(self) -> bool:
@@ -36,7 +38,7 @@ class _Topics:
         self.asked += 1
         if not answer:
             raise ProblemsError([_UNREACHABLE])
-        return False
+        return self.has_changed_
 
 
 class _Layout:
@@ -60,10 +62,11 @@ class _Offsets:
         return {}
 
 
-def _watch(topics: object, offsets: object) -> TopicWatch:
+def _topic_watch(cluster_watch: ClusterWatch, offsets: _Offsets) -> TopicWatch:
     unused = cast("Any", None)
     return TopicWatch(
-        topics=cast("Any", topics),
+        topics=unused,
+        cluster_watch=cluster_watch,
         offsets=cast("Any", offsets),
         rounds=unused,
         purger=unused,
@@ -81,14 +84,15 @@ def _watch(topics: object, offsets: object) -> TopicWatch:
 
 def test_an_outage_is_logged_when_it_begins_and_when_it_ends() -> None:
     answers = [True, False, False, False, True, True, False, True]
-    offsets = _Offsets()
-    watch = _watch(_Topics(answers), offsets)
+    offsets, watch = _Offsets(), ClusterWatch(topics=_Topics(answers))
+    topic_watch_ = _topic_watch(watch, offsets)
     found = []
     with capture_logs() as logs:
         for _ in answers:
-            watch._check(fully=False)
-            watch._observe_progress()
-            found.append(watch.cluster_problem)
+            watch.observe()
+            topic_watch_._check(fully=False)
+            topic_watch_._observe_progress()
+            found.append(watch.problem)
     assert [not problem for problem in found] == answers
     assert set(found) == {"", "No Kafka broker can be reached."}
     assert [line["event"] for line in logs] == [
@@ -98,11 +102,23 @@ def test_an_outage_is_logged_when_it_begins_and_when_it_ends() -> None:
     assert offsets.requests == sum(answers), "no other request waits for its timeout"
 
 
+def test_a_change_is_taken_once() -> None:
+    topics = _Topics([True], has_changed_=True)
+    watch = ClusterWatch(topics=topics)
+    assert not watch.take_change()
+    watch.observe()
+    assert watch.take_change()
+    assert not watch.take_change()
+    topics.answers = [False]
+    watch.observe()
+    assert not watch.take_change()
+
+
 def test_progress_is_observed_while_an_expansion_changes_the_layout(monkeypatch: pytest.MonkeyPatch) -> None:
     """The cut may hold the lock for minutes if Kafka fails meanwhile: health must not depend on it."""
     monkeypatch.setattr(topic_watch, "_LAYOUT_SECONDS", 0.05)
     offsets = _Offsets()
-    watch = _watch(_Topics([True]), offsets)
+    watch = _topic_watch(ClusterWatch(topics=_Topics([True])), offsets)
     with watch._layout_changes, _running(watch):
         assert until(lambda: offsets.requests >= 2, _SECONDS)
 
@@ -119,14 +135,14 @@ def test_an_outage_of_a_real_broker_is_noticed_and_its_end_too(
         connection = Connection(bootstrap_servers=(broker.bootstrap_servers,))
         topics = ApplicationTopics(load_text(text, "app.yaml").documents[0], connection)
         topics.prepare()
-        watch = _watch(topics, _Offsets())
+        watch = ClusterWatch(topics=topics)
         with _running(watch):
-            assert not until(lambda: watch.cluster_problem, 2.0)
+            assert not until(lambda: watch.problem, 2.0)
             broker.pause() if outage == "paused" else broker.kill()
-            assert until(lambda: watch.cluster_problem, _SECONDS)
+            assert until(lambda: watch.problem, _SECONDS)
             broker.resume() if outage == "paused" else broker.start()
-            assert until(lambda: not watch.cluster_problem, _SECONDS)
-            assert not until(lambda: watch.cluster_problem, 2.0)
+            assert until(lambda: not watch.problem, _SECONDS)
+            assert not until(lambda: watch.problem, 2.0)
     assert [line["event"] for line in logs if line["event"].startswith("cluster")] == [
         "cluster not readable, retrying",
         "cluster readable again",
@@ -134,7 +150,7 @@ def test_an_outage_of_a_real_broker_is_noticed_and_its_end_too(
 
 
 @contextmanager
-def _running(watch: TopicWatch) -> Iterator[None]:
+def _running(watch: TopicWatch | ClusterWatch) -> Iterator[None]:
     stopping = Event()
     thread = Thread(target=watch.run, args=(stopping,))
     thread.start()

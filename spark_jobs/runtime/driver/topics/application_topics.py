@@ -42,6 +42,8 @@ from spark_jobs.runtime.driver.topics.topic_check import (
 )
 
 _log = structlog.get_logger(__name__)
+_WATCH_SECONDS = 10.0
+"""After how long brokers that do not answer `has_changed` are reported."""
 _CREATION_SECONDS = 30.0
 """How long a new topic may be missing in the brokers' metadata; it usually takes less than a second."""
 
@@ -53,6 +55,8 @@ class ApplicationTopics:
         self._document = document
         self._connection = connection
         self._reader = KafkaClusterReader(connection)
+        self._watching = KafkaClusterReader(connection, _WATCH_SECONDS)
+        """The reader of `has_changed`, which another thread may call while this one waits for an answer."""
         self._is_manual = StreamsConfig.of(document.application).setup_mode is SetupMode.MANUAL
         self._ids: Mapping[str, str] = {}
         self._partition_counts: Mapping[str, int] = {}
@@ -101,12 +105,20 @@ class ApplicationTopics:
         return self._check(SetupRecord(self._document.application.id, topics))
 
     def has_changed(self) -> bool:
-        """Return whether a topic was created, deleted or replaced, by one request; raises `ProblemsError`."""
+        """Return whether a topic was created, deleted or replaced, by one request; raises `ProblemsError`.
+
+        One thread may call it while another one checks the topics.
+        """
         if not self._ids:
             return False
-        with self._cluster_reader() as reader:
-            ids, self.counts = reader.topic_ids_and_counts(sorted(self._ids))
-        return ids != self._ids
+        known = self._ids
+        try:
+            ids, self.counts = self._watching.topic_ids_and_counts(sorted(known))
+        except ProblemsError:
+            old, self._watching = [self._watching], KafkaClusterReader(self._connection, _WATCH_SECONDS)
+            in_background(partial(_close, old))
+            raise
+        return ids != known
 
     def apply_changes(self, check: TopicCheck) -> TopicCheck:
         """Make the changes of `check`; return a check of the topics that exist afterwards.
