@@ -22,7 +22,8 @@ from toolchain.broker.readiness import until
 
 _SECONDS = 60.0
 _UNREACHABLE = Problem(code=ProblemCode.CLUSTER_UNREACHABLE, summary="No Kafka broker can be reached.")
-_NO_BATCH = 1_000_000.0
+_EVENTS = ["cluster not readable, retrying", "cluster readable again"]
+_NEVER_SECONDS = 1_000_000.0
 
 
 @attrs.define
@@ -76,8 +77,8 @@ def _topic_watch(cluster_watch: ClusterWatch, offsets: _Offsets) -> TopicWatch:
         progress_watch=unused,
         input_watch=unused,
         on_errors=unused,
-        check_interval_seconds=_NO_BATCH,
-        purge_interval_seconds=_NO_BATCH,
+        check_interval_seconds=_NEVER_SECONDS,
+        purge_interval_seconds=_NEVER_SECONDS,
         layout_changes=Lock(),
     )
 
@@ -85,13 +86,13 @@ def _topic_watch(cluster_watch: ClusterWatch, offsets: _Offsets) -> TopicWatch:
 def test_an_outage_is_logged_when_it_begins_and_when_it_ends() -> None:
     answers = [True, False, False, False, True, True, False, True]
     offsets, watch = _Offsets(), ClusterWatch(topics=_Topics(answers))
-    topic_watch_ = _topic_watch(watch, offsets)
+    own_watch = _topic_watch(watch, offsets)
     found = []
     with capture_logs() as logs:
         for _ in answers:
             watch.observe()
-            topic_watch_._check(fully=False)
-            topic_watch_._observe_progress()
+            own_watch._check(fully=False)
+            own_watch._observe_progress()
             found.append(watch.problem)
     assert [not problem for problem in found] == answers
     assert set(found) == {"", "No Kafka broker can be reached."}
@@ -143,10 +144,7 @@ def test_an_outage_of_a_real_broker_is_noticed_and_its_end_too(
             broker.resume() if outage == "paused" else broker.start()
             assert until(lambda: not watch.problem, _SECONDS)
             assert not until(lambda: watch.problem, 2.0)
-    assert [line["event"] for line in logs if line["event"].startswith("cluster")] == [
-        "cluster not readable, retrying",
-        "cluster readable again",
-    ]
+    assert [line["event"] for line in logs if line["event"].startswith("cluster")] == _EVENTS
 
 
 @contextmanager
