@@ -33,6 +33,8 @@ _END_SECONDS = 60.0
 _RESTART = 75
 _RECORDS = 10
 _FAILURE_SECONDS = 2.0
+_ANSWER_SECONDS = 5.0
+"""An answer takes some milliseconds, but longer on a busy machine; one that asks the JVM never arrives."""
 
 
 @attrs.frozen
@@ -57,10 +59,10 @@ class Running:
         return list(self.client.get("/status").json["runtime"]["subtopologies"])
 
     def timed(self, path: str) -> str:
-        """Return the answer, which must arrive within a second."""
+        """Return the answer, which must arrive at once."""
         begin = time.monotonic()
         text = self.client.get(path).text
-        assert time.monotonic() - begin < 1.0, path
+        assert time.monotonic() - begin < _ANSWER_SECONDS, path
         return text
 
     def has_read(self, records: Sequence[int]) -> bool:
