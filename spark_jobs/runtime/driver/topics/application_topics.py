@@ -114,7 +114,7 @@ class ApplicationTopics:
         known = self._ids
         try:
             ids, self.counts = self._watching.topic_ids_and_counts(sorted(known))
-        except ProblemsError:
+        except (ProblemsError, KafkaException):
             old, self._watching = [self._watching], KafkaClusterReader(self._connection, _WATCH_SECONDS)
             in_background(partial(_close, old))
             raise

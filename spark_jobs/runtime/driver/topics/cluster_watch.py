@@ -9,6 +9,7 @@ from typing import Protocol
 
 import attrs
 import structlog
+from confluent_kafka import KafkaException
 
 from infra.model.problems import ProblemsError
 from spark_jobs.runtime.driver.captured_failures import failure_reason
@@ -42,7 +43,7 @@ class ClusterWatch:
         """Read the topics once. Log when brokers stop answering and when they answer again."""
         try:
             has_changed = self._topics.has_changed()
-        except ProblemsError as error:
+        except (ProblemsError, KafkaException) as error:
             reason = failure_reason(error)
             if not self.problem:
                 _log.warning("cluster not readable, retrying", reason=reason)
