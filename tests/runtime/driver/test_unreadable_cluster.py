@@ -42,6 +42,18 @@ class _Topics:
         return self.has_changed_
 
 
+@attrs.define
+class _Clock:
+    """Each reading is `step` seconds after the one before: a request has a begin and an end."""
+
+    step: float
+    now: float = 0.0
+
+    def __call__(self) -> float:
+        self.now += self.step
+        return self.now
+
+
 class _Layout:
     repartition_topics: tuple[str, ...] = ()
 
@@ -85,7 +97,7 @@ def _topic_watch(cluster_watch: ClusterWatch, offsets: _Offsets) -> TopicWatch:
 
 def test_an_outage_is_logged_when_it_begins_and_when_it_ends() -> None:
     answers = [True, False, False, False, True, True, False, True]
-    offsets, watch = _Offsets(), ClusterWatch(topics=_Topics(answers))
+    offsets, watch = _Offsets(), ClusterWatch(topics=_Topics(answers), clock=_Clock(10.0))
     own_watch = _topic_watch(watch, offsets)
     found = []
     with capture_logs() as logs:
@@ -101,6 +113,17 @@ def test_an_outage_is_logged_when_it_begins_and_when_it_ends() -> None:
         "cluster readable again",
     ] * 2
     assert offsets.requests == sum(answers), "no other request waits for its timeout"
+
+
+def test_a_restart_of_a_broker_is_no_outage() -> None:
+    """Connections are refused at once meanwhile, and closed again while the broker starts."""
+    answers = [True, False, False, False, True, False, False, True]
+    watch = ClusterWatch(topics=_Topics(answers), clock=_Clock(0.5))
+    with capture_logs() as logs:
+        for _ in answers:
+            watch.observe()
+            assert not watch.problem
+    assert not logs
 
 
 def test_a_change_is_taken_once() -> None:
