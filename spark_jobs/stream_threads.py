@@ -60,7 +60,7 @@ class ThreadFailure:
 
     `thread` is the name of the thread, `subtopology` the id of the sub-topology whose batch failed. `reason`
     is the message of `exception` without tracebacks. `failures_in_a_row` counts the failures of the
-    sub-topology since its last batch that succeeded, this one included.
+    sub-topology since it last committed records, this one included.
     """
 
     thread: str

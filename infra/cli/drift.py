@@ -83,8 +83,10 @@ def drift(
 def _drift(inputs: StackContext) -> "Drift":
     compiled, snapshot = inputs.compile()
     from infra.planner.drift import find_drift  # noqa: PLC0415 - imported after the requests are sent
+    from infra.planner.upgrade import compile_recorded  # noqa: PLC0415 - same
 
-    found = find_drift(compiled, snapshot, inputs.records, inputs.stack, inputs.cluster_id)
+    earlier = compile_recorded(inputs.documents, inputs.records or {}, snapshot.partitions)
+    found = find_drift(compiled, snapshot, inputs.records, inputs.stack, inputs.cluster_id, earlier=earlier)
     return attrs.evolve(found, problems=(*errors(inputs.stack_problems), *found.problems))
 
 

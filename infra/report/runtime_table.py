@@ -46,6 +46,8 @@ def runtime_rich(status: Mapping[str, Any]) -> RenderableType:
         if part.get("secondsWithoutProgress", 0.0) >= _SLOW_SECONDS or part.get("stalled")
     ]
     problems = [Text(printable(problem), style="red") for problem in status["problems"]]
+    if cluster_problem := status.get("clusterProblem"):
+        problems.insert(0, Text(f"cluster not readable: {printable(cluster_problem)}", style="red"))
     if starting := status.get("starting"):
         return Group(title, Text(printable(starting), style="yellow"), *problems)
     table = _Subtopologies(status["subtopologies"])

@@ -144,6 +144,11 @@ def read_lines(
         consumer.close()
 
 
+def highest_term(connection: Connection, topic: str, client_id: str) -> int:
+    """Return the highest term of a line, 0 if there is no line; raises `ProblemsError`."""
+    return max((line.term for line in read_lines(connection, topic, client_id)), default=0)
+
+
 def _lines(consumer: Consumer, end: int, *, is_empty: bool) -> Iterator[JournalLine]:
     deadline = time.monotonic() + _READ_SECONDS
     offset = end if is_empty else 0

@@ -13,7 +13,7 @@ fewer partitions at that moment: the next read of the cluster reports that the t
 """
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from enum import Enum
 from itertools import count
 from threading import Thread
@@ -23,6 +23,7 @@ import structlog
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient
 
+from infra.model.problems import ProblemsError
 from infra.observe import Connection
 from infra.observe.pending_requests import in_background
 from spark_jobs.agent.coordination_topic import PARTITION, begin_creation, client_settings, is_created
@@ -41,6 +42,7 @@ _WAIT_SECONDS = 0.01
 _CLOSE_SECONDS = 5.0
 _PAUSE_SECONDS = 2.0
 _TERM = "term "
+_TIMED_OUT = KafkaError._TIMED_OUT  # noqa: SLF001 - the library's own codes begin with an underscore
 _DEPOSED = (KafkaError.ILLEGAL_GENERATION, KafkaError.UNKNOWN_MEMBER_ID, KafkaError.FENCED_INSTANCE_ID)
 
 _log = structlog.get_logger(__name__)
@@ -58,6 +60,10 @@ class KafkaLeadership:
     """The membership of one agent in the election (`ports.Leadership`); used by one thread.
 
     Only `status` and `close` wait: `poll` sends requests in one call and reads their answers in later ones.
+
+    Args:
+        journal_term: Returns the highest term in the journal, 0 if there is none, or raises `ProblemsError`.
+            It is called in a thread of its own, when no term is committed.
     """
 
     def __init__(
@@ -66,8 +72,10 @@ class KafkaLeadership:
         topic: str,
         client_id: str,
         session_timeout_ms: int = DEFAULT_SESSION_TIMEOUT_MS,
+        journal_term: Callable[[], int] = lambda: 0,
     ) -> None:
         self._connection = connection
+        self._journal_term = journal_term
         self._client_id = client_id
         self._session_timeout_ms = session_timeout_ms
         self._topic = topic
@@ -75,7 +83,7 @@ class KafkaLeadership:
         self._creation: Future[None] | None = None
         self._consumer: Consumer | None = None
         self._is_assigned = False
-        self._stored_term: Future[str | None] | None = None
+        self._stored_term: Future[tuple[int | None, int]] | None = None
         self._claim: tuple[int, str] | None = None
         self._commits = count()
         self._answers: dict[str, KafkaError | None] = {}
@@ -196,7 +204,7 @@ class KafkaLeadership:
             self._stored_term = in_background(self._last_term)
         elif self._stored_term.done():
             stored, self._stored_term = self._stored_term, None
-            term = next_term(stored.result(), int(time.time()))
+            term = next_term(*stored.result(), int(time.time()))
             self._claim = term, self._commit(consumer, term)
 
     def _renew(self, consumer: Consumer, term: int) -> None:
@@ -222,7 +230,20 @@ class KafkaLeadership:
         if error.code() in _DEPOSED:
             self._term = None
 
-    def _last_term(self) -> str | None:
+    def _last_term(self) -> tuple[int | None, int]:
+        """Return the last term that was committed, and without one the highest term in the journal.
+
+        Brokers delete the commits of a group that was empty for a week (offsets.retention.minutes).
+        """
+        committed = committed_term(self._last_metadata())
+        if committed is not None:
+            return committed, 0
+        try:
+            return None, self._journal_term()
+        except ProblemsError as error:
+            raise KafkaException(KafkaError(_TIMED_OUT, error.problems[0].summary)) from None
+
+    def _last_metadata(self) -> str | None:
         """Return the metadata of the last commit, read by a client of its own because the request blocks.
 
         `AdminClient.list_consumer_group_offsets` cannot be used: librdkafka (2.16) crashes on an answer that
@@ -282,11 +303,17 @@ def _has_partition(partitions: Sequence[TopicPartition]) -> bool:
     return any(partition.partition == PARTITION for partition in partitions)
 
 
-def next_term(stored: str | None, seconds: int) -> int:
-    """Return the term after the stored one; the first term is the time in `seconds` since the epoch.
+def committed_term(metadata: str | None) -> int | None:
+    """Return the term in the metadata of a commit; None if there is none."""
+    number = (metadata or "").removeprefix(_TERM).partition(" ")[0]
+    return int(number) if number.isascii() and number.isdigit() else None
 
-    Brokers delete the commits of a group that was empty for a week (offsets.retention.minutes). A term that
-    starts at the current time is still higher: there are fewer elections than seconds.
+
+def next_term(committed: int | None, journal_term: int, seconds: int) -> int:
+    """Return the term after the committed one; without one, the time in `seconds` since the epoch.
+
+    A term that starts at the present time is higher than those before, because there are fewer elections than
+    seconds. This agent's clock may be behind the clock of an earlier leader, so it also follows
+    `journal_term`: readers of the journal skip the lines of a term that is lower than an earlier one.
     """
-    number = (stored or "").removeprefix(_TERM).partition(" ")[0]
-    return int(number) + 1 if number.isascii() and number.isdigit() else seconds
+    return max(seconds, journal_term + 1) if committed is None else committed + 1

@@ -3,6 +3,7 @@
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from types import FrameType
 from typing import Self
 
@@ -12,7 +13,7 @@ from infra.observe import Connection
 from spark_jobs.agent.callbacks import callbacks_of
 from spark_jobs.agent.coordination_topic import coordination_topic
 from spark_jobs.agent.decide import AgentPolicy
-from spark_jobs.agent.journal import KafkaJournal
+from spark_jobs.agent.journal import KafkaJournal, highest_term
 from spark_jobs.agent.kafka_cluster import KafkaCluster
 from spark_jobs.agent.leadership import DEFAULT_SESSION_TIMEOUT_MS, KafkaLeadership
 from spark_jobs.agent.loop import Loop
@@ -57,7 +58,8 @@ class Coordination:
         session_timeout_ms: int = DEFAULT_SESSION_TIMEOUT_MS,
     ) -> "Coordination":
         topic = coordination_topic(group)
-        leadership = KafkaLeadership(connection, topic, client_id, session_timeout_ms)
+        journal_term = partial(highest_term, connection, topic, client_id)
+        leadership = KafkaLeadership(connection, topic, client_id, session_timeout_ms, journal_term)
         return cls(leadership, KafkaJournal(connection, topic, client_id, leadership.status))
 
     def close(self) -> None:

@@ -16,7 +16,8 @@ from spark_jobs.control.answers import Answer, Request, answer, error, too_slow
 from spark_jobs.control.connections import Connections
 from spark_jobs.control.surface import Refused, Surface
 
-_AT_ONCE = 16  # answers other than health
+_AT_ONCE = 16  # answers of reading requests other than health
+_CONTROLS_AT_ONCE = 8  # control may wait for a batch to end: it must not keep others from reading
 _REQUEST_SECONDS = 10.0  # for the whole request, and for the whole answer
 _POLL_SECONDS = 0.1  # how often the idle server checks whether to stop
 _LOOPBACK = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - the loopback interface is one of all
@@ -78,7 +79,8 @@ class _Server(ThreadingHTTPServer):
         self.access = access
         self.request_seconds = request_seconds
         self.connections = Connections()
-        self.free = BoundedSemaphore(_AT_ONCE)
+        self.reading = BoundedSemaphore(_AT_ONCE)
+        self.controlling = BoundedSemaphore(_CONTROLS_AT_ONCE)
         self.address_family = _family(access)
         super().__init__((access.host, access.port), _Handler)
 
@@ -105,7 +107,7 @@ class _Handler(BaseHTTPRequestHandler):
     def setup(self) -> None:
         super().setup()
         self._deadline = time.monotonic() + self.server.request_seconds
-        self._has_slot = False
+        self._slot: BoundedSemaphore | None = None
         self.rfile.close()
         self.rfile = BufferedReader(_DeadlineReader(self.connection, self._deadline))
 
@@ -152,15 +154,16 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _begin_answer(self) -> None:
         """Reserve one of a few threads. Health needs none: it is answered also when all others are busy."""
-        if not self.server.free.acquire(blocking=False):
+        slot = self.server.controlling if self.command == "POST" else self.server.reading
+        if not slot.acquire(blocking=False):
             raise Refused("The client is busy. Try again.", HTTPStatus.SERVICE_UNAVAILABLE)
-        self._has_slot = True
+        self._slot = slot
         self.server.connections.begin_answer(self.connection)
 
     def _release(self) -> None:
-        if self._has_slot:
-            self._has_slot = False
-            self.server.free.release()
+        slot, self._slot = self._slot, None
+        if slot is not None:
+            slot.release()
 
     def _send(self, response: Answer) -> None:
         self._release()

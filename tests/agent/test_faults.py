@@ -1,6 +1,7 @@
 """Faults of a real broker during an expansion: the failure clock starts, and the agent recovers."""
 
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable, Iterator, Sequence
 
 import attrs
 import pytest
@@ -24,8 +25,9 @@ from spark_jobs.agent.events import (
     GaveUp,
     Notified,
 )
-from spark_jobs.agent.run import AgentSettings
-from spark_jobs.agent.state import Outcome, Phase
+from spark_jobs.agent.kafka_cluster import KafkaCluster
+from spark_jobs.agent.run import Agent, AgentSettings
+from spark_jobs.agent.state import Outcome, Phase, Shortfall, TopicResult
 from tests.agent.live_documents import RECORDING_PARTITIONER, recorded_calls, texts
 from tests.agent.running import Recorder, await_counts, await_true, make_topics, running, settings
 from tests.agent.simulation import documents
@@ -341,3 +343,26 @@ def test_controller_mutation_quota_delays_expansion(
             application.await_counts(6, seconds=100)
             application.await_steady(agent)
         assert agent.state.failures == 0
+
+
+def test_a_single_run_ends_in_time_if_the_broker_stops_during_the_expansion(
+    own_broker: Callable[..., Broker], unique: Callable[[str], str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The expansion itself would be tried for a quarter of an hour (partition.autoscaling.timeout.ms)."""
+    with own_broker(Settings(overrides=QUICK)) as broker:
+        application = set_up(broker, unique)
+        application.expand_orders(6)
+        expand = KafkaCluster.expand
+
+        def stop_and_expand(
+            cluster: KafkaCluster, shortfalls: Sequence[Shortfall], *, validate_only: bool
+        ) -> tuple[TopicResult, ...]:
+            if not validate_only:
+                broker.pause()
+            return expand(cluster, shortfalls, validate_only=validate_only)
+
+        monkeypatch.setattr(KafkaCluster, "expand", stop_and_expand)
+        begin = time.monotonic()
+        assert not Agent(impatient(application), Recorder()).run_once(timeout_ms=10_000)
+        assert time.monotonic() - begin < 60
+        broker.resume()

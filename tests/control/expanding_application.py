@@ -35,6 +35,7 @@ class ExpandingApplication:
     id: str = "shop"
     problems: tuple[()] = ()
     starting: str = ""
+    cluster_problem: str = ""
     slots: int = 2
     steps: list[Callable[[], object]] = attrs.field(factory=list)
     requested: list[int] = attrs.field(factory=list)

@@ -28,6 +28,7 @@ _PART = {
     "sources": ["orders"],
     "waitsFor": "records",
     "secondsWithoutProgress": 0.0,
+    "batchSeconds": 1.5,
     "stalled": False,
     "failure": "",
 }
@@ -39,6 +40,7 @@ class _Application:
     id: str = "shop"
     problems: tuple[()] = ()
     stall: str = ""
+    cluster_problem: str = ""
     starting: str = ""
     slots: int = 2
     expansion: ProcessorsStatus = attrs.field(factory=lambda: ProcessorsStatus(None))
@@ -130,11 +132,31 @@ def test_stalled_application_is_neither_ready_nor_live(url: str, application: _A
     assert _run(url).exit_code == ExitCode.PROBLEMS
 
 
+def test_application_whose_brokers_do_not_answer_is_alive_but_not_ready(
+    url: str, application: _Application
+) -> None:
+    assert 'headwater_runtime_cluster_readable{application_id="shop"} 1.0' in _metrics(url)
+    application.cluster_problem = "No Kafka broker can be reached."
+    assert _health(url, "ready") == (503, "The cluster cannot be read: No Kafka broker can be reached.")
+    assert _health(url, "live") == (200, "")
+    assert 'headwater_runtime_cluster_readable{application_id="shop"} 0.0' in _metrics(url)
+    status = HttpClient(url).get("/status").json["runtime"]
+    assert (status["clusterReadable"], status["clusterProblem"]) == (False, application.cluster_problem)
+    done = _run(url)
+    assert done.exit_code == ExitCode.PROBLEMS
+    assert "cluster not readable: No Kafka broker can be reached." in done.stdout
+
+
 def test_metrics_show_a_stall(url: str) -> None:
-    metrics = HttpClient(url).get("/metrics").text
+    metrics = _metrics(url)
     labels = '{application_id="shop",subtopology_id="0"}'
     assert f"headwater_runtime_stalled{labels} 0.0" in metrics
     assert f"headwater_runtime_seconds_without_progress{labels} 0.0" in metrics
+    assert f"headwater_runtime_batch_seconds{labels} 1.5" in metrics
+
+
+def _metrics(url: str) -> str:
+    return HttpClient(url).get("/metrics").text
 
 
 def _health(url: str, path: str) -> tuple[int, str]:

@@ -31,6 +31,7 @@ class _Application:
     id: str = "shop"
     problems: tuple[()] = ()
     starting: str = ""
+    cluster_problem: str = ""
 
     @property
     def slots(self) -> int:

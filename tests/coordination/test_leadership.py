@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from confluent_kafka import ConsumerGroupState, KafkaException
@@ -18,12 +19,14 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # public, but
     ResourceType,
 )
 
+from spark_jobs.agent import leadership as leadership_module
 from spark_jobs.agent.coordination_topic import coordination_topic
-from spark_jobs.agent.leadership import next_term
+from spark_jobs.agent.leadership import committed_term, next_term
 from spark_jobs.agent.ports import NoLongerLeaderError
 from spark_jobs.agent.state import Stage
 from tests.coordination.conftest import SESSION_MS, Group
 from tests.coordination.leader_process import entry
+from tests.runtime.spark.kafka_topics import Topics
 from toolchain.broker import Broker
 from toolchain.broker.local import LocalBroker
 from toolchain.broker.readiness import until
@@ -206,10 +209,47 @@ def test_closed_agent_does_not_lead(kafka: LocalBroker, group: MakeGroup) -> Non
 
 
 def test_terms_increase_and_start_at_current_time() -> None:
-    assert next_term("term 41", 1_790_000_000) == 42
-    assert next_term(None, 1_790_000_000) == 1_790_000_000
-    assert next_term("", 1_790_000_000) == 1_790_000_000
-    assert next_term("by another client", 1_790_000_000) == 1_790_000_000
+    assert committed_term("term 41 7") == 41
+    assert next_term(41, 0, 1_790_000_000) == 42
+    for metadata in (None, "", "by another client"):
+        assert committed_term(metadata) is None
+    assert next_term(None, 0, 1_790_000_000) == 1_790_000_000
+    assert next_term(None, 1_780_000_000, 1_790_000_000) == 1_790_000_000
+    assert next_term(None, 1_790_000_009, 1_790_000_000) == 1_790_000_010
+
+
+@pytest.mark.broker
+def test_the_first_term_after_commits_were_deleted_follows_the_journal(
+    kafka: LocalBroker, group: MakeGroup, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The clock of the next leader is behind: its lines would be skipped as those of an earlier leader."""
+    agents = group(kafka.bootstrap_servers)
+    first = agents.join("first")
+    _, term = agents.leader([first])
+    first.journal.latest(term)
+    first.journal.append(entry("first", Stage.STARTED), term)
+    first.close()
+    topics, name = Topics(kafka.bootstrap_servers), coordination_topic(agents.name)
+    assert until(lambda: _delete_commits(topics, name), 30)
+    behind = time.time() - 3_600
+    monkeypatch.setattr(
+        leadership_module, "time", SimpleNamespace(time=lambda: behind, monotonic=time.monotonic)
+    )
+    second = agents.join("second")
+    _, later = agents.leader([second])
+    assert later == term + 1
+    second.journal.latest(later)
+    second.journal.append(entry("second", Stage.EXPANDED), later)
+    assert second.journal.latest(later)["orders-app"].client_id == "second"
+
+
+def _delete_commits(topics: Topics, group: str) -> bool:
+    """Delete the commits of a group when it has no member any more, as brokers do after a week."""
+    try:
+        topics.delete_group(group)
+    except KafkaException:
+        return False
+    return True
 
 
 @contextmanager

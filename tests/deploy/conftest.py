@@ -56,6 +56,7 @@ class _Application:
     starting = ""
 
     slots = 2
+    cluster_problem = ""
 
     def threads(self) -> tuple[ThreadMetadata, ...]:
         return (ThreadMetadata(name="orders-app-StreamThread-1", state="RUNNING"),)
@@ -67,7 +68,7 @@ class _Application:
         return ""
 
     def subtopology_status(self) -> Iterable[Mapping[str, object]]:
-        watched = {"lag": 0, "stalled": False, "secondsWithoutProgress": 0.0}
+        watched = {"lag": 0, "stalled": False, "secondsWithoutProgress": 0.0, "batchSeconds": 0.0}
         return ({"id": "0", "restarts": 0, "parallelism": 1, **watched, **NO_PROGRESS},)
 
 

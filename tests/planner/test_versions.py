@@ -14,6 +14,7 @@ from infra.model.record import SetupRecord
 from infra.model.topology import DescribedTopology, Setup, TopologyDocument
 from infra.model.versions import DEFAULT_VERSION, KafkaStreamsVersion
 from infra.planner import Plan, plan
+from infra.planner.drift import find_drift
 from infra.planner.upgrade import compile_recorded, with_recorded_versions
 from infra.report import problems_text
 from tests.compiler.applications import document
@@ -71,6 +72,18 @@ def test_a_version_that_does_not_use_a_changelog_is_refused(config: Mapping[str,
         (CODE, "orders-counts-changelog")
     ]
     assert "`setup.reinitialize: true`" in _changes(planned)[0].fix
+
+
+def test_drift_reports_a_version_that_the_plan_refuses() -> None:
+    """Otherwise its new topics would only be missing: `pulumi up` creates missing topics."""
+    old = _compiled(OLD, BEFORE)
+    cluster = SimulatedCluster.set_up(old)
+    new = _compiled(NEW, WITHOUT_STATE)
+
+    found = find_drift([new], cluster.snapshot, cluster.records, earlier={"orders": old})
+
+    assert found.problems == tuple(errors(_planned(WITHOUT_STATE).problems))
+    assert {problem.code for problem in found.problems} == {CODE}
 
 
 def test_lost_state_is_accepted_by_reinitialize_and_stays_a_warning() -> None:

@@ -27,6 +27,8 @@ def find_drift(
     records: Mapping[str, SetupRecord] | None = None,
     stack: StackIdentity | None = None,
     cluster_id: str | None = None,
+    *,
+    earlier: Mapping[str, CompiledApplication] | None = None,
 ) -> Drift:
     """Return all differences between declared and live; raises nothing.
 
@@ -37,13 +39,13 @@ def find_drift(
             ours, and a lost topic cannot be distinguished from one that was never set up.
         stack: the stack of the records; None = ownership records are not compared.
         cluster_id: the cluster that the stack names (`headwater:clusterId`), if it names one.
+        earlier: applications compiled for the version of Kafka Streams in their record (`compile_recorded`).
 
     A problem of the plan that is a difference becomes a finding. Other errors are the drift's `problems`.
     """
     caller = PLAN if records is not None else DRIFT_WITHOUT_RECORD
-    made = plan(
-        compiled, snapshot, records or {}, PlanPolicy(stack=stack, cluster_id=cluster_id), caller=caller
-    )
+    policy = PlanPolicy(stack=stack, cluster_id=cluster_id)
+    made = plan(compiled, snapshot, records or {}, policy, caller=caller, earlier=earlier)
     problems = _by_application(made)
     declared = declared_topics(compiled)
     left = undeclared_topics(compiled, snapshot, records or {}, declared)

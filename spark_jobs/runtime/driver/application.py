@@ -15,7 +15,8 @@ from infra.model.problems import Problem, ProblemsError, errors
 from infra.model.topology import TopologyDocument
 from spark_jobs.command_line import spark_ended
 from spark_jobs.processor_expansion import ProcessorsStatus
-from spark_jobs.runtime.driver.failures import client_failed, failure_reason
+from spark_jobs.runtime.driver.captured_failures import failure_reason
+from spark_jobs.runtime.driver.failures import client_failed
 from spark_jobs.runtime.driver.input.rounds import RepartitionRounds
 from spark_jobs.runtime.driver.layout import Programs
 from spark_jobs.runtime.driver.offsets import GroupOffsets, RecordPurger
@@ -37,6 +38,7 @@ from spark_jobs.runtime.driver.threads.stream_threads import StreamThreads, conf
 from spark_jobs.runtime.driver.threads.uncaught_exceptions import UncaughtExceptions, load_handler
 from spark_jobs.runtime.driver.topic_watch import TopicWatch
 from spark_jobs.runtime.driver.topics.application_topics import ApplicationTopics
+from spark_jobs.runtime.driver.topics.cluster_watch import ClusterWatch
 from spark_jobs.runtime.driver.topics.topic_check import UnevenExpansion
 from spark_jobs.runtime.driver.watch_threads import WatchThreads
 from spark_jobs.runtime.engine.program.settings import purge_interval_ms
@@ -115,6 +117,7 @@ class StreamsApplication:
             queries=self._queries,
             # A task may wait for the other inputs before it processes a record.
             limit_seconds=(config.max_poll_interval_ms + max(0, config.max_task_idle_ms)) / 1_000,
+            has_executors=lambda: self.stream_threads.has_executors,
         )
         layout_changes = threading.Lock()
         self._expansion = ProcessorExpansion(
@@ -128,8 +131,10 @@ class StreamsApplication:
             warm_up_jobs=SparkWarmUpJobs(spark, settings.state_folder / self.id),
         )
         self._input_watch = create_input_watch(settings.connection, self.id, exactly_once=self._exactly_once)
+        self._cluster_watch = ClusterWatch(topics=self._topics)
         self._topic_watch = TopicWatch(
             topics=self._topics,
+            cluster_watch=self._cluster_watch,
             offsets=self._offsets,
             rounds=self._rounds,
             purger=RecordPurger(settings.connection),
@@ -213,7 +218,7 @@ class StreamsApplication:
                 "sources": list(topics),
                 "parallelism": layout.parallelism(name),
                 "restarts": query.restarts,
-                "failure": failure_reason(query.failure) if query.failure is not None else "",
+                "failure": "" if (failure := query.failure) is None else failure.reason,
                 **self._progress_watch.status(name, self._specs.progress),
                 **progress.get(name, NO_PROGRESS),
             }
@@ -247,6 +252,11 @@ class StreamsApplication:
     def threads(self) -> tuple[ThreadMetadata, ...]:
         """Return the stream threads that are not dead (`KafkaStreams#metadataForLocalThreads`)."""
         return self.stream_threads.metadata()
+
+    @property
+    def cluster_problem(self) -> str:
+        """Why the cluster cannot be read; empty if it can be, or if the application does not run."""
+        return "" if self._stopping.is_set() else self._cluster_watch.problem
 
     def stall_reason(self) -> str:
         """Return why the application does not progress although there are records to read, else ""."""
@@ -306,6 +316,7 @@ class StreamsApplication:
     def _run(self) -> None:
         watches = WatchThreads(
             {
+                f"{self.id}-cluster": self._cluster_watch.run,
                 f"{self.id}-topics": self._topic_watch.run,
                 f"{self.id}-processors": self._expansion.run,
                 f"{self.id}-input": self._input_watch.run,
@@ -377,7 +388,7 @@ class StreamsApplication:
 
     def _check_shutdown_requests(self, now: float) -> None:
         requests = self._shutdown_requests
-        if requests is None or now - self._requests_read_at < _REQUESTS_SECONDS:
+        if requests is None or now - self._requests_read_at < _REQUESTS_SECONDS or self.cluster_problem:
             return
         self._requests_read_at = now
         if client := requests.requested_by():

@@ -29,8 +29,8 @@ _WORKER_DIED_TEXT = (
 class RestartPolicy:
     """How often a query is restarted after failures, with exponential backoff.
 
-    `max_failures` counts failures in a row; a batch that succeeds resets the count. With 0 the first failure
-    is final. Backoffs are milliseconds.
+    `max_failures` counts failures in a row; a batch, or a step of one, that commits records resets the count.
+    With 0 the first failure is final. Backoffs are milliseconds.
     """
 
     max_failures: int = 10
@@ -54,32 +54,36 @@ class RestartPolicy:
         return int(min(self.first_backoff_ms * 2 ** min(failures_in_a_row - 1, 16), self.max_backoff_ms))
 
 
-def failed_thread(failure: BaseException | None, threads: Sequence[str]) -> str:
+@attrs.frozen(kw_only=True)
+class Failure:
+    """A failure, with its whole message from when it happened (`captured_failures`)."""
+
+    exception: BaseException
+    text: str
+
+    @property
+    def reason(self) -> str:
+        """The message without tracebacks: the text after the last Python one, or before a Java one."""
+        return _reason(self.exception, self.text)
+
+
+def failed_thread(failure: Failure | None, threads: Sequence[str]) -> str:
     """Return the stream thread of the Spark task that failed its job; empty if no task did.
 
     A task notes it on its exception. If its process was killed, only its number is known: Spark's task i ran
     on thread i of `threads`, modulo their number.
     """
-    text = failure_text(failure)
+    text = failure.text if failure is not None else ""
     if noted := _NOTE.search(text):
         return noted[1]
     found = _FAILED_TASK.search(text)
     return threads[int(found[1]) % len(threads)] if found and threads else ""
 
 
-def failure_text(failure: BaseException | None) -> str:
-    """Return the whole message; that of a Java exception is gone if the JVM has ended."""
-    try:
-        return str(failure)
-    except Exception:  # noqa: BLE001 - Py4J asks the JVM for the text, and the connection may fail in any way
-        return type(failure).__name__
-
-
-def failure_reason(failure: BaseException) -> str:
-    """Return the message without tracebacks: the text after the last Python one, or before a Java one."""
+def _reason(failure: BaseException, text: str) -> str:
     if isinstance(failure, ProblemsError):
         return "; ".join(problem.summary for problem in failure.problems)
-    text = _GATEWAY.sub("", failure_text(failure).strip(), count=1)
+    text = _GATEWAY.sub("", text.strip(), count=1)
     if _WORKER_DIED in text:
         return _WORKER_DIED_TEXT
     _, traceback, last = text.rpartition(_TRACEBACK)
@@ -89,34 +93,34 @@ def failure_reason(failure: BaseException) -> str:
     return (kept or type(failure).__name__)[:_MAX_LENGTH]
 
 
-def spark_not_started(application: str, failure: BaseException) -> Problem:
+def spark_not_started(application: str, failure: Failure) -> Problem:
     """Return the problem that Spark did not start."""
     return Problem(
         code=ProblemCode.NOT_RUNNABLE,
         application=application,
         summary="Spark did not start.",
         expected="Java 17 or newer, Spark's Kafka connector, a reachable master",
-        found=failure_reason(failure),
+        found=failure.reason,
         why="No record has been processed.",
         fix="Read the output of Spark and Java above. Without a connection to Maven Central, pass the "
         "connector's jars by --jars; `make toolchain` of a clone downloads them.",
     )
 
 
-def connector_missing(application: str, failure: BaseException) -> Problem:
+def connector_missing(application: str, failure: Failure) -> Problem:
     """Return the problem that Spark cannot read Kafka."""
     return Problem(
         code=ProblemCode.NOT_RUNNABLE,
         application=application,
         summary="Spark cannot read Kafka.",
         expected="Spark's Kafka connector for the installed version of Spark, with its dependencies",
-        found=failure_reason(failure),
+        found=failure.reason,
         why="Spark reads the records.",
         fix="Pass the jars by --jars (docs/runtime.md lists them), or omit it: Spark downloads them.",
     )
 
 
-def query_failed(application: str, query: str, failure: BaseException | None, response: str = "") -> Problem:
+def query_failed(application: str, query: str, failure: Failure | None, response: str = "") -> Problem:
     """Return the problem of a sub-topology whose query is not restarted.
 
     `response` is the answer of `uncaught.exception.handler`; empty: none is configured.
@@ -124,13 +128,13 @@ def query_failed(application: str, query: str, failure: BaseException | None, re
     why, fix = _WHY_REPEATED, _FIX_REPEATED
     if response:
         why, fix = _WHY_HANDLER.format(response=response), _FIX_REPEATED
-    elif isinstance(failure, PoisonRecordError):
-        why, fix = _poison_texts(failure.handler)
+    elif failure is not None and isinstance(failure.exception, PoisonRecordError):
+        why, fix = _poison_texts(failure.exception.handler)
     return Problem(
         code=ProblemCode.QUERY_FAILED,
         application=application,
         summary=f"Sub-topology {query} failed.",
-        found=failure_reason(failure) if failure is not None else "Spark ended the query without a reason",
+        found=failure.reason if failure is not None else "Spark ended the query without a reason",
         why=why,
         fix=fix,
     )

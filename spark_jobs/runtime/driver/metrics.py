@@ -38,6 +38,10 @@ _GAUGES = {
         "headwater_runtime_stalled",
         "1 if the query has made no progress for max.poll.interval.ms, else 0.",
     ),
+    "batchSeconds": (
+        "headwater_runtime_batch_seconds",
+        "Seconds since the running batch, or the running step of one, has begun; 0 = none runs.",
+    ),
     "lag": ("headwater_runtime_lag_records", "Records of source topics that are not processed yet."),
     "stateBytes": ("headwater_runtime_state_bytes", "Bytes of local state on disk."),
     "parallelism": (
@@ -62,6 +66,11 @@ class MonitoredApplication(Protocol):
     @property
     def starting(self) -> str:
         """What the application does until its queries run; empty then."""
+        ...
+
+    @property
+    def cluster_problem(self) -> str:
+        """Why the cluster cannot be read; empty if it can be."""
         ...
 
     def subtopology_status(self) -> Iterable[Mapping[str, Any]]: ...
@@ -115,6 +124,8 @@ class Instruments:
             "state": application.state.value,
             "starting": application.starting,
             "problems": [problem.summary for problem in application.problems],
+            "clusterReadable": not (cluster_problem := application.cluster_problem),
+            "clusterProblem": cluster_problem,
             "subtopologies": list(application.subtopology_status()),
             "threads": [attrs.asdict(thread) for thread in application.threads()],
             "slots": application.slots,
@@ -122,10 +133,13 @@ class Instruments:
         }
 
     def ready(self) -> Health:
-        state = self._application.state
-        if state is ClientState.RUNNING:
-            return self._progress()
-        return Health(ok=False, reason=f"The application is {state.value}.")
+        """Return not OK while the client does not run, no broker answers, or there is no progress."""
+        application = self._application
+        if application.state is not ClientState.RUNNING:
+            return Health(ok=False, reason=f"The application is {application.state.value}.")
+        if problem := application.cluster_problem:
+            return Health(ok=False, reason=f"The cluster cannot be read: {problem}")
+        return self._progress()
 
     def live(self) -> Health:
         """Return not OK after an error, or without progress: a restart of the process may help."""
@@ -148,6 +162,7 @@ class _Collector:
     def collect(self) -> Iterable[Metric]:
         status = self._instruments.status()
         yield _states(status)
+        yield _readable(status)
         yield _alive_threads(status, self._instruments.client_id)
         yield from _processors(status["application"], status["processors"])
         labels = ["application_id", "subtopology_id"]
@@ -162,6 +177,16 @@ class _Collector:
                 if part[field] is not None:
                     gauge.add_metric([status["application"], part["id"]], part[field])
             yield gauge
+
+
+def _readable(status: Mapping[str, Any]) -> Metric:
+    gauge = GaugeMetricFamily(
+        "headwater_runtime_cluster_readable",
+        "1 if the last read of the cluster succeeded, 0 if no broker answered.",
+        labels=["application_id"],
+    )
+    gauge.add_metric([status["application"]], float(status["clusterReadable"]))
+    return gauge
 
 
 def _alive_threads(status: Mapping[str, Any], client: str) -> Metric:

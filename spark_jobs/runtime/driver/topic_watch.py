@@ -9,7 +9,7 @@ import structlog
 from confluent_kafka import KafkaException
 
 from infra.model.problems import Problem, ProblemsError, errors
-from spark_jobs.runtime.driver.failures import failure_reason
+from spark_jobs.runtime.driver.captured_failures import failure_reason
 from spark_jobs.runtime.driver.input.rounds import RepartitionRounds
 from spark_jobs.runtime.driver.input.watch import InputWatch
 from spark_jobs.runtime.driver.offsets import Backlog, GroupOffsets, Offsets, RecordPurger
@@ -17,12 +17,14 @@ from spark_jobs.runtime.driver.queries.progress_watch import ProgressWatch
 from spark_jobs.runtime.driver.queries.query import SubtopologyQuery
 from spark_jobs.runtime.driver.queries.specs import QuerySpecs
 from spark_jobs.runtime.driver.topics.application_topics import ApplicationTopics
+from spark_jobs.runtime.driver.topics.cluster_watch import ClusterWatch
 from spark_jobs.runtime.driver.topics.topic_check import TopicCheck, UnevenExpansion
 from spark_jobs.runtime.engine.records import TopicPartition
 
 _log = structlog.get_logger(__name__)
 _POLL_SECONDS = 0.1
 _QUICK_CHECK_SECONDS = 1.0
+_LAYOUT_SECONDS = 5.0
 
 
 @attrs.define(kw_only=True, eq=False)
@@ -34,6 +36,7 @@ class TopicWatch:
     """
 
     _topics: ApplicationTopics
+    _cluster_watch: ClusterWatch
     _offsets: GroupOffsets
     _rounds: RepartitionRounds
     _purger: RecordPurger
@@ -61,19 +64,26 @@ class TopicWatch:
                     full_check_at = now
                 quick_check_at = now
                 self._observe_progress()
-            if now - purged_at >= self._purge_interval_seconds:
+            if now - purged_at >= self._purge_interval_seconds and not self._cluster_watch.problem:
                 purged_at = now
                 self._purge_repartition_topics()
 
     def _check(self, *, fully: bool) -> bool:
-        """Check the topics, fully if one has changed; return whether it was a full check."""
-        with self._layout_changes:
+        """Check the topics, fully if one has changed; return whether it was a full check.
+
+        While an expansion of processors changes the layout, for minutes, only progress is observed.
+        """
+        if not self._layout_changes.acquire(timeout=_LAYOUT_SECONDS):
+            return False
+        try:
             return self._check_alone(fully=fully)
+        finally:
+            self._layout_changes.release()
 
     def _check_alone(self, *, fully: bool) -> bool:
+        if self._cluster_watch.problem or not (self._cluster_watch.take_change() or fully):
+            return False
         try:
-            if not fully and not self._topics.has_changed():
-                return False
             check = self._topics.check()
             wrong = errors(check.problems)
             if not wrong:
@@ -147,6 +157,8 @@ class TopicWatch:
                 self._input_watch.request_signal(name)
 
     def _backlogs(self, partitions: Mapping[str, Sequence[TopicPartition]]) -> dict[str, Backlog] | None:
+        if self._cluster_watch.problem:
+            return None  # each request would wait for its timeout, and the next topic check for it
         try:
             return dict(self._offsets.backlogs(partitions, self._read_by_spark()))
         except KafkaException:

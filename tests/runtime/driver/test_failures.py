@@ -1,14 +1,16 @@
 """Texts of failures, and restarts after them."""
 
+from threading import Event
+
 import pytest
 
 from infra.model.problems import Location, Problem, ProblemCode, ProblemsError
 from infra.model.topology import Application
+from spark_jobs.runtime.driver.captured_failures import capture_failure, failure_reason
 from spark_jobs.runtime.driver.failures import (
     RestartPolicy,
     connector_missing,
     failed_thread,
-    failure_reason,
     query_failed,
     spark_not_started,
 )
@@ -86,9 +88,8 @@ def test_reason_of_problems_is_their_summaries() -> None:
     ],
 )
 def test_the_fix_for_a_record_names_the_handler_that_applies(handler: str, continues: str) -> None:
-    poison = query_failed(
-        "shop", "0", PoisonRecordError("record of orders, partition 0, offset 7: cannot be read", handler)
-    )
+    failure = PoisonRecordError("record of orders, partition 0, offset 7: cannot be read", handler)
+    poison = query_failed("shop", "0", capture_failure(failure))
     assert poison.code is ProblemCode.QUERY_FAILED
     assert "offset 7" in (poison.found or "")
     assert f"{handler} is set to fail" in poison.why
@@ -104,27 +105,28 @@ def test_the_fix_for_a_record_can_be_followed() -> None:
 
 
 def test_no_handler_is_named_where_none_applies() -> None:
-    problem = query_failed(
-        "shop", "0", PoisonRecordError("record of orders: its timestamp cannot be extracted")
-    )
+    failure = PoisonRecordError("record of orders: its timestamp cannot be extracted")
+    problem = query_failed("shop", "0", capture_failure(failure))
     assert "handler" not in problem.fix
     assert "No exception handler applies" in problem.why
 
 
 def test_repeated_failure_names_the_limit_and_the_cause() -> None:
-    repeated = query_failed("shop", "0", RuntimeError(_WORKER))
+    repeated = query_failed("shop", "0", capture_failure(RuntimeError(_WORKER)))
     assert "--restarts" in repeated.why
     assert repeated.found == "ImportError: shop has no Enrich\nand a second line of it"
 
 
 def test_failed_start_of_spark_is_a_problem_with_its_reason() -> None:
-    problem = spark_not_started("shop", RuntimeError("[JAVA_GATEWAY_EXITED] Java gateway process exited"))
+    problem = spark_not_started(
+        "shop", capture_failure(RuntimeError("[JAVA_GATEWAY_EXITED] Java gateway process exited"))
+    )
     assert problem.code is ProblemCode.NOT_RUNNABLE
     assert "JAVA_GATEWAY_EXITED" in (problem.found or "")
 
 
 def test_missing_connector_is_a_problem_that_names_the_option() -> None:
-    problem = connector_missing("shop", RuntimeError("Failed to find data source: kafka."))
+    problem = connector_missing("shop", capture_failure(RuntimeError("Failed to find data source: kafka.")))
     assert problem.code is ProblemCode.NOT_RUNNABLE
     assert "--jars" in problem.fix
 
@@ -150,4 +152,23 @@ class _JavaError(Exception):
 
 def test_a_failure_whose_text_is_lost_with_the_jvm_has_a_reason() -> None:
     assert failure_reason(_JavaError()) == "_JavaError"
-    assert failed_thread(_JavaError(), ["shop-StreamThread-1"]) == ""
+    assert failed_thread(capture_failure(_JavaError()), ["shop-StreamThread-1"]) == ""
+
+
+class _SilentError(Exception):
+    """As Py4J's, of a JVM that hangs until the test has ended."""
+
+    answers = Event()
+
+    def __str__(self) -> str:
+        self.answers.wait()
+        return "late"
+
+
+def test_a_failure_whose_text_the_jvm_does_not_return_has_a_reason_in_time() -> None:
+    try:
+        failure = capture_failure(_SilentError(), seconds=0.05)
+        assert failure.reason == "_SilentError: no text, because Spark's JVM did not answer"
+        assert query_failed("shop", "0", failure).found == failure.reason
+    finally:
+        _SilentError.answers.set()

@@ -1,13 +1,16 @@
 """How often a client asks Spark whether its queries are active."""
 
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any, cast
 
 import attrs
 import pytest
 
+from spark_jobs.runtime.driver.captured_failures import capture_failure
+from spark_jobs.runtime.driver.failures import Failure, RestartPolicy
 from spark_jobs.runtime.driver.queries import query as module
-from spark_jobs.runtime.driver.queries.query import SubtopologyQuery
+from spark_jobs.runtime.driver.queries.query import BatchFailedError, SubtopologyQuery
 from spark_jobs.runtime.driver.states import QueryState
 
 
@@ -35,15 +38,33 @@ class _StreamingQuery:
 @attrs.define
 class _Spec:
     name: str = "query"
+    backoffs: list[int | None] = attrs.field(factory=list)
 
-    def backoff_ms(self, *_: object) -> int:
-        return 0
+    def backoff_ms(self, failure: Failure, _thread: str, failures_in_a_row: int) -> int | None:
+        self.backoffs.append(RestartPolicy(max_failures=3).backoff_ms(failure.exception, failures_in_a_row))
+        return self.backoffs[-1]
+
+
+@attrs.define
+class _Batches:
+    """Fails each batch; until then, a batch reads the records of one step after the other."""
+
+    on_commit: Callable[[], None] = lambda: None
+    committed_steps: int = 0
+    failed_thread: str = ""
+    thread_names: tuple[str, ...] = ()
+
+    def __call__(self, *_: object) -> None:
+        for _step in range(self.committed_steps):
+            self.on_commit()
+        raise RuntimeError("poison record")
 
 
 @attrs.define
 class _Polled:
     query: SubtopologyQuery
     spark: _StreamingQuery
+    spec: _Spec
     now: float = 100.0
 
     def poll(self, seconds: float) -> QueryState:
@@ -56,8 +77,9 @@ class _Polled:
 
 @pytest.fixture
 def polled(monkeypatch: pytest.MonkeyPatch) -> _Polled:
-    query = SubtopologyQuery(cast("Any", None), cast("Any", _Spec()))
-    found = _Polled(query, _StreamingQuery())
+    spec = _Spec()
+    query = SubtopologyQuery(cast("Any", None), cast("Any", spec))
+    found = _Polled(query, _StreamingQuery(), spec)
     query._query = cast("Any", found.spark)
     monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: found.now))
     return found
@@ -83,7 +105,66 @@ def test_running_query_is_checked_twice_per_second(polled: _Polled) -> None:
 def test_failed_batch_is_noticed_at_the_next_poll(polled: _Polled) -> None:
     polled.spark.message = "Waiting for data to arrive"
     polled.poll(1.0)
-    polled.query.failure = RuntimeError("poison record")
+    polled.query._process_batch = cast("Any", _Batches())
+    with pytest.raises(BatchFailedError):
+        polled.query._on_batch(cast("Any", None), 0)
     assert polled.poll(0.1) is QueryState.RUNNING, "Spark has not ended the query yet"
     polled.spark.is_active = False
     assert polled.poll(0.1) is not QueryState.RUNNING
+
+
+def _fail_batches(
+    polled: _Polled, number: int, committed_steps: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Let as many batches fail, each after some of its steps; the query is restarted after each."""
+
+    def start(query: SubtopologyQuery) -> None:
+        query._state, query._has_failed_batch = QueryState.STARTING, False
+
+    monkeypatch.setattr(SubtopologyQuery, "start", start)
+    query = polled.query
+    query._process_batch = cast("Any", _Batches(query._forget_failures, committed_steps))
+    for _ in range(number):
+        with pytest.raises(BatchFailedError):
+            query._on_batch(cast("Any", None), 0)
+        polled.spark.is_active = False
+        polled.poll(0.1)
+        polled.spark.is_active = True
+        polled.poll(60.0)  # the pause before the restart
+
+
+@pytest.mark.parametrize("steps", [1, 3])
+def test_failures_between_which_steps_commit_are_not_in_a_row(
+    polled: _Polled, steps: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A backlog of several topics is one batch, read in steps: it takes hours."""
+    _fail_batches(polled, 10, steps, monkeypatch)
+    assert polled.spec.backoffs == [200] * 10
+
+
+def test_failures_without_a_committed_step_end_the_application(
+    polled: _Polled, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _fail_batches(polled, 4, 0, monkeypatch)
+    assert polled.spec.backoffs == [200, 400, 800, None]
+    assert polled.query.state is QueryState.FAILED
+
+
+def test_a_failure_is_shown_until_a_step_commits(polled: _Polled) -> None:
+    query = polled.query
+    query._process_batch = cast("Any", _Batches())
+    with pytest.raises(BatchFailedError):
+        query._on_batch(cast("Any", None), 0)
+    assert query.failure is not None
+    assert query.failure.reason == "poison record"
+    query._forget_failures()
+    assert query.failure is None
+
+
+def test_the_reason_is_that_of_the_last_failure(polled: _Polled) -> None:
+    """Spark may end a restarted query before it has a batch."""
+    polled.query._process_batch = cast("Any", _Batches())
+    polled.query.failure = capture_failure(OSError("an earlier one"))
+    polled.spark.is_active = False
+    polled.poll(0.1)
+    assert polled.query.failure.reason == "no leader"

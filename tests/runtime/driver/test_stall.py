@@ -118,3 +118,18 @@ def test_each_query_says_what_it_waits_for(
     state: QueryState, lag: int | None, batch: RunningBatch | None, text: str
 ) -> None:
     assert waits_for(Observation(state=state, lag=lag), batch, 12.0, 100.0) == text
+
+
+def test_a_batch_without_executors_waits_for_them() -> None:
+    """As after the death of their host, or while other applications have all cores."""
+    text = waits_for(BEHIND, RunningBatch(4, since=10.0), None, 52.0, has_executors=False)
+    assert text == "executors: Spark has none for batch 4, for 42 s"
+    held_up = RunningBatch(4, since=10.0, in_round=True)
+    assert waits_for(BEHIND, held_up, None, 52.0, has_executors=False).startswith("batch 4 and batches that")
+
+
+def test_a_batch_is_long_unless_it_waits_for_records() -> None:
+    batch = RunningBatch(4, since=10.0)
+    assert not batch.is_long(60.0, 69.9)
+    assert batch.is_long(60.0, 70.0)
+    assert not RunningBatch(4, since=10.0, for_topics=True).is_long(60.0, 1_000.0)

@@ -72,9 +72,10 @@ class _Batches(BatchProcessor):
 
     in_step: Callable[[], None] = staticmethod(lambda: None)
 
-    def _process_step(self, planner: StepPlanner, batch: int, ranges: Any, ends: Any, *, tick: bool) -> None:  # noqa: ANN401, ARG002
+    def _process_step(self, planner: StepPlanner, batch: int, ranges: Any, ends: Any, *, tick: bool) -> bool:  # noqa: ANN401, ARG002
         self.in_step()
         planner.advance(ranges, {}, ends, 0)
+        return True
 
     def _process_whole(self, rows: Any, batch: int) -> Offsets:  # noqa: ANN401
         raise AssertionError(rows, batch)
@@ -126,3 +127,13 @@ def test_a_batch_is_held_between_two_of_its_steps(
         thread.join(_SECONDS)
     assert not thread.is_alive()
     assert spec.reported == read
+
+
+def test_each_step_reports_that_it_has_committed() -> None:
+    commits: list[int] = []
+    spec = _Spec(spark_end=250)
+    batches = _Batches(cast("QuerySpec", spec), on_commit=lambda: commits.append(len(spec.reported)))
+    batches.start({})
+    rows: Any = None
+    batches(rows, 1)
+    assert commits == [0, 1, 2]

@@ -7,7 +7,8 @@ import pytest
 
 from infra.model.topology import Application
 from infra.spec import load_text
-from spark_jobs.runtime.driver.failures import RestartPolicy, failed_thread, failure_reason
+from spark_jobs.runtime.driver.captured_failures import capture_failure, failure_reason
+from spark_jobs.runtime.driver.failures import RestartPolicy, failed_thread
 from spark_jobs.runtime.driver.states import ClientState
 from spark_jobs.runtime.driver.threads.stream_threads import StreamThreads
 from spark_jobs.runtime.driver.threads.uncaught_exceptions import UncaughtExceptions
@@ -48,7 +49,7 @@ class _Case:
     def pause(
         self, thread: str = _FIRST, failures_in_a_row: int = 1, failure: BaseException = _FAILURE
     ) -> int | None:
-        return self.exceptions.backoff_ms("0", failure, thread, failures_in_a_row)
+        return self.exceptions.backoff_ms("0", capture_failure(failure), thread, failures_in_a_row)
 
     def names(self) -> list[str]:
         return [thread.name for thread in self.threads.metadata()]
@@ -188,5 +189,5 @@ def test_reason_of_a_failure_is_without_its_thread() -> None:
     ],
 )
 def test_thread_of_a_failure_is_that_of_the_failed_task(text: str, thread: str) -> None:
-    assert failed_thread(RuntimeError(text), ("a", "b")) == thread
+    assert failed_thread(capture_failure(RuntimeError(text)), ("a", "b")) == thread
     assert failed_thread(None, ("a", "b")) == ""

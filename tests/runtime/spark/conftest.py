@@ -1,4 +1,5 @@
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 
 import pytest
@@ -6,7 +7,28 @@ from pyspark.sql import SparkSession
 
 from tests.runtime.spark.applications import Cluster
 from tests.runtime.spark.kafka_topics import Topics
+from tests.runtime.spark.kept_logs import keep_logs
 from toolchain.broker import Broker, Settings, local
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Keep the logs of a test that fails, and name their folder in its report."""
+    report = yield
+    if report.when == "call" and report.failed:
+        folder = getattr(item, "funcargs", {}).get("tmp_path")
+        if isinstance(folder, Path):
+            began = time.time() - call.duration
+            brokers = [
+                log.parent
+                for log in folder.parent.glob("kafka*/broker.log")
+                if not log.parent.is_symlink() and log.stat().st_mtime >= began
+            ]
+            if (kept := keep_logs(item.name, [folder, *brokers])) is not None:
+                report.sections.append(("Logs", f"The whole logs are in {kept}"))
+    return report
 
 
 @pytest.fixture

@@ -10,7 +10,10 @@ _EXECUTOR = "CoarseGrainedExecutorBackend"
 
 def python_workers(driver: int) -> list[int]:
     """Return the Python workers of `driver`, without the daemon that forks them."""
-    daemons = {pid for pid in descendants(driver) if _is_python_worker(_command(pid))}
+    # Not the JVM, whose options name the daemon: else the daemon would count as a worker.
+    daemons = {
+        pid for pid in descendants(driver) if _program(pid) != "java" and _is_python_worker(_command(pid))
+    }
     return [pid for pid in daemons if _parent(pid) in daemons]
 
 

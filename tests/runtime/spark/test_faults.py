@@ -32,6 +32,8 @@ pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.slow, pytest.ma
 
 _RECORDS, _SOAK_RECORDS = 1_200, 6_000
 """In batches of at most 400. Processing them takes most of the CPU time of a test."""
+_BATCH, _SMALL_BATCH = 400, 100
+"""The most records of a batch."""
 _RECORDS_OF_A_FAULT = 300
 _RESTART = 75
 """The exit code of a driver whose JVM is gone."""
@@ -113,16 +115,31 @@ def test_results_are_exact_after_kills_of_the_jvm_alone(
     application.check_results()
 
 
-@pytest.mark.parametrize("kills", [1, pytest.param(2, marks=pytest.mark.soak)])
-def test_results_are_exact_after_kills_of_executors(application: ProcessApplication, kills: int) -> None:
+_KILLS = [
+    pytest.param("exactly_once_v2", 1, id="exactly once, 1 kill"),
+    pytest.param("exactly_once_v2", 8, id="exactly once, 8 kills", marks=pytest.mark.soak),
+    pytest.param("at_least_once", 8, id="at least once, 8 kills", marks=pytest.mark.soak),
+]
+
+
+@pytest.mark.parametrize(("guarantee", "kills"), _KILLS)
+def test_every_record_is_processed_as_guaranteed_after_kills_of_executors(
+    open_application: Open, guarantee: str, kills: int
+) -> None:
+    """One of two executors is killed at a time, while a batch runs; Spark starts another one."""
     killed = 0
-    with application.run(_CLUSTER) as process:
-        for least in _kill_points(application, 1, kills):
-            application.await_counted(least, process)
-            killed += sum(kill(executor) for executor in executors(process.pid)[:1])
-        assert process.wait(TIMEOUT_SECONDS) == 0, application.log()
-    assert killed
-    application.check_results()
+    with open_application(guarantee) as application:
+        application.feed(_RECORDS if kills == 1 else _SOAK_RECORDS)
+        with application.run(_CLUSTER) as process:
+            for least in _kill_points(application, kills, kills):
+                application.await_counted(least, process)
+                killed += sum(kill(executor) for executor in executors(process.pid)[:1])
+            assert process.wait(TIMEOUT_SECONDS) == 0, application.log()
+        assert killed
+        if guarantee == "exactly_once_v2":
+            application.check_results()
+        else:
+            application.check_at_least_once(killed, _BATCH)
 
 
 @pytest.mark.soak
@@ -148,7 +165,6 @@ _SERIES = [
 def test_results_are_exact_after_a_series_of_faults(
     open_application: Open, seed: int, number: int, guarantee: str
 ) -> None:
-    """With at least once, records that were not committed are written again, so only losses are errors."""
     draw = random.Random(seed)  # noqa: S311
     with open_application(guarantee) as application:
         for master, faults in groupby(_faults(draw, number), _master):
@@ -157,7 +173,7 @@ def test_results_are_exact_after_a_series_of_faults(
         if guarantee == "exactly_once_v2":
             application.check_results()
         else:
-            application.check_nothing_lost()
+            application.check_at_least_once(number, _SMALL_BATCH)
         application.check_log()
 
 
@@ -180,7 +196,7 @@ def _suffer(
     """Run the application, and let it suffer the faults; it is started again when its process has ended."""
     remaining = list(faults)
     while remaining:
-        with application.run(master, until_idle=False, max_records=100) as process:
+        with application.run(master, until_idle=False, max_records=_SMALL_BATCH) as process:
             while remaining and process.poll() is None:
                 before = application.counted()
                 application.feed(_RECORDS_OF_A_FAULT)

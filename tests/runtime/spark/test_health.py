@@ -4,7 +4,9 @@ Starting an application takes ten seconds of CPU time, so the tests share one. T
 """
 
 import os
+import re
 import signal
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
@@ -14,6 +16,7 @@ import pytest
 
 from tests.control.conftest import HttpClient
 from tests.runtime.spark.kafka_topics import Topics
+from tests.runtime.spark.process_application import kill
 from tests.runtime.spark.processes import all_ended, descendants, jvm, python_workers
 from tests.runtime.spark.programs import Application
 from toolchain.broker import local
@@ -29,6 +32,9 @@ _SECONDS = 120.0
 _END_SECONDS = 60.0
 _RESTART = 75
 _RECORDS = 10
+_FAILURE_SECONDS = 2.0
+_ANSWER_SECONDS = 5.0
+"""An answer takes some milliseconds, but longer on a busy machine; one that asks the JVM never arrives."""
 
 
 @attrs.frozen
@@ -51,6 +57,13 @@ class Running:
 
     def subtopologies(self) -> list[dict[str, Any]]:
         return list(self.client.get("/status").json["runtime"]["subtopologies"])
+
+    def timed(self, path: str) -> str:
+        """Return the answer, which must arrive at once."""
+        begin = time.monotonic()
+        text = self.client.get(path).text
+        assert time.monotonic() - begin < _ANSWER_SECONDS, path
+        return text
 
     def has_read(self, records: Sequence[int]) -> bool:
         """Return whether the sub-topologies have read at least as many records, and there are no others."""
@@ -120,6 +133,30 @@ def test_application_whose_jvm_hangs_is_not_healthy_until_it_continues(running: 
         assert until(lambda: running.answers(503), _SECONDS)
         assert "It waits for" in running.reason()
     assert until(lambda: running.answers(200), _SECONDS), running.client.get("/status").text
+
+
+def test_endpoint_answers_at_once_while_the_jvm_hangs_after_a_java_error(running: Running) -> None:
+    """The text of a Java error is asked of the JVM; a stall is reported just then."""
+    running.put_and_await()
+    assert until(lambda: _fail_with_java_error(running), _SECONDS), running.application.log("one")
+    with running.stopped([jvm(running.pid)]):
+        failed = [part["failure"] for part in running.subtopologies() if part["failure"]]
+        assert failed, "a batch has succeeded meanwhile"
+        assert all("org.apache.spark" in text or "Python worker" in text for text in failed), failed
+        running.application.put(_RECORDS)
+        assert until(lambda: "headwater_runtime_stalled" in running.timed("/metrics"), _SECONDS)
+        assert until(lambda: re.search(r"runtime_stalled{.*} 1[.]0", running.timed("/metrics")), _SECONDS)
+        for path in ("/status", "/health/live", "/health/ready", "/control/threads", "/control/processors"):
+            running.timed(path)
+    assert until(lambda: running.answers(200), _SECONDS), running.client.get("/status").text
+
+
+def _fail_with_java_error(running: Running) -> bool:
+    """Kill workers while batches run; return whether a query has failed, and no batch has succeeded since."""
+    running.application.put(_RECORDS)
+    for worker in python_workers(running.pid):
+        kill(worker)
+    return until(lambda: any(part["failure"] for part in running.subtopologies()), _FAILURE_SECONDS)
 
 
 def test_application_without_input_stays_healthy(running: Running) -> None:

@@ -17,7 +17,7 @@ from confluent_kafka import KafkaException
 
 from infra.model.compiled import CompiledApplication
 from infra.model.nodes import TopicKind
-from spark_jobs.runtime.driver.failures import failure_reason
+from spark_jobs.runtime.driver.captured_failures import failure_reason
 from spark_jobs.runtime.engine.records import TopicPartition
 
 Offsets = Mapping[TopicPartition, int]

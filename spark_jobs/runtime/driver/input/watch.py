@@ -18,7 +18,7 @@ import structlog
 from confluent_kafka import Consumer, KafkaException
 from confluent_kafka import TopicPartition as KafkaTopicPartition
 
-from spark_jobs.runtime.driver.failures import failure_reason
+from spark_jobs.runtime.driver.captured_failures import failure_reason
 from spark_jobs.runtime.engine.records import TopicPartition
 
 _log = structlog.get_logger(__name__)

@@ -23,7 +23,7 @@ from infra.model.offset_metadata import decode_mark
 from infra.model.problems import Problem, ProblemsError
 from infra.observe import Connection
 from spark_jobs.processor_expansion import ExpansionPhase, ProcessorsStatus
-from spark_jobs.runtime.driver.failures import failure_reason
+from spark_jobs.runtime.driver.captured_failures import failure_reason
 from spark_jobs.runtime.driver.layout import Programs
 from spark_jobs.runtime.driver.offsets import Offsets
 from spark_jobs.runtime.driver.processor_expansion import expansion_status
@@ -152,6 +152,7 @@ class ProcessorExpansion:
                 continue
             try:
                 self._expand(target)
+                lost = 0
             except StoppedError:
                 return
             except _InputGrownError:

@@ -20,7 +20,7 @@ import structlog
 from pyspark import InheritableThread
 from pyspark.sql import SparkSession
 
-from spark_jobs.runtime.driver.failures import failure_reason
+from spark_jobs.runtime.driver.captured_failures import failure_reason
 from spark_jobs.runtime.driver.queries import task_function
 from spark_jobs.runtime.driver.queries.batch_results import RESULT_SCHEMA, result_rows
 from spark_jobs.runtime.worker.gc_pause import paused_gc

@@ -33,10 +33,14 @@ class BatchProcessor:
     """Processes the batches of one query; Spark's `foreachBatch` calls it in the query's thread.
 
     `start` it whenever the query starts. `stop` may be called from any thread.
+
+    Args:
+        on_commit: Called in the query's thread after each step of a batch that has committed records.
     """
 
-    def __init__(self, spec: QuerySpec) -> None:
+    def __init__(self, spec: QuerySpec, on_commit: Callable[[], None] = lambda: None) -> None:
         self._spec = spec
+        self._on_commit = on_commit
         self._tasks = TaskFunction()
         self._planner: StepPlanner | None = None
         self._expansion: InputExpansion | None = None
@@ -203,7 +207,8 @@ class BatchProcessor:
             ends = end_offsets()
             ranges = planner.next_ranges(ends, _now_ms())
             if ranges or tick:
-                self._process_step(planner, batch, ranges, ends, tick=tick)
+                if self._process_step(planner, batch, ranges, ends, tick=tick):
+                    self._on_commit()
                 # Not beyond `until`: Spark's next batch begins there, and may read what was processed.
                 positions = planner.positions
                 self._spec.report_positions(
@@ -220,7 +225,8 @@ class BatchProcessor:
 
     def _process_step(
         self, planner: StepPlanner, batch: int, ranges: OffsetRanges, ends: Offsets, *, tick: bool
-    ) -> None:
+    ) -> bool:
+        """Return whether the step has committed records."""
         with self._spec.round():
             request = self._spec.request(batch, in_step=True)
             extra = self._spec.extra_ranges({each: end for each, (_, end) in ranges.items()})
@@ -242,6 +248,7 @@ class BatchProcessor:
             (topic, partition): offset for result in results for topic, partition, offset in result.held_back
         }
         planner.advance(ranges, held_back, ends, _now_ms())
+        return any(result.read for result in results)
 
     def _read(self, ranges: OffsetRanges) -> DataFrame:
         return self.task_rows(self._spec.read_ranges(ranges, self._consumer_group))

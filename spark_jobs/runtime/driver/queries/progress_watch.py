@@ -1,17 +1,21 @@
 """Watch whether the queries make progress, for health, status and metrics; any thread may ask."""
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import attrs
+import structlog
 
 from spark_jobs.runtime.driver.offsets import Backlog
 from spark_jobs.runtime.driver.queries.progress import Progress
 from spark_jobs.runtime.driver.queries.query import SubtopologyQuery
 from spark_jobs.runtime.driver.queries.stall import Observation, ProgressClock, stall_reason, waits_for
 
+_log = structlog.get_logger(__name__)
 _UNKNOWN = Backlog(lag=None, committed=0)
+_LONG_BATCHES_PER_LIMIT = 5
+"""A batch is reported in the log when it takes this part of the time after which its query is stalled."""
 
 
 @attrs.define(kw_only=True, eq=False)
@@ -21,6 +25,10 @@ class ProgressWatch:
     queries: Mapping[str, SubtopologyQuery]
     limit_seconds: float
     """`max.poll.interval.ms` of the application."""
+    has_executors: Callable[[], bool] = lambda: True
+    """Returns whether Spark has executors for the tasks of a batch."""
+    _reported: dict[str, float] = attrs.field(factory=dict, init=False)
+    """Query → the begin of the batch that was reported last, because it takes long."""
     _clocks: dict[str, ProgressClock] = attrs.field(factory=dict, init=False)
 
     def observe(
@@ -39,6 +47,7 @@ class ProgressWatch:
         now = time.monotonic()
         clock = self._clocks.get(name) or ProgressClock(observed_at=now)
         self._clocks[name] = clock.observed(observation, now)
+        self._report_long_batch(name, progress, now)
 
     def status(self, name: str, progress: Progress) -> Mapping[str, Any]:
         """Return the status of a query, as in the JSON of `/status`."""
@@ -49,6 +58,7 @@ class ProgressWatch:
             "waitsFor": self._waits_for(name, progress, now),
             "secondsWithoutProgress": round(clock.seconds, 1) if clock is not None else 0.0,
             "stalled": bool(self._reason(name, progress, now)),
+            "batchSeconds": round(now - batch.since, 1) if (batch := progress.running(name)) else 0.0,
         }
 
     def reason(self, progress: Progress) -> str:
@@ -56,6 +66,16 @@ class ProgressWatch:
         now = time.monotonic()
         found = ((name, self._reason(name, progress, now)) for name in self.queries)
         return " ".join(f"Sub-topology {name} {reason}." for name, reason in found if reason)
+
+    def _report_long_batch(self, name: str, progress: Progress, now: float) -> None:
+        """Log once that a batch takes long: the host of a task may hang until Spark notices it."""
+        batch = progress.running(name)
+        if batch is None or not batch.is_long(self.limit_seconds / _LONG_BATCHES_PER_LIMIT, now):
+            return
+        if self._reported.get(name) != batch.since:
+            self._reported[name] = batch.since
+            waiting = self._waits_for(name, progress, now)
+            _log.warning("batch takes long", subtopology=name, batch=batch.number, waits_for=waiting)
 
     def _reason(self, name: str, progress: Progress, now: float) -> str:
         clock = self._clocks.get(name)
@@ -67,4 +87,7 @@ class ProgressWatch:
         query, clock = self.queries[name], self._clocks.get(name)
         lag = clock.last.lag if clock is not None and clock.last is not None else None
         observation = Observation(state=query.state, lag=lag)
-        return waits_for(observation, progress.running(name), query.restart_in, now)
+        has_executors = self.has_executors()
+        return waits_for(
+            observation, progress.running(name), query.restart_in, now, has_executors=has_executors
+        )

@@ -13,7 +13,8 @@ from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark.sql import DataFrame, SparkSession
 
 from infra.model.problems import Problem
-from spark_jobs.runtime.driver.failures import failed_thread, failure_reason, failure_text, query_failed
+from spark_jobs.runtime.driver.captured_failures import capture_failure
+from spark_jobs.runtime.driver.failures import Failure, failed_thread, query_failed
 from spark_jobs.runtime.driver.input.signals import InputSignal
 from spark_jobs.runtime.driver.input.sources import read_stream, with_ticks
 from spark_jobs.runtime.driver.queries.batch import BatchProcessor, BatchStoppedError
@@ -42,16 +43,19 @@ class SubtopologyQuery:
     """
 
     def __init__(self, spark: SparkSession, spec: QuerySpec, signal: InputSignal | None = None) -> None:
-        self.failure: BaseException | None = None
+        self.failure: Failure | None = None
+        """The last failure; None after a batch, or a step of one, that has committed records since."""
         self.restarts = 0
         self._spark = spark
         self._spec = spec
         self._signal = signal
-        self._process_batch = BatchProcessor(spec)
+        self._process_batch = BatchProcessor(spec, self._forget_failures)
         self._query: StreamingQuery | None = None
         self._lock = RLock()
         self._state = QueryState.STARTING
         self._failures_in_a_row = 0
+        self._has_failed_batch = False
+        """A batch has failed since the last start, so `failure` is the reason why Spark ended the query."""
         self._restart_at = self._check_at = 0.0
 
     @property
@@ -104,6 +108,7 @@ class SubtopologyQuery:
         checkpoint = Checkpoint(self._spark, self._spec.checkpoint())
         source = self._spec.source(checkpoint.last_offsets())
         checkpoint.delete()
+        self._has_failed_batch = False
         self._process_batch.start(source.start_offsets)
         stream = self._process_batch.task_rows(read_stream(self._spark, source, self._signal))
         if self._spec.ticks:
@@ -199,7 +204,7 @@ class SubtopologyQuery:
     def _is_due(self) -> bool:
         """Return whether to ask the JVM now: always while the query starts, or if a batch has failed."""
         now = time.monotonic()
-        if self._state is QueryState.RUNNING and self.failure is None and now < self._check_at:
+        if self._state is QueryState.RUNNING and not self._has_failed_batch and now < self._check_at:
             return False
         self._check_at = now + _CHECK_SECONDS
         return True
@@ -211,22 +216,27 @@ class SubtopologyQuery:
         except BatchStoppedError:
             raise
         except BaseException as error:  # noqa: BLE001 - kept for the status
-            self.failure = error
+            self.failure, self._has_failed_batch = capture_failure(error), True
             # Spark matches the message with a regular expression that overflows the stack on a long text.
             raise BatchFailedError(f"{type(error).__name__}, batch {batch}") from None
+        self._forget_failures()
+
+    def _forget_failures(self) -> None:
+        """Begin to count failures again: records were committed."""
         self.failure = None
         self._failures_in_a_row = 0
 
     def _handle_failure(self) -> None:
         self._failures_in_a_row += 1
-        if self.failure is None and self._query is not None:
-            self.failure = self._query.exception()
-        batch = self._process_batch
-        thread = batch.failed_thread or failed_thread(self.failure, batch.thread_names)
-        backoff = self._spec.backoff_ms(self.failure, thread, self._failures_in_a_row)
-        reason = None if self.failure is None else failure_reason(self.failure)
+        if not self._has_failed_batch and self._query is not None:
+            exception = self._query.exception()
+            self.failure = None if exception is None else capture_failure(exception)
+        failure, batch = self.failure, self._process_batch
+        thread = batch.failed_thread or failed_thread(failure, batch.thread_names)
+        backoff = self._spec.backoff_ms(failure, thread, self._failures_in_a_row)
+        reason, text = (None, None) if failure is None else (failure.reason, failure.text)
         _log.warning("query failed", query=self._spec.name, thread=thread, retry_in_ms=backoff, reason=reason)
-        _log.debug("query failed", query=self._spec.name, failure=failure_text(self.failure))
+        _log.debug("query failed", query=self._spec.name, failure=text)
         if backoff is None:
             self._state = QueryState.FAILED
         else:
@@ -238,7 +248,7 @@ class SubtopologyQuery:
         try:
             self.start()
         except Exception as error:  # noqa: BLE001 - the policy decides how often to retry
-            self.failure = error
+            self.failure, self._has_failed_batch = capture_failure(error), True
             self._handle_failure()
 
 

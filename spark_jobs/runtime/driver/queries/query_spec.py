@@ -7,6 +7,7 @@ from typing import Protocol
 
 from pyspark.sql import DataFrame
 
+from spark_jobs.runtime.driver.failures import Failure
 from spark_jobs.runtime.driver.input.expansion import InputExpansion
 from spark_jobs.runtime.driver.input.sources import KafkaSource
 from spark_jobs.runtime.driver.input.step_planner import OffsetRanges, StepPlanner
@@ -49,7 +50,7 @@ class QuerySpec(Protocol):
         """The program, if Spark SQL evaluates it."""
         ...
 
-    def backoff_ms(self, failure: BaseException | None, thread: str, failures_in_a_row: int) -> int | None:
+    def backoff_ms(self, failure: Failure | None, thread: str, failures_in_a_row: int) -> int | None:
         """Return how long to wait before the restart after a failure of stream thread `thread`; None = never.
 
         Handles the failure (`uncaught.exception.handler`): call it once for each.

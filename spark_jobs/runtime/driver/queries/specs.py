@@ -9,6 +9,7 @@ import attrs
 import structlog
 from pyspark.sql import DataFrame, SparkSession
 
+from spark_jobs.runtime.driver.failures import Failure
 from spark_jobs.runtime.driver.input.expansion import InputExpansion, check_no_move, check_processors
 from spark_jobs.runtime.driver.input.rounds import RepartitionRounds
 from spark_jobs.runtime.driver.input.sources import KafkaSource, batch_end_offsets, read_ranges, tick
@@ -113,7 +114,7 @@ class SubtopologyQuerySpec:
     def _progress(self) -> Progress:
         return self.specs.progress
 
-    def backoff_ms(self, failure: BaseException | None, thread: str, failures_in_a_row: int) -> int | None:
+    def backoff_ms(self, failure: Failure | None, thread: str, failures_in_a_row: int) -> int | None:
         return self.services.exceptions.backoff_ms(self.subtopology, failure, thread, failures_in_a_row)
 
     def checkpoint(self) -> str:

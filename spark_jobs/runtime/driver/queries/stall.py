@@ -69,7 +69,7 @@ class RunningBatch:
     """A batch that runs since `since`. `in_round`: it waits for batches that write its repartition topics.
 
     `for_topics`: it waits for the next records of other topics (`max.task.idle.ms`). `for_thread`: it waits
-    for an idle stream thread.
+    for an idle stream thread. Without these, its tasks run, or wait for executors.
     """
 
     number: int
@@ -78,9 +78,18 @@ class RunningBatch:
     for_topics: bool = False
     for_thread: bool = False
 
+    def is_long(self, limit_seconds: float, now: float) -> bool:
+        """Return whether the batch runs for so long that its tasks may hang; records are waited for."""
+        return not self.for_topics and now - self.since >= limit_seconds
+
 
 def waits_for(
-    observation: Observation | None, batch: RunningBatch | None, restart_in: float | None, now: float
+    observation: Observation | None,
+    batch: RunningBatch | None,
+    restart_in: float | None,
+    now: float,
+    *,
+    has_executors: bool = True,
 ) -> str:
     """Return what a query waits for, as a phrase; `restart_in` is seconds, for a query that waits for it."""
     match observation.state if observation is not None else QueryState.STARTING:
@@ -93,17 +102,19 @@ def waits_for(
         case QueryState.FAILED:
             return "nothing: it has failed"
         case QueryState.RUNNING if batch is not None:
-            return f"{_waits_of(batch)}, for {now - batch.since:.0f} s"
+            return f"{_waits_of(batch, has_executors=has_executors)}, for {now - batch.since:.0f} s"
         case _:
             has_input = observation is not None and bool(observation.lag)
             return "Spark to begin a batch" if has_input else "records"
 
 
-def _waits_of(batch: RunningBatch) -> str:
+def _waits_of(batch: RunningBatch, *, has_executors: bool) -> str:
     if batch.for_thread:
         return "an idle stream thread"
     if batch.for_topics:
         return "records of other topics (max.task.idle.ms)"
+    if not has_executors and not batch.in_round:
+        return f"executors: Spark has none for batch {batch.number}"
     of = " and batches that write its repartition topics" if batch.in_round else ""
     return f"batch {batch.number}{of}"
 

@@ -10,6 +10,7 @@ from infra.model.topology import TopologyDocument
 from infra.observe import KafkaClusterReader
 from spark_jobs.command_line import GatewayWatch, Termination, spark_ended
 from spark_jobs.runtime.driver.application import StreamsApplication
+from spark_jobs.runtime.driver.captured_failures import capture_failure
 from spark_jobs.runtime.driver.failures import RestartPolicy, connector_missing, spark_not_started
 from spark_jobs.runtime.driver.input.sources import RECORDS_AT_ONCE
 from spark_jobs.runtime.driver.metrics import Instruments
@@ -23,12 +24,14 @@ from spark_jobs.runtime.driver.preflight import (
     warn_missing_outputs,
 )
 from spark_jobs.runtime.driver.run.document import folder_of
+from spark_jobs.runtime.driver.run.executors import wait_reported
 from spark_jobs.runtime.driver.run.options import RunOptions
 from spark_jobs.runtime.driver.run.starting import StartingApplication
 from spark_jobs.runtime.driver.run_settings import RunSettings
 from spark_jobs.runtime.driver.spark_session.jvm import JvmStart, gateway_port, jvm_end
 from spark_jobs.runtime.driver.spark_session.session import SessionSettings, ship_packages, start_session
 from spark_jobs.runtime.driver.states import ClientState
+from spark_jobs.runtime.driver.threads.stream_threads import spark_slots
 from spark_jobs.runtime.driver.threads.uncaught_exceptions import load_handler
 from spark_jobs.runtime.driver.topics.application_topics import ApplicationTopics
 from spark_jobs.stream_threads import UncaughtExceptionHandler
@@ -69,10 +72,16 @@ class ApplicationRun:
         spark = self._started_session()
         with GatewayWatch(gateway_port()) as gateway:
             try:
-                self.starting.begin("checking classes and connector")
                 check_speculation(spark, self.document.application.id)
-                ship_packages(spark)
-                check_user_classes(spark, runnable)
+                context = spark.sparkContext
+                with wait_reported(
+                    self.starting,
+                    "checking classes and connector",
+                    str(context.master),
+                    spark_slots(context),
+                ):
+                    ship_packages(spark)
+                    check_user_classes(spark, runnable)
                 application = StreamsApplication(
                     spark, self.document, runnable.programs, self._settings(), handler
                 )
@@ -107,7 +116,7 @@ class ApplicationRun:
             self.jvm.wait()
             return start_session(self.session)
         except Exception as error:  # of Java, its gateway or the master: all that is known is a text
-            raise ProblemsError([spark_not_started(self.starting.id, error)]) from error
+            raise ProblemsError([spark_not_started(self.starting.id, capture_failure(error))]) from error
 
     def _settings(self) -> RunSettings:
         options = self.options
@@ -140,4 +149,4 @@ def _start(application: StreamsApplication) -> None:
     try:
         application.start()
     except AnalysisException as error:
-        raise ProblemsError([connector_missing(application.id, error)]) from error
+        raise ProblemsError([connector_missing(application.id, capture_failure(error))]) from error

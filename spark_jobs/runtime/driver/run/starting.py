@@ -19,6 +19,8 @@ class StartingApplication:
     """One thread calls `begin`, any thread reads the status; `StreamsApplication` replaces it."""
 
     problems: tuple[Problem, ...] = ()
+    cluster_problem = ""
+    """A cluster that cannot be read ends the start with a problem."""
     state = ClientState.CREATED
 
     def __init__(self, application: str) -> None:

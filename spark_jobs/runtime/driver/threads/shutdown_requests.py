@@ -14,11 +14,13 @@ from confluent_kafka import TopicPartition as KafkaTopicPartition
 
 from infra.model.problems import Problem, ProblemCode, ProblemsError
 from infra.observe import Connection
-from spark_jobs.runtime.driver.failures import failure_reason
+from spark_jobs.runtime.driver.captured_failures import failure_reason
 from spark_jobs.runtime.driver.threads.settings import HANDLER, shutdown_group
 from spark_jobs.runtime.worker import clients
 
 _log = structlog.get_logger(__name__)
+_POLL_SECONDS = 5.0
+"""How long the thread that also restarts failed queries waits for an answer."""
 
 
 class ShutdownRequests:
@@ -70,7 +72,7 @@ class ShutdownRequests:
         if self._consumer is None:
             return ""
         try:
-            found = self._read(self._consumer)
+            found = self._read(self._consumer, _POLL_SECONDS)
         except KafkaException as error:
             _log.debug("shutdown requests unknown", reason=failure_reason(error))
             return ""
@@ -82,9 +84,9 @@ class ShutdownRequests:
         if consumer is not None:
             consumer.close()
 
-    def _read(self, consumer: Consumer) -> Mapping[str, str]:
+    def _read(self, consumer: Consumer, seconds: float = clients.REQUEST_SECONDS) -> Mapping[str, str]:
         """Return topic → the latest request."""
-        found = clients.committed(consumer, [(topic, 0) for topic in self._topics])
+        found = clients.committed(consumer, [(topic, 0) for topic in self._topics], seconds)
         return {each.topic: each.metadata or "" for each in found}
 
     def _unreadable(self, found: str) -> Problem:

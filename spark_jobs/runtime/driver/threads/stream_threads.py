@@ -55,7 +55,9 @@ class StreamThreads:
         self.on_failed: Callable[[], None] = lambda: None
         """Called once for each thread that failed."""
         self._slots_of_spark = slots
-        self._slots = max(1, slots())
+        self.has_executors = False
+        """Whether Spark had an executor when the number of slots was last read."""
+        self._slots = self._read_slots()
         self._slots_read_at = time.monotonic()
         self._pool = ThreadPool.of(
             client_id, self._slots if count is None else count, follows_slots=count is None
@@ -63,6 +65,11 @@ class StreamThreads:
         self._changed = threading.Condition()
         self._waiting: deque[object] = deque()
         self._callers: dict[int, int] = {}
+
+    def _read_slots(self) -> int:
+        slots = self._slots_of_spark()
+        self.has_executors = slots > 0
+        return max(1, slots)
 
     @property
     def pool(self) -> ThreadPool:
@@ -180,7 +187,7 @@ class StreamThreads:
         now = time.monotonic()
         if now - self._slots_read_at >= _SLOTS_SECONDS:
             self._slots_read_at = now
-            self._slots = max(1, self._slots_of_spark())
+            self._slots = self._read_slots()
         self._change(lambda pool: pool.follow(self._slots).start())
 
     def shut_down(self) -> None:

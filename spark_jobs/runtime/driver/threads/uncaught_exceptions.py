@@ -8,7 +8,7 @@ import structlog
 
 from infra.model.problems import ProblemsError
 from infra.model.topology import Application
-from spark_jobs.runtime.driver.failures import RestartPolicy, failure_reason
+from spark_jobs.runtime.driver.failures import Failure, RestartPolicy
 from spark_jobs.runtime.driver.threads.settings import fixed_response, handler_name, handler_not_loaded
 from spark_jobs.runtime.driver.threads.stream_threads import StreamThreads
 from spark_jobs.runtime.engine.partitioners.static import TaskMigrated
@@ -67,17 +67,17 @@ class UncaughtExceptions:
             self._handler.init(application)
 
     def backoff_ms(
-        self, subtopology: str, failure: BaseException | None, thread: str, failures_in_a_row: int
+        self, subtopology: str, failure: Failure | None, thread: str, failures_in_a_row: int
     ) -> int | None:
         """Return how long to wait before the query is restarted; None: the client ends with an error.
 
         `thread` is the stream thread of the failed task; empty: the failure is outside of tasks.
         """
-        pause = self._restarts.backoff_ms(failure, failures_in_a_row)
-        if isinstance(failure, TaskMigrated):
+        exception, reason = (None, "") if failure is None else (failure.exception, failure.reason)
+        pause = self._restarts.backoff_ms(exception, failures_in_a_row)
+        if isinstance(exception, TaskMigrated):
             return pause
         name = self._threads.failed_thread(thread)
-        reason = failure_reason(failure) if failure is not None else ""
         configured = handler_name(self._application)
         if configured is None:
             self._fail_thread(name, subtopology, reason, replace=pause is not None)
@@ -86,7 +86,7 @@ class UncaughtExceptions:
             ThreadFailure(
                 thread=name,
                 subtopology=subtopology,
-                exception=failure,
+                exception=exception,
                 reason=reason,
                 failures_in_a_row=failures_in_a_row,
             )

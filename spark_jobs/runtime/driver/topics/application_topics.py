@@ -1,7 +1,7 @@
 """The topics of an application on the cluster: check them, set up and reconfigure the internal ones."""
 
 import time
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 
@@ -42,6 +42,8 @@ from spark_jobs.runtime.driver.topics.topic_check import (
 )
 
 _log = structlog.get_logger(__name__)
+_WATCH_SECONDS = 10.0
+"""After how long brokers that do not answer `has_changed` are reported."""
 _CREATION_SECONDS = 30.0
 """How long a new topic may be missing in the brokers' metadata; it usually takes less than a second."""
 
@@ -52,7 +54,9 @@ class ApplicationTopics:
     def __init__(self, document: TopologyDocument, connection: Connection) -> None:
         self._document = document
         self._connection = connection
-        self._reader = KafkaClusterReader(connection)
+        self._reader = _RenewedReader(partial(KafkaClusterReader, connection))
+        self._watching = _RenewedReader(partial(KafkaClusterReader, connection, _WATCH_SECONDS))
+        """The reader of `has_changed`, which another thread may call while this one waits for an answer."""
         self._is_manual = StreamsConfig.of(document.application).setup_mode is SetupMode.MANUAL
         self._ids: Mapping[str, str] = {}
         self._partition_counts: Mapping[str, int] = {}
@@ -101,12 +105,16 @@ class ApplicationTopics:
         return self._check(SetupRecord(self._document.application.id, topics))
 
     def has_changed(self) -> bool:
-        """Return whether a topic was created, deleted or replaced, by one request; raises `ProblemsError`."""
+        """Return whether a topic was created, deleted or replaced, by one request; raises `ProblemsError`.
+
+        One thread may call it while another one checks the topics.
+        """
         if not self._ids:
             return False
-        with self._cluster_reader() as reader:
-            ids, self.counts = reader.topic_ids_and_counts(sorted(self._ids))
-        return ids != self._ids
+        known = self._ids
+        with self._watching.used() as reader:
+            ids, self.counts = reader.topic_ids_and_counts(sorted(known))
+        return ids != known
 
     def apply_changes(self, check: TopicCheck) -> TopicCheck:
         """Make the changes of `check`; return a check of the topics that exist afterwards.
@@ -149,7 +157,7 @@ class ApplicationTopics:
         }
 
     def _find_processors(self, declared: int) -> None:
-        with self._cluster_reader() as reader:
+        with self._reader.used() as reader:
             request = snapshot_request([self._document], {})
             snapshot = reader.read(attrs.evolve(request, groups=(), streams_groups=frozenset()))
         compiled = compile_document(self._document, snapshot.partitions, APPLICATION)
@@ -194,7 +202,7 @@ class ApplicationTopics:
         read = frozenset(name for name in request.names - managed if not name.startswith(request.prefixes))
         # The group is our own. A coordinator that starts answers late, and librdkafka (2.16) aborts then.
         request = attrs.evolve(request, groups=(), streams_groups=frozenset(), sources=read)
-        with self._cluster_reader() as reader:
+        with self._reader.used() as reader:
             snapshot = reader.read(request)
         compiled = compile_document(self._document, snapshot.partitions, APPLICATION)
         snapshot = self._with_number(snapshot, compiled)
@@ -221,19 +229,27 @@ class ApplicationTopics:
     def _topic_ids(self, names: Collection[str]) -> dict[str, str]:
         if not names:
             return {}
-        with self._cluster_reader() as reader:
+        with self._reader.used() as reader:
             return dict(reader.topic_ids(sorted(names)))
 
-    @contextmanager
-    def _cluster_reader(self) -> Iterator[KafkaClusterReader]:
-        """Yield the reader; after a failure replace it: one that met a hanging broker may never be answered.
 
-        The old reader is closed in the background, after its last answer, because that may hang as well.
-        """
+class _RenewedReader:
+    """A reader of the cluster, for one thread.
+
+    After a failure it is replaced: one that met a hanging broker may never be answered. The old reader is
+    closed in the background, after its last answer, because that may hang as well.
+    """
+
+    def __init__(self, connect: Callable[[], KafkaClusterReader]) -> None:
+        self._connect = connect
+        self._reader = connect()
+
+    @contextmanager
+    def used(self) -> Iterator[KafkaClusterReader]:
         try:
             yield self._reader
-        except ProblemsError:
-            old, self._reader = [self._reader], KafkaClusterReader(self._connection)
+        except (ProblemsError, KafkaException):
+            old, self._reader = [self._reader], self._connect()
             in_background(partial(_close, old))
             raise
 

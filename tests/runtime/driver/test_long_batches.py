@@ -1,0 +1,118 @@
+"""A batch that takes long is shown and logged, and so is a start without executors."""
+
+import time
+from collections.abc import Callable
+from threading import Event
+from types import SimpleNamespace
+from typing import Any, cast
+
+import attrs
+import pytest
+from structlog.testing import capture_logs
+
+from spark_jobs.runtime.driver.offsets import Backlog
+from spark_jobs.runtime.driver.queries import progress as progress_module
+from spark_jobs.runtime.driver.queries import progress_watch as watch_module
+from spark_jobs.runtime.driver.queries.progress import Progress
+from spark_jobs.runtime.driver.queries.progress_watch import ProgressWatch
+from spark_jobs.runtime.driver.run import executors
+from spark_jobs.runtime.driver.run.executors import wait_reported
+from spark_jobs.runtime.driver.states import QueryState
+from spark_jobs.runtime.driver.threads import stream_threads
+from spark_jobs.runtime.driver.threads.stream_threads import StreamThreads
+from toolchain.broker.readiness import until
+
+_SECONDS = 30.0
+
+
+@attrs.define
+class _Clock:
+    now: float = 1_000.0
+
+    def monotonic(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> _Clock:
+    clock = _Clock()
+    for module in (progress_module, watch_module):
+        monkeypatch.setattr(module, "time", clock)
+    return clock
+
+
+def test_a_long_batch_is_logged_once_and_shown(clock: _Clock) -> None:
+    """A part of its tasks runs on a host that hangs; the others have committed, which is progress."""
+    query = SimpleNamespace(state=QueryState.RUNNING, restarts=0, restart_in=0.0)
+    watch = ProgressWatch(
+        queries={"0": cast("Any", query)}, limit_seconds=300.0, has_executors=lambda: clock.now < 1_100.0
+    )
+    progress = Progress()
+    assert watch.status("0", progress)["batchSeconds"] == 0.0
+    with capture_logs() as logs:
+        for number in (7, 8):
+            progress.begin_batch("0", number, {})
+            for second in range(106):
+                clock.now += 1.0
+                watch.observe("0", Backlog(lag=70, committed=second), progress)
+            assert watch.status("0", progress)["batchSeconds"] == 106.0
+            progress.pause_batch("0")
+    assert watch.status("0", progress)["batchSeconds"] == 0.0
+    assert [(line["batch"], line["waits_for"]) for line in logs if line["event"] == "batch takes long"] == [
+        (7, "batch 7, for 60 s"),
+        (8, "executors: Spark has none for batch 8, for 60 s"),
+    ]
+
+
+@attrs.define
+class _Steps:
+    begun: list[str] = attrs.field(factory=list)
+
+    def begin(self, step: str) -> None:
+        self.begun.append(step)
+
+
+def _wait(steps: _Steps, slots: Callable[[], int], expected: list[str]) -> None:
+    with wait_reported(steps, "checking classes", "spark://here:7077", slots, poll_seconds=0.01):
+        assert until(lambda: steps.begun == expected, _SECONDS), steps.begun
+
+
+def test_a_start_without_executors_says_what_it_waits_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(executors, "_REPORT_SECONDS", 0.0)
+    found, steps = [0, 0, 2], _Steps()
+    waiting = "waiting for executors of spark://here:7077"
+    with capture_logs() as logs:
+        _wait(
+            steps,
+            lambda: found.pop(0) if len(found) > 1 else found[0],
+            ["checking classes", waiting, "checking classes"],
+        )
+    assert {line["event"] for line in logs} == {"Spark has no executors"}
+    assert len(logs) == 2
+    assert all(line["master"] == "spark://here:7077" for line in logs)
+
+
+def test_a_start_ends_also_while_spark_does_not_answer() -> None:
+    steps, answered = _Steps(), Event()
+    begin = time.monotonic()
+    with wait_reported(
+        steps, "checking classes", "spark://here:7077", lambda: int(answered.wait(_SECONDS)), poll_seconds=0.0
+    ):
+        pass
+    assert time.monotonic() - begin < _SECONDS
+    answered.set()
+    assert steps.begun == ["checking classes"]
+
+
+def test_a_client_notices_that_spark_has_lost_its_executors_and_has_new_ones(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(stream_threads, "_SLOTS_SECONDS", 0.0)
+    slots = [2, 0, 3]
+    threads = StreamThreads("shop", None, lambda: slots[0])
+    found = [(threads.has_executors, threads.slots)]
+    while len(slots) > 1:
+        slots.pop(0)
+        threads.poll()
+        found.append((threads.has_executors, threads.slots))
+    assert found == [(True, 2), (False, 1), (True, 3)]

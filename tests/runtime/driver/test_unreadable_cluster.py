@@ -1,0 +1,182 @@
+"""A client whose brokers do not answer says so once, and once when they answer again."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from threading import Event, Lock, Thread
+from typing import Any, cast
+
+import attrs
+import pytest
+from structlog.testing import capture_logs
+
+from infra.model.problems import Problem, ProblemCode, ProblemsError
+from infra.observe import Connection
+from infra.spec import load_text
+from spark_jobs.runtime.driver import topic_watch
+from spark_jobs.runtime.driver.topic_watch import TopicWatch
+from spark_jobs.runtime.driver.topics.application_topics import ApplicationTopics
+from spark_jobs.runtime.driver.topics.cluster_watch import ClusterWatch
+from tests.runtime.spark.kafka_topics import Topics
+from toolchain.broker import Broker
+from toolchain.broker.readiness import until
+
+_SECONDS = 60.0
+_UNREACHABLE = Problem(code=ProblemCode.CLUSTER_UNREACHABLE, summary="No Kafka broker can be reached.")
+_EVENTS = ["cluster not readable, retrying", "cluster readable again"]
+_NEVER_SECONDS = 1_000_000.0
+
+
+@attrs.define
+class _Topics:
+    """`answers` is whether each request is answered, one after the other; the last one is repeated."""
+
+    answers: list[bool]
+    has_changed_: bool = False
+    asked: int = 0
+
+    def has_changed(self) -> bool:
+        answer = self.answers[min(self.asked, len(self.answers) - 1)]
+        self.asked += 1
+        if not answer:
+            raise ProblemsError([_UNREACHABLE])
+        return self.has_changed_
+
+
+@attrs.define
+class _Clock:
+    """Each reading is `step` seconds after the one before: a request has a begin and an end."""
+
+    step: float
+    now: float = 0.0
+
+    def __call__(self) -> float:
+        self.now += self.step
+        return self.now
+
+
+class _Layout:
+    repartition_topics: tuple[str, ...] = ()
+
+
+class _Specs:
+    layout = _Layout()
+    progress = None
+    has_threads = True
+    check_requested = Event()
+
+
+class _Offsets:
+    """Counts requests: with brokers that do not answer, each waits for its timeout."""
+
+    requests = 0
+
+    def backlogs(self, *_: object) -> dict[str, Any]:
+        self.requests += 1
+        return {}
+
+
+def _topic_watch(cluster_watch: ClusterWatch, offsets: _Offsets) -> TopicWatch:
+    unused = cast("Any", None)
+    return TopicWatch(
+        topics=unused,
+        cluster_watch=cluster_watch,
+        offsets=cast("Any", offsets),
+        rounds=unused,
+        purger=unused,
+        uneven=unused,
+        specs=cast("Any", _Specs()),
+        queries={},
+        progress_watch=unused,
+        input_watch=unused,
+        on_errors=unused,
+        check_interval_seconds=_NEVER_SECONDS,
+        purge_interval_seconds=_NEVER_SECONDS,
+        layout_changes=Lock(),
+    )
+
+
+def test_an_outage_is_logged_when_it_begins_and_when_it_ends() -> None:
+    answers = [True, False, False, False, True, True, False, True]
+    offsets, watch = _Offsets(), ClusterWatch(topics=_Topics(answers), clock=_Clock(10.0))
+    own_watch = _topic_watch(watch, offsets)
+    found = []
+    with capture_logs() as logs:
+        for _ in answers:
+            watch.observe()
+            own_watch._check(fully=False)
+            own_watch._observe_progress()
+            found.append(watch.problem)
+    assert [not problem for problem in found] == answers
+    assert set(found) == {"", "No Kafka broker can be reached."}
+    assert [line["event"] for line in logs] == [
+        "cluster not readable, retrying",
+        "cluster readable again",
+    ] * 2
+    assert offsets.requests == sum(answers), "no other request waits for its timeout"
+
+
+def test_a_restart_of_a_broker_is_no_outage() -> None:
+    """Connections are refused at once meanwhile, and closed again while the broker starts."""
+    answers = [True, False, False, False, True, False, False, True]
+    watch = ClusterWatch(topics=_Topics(answers), clock=_Clock(0.5))
+    with capture_logs() as logs:
+        for _ in answers:
+            watch.observe()
+            assert not watch.problem
+    assert not logs
+
+
+def test_a_change_is_taken_once() -> None:
+    topics = _Topics([True], has_changed_=True)
+    watch = ClusterWatch(topics=topics)
+    assert not watch.take_change()
+    watch.observe()
+    assert watch.take_change()
+    assert not watch.take_change()
+    topics.answers = [False]
+    watch.observe()
+    assert not watch.take_change()
+
+
+def test_progress_is_observed_while_an_expansion_changes_the_layout(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The cut may hold the lock for minutes if Kafka fails meanwhile: health must not depend on it."""
+    monkeypatch.setattr(topic_watch, "_LAYOUT_SECONDS", 0.05)
+    offsets = _Offsets()
+    watch = _topic_watch(ClusterWatch(topics=_Topics([True])), offsets)
+    with watch._layout_changes, _running(watch):
+        assert until(lambda: offsets.requests >= 2, _SECONDS)
+
+
+@pytest.mark.broker
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("outage", ["paused", "killed"])
+def test_an_outage_of_a_real_broker_is_noticed_and_its_end_too(
+    own_broker: Callable[[], Broker], outage: str
+) -> None:
+    text = "application: {id: app}\ntopology: [{stream: in}, {to: out}]\n"
+    with own_broker() as broker, capture_logs() as logs:
+        Topics(broker.bootstrap_servers).create({"in": 1, "out": 1})
+        connection = Connection(bootstrap_servers=(broker.bootstrap_servers,))
+        topics = ApplicationTopics(load_text(text, "app.yaml").documents[0], connection)
+        topics.prepare()
+        watch = ClusterWatch(topics=topics)
+        with _running(watch):
+            assert not until(lambda: watch.problem, 2.0)
+            broker.pause() if outage == "paused" else broker.kill()
+            assert until(lambda: watch.problem, _SECONDS)
+            broker.resume() if outage == "paused" else broker.start()
+            assert until(lambda: not watch.problem, _SECONDS)
+            assert not until(lambda: watch.problem, 2.0)
+    assert [line["event"] for line in logs if line["event"].startswith("cluster")] == _EVENTS
+
+
+@contextmanager
+def _running(watch: TopicWatch | ClusterWatch) -> Iterator[None]:
+    stopping = Event()
+    thread = Thread(target=watch.run, args=(stopping,))
+    thread.start()
+    try:
+        yield
+    finally:
+        stopping.set()
+        thread.join(_SECONDS)
