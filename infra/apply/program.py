@@ -82,7 +82,7 @@ async def deploy(
     if not is_preview:
         _raise_if_any(await asyncio.to_thread(claim_applications, planned.plan, reader, writer))
     target = Target(
-        provider=kafka_provider(settings.connection),
+        provider=kafka_provider(settings.connection, settings.secret_variables),
         reader=reader,
         writer=writer,
         state=state,
