@@ -48,6 +48,8 @@ _OTHERS = ("documents", "clusterId", *_LIMITS, "policies", "ownership", "setup")
 _OWNERSHIP = ("recorded", "none")
 _DOCUMENTS = ("topologies",)
 _HERE = Path()
+APPROVED_PLAN = "HEADWATER_APPROVED_PLAN"
+"""The variable with the digest of the plan that was approved, or with the path of its JSON."""
 _FLAGS = {
     "adopt": "adopt",
     "ifIncomplete": "if_incomplete",
@@ -68,6 +70,8 @@ class StackSettings:
     problems: tuple[Problem, ...] = ()
     secret_variables: Mapping[str, str] = attrs.field(factory=dict)
     """Secrets that are not in the stack: argument of the Pulumi provider → variable of this process."""
+    approved_plan: str | None = None
+    """The digest of the only plan that may be made, or the file of that plan; None = any plan."""
     has_ownership_records: bool = True
     """Whether to read and write ownership records (`headwater:ownership`)."""
 
@@ -101,6 +105,7 @@ def stack_settings(
         policy=attrs.evolve(policy, are_documents_complete=not errors(loaded.problems)),
         problems=(*config.problems, *policy_problems, *loaded.problems, *map(_no_documents, empty)),
         secret_variables=_secret_variables(config, environment),
+        approved_plan=environment.get(APPROVED_PLAN),
         has_ownership_records=has_ownership_records,
     )
 

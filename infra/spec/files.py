@@ -41,6 +41,13 @@ POLICY_FILE = FileKind(
     how_to_split="Split it into several files.",
 )
 
+STACK_FILE = FileKind(
+    schema="",
+    why_unreadable="Without the settings of the stack, nothing is planned.",
+    why_misfit="Without the settings of the stack, nothing is planned.",
+    how_to_split="Move settings into policy files.",
+)
+
 
 def find(paths: Sequence[Path]) -> tuple[tuple[Path, ...], tuple[Problem, ...]]:
     """Return the files of `paths` (files, folders with YAML and JSON files, glob patterns), each once."""

@@ -160,7 +160,7 @@ def test_the_command_reads_a_file_or_standard_input(tmp_path: Path) -> None:
 def test_invalid_previews_are_problems(text: str) -> None:
     done = _run(input=text)
     assert done.exit_code == ExitCode.PROBLEMS
-    assert "is not the output of `pulumi preview --json`" in done.stderr
+    assert "is not the output of `headwater plan --format json` or `pulumi preview --json`" in done.stderr
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"version": 2}', '{"version": 1, "applications": 1}'])

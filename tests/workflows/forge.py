@@ -29,6 +29,8 @@ class Forge:
     entries: list[dict[str, Any]] = attrs.field(factory=list)
     done: list[str] = attrs.field(factory=list)
     chat: list[dict[str, Any]] = attrs.field(factory=list)
+    packages: dict[str, bytes] = attrs.field(factory=dict)
+    """The files of the package registry of GitLab, by their paths."""
 
     def add(self, path: str, **entry: Any) -> dict[str, Any]:  # noqa: ANN401 - JSON
         number = len(self.entries) + 1
@@ -48,6 +50,9 @@ class _Handler(BaseHTTPRequestHandler):
     forge: Forge
 
     def do_GET(self) -> None:
+        if "/packages/generic/" in self.path:
+            self._package()
+            return
         address = urlsplit(self.path)
         path, query = _LIST_PATH.match(address.path), dict(parse_qsl(address.query))
         if self._is_authorized(path):
@@ -69,7 +74,17 @@ class _Handler(BaseHTTPRequestHandler):
             self._answer(200, {})
 
     def do_PUT(self) -> None:
-        self.do_PATCH()
+        if "/packages/generic/" in self.path:
+            self.forge.packages[self.path] = self.rfile.read(int(self.headers["Content-Length"]))
+            self._answer(201, {})
+        else:
+            self.do_PATCH()
+
+    def _package(self) -> None:
+        found = self.forge.packages.get(self.path)
+        self.send_response(404 if found is None or self.headers.get("JOB-TOKEN") != TOKEN else 200)
+        self.end_headers()
+        self.wfile.write(found or b"")
 
     def _is_authorized(self, path: re.Match[str] | None) -> TypeGuard[re.Match[str]]:
         if path is None or not any(self.headers.get(name) == value for name, value in _TOKENS.items()):
