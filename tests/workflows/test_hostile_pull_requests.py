@@ -46,7 +46,7 @@ class Repository:
         return self.deployment.stack.folder
 
     def run(self, forge: str, job: str, user: SaslUser | None, *, backend: str = "") -> Done:
-        """Run a job with the credentials of its environment: of a user, and of the backend (`read`, `all`)."""
+        """Run a job with the credentials of a user, and those of the backend (`read`, `all`)."""
         stack = self.deployment.stack.variables
         given = {
             **(self.reader(user) if user else {}),
@@ -215,7 +215,7 @@ def test_a_hostile_pull_request_gets_no_credentials_and_runs_no_code(
 
 
 def test_who_can_read_the_state_finds_no_password_in_it(repository: Repository) -> None:
-    """The environment `records` has the backend, but no passphrase. Even with it, there is nothing to find."""
+    """The environment `records` has the backend without its passphrase; even with it there is nothing."""
     stack = repository.deployment.stack
     assert WRITER.password not in stack.succeed("stack", "export", "--show-secrets")
     for file in (repository.folder / "state").rglob("*"):
