@@ -103,20 +103,32 @@ def read_config_file(stack: str, project: Path) -> StackConfig:
     return stack_config(values, secrets=secrets, file=_file_name(stack))
 
 
+def stack_name(stack: str, project: Path) -> str:
+    """Return `project/stack` with the name in the file of the project; raises as `read_config_file` does."""
+    file = project / "Pulumi.yaml"
+    named = str(_content(file).get("name") or "") if file.exists() else ""
+    return "/".join(part for part in (named, stack.rpartition("/")[2]) if part)
+
+
 def _settings_in(file: Path) -> Mapping[str, Any]:
     """Return the settings of Headwater in the file of a stack or a project."""
+    config = _content(file).get("config")
+    return {
+        str(key).removeprefix(_NAMESPACE): _own_value(value)
+        for key, value in (config.items() if isinstance(config, dict) else ())
+        if str(key).startswith(_NAMESPACE)
+    }
+
+
+def _content(file: Path) -> Mapping[str, Any]:
     text = read(file, STACK_FILE)
     if isinstance(text, Problem):
         raise ProblemsError([text])
     raws, problems = read_yaml(text, str(file))
     if errors(problems):
         raise ProblemsError(problems)
-    config = raws[0].data.get("config") if raws and isinstance(raws[0].data, dict) else None
-    return {
-        str(key).removeprefix(_NAMESPACE): _own_value(value)
-        for key, value in (config.items() if isinstance(config, dict) else ())
-        if str(key).startswith(_NAMESPACE)
-    }
+    content = raws[0].data if raws else {}
+    return content if isinstance(content, dict) else {}
 
 
 def _own_value(value: Any) -> Any:  # noqa: ANN401 - a value of YAML

@@ -144,7 +144,13 @@ def _with_stack(
         return context
     # Imported only for a stack, because they import Pulumi's toolchain.
     from infra.apply.settings import has_ownership, plan_policy, with_switches  # noqa: PLC0415
-    from infra.cli.stack import parse_state, read_config, read_config_file, read_state  # noqa: PLC0415
+    from infra.cli.stack import (  # noqa: PLC0415
+        parse_state,
+        read_config,
+        read_config_file,
+        read_state,
+        stack_name,
+    )
 
     given = None if stack.state is None else parse_state(_state_text(stack.state), str(stack.state))
     if stack.name is None:
@@ -157,7 +163,7 @@ def _with_stack(
     context = attrs.evolve(context, documents=documents).with_records(state.records)
     return attrs.evolve(
         context,
-        stack=StackIdentity(state.stack_id, state.name or name),
+        stack=StackIdentity(state.stack_id, state.name or stack_name(name, stack.project)),
         has_ownership_records=has_ownership(config),
         policies=policy.policies if policy else (),
         cluster_id=config.text("clusterId"),

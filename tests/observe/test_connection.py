@@ -394,18 +394,14 @@ def test_disabled_hostname_verification_applies_to_both_clients() -> None:
 )
 @pytest.mark.parametrize("source", ["environment", "properties", "token"])
 def test_credentials_in_an_address_are_not_printed(servers: str, source: str) -> None:
+    own = f"https://user:quail@{servers[-1:]}"
+    oauth = {"HEADWATER_SASL_MECHANISM": "OAUTHBEARER", "HEADWATER_SASL_TOKEN_URL": own}
+    read = {
+        "environment": lambda: Connection.from_environment({"HEADWATER_BOOTSTRAP_SERVERS": servers}),
+        "properties": lambda: Connection.from_properties(f"bootstrap.servers={servers}\n"),
+        "token": lambda: Connection.from_environment({"HEADWATER_BOOTSTRAP_SERVERS": "a:9092", **oauth}),
+    }[source]
     with pytest.raises(ProblemsError) as refused:
-        if source == "environment":
-            Connection.from_environment({"HEADWATER_BOOTSTRAP_SERVERS": servers})
-        elif source == "properties":
-            Connection.from_properties(f"bootstrap.servers={servers}\n")
-        else:
-            Connection.from_environment(
-                {
-                    "HEADWATER_BOOTSTRAP_SERVERS": "a:9092",
-                    "HEADWATER_SASL_MECHANISM": "OAUTHBEARER",
-                    "HEADWATER_SASL_TOKEN_URL": f"https://user:quail@{servers.rpartition('@')[2][:1]}",
-                }
-            )
+        read()
     assert not [problem for problem in refused.value.problems if "quail" in repr(problem)]
     assert "quail" not in str(refused.value)
