@@ -69,7 +69,7 @@ def _of_workflow(file: str, text: str) -> Iterator[Finding]:
             f"{file} installs Headwater by its name.",
             why="The name is not registered in the public package index. Whoever registers it gets the "
             "secrets.",
-            fix="Set HEADWATER to the URL of the wheel with its hash, and copy the workflows of this version.",
+            fix="Set HEADWATER to the URL of the wheel with its hash, and copy this version's workflows.",
         )
     if _SCRIPT_OF_A_SERVER.search(text):
         yield _WORKFLOWS.warning(

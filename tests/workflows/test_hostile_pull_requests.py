@@ -220,6 +220,17 @@ def test_a_hostile_pull_request_gets_no_credentials_and_runs_no_code(
     assert "Kafka topics: no changes" in published["body"], "the documents are planned with the records"
 
 
+def test_the_hostile_program_would_find_no_password_even_if_pulumi_ran_it(repository: Repository) -> None:
+    """The control of the test above: with backend and passphrase, the program runs and reads the state."""
+    (repository.folder / "__main__.py").write_text(HOSTILE.format(stolen=str(repository.stolen)))
+    reader = repository.deployment.with_environment(**repository.reader(READER))
+    reader.stack.preview()
+    stolen = repository.stolen.read_text()
+    assert READER.password in stolen, "the environment of the program"
+    assert "pulumi:providers:kafka" in stolen, "the decrypted state"
+    assert WRITER.password not in stolen
+
+
 def test_who_can_read_the_state_finds_no_password_in_it(repository: Repository) -> None:
     """The environment `records` has the backend without its passphrase; even with it there is nothing."""
     stack = repository.deployment.stack
