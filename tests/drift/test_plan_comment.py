@@ -77,6 +77,17 @@ def test_the_summary_counts_re_created_and_reconfigured_topics_of_the_plan() -> 
     assert "1 to create, ⚠️ 1 of them re-created after a loss, 2 to reconfigure" in text.splitlines()[1]
 
 
+def test_risks_of_a_preview_come_first() -> None:
+    risks = "Changes that can lose data or move keys:\n  a: is deleted\n  b: 2 → 64 partitions: keys move"
+    comment = plan_comment(read_preview(_document([_step("shop", "a")], ("info", f"info: {risks}"))))
+    assert comment.splitlines()[3:7] == [
+        "⚠️ **2 changes can lose data or move keys:**",
+        "",
+        "- `a: is deleted`",
+        "- `b: 2 → 64 partitions: keys move`",
+    ]
+
+
 def test_without_the_text_of_the_plan_the_comment_has_a_table() -> None:
     steps = [
         _step("shop", "a"),

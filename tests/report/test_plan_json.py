@@ -1,10 +1,12 @@
 """The JSON of a plan, its digest, and the comment that is written from it."""
 
 import json
+from importlib.resources import files
 from typing import Any
 
 import attrs
 import pytest
+from jsonschema import Draft202012Validator
 
 from infra.model.cluster import LiveTopic
 from infra.planner import ActionKind, ConfigChange, Plan, TopicAction
@@ -14,6 +16,7 @@ from infra.report.plan_json import plan_digest, plan_json, read_approved, topic_
 from tests.report.planned import PLANS
 
 MANY = 100
+SCHEMA = json.loads(files("topology_schemas").joinpath("plan.v1.schema.json").read_text("utf-8"))
 
 
 def _plan(partitions: int, *, topic_id: str = "id", retention: str = "604800000") -> Plan:
@@ -48,6 +51,7 @@ def _comment(plan: Plan, limit: int = 65_536) -> str:
 def test_json_of_each_plan_can_be_read_again(name: str) -> None:
     plan = PLANS[name]()
     document = json.loads(json.dumps(plan_json(plan, "shop/production")))
+    Draft202012Validator(SCHEMA).validate(document)
     assert document["digest"] == plan_digest(plan) == read_approved(json.dumps(document)).digest
     assert document["isApplicable"] is plan.is_applicable
     comment = _comment(plan)
