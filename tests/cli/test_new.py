@@ -183,6 +183,20 @@ def test_nothing_is_created_if_the_wheel_is_not_known(tmp_path: Path) -> None:
     assert not (tmp_path / "none").exists()
 
 
+def test_no_text_advises_to_install_the_package_by_its_name() -> None:
+    searched = subprocess.run(
+        [
+            *("git", "grep", "-nE", r"pip install.* ['\"]?headwater(\[\w+\])?['\"]?( |`|$|[=<>~])", "--"),
+            *("README.md", "docs", "deploy", "infra", "spark_jobs", "toolchain", ":!docs/own-repository.md"),
+        ],
+        cwd=_ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert [line for line in searched.stdout.splitlines() if " @ " not in line] == []
+
+
 def test_no_file_names_the_package_without_its_wheel(project: Path, tmp_path: Path) -> None:
     gitlab = created(tmp_path / "merge", "--ci", "gitlab")
     for folder in (project, gitlab):
