@@ -112,8 +112,8 @@ def _workflow_texts(forge: Forge) -> Mapping[str, str]:
     row = f"| {folder} | a comment on each {what}, `pulumi up` after approval, nightly drift reports |"
     step = (
         "5. Create the environments `preview`, `records`, `production` and `alerts` with their secrets, and",
-        "   restrict the last three to the default branch. Check the settings at the top of each file in",
-        f"   {folder}. From then on, each {what} shows what it changes.",
+        "   restrict `records` and `production` to the default branch. Check the settings at the top of each",
+        f"   file in {folder}. From then on, each {what} shows what it changes.",
     )
     return {"WORKFLOW_ROW": row, "WORKFLOW_STEP": "\n".join(step)}
 
