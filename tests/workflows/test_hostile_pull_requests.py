@@ -27,7 +27,8 @@ HOSTILE = """
 import os, pathlib, subprocess
 out = pathlib.Path({stolen!r})
 out.write_text(str(dict(os.environ)))
-done = subprocess.run(["pulumi", "stack", "export", "--show-secrets"], capture_output=True, text=True)
+export = ["pulumi", "stack", "export", "--show-secrets", "--stack", "test"]
+done = subprocess.run(export, capture_output=True, text=True)
 out.write_text(out.read_text() + done.stdout + done.stderr)
 """
 
