@@ -82,6 +82,7 @@ _COMPUTING = (
     *(path for path in _SEPARATE_TESTS if not path.startswith("tests/runtime/driver/")),
     "tests/runtime/spark/test_health.py",
     "tests/workflows/test_steps.py",
+    "tests/workflows/test_hostile_pull_requests.py",
     _ALL_VERSIONS,
     "tests/cli/",
     "tests/pulumi/",

@@ -1,4 +1,4 @@
-"""The Kafka provider plugin: the user's own, the published one, or one built from `go/provider`."""
+"""The Kafka provider plugin: the user's own, the published one if its hash is known, or a built one."""
 
 import os
 import shutil
@@ -9,6 +9,7 @@ from pathlib import Path
 from toolchain.cache import Cache, fingerprint
 from toolchain.go_modules import GoModule
 from toolchain.progress import Progress
+from toolchain.pulumi_release import given_hash
 
 PLUGIN_VERSION = "3.13.3"
 _NAME = f"resource-kafka-v{PLUGIN_VERSION}"
@@ -21,6 +22,7 @@ _BRIDGE = GoModule(
     variables={"main.version": PLUGIN_VERSION},
 )
 _DOWNLOAD_SECONDS = 120
+HASH_VARIABLE = "HEADWATER_KAFKA_PLUGIN_SHA256"
 
 
 def ensure_home(cli: Path, cache: Cache, progress: Progress) -> Path:
@@ -30,7 +32,7 @@ def ensure_home(cli: Path, cache: Cache, progress: Progress) -> Path:
         if (own := plugin_folder(users_home())).is_dir():
             shutil.copytree(own, plugin_folder(home))
         elif reason := _download(cli, home, progress):
-            progress.note(f"{_BRIDGE.title}: download failed: {reason}")
+            progress.note(f"{_BRIDGE.title}: not downloaded: {reason}")
             _build(cli, home, cache, progress)
 
     return cache.ensure(_entry(), fill, progress)
@@ -68,10 +70,16 @@ def users_home() -> Path:
 
 
 def _download(cli: Path, home: Path, progress: Progress) -> str:
-    """Install the published plugin in `home`; return why it failed, or nothing."""
+    """Install the published plugin in `home`; return why it failed, or nothing.
+
+    The CLI compares the archive with the hash. Without one it would run whatever the server sends.
+    """
+    expected = given_hash(HASH_VARIABLE)
+    if expected is None:
+        return f"no hash of the published plugin is known; {HASH_VARIABLE} is its SHA-256"
     with progress.step(f"{_BRIDGE.title}: downloading", expected="10 seconds"):
         try:
-            _install(cli, home, timeout=_DOWNLOAD_SECONDS)
+            _install(cli, home, "--checksum", expected, timeout=_DOWNLOAD_SECONDS)
         except subprocess.CalledProcessError as error:
             reason = _last_line(error.stderr) or f"exit code {error.returncode}"
         except subprocess.TimeoutExpired:

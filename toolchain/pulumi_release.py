@@ -1,15 +1,21 @@
-"""Download Pulumi's own release of the CLI and verify it by the checksums of the release."""
+"""Download Pulumi's own release of the CLI and verify it by a hash that does not come from its server.
+
+The checksums that are published next to an archive prove nothing: who replaces one replaces the other.
+"""
 
 import hashlib
 import os
 import platform
+import re
 import tarfile
 import time
 import urllib.request
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from urllib.error import HTTPError
+from typing import Any
+from urllib.error import HTTPError, URLError
+from urllib.parse import urlsplit
 
 from toolchain.cache import Cache, fingerprint
 from toolchain.errors import ToolchainError
@@ -17,6 +23,11 @@ from toolchain.progress import Progress
 
 RELEASES = "https://get.pulumi.com/releases/sdk"
 VARIABLE = "HEADWATER_PULUMI_RELEASES"
+HASH_VARIABLE = "HEADWATER_PULUMI_SHA256"
+_HASHES: Mapping[str, str] = {}
+"""Archive → SHA-256. A maintainer adds those that were compared on two ways; others are given by the user."""
+_HASH = re.compile(r"[0-9a-f]{64}")
+_LOCAL = ("localhost", "127.0.0.1", "::1")
 _SYSTEMS = {"Linux": "linux", "Darwin": "darwin"}
 _MACHINES = {"x86_64": "x64", "amd64": "x64", "aarch64": "arm64", "arm64": "arm64"}
 _ANSWER_SECONDS = 20
@@ -26,30 +37,60 @@ _CHUNK = 1 << 20
 
 
 def release_entry(version: str) -> str:
-    return f"pulumi-release-{version}-{fingerprint(version)}"
+    """Return the name of the release in the cache, which has the hash of its archive."""
+    return f"pulumi-release-{version}-{fingerprint(version, _known_hash(version) or 'unknown')}"
+
+
+def given_hash(variable: str) -> str | None:
+    """Return the SHA-256 in an environment variable, None if it is not set.
+
+    Raises:
+        ToolchainError: The value is no SHA-256.
+    """
+    text = os.environ.get(variable, "").strip().lower()
+    if text and not _HASH.fullmatch(text):
+        raise ToolchainError(f"{variable} is not a SHA-256.\n  Set it to 64 hexadecimal digits.")
+    return text or None
+
+
+def checked_url(url: str) -> str:
+    """Return the URL if it is safe to download programs from; raises `ToolchainError`."""
+    parts = urlsplit(url)
+    if parts.scheme != "https" and not (parts.scheme == "http" and parts.hostname in _LOCAL):
+        raise ToolchainError(f"{url} is not an https address.\n  Set {VARIABLE} to one that is.")
+    return url
 
 
 def download_release(version: str, cache: Cache, progress: Progress) -> Path | None:
     """Return a cache folder with the programs of the release, None if it cannot be downloaded.
 
+    A release whose hash is not known is not downloaded: Pulumi is built from locked modules instead.
+
     Raises:
-        ToolchainError: The downloaded archive differs from its checksum.
+        ToolchainError: The downloaded archive has another hash, or the address is not https.
     """
-    if found := cache.find(release_entry(version)):
+    expected, archive = _known_hash(version), _archive(version)
+    if expected is not None and (found := cache.find(release_entry(version))):
         return found
-    releases, archive = os.environ.get(VARIABLE, RELEASES).rstrip("/"), _archive(version)
+    releases = os.environ.get(VARIABLE, RELEASES).rstrip("/")
     if not releases or archive is None:
+        return None
+    checked_url(releases)
+    if expected is None:
+        progress.note(
+            f"Pulumi CLI {version}: not downloaded, because no hash of {archive} is known. "
+            f"To use Pulumi's release, set {HASH_VARIABLE} to its SHA-256."
+        )
         return None
 
     def fill(folder: Path, progress: Progress) -> None:
         title = f"Pulumi CLI {version}: downloading"
         with progress.step(title, expected="a minute") as show:
-            sums = _get(f"{releases}/pulumi-{version}-checksums.txt").decode()
             packed = folder / archive
             digest = _save(f"{releases}/{archive}", packed, show)
-            if digest not in _checksums(sums, archive):
+            if digest != expected:
                 raise ToolchainError(
-                    f"{releases}/{archive} differs from the checksum of the release.\n"
+                    f"{releases}/{archive} has the SHA-256 {digest}, expected is {expected}.\n"
                     "  Run again. If the error persists, check the proxy or mirror, or set another one in\n"
                     f"  {VARIABLE} (empty: build Pulumi from Go modules instead)."
                 )
@@ -68,16 +109,26 @@ def _archive(version: str) -> str | None:
     return f"pulumi-v{version}-{system}-{machine}.tar.gz" if system and machine else None
 
 
-def _get(url: str) -> bytes:
-    with urllib.request.urlopen(url, timeout=_ANSWER_SECONDS) as answer:  # noqa: S310 - set by the user
-        content: bytes = answer.read()
-        return content
+def _known_hash(version: str) -> str | None:
+    return given_hash(HASH_VARIABLE) or _HASHES.get(_archive(version) or "")
+
+
+class _SafeRedirects(urllib.request.HTTPRedirectHandler):
+    """Follows redirects only to https."""
+
+    def redirect_request(self, *arguments: Any) -> urllib.request.Request | None:  # noqa: ANN401 - urllib's signature
+        try:
+            checked_url(arguments[-1])
+        except ToolchainError as error:
+            raise URLError(str(error).partition("\n")[0]) from None
+        return super().redirect_request(*arguments)
 
 
 def _save(url: str, file: Path, show: Callable[[str], None]) -> str:
     """Write the answer to `file` and return its SHA-256."""
     digest, received, deadline = hashlib.sha256(), 0, time.monotonic() + _TOTAL_SECONDS
-    with urllib.request.urlopen(url, timeout=_ANSWER_SECONDS) as answer, file.open("wb") as written:  # noqa: S310 - same
+    opener = urllib.request.build_opener(_SafeRedirects)
+    with opener.open(url, timeout=_ANSWER_SECONDS) as answer, file.open("wb") as written:
         total = int(answer.headers.get("Content-Length") or 0)
         while chunk := answer.read(_CHUNK):
             written.write(chunk)
@@ -89,12 +140,6 @@ def _save(url: str, file: Path, show: Callable[[str], None]) -> str:
     if total and received != total:
         raise ConnectionError(f"the connection ended after {received} of {total} bytes")
     return digest.hexdigest()
-
-
-def _checksums(text: str, archive: str) -> set[str]:
-    """Return the checksums of `archive` in lines of `sha256sum`."""
-    lines = (line.split() for line in text.splitlines())
-    return {words[0].lower() for words in lines if len(words) > 1 and words[1].lstrip("*") == archive}
 
 
 def _unpack(packed: Path, folder: Path) -> None:

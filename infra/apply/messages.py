@@ -8,7 +8,9 @@ import pulumi
 from infra.apply.registration import Repair
 from infra.model.problems import Problem, Severity
 from infra.planner import ActionKind, ApplicationPlan, Plan
+from infra.planner.data_risks import data_risks
 from infra.report import plan_text, problem_text
+from infra.report.plan_comment.preview import RISKS_HEAD
 
 _MOST_LINES = 60
 _MOST_PROBLEMS = 100
@@ -22,6 +24,13 @@ def log_problems(problems: Iterable[Problem]) -> None:
         _LOG[problem.severity](problem_text(problem))
     if (more := len(ordered) - _MOST_PROBLEMS) > 0:
         pulumi.log.warn(f"… {more} more problems; `headwater plan` shows them all")
+
+
+def log_risks(plan: Plan) -> None:
+    """Log all changes that can lose data or move keys as one message, if there are any."""
+    if risks := data_risks(plan):
+        lines = (f"  {risk.topic}: {risk.text}" for risk in risks)
+        pulumi.log.info("\n".join([RISKS_HEAD, *lines]))
 
 
 def log_interrupted(topics: Sequence[str]) -> None:

@@ -15,10 +15,11 @@ import pulumi
 from pulumi.runtime.config import CONFIG
 from tenacity import retry, stop_after_attempt, wait_exponential
 
+from infra.apply.approval import approval_problem
 from infra.apply.cluster_writer import ClusterWriter, KafkaClusterWriter
 from infra.apply.component import InternalTopics, Target
 from infra.apply.guard import Deletable, deletion_guard
-from infra.apply.messages import log_interrupted, log_plan, log_problems
+from infra.apply.messages import log_interrupted, log_plan, log_problems, log_risks
 from infra.apply.ordering import register_all
 from infra.apply.ownership import claim_applications, record_ownership
 from infra.apply.planning import plan_stack
@@ -69,6 +70,8 @@ async def deploy(
     log_problems(planned.problems)
     if planned.plan is None or settings.connection is None or errors(planned.problems):
         raise pulumi.RunError(_refusal_text(planned.problems))
+    if (differs := approval_problem(planned.plan, settings.approved_plan)) is not None:
+        _raise_if_any([differs])
     registrations = {
         part.application_id: registration_of(part, state)
         for part in planned.plan.applications
@@ -82,12 +85,13 @@ async def deploy(
     if not is_preview:
         _raise_if_any(await asyncio.to_thread(claim_applications, planned.plan, reader, writer))
     target = Target(
-        provider=kafka_provider(settings.connection),
+        provider=kafka_provider(settings.connection, settings.secret_variables),
         reader=reader,
         writer=writer,
         state=state,
         stack_id=stack.id,
     )
+    log_risks(planned.plan)
     components = _register_components(planned.plan, registrations, target, opts)
     recorded = await register_all(components)
     if not is_preview:

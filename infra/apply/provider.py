@@ -1,5 +1,6 @@
 """The Pulumi provider of a Kafka cluster."""
 
+from collections.abc import Mapping
 from contextlib import suppress
 
 import pulumi
@@ -9,14 +10,34 @@ from infra.observe import Connection
 from infra.planner import ActionKind, Plan
 
 _GET_TOPIC = "kafka:index:getTopic"
-_SECRETS = frozenset({"sasl_password", "client_key", "client_key_passphrase"})
+_PLUGIN_VARIABLES = {
+    "sasl_password": "KAFKA_SASL_PASSWORD",
+    "client_key": "KAFKA_CLIENT_KEY",
+    "client_key_passphrase": "KAFKA_CLIENT_KEY_PASSPHRASE",
+}
+"""The provider's secret arguments, and the variables in which its plugin reads them if they are not given."""
 
 
-def kafka_provider(connection: Connection) -> pulumi_kafka.Provider:
-    """Return the provider for `connection`; its secrets are encrypted in the state."""
+def kafka_provider(connection: Connection, variables: Mapping[str, str]) -> pulumi_kafka.Provider:
+    """Return the provider for `connection`.
+
+    Every argument is stored in the state, and everyone who can decrypt the state can read it. So a secret of
+    the environment is no argument: Pulumi's engine gives it to the plugin as a variable. A secret of the
+    stack's settings is encrypted in the state, as it is in the file of the stack.
+
+    Args:
+        connection: The connection to the cluster.
+        variables: Secret argument → the variable of this process that has its value.
+    """
     arguments = connection.provider()
-    secrets = {name: pulumi.Output.secret(arguments[name]) for name in _SECRETS & arguments.keys()}
-    return pulumi_kafka.Provider("kafka", **{**arguments, **secrets})
+    stored = {
+        name: pulumi.Output.secret(arguments[name])
+        for name in _PLUGIN_VARIABLES.keys() & arguments.keys() - variables.keys()
+    }
+    public = {name: value for name, value in arguments.items() if name not in _PLUGIN_VARIABLES}
+    mappings = {variables[name]: _PLUGIN_VARIABLES[name] for name in sorted(variables.keys())}
+    options = pulumi.ResourceOptions(env_var_mappings=mappings or None)
+    return pulumi_kafka.Provider("kafka", **public, **stored, opts=options)
 
 
 async def connect_for_deletions(provider: pulumi.ProviderResource, plan: Plan) -> None:

@@ -1,5 +1,6 @@
 """The settings of a stack: its cluster, documents, limits, and the switches of `headwater:setup`."""
 
+import os
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -36,12 +37,19 @@ _CONNECTION = {
     "tlsEnabled": "HEADWATER_ENABLE_TLS",
     "skipTlsVerify": "HEADWATER_SKIP_VERIFY",
 }
+_SECRET_ARGUMENTS = {
+    "saslPassword": "sasl_password",
+    "clientKey": "client_key",
+    "clientKeyPassphrase": "client_key_passphrase",
+}
 _LISTS = ("bootstrapServers", "saslOauthScopes")
 _LIMITS = {"maxNewTopics": Effect.CREATED_TOPICS, "maxAddedPartitions": Effect.ADDED_PARTITIONS}
 _OTHERS = ("documents", "clusterId", *_LIMITS, "policies", "ownership", "setup")
 _OWNERSHIP = ("recorded", "none")
 _DOCUMENTS = ("topologies",)
 _HERE = Path()
+APPROVED_PLAN = "HEADWATER_APPROVED_PLAN"
+"""The variable with the digest of the plan that was approved, or with the path of its JSON."""
 _FLAGS = {
     "adopt": "adopt",
     "ifIncomplete": "if_incomplete",
@@ -60,6 +68,10 @@ class StackSettings:
     documents: tuple[TopologyDocument, ...]
     policy: PlanPolicy
     problems: tuple[Problem, ...] = ()
+    secret_variables: Mapping[str, str] = attrs.field(factory=dict)
+    """Secrets that are not in the stack: argument of the Pulumi provider → variable of this process."""
+    approved_plan: str | None = None
+    """The digest of the only plan that may be made, or the file of that plan; None = any plan."""
     has_ownership_records: bool = True
     """Whether to read and write ownership records (`headwater:ownership`)."""
 
@@ -92,6 +104,8 @@ def stack_settings(
         documents=documents,
         policy=attrs.evolve(policy, are_documents_complete=not errors(loaded.problems)),
         problems=(*config.problems, *policy_problems, *loaded.problems, *map(_no_documents, empty)),
+        secret_variables=_secret_variables(config, environment),
+        approved_plan=environment.get(APPROVED_PLAN),
         has_ownership_records=has_ownership_records,
     )
 
@@ -176,6 +190,19 @@ def _connection(config: StackConfig, environment: Mapping[str, str]) -> Connecti
     except ProblemsError as error:
         config.problems.extend(error.problems)
         return None
+
+
+def _secret_variables(config: StackConfig, environment: Mapping[str, str]) -> dict[str, str]:
+    """Return the secrets that only the environment of this process has, with their variables."""
+    found = {}
+    for key, argument in _SECRET_ARGUMENTS.items():
+        own = _CONNECTION[key]
+        variable = own if environment.get(own) else own.replace("HEADWATER_", "KAFKA_")
+        value = environment.get(variable)
+        # The plugin gets the variables of this process; a program may pass other ones.
+        if value and not config.text(key) and os.environ.get(variable) == value:
+            found[argument] = variable
+    return found
 
 
 def _text(config: StackConfig, key: str) -> str | None:

@@ -11,7 +11,13 @@ import click
 
 from infra.cli.console import ProblemsExit, json_text, print_problems, write
 from infra.cli.exit_codes import ExitCode
-from infra.cli.options import files_argument, output_option, project_option, stack_cluster_options
+from infra.cli.options import (
+    files_argument,
+    output_option,
+    project_option,
+    stack_cluster_options,
+    stack_state_option,
+)
 from infra.cli.stack_context import StackContext, StackOptions, load_context
 from infra.model.problems import ProblemsError, errors
 
@@ -31,11 +37,7 @@ _FORMATS = ("text", "json", "markdown", "html", "junit")
     "ones.",
 )
 @project_option
-@click.option(
-    "--stack-state",
-    type=click.Path(exists=True, dir_okay=False, allow_dash=True, path_type=Path),
-    help="Read the setup records from the output of `pulumi stack export` instead; - is standard input.",
-)
+@stack_state_option
 @click.option("--format", "form", type=click.Choice(_FORMATS), default="text", show_default=True)
 @output_option
 @click.pass_context
@@ -63,8 +65,6 @@ def drift(
       headwater drift topologies/ --command-config client.properties --stack production
       headwater drift topologies/ --stack-state state.json --format html --output drift.html
     """
-    if stack is not None and stack_state is not None:
-        raise click.UsageError("--stack and --stack-state cannot be combined.")
     options = StackOptions(name=stack, project=project, state=stack_state)
     try:
         inputs = load_context(files, bootstrap_server, command_config, options, with_policies=False)

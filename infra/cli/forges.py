@@ -11,6 +11,7 @@ import attrs
 
 _SECONDS = 30
 _PAGE = 100
+_MOST_BYTES = 32 << 20
 Entry = Mapping[str, Any]
 
 
@@ -37,6 +38,21 @@ class Endpoints:
 
 
 @attrs.frozen
+class Author:
+    """The author of an entry, or the owner of a token. A bot and a user may have the same name."""
+
+    name: str
+    is_bot: bool
+
+    @classmethod
+    def of(cls, user: Entry) -> "Author | None":
+        """Read a user of GitHub (`login`, `type`) or GitLab (`username`); None = no name is known."""
+        name = str(user.get("login") or user.get("username") or "")
+        is_bot = name.endswith("[bot]") or user.get("type") == "Bot"
+        return cls(name.removesuffix("[bot]"), is_bot) if name else None
+
+
+@attrs.frozen
 class Forge:
     """A forge: `api` is the address of its API, `headers` contain the token."""
 
@@ -46,6 +62,8 @@ class Forge:
     """The comments of the pull or merge request with a number."""
     issues: Endpoints
     """The open issues."""
+    user: Callable[["Forge"], "Author | None"]
+    """Ask who the owner of the token is."""
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str]) -> "Forge":
@@ -64,7 +82,9 @@ class Forge:
         )
 
     def publish(self, endpoints: Endpoints, entry: Entry, is_same: Callable[[Entry], bool]) -> str:
-        """Update the first entry that `is_same`, or create one.
+        """Update the first entry of this user that `is_same`, or create one.
+
+        Entries of others are never changed: everyone can write a comment that looks like ours.
 
         Returns:
             `created`, `updated` or `unchanged`.
@@ -72,17 +92,17 @@ class Forge:
         Raises:
             ForgeError: A request failed.
         """
-        found = next(filter(is_same, self._entries(endpoints)), None)
+        found = next(self._own_entries(endpoints, is_same), None)
         if found is None:
-            self._request("POST", endpoints.path, entry)
+            self.request("POST", endpoints.path, entry)
             return "created"
         if all(found.get(key) == value for key, value in entry.items()):
             return "unchanged"
-        self._request(endpoints.update_method, endpoints.entry_path.format(id=found[endpoints.id]), entry)
+        self.request(endpoints.update_method, endpoints.entry_path.format(id=found[endpoints.id]), entry)
         return "updated"
 
     def close(self, endpoints: Endpoints, entry: Entry, is_same: Callable[[Entry], bool]) -> str:
-        """Update all entries that are `is_same` and close them.
+        """Update all entries of this user that are `is_same` and close them.
 
         Returns:
             `closed` or `nothing to close`.
@@ -90,26 +110,34 @@ class Forge:
         Raises:
             ForgeError: A request failed.
         """
-        found = [*filter(is_same, self._entries(endpoints))]
+        found = [*self._own_entries(endpoints, is_same)]
         for each in found:
-            self._request(
+            self.request(
                 endpoints.update_method,
                 endpoints.entry_path.format(id=each[endpoints.id]),
                 {**entry, **endpoints.closed},
             )
         return "closed" if found else "nothing to close"
 
+    def _own_entries(self, endpoints: Endpoints, is_same: Callable[[Entry], bool]) -> Iterator[Entry]:
+        user: Author | None = None
+        for entry in filter(is_same, self._entries(endpoints)):
+            user = user or self.user(self)
+            if user is not None and user == Author.of(entry.get("user") or entry.get("author") or {}):
+                yield entry
+
     def _entries(self, endpoints: Endpoints) -> Iterator[Entry]:
         page = 1
-        while entries := self._request("GET", endpoints.path, query={**endpoints.query, "page": str(page)}):
+        while entries := self.request("GET", endpoints.path, query={**endpoints.query, "page": str(page)}):
             yield from entries
             if len(entries) < _PAGE:
                 break
             page += 1
 
-    def _request(
+    def request(
         self, method: str, path: str, body: Entry | None = None, query: Mapping[str, str] | None = None
     ) -> Any:  # noqa: ANN401 - JSON of the forge
+        """Send a request and return the JSON of the answer; raises `ForgeError`."""
         search = "" if query is None else f"?{urlencode({'per_page': str(_PAGE), **query})}"
         request = Request(  # noqa: S310 - `_checked` allows only http and https
             f"{self.api}{path}{search}",
@@ -119,7 +147,10 @@ class Forge:
         )
         try:
             with _opener().open(request, timeout=_SECONDS) as answer:
-                return json.load(answer)
+                content = answer.read(_MOST_BYTES + 1)
+                if len(content) > _MOST_BYTES:
+                    raise ForgeError(f"{method} {self.api}{path} failed: the answer is too large.")
+                return json.loads(content)
         except HTTPError as error:
             with error:
                 reason = f"{error.code} {error.reason}"
@@ -163,7 +194,7 @@ def _github(repository: str, environment: Mapping[str, str]) -> Forge:
             text="body",
             update_method="PATCH",
         ),
-        Endpoints(
+        issues=Endpoints(
             path=f"{base}/issues",
             entry_path=f"{base}/issues/{{id}}",
             id="number",
@@ -172,7 +203,19 @@ def _github(repository: str, environment: Mapping[str, str]) -> Forge:
             query={"state": "open"},
             closed={"state": "closed"},
         ),
+        user=_github_user,
     )
+
+
+def _github_user(forge: Forge) -> Author | None:
+    """Return the user of a token. Tokens of pipelines and apps cannot read `/user`, but GraphQL answers."""
+    try:
+        return Author.of(forge.request("GET", "/user"))
+    except ForgeError:
+        path = "/../graphql" if forge.api.endswith("/v3") else "/graphql"
+        answer = forge.request("POST", path, {"query": "{viewer {login __typename}}"})
+        viewer = (answer.get("data") or {}).get("viewer") or {}
+        return Author.of({"login": viewer.get("login"), "type": viewer.get("__typename")})
 
 
 def _gitlab(project: str, environment: Mapping[str, str]) -> Forge:
@@ -187,7 +230,7 @@ def _gitlab(project: str, environment: Mapping[str, str]) -> Forge:
             text="body",
             update_method="PUT",
         ),
-        Endpoints(
+        issues=Endpoints(
             path=f"{base}/issues",
             entry_path=f"{base}/issues/{{id}}",
             id="iid",
@@ -196,6 +239,7 @@ def _gitlab(project: str, environment: Mapping[str, str]) -> Forge:
             query={"state": "opened"},
             closed={"state_event": "close"},
         ),
+        user=lambda forge: Author.of(forge.request("GET", "/user")),
     )
 
 

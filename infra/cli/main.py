@@ -42,7 +42,10 @@ _COMMANDS: Mapping[str, Lazy] = {
         "Show what another version of Kafka Streams changes for applications.",
     ),
     "plan-comment": Lazy(
-        "infra.cli.plan_comment", "plan_comment", "Write a pull request comment from a preview."
+        "infra.cli.plan_comment", "plan_comment", "Write a pull request comment from a plan."
+    ),
+    "records": Lazy(
+        "infra.cli.records", "records", "Write the setup records of a stack to a file, without its secrets."
     ),
     "publish": Lazy(
         "infra.cli.publish", "publish", "Publish a report as a comment or issue on GitHub or GitLab."

@@ -34,6 +34,13 @@ project_option = click.option(
     help="The folder of Pulumi.yaml, for --stack.",
 )
 
+stack_state_option = click.option(
+    "--stack-state",
+    type=click.Path(exists=True, dir_okay=False, allow_dash=True, path_type=Path),
+    help="Read the setup records from this file, the output of `headwater records` or `pulumi stack export`; "
+    "- is standard input. With --stack, the settings are then read from its file, and Pulumi is not run.",
+)
+
 policies_option = click.option(
     "--policies",
     "policy_files",

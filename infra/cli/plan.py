@@ -8,15 +8,24 @@ from typing import TYPE_CHECKING
 import attrs
 import click
 
-from infra.cli.console import ProblemsExit, exit_for, print_problems
+from infra.cli.console import ProblemsExit, exit_for, json_text, print_problems, write
 from infra.cli.exit_codes import ExitCode
-from infra.cli.options import files_argument, policies_option, project_option, stack_cluster_options
+from infra.cli.options import (
+    files_argument,
+    output_option,
+    policies_option,
+    project_option,
+    stack_cluster_options,
+    stack_state_option,
+)
 from infra.cli.stack_context import StackContext, StackOptions, load_context
 from infra.model.problems import ProblemsError
 
 if TYPE_CHECKING:
     from infra.model.policies import Policy
     from infra.planner import Plan
+
+_FORMATS = ("text", "json")
 
 
 @click.command()
@@ -29,7 +38,10 @@ if TYPE_CHECKING:
     "counts as set up.",
 )
 @project_option
+@stack_state_option
 @policies_option
+@click.option("--format", "form", type=click.Choice(_FORMATS), default="text", show_default=True)
+@output_option
 @click.pass_context
 def plan(
     context: click.Context,
@@ -39,27 +51,42 @@ def plan(
     command_config: Path | None,
     stack: str | None,
     project: Path,
+    stack_state: Path | None,
     policy_files: Sequence[Path],
+    form: str,
+    output: Path | None,
 ) -> None:
     """Show what `pulumi up` would do to a cluster.
 
-    Prints the same plan as a preview, without running Pulumi and without changing anything. Exit code 3: the
-    plan is refused; 1: it could not be made.
+    Prints the same plan as a preview, without running the program of a stack and without changing anything.
+    With --stack-state, Pulumi is not run at all. The JSON has all values of the plan and their digest:
+    `pulumi up` with HEADWATER_APPROVED_PLAN=FILE makes exactly this plan, or none. Exit code 3: the plan is
+    refused; 1: it could not be made.
 
     \b
     Examples:
       headwater plan topologies/ --bootstrap-server localhost:9092
       headwater plan topologies/ --command-config client.properties --stack production
       headwater plan topologies/ --bootstrap-server localhost:9092 --policies headwater-policies.yaml
+      headwater plan topologies/ --stack production --stack-state records.json --format json -o plan.json
     """
     policies = _policies(policy_files)
-    options = StackOptions(name=stack, project=project)
+    options = StackOptions(name=stack, project=project, state=stack_state)
     try:
         inputs = load_context(files, bootstrap_server, command_config, options, with_policies=True)
         result = _validated(inputs, _plan(inputs, policies))
     except ProblemsError as error:
         raise ProblemsExit(error) from None
-    _print(result)
+    if form == "json":
+        from infra.report.plan_json import plan_json  # noqa: PLC0415 - only for this format
+
+        write(json_text(plan_json(result, inputs.stack.name if inputs.stack else "")), output)
+    elif output is not None:
+        from infra.report.plan_text import plan_text  # noqa: PLC0415 - imported after the slow part
+
+        write(f"{plan_text(result)}\n", output)
+    else:
+        _print(result)
     print_problems((*inputs.document_problems, *inputs.stack_problems, *result.problems), after_result=True)
     context.exit(exit_for((*inputs.stack_problems, *result.problems), ExitCode.REFUSED))
 

@@ -1,4 +1,4 @@
-"""`headwater plan-comment`: write a pull request comment from a preview."""
+"""`headwater plan-comment`: write a pull request comment from a plan."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -8,14 +8,14 @@ import click
 
 from infra.cli.console import write
 from infra.cli.options import output_option
+from infra.report.plan_comment import Preview, read_drift, read_plan, read_preview
 from infra.report.plan_comment import plan_comment as written
-from infra.report.plan_comment import read_drift, read_preview
 
 Value = TypeVar("Value")
 
 
 @click.command("plan-comment")
-@click.argument("preview", type=click.File(encoding="utf-8"), default="-", metavar="[PREVIEW]")
+@click.argument("preview", type=click.File(encoding="utf-8"), default="-", metavar="[PLAN]")
 @click.option(
     "--drift",
     type=click.File(encoding="utf-8"),
@@ -23,20 +23,28 @@ Value = TypeVar("Value")
 )
 @output_option
 def plan_comment(*, preview: Any, drift: Any, output: Path | None) -> None:  # noqa: ANN401 - open files of click
-    """Write a pull request comment from a preview.
+    """Write a pull request comment from a plan.
 
-    PREVIEW is the output of `pulumi preview --json`; the default - is standard input. The comment begins with
-    a hidden marker, by which `headwater publish` finds and replaces an older comment. Connects to no cluster
-    and reads no stack. Exit code 0 also if the preview was refused; the comment reports that.
+    PLAN is the output of `headwater plan --format json` or `pulumi preview --json`; the default - is standard
+    input. Changes that can lose data are shown first. The comment begins with a hidden marker, by which
+    `headwater publish` finds and replaces an older comment. Connects to no cluster and reads no stack. Exit
+    code 0 also if the plan was refused; the comment reports that.
 
     \b
     Examples:
+      headwater plan-comment plan.json --drift drift.json --output comment.md
       pulumi preview --json | headwater plan-comment
-      headwater plan-comment preview.json --drift drift.json --output comment.md
     """
-    planned = _read(preview, read_preview, "pulumi preview --json")
+    planned = _read(preview, _read_either, "headwater plan --format json` or `pulumi preview --json")
     drifted = _read(drift, read_drift, "headwater drift --format json") if drift else None
     write(written(planned, drifted), output)
+
+
+def _read_either(text: str) -> Preview:
+    try:
+        return read_plan(text)
+    except ValueError:
+        return read_preview(text)
 
 
 def _read(file: Any, read: Callable[[str], Value], command: str) -> Value:  # noqa: ANN401 - as above
@@ -44,5 +52,5 @@ def _read(file: Any, read: Callable[[str], Value], command: str) -> Value:  # no
         return read(file.read())
     except ValueError as error:
         raise click.ClickException(
-            f"{file.name} is not the output of `{command}` ({error}).\n  Create it again: {command} > FILE"
+            f"{file.name} is not the output of `{command}` ({error}).\n  Create it again."
         ) from None

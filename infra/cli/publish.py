@@ -2,12 +2,14 @@
 
 import os
 import re
+import stat
 from pathlib import Path
 
 import click
 
 from infra.cli.forges import Entry, Forge, ForgeError
 
+_MOST_BYTES = 8 << 20
 _MARKER = re.compile(r"<!-- .+ -->")
 
 
@@ -18,14 +20,14 @@ _MARKER = re.compile(r"<!-- .+ -->")
     "--merge-request",
     type=click.IntRange(1),
     metavar="NUMBER",
-    help="Publish as a comment there; replaces the comment with the same marker in its first line.",
+    help="Publish as a comment there; replaces the token owner's comment with the same first line.",
 )
 @click.option(
     "--issue",
     metavar="TITLE",
-    help="Publish as an issue; replaces the text of an open issue with this title.",
+    help="Publish as an issue; replaces the text of the token owner's open issue with this title.",
 )
-@click.option("--close", is_flag=True, help="Replace the text of open issues with this title and close them.")
+@click.option("--close", is_flag=True, help="Replace the text of these open issues and close them.")
 def publish(*, file: Path, pull_request: int | None, issue: str | None, close: bool) -> None:
     """Publish a report as a comment or issue on GitHub or GitLab.
 
@@ -55,12 +57,38 @@ def publish(*, file: Path, pull_request: int | None, issue: str | None, close: b
 
 def _read(file: Path) -> str:
     try:
-        return file.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+        return _content(file).decode()
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        if isinstance(error, UnicodeDecodeError):
+            reason = "it is not UTF-8 text"
         raise click.ClickException(
             f"{file} cannot be read: {reason}.\n  Name the Markdown file that Headwater wrote."
         ) from None
+
+
+def _content(file: Path) -> bytes:
+    """Return the content of a regular file of limited size.
+
+    A repository may contain a link in the place of the file, for example to the environment of this process.
+
+    Raises:
+        OSError, ValueError: It cannot be read, or must not be published.
+    """
+    here, target = Path.cwd().resolve(), file.resolve(strict=True)
+    is_link = file.is_symlink() or not file.is_absolute()
+    if is_link and not target.is_relative_to(here):
+        raise ValueError("it is a link to a file outside of the working folder")
+    with target.open("rb") as opened:
+        status = os.fstat(opened.fileno())
+        if not stat.S_ISREG(status.st_mode):
+            raise ValueError("it is not a regular file")
+        content = opened.read(_MOST_BYTES + 1)
+    if len(content) > _MOST_BYTES:
+        raise ValueError(f"it is larger than {_MOST_BYTES >> 20} MiB")
+    if len(content) != status.st_size:
+        raise ValueError("it is not a file of a disk, or it changed meanwhile")
+    return content
 
 
 def _comment(forge: Forge, pull_request: int, text: str) -> str:

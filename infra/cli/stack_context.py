@@ -29,7 +29,10 @@ if TYPE_CHECKING:
 
 @attrs.frozen(kw_only=True)
 class StackOptions:
-    """The stack that the command line names: its name, or an exported state file, or neither."""
+    """The stack that the command line names: its name, or a file with its state, both, or neither.
+
+    With both, Pulumi is not run: the settings are read from the file of the stack, without its secrets.
+    """
 
     name: str | None = None
     project: Path = Path()
@@ -67,7 +70,9 @@ class StackContext:
         """
         request = snapshot_request(self.documents, self.records or {})
         reading = self.reader.begin(
-            attrs.evolve(request, with_ids=bool(self.records), with_ownership=self.has_ownership_records)
+            attrs.evolve(
+                request, with_ids=self.records is not None, with_ownership=self.has_ownership_records
+            )
         )
         import infra.planner  # noqa: F401, PLC0415 - the callers need it: imported while the cluster answers
         from infra.compiler import compile_documents  # noqa: PLC0415 - same
@@ -118,7 +123,7 @@ def _open_reader(
 
 
 def _connection(bootstrap_server: str | None, command_config: Path | None, stack: StackOptions) -> Connection:
-    if stack.name is None or names_cluster(os.environ):
+    if stack.name is None or stack.state is not None or names_cluster(os.environ):
         return connection(bootstrap_server, command_config)
     if (named := named_connection(bootstrap_server, command_config)) is not None:
         return named
@@ -139,19 +144,26 @@ def _with_stack(
         return context
     # Imported only for a stack, because they import Pulumi's toolchain.
     from infra.apply.settings import has_ownership, plan_policy, with_switches  # noqa: PLC0415
-    from infra.cli.stack import parse_state, read_config, read_state  # noqa: PLC0415
+    from infra.cli.stack import (  # noqa: PLC0415
+        parse_state,
+        read_config,
+        read_config_file,
+        read_state,
+        stack_name,
+    )
 
-    if stack.state is not None:
-        return context.with_records(parse_state(_state_text(stack.state), str(stack.state)).records)
-    name = str(stack.name)
-    config = read_config(name, stack.project)
+    given = None if stack.state is None else parse_state(_state_text(stack.state), str(stack.state))
+    if stack.name is None:
+        return context.with_records(given.records if given else {})
+    name = stack.name
+    config = read_config(name, stack.project) if given is None else read_config_file(name, stack.project)
     policy, policy_problems = plan_policy(config, stack.project) if with_policies else (None, ())
     documents = with_switches(loaded.documents, config, are_all=False)
-    state = read_state(name, stack.project)
+    state = read_state(name, stack.project) if given is None else given
     context = attrs.evolve(context, documents=documents).with_records(state.records)
     return attrs.evolve(
         context,
-        stack=StackIdentity(state.stack_id, state.name or name),
+        stack=StackIdentity(state.stack_id, state.name or stack_name(name, stack.project)),
         has_ownership_records=has_ownership(config),
         policies=policy.policies if policy else (),
         cluster_id=config.text("clusterId"),

@@ -14,8 +14,8 @@ def toolchain(part: str) -> None:
     """Download or build the Pulumi CLI, its Kafka plugin, Kafka and Spark's connector.
 
     Only what is missing, once, into a cache folder: $HEADWATER_CACHE, by default ~/.cache/headwater. A
-    `pulumi` on PATH is used if it fits. Otherwise its release is downloaded and compared with its checksum,
-    or, where that fails, built with Go (5 minutes). Maven downloads Kafka and the connector.
+    `pulumi` on PATH is used if it fits. Otherwise its release is downloaded, if its hash is known
+    (HEADWATER_PULUMI_SHA256), or built with Go (5 minutes). Maven downloads Kafka and the connector.
 
     PART is kafka, spark, pulumi or all (default). `env` prints the variables that put the downloaded or built
     Pulumi on the PATH of a shell, or only the Kafka plugin if your own `pulumi` does not have it.

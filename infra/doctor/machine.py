@@ -7,8 +7,9 @@ import attrs
 from infra.doctor.findings import Check, Finding, Section, version_text
 
 _GET = "Run `headwater toolchain`."
-_INSTALL = "pip install --upgrade --force-reinstall headwater"
-_SPARK = "pip install 'headwater[spark]'"
+# Not by its name alone: it is not registered in the public package index.
+_INSTALL = "pip install 'headwater @ URL_OF_THE_WHEEL'"
+_SPARK = "pip install 'headwater[spark] @ URL_OF_THE_WHEEL'"
 
 
 @attrs.frozen(kw_only=True)

@@ -68,6 +68,7 @@ class ProblemCode(StrEnum):
     MANAGED_BY_ANOTHER_STACK = "ManagedByAnotherStack"
     GROUP_PROTOCOL_MISSING = "GroupProtocolMissing"
     GROUP_ACTIVE = "GroupActive"
+    PLAN_NOT_APPROVED = "PlanNotApproved"
     WRONG_CLUSTER = "WrongCluster"
     BLAST_RADIUS = "BlastRadius"
     POLICY_VIOLATED = "PolicyViolated"

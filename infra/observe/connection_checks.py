@@ -11,6 +11,8 @@ MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER", "AWS_MSK
 _SECRETLY = " as a Pulumi secret or an environment variable, never in a document."
 _ADDRESS = re.compile(r"(\[[0-9A-Fa-f:.%]+\]|[A-Za-z0-9._-]+):([0-9]{1,5})")
 _HIGHEST_PORT = 65_535
+_HARMLESS = re.compile(r"(?:[A-Za-z_]+://)?[A-Za-z0-9._-]*(?::[0-9]*)?/?")
+"""What an address may be to be printed, although it is wrong: no `user:password`."""
 
 
 def connection_problems(connection: ConnectionSettings) -> tuple[Problem, ...]:
@@ -39,16 +41,32 @@ def _addresses(connection: ConnectionSettings) -> Iterator[Problem]:
             fix="Set HEADWATER_BOOTSTRAP_SERVERS, `headwater:bootstrapServers` in a stack, or "
             "`--bootstrap-server` on the command line.",
         )
+    if any("@" in address or "%40" in address for address in connection.bootstrap_servers):
+        yield _credentials_in("bootstrap servers", "host:port")
+        return
     for address in connection.bootstrap_servers:
         match = _ADDRESS.fullmatch(address)
         if match is None or not 0 < int(match[2]) <= _HIGHEST_PORT:
+            shown = address if _HARMLESS.fullmatch(address) else "a text that is not shown here"
             yield setting_problem(
-                f"{address!r} is not the address of a broker.",
+                f"{shown!r} is not the address of a broker."
+                if shown == address
+                else "One of the bootstrap servers is not the address of a broker.",
                 expected="host:port",
-                found=address,
+                found=shown,
                 fix="Write the bootstrap servers as host:port, several of them separated by commas, without "
                 "a scheme.",
             )
+
+
+def _credentials_in(what: str, expected: str) -> Problem:
+    return setting_problem(
+        f"The setting for the {what} contains credentials, or something else before an @.",
+        expected=expected,
+        found="an @ in a text that is not shown here",
+        fix="Set user and password in HEADWATER_SASL_USERNAME and HEADWATER_SASL_PASSWORD, and change the "
+        "password: an address is no secret, so other programs may have printed it.",
+    )
 
 
 def _protocol(connection: ConnectionSettings) -> Iterator[Problem]:
@@ -83,6 +101,8 @@ def _unknown(what: str, found: str, allowed: tuple[str, ...]) -> Problem:
 
 
 def _credentials(connection: ConnectionSettings) -> Iterator[Problem]:
+    if connection.token_url and "@" in connection.token_url:
+        yield _credentials_in("token URL", "a URL without user and password")
     match connection.mechanism:
         case "PLAIN" | "SCRAM-SHA-256" | "SCRAM-SHA-512":
             needed = {"user name": connection.username, "password": connection.password}

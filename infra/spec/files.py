@@ -47,6 +47,12 @@ SCHEMA_FILE = FileKind(
     why_misfit="Without the schema, records of that format cannot be read or written.",
     how_to_split="Use a smaller schema.",
 )
+STACK_FILE = FileKind(
+    schema="",
+    why_unreadable="Without the settings of the stack, nothing is planned.",
+    why_misfit="Without the settings of the stack, nothing is planned.",
+    how_to_split="Move settings into policy files.",
+)
 
 
 def find(paths: Sequence[Path]) -> tuple[tuple[Path, ...], tuple[Problem, ...]]:

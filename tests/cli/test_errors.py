@@ -183,7 +183,11 @@ def test_full_disk_is_not_an_error_of_headwater(arguments: str) -> None:
     [
         (f"headwater validate {_DOCUMENT} >&-", ExitCode.DONE, ""),
         (f"headwater acls {_DOCUMENT} >&-", ExitCode.DONE, ""),
-        ("headwater plan-comment <&-", ExitCode.PROBLEMS, "is not the output of `pulumi preview --json`"),
+        (
+            "headwater plan-comment <&-",
+            ExitCode.PROBLEMS,
+            "is not the output of `headwater plan --format json`",
+        ),
         (
             "headwater import --describe - --application-id a <&-",
             ExitCode.PROBLEMS,

@@ -1,5 +1,6 @@
 """`headwater new`: the files of a new repository pass Headwater's own checks, and nothing is overwritten."""
 
+import hashlib
 import json
 import re
 import shlex
@@ -7,7 +8,6 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
-from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -31,8 +31,13 @@ _FORGES = [forge.value for forge in Forge]
 Golden = Callable[[Path, str], None]
 
 
+WHEEL = f"https://example.com/headwater-0.1.0-py3-none-any.whl#sha256={'ab' * 32}"
+
+
 def run(*arguments: str | Path) -> Result:
-    return CliRunner().invoke(main, list(map(str, arguments)))
+    """Run the command; `new` gets a wheel, because Headwater is not installed from one here."""
+    given = ("--wheel", WHEEL) if arguments[0] == "new" and "--wheel" not in arguments else ()
+    return CliRunner().invoke(main, [*map(str, arguments), *given])
 
 
 def created(folder: Path, *options: str) -> Path:
@@ -97,24 +102,24 @@ def test_the_pulumi_project_has_the_name_of_the_folder_and_the_program_of_this_r
     assert yaml.safe_load((other / "Pulumi.yaml").read_text())["name"] == "other.name_1"
 
 
-def test_requirements_are_pinned_to_the_versions_of_the_lock(project: Path, golden: Golden) -> None:
+def test_requirements_are_those_of_the_lock_with_hashes(project: Path, golden: Golden) -> None:
     base, spark = closure({"headwater"}), closure({"headwater"}, "spark")
     for file, names in (("requirements.txt", base), ("requirements-spark.txt", spark - base)):
-        pinned = re.sub(r" \\\n(    --hash=.*\n)+", "\n", locked(names - {"headwater"}))
-        assert "--hash" not in pinned
+        pinned = locked(names - {"headwater"})
+        assert pinned.count("--hash=sha256:") >= len(names) - 1
         golden(_FILES / file, pinned)
         assert (project / file).read_text().endswith(pinned)
-    assert f"\nheadwater=={version('headwater')}\n" in (project / "requirements.txt").read_text()
+    assert f"\nheadwater @ {WHEEL}\n" in (project / "requirements.txt").read_text()
     text = (project / "requirements-spark.txt").read_text()
-    assert f"\n-r requirements.txt\nheadwater[spark]=={version('headwater')}\n" in text
+    assert f"\n-r requirements.txt\nheadwater[spark] @ {WHEEL}\n" in text
 
 
-def test_workflows_install_the_same_version_and_check_the_example(project: Path, tmp_path: Path) -> None:
+def test_workflows_install_the_same_wheel_and_check_the_example(project: Path, tmp_path: Path) -> None:
     gitlab = created(tmp_path / "merge", "--ci", "gitlab")
     settings = [read(file)["env"] for file in sorted((project / ".github" / "workflows").iterdir())]
     settings.append(read(gitlab / ".gitlab" / "headwater.gitlab-ci.yml")["variables"])
     assert len(settings) == 4
-    assert {each["HEADWATER"] for each in settings} == {f"headwater=={version('headwater')}"}
+    assert {each["HEADWATER"] for each in settings} == {WHEEL}
     checks = [(each["SOURCES"], each["POLICIES"]) for each in settings if "SOURCES" in each]
     assert checks == [("orders=2", "headwater-policies.yaml")] * 2
     included = yaml.safe_load((gitlab / ".gitlab-ci.yml").read_text())["include"]
@@ -139,25 +144,74 @@ def test_the_workflows_pass_actionlint_and_the_schema_of_gitlab(project: Path, t
         assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_a_wheel_is_installed_from_its_url(tmp_path: Path) -> None:
-    url = "https://example.com/headwater-0.1.0-py3-none-any.whl"
-    folder = created(tmp_path / "shop", "--wheel", url)
-    assert f"\nheadwater @ {url}\n" in (folder / "requirements.txt").read_text()
-    assert f"\nheadwater[spark] @ {url}\n" in (folder / "requirements-spark.txt").read_text()
-    assert read(folder / ".github/workflows/headwater-up.yml")["env"]["HEADWATER"] == f"headwater @ {url}"
+def test_a_wheel_of_this_machine_is_pinned_by_its_hash(tmp_path: Path) -> None:
     file = tmp_path / "headwater-0.1.0-py3-none-any.whl"
-    file.touch()
+    file.write_bytes(b"wheel")
+    url = f"file://{file}#sha256={hashlib.sha256(b'wheel').hexdigest()}"
     folder = created(tmp_path / "local", "--wheel", str(file))
-    assert f"\nheadwater @ file://{file}\n" in (folder / "requirements.txt").read_text()
+    assert f"\nheadwater @ {url}\n" in (folder / "requirements.txt").read_text()
+    assert read(folder / ".github/workflows/headwater-up.yml")["env"]["HEADWATER"] == url
     assert "Headwater is installed from a file" in run("new", tmp_path / "noted", "--wheel", file).stderr
-    result = run("new", tmp_path / "none", "--wheel", "headwater-0.1.0")
+
+
+@pytest.mark.parametrize(
+    "wheel",
+    [
+        "headwater-0.1.0",
+        "headwater==0.1.0",
+        "none.whl",
+        WHEEL.partition("#")[0],
+        WHEEL.replace("https:", "http:"),
+        WHEEL[:-1],
+        WHEEL.replace("sha256", "md5"),
+        WHEEL.replace(".whl", ".tar.gz"),
+        f"{WHEEL} --index-url https://example.com",
+    ],
+)
+def test_a_wheel_that_another_could_replace_is_refused(wheel: str, tmp_path: Path) -> None:
+    result = run("new", tmp_path / "none", "--wheel", wheel)
     assert result.exit_code == 64
+    assert "#sha256=HASH" in " ".join(result.stderr.split())
     assert not (tmp_path / "none").exists()
 
 
+def test_nothing_is_created_if_the_wheel_is_not_known(tmp_path: Path) -> None:
+    """The name of the package is not registered: whoever registers it would get the credentials."""
+    result = CliRunner().invoke(main, ["new", str(tmp_path / "none")])
+    assert result.exit_code == 1
+    assert "error[ProjectNotCreated] The wheel of this Headwater is not known." in result.stderr
+    assert not (tmp_path / "none").exists()
+
+
+def test_no_text_advises_to_install_the_package_by_its_name() -> None:
+    searched = subprocess.run(
+        [
+            *("git", "grep", "-nE", r"pip install.* ['\"]?headwater(\[\w+\])?['\"]?( |`|$|[=<>~])", "--"),
+            *("README.md", "docs", "deploy", "infra", "spark_jobs", "toolchain", ":!docs/own-repository.md"),
+        ],
+        cwd=_ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert [line for line in searched.stdout.splitlines() if " @ " not in line] == []
+
+
+def test_no_file_names_the_package_without_its_wheel(project: Path, tmp_path: Path) -> None:
+    gitlab = created(tmp_path / "merge", "--ci", "gitlab")
+    for folder in (project, gitlab):
+        for file in (path for path in folder.rglob("*") if path.is_file()):
+            text = file.read_text()
+            assert not re.search(r"headwater(\[\w+\])? *[=~<>]=", text), file
+            assert not re.search(r"pip install (?!-r requirements|--no-deps --only-binary)", text), file
+
+
 def test_the_wheel_that_is_installed_is_the_default() -> None:
-    url = "https://example.com/headwater-0.1.0-py3-none-any.whl"
-    assert wheel_of(json.dumps({"archive_info": {"hash": "sha256=1"}, "url": url})) == url
+    url, digest = WHEEL.split("#sha256=")
+    for info in ({"hash": f"sha256={digest}"}, {"hashes": {"sha256": digest}}):
+        assert wheel_of(json.dumps({"archive_info": info, "url": url})) == WHEEL
+    assert wheel_of(json.dumps({"archive_info": {}, "url": url})) == ""
+    assert wheel_of(json.dumps({"archive_info": {"hash": f"sha256={digest}"}, "url": "http://a/b.whl"})) == ""
     assert wheel_of(json.dumps({"dir_info": {"editable": True}, "url": "file:///src/headwater"})) == ""
     assert wheel_of("") == ""
 

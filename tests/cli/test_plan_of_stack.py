@@ -60,6 +60,13 @@ def test_plan_applies_the_settings_of_the_stack(
     assert refused.returncode == ExitCode.REFUSED
     for code in ("BlastRadius", "WrongCluster", "PolicyViolated"):
         assert f"error[{code}]" in refused.stderr
+    copy = folder / "records.json"
+    written = headwater("records", "--stack", STACK, "--project", folder, "--output", copy)
+    assert (written.returncode, written.stderr) == (ExitCode.DONE, "")
+    monkeypatch.delenv("PULUMI_BACKEND_URL")
+    without_pulumi = headwater(*arguments, "--stack-state", copy)
+    assert (without_pulumi.returncode, without_pulumi.stderr) == (ExitCode.REFUSED, refused.stderr)
+    monkeypatch.setenv("PULUMI_BACKEND_URL", file_backend(folder / "state"))
     switches = {deployment.id: {"lifecycle": "released"}, "elsewhere": {"adopt": True}}
     deployment.stack.configure({"policies": None, "maxNewTopics": 2, "clusterId": None, "setup": switches})
     released = headwater(*arguments)

@@ -185,10 +185,19 @@ def test_an_invalid_stack_state_is_a_problem(text: str, tmp_path: Path) -> None:
     assert "is not an exported stack state" in done.stderr
 
 
-def test_stack_and_stack_state_cannot_be_combined(tmp_path: Path) -> None:
-    (tmp_path / "state.json").write_text("{}")
-    state = str(tmp_path / "state.json")
-    assert headwater("drift", "x.yaml", "--stack", "a", "--stack-state", state).exit_code == ExitCode.USAGE
+def test_a_stack_with_a_state_needs_its_file_and_no_pulumi(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", "")
+    (tmp_path / "app.yaml").write_text(_DOCUMENT.format(id="a", source="b"))
+    (tmp_path / "state.json").write_text('{"deployment": null}')
+    done = headwater(
+        *("drift", str(tmp_path / "app.yaml"), "--bootstrap-server", "127.0.0.1:1", "--stack", "shop"),
+        *("--project", str(tmp_path), "--stack-state", str(tmp_path / "state.json")),
+    )
+    assert done.exit_code == ExitCode.PROBLEMS
+    assert "Pulumi.shop.yaml" in done.stderr
+    assert "No such file" in done.stderr
 
 
 @pytest.mark.broker

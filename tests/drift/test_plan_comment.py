@@ -77,6 +77,17 @@ def test_the_summary_counts_re_created_and_reconfigured_topics_of_the_plan() -> 
     assert "1 to create, ⚠️ 1 of them re-created after a loss, 2 to reconfigure" in text.splitlines()[1]
 
 
+def test_risks_of_a_preview_come_first() -> None:
+    risks = "Changes that can lose data or move keys:\n  a: is deleted\n  b: 2 → 64 partitions: keys move"
+    comment = plan_comment(read_preview(_document([_step("shop", "a")], ("info", f"info: {risks}"))))
+    assert comment.splitlines()[3:7] == [
+        "⚠️ **2 changes can lose data or move keys:**",
+        "",
+        "- `a: is deleted`",
+        "- `b: 2 → 64 partitions: keys move`",
+    ]
+
+
 def test_without_the_text_of_the_plan_the_comment_has_a_table() -> None:
     steps = [
         _step("shop", "a"),
@@ -160,7 +171,7 @@ def test_the_command_reads_a_file_or_standard_input(tmp_path: Path) -> None:
 def test_invalid_previews_are_problems(text: str) -> None:
     done = _run(input=text)
     assert done.exit_code == ExitCode.PROBLEMS
-    assert "is not the output of `pulumi preview --json`" in done.stderr
+    assert "is not the output of `headwater plan --format json` or `pulumi preview --json`" in done.stderr
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"version": 2}', '{"version": 1, "applications": 1}'])

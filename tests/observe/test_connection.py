@@ -162,6 +162,8 @@ def problems_of(**changed: object) -> tuple[Problem, ...]:
         ({"bootstrap_servers": ("kafka://a:9092",)}, "'kafka://a:9092' is not the address"),
         ({"bootstrap_servers": ("a",)}, "'a' is not the address"),
         ({"bootstrap_servers": ("a:99999",)}, "'a:99999' is not the address"),
+        ({"bootstrap_servers": ("user:pw:9092",)}, "One of the bootstrap servers is not the address"),
+        ({"bootstrap_servers": ("user:pw@a:9092",)}, "bootstrap servers contains credentials"),
         ({"protocol": "TLS"}, "'TLS' is not a security protocol"),
         ({"protocol": "SASL_SSL"}, "needs a SASL mechanism"),
         ({"protocol": "SASL_SSL", "mechanism": "GSSAPI"}, "'GSSAPI' is not a SASL mechanism"),
@@ -375,3 +377,31 @@ def test_disabled_hostname_verification_applies_to_both_clients() -> None:
     assert settings["ssl.endpoint.identification.algorithm"] == "none"
     assert settings["enable.ssl.certificate.verification"] is True
     assert connection.provider()["skip_tls_verify"] is True
+
+
+@pytest.mark.parametrize(
+    "servers",
+    [
+        "user:quail@host:9092",
+        "sasl://user:quail@host:9092",
+        "user:quail@host",
+        "good:9092,user:quail@host:9092",
+        "user:quail,more-quail@host:9092",
+        "user:quail%40host:9092",
+        "user:quail:host:9092",
+        "user:quail",
+    ],
+)
+@pytest.mark.parametrize("source", ["environment", "properties", "token"])
+def test_credentials_in_an_address_are_not_printed(servers: str, source: str) -> None:
+    own = f"https://user:quail@{servers[-1:]}"
+    oauth = {"HEADWATER_SASL_MECHANISM": "OAUTHBEARER", "HEADWATER_SASL_TOKEN_URL": own}
+    read = {
+        "environment": lambda: Connection.from_environment({"HEADWATER_BOOTSTRAP_SERVERS": servers}),
+        "properties": lambda: Connection.from_properties(f"bootstrap.servers={servers}\n"),
+        "token": lambda: Connection.from_environment({"HEADWATER_BOOTSTRAP_SERVERS": "a:9092", **oauth}),
+    }[source]
+    with pytest.raises(ProblemsError) as refused:
+        read()
+    assert not [problem for problem in refused.value.problems if "quail" in repr(problem)]
+    assert "quail" not in str(refused.value)

@@ -1,4 +1,4 @@
-"""Pulumi's release is downloaded from an HTTP server, and verified by the checksums of the release."""
+"""Pulumi's release is downloaded from an HTTP server, and verified by a hash from elsewhere."""
 
 import hashlib
 import io
@@ -15,12 +15,13 @@ from click.testing import CliRunner
 from rich.console import Console
 
 from infra.cli.main import main
-from toolchain import ToolchainError, ensure_pulumi
+from toolchain import ToolchainError, ensure_pulumi, kafka_plugin
 from toolchain.cache import Cache
+from toolchain.kafka_plugin import HASH_VARIABLE as PLUGIN_HASH_VARIABLE
 from toolchain.kafka_plugin import PLUGIN_VERSION
 from toolchain.progress import Progress
 from toolchain.pulumi_cli import CLI_VERSION, find_pulumi
-from toolchain.pulumi_release import VARIABLE, download_release
+from toolchain.pulumi_release import HASH_VARIABLE, VARIABLE, download_release
 
 _PROGRAM = b"#!/bin/sh\necho v3.250.0\n"
 _NAMES = {"Linux": "linux", "Darwin": "darwin"}
@@ -45,7 +46,7 @@ def releases(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
             entry = tarfile.TarInfo(f"pulumi/{name}")
             entry.size, entry.mode = len(_PROGRAM), 0o755
             archive.addfile(entry, io.BytesIO(_PROGRAM))
-    write_checksum(folder, hashlib.sha256((folder / _ARCHIVE).read_bytes()).hexdigest())
+    monkeypatch.setenv(HASH_VARIABLE, hashlib.sha256((folder / _ARCHIVE).read_bytes()).hexdigest())
     server = ThreadingHTTPServer(("127.0.0.1", 0), partial(_Quiet, directory=folder))
     thread = threading.Thread(target=server.serve_forever, args=(0.01,))
     thread.start()
@@ -58,8 +59,10 @@ def releases(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     server.server_close()
 
 
-def write_checksum(folder: Path, digest: str) -> None:
-    lines = f"{'0' * 64}  pulumi-v{CLI_VERSION}-other.tar.gz\n{digest}  {_ARCHIVE}\n"
+def replace_archive(folder: Path, content: bytes) -> None:
+    """Replace the archive and the checksums next to it, as whoever controls the server can do."""
+    (folder / _ARCHIVE).write_bytes(content)
+    lines = f"{hashlib.sha256(content).hexdigest()}  {_ARCHIVE}\n"
     (folder / f"pulumi-{CLI_VERSION}-checksums.txt").write_text(lines)
 
 
@@ -102,14 +105,88 @@ def test_the_release_is_downloaded_once_and_used(
     assert ensure_pulumi(cache, progress) == toolchain == find_pulumi(cache)
 
 
-def test_an_archive_that_differs_from_its_checksum_is_refused(
-    releases: Path, cache: Cache, progress: Progress
-) -> None:
-    write_checksum(releases, "f" * 64)
-    with pytest.raises(ToolchainError, match="differs from the checksum of the release"):
+def test_an_archive_with_another_hash_is_refused(releases: Path, cache: Cache, progress: Progress) -> None:
+    """Also if the checksums of the same server fit."""
+    replace_archive(releases, (releases / _ARCHIVE).read_bytes() + b"hostile")
+    with pytest.raises(ToolchainError, match=r"has the SHA-256 [0-9a-f]{64}, expected is [0-9a-f]{64}"):
         download_release(CLI_VERSION, cache, progress)
     assert find_pulumi(cache) is None
     assert not [path for path in cache.root.iterdir() if path.is_dir()]
+
+
+@pytest.mark.usefixtures("releases")
+def test_a_release_without_a_known_hash_is_not_downloaded(
+    cache: Cache, progress: Progress, output: io.StringIO, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv(HASH_VARIABLE)
+    assert download_release(CLI_VERSION, cache, progress) is None
+    assert f"no hash of {_ARCHIVE} is known" in output.getvalue()
+    assert find_pulumi(cache) is None
+
+
+@pytest.mark.usefixtures("releases", "_plugin")
+def test_a_release_of_the_cache_counts_only_with_its_hash(
+    cache: Cache, progress: Progress, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert download_release(CLI_VERSION, cache, progress) is not None
+    for other in ("", "f" * 64):
+        monkeypatch.setenv(HASH_VARIABLE, other)
+        assert find_pulumi(cache) is None
+
+
+@pytest.mark.parametrize("url", ["http://releases.example.com", "ftp://localhost", "file:///tmp", "releases"])
+@pytest.mark.usefixtures("releases")
+def test_only_https_is_accepted(
+    url: str, cache: Cache, progress: Progress, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(VARIABLE, url)
+    with pytest.raises(ToolchainError, match="is not an https address"):
+        download_release(CLI_VERSION, cache, progress)
+
+
+def test_a_redirect_to_http_is_not_followed(
+    cache: Cache, progress: Progress, output: io.StringIO, releases: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Redirecting(_Quiet):
+        def do_GET(self) -> None:
+            self.send_response(302)
+            self.send_header("Location", f"http://releases.example.com{self.path}")
+            self.end_headers()
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), partial(Redirecting, directory=releases)) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        monkeypatch.setenv(VARIABLE, f"http://127.0.0.1:{server.server_port}")
+        assert download_release(CLI_VERSION, cache, progress) is None
+        server.shutdown()
+        thread.join()
+    assert "http://releases.example.com" in output.getvalue()
+    assert "is not an https address" in output.getvalue()
+
+
+@pytest.mark.parametrize("text", ["abc", "g" * 64, "sha256:" + "0" * 64])
+def test_a_hash_that_is_none_is_an_error(
+    text: str, cache: Cache, progress: Progress, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(HASH_VARIABLE, text)
+    with pytest.raises(ToolchainError, match=f"{HASH_VARIABLE} is not a SHA-256"):
+        download_release(CLI_VERSION, cache, progress)
+
+
+def test_the_published_plugin_is_not_installed_without_its_hash(
+    tmp_path: Path, progress: Progress, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The CLI is replaced by a program that records its arguments."""
+    cli, asked = tmp_path / "pulumi", tmp_path / "asked"
+    cli.write_text(f'#!/bin/sh\necho "$@" >> {asked}\n')
+    cli.chmod(0o755)
+    monkeypatch.delenv(PLUGIN_HASH_VARIABLE, raising=False)
+    assert "no hash of the published plugin is known" in kafka_plugin._download(cli, tmp_path, progress)
+    assert not asked.exists()
+    monkeypatch.setenv(PLUGIN_HASH_VARIABLE, "a" * 64)
+    assert kafka_plugin._download(cli, tmp_path, progress) == ""
+    expected = f"plugin install resource kafka {PLUGIN_VERSION} --checksum {'a' * 64}\n"
+    assert asked.read_text() == expected
 
 
 def test_a_missing_release_is_reported_with_its_address(
@@ -121,11 +198,15 @@ def test_a_missing_release_is_reported_with_its_address(
 
 
 def test_a_truncated_archive_is_not_used(
-    releases: Path, cache: Cache, progress: Progress, output: io.StringIO
+    releases: Path,
+    cache: Cache,
+    progress: Progress,
+    output: io.StringIO,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     packed = (releases / _ARCHIVE).read_bytes()[:-40]
-    (releases / _ARCHIVE).write_bytes(packed)
-    write_checksum(releases, hashlib.sha256(packed).hexdigest())
+    replace_archive(releases, packed)
+    monkeypatch.setenv(HASH_VARIABLE, hashlib.sha256(packed).hexdigest())
     assert download_release(CLI_VERSION, cache, progress) is None
     assert "download failed" in output.getvalue()
     assert find_pulumi(cache) is None

@@ -1,5 +1,6 @@
 """A user's own repository: the wheel, `headwater new`, and the commands of the README that it writes."""
 
+import hashlib
 import os
 import re
 import subprocess
@@ -56,7 +57,8 @@ def test_the_commands_of_the_readme_work_in_an_empty_folder(
     assert str(_ROOT) not in imported.stdout.split()
     created = in_shell("headwater new .", repository, environment)
     assert created.returncode == 0
-    assert f"headwater @ {wheel.as_uri()}\n" in (repository / "requirements.txt").read_text()
+    digest = hashlib.sha256(wheel.read_bytes()).hexdigest()
+    assert f"headwater @ {wheel.as_uri()}#sha256={digest}\n" in (repository / "requirements.txt").read_text()
     assert "Headwater is installed from a file" in created.stderr
 
     (port,) = free_ports(1)

@@ -18,6 +18,8 @@ _ENTRY_PATH = re.compile(
     r"/(?:repos/acme/shop|projects/7)/(?:issues/comments|merge_requests/\d+/notes|issues)/(\d+)$"
 )
 TOKEN = "forge-token-51c7"
+OWNER = "headwater-bot"
+"""The owner of the token, who writes all comments of the tests' commands."""
 _TOKENS = {"Authorization": f"Bearer {TOKEN}", "PRIVATE-TOKEN": TOKEN}
 
 
@@ -26,13 +28,21 @@ class Forge:
     """`entries` are comments and issues in order, each with its `path`; `done` lists the changes."""
 
     address: str = ""
+    owner: dict[str, Any] = attrs.field(factory=lambda: {"login": OWNER, "username": OWNER, "type": "User"})
+    """Who the token belongs to."""
+    is_app: bool = False
+    """Whether the token is that of an app, which cannot read `/user`."""
     entries: list[dict[str, Any]] = attrs.field(factory=list)
     done: list[str] = attrs.field(factory=list)
     chat: list[dict[str, Any]] = attrs.field(factory=list)
+    packages: dict[str, bytes] = attrs.field(factory=dict)
+    """The files of the package registry of GitLab, by their paths."""
 
     def add(self, path: str, **entry: Any) -> dict[str, Any]:  # noqa: ANN401 - JSON
         number = len(self.entries) + 1
         made = {"id": number, "number": number, "iid": number, "path": path, "title": "", **entry}
+        made.setdefault("user", {"login": "ada", "username": "ada", "type": "User"})
+        made["author"] = made["user"]
         self.entries.append(made)
         return made
 
@@ -48,6 +58,12 @@ class _Handler(BaseHTTPRequestHandler):
     forge: Forge
 
     def do_GET(self) -> None:
+        if "/packages/generic/" in self.path:
+            self._package()
+            return
+        if self.path == "/user":
+            self._answer(403 if self.forge.is_app else 200, self.forge.owner)
+            return
         address = urlsplit(self.path)
         path, query = _LIST_PATH.match(address.path), dict(parse_qsl(address.query))
         if self._is_authorized(path):
@@ -58,9 +74,12 @@ class _Handler(BaseHTTPRequestHandler):
         if self.path == "/chat":
             self.forge.chat.append(self._body())
             self._answer(200, {})
+        elif self.path == "/graphql":
+            viewer = {"login": self.forge.owner["login"], "__typename": self.forge.owner["type"]}
+            self._answer(200, {"data": {"viewer": viewer}})
         elif self._is_authorized(path := _LIST_PATH.match(self.path)):
             self.forge.done.append("created")
-            self._answer(201, self.forge.add(path[1], **self._body()))
+            self._answer(201, self.forge.add(path[1], **self._body(), user=self.forge.owner))
 
     def do_PATCH(self) -> None:
         if self._is_authorized(entry := _ENTRY_PATH.match(self.path)):
@@ -69,7 +88,17 @@ class _Handler(BaseHTTPRequestHandler):
             self._answer(200, {})
 
     def do_PUT(self) -> None:
-        self.do_PATCH()
+        if "/packages/generic/" in self.path:
+            self.forge.packages[self.path] = self.rfile.read(int(self.headers["Content-Length"]))
+            self._answer(201, {})
+        else:
+            self.do_PATCH()
+
+    def _package(self) -> None:
+        found = self.forge.packages.get(self.path)
+        self.send_response(404 if found is None or self.headers.get("JOB-TOKEN") != TOKEN else 200)
+        self.end_headers()
+        self.wfile.write(found or b"")
 
     def _is_authorized(self, path: re.Match[str] | None) -> TypeGuard[re.Match[str]]:
         if path is None or not any(self.headers.get(name) == value for name, value in _TOKENS.items()):

@@ -73,15 +73,20 @@ class Pipeline:
         }
         code, text = 0, ""
         for step in specified["steps"]:
+            if code and step.get("if") != "always()":
+                continue
             if "artifact" in step.get("uses", ""):
                 self._pass_on(step, folder)
-            if code or "run" not in step or step["name"] == "Install":
+            elif "actions/cache/" in step.get("uses", ""):
+                self._cache(step, folder)
+            if "run" not in step or step["name"] == "Install":
                 continue
             if step.get("if") == "env.SOURCES != ''" and not common["SOURCES"]:
                 continue
             own = {key: _resolved(value, context) for key, value in step.get("env", {}).items()}
             assert "${{" not in step["run"]
-            code, output = bash(step["run"], folder, {**common, **own})
+            failed, output = bash(step["run"], folder, {**common, **own})
+            code = code or failed
             text += output
         lines = notes["GITHUB_OUTPUT"].read_text().splitlines()
         return Done(code, text, dict(line.split("=", 1) for line in lines))
@@ -119,11 +124,19 @@ class Pipeline:
     def _pass_on(self, step: Mapping[str, Any], folder: Path) -> None:
         kept = self.artifacts / step["with"]["name"]
         if "download" in step["uses"]:
-            shutil.copytree(kept, folder, dirs_exist_ok=True)
+            shutil.copytree(kept, folder / step["with"].get("path", ""), dirs_exist_ok=True)
             return
         kept.mkdir(exist_ok=True)
         for name in step["with"]["path"].split():
             shutil.copy(folder / name, kept)
+
+    def _cache(self, step: Mapping[str, Any], folder: Path) -> None:
+        """Save a folder in the cache of the default branch, or restore what was saved last."""
+        path = step["with"]["path"]
+        kept = self.artifacts / "cache" / path
+        source, target = (folder / path, kept) if "save" in step["uses"] else (kept, folder / path)
+        if source.exists():
+            shutil.copytree(source, target, dirs_exist_ok=True)
 
 
 def _resolved(value: str, context: Mapping[str, str]) -> str:

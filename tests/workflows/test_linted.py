@@ -14,7 +14,7 @@ from toolchain import pulumi_cli
 from toolchain.actionlint import ACTIONLINT_VERSION, ensure_actionlint
 
 _BIN = Path(sys.prefix) / "bin"
-_PINNED = re.compile(r"uses: [\w-]+/[\w-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+$")
+_PINNED = re.compile(r"uses: [\w-]+/[\w/-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+$")
 _SECRET = "${{ secrets."
 
 
@@ -48,11 +48,17 @@ def test_files_match_the_schemas_of_the_forges(schema: str) -> None:
 @pytest.mark.slow
 def test_the_scripts_for_gitlab_pass_shellcheck(tmp_path: Path) -> None:
     for name, job in read(GITLAB).items():
-        if isinstance(job, dict) and "script" in job:
+        lines = [
+            line
+            for part in ("before_script", "script", "after_script")
+            for line in (job.get(part, ()) if isinstance(job, dict) else ())
+            if line  # what `!reference` names is read as an empty list
+        ]
+        if lines:
             script = tmp_path / f"{name.replace(':', '-')}.sh"
-            script.write_text("#!/bin/bash\nset -eo pipefail\n" + "\n".join(job["script"]) + "\n")
+            script.write_text("#!/bin/bash\nset -eo pipefail\n" + "\n".join(lines) + "\n")
             # The pipeline sets the variables. Lists without quotes are split on purpose.
-            _succeeds(_BIN / "shellcheck", "--exclude=SC2154", script)
+            _succeeds(_BIN / "shellcheck", "--exclude=SC2153,SC2154", script)
 
 
 @pytest.mark.parametrize("file", GITHUB, ids=lambda file: file.stem)
@@ -86,14 +92,72 @@ def test_forks_run_only_the_check_without_a_cluster() -> None:
     assert preview["comment"]["needs"] == "preview"
     for name, job in read(GITLAB).items():
         if isinstance(job, dict) and "environment" in job:
-            (rule,) = job["rules"]
-            is_merge = "merge_request_event" in rule["if"]
-            assert not is_merge or "SOURCE_PROJECT_ID == $CI_PROJECT_ID" in rule["if"], name
+            for rule in job["rules"]:
+                is_merge = "merge_request_event" in rule["if"]
+                assert not is_merge or "SOURCE_PROJECT_ID == $CI_PROJECT_ID" in rule["if"], name
 
 
-def test_files_use_the_tested_pulumi_version() -> None:
-    versions = {read(file)["env"]["PULUMI_VERSION"] for file in GITHUB}
-    assert versions | {read(GITLAB)["variables"]["PULUMI_VERSION"]} == {pulumi_cli.CLI_VERSION}
+def _environment_of(job: dict[str, Any]) -> str:
+    environment = job.get("environment", "")
+    return str(environment["name"] if isinstance(environment, dict) else environment)
+
+
+@pytest.mark.parametrize("job", _jobs())
+def test_each_environment_has_only_the_secrets_that_it_needs(job: dict[str, Any]) -> None:
+    """A pull request can use `preview`; the others are restricted to the default branch."""
+    secrets = set(re.findall(r"secrets\.(\w+)", str(job)))
+    environment = _environment_of(job)
+    backend, reader = (
+        {"PULUMI_BACKEND_URL", "PULUMI_ACCESS_TOKEN"},
+        {"HEADWATER_SASL_USERNAME", "HEADWATER_SASL_PASSWORD"},
+    )
+    assert (
+        secrets
+        == {
+            "": set(),
+            "alerts": {"CHAT_WEBHOOK"},
+            "preview": reader,
+            "records": backend,
+            "production": {*backend, *reader, "PULUMI_CONFIG_PASSPHRASE"},
+        }[environment]
+    )
+
+
+def _jobs_of_pull_requests() -> list[Any]:
+    github = read(WORKFLOWS / "github" / "headwater-preview.yml")["jobs"]
+    gitlab = {
+        name: job
+        for name, job in read(GITLAB).items()
+        if isinstance(job, dict) and "merge_request_event" in str(job.get("rules"))
+    }
+    return [pytest.param(job, id=name) for name, job in {**github, **gitlab}.items()]
+
+
+@pytest.mark.parametrize("job", _jobs_of_pull_requests())
+def test_jobs_of_pull_requests_run_no_code_of_the_pull_request(job: dict[str, Any]) -> None:
+    """Pulumi would run the program, and load plugins, backend and secrets provider of the project."""
+    commands = str([step.get("run") for step in job["steps"]] if "steps" in job else job["script"])
+    assert not re.search(r"\bpulumi\b", commands)
+    assert not re.search(r"\bpython\b(?! -I -m venv)", commands)
+    assert _environment_of(job) in ("", "preview", "alerts")
+    assert job.get("extends", ".headwater") == ".headwater"
+    names = [step.get("name", step.get("uses", "")) for step in job.get("steps", ())]
+    checkouts = [number for number, name in enumerate(names) if "checkout" in name]
+    assert all(names.index("Install") < number for number in checkouts), "no file of it when pip runs"
+
+
+def _texts() -> list[Path]:
+    return [*GITHUB, GITLAB]
+
+
+@pytest.mark.parametrize("file", _texts(), ids=lambda file: file.stem)
+def test_everything_that_is_installed_is_pinned_by_its_hash(file: Path) -> None:
+    text = file.read_text(encoding="utf-8")
+    settings = read(file)["variables" if file == GITLAB else "env"]
+    assert settings["HEADWATER"] == "", "no default: the name is not registered in the package index"
+    assert not re.search(r"pip install (?!--no-deps --only-binary :all: --require-hashes )", text)
+    assert "| sh" not in text, "no script of a server is run"
+    assert not re.search(r"image: (?!\$PYTHON_IMAGE)", text)
 
 
 def test_go_module_has_the_declared_actionlint_version() -> None:

@@ -1,5 +1,6 @@
 """`headwater publish`: one comment, one issue, and the token is sent only to the forge."""
 
+import os
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
@@ -145,4 +146,64 @@ def test_the_token_follows_no_redirect(
         server.shutdown()
         thread.join()
     assert "failed: 302" in result.stderr
+    assert not forge.done
+
+
+@pytest.mark.parametrize("is_app", [False, True])
+def test_comments_of_others_are_never_changed(forge: Forge, publish: Publish, is_app: bool) -> None:  # noqa: FBT001 - parameter of a test
+    """Also if they begin with the marker, and if a user has the name of the bot."""
+    if is_app:
+        forge.owner = {"login": "github-actions[bot]", "username": "project_7_bot", "type": "Bot"}
+        forge.is_app = "GITHUB_REPOSITORY" in os.environ
+    name = forge.owner["login"].removesuffix("[bot]")
+    others = [{"login": "ada", "username": "ada", "type": "User"}]
+    others += [{"login": name, "username": "ada", "type": "User"}] if is_app else []
+    for path in ("issues/3/comments", "merge_requests/3/notes", "issues"):
+        for user in others:
+            forge.add(path, body=f"{MARKER}\nmine", description="mine", title="Drift", user=user)
+    before = [dict(entry) for entry in forge.entries]
+    for text, done in (("one", "created"), ("two", "updated")):
+        assert publish(f"{MARKER}\n{text}\n", "--pull-request", "3").stdout == f"comment {done}\n"
+        assert publish(text, "--issue", "Drift").stdout == f"issue {done}\n"
+    assert publish("gone", "--issue", "Drift", "--close").stdout == "issue: closed\n"
+    assert forge.entries[: len(before)] == before
+
+
+@pytest.mark.usefixtures("publish")
+@pytest.mark.parametrize("target", ["/proc/self/environ", "/etc/passwd", "/dev/zero", "../secret.txt"])
+@pytest.mark.parametrize("is_folder", [False, True])
+def test_a_link_that_leaves_the_working_folder_is_not_published(
+    target: str,
+    is_folder: bool,  # noqa: FBT001 - parameter of a test
+    forge: Forge,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    (tmp_path / "secret.txt").write_text("secret")
+    folder = tmp_path / "checkout"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    path = Path(target)
+    link = folder / "linked"
+    link.symlink_to(path.parent if is_folder else path)
+    named = f"linked/{path.name}" if is_folder else "linked"
+    result = CliRunner().invoke(main, ["publish", named, "--issue", "Drift"])
+    assert result.exit_code != 0
+    assert "outside of the working folder" in result.stderr or "is not a regular file" in result.output
+    assert not forge.done
+
+
+@pytest.mark.usefixtures("publish")
+@pytest.mark.parametrize("file", ["/proc/self/environ", "/proc/self/status"])
+def test_a_file_of_the_kernel_is_not_published(file: str, forge: Forge) -> None:
+    result = CliRunner().invoke(main, ["publish", file, "--issue", "Drift"])
+    assert result.exit_code == ExitCode.PROBLEMS
+    assert "not a file of a disk" in result.stderr
+    assert not forge.done
+
+
+def test_a_file_that_is_too_large_is_not_published(forge: Forge, publish: Publish) -> None:
+    result = publish("x" * (9 << 20), "--issue", "Drift")
+    assert result.exit_code == ExitCode.PROBLEMS
+    assert "larger than 8 MiB" in result.stderr
     assert not forge.done

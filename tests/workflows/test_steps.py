@@ -16,6 +16,7 @@ from toolchain.broker import Broker
 
 pytestmark = [pytest.mark.pulumi, pytest.mark.slow]
 MARKER = f"<!-- headwater plan-comment headwater/{STACK} -->"
+_SECRETS = ("PULUMI_BACKEND_URL", "PULUMI_CONFIG_PASSPHRASE")
 OTHER_COMMENTS = 120
 """The number of comments by users: more than one page."""
 
@@ -37,7 +38,7 @@ class Repository:
     pipeline: Pipeline
 
     def github(self, name: str, job: str, needs: Mapping[str, str] | None = None) -> Done:
-        variables = self.pipeline.variables
+        variables = self.deployment.stack.variables
         secrets = ("PULUMI_BACKEND_URL", "PULUMI_ACCESS_TOKEN", "PULUMI_CONFIG_PASSPHRASE")
         reader = ("SECURITY_PROTOCOL", "SASL_MECHANISM", "SASL_USERNAME", "SASL_PASSWORD")
         context = {
@@ -58,12 +59,21 @@ class Repository:
         """Run the jobs of a pull request on GitHub that use the cluster; return how the last one ended."""
         preview = self.github("preview", "preview")
         assert preview.code == 0, str(preview)
-        return self.github(
-            "preview", "comment", {"needs.preview.outputs.refused": preview.outputs["refused"]}
-        )
+        return self.github("preview", "comment", {"needs.preview.outputs.code": preview.outputs["code"]})
+
+    def save_records(self) -> None:
+        saved = self.github("drift", "records")
+        assert saved.code == 0, str(saved)
+
+    def plan(self) -> Done:
+        """Run the jobs of a push to the default branch on GitHub that precede the approval."""
+        saved = self.github("up", "records")
+        assert saved.code == 0, str(saved)
+        return self.github("up", "plan")
 
     def drift(self) -> str:
         """Run the scheduled drift jobs on GitHub; return the exit code of `headwater drift`."""
+        self.save_records()
         compared = self.github("drift", "compare")
         assert compared.code == 0, str(compared)
         self.report_drift(compared.outputs["found"])
@@ -104,7 +114,7 @@ def repository(
         **{
             name: value
             for name, value in deployment.stack._environment().items()
-            if name.startswith("PULUMI_")
+            if name.startswith("PULUMI_") and name not in _SECRETS
         },
         "PATH": deployment.stack.environment_of_run()["PATH"],
         **time_saving_variables(),
@@ -143,7 +153,7 @@ def test_a_pull_request_gets_one_comment_that_is_kept_up_to_date(repository: Rep
 
 def test_up_runs_only_the_plan_that_was_approved(repository: Repository) -> None:
     deployment = repository.deployment
-    assert repository.github("up", "plan").code == 0
+    assert repository.plan().code == 0
     newest = commit(repository.origin, "topologies/new.yaml")
     done = repository.github("up", "up")
     assert (done.code, "has newer changes" in done.text) == (1, True), str(done)
@@ -151,14 +161,15 @@ def test_up_runs_only_the_plan_that_was_approved(repository: Repository) -> None
     repository = attrs.evolve(repository, pipeline=attrs.evolve(repository.pipeline, variables=variables))
     deployment.cluster.create(deployment.changelog, 4, {"cleanup.policy": "compact"})
     done = repository.github("up", "up")
-    assert (done.code, "differs from the approved one" in done.text) == (1, True), str(done)
+    assert (done.code, "error[PlanNotApproved]" in done.text) == (1, True), str(done)
+    assert f"Different: {deployment.changelog}" in " ".join(done.text.split())
     assert deployment.partitions() == (None, 4)
-    assert repository.github("up", "plan").code == 0
+    assert repository.plan().code == 0
     done = repository.github("up", "up")
     assert done.code == 0, str(done)
     deployment.settles_at(4, 4)
     deployment.cluster.expand(deployment.repartition, 9)
-    done = repository.github("up", "plan")
+    done = repository.plan()
     assert (done.code, "The plan is refused" in done.text) == (1, True), str(done)
 
 
@@ -197,20 +208,26 @@ def test_gitlab_jobs(repository: Repository) -> None:
         "CI_PIPELINE_URL": "https://gitlab.example.com/acme/shop/-/pipelines/99",
         "HEADWATER_BOOTSTRAP_SERVERS": deployment.cluster.bootstrap_servers,
         "GITLAB_TOKEN": TOKEN,
+        "CI_JOB_TOKEN": TOKEN,
         "CHAT_WEBHOOK": f"{forge.address}/chat",
     }
     pipeline = attrs.evolve(repository.pipeline, variables=variables)
 
+    stack = deployment.stack.variables
+    backend = {"PULUMI_BACKEND_URL": stack["PULUMI_BACKEND_URL"]}
+    production = {**backend, "PULUMI_CONFIG_PASSPHRASE": stack["PULUMI_CONFIG_PASSPHRASE"]}
+    of_environment = {"records": backend, "up": production}
+
     def succeeds(*jobs: str) -> None:
         for job in jobs:
-            done = pipeline.gitlab(f"headwater:{job}")
+            done = pipeline.gitlab(f"headwater:{job}", of_environment.get(job))
             assert done.code == 0, str(done)
 
-    succeeds("check", "preview", "comment", "comment")
+    succeeds("check", "records", "preview", "comment", "comment")
     assert forge.done == ["created"]
     (comment,) = forge.texts("merge_requests/12/notes")
     assert comment.startswith(MARKER)
-    succeeds("plan", "up", "drift", "alert")
+    succeeds("records", "plan", "up", "records", "drift", "alert")
     deployment.settles_at(4, 4)
     assert forge.done == ["created"]
     deployment.cluster.set_config(deployment.changelog, cleanup_policy="delete")
@@ -220,7 +237,7 @@ def test_gitlab_jobs(repository: Repository) -> None:
     (issue,) = forge.texts("issues")
     assert deployment.changelog in issue
     deployment.cluster.expand(deployment.repartition, 9)
-    succeeds("preview")
+    succeeds("records", "preview")
     refused = pipeline.gitlab("headwater:comment")
     assert (refused.code, "The plan is refused" in refused.text) == (1, True), str(refused)
     assert pipeline.gitlab("headwater:plan").code == 1

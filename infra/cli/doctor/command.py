@@ -11,7 +11,7 @@ import click
 from infra.cli.console import print_json
 from infra.cli.doctor.kafka_cluster import has_authorizer, has_groups, observe_agents, observe_cluster
 from infra.cli.doctor.permissions import observe_permissions
-from infra.cli.doctor.pulumi_stack import ObservedStack, observe_stack
+from infra.cli.doctor.pulumi_stack import ObservedStack, observe_stack, workflow_texts
 from infra.cli.doctor.this_machine import observe_machine
 from infra.cli.exit_codes import ExitCode
 from infra.cli.options import project_option
@@ -21,6 +21,7 @@ from infra.doctor.cluster import cluster_findings
 from infra.doctor.findings import Check
 from infra.doctor.machine import machine_findings
 from infra.doctor.permissions import PermissionFacts, Purpose, permission_findings
+from infra.doctor.separation import SeparationFacts, separation_findings
 from infra.doctor.stack import stack_findings
 from infra.model.problems import ProblemsError
 from infra.observe.command_line import cluster_options, connection, named_connection
@@ -78,6 +79,7 @@ def doctor(
     observed = None
     if stack is not None:
         observed = _stack(stack, project, findings)
+    findings += _separation(project, observed)
     secrets: list[str] = []
     try:
         if target := _connection(bootstrap_server, command_config, observed):
@@ -111,6 +113,17 @@ def _stack(stack: str, project: Path, findings: list[Finding]) -> ObservedStack 
     observed = observe_stack(pulumi, stack, project)
     findings += stack_findings(observed.facts)
     return observed
+
+
+def _separation(project: Path, observed: ObservedStack | None) -> Iterator[Finding]:
+    has_state = observed is not None and observed.settings is not None
+    return separation_findings(
+        SeparationFacts(
+            workflows=workflow_texts(project),
+            stored_secrets=observed.stored_secrets if observed else (),
+            has_state=has_state,
+        )
+    )
 
 
 def _connection(

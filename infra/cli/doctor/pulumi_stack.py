@@ -4,7 +4,7 @@ import json
 import os
 import subprocess
 from collections.abc import Iterator, Mapping
-from contextlib import chdir
+from contextlib import chdir, suppress
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
@@ -13,6 +13,7 @@ import attrs
 import yaml
 
 from infra.apply.settings import StackSettings, stack_settings
+from infra.apply.stack_config import SECRETS
 from infra.cli.doctor.backend_files import BackendFiles
 from infra.cli.stack import run_pulumi
 from infra.doctor.stack import StackFacts
@@ -20,6 +21,7 @@ from toolchain import PulumiToolchain
 
 _SECONDS = 60
 _NAMESPACE = "headwater:"
+_PROVIDER = "pulumi:providers:kafka"
 
 
 @attrs.frozen
@@ -28,6 +30,8 @@ class ObservedStack:
 
     facts: StackFacts
     settings: StackSettings | None = None
+    stored_secrets: tuple[str, ...] = ()
+    """Secrets of the provider that the state has and the settings of the stack do not have."""
 
 
 class _FailedError(Exception):
@@ -61,7 +65,7 @@ def observe_stack(pulumi: PulumiToolchain, stack: str, project: Path) -> Observe
         problems=settings.problems,
         applications=len(settings.documents),
     )
-    return ObservedStack(facts, settings)
+    return ObservedStack(facts, settings, tuple(_stored_secrets(exported, shown)))
 
 
 def _run(pulumi: PulumiToolchain, project: Path, *arguments: str) -> str:
@@ -89,6 +93,26 @@ def _settings(shown: Mapping[str, Any], stack: str, project: Path) -> StackSetti
             environment=os.environ,
             file=f"Pulumi.{stack.rpartition('/')[2]}.yaml",
         )
+
+
+def _stored_secrets(exported: Mapping[str, Any], shown: Mapping[str, Any]) -> Iterator[str]:
+    for resource in (exported.get("deployment") or {}).get("resources") or ():
+        if resource.get("type") == _PROVIDER:
+            stored = {**(resource.get("inputs") or {}), **(resource.get("outputs") or {})}
+            yield from (key for key in sorted(SECRETS & stored.keys()) if f"{_NAMESPACE}{key}" not in shown)
+
+
+def workflow_texts(project: Path) -> Mapping[str, str]:
+    """Return the workflows of Headwater in a repository: path → text."""
+    files = [
+        *sorted(project.glob(".github/workflows/headwater-*.y*ml")),
+        project / ".gitlab/headwater.gitlab-ci.yml",
+    ]
+    texts = {}
+    for file in files:
+        with suppress(OSError, UnicodeDecodeError):
+            texts[file.relative_to(project).as_posix()] = file.read_text(encoding="utf-8")
+    return texts
 
 
 def _pending(exported: Mapping[str, Any]) -> Iterator[str]:

@@ -1,16 +1,17 @@
 """The `headwater new` command."""
 
-import re
+import hashlib
 import shlex
 from importlib.metadata import distribution
 from pathlib import Path
+from typing import NoReturn
 
 import click
 
 from infra.cli.console import ProblemsExit
 from infra.cli.new.folder import check_name, read_template, write_project
-from infra.cli.new.project import EXAMPLES, Forge, Project, project_files, released, wheel_at, wheel_of
-from infra.model.problems import ProblemsError
+from infra.cli.new.project import EXAMPLES, Forge, Project, is_pinned_wheel, project_files, wheel_of
+from infra.model.problems import Problem, ProblemCode, ProblemsError
 
 _DIRECT_URL = "direct_url.json"
 _LOCAL_WHEEL = (
@@ -34,7 +35,8 @@ _LOCAL_WHEEL = (
 @click.option(
     "--wheel",
     metavar="URL",
-    help="The wheel for the requirements, a URL or a file. Default: where Headwater was installed from.",
+    help="The wheel for requirements and workflows: a file, or a URL with its hash. Default: where Headwater "
+    "was installed from.",
 )
 def new(folder: Path, *, example: str, forge: str, name: str | None, wheel: str | None) -> None:
     """Create a repository for topology documents.
@@ -47,14 +49,14 @@ def new(folder: Path, *, example: str, forge: str, name: str | None, wheel: str 
     Examples:
       headwater new kafka-topics
       headwater new . --ci gitlab
-      headwater new kafka-topics --wheel https://example.com/headwater-0.1.0-py3-none-any.whl
+      headwater new kafka-topics --wheel https://example.com/headwater-0.1.0-py3-none-any.whl#sha256=HASH
     """
     installed = distribution("headwater")
     url = _wheel(wheel) if wheel else wheel_of(installed.read_text(_DIRECT_URL) or "")
     try:
         project = Project(
             name=folder.absolute().resolve().name if name is None else name,
-            requirement=wheel_at(url) if url else released(installed.version),
+            wheel=url or _no_wheel(),
             forge=Forge(forge),
             example=EXAMPLES[example],
         )
@@ -72,12 +74,30 @@ def new(folder: Path, *, example: str, forge: str, name: str | None, wheel: str 
 
 
 def _wheel(text: str) -> str:
-    """Return the URL of a wheel that is named by a URL or a path."""
-    if re.fullmatch(r"(https?|file)://\S+\.whl(#\S*)?", text):
+    """Return the URL of a wheel with its hash; `text` is such a URL, or a path."""
+    if is_pinned_wheel(text):
         return text
     path = Path(text)
     if path.suffix != ".whl" or not path.is_file():
         raise click.BadParameter(
-            f"{text} is neither the URL of a wheel nor an existing file *.whl.", param_hint="--wheel"
+            f"{text} is neither an existing file *.whl nor the URL of a wheel with its hash: "
+            "https://HOST/NAME.whl#sha256=HASH.",
+            param_hint="--wheel",
         )
-    return path.absolute().as_uri()
+    return f"{path.absolute().as_uri()}#sha256={hashlib.sha256(path.read_bytes()).hexdigest()}"
+
+
+def _no_wheel() -> NoReturn:
+    raise ProblemsError(
+        [
+            Problem(
+                code=ProblemCode.PROJECT_NOT_CREATED,
+                summary="The wheel of this Headwater is not known.",
+                expected="Headwater installed from a wheel, or --wheel",
+                found="an installation without the URL and the hash of a wheel",
+                why="The workflows have production credentials, so they install exactly one wheel. A name is "
+                "not enough: `headwater` is not registered in the public package index.",
+                fix="Name the wheel: --wheel FILE, or --wheel https://HOST/NAME.whl#sha256=HASH.",
+            )
+        ]
+    )

@@ -1,15 +1,17 @@
 """The files of a new project: their paths and contents."""
 
 import json
+import re
 from collections.abc import Callable, Iterator, Mapping
 from enum import StrEnum
 
 import attrs
 
 POLICIES = "headwater-policies.yaml"
-_VERSION = "headwater==0.1.0"
-"""The package in the workflows, which are also used without `headwater new`."""
-_UPGRADE = "# To upgrade Headwater, change its version in requirements*.txt and in the workflows.\n"
+_UPGRADE = (
+    "# To upgrade Headwater, run `headwater new` of its new version, and copy this file and HEADWATER.\n"
+)
+_PINNED_WHEEL = re.compile(r"(https|file)://[^\s#]+\.whl#sha256=[0-9a-f]{64}")
 _GITHUB = ("headwater-preview.yml", "headwater-up.yml", "headwater-drift.yml")
 _GITLAB = "headwater.gitlab-ci.yml"
 
@@ -35,29 +37,32 @@ EXAMPLES: Mapping[str, Example] = {"orders": Example("orders.yaml", "orders=2")}
 
 @attrs.frozen(kw_only=True)
 class Project:
-    """What the user chose. `requirement` is Headwater as pip installs it, with `[spark]` for the extra."""
+    """What the user chose. `wheel` is the URL of Headwater's wheel with its hash."""
 
     name: str
-    requirement: Callable[[str], str]
+    wheel: str
     forge: Forge = Forge.GITHUB
     example: Example = EXAMPLES["orders"]
 
 
-def released(version: str) -> Callable[[str], str]:
-    """Return the requirement of a version in a package index."""
-    return lambda extra: f"headwater{extra}=={version}"
-
-
-def wheel_at(url: str) -> Callable[[str], str]:
-    """Return the requirement of a wheel at a URL."""
-    return lambda extra: f"headwater{extra} @ {url}"
-
-
 def wheel_of(direct_url: str) -> str:
-    """Return the URL of the wheel in a `direct_url.json` (PEP 610), or "": it is from a package index."""
+    """Return the URL of the wheel in a `direct_url.json` (PEP 610) with its hash, or "": it is not known.
+
+    A wheel of a package index has no such file. Its name alone is not used: `headwater` is not registered in
+    the public index, so anyone could publish a package of that name.
+    """
     content = json.loads(direct_url) if direct_url else {}
-    url = str(content.get("url", ""))
-    return url if "archive_info" in content and url.endswith(".whl") else ""
+    url, archive = str(content.get("url", "")), content.get("archive_info") or {}
+    digest = (archive.get("hashes") or {}).get("sha256") or str(archive.get("hash", "")).removeprefix(
+        "sha256="
+    )
+    found = f"{url.partition('#')[0]}#sha256={digest}"
+    return found if is_pinned_wheel(found) else ""
+
+
+def is_pinned_wheel(url: str) -> bool:
+    """Return whether this is the URL of a wheel with its hash, and no one can change it on the way."""
+    return _PINNED_WHEEL.fullmatch(url) is not None
 
 
 def project_files(project: Project, template: Callable[[str], str]) -> Mapping[str, str]:
@@ -71,8 +76,8 @@ def project_files(project: Project, template: Callable[[str], str]) -> Mapping[s
         "README.md": _filled(template("README.md"), {**name, **_workflow_texts(project.forge)}),
         "__main__.py": template("program.txt"),
         POLICIES: template(POLICIES),
-        "requirements.txt": f"{_UPGRADE}{project.requirement('')}\n{template('requirements.txt')}",
-        "requirements-spark.txt": f"{_UPGRADE}-r requirements.txt\n{project.requirement('[spark]')}\n"
+        "requirements.txt": f"{_UPGRADE}headwater @ {project.wheel}\n{template('requirements.txt')}",
+        "requirements-spark.txt": f"{_UPGRADE}-r requirements.txt\nheadwater[spark] @ {project.wheel}\n"
         + template("requirements-spark.txt"),
         f"topologies/{project.example.document}": template(project.example.document),
         **dict(_workflows(project, template)),
@@ -81,7 +86,7 @@ def project_files(project: Project, template: Callable[[str], str]) -> Mapping[s
 
 def _workflows(project: Project, template: Callable[[str], str]) -> Iterator[tuple[str, str]]:
     settings = {
-        f"HEADWATER: {_VERSION} #": f"HEADWATER: {project.requirement('')} #",
+        'HEADWATER: "" #': f"HEADWATER: {project.wheel} #",
     }
     checks = {
         'SOURCES: "" #': f"SOURCES: {project.example.sources} #",
@@ -106,9 +111,9 @@ def _workflow_texts(forge: Forge) -> Mapping[str, str]:
         return {"WORKFLOW_ROW\n": "", "WORKFLOW_STEP\n": ""}
     row = f"| {folder} | a comment on each {what}, `pulumi up` after approval, nightly drift reports |"
     step = (
-        "5. Create the environments `preview`, `production` and `alerts` with their secrets, and check the",
-        f"   settings at the top of each file in {folder}. From then on, each {what}",
-        "   shows what it changes.",
+        "5. Create the environments `preview`, `records`, `production` and `alerts` with their secrets, and",
+        "   restrict `records` and `production` to the default branch. Check the settings at the top of each",
+        f"   file in {folder}. From then on, each {what} shows what it changes.",
     )
     return {"WORKFLOW_ROW": row, "WORKFLOW_STEP": "\n".join(step)}
 

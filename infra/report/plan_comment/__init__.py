@@ -1,10 +1,12 @@
 """The pull request comment: the changes of a preview, and the drift before it.
 
-Its input is the output of `pulumi preview --json` and `headwater drift --format json`.
+Its input is the output of `headwater plan --format json` or `pulumi preview --json`, and of `headwater drift
+--format json`.
 """
 
 from infra.report.plan_comment.comment import plan_comment
+from infra.report.plan_comment.plan_file import read_plan
 from infra.report.plan_comment.preview import Preview, read_preview
 from infra.report.plan_comment.reported_drift import ReportedDrift, read_drift
 
-__all__ = ["Preview", "ReportedDrift", "plan_comment", "read_drift", "read_preview"]
+__all__ = ["Preview", "ReportedDrift", "plan_comment", "read_drift", "read_plan", "read_preview"]

@@ -37,7 +37,13 @@ def plan_comment(preview: Preview, drift: ReportedDrift | None = None, limit: in
     finds the comment to replace by it.
     """
     head = "\n".join([marker(preview), f"### {_headline(preview)}\n"])
-    sections = [*_messages(preview), *_applications(preview, drift), *_drift(drift)]
+    sections = [
+        *_risks(preview),
+        *_digest(preview),
+        *_messages(preview),
+        *_applications(preview, drift),
+        *_drift(drift),
+    ]
     for level in range(len(_ROWS)):
         texts = [section.variants[min(level, len(section.variants) - 1)] for section in sections]
         whole = "\n".join([head, *texts])
@@ -90,6 +96,24 @@ def _counts(steps: Sequence[Step]) -> str:
     if changed:
         counts.append(f"{len(changed):,} to change")
     return ", ".join(counts)
+
+
+def _risks(preview: Preview) -> Iterator[Section]:
+    """Yield the changes that endanger data, before everything else: a long plan must not hide them."""
+    if preview.risks:
+        title = f"⚠️ **{counted(len(preview.risks), 'change')} can lose data or move keys:**\n"
+        yield Section(tuple(f"{title}\n{_items(preview.risks, rows)}" for rows in (None, None, 100, 30)))
+
+
+def _items(lines: Sequence[str], rows: int | None) -> str:
+    shown = [f"- {code(line)}\n" for line in lines[:rows]]
+    more = len(lines) - len(shown)
+    return "".join([*shown, *([f"- … and **{more:,} more** that are not shown here\n"] if more else [])])
+
+
+def _digest(preview: Preview) -> Iterator[Section]:
+    if preview.digest:
+        yield Section((f"Plan {code(preview.digest)}\n",))
 
 
 def _messages(preview: Preview) -> Iterator[Section]:

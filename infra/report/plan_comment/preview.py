@@ -14,6 +14,8 @@ _TOPIC = "kafka:index/topic:Topic"
 _ACL = "kafka:index/acl:Acl"
 _GRANTING, _REVOKING = ("create", "import"), ("delete",)
 _SEVERITIES = {"error": Severity.ERROR, "warning": Severity.WARNING}
+RISKS_HEAD = "Changes that can lose data or move keys:"
+"""The first line of the message that lists them, one in a line."""
 _ENDINGS = ("nothing was changed: ", "an unhandled error occurred: program exited")
 """The last messages of a refused program; they only count the problems logged before them."""
 _PLAN_HEAD = re.compile(r"Plan for 1 application: .*\n\n(?P<application>[^\n:]+)")
@@ -51,6 +53,10 @@ class Preview:
     reconfigured: int = 0
     granted_acls: int = 0
     revoked_acls: int = 0
+    risks: tuple[str, ...] = ()
+    """The changes that can lose data or move keys, each with its topic, the worst first."""
+    digest: str = ""
+    """The digest of the plan; empty if it is not known."""
 
 
 def read_preview(text: str) -> Preview:
@@ -84,6 +90,12 @@ def read_preview(text: str) -> Preview:
             },
             recreated=_number_to(heads, ActionKind.RECREATE.value),
             reconfigured=_number_to(heads, ActionKind.RECONFIGURE.value),
+            risks=tuple(
+                line.strip()
+                for _, message in messages
+                if message.startswith(RISKS_HEAD)
+                for line in message.splitlines()[1:]
+            ),
             granted_acls=_acls(steps, _GRANTING),
             revoked_acls=_acls(steps, _REVOKING),
         )

@@ -4,8 +4,9 @@ See docs/adr/0016 for why it is our own.
 
 `schema.registry.url` of the application, else the variable `SCHEMA_REGISTRY_URL`, is the address; several
 addresses are separated by commas. Credentials are in `SCHEMA_REGISTRY_USER_INFO` (`user:password`) or
-`SCHEMA_REGISTRY_TOKEN`, and in no message. Certificates are verified by the CAs of the system, or of the file
-that `SSL_CERT_FILE` names.
+`SCHEMA_REGISTRY_TOKEN`, and in no message. They are sent only to addresses of `SCHEMA_REGISTRY_URL`: a
+document may name any host. Certificates are verified by the CAs of the system, or of the file that
+`SSL_CERT_FILE` names.
 """
 
 import base64
@@ -30,6 +31,7 @@ _TOKEN_VARIABLE = "SCHEMA_REGISTRY_TOKEN"  # noqa: S105 - a variable's name
 _TIMEOUT_SECONDS = 10
 _ATTEMPTS = 3
 _NOT_FOUND = 404
+_MOST_BYTES = 16 << 20
 _AVRO = "AVRO"
 
 
@@ -83,9 +85,19 @@ class SchemaRegistry:
         if self.authorization is not None:
             headers["Authorization"] = self.authorization
         request = urllib.request.Request(url, headers=headers)  # noqa: S310 - `registry` checked the scheme
-        with urllib.request.urlopen(request, timeout=_TIMEOUT_SECONDS) as answer:  # noqa: S310
-            found: dict[str, Any] = json.load(answer)
+        with urllib.request.build_opener(_NoRedirects).open(request, timeout=_TIMEOUT_SECONDS) as answer:
+            content = answer.read(_MOST_BYTES + 1)
+        if len(content) > _MOST_BYTES:
+            raise OSError("the answer is too large")
+        found: dict[str, Any] = json.loads(content)
         return found
+
+
+class _NoRedirects(urllib.request.HTTPRedirectHandler):
+    """Refuses redirects, which would send the credentials to another host."""
+
+    def redirect_request(self, *_: Any) -> None:  # noqa: ANN401 - urllib's signature
+        return None
 
 
 @attrs.frozen
@@ -105,7 +117,7 @@ def registry(config: Mapping[str, str], environment: Mapping[str, str] = os.envi
     """Return the registry of an application; None = no address is set.
 
     Raises:
-        ValueError: An address is not valid, or has credentials.
+        ValueError: An address is not valid, or has credentials, or would get credentials that are not for it.
     """
     addresses = config.get(URL) or environment.get(_URL_VARIABLE)
     if not addresses:
@@ -117,7 +129,15 @@ def registry(config: Mapping[str, str], environment: Mapping[str, str] = os.envi
             raise ValueError("the address of a schema registry starts with http:// or https://")
         if parts.username is not None:
             raise ValueError(f"set credentials in {_USER_VARIABLE} or {_TOKEN_VARIABLE}, not in an address")
-    return SchemaRegistry(urls, _authorization(environment))
+    authorization = _authorization(environment)
+    if authorization is not None:
+        allowed = {_origin(each.strip()) for each in environment.get(_URL_VARIABLE, "").split(",")}
+        if foreign := [url for url in urls if _origin(url) not in allowed]:
+            raise ValueError(
+                f"the credentials of the environment are not for {', '.join(foreign)}: they are sent only to "
+                f"addresses in {_URL_VARIABLE}"
+            )
+    return SchemaRegistry(urls, authorization)
 
 
 @lru_cache(maxsize=16)
@@ -137,6 +157,13 @@ def _schemas_of(url: str | None) -> SchemaOf:
         return known[schema_id]
 
     return schema_of
+
+
+def _origin(url: str) -> tuple[str, str, int | None]:
+    """Return scheme, host and port of an address; raises `ValueError` for a port that is no number."""
+    parts = urllib.parse.urlsplit(url)
+    port = parts.port or {"http": 80, "https": 443}.get(parts.scheme)
+    return parts.scheme, parts.hostname or "", port
 
 
 def _authorization(environment: Mapping[str, str]) -> str | None:

@@ -106,7 +106,7 @@ def test_the_next_address_is_tried_when_one_does_not_answer(server: Server) -> N
 def test_credentials_are_read_from_the_environment(
     server: Server, environment: dict[str, str], sent: str | None
 ) -> None:
-    found = registry({URL: server.url + "/"}, environment)
+    found = registry({URL: server.url + "/"}, {**environment, "SCHEMA_REGISTRY_URL": server.url})
     assert found is not None
     assert found.schema(3) == SCHEMA
     assert server.requests == [("/schemas/ids/3", sent)]
@@ -116,7 +116,7 @@ def test_credentials_are_read_from_the_environment(
 
 @pytest.mark.parametrize("token", ["s3cret\nmore", "s3cret\N{EURO SIGN}"])
 def test_credentials_that_cannot_be_sent_are_not_shown(server: Server, token: str) -> None:
-    found = registry({URL: server.url}, {"SCHEMA_REGISTRY_TOKEN": token})
+    found = registry({}, {"SCHEMA_REGISTRY_TOKEN": token, "SCHEMA_REGISTRY_URL": server.url})
     assert found is not None
     with pytest.raises(RegistryUnavailableError, match="credentials have a character") as failed:
         found.schema(3)
@@ -132,6 +132,45 @@ def test_the_address_is_read_from_the_config_or_the_environment() -> None:
         with pytest.raises(ValueError, match=r"http|credentials") as refused:
             registry({URL: wrong}, {})
         assert "secret" not in str(refused.value)
+
+
+@pytest.mark.parametrize("variable", ["SCHEMA_REGISTRY_USER_INFO", "SCHEMA_REGISTRY_TOKEN"])
+@pytest.mark.parametrize("configured", ["", "https://registry.example", "https://registry.example:8081"])
+def test_credentials_are_not_sent_to_a_host_that_only_a_document_names(
+    server: Server, variable: str, configured: str
+) -> None:
+    environment = {variable: "me:s3cret", "SCHEMA_REGISTRY_URL": configured}
+    for url in (server.url, f"https://registry.example,{server.url}", "http://registry.example"):
+        with pytest.raises(ValueError, match="are not for") as refused:
+            registry({URL: url}, environment)
+        assert "s3cret" not in str(refused.value)
+    assert server.requests == []
+    assert registry({URL: server.url}, {"SCHEMA_REGISTRY_URL": configured}) == SchemaRegistry((server.url,))
+
+
+def test_an_address_with_the_default_port_is_the_same() -> None:
+    environment = {"SCHEMA_REGISTRY_TOKEN": "s3cret", "SCHEMA_REGISTRY_URL": "https://Registry.example:443/"}
+    assert registry({URL: "https://registry.example/apis"}, environment) is not None
+
+
+@pytest.mark.parametrize("code", [301, 302, 303, 307, 308])
+def test_redirects_are_not_followed(server: Server, code: int) -> None:
+    class Redirecting(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(code)
+            self.send_header("Location", server.url + self.path)
+            self.end_headers()
+
+        def log_message(self, *_: object) -> None:
+            """Log nothing."""
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Redirecting) as redirecting:
+        Thread(target=redirecting.serve_forever, args=(0.02,), daemon=True).start()
+        found = SchemaRegistry((f"http://127.0.0.1:{redirecting.server_port}",), "Bearer s3cret")
+        with pytest.raises(RegistryUnavailableError, match=f"answered {code}"):
+            found.schema(3)
+        redirecting.shutdown()
+    assert server.requests == []
 
 
 def test_a_process_requests_each_schema_once(server: Server) -> None:

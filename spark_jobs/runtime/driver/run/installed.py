@@ -13,5 +13,6 @@ def runtime_installed() -> Iterator[None]:
         yield
     except ImportError as error:
         raise click.ClickException(
-            f"{error.name} is not installed. The runtime is an extra: pip install 'headwater[spark]'"
+            f"{error.name} is not installed. The runtime is an extra: pip install 'headwater[spark] @ "
+            "URL_OF_THE_WHEEL'"
         ) from None

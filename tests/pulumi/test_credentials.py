@@ -1,0 +1,108 @@
+"""Which credentials the state of a stack contains, and what a pull request can read."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+import trustme
+
+from tests.pulumi.cluster import Cluster
+from tests.pulumi.conftest import Deployment, make_deployment
+from tests.toolchain.certificates import pkcs8, server_tls
+from toolchain import PulumiToolchain
+from toolchain.broker import Broker, SaslUser, Settings
+
+pytestmark = [pytest.mark.pulumi, pytest.mark.slow]
+
+WRITER = SaslUser(name="writer", password="blue-heron-4711")
+AWS_KEY = "amber-finch-9034"
+
+
+@pytest.fixture(scope="module")
+def secured(own_broker: Callable[..., Broker], certificate_authority: trustme.CA) -> Iterator[Broker]:
+    tls = server_tls(certificate_authority, client_certificate_required=True)
+    with own_broker(Settings(sasl_users=(WRITER,), tls=tls)) as broker:
+        yield broker
+
+
+@pytest.fixture
+def deployment(
+    tmp_path: Path, pulumi_toolchain: PulumiToolchain, secured: Broker, unique: Callable[[str], str]
+) -> Deployment:
+    deployment = make_deployment(
+        tmp_path / "stack", pulumi_toolchain, Cluster(secured.bootstrap_servers), unique
+    )
+    deployment.declare()
+    return deployment
+
+
+def by_password(broker: Broker) -> dict[str, str]:
+    return {
+        "bootstrapServers": broker.address("SASL_PLAINTEXT"),
+        "securityProtocol": "SASL_PLAINTEXT",
+        "saslMechanism": "SCRAM-SHA-512",
+        "saslUsername": WRITER.name,
+    }
+
+
+def decrypted_state(deployment: Deployment) -> str:
+    return deployment.stack.succeed("stack", "export", "--show-secrets")
+
+
+def test_secrets_of_the_environment_are_not_in_the_state(deployment: Deployment, secured: Broker) -> None:
+    """Also those of AWS, which the plugin would take as its own, and which a backend in S3 needs."""
+    deployment.stack.configure(by_password(secured))
+    production = deployment.with_environment(
+        HEADWATER_SASL_PASSWORD=WRITER.password, AWS_ACCESS_KEY_ID="AKIA", AWS_SECRET_ACCESS_KEY=AWS_KEY
+    )
+    production.up()
+    production.settles_at(4, 4)
+    production.is_clean()
+    state = decrypted_state(deployment)
+    assert WRITER.name in state
+    assert WRITER.password not in state
+    assert AWS_KEY not in state
+
+
+def test_the_next_run_removes_a_secret_that_the_state_contains(
+    deployment: Deployment, secured: Broker
+) -> None:
+    """Earlier versions stored every secret in the state; a stack whose settings have one still does."""
+    deployment.stack.configure(by_password(secured))
+    deployment.stack.set_secret("saslPassword", WRITER.password)
+    deployment.up()
+    deployment.settles_at(4, 4)
+    assert WRITER.password in decrypted_state(deployment)
+    deployment.stack.configure({"saslPassword": None})
+    before = deployment.facts()
+    production = deployment.with_environment(HEADWATER_SASL_PASSWORD=WRITER.password)
+    outcome = production.up()
+    assert "2 to create" not in outcome.text
+    assert WRITER.password not in decrypted_state(deployment)
+    assert deployment.facts() == before
+    production.is_clean()
+
+
+@pytest.mark.parametrize("is_path", [False, True])
+def test_a_client_key_of_the_environment_is_not_in_the_state(
+    is_path: bool,  # noqa: FBT001 - parameter of a test
+    deployment: Deployment,
+    secured: Broker,
+    certificate_authority: trustme.CA,
+) -> None:
+    leaf, folder = certificate_authority.issue_cert("client"), deployment.stack.folder
+    certificate_authority.cert_pem.write_to_path(str(folder / "ca.pem"))
+    leaf.cert_chain_pems[0].write_to_path(str(folder / "client.pem"))
+    key = pkcs8(leaf.private_key_pem)
+    (folder / "client.key").write_text(key)
+    deployment.stack.configure(
+        {
+            "bootstrapServers": secured.address("SSL"),
+            "securityProtocol": "SSL",
+            "caCert": "ca.pem",
+            "clientCert": "client.pem",
+        }
+    )
+    deployment.with_environment(HEADWATER_CLIENT_KEY="client.key" if is_path else key).up()
+    deployment.settles_at(4, 4)
+    assert key.splitlines()[1] not in decrypted_state(deployment)
