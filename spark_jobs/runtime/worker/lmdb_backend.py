@@ -20,6 +20,7 @@ from spark_jobs.runtime.engine.stores.backend import Batch, Prepared
 from spark_jobs.runtime.engine.stores.interfaces import SortedReads
 from spark_jobs.runtime.engine.stores.overlay import Changes
 from spark_jobs.runtime.worker.lmdb_bytes import Databases, LmdbBytes, Snapshot, is_long, write
+from spark_jobs.runtime.worker.private_folders import create_private_folder
 from spark_jobs.runtime.worker.state_errors import is_disk_full, named_disk_failures
 
 _BATCH = b"batch"
@@ -29,6 +30,7 @@ _MIN_MAP_BYTES = 64 * 1024 * 1024
 _MAX_DATABASES = 4096
 _PREPARED = "prepared"
 _CHECKSUM = 4
+_FOR_THIS_USER = 0o600
 _LOCK_BYTES = 8192
 """The size of LMDB's lock file for its default number of readers."""
 
@@ -40,7 +42,7 @@ class LmdbBackend:
         self._folder = folder
         self._boot = _boot()
         with named_disk_failures(folder):
-            folder.mkdir(parents=True, exist_ok=True)
+            create_private_folder(folder)
             self._open_or_recreate()
 
     def open(self, store: str) -> SortedReads:
@@ -70,7 +72,7 @@ class LmdbBackend:
         content = marshal.dumps(parts)
         draft = self._folder / f"{_PREPARED}.new"
         with named_disk_failures(self._folder):
-            with draft.open("wb") as file:
+            with open(draft, "wb", opener=_open_for_this_user) as file:
                 file.write(zlib.crc32(content).to_bytes(_CHECKSUM, "big"))
                 file.write(content)
                 if self._boot is None:
@@ -136,6 +138,7 @@ class LmdbBackend:
             metasync=self._boot is None,
             readahead=False,
             max_spare_txns=2,
+            mode=_FOR_THIS_USER,
         )
         self._databases: dict[str, Databases] = {}
         self._meta = self._environment.open_db(b"meta")
@@ -188,6 +191,10 @@ class LmdbBackend:
     def _renew(self) -> None:
         self._snapshot.transaction.abort()
         self._snapshot.transaction = self._environment.begin()
+
+
+def _open_for_this_user(path: str, flags: int) -> int:
+    return os.open(path, flags, _FOR_THIS_USER)
 
 
 def _encoded(batch: Batch) -> bytes:

@@ -18,6 +18,7 @@ from secrets import token_hex
 from threading import Event, Thread
 from typing import Any, Self
 
+from spark_jobs.runtime.worker.private_folders import create_private_folder
 from spark_jobs.runtime.worker.task_lease import close_in_children, keep_no_longer
 
 _FOLDER = "sockets"
@@ -25,6 +26,8 @@ _SUFFIX = ".sock"
 _LONGEST_PATH = 100
 """The address of a Unix socket has at most 108 bytes, on some systems 104."""
 _BACKLOG = 64
+_PEER = struct.Struct("iII")
+"""Process, user and group of `SO_PEERCRED`."""
 _CONNECT_SECONDS = 1
 """How long one attempt to connect may take, while many calls wait; the caller tries again."""
 _PAUSE_SECONDS = 0.1
@@ -66,7 +69,7 @@ class OwnerSocket:
             self._path.unlink(missing_ok=True)
 
     def _bind(self, folder: Path) -> str:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        create_private_folder(folder)
         _delete_unused(folder)
         name = token_hex(8)
         draft, path = folder / f"{name}.new", folder / f"{name}{_SUFFIX}"
@@ -102,6 +105,7 @@ class OwnerSocket:
         close_in_children(descriptor, connection.close)
         try:
             with suppress(OSError, EOFError, AuthenticationError):  # the caller may have died
+                _check_user(descriptor)
                 deliver_challenge(connection, self._key)
                 answer_challenge(connection, self._key)
                 self._answer(connection)
@@ -162,6 +166,7 @@ class OwnerCall:
             with suppress(BlockingIOError):
                 _connect(caller, self._address)
                 break
+        _check_user(caller.fileno())
         _limit_waits(caller, 0)  # from now on, `__exit__` ends each wait
         with Connection(os.dup(caller.fileno())) as connection:
             answer_challenge(connection, self._key)
@@ -187,6 +192,19 @@ class _ShortPath:
     def __exit__(self, *_: object) -> None:
         if self._folder >= 0:
             os.close(self._folder)
+
+
+def _check_user(descriptor: int) -> None:
+    """Raise AuthenticationError if the process at the other end has another user.
+
+    The key in a lease proves nothing if another user has written the lease: what a process receives is
+    unpickled, and what it sends contains credentials.
+    """
+    with socket.socket(fileno=os.dup(descriptor)) as connected:
+        peer = connected.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _PEER.size)
+    _, user, _ = _PEER.unpack(peer)
+    if user != os.geteuid():
+        raise AuthenticationError(f"the process at the other end has the user id {user}")
 
 
 def _limit_waits(connected: socket.socket, seconds: int) -> None:

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import lmdb
 
+from spark_jobs.runtime.worker.private_folders import UnsafeFolderError
+
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 _LITTLE_BYTES = 1024 * 1024
 
@@ -43,6 +45,8 @@ def is_disk_full(folder: Path, error: Exception) -> bool:
 
 
 def _cause(folder: Path, error: Exception) -> str:
+    if isinstance(error, UnsafeFolderError):
+        return str(error.strerror)
     if not is_disk_full(folder, error):
         return str(error)
     free = _free_bytes(folder) // 1024

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import attrs
 
+from spark_jobs.runtime.worker.private_folders import create_private_folder
 from spark_jobs.runtime.worker.state_errors import named_disk_failures
 
 _closed_in_children: dict[int, Callable[[], None]] = {}
@@ -59,7 +60,7 @@ class Lease:
             StateNotWrittenError: The folder cannot be written.
         """
         with named_disk_failures(folder):
-            folder.mkdir(parents=True, exist_ok=True)
+            create_private_folder(folder)
             file = os.open(folder / f"{task}.lease", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
             close_in_children(file, partial(os.close, file))
             lease = cls(file, owner)

@@ -148,8 +148,11 @@ def test_the_wait_for_another_thread_of_the_process_ends(
     owner.release_all()
 
 
-def test_a_killed_owner_leaves_no_file(folder: Path) -> None:
-    temporary = set(Path(tempfile.gettempdir()).glob("pymp-*"))
+def test_a_killed_owner_leaves_no_file(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    monkeypatch.setenv("TMPDIR", str(temporary))
+    monkeypatch.setattr(tempfile, "tempdir", str(temporary))
     with owner_process(folder) as (other, _):
         other.kill()
         other.wait()
@@ -159,7 +162,7 @@ def test_a_killed_owner_leaves_no_file(folder: Path) -> None:
     assert str(path) == Lease.owner_of(folder, TASK).partition("\n")[0]
     assert (folder / "sockets").stat().st_mode & 0o777 == 0o700
     owner.release_all()
-    assert set(Path(tempfile.gettempdir()).glob("pymp-*")) <= temporary
+    assert list(temporary.iterdir()) == []
 
 
 def test_a_task_is_found_after_its_owners_socket_was_deleted(folder: Path) -> None:
