@@ -15,7 +15,8 @@ class LiveTopic:
 
     `config` contains only what is set on the topic itself (DYNAMIC_TOPIC_CONFIG), no broker defaults.
     `is_empty` is read only for topics whose id differs from the recorded one; None = not read. `records` is
-    read only for changelog topics with fewer partitions than declared processors; None = not read.
+    read only for changelog topics with fewer partitions than declared processors, and for applications with a
+    topic of a wrong partition count; None = not read.
     """
 
     name: str

@@ -56,6 +56,7 @@ class ProblemCode(StrEnum):
     SOURCE_TOPICS_EXPANDED = "SourceTopicsExpanded"
     EXPLICIT_COUNT_CHANGED = "ExplicitCountChanged"
     OVER_PARTITIONED = "OverPartitionedInternalTopic"
+    UNDER_PARTITIONED = "UnderPartitionedInternalTopic"
     UNSAFE_EXPANSION = "UnsafeExpansion"
     PROCESSOR_COUNT = "ProcessorCount"
     STATE_NOT_MOVABLE = "StateNotMovable"
