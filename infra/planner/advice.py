@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from infra.compiler.streams_config import SetupMode
+from infra.compiler.streams_config import Guarantee, SetupMode
 from infra.model.compiled import CompiledApplication, InternalTopic, SubTopology, TopicKind
 from infra.model.linear_hashing import is_doubled
 from infra.planner.counts import CountedApplication, CountedTopic
@@ -107,17 +107,20 @@ def with_processors(application: CountedApplication) -> str:
     """Return how a number of processors avoids the loss; nothing if the application cannot have one."""
     parts = [part for part in application.compiled.subtopologies if part.is_stateful]
     live = set(live_changelogs(application).values())
-    if len(live) != 1 or any(part.source_changelogs for part in parts):
+    if len(live) != 1 or any(part.source_changelogs or not _is_logged(application, part) for part in parts):
         return ""
     (count,) = live
     counts = {partitions for part in parts for partitions in part.source_partitions.values()}
     first = ""
     if not all(is_doubled(partitions, count) for partitions in counts):
         first = f"expand the source topics to {_next(max(counts), count)} partitions and "
-    autoscaling = "" if application.config.autoscaling else f"{AUTOSCALING} and "
+    settings = [f"`processors: {count}`"]
+    if application.config.guarantee is not Guarantee.EXACTLY_ONCE_V2:
+        settings.insert(0, f"`processing.guarantee: {Guarantee.EXACTLY_ONCE_V2.value}`")
+    if not application.config.autoscaling:
+        settings.insert(0, AUTOSCALING)
     return (
-        f"If it runs with `headwater run`, {first}set {autoscaling}`processors: {count}`: keys stay with their "
-        "state. "
+        f"If it runs with `headwater run`, {first}set {' and '.join(settings)}: keys stay with their state. "
     )
 
 

@@ -69,9 +69,34 @@ def _never_in_sync(
         expected=f"a replication factor of at least {required} (min.insync.replicas)",
         found=f"{factor}",
         why="Every write with acks=all fails with NOT_ENOUGH_REPLICAS: the application cannot make progress.",
-        fix=f"Raise `replication.factor` to {required} or more, or lower `topic.min.insync.replicas`.",
+        fix=_in_sync(application, state, factor, required),
         severity=Severity.ERROR if is_new else Severity.WARNING,
     )
+
+
+def _in_sync(application: ActiveApplication, state: TopicState, factor: int, required: int) -> str:
+    """Return how to get enough replicas, or a smaller requirement, for a topic that exists or a new one."""
+    replicas, key = _declared_names(state)
+    is_declared = _KEY in state.declared.config
+    lower = f"{'lower' if is_declared else 'set'} `{key}` to {factor} in the document"
+    if state.live is None:
+        return f"Set `{replicas}` to {required} or more, or {lower}."
+    same = f", and declare the same `{replicas}`" if (state.declared.replication_factor or -1) > 0 else ""
+    reassign = f"Reassign its partitions to {required} or more replicas (`kafka-reassign-partitions.sh`){same}."
+    if required > _live_min_insync(application, state):
+        return f"{reassign} Or {lower}."
+    alter = (
+        f"`kafka-configs.sh --bootstrap-server BROKER --alter --topic {state.name} --add-config "
+        f"{_KEY}={factor}`"
+    )
+    return f"{reassign} Or lower the setting of the topic ({alter}){f', and {lower}' if is_declared else ''}."
+
+
+def _declared_names(state: TopicState) -> tuple[str, str]:
+    """Return where a document declares the replicas of the topic, and its setting."""
+    if state.is_internal:
+        return "replication.factor", f"topic.{_KEY}"
+    return "replicationFactor", _KEY
 
 
 def _not_as_declared(
