@@ -16,6 +16,7 @@ from infra.cli.stack_context import StackContext, StackOptions, load_context
 from infra.model.problems import ProblemsError, errors
 
 if TYPE_CHECKING:
+    from infra.model.policies import Policy
     from infra.planner.drift import Drift
 
 _FORMATS = ("text", "json", "markdown", "html", "junit")
@@ -36,6 +37,13 @@ _FORMATS = ("text", "json", "markdown", "html", "junit")
     type=click.Path(exists=True, dir_okay=False, allow_dash=True, path_type=Path),
     help="Read the setup records from the output of `pulumi stack export` instead; - is standard input.",
 )
+@click.option(
+    "--policies",
+    "policy_files",
+    multiple=True,
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="Tolerate the drift that this policy file names (`drift`). May be repeated.",
+)
 @click.option("--format", "form", type=click.Choice(_FORMATS), default="text", show_default=True)
 @output_option
 @click.pass_context
@@ -48,13 +56,14 @@ def drift(
     stack: str | None,
     project: Path,
     stack_state: Path | None,
+    policy_files: Sequence[Path],
     form: str,
     output: Path | None,
 ) -> None:
     """Report the differences between documents and a cluster.
 
     Compares documents, the cluster and, if a stack is named, its setup records. Changes nothing. Exit code 0:
-    no drift; 1: documents or cluster could not be read; 2: drift; 3: the plan has other errors, so the
+    no drift, or only drift that a policy tolerates; 1: documents or cluster could not be read; 2: drift; 3: the plan has other errors, so the
     comparison is not complete.
 
     \b
@@ -62,13 +71,15 @@ def drift(
       headwater drift topologies/ --bootstrap-server localhost:9092
       headwater drift topologies/ --command-config client.properties --stack production
       headwater drift topologies/ --stack-state state.json --format html --output drift.html
+      headwater drift topologies/ --bootstrap-server localhost:9092 --policies headwater-policies.yaml
     """
     if stack is not None and stack_state is not None:
         raise click.UsageError("--stack and --stack-state cannot be combined.")
     options = StackOptions(name=stack, project=project, state=stack_state)
     try:
-        inputs = load_context(files, bootstrap_server, command_config, options, with_policies=False)
-        found = _drift(inputs)
+        policies = _policies(policy_files)
+        inputs = load_context(files, bootstrap_server, command_config, options)
+        found = _drift(inputs, policies)
     except ProblemsError as error:
         raise ProblemsExit(error) from None
     others = (problem for problem in inputs.stack_problems if problem not in found.problems)
@@ -80,11 +91,26 @@ def drift(
     context.exit(_exit_code(found))
 
 
-def _drift(inputs: StackContext) -> "Drift":
+def _policies(files: Sequence[Path]) -> "tuple[Policy, ...]":
+    if not files:
+        return ()
+    from infra.cli.policies import read_policies  # noqa: PLC0415 - imports the compiler
+
+    return read_policies(files)
+
+
+def _drift(inputs: StackContext, policies: "tuple[Policy, ...]") -> "Drift":
     compiled, snapshot = inputs.compile()
     from infra.planner.drift import find_drift  # noqa: PLC0415 - imported after the requests are sent
 
-    found = find_drift(compiled, snapshot, inputs.records, inputs.stack, inputs.cluster_id)
+    found = find_drift(
+        compiled,
+        snapshot,
+        inputs.records,
+        inputs.stack,
+        inputs.cluster_id,
+        (*inputs.policies, *policies),
+    )
     return attrs.evolve(found, problems=(*errors(inputs.stack_problems), *found.problems))
 
 

@@ -39,7 +39,11 @@ class Settings:
     def effective(self, key: str) -> str | None:
         """Return the effective value; None if only the broker knows it."""
         own = self.live.config.get(key)
-        return own if own is not None else self.defaults.get(key, _KAFKA_DEFAULTS.get(key))
+        return own if own is not None else self.default(key)
+
+    def default(self, key: str) -> str | None:
+        """Return the value of topics that do not set the key; None if only the broker knows it."""
+        return self.defaults.get(key, _KAFKA_DEFAULTS.get(key))
 
     def limit(self, key: str) -> float:
         """Return the effective number; -1 (no limit) is infinity."""
@@ -65,10 +69,15 @@ def differences(declared: Mapping[str, str], settings: Settings) -> tuple[Config
     )
 
 
-def undeclared(declared: Mapping[str, str], live: LiveTopic) -> tuple[ConfigChange, ...]:
-    """Return the settings of the topic that its document does not declare."""
+def undeclared(declared: Mapping[str, str], settings: Settings) -> tuple[ConfigChange, ...]:
+    """Return the settings of the topic that its document does not declare and that change its behavior.
+
+    Some brokers and tools store every default as a setting of the topic itself. It has no effect.
+    """
     return tuple(
-        ConfigChange(key, value, None) for key, value in sorted(live.config.items()) if key not in declared
+        ConfigChange(key, value, None)
+        for key, value in sorted(settings.live.config.items())
+        if key not in declared and not _same(key, settings.default(key), value)
     )
 
 

@@ -43,6 +43,8 @@ class Finding:
     why: str
     fix: str
     location: Location | None = None
+    counts: bool = True
+    """Whether it counts for the exit code; False = a policy tolerates it."""
 
 
 @attrs.frozen
@@ -81,5 +83,10 @@ class Drift:
         return (finding for application in self.applications for finding in application.findings)
 
     @property
+    def has_drift(self) -> bool:
+        """Return whether there is a finding that no policy tolerates."""
+        return any(finding.counts for finding in self.findings)
+
+    @property
     def is_clean(self) -> bool:
-        return not self.problems and not any(application.findings for application in self.applications)
+        return not self.problems and not self.has_drift
