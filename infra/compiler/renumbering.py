@@ -33,7 +33,7 @@ _ACCEPT_REFUSED = (
 _UNDO = (
     "Undo the change that shifted the index: no name that you can give keeps the name of this topic."
 )
-_NAMEABLE_STORE = re.compile(r".*-STATE-STORE-\d{10}")
+_NAMEABLE_STORE = re.compile(r"(?:.*-)?STATE-STORE-\d{10}")
 _OTHER_STORES = ("KTABLE-SUPPRESS-STATE-STORE-", "KTABLE-FK-JOIN-SUBSCRIPTION-STATE-STORE-")
 """Stores whose names have a suffix if the user names the operator: no name gives them the generated one."""
 _INDEX = re.compile(r"\d{10}")

@@ -21,6 +21,7 @@ from infra.model.ownership import OWNERSHIP_TOPIC, OwnershipRecord
 from infra.model.problems import Problem, ProblemsError
 from infra.observe.acl_bindings import acl_of
 from infra.observe.admin import Admin
+from infra.observe.default_settings import default_settings
 from infra.observe.kafka_errors import is_denial, not_authorized, unexpected
 from infra.observe.ownership import ownership_problem
 from infra.observe.pending_requests import PendingRequests, in_background
@@ -105,7 +106,7 @@ class PendingSnapshot:
             described=frozenset(described),
             default_replication_factor=_number(defaults, "default.replication.factor"),
             default_min_insync_replicas=_number(defaults, "min.insync.replicas"),
-            topic_defaults=settings.defaults,
+            topic_defaults={**default_settings(settings.synonyms, defaults), **settings.defaults},
             group_protocols=_words(defaults, "group.coordinator.rebalance.protocols"),
             features=self._features.result() if self._features else None,
             acls=acls,
@@ -241,15 +242,20 @@ def _replicas(partitions: Mapping[int, PartitionMetadata]) -> int:
 
 @attrs.frozen
 class _Settings:
-    """`own` are the settings of each topic, `defaults` those of topics that do not set them."""
+    """`own` are the settings of each topic, `defaults` those of topics that do not set them.
+
+    `synonyms` are the entries of settings that topics set.
+    """
 
     own: dict[str, Mapping[str, str]] = attrs.field(factory=dict)
     defaults: dict[str, str] = attrs.field(factory=dict)
+    synonyms: dict[str, ConfigEntry] = attrs.field(factory=dict)
 
     def add(self, name: str, config: Mapping[str, ConfigEntry]) -> None:
         self.own[name] = {
             k: entry.value or "" for k, entry in config.items() if entry.source == _SET_ON_TOPIC
         }
+        self.synonyms.update((k, config[k]) for k in self.own[name] if k not in self.synonyms)
         if not config.keys() <= self.defaults.keys():
             others = {k: entry.value for k, entry in config.items() if entry.source != _SET_ON_TOPIC}
             self.defaults.update({key: value for key, value in others.items() if value is not None})

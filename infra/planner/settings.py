@@ -11,12 +11,43 @@ from infra.model.compiled import InternalTopic, TopicKind
 from infra.planner.actions import ConfigChange
 from infra.planner.phrases import duration, whole
 
+_NO_LIMIT = "9223372036854775807"
 _KAFKA_DEFAULTS = {
     "cleanup.policy": "delete",
+    "compression.gzip.level": "-1",
+    "compression.lz4.level": "9",
+    "compression.type": "producer",
+    "compression.zstd.level": "3",
+    "delete.retention.ms": "86400000",
+    "file.delete.delay.ms": "60000",
+    "flush.messages": _NO_LIMIT,
+    "flush.ms": _NO_LIMIT,
+    "follower.replication.throttled.replicas": "",
+    "index.interval.bytes": "4096",
+    "leader.replication.throttled.replicas": "",
+    "local.retention.bytes": "-2",
+    "local.retention.ms": "-2",
+    "max.compaction.lag.ms": _NO_LIMIT,
+    "max.message.bytes": "1048588",
+    "message.timestamp.after.max.ms": "3600000",
+    "message.timestamp.before.max.ms": _NO_LIMIT,
     "message.timestamp.type": "CreateTime",
+    "min.cleanable.dirty.ratio": "0.5",
     "min.compaction.lag.ms": "0",
+    "min.insync.replicas": "1",
+    "preallocate": "false",
+    "remote.log.copy.disable": "false",
+    "remote.log.delete.on.disable": "false",
+    "remote.storage.enable": "false",
+    "retention.bytes": "-1",
     "retention.ms": "604800000",
+    "segment.bytes": "1073741824",
+    "segment.index.bytes": "10485760",
+    "segment.jitter.ms": "0",
+    "segment.ms": "604800000",
+    "unclean.leader.election.enable": "false",
 }
+"""Kafka's own defaults, for settings whose default on the brokers is not known."""
 
 
 @attrs.frozen

@@ -4,9 +4,10 @@ import pytest
 
 from tests.advice.counts import COUNTS
 from tests.advice.lifecycle import LIFECYCLE
+from tests.advice.settings import SETTINGS
 from tests.advice.trial import Advice
 
-ADVICE = (*LIFECYCLE, *COUNTS)
+ADVICE = (*LIFECYCLE, *COUNTS, *SETTINGS)
 
 
 @pytest.mark.parametrize("advice", ADVICE, ids=lambda advice: advice.says)

@@ -1,12 +1,13 @@
 """Compare applications compiled for the version that they run with the same for a later version."""
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import attrs
 
 from infra.compiler.version_differences import Difference
 from infra.model.cluster import ClusterSnapshot
 from infra.model.compiled import CompiledApplication, TopicKind
+from infra.model.nodes import NodeTopology
 from infra.model.problems import Problem, ProblemCode, Severity, errors
 from infra.model.topology import Application, Lifecycle
 from infra.model.versions import KafkaStreamsVersion
@@ -26,7 +27,7 @@ def find_upgrade(
     *,
     snapshot: ClusterSnapshot | None = None,
     assumed: Iterable[str] = (),
-    without_calls: Collection[str] = (),
+    without_calls: Mapping[str, NodeTopology | None] | None = None,
 ) -> Upgrade:
     """Return what an upgrade changes; raises nothing.
 
@@ -36,7 +37,7 @@ def find_upgrade(
         to: the version to upgrade to.
         snapshot: the cluster, if it was read: topics that do not exist have no data to lose.
         assumed: source topics whose partition count is not known.
-        without_calls: ids of applications of which only a described text, or topics, are known.
+        without_calls: id → described text of applications without calls; None = only topics are known.
     """
     active = [
         pair for pair in zip(before, after, strict=True) if pair[0].application.lifecycle is Lifecycle.ACTIVE
@@ -46,11 +47,12 @@ def find_upgrade(
     compared = [
         compare_versions(old, new, snapshot) for old, new in active if old.application.id not in refused
     ]
+    texts = without_calls or {}
     described = {
         old.application.id: _described(old.application, to, differences)
         for old, _ in active
-        if old.application.id in without_calls and old.application.id not in refused
-        if (differences := unseen_differences(old.application, to))
+        if old.application.id in texts and old.application.id not in refused
+        if (differences := unseen_differences(old.application, to, texts[old.application.id]))
     }
     unnamed = [
         _names_no_version(old.application)
@@ -60,7 +62,9 @@ def find_upgrade(
     return Upgrade(
         to=to,
         applications=tuple(
-            attrs.evolve(part, obstacle=part.obstacle or _UNKNOWN) if part.id in described else part
+            attrs.evolve(part, obstacle=part.obstacle or _UNKNOWN, is_known=False)
+            if part.id in described
+            else part
             for part in compared
         ),
         problems=(*problems, *unnamed, *described.values()),
