@@ -55,6 +55,7 @@ class ClusterSnapshot:
 
     cluster_id: str
     brokers: int
+    """How many brokers answer. More may be registered: no request of the client library returns those."""
     topics: Mapping[str, LiveTopic] = attrs.field(factory=dict)
     groups: Mapping[str, LiveGroup] = attrs.field(factory=dict)
     described: frozenset[str] = frozenset()
