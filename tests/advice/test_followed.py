@@ -4,10 +4,12 @@ import pytest
 
 from tests.advice.counts import COUNTS
 from tests.advice.lifecycle import LIFECYCLE
+from tests.advice.ownership import OWNERSHIP
+from tests.advice.policies import POLICIES
 from tests.advice.settings import SETTINGS
 from tests.advice.trial import Advice
 
-ADVICE = (*LIFECYCLE, *COUNTS, *SETTINGS)
+ADVICE = (*LIFECYCLE, *COUNTS, *SETTINGS, *OWNERSHIP, *POLICIES)
 
 
 @pytest.mark.parametrize("advice", ADVICE, ids=lambda advice: advice.says)

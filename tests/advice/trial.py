@@ -11,12 +11,13 @@ from infra.compiler import compile_documents
 from infra.model.acls import LiveAcls
 from infra.model.cluster import ClusterSnapshot, LiveTopic
 from infra.model.compiled import CompiledApplication
-from infra.model.ownership import OwnershipRecord, StackIdentity
+from infra.model.ownership import OwnershipChange, OwnershipRecord, StackIdentity
 from infra.model.policies import Policy
 from infra.model.problems import Problem, Severity, errors
 from infra.model.record import SetupRecord
 from infra.model.topology import TopologyDocument
 from infra.planner import Plan, PlanPolicy, plan
+from infra.planner.claims import change_after, change_before
 from infra.planner.drift import Drift, Finding, find_drift
 from infra.planner.drift.orphans import has_internal_name
 from infra.planner.upgrade import compile_recorded, with_recorded_versions
@@ -85,8 +86,17 @@ class Trial:
         """Apply the plan, as `pulumi up` does; fail if it has errors."""
         planned = self.plan()
         assert planned.is_applicable, planned.problems
+        if planned.ownership is not None:
+            self._record(change_before(planned, planned.ownership))
         self.cluster.apply(planned)
+        if planned.ownership is not None:
+            self._record(change_after(planned, planned.ownership, self.records))
         return planned
+
+    def _record(self, change: OwnershipChange) -> None:
+        records = {record.key: record for record in self.ownership or ()}
+        records |= {record.key: record for record in change.written}
+        self.ownership = tuple(record for each, record in records.items() if each not in change.deleted)
 
     def fill(self, *names: str) -> None:
         """Let applications write records to topics."""
