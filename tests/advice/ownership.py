@@ -68,6 +68,11 @@ OWNERSHIP = (
         follow=_released_there,
     ),
     Advice(
+        says="Declare it in one stack only",
+        make=lambda: recorded_elsewhere(begin(), STAGING),
+        follow=lambda t: t.documents.clear(),
+    ),
+    Advice(
         says="If that stack or its state no longer exists, set `setup.takeOver: true` for one `pulumi up`",
         make=lambda: recorded_elsewhere(begin(), STAGING),
         follow=_taken,
@@ -102,6 +107,11 @@ OWNERSHIP = (
     Advice(
         says="In the other stack, if it still exists, set `lifecycle: released`",
         make=lambda: changed(_moved(), lambda t: t.switch(takeOver=True)),
+        follow=lambda t: (_released_there(t), t.settings().pop("setup")),
+    ),
+    Advice(
+        says="or remove the topic from the document. Then remove `setup.takeOver`",
+        make=lambda: changed(_sink_elsewhere(), lambda t: t.switch(takeOver=True)),
         follow=lambda t: (_released_there(t), t.settings().pop("setup")),
     ),
     Advice(

@@ -69,6 +69,12 @@ def _sink_settings(trial: Trial, **settings: object) -> None:
     trial.documents["orders"]["topics"]["orders-out"].update(settings)
 
 
+def _one_after_another(trial: Trial) -> None:
+    document = trial.documents.pop("sales")
+    trial.up()
+    trial.documents["sales"] = document
+
+
 INTERNAL = {"kinds": ["repartition", "changelog"]}
 IN_SYNC: Document = {"minInsyncReplicas": {"min": 2, **INTERNAL}}
 LZ4: Document = {"topicConfig": {"require": {"compression.type": "lz4"}, **INTERNAL}}
@@ -239,6 +245,14 @@ POLICIES = (
         says="raise `createdTopics` for this run",
         make=lambda: _limited(begin(), {"blastRadius": {"createdTopics": 1}}),
         follow=lambda t: _relax(t, "blastRadius", createdTopics=2),
+    ),
+    Advice(
+        says="or change the applications one after another",
+        make=lambda: _limited(
+            changed(begin(), lambda t: t.declare(COUNT.replace("id: orders,", "id: sales,"))),
+            {"blastRadius": {"createdTopics": 2}},
+        ),
+        follow=_one_after_another,
     ),
 )
 

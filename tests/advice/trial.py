@@ -8,7 +8,7 @@ import attrs
 import yaml
 
 from infra.compiler import compile_documents
-from infra.model.acls import LiveAcls
+from infra.model.acls import Acl, LiveAcls
 from infra.model.cluster import ClusterSnapshot, LiveTopic
 from infra.model.compiled import CompiledApplication
 from infra.model.ownership import OwnershipChange, OwnershipRecord, StackIdentity
@@ -17,6 +17,7 @@ from infra.model.problems import Problem, Severity, errors
 from infra.model.record import SetupRecord
 from infra.model.topology import TopologyDocument
 from infra.planner import Plan, PlanPolicy, plan
+from infra.planner.actions import AclActionKind
 from infra.planner.claims import change_after, change_before
 from infra.planner.drift import Drift, Finding, find_drift
 from infra.planner.drift.orphans import has_internal_name
@@ -89,6 +90,8 @@ class Trial:
         if planned.ownership is not None:
             self._record(change_before(planned, planned.ownership))
         self.cluster.apply(planned)
+        if self.acls is not None:
+            self.acls = LiveAcls(self.acls.allowed | _granted(planned), has_authorizer=self.acls.has_authorizer)
         if planned.ownership is not None:
             self._record(change_after(planned, planned.ownership, self.records))
         return planned
@@ -175,6 +178,13 @@ class Trial:
         return loaded.policies
 
 
+def _granted(planned: Plan) -> frozenset[Acl]:
+    actions = (action for part in planned.applications for action in part.acls)
+    return frozenset(
+        action.acl for action in actions if action.kind in (AclActionKind.GRANT, AclActionKind.RESTORE)
+    )
+
+
 def _is_unused(name: str, ids: tuple[str, ...], used: set[str]) -> bool:
     """Return whether an application that has a document no longer uses its internal topic."""
     return name.startswith(ids) and has_internal_name(name) and name not in used
@@ -184,7 +194,7 @@ Follow = Callable[[Trial], object]
 Fault = Problem | Finding
 _FOR_ONE_RUN = ("adopt", "reinitialize", "takeOver", "ifIncomplete")
 _GIVES_UP = re.compile(
-    r"without|lose|lost|not needed|empty|Delete|delete|reset|processed all|needs it|retired|may be deleted"
+    r"without|lose|lost|not needed|empty|Delete|delete|reset|processed all|needs it|retired|may be deleted|Rebuild"
 )
 
 
@@ -203,12 +213,17 @@ class Advice:
     leaves: tuple[str, ...] = ()
     runs: int = 1
 
+    def addressed(self, trial: Trial) -> list[Fault]:
+        """Return the faults whose fix has the instruction."""
+        found = faults(trial)
+        addressed = [fault for fault in found if self.says in fault.fix]
+        assert addressed, [fault.fix for fault in found]
+        return addressed
+
     def check(self) -> None:
         """Follow the instruction: its fault is gone, there is no other one, and no data is lost."""
         trial = self.make()
-        before = faults(trial)
-        addressed = [fault for fault in before if self.says in fault.fix]
-        assert addressed, [fault.fix for fault in before]
+        before, addressed = faults(trial), self.addressed(trial)
         known = {key(fault) for fault in before}
         self.follow(trial)
         planned = trial.plan()
