@@ -25,6 +25,10 @@ class LiveTopic:
     replication_factor: int
     config: Mapping[str, str] = attrs.field(factory=dict)
     is_empty: bool | None = None
+    in_sync: int | None = None
+    """The replicas in sync of the partition that has the fewest; None = not read."""
+    leaderless: int = 0
+    """Partitions without a leader."""
     records: int | None = None
     """The number of offsets from the first to the end of each partition: an upper limit of the records."""
 

@@ -71,6 +71,7 @@ class ProblemCode(StrEnum):
     BLAST_RADIUS = "BlastRadius"
     POLICY_VIOLATED = "PolicyViolated"
     REPLICATION_FACTOR = "ReplicationFactor"
+    UNAVAILABLE_PARTITIONS = "UnavailablePartitions"
     TIMEOUT = "Timeout"
     CLUSTER_UNREACHABLE = "ClusterUnreachable"
     AUTHENTICATION_REFUSED = "AuthenticationRefused"

@@ -63,7 +63,14 @@ class PendingSnapshot:
         )
         self._cluster_id, self._brokers = str(metadata.cluster_id), len(metadata.brokers)
         self._listed = {
-            name: LiveTopic(name, "", self.partitions[name], _replicas(metadata.topics[name].partitions))
+            name: LiveTopic(
+                name,
+                "",
+                self.partitions[name],
+                _replicas(metadata.topics[name].partitions),
+                in_sync=min((len(each.isrs) for each in metadata.topics[name].partitions.values()), default=None),
+                leaderless=sum(each.leader < 0 for each in metadata.topics[name].partitions.values()),
+            )
             for name in described_names
         }
         self._groups = admin.groups(request.groups) if request.groups else {}
@@ -233,6 +240,8 @@ def _live(description: TopicDescription) -> LiveTopic:
         topic_id=str(description.topic_id),
         partitions=len(description.partitions),
         replication_factor=max((len(partition.replicas) for partition in description.partitions), default=0),
+        in_sync=min((len(partition.isr) for partition in description.partitions), default=None),
+        leaderless=sum(partition.leader is None for partition in description.partitions),
     )
 
 

@@ -171,6 +171,7 @@ def test_each_problem_of_a_plan_is_followed() -> None:
         ProblemCode.BLAST_RADIUS,
         ProblemCode.POLICY_VIOLATED,
         ProblemCode.REPLICATION_FACTOR,
+        ProblemCode.UNAVAILABLE_PARTITIONS,
         ProblemCode.TIMEOUT,
         ProblemCode.RENUMBERED,
         ProblemCode.CONFLICTING_PARTITIONS,

@@ -2,7 +2,7 @@
 
 from infra.model.acls import LiveAcls
 from tests.advice.trial import Advice, Trial
-from tests.advice.trials import COUNT, begin, changed, set_up
+from tests.advice.trials import CHANGELOG, COUNT, begin, changed, set_up
 from tests.compiler import version_topologies as topologies
 
 ACLS = COUNT.replace("topics: {}", 'topics: {}\nacls: {principals: ["User:orders"]}')
@@ -140,6 +140,11 @@ VERSIONS = (
         says="Only if the cluster has no more brokers, set `replication.factor` to 2 or less",
         make=lambda: _few_brokers(2),
         follow=lambda t: t.configure(replication_factor="2"),
+    ),
+    Advice(
+        says="Start the brokers that have the missing replicas, or wait until these are in sync again",
+        make=lambda: changed(set_up(), lambda t: t.cluster.change(CHANGELOG, in_sync=1)),
+        follow=lambda t: t.cluster.change(CHANGELOG, in_sync=3),
     ),
     # partitions that the next run adds
     Advice(

@@ -12,7 +12,7 @@ from infra.model.problems import Problem, ProblemCode, errors
 from infra.model.record import SetupRecord
 from infra.model.topology import Lifecycle
 from infra.planner.decide import plan
-from infra.planner.drift.applications import missing_acls, renamed, renumbered, successors
+from infra.planner.drift.applications import missing_acls, renamed, renumbered, successors, unavailable
 from infra.planner.drift.findings import ApplicationDrift, Drift, Finding, FindingKind
 from infra.planner.drift.orphans import declared_topics, orphaned, undeclared_topics
 from infra.planner.drift.tolerance import counted_findings
@@ -98,6 +98,7 @@ def _findings(
     findings = [
         *([another] if another else ()),
         *renumbered(moved, part),
+        *unavailable(problems, part),
         *(finding for finding in each if finding.kind not in _ABSENCE or finding.topic not in explained),
     ]
     return tuple(

@@ -19,6 +19,7 @@ class FindingKind(StrEnum):
     OVER_PARTITIONED = "over-partitioned"
     UNDER_PARTITIONED = "under-partitioned"
     REPLICATION_FACTOR = "replication-factor"
+    UNAVAILABLE = "unavailable"
     CONFIG = "config"
     ORPHANED = "orphaned"
     ACL = "acl"

@@ -18,6 +18,7 @@ _HEADLINES = {
     FindingKind.OVER_PARTITIONED: "More partitions than declared",
     FindingKind.UNDER_PARTITIONED: "Fewer partitions than declared",
     FindingKind.REPLICATION_FACTOR: "Different replication factor",
+    FindingKind.UNAVAILABLE: "Replicas that are not available",
     FindingKind.CONFIG: "Different settings than declared",
     FindingKind.ORPHANED: "Not declared",
     FindingKind.ACL: "Not granted",
