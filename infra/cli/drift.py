@@ -63,8 +63,8 @@ def drift(
     """Report the differences between documents and a cluster.
 
     Compares documents, the cluster and, if a stack is named, its setup records. Changes nothing. Exit code 0:
-    no drift, or only drift that a policy tolerates; 1: documents or cluster could not be read; 2: drift; 3: the plan has other errors, so the
-    comparison is not complete.
+    no drift, or only drift that a policy tolerates; 1: documents or cluster could not be read; 2: drift; 3:
+    the plan has other errors, so the comparison is not complete.
 
     \b
     Examples:
@@ -109,7 +109,7 @@ def _drift(inputs: StackContext, policies: "tuple[Policy, ...]") -> "Drift":
         inputs.records,
         inputs.stack,
         inputs.cluster_id,
-        (*inputs.policies, *policies),
+        policies=(*inputs.policies, *policies),
     )
     return attrs.evolve(found, problems=(*errors(inputs.stack_problems), *found.problems))
 

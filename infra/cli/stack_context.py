@@ -129,9 +129,7 @@ def _connection(bootstrap_server: str | None, command_config: Path | None, stack
         return stack_connection(config, os.environ)
 
 
-def _with_stack(
-    loaded: "Documents", reader: KafkaClusterReader, stack: StackOptions
-) -> StackContext:
+def _with_stack(loaded: "Documents", reader: KafkaClusterReader, stack: StackOptions) -> StackContext:
     context = StackContext(documents=loaded.documents, reader=reader, document_problems=loaded.problems)
     if stack.name is None and stack.state is None:
         return context

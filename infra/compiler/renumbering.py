@@ -30,9 +30,7 @@ _ACCEPT_REFUSED = (
     "To continue without the data of the old topics, stop the application and set `setup.reinitialize: true` "
     "for one `pulumi up`."
 )
-_UNDO = (
-    "Undo the change that shifted the index: no name that you can give keeps the name of this topic."
-)
+_UNDO = "Undo the change that shifted the index: no name that you can give keeps the name of this topic."
 _NAMEABLE_STORE = re.compile(r"(?:.*-)?STATE-STORE-\d{10}")
 _OTHER_STORES = ("KTABLE-SUPPRESS-STATE-STORE-", "KTABLE-FK-JOIN-SUBSCRIPTION-STATE-STORE-")
 """Stores whose names have a suffix if the user names the operator: no name gives them the generated one."""
@@ -110,7 +108,7 @@ def renumbering_problems(
 def keep_name(former: str, kind: TopicKind) -> str:
     """Return how to give an internal topic its former generated name; empty if no name does.
 
-    `former` is the name of the topic without the application id. Any other name is that of a new, empty topic.
+    `former` is the name of the topic without the application id. With any other name, the topic is a new one.
     """
     if kind is TopicKind.CHANGELOG:
         store = former.removesuffix("-changelog")

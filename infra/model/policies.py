@@ -125,8 +125,9 @@ class BlastRadius:
 class DriftTolerance:
     """Which differences of `headwater drift` are not reported, or do not count.
 
-    `ignored_settings` are names of topic settings, or beginnings of names and `*`. Findings below the severity
-    `least` are reported and do not count. Nor do the others, if there are at most `tolerated` of them.
+    `ignored_settings` are names of topic settings, or beginnings of names and `*`. Findings below the
+    severity `least` are reported and do not count. Nor do the others, if there are at most `tolerated` of
+    them.
     """
 
     ignored_settings: tuple[str, ...] = ()

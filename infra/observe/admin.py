@@ -195,7 +195,9 @@ class Admin:
             futures = self._client.describe_configs(resources, request_timeout=self._timeout)
             return {resource.name: future for resource, future in futures.items()}
 
-        what = "read the settings of topics" if kind == ResourceType.TOPIC else "read the settings of a broker"
+        what = (
+            "read the settings of topics" if kind == ResourceType.TOPIC else "read the settings of a broker"
+        )
         return self._request(what, names, send)
 
     def request_features(self) -> "Future[Mapping[str, int] | None]":

@@ -12,9 +12,9 @@ def default_settings(own: Mapping[str, ConfigEntry], broker: Mapping[str, Config
     """Return topic setting → the value of topics that do not set it, as far as it is known.
 
     Args:
-        own: topic setting → the entry of a topic that sets it. Its synonyms are the settings of the broker that
-            it overrides, with their values. A setting of the broker with the same name is not among them:
-            librdkafka has one entry for each name.
+        own: topic setting → the entry of a topic that sets it. Its synonyms are the settings of the broker
+            that it overrides, with their values. A setting of the broker with the same name is not among
+            them: librdkafka has one entry for each name.
         broker: the settings of a broker; empty = they could not be read.
     """
     found: dict[str, str] = {}

@@ -68,7 +68,9 @@ class PendingSnapshot:
                 "",
                 self.partitions[name],
                 _replicas(metadata.topics[name].partitions),
-                in_sync=min((len(each.isrs) for each in metadata.topics[name].partitions.values()), default=None),
+                in_sync=min(
+                    (len(each.isrs) for each in metadata.topics[name].partitions.values()), default=None
+                ),
                 leaderless=sum(each.leader < 0 for each in metadata.topics[name].partitions.values()),
             )
             for name in described_names

@@ -26,7 +26,9 @@ def with_processor_state(
     applications = tuple(compiled)
     stateful = tuple(_with_state(snapshot, applications))
     numbered = _with_numbers(reader, snapshot, stateful) if stateful else snapshot
-    return _with_records(reader, numbered, {**_wrong_counts(snapshot, applications), **_to_read(numbered, stateful)})
+    return _with_records(
+        reader, numbered, {**_wrong_counts(snapshot, applications), **_to_read(numbered, stateful)}
+    )
 
 
 def _with_state(

@@ -1,4 +1,4 @@
-"""Instructions that several fixes share: what decides a count, what an expansion does, how to delete a topic."""
+"""What several fixes share: which topics decide a count, what an expansion does, how to delete a topic."""
 
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -36,7 +36,7 @@ def deciding_sources(application: CountedApplication, topic: CountedTopic) -> Se
 
 
 def _upstream(compiled: CompiledApplication, topic: InternalTopic) -> Iterator[tuple[str, int]]:
-    """Yield what decides a count, with its own: the inputs of the writers, or of the task that owns the state.
+    """Yield the topics that decide a count, with theirs: inputs of the writers, or of the owner of the state.
 
     The members of a co-partition group have one count.
     """
@@ -44,7 +44,9 @@ def _upstream(compiled: CompiledApplication, topic: InternalTopic) -> Iterator[t
     for part in compiled.subtopologies:
         if topic.name in (part.changelog_topics if is_changelog else part.sinks):
             yield from part.source_partitions.items()
-    counts = {name: count for part in compiled.subtopologies for name, count in part.source_partitions.items()}
+    counts = {
+        name: count for part in compiled.subtopologies for name, count in part.source_partitions.items()
+    }
     for group in compiled.copartition_groups:
         if topic.name in group:
             yield from ((name, counts[name]) for name in group if name in counts)
@@ -98,7 +100,8 @@ def how_to_expand(application: CountedApplication) -> str:
         return f"To add the partitions, set {AUTOSCALING} in the application's config."
     return (
         f"If the producers partition statically, set {AUTOSCALING} and `static.partitioner.class`. "
-        f"{with_processors(application)}To expand and lose the connection to the old state, set {AUTOSCALING} "
+        f"{with_processors(application)}To expand and lose the connection to the old state, set "
+        f"{AUTOSCALING} "
         "and `setup.allowUnsafeExpansion: true`."
     )
 
@@ -147,7 +150,8 @@ def delete_topic(application: CountedApplication, topic: CountedTopic) -> str:
         return f"stop the application, delete the topic ({delete}) and run `pulumi up`, {created}."
     option = "reinitialize" if is_recorded else "ifIncomplete"
     return (
-        f"stop the application, delete the topic ({delete}) and set `setup.{option}: true` for one `pulumi up`, "
+        f"stop the application, delete the topic ({delete}) and set `setup.{option}: true` for one "
+        f"`pulumi up`, "
         f"{created}."
     )
 
@@ -155,7 +159,5 @@ def delete_topic(application: CountedApplication, topic: CountedTopic) -> str:
 def topics_below(topics: Iterable[CountedTopic], count: int) -> list[str]:
     """Return the names of the existing topics with fewer than `count` partitions, sorted."""
     return sorted(
-        topic.name
-        for topic in topics
-        if topic.live_partitions is not None and topic.live_partitions < count
+        topic.name for topic in topics if topic.live_partitions is not None and topic.live_partitions < count
     )

@@ -1,6 +1,6 @@
 """Fixes about partition counts, and processors."""
 
-from tests.advice.trial import Advice, Trial
+from tests.advice.trial import Advice, Follow, Trial
 from tests.advice.trials import (
     CHANGELOG,
     COPY,
@@ -14,11 +14,13 @@ from tests.advice.trials import (
 )
 
 STATIC = {"static_partitioner_class": "tenants:ByTenant"}
-PINNED = COUNT.replace("  - groupByKey: {name: by-k}", "  - repartition: {name: by-k, partitions: 4}\n  - groupByKey:")
+PINNED = COUNT.replace(
+    "  - groupByKey: {name: by-k}", "  - repartition: {name: by-k, partitions: 4}\n  - groupByKey:"
+)
 COPY_REPARTITION = "orders-by-k-repartition"
 
 
-def _expand(name: str, partitions: int) -> "object":
+def _expand(name: str, partitions: int) -> Follow:
     return lambda trial: trial.cluster.change(name, partitions=partitions)
 
 
@@ -46,7 +48,7 @@ def _unsafe(trial: Trial) -> None:
     trial.switch(allowUnsafeExpansion=True)
 
 
-def _auto_created(is_filled: bool, text: str = COPY) -> Trial:
+def _auto_created(*, is_filled: bool, text: str = COPY) -> Trial:
     return created_elsewhere(begin(text), REPARTITION, partitions=1, is_filled=is_filled)
 
 

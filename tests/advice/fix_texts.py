@@ -49,7 +49,7 @@ def alternatives(text: str) -> list[str]:
 
 
 def literals(*packages: str) -> dict[str, str]:
-    """Return each literal part of an instruction → the file that has it. Parts of one or two words are left out."""
+    """Return each literal part of an instruction → its file. Parts of one or two words are left out."""
     found: dict[str, str] = {}
     for package in packages:
         base = ROOT / package
@@ -75,30 +75,26 @@ def _texts(
     match node:
         case ast.Constant(value=str(text)):
             yield text
-        case ast.FormattedValue(value=value):
-            yield from _texts(value, module, function, seen)
         case ast.Name(id=name) if name not in seen:
             yield from _named(name, module, function, seen | {name})
-        case ast.IfExp(body=body, orelse=orelse):
-            yield from _texts(body, module, function, seen)
-            yield from _texts(orelse, module, function, seen)
         case ast.Call(func=ast.Name(id=name)) if name not in seen:
             yield from _returned(name, module, seen | {name})
-        case ast.Call(func=ast.Attribute(value=value)):
-            yield from _texts(value, module, function, seen)
-            for argument in node.args:
-                yield from _texts(argument, module, function, seen)
-        case ast.Subscript(value=value):
-            yield from _texts(value, module, function, seen)
-        case ast.Dict(values=values):
-            for each in values:
+        case _:
+            for each in _parts(node):
                 yield from _texts(each, module, function, seen)
-        case ast.JoinedStr(values=values) | ast.BoolOp(values=values):
-            for each in values:
-                yield from _texts(each, module, function, seen)
-        case ast.BinOp(left=left, right=right):
-            yield from _texts(left, module, function, seen)
-            yield from _texts(right, module, function, seen)
+
+
+def _parts(node: ast.AST) -> Iterator[ast.AST]:
+    """Yield the parts of an expression that may become parts of the text."""
+    match node:
+        case ast.FormattedValue(value=value) | ast.Subscript(value=value):
+            yield value
+        case ast.IfExp(body=first, orelse=second) | ast.BinOp(left=first, right=second):
+            yield from (first, second)
+        case ast.Call(func=ast.Attribute(value=value), args=arguments):
+            yield from (value, *arguments)
+        case ast.Dict(values=values) | ast.JoinedStr(values=values) | ast.BoolOp(values=values):
+            yield from values
 
 
 def _named(

@@ -36,7 +36,7 @@ def _rename(trial: Trial) -> None:
     trial.declare(COUNT.replace("id: orders,", "id: sales, renamedFrom: orders,"))
 
 
-def _lost(trial: Trial, *, is_restored: bool = False) -> Trial:
+def _lost(trial: Trial) -> Trial:
     old = trial.cluster.topics[CHANGELOG].topic_id
     trial.delete(CHANGELOG)
     trial.filled.pop(old)
@@ -79,21 +79,29 @@ def _delete_all(trial: Trial) -> None:
 
 
 LIFECYCLE = (
-    Advice(says="set `setup.adopt: true` for one `pulumi up`", make=_foreign, follow=lambda t: t.switch(adopt=True)),
+    Advice(
+        says="set `setup.adopt: true` for one `pulumi up`",
+        make=_foreign,
+        follow=lambda t: t.switch(adopt=True),
+    ),
     Advice(
         says="Delete them only if no application uses them and their data is not needed",
         make=_foreign,
         follow=_delete_all,
         gives_up=True,
     ),
-    Advice(says="set `setup.ifIncomplete: true`", make=_incomplete, follow=lambda t: t.switch(ifIncomplete=True)),
+    Advice(
+        says="set `setup.ifIncomplete: true`", make=_incomplete, follow=lambda t: t.switch(ifIncomplete=True)
+    ),
     Advice(
         says="Otherwise restore the topic first, and set `setup.adopt: true` for one `pulumi up`",
         make=_incomplete,
         follow=lambda t: (t.restore(CHANGELOG), t.switch(adopt=True)),
     ),
     Advice(says="Restore the document", make=_removed, follow=lambda t: t.declare(COUNT)),
-    Advice(says="(its topics stay)", make=_removed, follow=lambda t: _end(t, "released"), leaves=("orphaned",)),
+    Advice(
+        says="(its topics stay)", make=_removed, follow=lambda t: _end(t, "released"), leaves=("orphaned",)
+    ),
     Advice(
         says="(its internal topics are deleted by the next `pulumi up`)",
         make=_removed,
@@ -123,9 +131,7 @@ LIFECYCLE = (
         make=lambda: _lost(set_up()),
         follow=lambda t: t.restore(CHANGELOG),
     ),
-    Advice(
-        says="re-creates it, empty", make=lambda: _lost(set_up()), follow=lambda t: None, gives_up=True
-    ),
+    Advice(says="re-creates it, empty", make=lambda: _lost(set_up()), gives_up=True),
     Advice(
         says="Restore the topic from a backup",
         make=lambda: _replaced(manual(), is_filled=False),
@@ -140,7 +146,6 @@ LIFECYCLE = (
     Advice(
         says="Make sure that it was restored on purpose",
         make=lambda: _replaced(manual(), is_filled=True),
-        follow=lambda t: None,
     ),
     Advice(
         says="Stop all instances of the application and wait until its consumer group is empty",

@@ -6,7 +6,9 @@ from tests.advice.trials import CHANGELOG, COUNT, begin, changed, recorded_elsew
 STAGING, SAME = "acme/headwater/staging", "acme/headwater/production"
 SINK = COUNT.replace("topics: {}", "topics: {orders-out: {partitions: 4}}")
 SALES = SINK.replace("id: orders,", "id: sales,")
-SUMS = SINK.replace("id: orders,", "id: orders-sums,").replace("topics: {orders-out: {partitions: 4}}", "topics: {}")
+SUMS = SINK.replace("id: orders,", "id: orders-sums,").replace(
+    "topics: {orders-out: {partitions: 4}}", "topics: {}"
+)
 
 
 def _taken(trial: Trial) -> None:

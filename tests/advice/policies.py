@@ -202,7 +202,7 @@ POLICIES = (
             follow=lambda t: _without_setting(t, "compression.type"),
         )
         for says in (
-            "Remove `topic.compression.type` in the application's config, and from the topic: `kafka-configs.sh",
+            "Remove `topic.compression.type` in the application's config, and from the topic:",
             "or the store's override, and from the topic: `kafka-configs.sh",
         )
     ),
@@ -232,9 +232,7 @@ POLICIES = (
     Advice(
         says="Change the window, its grace or the store's retention",
         make=lambda: _limited(begin(WINDOWED), {"retention": {"max": "25h", "kinds": ["changelog"]}}),
-        follow=lambda t: t.step("windowedBy").update(
-            windowedBy={"tumbling": {"size": "1h"}}
-        ),
+        follow=lambda t: t.step("windowedBy").update(windowedBy={"tumbling": {"size": "1h"}}),
     ),
     Advice(
         says="or `windowstore.changelog.additional.retention.ms`",

@@ -122,7 +122,8 @@ PROCESSORS = (
         gives_up=True,
     ),
     Advice(
-        says="run `headwater processors move --offline` with the document. Then run this command again, or start",
+        says="run `headwater processors move --offline` with the document. Then run this command again, "
+        "or start",
         make=lambda: _declared(4, 2),
         follow=lambda t: _moved(t, 2),
     ),
@@ -141,7 +142,9 @@ PROCESSORS = (
         follow=lambda t: (_expand(t, "orders-in", 8), _declare(t, 4), t.up(), _declare(t, 8), _moved(t, 8)),
     ),
     *(
-        Advice(says=says, make=lambda: _declared(4, 8, source=8, **AUTOSCALING), follow=lambda t: _moved(t, 8))
+        Advice(
+            says=says, make=lambda: _declared(4, 8, source=8, **AUTOSCALING), follow=lambda t: _moved(t, 8)
+        )
         for says in (
             "Start the application with this document, or start it again: it expands itself",
             "If it must not be restarted, run `headwater processors expand --to 8`",
@@ -150,7 +153,9 @@ PROCESSORS = (
     *(
         Advice(
             says=says,
-            make=lambda: _declared(4, 8, source=8, static_partitioner_class="tenants:ByTenant", **AUTOSCALING),
+            make=lambda: _declared(
+                4, 8, source=8, static_partitioner_class="tenants:ByTenant", **AUTOSCALING
+            ),
             follow=lambda t: _moved(t, 8),
         )
         for says in (
@@ -200,7 +205,9 @@ PROCESSORS = (
 )
 
 SINK = COUNT.replace("topics: {}", "topics: {orders-out: {partitions: 4}}")
-SUMS = COUNT.replace("id: orders,", "id: orders-sums, setup: {allowIdOverlap: true},").replace("name: by-k", "name: by-s")
+SUMS = COUNT.replace("id: orders,", "id: orders-sums, setup: {allowIdOverlap: true},").replace(
+    "name: by-k", "name: by-s"
+)
 SHARED = "orders-sums-counts-changelog"
 
 
@@ -260,7 +267,13 @@ TOPICS = (
         make=_former,
         follow=lambda t: (t.empty(SHARED), t.delete(SHARED)),
     ),
-    Advice(says="Or give the topic another name in orders-sums", make=_former, follow=_rename_store, gives_up=True, leaves=("orphaned",)),
+    Advice(
+        says="Or give the topic another name in orders-sums",
+        make=_former,
+        follow=_rename_store,
+        gives_up=True,
+        leaves=("orphaned",),
+    ),
     Advice(
         says="Run `pulumi up` without the document of orders-sums first: orders then releases it",
         make=lambda: _former("released"),
@@ -275,7 +288,6 @@ TOPICS = (
     Advice(
         says="Make sure that the new topic is meant for this application",
         make=lambda: _recreated_sink(set_up(SINK)),
-        follow=lambda t: None,
     ),
     Advice(
         says="If it belongs to another one, remove it from the document",

@@ -1,7 +1,17 @@
 """Fixes about settings and replicas of topics, names, sources and sinks."""
 
 from tests.advice.trial import Advice, Trial
-from tests.advice.trials import CHANGELOG, COUNT, GENERATED, REPARTITION, STORE, begin, changed, manual, set_up
+from tests.advice.trials import (
+    CHANGELOG,
+    COUNT,
+    GENERATED,
+    REPARTITION,
+    STORE,
+    begin,
+    changed,
+    manual,
+    set_up,
+)
 
 INSYNC = "min.insync.replicas"
 SUPPRESSED = """
@@ -99,7 +109,8 @@ SETTINGS = (
         says=f"--alter --topic {REPARTITION} --delete-config retention.bytes",
         make=lambda: _configured(manual(), REPARTITION, retention_bytes="1000"),
         follow=lambda t: t.cluster.change(
-            REPARTITION, config={k: v for k, v in t.cluster.topics[REPARTITION].config.items() if k != "retention.bytes"}
+            REPARTITION,
+            config={k: v for k, v in t.cluster.topics[REPARTITION].config.items() if k != "retention.bytes"},
         ),
     ),
     Advice(
@@ -110,7 +121,6 @@ SETTINGS = (
     Advice(
         says="resets it",
         make=lambda: _configured(set_up(), CHANGELOG, cleanup_policy="compact,delete"),
-        follow=lambda t: None,
     ),
     *(
         Advice(
@@ -132,7 +142,6 @@ SETTINGS = (
     Advice(
         says="Run `pulumi up`, which sets the declared value",
         make=lambda: _configured(set_up(), REPARTITION, segment_bytes="2000000"),
-        follow=lambda t: None,
     ),
     Advice(
         says="or declare the live value",
@@ -151,7 +160,9 @@ SETTINGS = (
     ),
     Advice(
         says="Declare it (`topic.` configs of the application",
-        make=lambda: _configured(_configured(set_up(), REPARTITION, compression_type="lz4"), CHANGELOG, compression_type="lz4"),
+        make=lambda: _configured(
+            _configured(set_up(), REPARTITION, compression_type="lz4"), CHANGELOG, compression_type="lz4"
+        ),
         follow=lambda t: t.configure(topic_compression_type="lz4"),
     ),
     Advice(
@@ -163,20 +174,30 @@ SETTINGS = (
         says="or remove it with `kafka-configs.sh`",
         make=lambda: _configured(set_up(), CHANGELOG, compression_type="lz4"),
         follow=lambda t: t.cluster.change(
-            CHANGELOG, config={k: v for k, v in t.cluster.topics[CHANGELOG].config.items() if k != "compression.type"}
+            CHANGELOG,
+            config={k: v for k, v in t.cluster.topics[CHANGELOG].config.items() if k != "compression.type"},
         ),
     ),
     # replicas
     *(
-        Advice(says=says, make=lambda: begin(replication_factor="1", topic_min_insync_replicas="2"), follow=follow)
+        Advice(
+            says=says,
+            make=lambda: begin(replication_factor="1", topic_min_insync_replicas="2"),
+            follow=follow,
+        )
         for says, follow in (
             ("Set `replication.factor` to 2 or more", lambda t: t.configure(replication_factor="2")),
-            ("or lower `topic.min.insync.replicas` to 1 in the document", lambda t: t.configure(topic_min_insync_replicas="1")),
+            (
+                "or lower `topic.min.insync.replicas` to 1 in the document",
+                lambda t: t.configure(topic_min_insync_replicas="1"),
+            ),
         )
     ),
     Advice(
         says="or set `topic.min.insync.replicas` to 1 in the document",
-        make=lambda: changed(begin(replication_factor="1"), lambda t: setattr(t.cluster, "default_min_insync_replicas", 2)),
+        make=lambda: changed(
+            begin(replication_factor="1"), lambda t: setattr(t.cluster, "default_min_insync_replicas", 2)
+        ),
         follow=lambda t: t.configure(topic_min_insync_replicas="1"),
     ),
     *(
@@ -193,12 +214,19 @@ SETTINGS = (
     ),
     Advice(
         says="Or lower `topic.min.insync.replicas` to 1 in the document",
-        make=lambda: changed(set_up(replication_factor="1"), lambda t: t.configure(topic_min_insync_replicas="2")),
+        make=lambda: changed(
+            set_up(replication_factor="1"), lambda t: t.configure(topic_min_insync_replicas="2")
+        ),
         follow=lambda t: t.configure(topic_min_insync_replicas="1"),
     ),
     Advice(
         says="and lower `topic.min.insync.replicas` to 1 in the document",
-        make=lambda: _insync(manual(lambda text, **c: set_up(text, replication_factor="1", topic_min_insync_replicas="1", **c)), 2),
+        make=lambda: _insync(
+            manual(
+                lambda text, **c: set_up(text, replication_factor="1", topic_min_insync_replicas="1", **c)
+            ),
+            2,
+        ),
         follow=lambda t: (_insync(t, 1), t.configure(topic_min_insync_replicas="1")),
     ),
     *(
@@ -208,13 +236,18 @@ SETTINGS = (
             follow=follow,
         )
         for says, follow in (
-            ("Reassign its partitions (`kafka-reassign-partitions.sh`)", lambda t: _replicas(t, 2, "orders-out")),
+            (
+                "Reassign its partitions (`kafka-reassign-partitions.sh`)",
+                lambda t: _replicas(t, 2, "orders-out"),
+            ),
             ("or correct the declared factor", lambda t: _declare_sink(t, partitions=4, replicationFactor=3)),
         )
     ),
     # generated names
     Advice(says=f"To keep its data, name the store exactly `{STORE}`", make=_renumbered, follow=_name_store),
-    Advice(says=f"To keep its data, name the grouping exactly `{STORE}`", make=_renumbered, follow=_name_store),
+    Advice(
+        says=f"To keep its data, name the grouping exactly `{STORE}`", make=_renumbered, follow=_name_store
+    ),
     Advice(
         says=f"To keep its data, name the store exactly `{STORE}`",
         make=lambda: _renumbered(mode="manual"),
@@ -227,12 +260,13 @@ SETTINGS = (
     ),
     Advice(says="or undo the change that shifted the index", make=_renumbered, follow=_undo),
     Advice(
-        says="Undo the change that shifted the index: no name", make=lambda: _renumbered(SUPPRESSED), follow=_undo
+        says="Undo the change that shifted the index: no name",
+        make=lambda: _renumbered(SUPPRESSED),
+        follow=_undo,
     ),
     Advice(
         says="To continue without the old state, reset the application",
         make=_renumbered,
-        follow=lambda t: None,
         gives_up=True,
         leaves=("orphaned",),
     ),
@@ -251,7 +285,9 @@ SETTINGS = (
     ),
     Advice(
         says="or correct its name",
-        make=lambda: changed(set_up(), lambda t: t.documents["orders"]["topology"].__setitem__(0, {"stream": "order-in"})),
+        make=lambda: changed(
+            set_up(), lambda t: t.documents["orders"]["topology"].__setitem__(0, {"stream": "order-in"})
+        ),
         follow=lambda t: t.documents["orders"]["topology"].__setitem__(0, {"stream": "orders-in"}),
     ),
     Advice(

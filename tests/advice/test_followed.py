@@ -1,7 +1,7 @@
 """Every instruction in a fix is followed: its problem is gone, no other one is there, and no data is lost.
 
-A new fix needs an `Advice` that follows it, or a reason below why that is not possible. The test that finds it
-reads the source.
+A new fix needs an `Advice` that follows it, or a reason below why that is not possible. The test that finds
+it reads the source.
 """
 
 from functools import cache
@@ -46,7 +46,9 @@ EXPLAINS = (
 
 _FINDS_OUT = "It says what a user has to find out. Nothing changes with the answer."
 _REPROCESSES = "The state is rebuilt by the application, from its input: no plan shows whether that was done."
-_UNSEEN = "The client library cannot see members of such a group, so the warning stays until there is no group."
+_UNSEEN = (
+    "The client library cannot see members of such a group, so the warning stays until there is no group."
+)
 _RUNNING = "A running application prints it, which has no plan: see `test_texts` and `test_processors`."
 _REPORT = "`headwater upgrade` prints it before anything is declared: a plan has the problem only afterwards."
 NOT_FOLLOWED = {
@@ -61,7 +63,8 @@ NOT_FOLLOWED = {
     "rebuild the state by reprocessing the source topics": _REPROCESSES,
     "Otherwise rebuild the state by reprocessing the source topics": _REPROCESSES,
     "Then run `pulumi up` again": "Every check of this file does that.",
-    "Write the copies to the same partitions before the application starts again": "Followed together with the "
+    "Write the copies to the same partitions before the application starts again": "Followed together "
+    "with the "
     "sentence before it.",
     "Make sure that no instance is running: `kafka-streams-groups.sh --describe --group": _UNSEEN,
     "Kafka allows that only without members: `kafka-streams-groups.sh --bootstrap-server BROKER --delete "
@@ -71,14 +74,16 @@ NOT_FOLLOWED = {
     "Then start the application again": _RUNNING,
     "If another client of the application adds processors, start this one again afterwards": _RUNNING,
     "If it is stopped, start it: it continues": _RUNNING,
-    "List its sink topics in `writes` of `acls`, and sources that are not in `observed` in `reads": "Only the user "
+    "List its sink topics in `writes` of `acls`, and sources that are not in `observed` in `reads": "Only "
+    "the user "
     "knows these topics, so the warning stays. It asks for a check of the lists.",
     "Choose a version from": _REPORT,
     "leave the document out": _REPORT,
     "Have the application print `Topology#describe()` with Kafka Streams": _REPORT,
     "and compare the texts": _REPORT,
     "To continue without the state, reset the application": _REPORT,
-    "Reset the application: stop it, run `kafka-streams-application-reset`, delete its local state, and start the "
+    "Reset the application: stop it, run `kafka-streams-application-reset`, delete its local state, and "
+    "start the "
     "new version": _REPORT,
     "Restart the application with the new version": _REPORT,
     "Then set `kafkaStreams` in the document and run `pulumi up": _REPORT,
@@ -95,7 +100,8 @@ NOT_FOLLOWED = {
 NOT_PLANNED = {
     "infra/apply": "About settings of a stack: the program stops before it makes a plan.",
     "infra/cli": "About files that the command does not find or replace.",
-    "infra/compiler": "About one document, before a plan: `tests/compiler` and `tests/oracle` compare each refusal "
+    "infra/compiler": "About one document, before a plan: `tests/compiler` and `tests/oracle` compare "
+    "each refusal "
     "with the real library. Only `renumbering.py` is about topics that exist.",
     "infra/describe": "About a text that cannot be read.",
     "infra/doctor": "About connections and permissions: `tests/doctor` has a cluster with and without each.",

@@ -91,7 +91,9 @@ class Trial:
             self._record(change_before(planned, planned.ownership))
         self.cluster.apply(planned)
         if self.acls is not None:
-            self.acls = LiveAcls(self.acls.allowed | _granted(planned), has_authorizer=self.acls.has_authorizer)
+            self.acls = LiveAcls(
+                self.acls.allowed | _granted(planned), has_authorizer=self.acls.has_authorizer
+            )
         if planned.ownership is not None:
             self._record(change_after(planned, planned.ownership, self.records))
         return planned
@@ -140,7 +142,7 @@ class Trial:
         del self.cluster.topics[name]
 
     def unusable(self) -> dict[str, str]:
-        """Return topic id → what happened to its records: deleted, no longer read, or away from their keys."""
+        """Return topic id → what happened to its records: deleted, not read, or away from their keys."""
         _, compiled = self.compile()
         used = {topic.name for each in compiled for topic in each.internal_topics}
         ids = tuple(f"{each.application.id}-" for each in compiled)
@@ -155,10 +157,8 @@ class Trial:
                 lost[id_] = f"keys of {live[id_].name} belong to other partitions"
         return lost
 
-    def _moves_keys(
-        self, name: str, partitions: int, compiled: tuple[CompiledApplication, ...]
-    ) -> bool:
-        """Return whether the application looks for the keys of a changelog in other partitions than before."""
+    def _moves_keys(self, name: str, partitions: int, compiled: tuple[CompiledApplication, ...]) -> bool:
+        """Return whether the application expects the keys of a changelog in other partitions than before."""
         for each in compiled:
             for topic in each.internal_topics:
                 is_static = "static.partitioner.class" in each.application.config
@@ -194,21 +194,28 @@ Follow = Callable[[Trial], object]
 Fault = Problem | Finding
 _FOR_ONE_RUN = ("adopt", "reinitialize", "takeOver", "ifIncomplete")
 _GIVES_UP = re.compile(
-    r"without|lose|lost|not needed|empty|Delete|delete|reset|processed all|needs it|retired|may be deleted|Rebuild"
+    r"without|lose|lost|not needed|empty|Delete|delete|reset|processed all|needs it|retired|may be "
+    "deleted|Rebuild"
 )
+
+
+def run_only(trial: Trial) -> None:
+    """Follow an instruction that says what the next run does."""
+    del trial
 
 
 @attrs.frozen(kw_only=True)
 class Advice:
     """An instruction in the fix of a problem or finding, and a function that does what it says.
 
-    `says` is a part of the fix. With `gives_up` the instruction itself says that data is given up. `leaves` are
-    the codes of faults that the instruction leaves on purpose, because it says so.
+    `says` is a part of the fix. With `gives_up` the instruction itself says that data is given up. `leaves`
+    are the codes of faults that the instruction leaves on purpose, because it says so.
     """
 
     says: str
     make: Callable[[], Trial]
-    follow: Follow
+    follow: Follow = run_only
+    """What it says, done to the trial; by default nothing but the run."""
     gives_up: bool = False
     leaves: tuple[str, ...] = ()
     runs: int = 1

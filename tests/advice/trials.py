@@ -85,6 +85,7 @@ def recorded_elsewhere(trial: Trial, stack: str, *, application: str = "orders",
     topics = {
         name: trial.cluster.topics[name].topic_id if name in trial.cluster.topics else "id" for name in names
     }
-    trial.ownership = (OwnershipRecord(application_id=application, stack=StackIdentity("another id", stack), topics=topics),)
+    trial.ownership = (
+        OwnershipRecord(application_id=application, stack=StackIdentity("another id", stack), topics=topics),
+    )
     return trial
-

@@ -124,12 +124,16 @@ VERSIONS = (
         follow=lambda t: _write(t, reads=["orders-*"]),
     ),
     Advice(
-        says="If such instances are running, add the topics to `reads` and `writes` of `acls`, run `pulumi up`",
+        says="If such instances are running, add the topics to `reads` and `writes` of `acls`, run "
+        "`pulumi up`",
         make=_revoking_while_running,
         follow=_replace_instances,
     ),
-    Advice(says="Otherwise run `pulumi up`, which grants it again", make=_revoked_elsewhere, follow=lambda t: None),
-    Advice(says="Run `pulumi up`, which grants it", make=_with_acls, follow=lambda t: None),
+    Advice(
+        says="Otherwise run `pulumi up`, which grants it again",
+        make=_revoked_elsewhere,
+    ),
+    Advice(says="Run `pulumi up`, which grants it", make=_with_acls),
     # brokers
     Advice(
         says="Start the brokers that are stopped",
@@ -153,7 +157,6 @@ VERSIONS = (
             set_up(partition_autoscaling_enabled="true", static_partitioner_class="tenants:ByTenant"),
             lambda t: t.cluster.change("orders-in", partitions=8),
         ),
-        follow=lambda t: None,
     ),
     # an application with another id
     Advice(

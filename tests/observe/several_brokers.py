@@ -37,4 +37,3 @@ def several_brokers(distribution: KafkaDistribution, folder: Path) -> Iterator[t
             broker.start()
             brokers.append(broker)
         yield tuple(brokers)
-

@@ -100,5 +100,3 @@ def _refused(call: Callable[[], object]) -> Problem:
         call()
     assert time.monotonic() - start < _SECONDS
     return refusal.value.problems[0]
-
-

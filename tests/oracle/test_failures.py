@@ -51,7 +51,7 @@ class Replay:
         return errors(self.problems(manual=manual))
 
     def problems(self, *, manual: bool = False) -> tuple[Problem, ...]:
-        """Return all problems: whether a topic has too many replicas for the cluster, only its brokers know."""
+        """Return all problems: only the brokers know whether a topic has too many replicas for them."""
         snapshot = ClusterSnapshot("cluster", 1, dict(self.topics), described=frozenset(self.topics))
         application = self.document.application
         if manual:

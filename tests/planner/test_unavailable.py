@@ -60,4 +60,8 @@ def test_drift_reports_them_about_the_application() -> None:
     cluster = SimulatedCluster.set_up(application())
     cluster.change(REPARTITION, in_sync=1)
     (finding,) = find_drift([application()], cluster.snapshot, cluster.records).findings
-    assert (finding.kind, finding.topic, finding.severity) == (FindingKind.UNAVAILABLE, None, Severity.WARNING)
+    assert (finding.kind, finding.topic, finding.severity) == (
+        FindingKind.UNAVAILABLE,
+        None,
+        Severity.WARNING,
+    )

@@ -81,7 +81,7 @@ def renumbered(moved: Sequence[Problem], part: ApplicationPlan) -> Iterator[Find
 
 
 def unavailable(problems: Sequence[Problem], part: ApplicationPlan) -> Iterator[Finding]:
-    """Yield a finding for each problem of partitions without a leader or with replicas that are not in sync."""
+    """Yield a finding for each problem of partitions without a leader or with replicas not in sync."""
     for problem in problems:
         if problem.code is ProblemCode.UNAVAILABLE_PARTITIONS:
             yield Finding(

@@ -30,6 +30,7 @@ def find_drift(
     records: Mapping[str, SetupRecord] | None = None,
     stack: StackIdentity | None = None,
     cluster_id: str | None = None,
+    *,
     policies: Sequence[Policy] = (),
 ) -> Drift:
     """Return all differences between declared and live; raises nothing.

@@ -69,7 +69,8 @@ def _forbidden(policy: Policy, subject: Subject, topic: PolicyTopic, key: str) -
         why="The operators of the brokers decide it.",
         fix=f"Remove {_setting(topic, key)}"
         + (" or the store's override" if topic.topic_class is TopicClass.CHANGELOG else "")
-        + f", and from the topic: `kafka-configs.sh --bootstrap-server BROKER --alter --topic {topic.name} --delete-config {key}`.",
+        + f", and from the topic: `kafka-configs.sh --bootstrap-server BROKER --alter --topic "
+        f"{topic.name} --delete-config {key}`.",
     )
 
 

@@ -43,10 +43,13 @@ def _declaration(state: TopicState, key: str, defaults: Mapping[str, str]) -> st
     topic = state.declared
     if isinstance(topic, InternalTopic) and topic.kind is TopicKind.CHANGELOG:
         return (
-            f"declare it at store {topic.node}: `logging: {{{key}: {_quoted(value)}}}` next to the name of the "
+            f"declare it at store {topic.node}: `logging: {{{key}: {_quoted(value)}}}` next to the name "
+            f"of the "
             "store."
         )
-    return f"declare it in the application's config, for all internal topics: `topic.{key}: {_quoted(value)}`."
+    return (
+        f"declare it in the application's config, for all internal topics: `topic.{key}: {_quoted(value)}`."
+    )
 
 
 def _quoted(value: str | None) -> str:

@@ -69,9 +69,7 @@ def _internal(application: CountedApplication, state: CountedTopic, have: int) -
     if _was_set_up(state, have):  # its records were distributed over all these partitions
         return f"{_more(application, state, have)}If the data is not needed, {deletion}"
     first = "" if moves_keys(application) else f"{_more(application, state, have)}Or: "
-    is_changelog = (
-        isinstance(state.declared, InternalTopic) and state.declared.kind is TopicKind.CHANGELOG
-    )
+    is_changelog = isinstance(state.declared, InternalTopic) and state.declared.kind is TopicKind.CHANGELOG
     kept = f"{_COPY} {deletion} {_RESTORE}" if is_changelog else f"{_DRAIN} {deletion}"
     return f"{first}{kept}"
 
@@ -79,14 +77,17 @@ def _internal(application: CountedApplication, state: CountedTopic, have: int) -
 def _more(application: CountedApplication, state: CountedTopic, have: int) -> str:
     """Return how the application can use all partitions, where this moves no key away from its state."""
     short = [name for name in topics_below(application.internal, have) if name != state.name]
-    others = "" if not short or application.config.autoscaling else f", with {AUTOSCALING} for {listed(short)}"
+    others = (
+        "" if not short or application.config.autoscaling else f", with {AUTOSCALING} for {listed(short)}"
+    )
     if application.has_explicit_count(state):
         return f"Set the explicit count to {have} partitions{others}. "
     sources = deciding_sources(application, state)
     if not sources:
         return ""
     return (
-        f"Expand {' and '.join(sources)} to {have} partitions{others}. First check every other application that reads "
+        f"Expand {' and '.join(sources)} to {have} partitions{others}. First check every other "
+        f"application that reads "
         f"{'it' if len(sources) == 1 else 'them'}: its internal topics then have too few partitions, and an "
         "application with state refuses the expansion (UnsafeExpansion). "
     )

@@ -57,9 +57,11 @@ def _too_few_brokers(application: ActiveApplication, state: TopicState, factor: 
         topic=state,
         expected=f"{counted(factor, 'broker')} that answer",
         found=counted(brokers, "broker"),
-        why="Kafka creates the topic if enough brokers are registered, also if some are stopped: their replicas "
+        why="Kafka creates the topic if enough brokers are registered, also if some are stopped: their "
+        "replicas "
         "are missing until they start. Otherwise it refuses the topic (RefusedByBrokers).",
-        fix=f"Start the brokers that are stopped. Only if the cluster has no more brokers, set `{replicas}` to "
+        fix=f"Start the brokers that are stopped. Only if the cluster has no more brokers, set "
+        f"`{replicas}` to "
         f"{brokers} or less, or add brokers.",
         severity=Severity.WARNING,
     )
@@ -90,7 +92,9 @@ def _in_sync(application: ActiveApplication, state: TopicState, factor: int, req
     if state.live is None:
         return f"Set `{replicas}` to {required} or more, or {lower}."
     same = f", and declare the same `{replicas}`" if (state.declared.replication_factor or -1) > 0 else ""
-    reassign = f"Reassign its partitions to {required} or more replicas (`kafka-reassign-partitions.sh`){same}."
+    reassign = (
+        f"Reassign its partitions to {required} or more replicas (`kafka-reassign-partitions.sh`){same}."
+    )
     if required > _live_min_insync(application, state):
         return f"{reassign} Or {lower}."
     alter = (

@@ -54,7 +54,8 @@ def _too_few(application: CountedApplication, state: CountedTopic, have: int) ->
     unknown = application.caller.knows_setup
     return application.problem(
         ProblemCode.UNDER_PARTITIONED,
-        f"{state.title} has fewer partitions than required{': Headwater did not set it up' if unknown else ''}.",
+        f"{state.title} has fewer partitions than "
+        f"required{': Headwater did not set it up' if unknown else ''}.",
         topic=state,
         expected=expected_partitions(application, state),
         found=counted(have, "partition"),

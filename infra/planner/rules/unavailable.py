@@ -36,16 +36,19 @@ def unavailable(application: ActiveApplication) -> Iterator[Problem]:
         yield _problem(
             application,
             blocked,
-            f"{counted(len(blocked), 'topic')} of {application.id} {_have(blocked)} fewer replicas in sync than "
+            f"{counted(len(blocked), 'topic')} of {application.id} {_have(blocked)} fewer replicas in "
+            f"sync than "
             "writes require.",
             expected=f"as many replicas in sync as {_KEY} requires",
-            why="Every write with acks=all fails with NOT_ENOUGH_REPLICAS: the application makes no progress.",
+            why="Every write with acks=all fails with NOT_ENOUGH_REPLICAS: the application makes no "
+            "progress.",
         )
     if last:
         yield _problem(
             application,
             last,
-            f"{counted(len(last), 'topic')} of {application.id} {_have(last)} no more replicas in sync than writes "
+            f"{counted(len(last), 'topic')} of {application.id} {_have(last)} no more replicas in sync "
+            f"than writes "
             "require.",
             expected="all replicas in sync",
             why="If one more broker stops, every write with acks=all fails.",

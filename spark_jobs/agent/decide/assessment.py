@@ -108,7 +108,7 @@ def assess(
 def _counted(
     compiled: CompiledApplication, live: TopicCounts, settled: TopicCounts, present: int | None
 ) -> CountedApplication:
-    """Return the input of the planner's rules. The former count of a topic that never settled is not known."""
+    """Return the input of the planner's rules. The former count of a topic that never settled is unknown."""
 
     def counted(declared: InternalTopic | Sink, name: str, partitions: int) -> CountedTopic:
         return CountedTopic(
