@@ -90,7 +90,7 @@ def test_a_setting_on_purpose_is_declared_at_the_store(shop: Shop) -> None:
     shop.cluster.create(shop.repartition, 4, _REPARTITION)
     shop.cluster.create(shop.changelog, 4, {"cleanup.policy": "compact,delete"})
     code, plan, problems = shop.plan()
-    assert (code, "cleanup.policy: compact,delete -> compact" in plan) == (ExitCode.DONE, True)
+    assert (code, "cleanup.policy: compact,delete → compact" in plan) == (ExitCode.DONE, True)
     assert 'declare it at store counts: `logging: {cleanup.policy: "compact,delete"}`' in problems
     shop.count = '{store: counts, logging: {cleanup.policy: "compact,delete"}}'
     code, plan, problems = shop.plan()
