@@ -88,6 +88,9 @@ def test_a_request_without_an_answer_names_the_request_and_the_brokers(
     assert until(lambda: _alive(admin) == 1, _SECONDS)
     found = _run("drift", tmp_path, first)
     assert "1 topic of app has fewer replicas in sync than writes require." in " ".join(found.stdout.split())
+    server = ("--bootstrap-server", first.bootstrap_servers)
+    checked = CliRunner().invoke(main, ("doctor", *server), prog_name="headwater").stdout
+    assert "replicas that are not in sync" in checked or "have no leader" in checked, checked
     problem = _refused(lambda: _reader(first, 3.0).read(SnapshotRequest(groups=_GROUPS)))
     assert problem.code is ProblemCode.CLUSTER_UNREACHABLE
     assert problem.summary.startswith("The Kafka brokers did not answer the request to describe 12 groups")
