@@ -15,8 +15,11 @@ _KEY = "min.insync.replicas"
 def unavailable(application: ActiveApplication) -> Iterator[Problem]:
     """Yield one problem for each kind of fault: brokers that stop concern many topics at once.
 
-    No run changes replicas, so none is an error. A topic is reported once, for its worst fault.
+    No run changes replicas, so none is an error. A topic is reported once, for its worst fault. A running
+    application sees a fault in its own requests.
     """
+    if application.caller.is_running:
+        return
     topics = _topics(application)
     leaderless = [topic for topic in topics if topic.leaderless]
     others = [topic for topic in topics if not topic.leaderless and _is_short(topic)]
