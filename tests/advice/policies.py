@@ -111,6 +111,11 @@ POLICIES = (
         ),
     ),
     Advice(
+        says="have the application excluded from the policy (`applications`)",
+        make=lambda: _limited(set_up(GENERATED), {"namedResources": {}}),
+        follow=lambda t: _relax(t, "namedResources", applications="(?!orders).*"),
+    ),
+    Advice(
         says="Before the first setup, call repartition() with `partitions` in front of the operator",
         make=lambda: _limited(begin(), {"topicPartitions": {"max": 2}}),
         follow=lambda t: _explicit(t, 2),
