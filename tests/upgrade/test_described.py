@@ -7,30 +7,36 @@ import pytest
 
 from infra.compiler import compile_documents
 from infra.model.problems import ProblemCode, Severity, errors
+from infra.model.topology import TopologyDocument
 from infra.model.versions import KafkaStreamsVersion
 from infra.planner.upgrade import Upgrade, find_upgrade
 from infra.report.upgrade.text import upgrade_text
 from infra.spec import load_text
 
+TOPICS = dict.fromkeys(("words", "more", "table"), 2)
 
-def described(text: str, to: str) -> Upgrade:
-    """Return the upgrade of an application of Kafka Streams 3.9 that is known by its text only."""
-    topics = dict.fromkeys(("words", "more", "table"), 2)
+
+def document(text: str, version: str) -> TopologyDocument:
+    """Return the document of an application that is known by its text only."""
     lines = "".join(f"    {line}\n" for line in text.splitlines())
     names = [name for name in ("counts", "sums") if re.search(rf"stores: .*{name}", text)]
     stores = "".join(f"    {name}: {{kind: keyValue}}\n" for name in names)
-    document = (
+    loaded = load_text(
         'application: {id: app, kafkaStreams: "3.9"}\ndescribe:\n'
-        f"{'  stores:' if stores else ''}\n{stores}  text: |\n{lines}"
+        f"{'  stores:' if stores else ''}\n{stores}  text: |\n{lines}",
+        "app.yaml",
     )
-    loaded = load_text(document, "app.yaml")
     assert not errors(loaded.problems), loaded.problems
     (given,) = loaded.documents
-    assert given.described is not None
-    version = KafkaStreamsVersion(*map(int, f"{to}.0".split(".")[:3]))
-    later = attrs.evolve(given, application=attrs.evolve(given.application, kafka_streams=version))
-    before, after = (compile_documents([each], topics) for each in (given, later))
-    return find_upgrade(before, after, version, without_calls={"app": given.described.nodes})
+    numbers = map(int, f"{version}.0".split(".")[:3])
+    application = attrs.evolve(given.application, kafka_streams=KafkaStreamsVersion(*numbers))
+    return attrs.evolve(given, application=application)
+
+
+def described(text: str, to: str) -> Upgrade:
+    """Return the upgrade of the application from Kafka Streams 3.9."""
+    before, after = (compile_documents([document(text, version)], TOPICS) for version in ("3.9", to))
+    return find_upgrade(before, after, after[0].application.kafka_streams)
 
 
 STATELESS = """\
