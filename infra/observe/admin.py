@@ -145,7 +145,7 @@ class Admin:
         self._messages.clear()
         addresses = {id_: f"{broker.host}:{broker.port}" for id_, broker in metadata.brokers.items()}
         self._answering = Answering(
-            metadata.orig_broker_name.partition("/")[0], tuple(sorted(addresses.values()))
+            str(metadata.orig_broker_name).partition("/")[0], tuple(sorted(addresses.values()))
         )
         taken = time.monotonic() - first.at
         shortest = _FIRST_TRY_SECONDS if _OFFSETS in metadata.topics else _NEW_CLUSTER_SECONDS

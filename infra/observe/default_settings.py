@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 
-from confluent_kafka.admin import ConfigEntry
+from confluent_kafka.admin import ConfigEntry  # type: ignore[attr-defined]  # public in the library
 
 _UNITS = {".hours": 3_600_000, ".minutes": 60_000}
 _MILLISECONDS = ".ms"

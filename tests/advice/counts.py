@@ -1,6 +1,6 @@
 """Fixes about partition counts, and processors."""
 
-from tests.advice.trial import Advice, Follow, Trial
+from tests.advice.trial import Advice, Follow, Trial, steps
 from tests.advice.trials import (
     CHANGELOG,
     COPY,
@@ -118,7 +118,7 @@ COUNTS = (
     Advice(
         says="expand the source topics to 8 partitions and set `partition.autoscaling.enabled: true` and",
         make=lambda: _source_expanded(set_up(), 6),
-        follow=lambda t: (_expand("orders-in", 8)(t), _processors(t)),
+        follow=steps(_expand("orders-in", 8), _processors),
     ),
     Advice(
         says="set `partition.autoscaling.enabled: true` and `setup.allowUnsafeExpansion: true`",
@@ -161,7 +161,7 @@ COUNTS = (
         make=lambda: created_elsewhere(
             created_elsewhere(manual(begin), REPARTITION, partitions=1, is_filled=False), CHANGELOG
         ),
-        follow=lambda t: (t.delete(REPARTITION), t.switch(ifIncomplete=True)),
+        follow=steps(lambda t: t.delete(REPARTITION), lambda t: t.switch(ifIncomplete=True)),
         leaves=("InternalTopicsAlreadySetup",),
     ),
     Advice(
@@ -181,7 +181,7 @@ COUNTS = (
     Advice(
         says="If the data is not needed, stop the application, delete the topic",
         make=lambda: _pin(set_up(PINNED), 2),
-        follow=lambda t: (t.delete(REPARTITION), t.delete(CHANGELOG)),
+        follow=steps(lambda t: t.delete(REPARTITION), lambda t: t.delete(CHANGELOG)),
         gives_up=True,
     ),
     # too many partitions
@@ -193,7 +193,7 @@ COUNTS = (
     Advice(
         says="If the data is not needed, stop the application, delete the topic",
         make=_shrunk_source,
-        follow=lambda t: (t.delete(REPARTITION), t.delete(CHANGELOG)),
+        follow=steps(lambda t: t.delete(REPARTITION), lambda t: t.delete(CHANGELOG)),
         gives_up=True,
     ),
     Advice(
@@ -210,7 +210,11 @@ COUNTS = (
     Advice(
         says="set `setup.reinitialize: true` for one `pulumi up`, which creates it",
         make=lambda: _by_hand(manual(), CHANGELOG),
-        follow=lambda t: (t.switch(reinitialize=True), _delete_and_restore(t), t.settings().pop("setup")),
+        follow=steps(
+            lambda t: t.switch(reinitialize=True),
+            _delete_and_restore,
+            lambda t: t.settings().pop("setup"),
+        ),
     ),
     Advice(
         says="If the application has processed all records of the topic (no lag in it)",
@@ -230,12 +234,12 @@ COUNTS = (
     Advice(
         says="with `partition.autoscaling.enabled: true` for orders-by-k-repartition. First check",
         make=lambda: _by_hand(set_up(**STATIC), CHANGELOG),
-        follow=lambda t: (_expand("orders-in", 13)(t), _with_autoscaling(t)),
+        follow=steps(_expand("orders-in", 13), _with_autoscaling),
     ),
     Advice(
         says="Set the explicit count to 13 partitions, with `partition.autoscaling.enabled: true`",
         make=lambda: _by_hand(set_up(PINNED, **STATIC), CHANGELOG),
-        follow=lambda t: (_pin(t, 13), _with_autoscaling(t)),
+        follow=steps(lambda t: _pin(t, 13), _with_autoscaling),
     ),
     Advice(
         says="Set the explicit count to 13 partitions. ",

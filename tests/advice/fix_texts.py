@@ -100,28 +100,27 @@ def _parts(node: ast.AST) -> Iterator[ast.AST]:
 def _named(
     name: str, module: Module, function: ast.FunctionDef | None, seen: frozenset[str]
 ) -> Iterator[str]:
-    if function is not None:
-        for node in ast.walk(function):
-            is_target = isinstance(node, ast.Assign) and any(
-                isinstance(each, ast.Name) and each.id == name for each in node.targets
-            )
-            is_added = isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name)
-            if isinstance(node, ast.Assign | ast.AugAssign) and (
-                is_target or (is_added and isinstance(node.target, ast.Name) and node.target.id == name)
-            ):
-                yield from _texts(node.value, module, function, seen)
+    for node in ast.walk(function) if function is not None else ():
+        if isinstance(node, ast.Assign | ast.AugAssign) and name in _targets(node):
+            yield from _texts(node.value, module, function, seen)
     if name in module.constants:
         yield from _texts(module.constants[name], module, None, seen)
     elif name in module.imports:
-        other = _imported(*module.imports[name])
-        if other is not None and module.imports[name][1] in other.constants:
-            yield from _texts(other.constants[module.imports[name][1]], other, None, seen)
+        imported, own = module.imports[name]
+        other = _imported(imported)
+        if other is not None and own in other.constants:
+            yield from _texts(other.constants[own], other, None, seen)
+
+
+def _targets(node: ast.Assign | ast.AugAssign) -> list[str]:
+    targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+    return [each.id for each in targets if isinstance(each, ast.Name)]
 
 
 def _returned(name: str, module: Module, seen: frozenset[str]) -> Iterator[str]:
     if name in module.imports:
         imported, own = module.imports[name]
-        other = _imported(imported, own)
+        other = _imported(imported)
         if other is not None and own in other.functions:
             yield from _returned(own, other, seen)
         return
@@ -131,7 +130,6 @@ def _returned(name: str, module: Module, seen: frozenset[str]) -> Iterator[str]:
             yield from _texts(node.value, module, function, seen)
 
 
-def _imported(module: str, name: str) -> Module | None:
-    del name
+def _imported(module: str) -> Module | None:
     spec = importlib.util.find_spec(module)
     return _module(Path(spec.origin)) if spec is not None and spec.origin else None

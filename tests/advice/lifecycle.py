@@ -1,6 +1,6 @@
 """Fixes about the setup of an application, its lifecycle, and lost topics."""
 
-from tests.advice.trial import Advice, Trial
+from tests.advice.trial import Advice, Trial, steps
 from tests.advice.trials import (
     CHANGELOG,
     COUNT,
@@ -96,7 +96,7 @@ LIFECYCLE = (
     Advice(
         says="Otherwise restore the topic first, and set `setup.adopt: true` for one `pulumi up`",
         make=_incomplete,
-        follow=lambda t: (t.restore(CHANGELOG), t.switch(adopt=True)),
+        follow=steps(lambda t: t.restore(CHANGELOG), lambda t: t.switch(adopt=True)),
     ),
     Advice(says="Restore the document", make=_removed, follow=lambda t: t.declare(COUNT)),
     Advice(
@@ -156,7 +156,7 @@ LIFECYCLE = (
     Advice(
         says="Stop all instances and delete the group",
         make=lambda: _retired(None),
-        follow=lambda t: (t.cluster.groups.clear(), t.up(), t.documents.clear()),
+        follow=steps(lambda t: t.cluster.groups.clear(), lambda t: t.up(), lambda t: t.documents.clear()),
         gives_up=True,
     ),
     Advice(

@@ -1,6 +1,6 @@
 """Fixes about stacks, conflicts between applications, the group protocol and versions."""
 
-from tests.advice.trial import Advice, Trial
+from tests.advice.trial import Advice, Trial, steps
 from tests.advice.trials import CHANGELOG, COUNT, begin, changed, recorded_elsewhere, set_up
 
 STAGING, SAME = "acme/headwater/staging", "acme/headwater/production"
@@ -109,16 +109,16 @@ OWNERSHIP = (
     Advice(
         says="In the other stack, if it still exists, set `lifecycle: released`",
         make=lambda: changed(_moved(), lambda t: t.switch(takeOver=True)),
-        follow=lambda t: (_released_there(t), t.settings().pop("setup")),
+        follow=steps(_released_there, lambda t: t.settings().pop("setup")),
     ),
     Advice(
         says="or remove the topic from the document. Then remove `setup.takeOver`",
         make=lambda: changed(_sink_elsewhere(), lambda t: t.switch(takeOver=True)),
-        follow=lambda t: (_released_there(t), t.settings().pop("setup")),
+        follow=steps(_released_there, lambda t: t.settings().pop("setup")),
     ),
     Advice(
         says="Remove `setup.takeOver`",
-        make=lambda: changed(_moved(), lambda t: (t.switch(takeOver=True), _released_there(t))),
+        make=lambda: changed(_moved(), steps(lambda t: t.switch(takeOver=True), _released_there)),
         follow=lambda t: t.settings().pop("setup"),
     ),
     Advice(

@@ -1,6 +1,6 @@
 """Fixes of policies."""
 
-from tests.advice.trial import Advice, Document, Trial
+from tests.advice.trial import Advice, Document, Trial, steps
 from tests.advice.trials import CHANGELOG, COUNT, GENERATED, REPARTITION, begin, changed, manual, set_up
 
 SINK = COUNT.replace("topics: {}", "topics: {orders-out: {partitions: 4}}")
@@ -105,9 +105,9 @@ POLICIES = (
     Advice(
         says="Name the operator or the store before the application is first set up",
         make=lambda: _limited(begin(GENERATED), {"namedResources": None}),
-        follow=lambda t: (
-            t.step("groupByKey").update(groupByKey={"name": "by-k"}),
-            t.step("count").update(count={"materialized": "counts"}),
+        follow=steps(
+            lambda t: t.step("groupByKey").update(groupByKey={"name": "by-k"}),
+            lambda t: t.step("count").update(count={"materialized": "counts"}),
         ),
     ),
     Advice(
@@ -158,9 +158,10 @@ POLICIES = (
     Advice(
         says="For an existing topic, also run `kafka-reassign-partitions.sh`",
         make=lambda: _limited(set_up(replication_factor="1"), {"replicationFactor": {"min": 2}}),
-        follow=lambda t: (
-            t.configure(replication_factor="2"),
-            [t.cluster.change(name, replication_factor=2) for name in (REPARTITION, CHANGELOG)],
+        follow=steps(
+            lambda t: t.configure(replication_factor="2"),
+            lambda t: t.cluster.change(REPARTITION, replication_factor=2),
+            lambda t: t.cluster.change(CHANGELOG, replication_factor=2),
         ),
     ),
     Advice(
@@ -219,9 +220,9 @@ POLICIES = (
     Advice(
         says="--add-config retention.ms=MILLISECONDS`: no run changes it",
         make=lambda: _limited(_with_defaults(manual(text=SINK)), SHORT),
-        follow=lambda t: (
-            _sink_settings(t, config={"retention.ms": 3600000}),
-            t.cluster.configure("orders-out", retention_ms="3600000"),
+        follow=steps(
+            lambda t: _sink_settings(t, config={"retention.ms": 3600000}),
+            lambda t: t.cluster.configure("orders-out", retention_ms="3600000"),
         ),
     ),
     Advice(

@@ -1,7 +1,9 @@
 """Fixes about the number of processors (KIP-287), and about topics of two applications."""
 
+from typing import Any
+
 from infra.model.move_marks import MoveMark, MovePhase
-from tests.advice.trial import Advice, Trial
+from tests.advice.trial import Advice, Trial, steps
 from tests.advice.trials import CHANGELOG, COUNT, REPARTITION, begin, changed, set_up
 
 KEYED = """
@@ -15,8 +17,11 @@ topology:
   - to: orders-out
 """
 TWO_INPUTS = KEYED.replace("stream: orders-in", "stream: {topics: [orders-in, orders-more]}")
-AUTOSCALING = {"partition_autoscaling_enabled": "true"}
-LINEAR = {"static_partitioner_class": "linear-hash", "static_partitioner_initial_partitions": "4"}
+AUTOSCALING: dict[str, Any] = {"partition_autoscaling_enabled": "true"}
+LINEAR: dict[str, Any] = {
+    "static_partitioner_class": "linear-hash",
+    "static_partitioner_initial_partitions": "4",
+}
 
 
 def _declare(trial: Trial, processors: int | None) -> Trial:
@@ -26,7 +31,7 @@ def _declare(trial: Trial, processors: int | None) -> Trial:
     return trial
 
 
-def _declared(before: int, after: int | None, source: int = 4, **config: str) -> Trial:
+def _declared(before: int, after: int | None, *, source: int = 4, **config: str) -> Trial:
     """Return an application whose document has another number of processors than its state."""
     trial = begin(KEYED, **config)
     trial.cluster.change("orders-in", partitions=before)
@@ -107,7 +112,7 @@ PROCESSORS = (
     Advice(
         says="Expand the smaller inputs to the largest count, and set `processors` to it",
         make=_unequal,
-        follow=lambda t: (_expand(t, "orders-in", 6), _declare(t, 6)),
+        follow=steps(lambda t: _expand(t, "orders-in", 6), lambda t: _declare(t, 6)),
     ),
     Advice(says="Or put repartition() before the operators with state", make=_unequal, follow=_repartitioned),
     Advice(
@@ -139,7 +144,13 @@ PROCESSORS = (
     Advice(
         says="First expand the source topics to 8 partitions with `processors: 4`",
         make=lambda: _declared(4, 8, **AUTOSCALING),
-        follow=lambda t: (_expand(t, "orders-in", 8), _declare(t, 4), t.up(), _declare(t, 8), _moved(t, 8)),
+        follow=steps(
+            lambda t: _expand(t, "orders-in", 8),
+            lambda t: _declare(t, 4),
+            lambda t: t.up(),
+            lambda t: _declare(t, 8),
+            lambda t: _moved(t, 8),
+        ),
     ),
     *(
         Advice(
@@ -171,12 +182,12 @@ PROCESSORS = (
     Advice(
         says="Declare `processors: 8`.",
         make=lambda: _expanding(4),
-        follow=lambda t: (_declare(t, 8), _complete(t)),
+        follow=steps(lambda t: _declare(t, 8), _complete),
     ),
     Advice(
         says="Re-create it with 4 partitions",
         make=_narrowed,
-        follow=lambda t: (t.delete("orders-in"), t.cluster.create("orders-in", 4)),
+        follow=steps(lambda t: t.delete("orders-in"), lambda t: t.cluster.create("orders-in", 4)),
     ),
     Advice(
         says="Expand the source topics to 8 partitions",
@@ -265,7 +276,7 @@ TOPICS = (
     Advice(
         says=f"no longer needs it, delete {SHARED} and run again",
         make=_former,
-        follow=lambda t: (t.empty(SHARED), t.delete(SHARED)),
+        follow=steps(lambda t: t.empty(SHARED), lambda t: t.delete(SHARED)),
     ),
     Advice(
         says="Or give the topic another name in orders-sums",
@@ -298,16 +309,16 @@ TOPICS = (
     Advice(
         says="or write to another topic",
         make=lambda: _recreated_sink(set_up(SINK)),
-        follow=lambda t: (
-            t.step("to").update(to="orders-others"),
-            t.documents["orders"].update(topics={"orders-others": {"partitions": 4}}),
+        follow=steps(
+            lambda t: t.step("to").update(to="orders-others"),
+            lambda t: t.documents["orders"].update(topics={"orders-others": {"partitions": 4}}),
         ),
         leaves=("orphaned",),
     ),
     Advice(
         says="If it may be deleted, continue: this run records its id",
         make=lambda: _retired_again(is_second=False),
-        follow=lambda t: (t.up(), t.documents.clear()),
+        follow=steps(lambda t: t.up(), lambda t: t.documents.clear()),
         gives_up=True,
     ),
     Advice(

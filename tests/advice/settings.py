@@ -1,6 +1,6 @@
 """Fixes about settings and replicas of topics, names, sources and sinks."""
 
-from tests.advice.trial import Advice, Trial
+from tests.advice.trial import Advice, Trial, steps
 from tests.advice.trials import (
     CHANGELOG,
     COUNT,
@@ -210,7 +210,7 @@ SETTINGS = (
     Advice(
         says="and declare the same `replication.factor`",
         make=lambda: _insync(set_up(replication_factor="1"), 2),
-        follow=lambda t: (_replicas(t, 2), t.configure(replication_factor="2")),
+        follow=steps(lambda t: _replicas(t, 2), lambda t: t.configure(replication_factor="2")),
     ),
     Advice(
         says="Or lower `topic.min.insync.replicas` to 1 in the document",
@@ -227,7 +227,7 @@ SETTINGS = (
             ),
             2,
         ),
-        follow=lambda t: (_insync(t, 1), t.configure(topic_min_insync_replicas="1")),
+        follow=steps(lambda t: _insync(t, 1), lambda t: t.configure(topic_min_insync_replicas="1")),
     ),
     *(
         Advice(

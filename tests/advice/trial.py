@@ -204,6 +204,16 @@ def run_only(trial: Trial) -> None:
     del trial
 
 
+def steps(*follows: Follow) -> Follow:
+    """Return an instruction of several steps."""
+
+    def follow(trial: Trial) -> None:
+        for step in follows:
+            step(trial)
+
+    return follow
+
+
 @attrs.frozen(kw_only=True)
 class Advice:
     """An instruction in the fix of a problem or finding, and a function that does what it says.

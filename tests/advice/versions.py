@@ -1,7 +1,7 @@
 """Fixes about versions of Kafka Streams, ACLs, renamed applications and brokers."""
 
 from infra.model.acls import LiveAcls
-from tests.advice.trial import Advice, Trial
+from tests.advice.trial import Advice, Trial, steps
 from tests.advice.trials import CHANGELOG, COUNT, begin, changed, set_up
 from tests.compiler import version_topologies as topologies
 
@@ -162,7 +162,7 @@ VERSIONS = (
     Advice(
         says="If it was renamed by mistake, use orders again",
         make=_renamed,
-        follow=lambda t: (t.documents.clear(), t.declare(COUNT)),
+        follow=steps(lambda t: t.documents.clear(), lambda t: t.declare(COUNT)),
     ),
     Advice(
         says="declare `renamedFrom: orders` and run `pulumi up`, which creates the new topics",
@@ -179,12 +179,12 @@ VERSIONS = (
     Advice(
         says="wait until the application has processed all records, stop all its instances",
         make=lambda: _upgraded(MERGED),
-        follow=lambda t: (t.empty("orders-latest-repartition"), _stop(t)),
+        follow=steps(lambda t: t.empty("orders-latest-repartition"), _stop),
     ),
     Advice(
         says="Stop all instances before you start the first one with the new version",
         make=lambda: _upgraded(AGAIN),
-        follow=lambda t: (_stop(t), t.switch(reinitialize=True)),
+        follow=steps(_stop, lambda t: t.switch(reinitialize=True)),
         gives_up=True,
     ),
     Advice(
