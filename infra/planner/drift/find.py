@@ -13,9 +13,14 @@ from infra.model.record import SetupRecord
 from infra.model.topology import Lifecycle
 from infra.planner.decide import plan
 from infra.planner.drift.applications import missing_acls, renamed, renumbered, successors, unavailable
-from infra.planner.drift.findings import ApplicationDrift, Drift, Finding, FindingKind
+from infra.planner.drift.findings import (
+    ApplicationDrift,
+    Drift,
+    Finding,
+    FindingKind,
+    counted_findings,
+)
 from infra.planner.drift.orphans import declared_topics, orphaned, undeclared_topics
-from infra.planner.drift.tolerance import counted_findings
 from infra.planner.drift.topics import FINDING_CODES, topic_findings
 from infra.planner.plans import ApplicationPlan, Plan, PlanPolicy
 from infra.planner.policies.drift_tolerance import tolerances
