@@ -1,7 +1,7 @@
 """The defaults of the brokers, where every topic sets its own values."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import cast
 
 import pytest
 from confluent_kafka.admin import ConfigEntry, ConfigSource  # type: ignore[attr-defined]
@@ -9,7 +9,7 @@ from confluent_kafka.admin import ConfigEntry, ConfigSource  # type: ignore[attr
 from infra.observe.topic_settings import TopicSettings
 
 _OWN, _BROKER, _DEFAULT = (
-    source.value
+    cast("ConfigSource", source.value)  # the library annotates the enum and gives its number
     for source in (
         ConfigSource.DYNAMIC_TOPIC_CONFIG,
         ConfigSource.STATIC_BROKER_CONFIG,
@@ -18,7 +18,7 @@ _OWN, _BROKER, _DEFAULT = (
 )
 
 
-def entry(name: str, value: str | None, source: Any = _OWN, **synonyms: str | None) -> ConfigEntry:
+def entry(name: str, value: str | None, source: ConfigSource = _OWN, **synonyms: str | None) -> ConfigEntry:
     """Return a setting; `synonyms` are settings of the broker, named with underscores."""
     others = {key.replace("_", "."): text for key, text in synonyms.items()}
     found = {key: ConfigEntry(key, text, source=_BROKER, is_synonym=True) for key, text in others.items()}
