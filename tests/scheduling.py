@@ -95,6 +95,7 @@ _COMPUTING = (
     "tests/runtime/spark/test_task_batches.py",
     "tests/runtime/spark/test_batches_held_back.py",
     "tests/drift/",
+    "tests/advice/",
     "tests/oracle/",
     "tests/workflows/test_checks.py",
     "tests/compiler/",

@@ -22,6 +22,7 @@ from infra.cli.stack_context import StackContext, StackOptions, load_context
 from infra.model.problems import ProblemsError, errors
 
 if TYPE_CHECKING:
+    from infra.model.policies import Policy
     from infra.planner.drift import Drift
 
 _FORMATS = ("text", "json", "markdown", "html", "junit")
@@ -38,6 +39,13 @@ _FORMATS = ("text", "json", "markdown", "html", "junit")
 )
 @project_option
 @stack_state_option
+@click.option(
+    "--policies",
+    "policy_files",
+    multiple=True,
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="Tolerate the drift that this policy file names (`drift`). May be repeated.",
+)
 @click.option("--format", "form", type=click.Choice(_FORMATS), default="text", show_default=True)
 @output_option
 @click.pass_context
@@ -50,25 +58,28 @@ def drift(
     stack: str | None,
     project: Path,
     stack_state: Path | None,
+    policy_files: Sequence[Path],
     form: str,
     output: Path | None,
 ) -> None:
     """Report the differences between documents and a cluster.
 
     Compares documents, the cluster and, if a stack is named, its setup records. Changes nothing. Exit code 0:
-    no drift; 1: documents or cluster could not be read; 2: drift; 3: the plan has other errors, so the
-    comparison is not complete.
+    no drift, or only drift that a policy tolerates; 1: documents or cluster could not be read; 2: drift; 3:
+    the plan has other errors, so the comparison is not complete.
 
     \b
     Examples:
       headwater drift topologies/ --bootstrap-server localhost:9092
       headwater drift topologies/ --command-config client.properties --stack production
       headwater drift topologies/ --stack-state state.json --format html --output drift.html
+      headwater drift topologies/ --bootstrap-server localhost:9092 --policies headwater-policies.yaml
     """
     options = StackOptions(name=stack, project=project, state=stack_state)
     try:
-        inputs = load_context(files, bootstrap_server, command_config, options, with_policies=False)
-        found = _drift(inputs)
+        policies = _policies(policy_files)
+        inputs = load_context(files, bootstrap_server, command_config, options)
+        found = _drift(inputs, policies)
     except ProblemsError as error:
         raise ProblemsExit(error) from None
     others = (problem for problem in inputs.stack_problems if problem not in found.problems)
@@ -80,13 +91,29 @@ def drift(
     context.exit(_exit_code(found))
 
 
-def _drift(inputs: StackContext) -> "Drift":
+def _policies(files: Sequence[Path]) -> "tuple[Policy, ...]":
+    if not files:
+        return ()
+    from infra.cli.policies import read_policies  # noqa: PLC0415 - imports the compiler
+
+    return read_policies(files)
+
+
+def _drift(inputs: StackContext, policies: "tuple[Policy, ...]") -> "Drift":
     compiled, snapshot = inputs.compile()
     from infra.planner.drift import find_drift  # noqa: PLC0415 - imported after the requests are sent
     from infra.planner.upgrade import compile_recorded  # noqa: PLC0415 - same
 
     earlier = compile_recorded(inputs.documents, inputs.records or {}, snapshot.partitions)
-    found = find_drift(compiled, snapshot, inputs.records, inputs.stack, inputs.cluster_id, earlier=earlier)
+    found = find_drift(
+        compiled,
+        snapshot,
+        inputs.records,
+        inputs.stack,
+        inputs.cluster_id,
+        earlier=earlier,
+        policies=(*inputs.policies, *policies),
+    )
     return attrs.evolve(found, problems=(*errors(inputs.stack_problems), *found.problems))
 
 

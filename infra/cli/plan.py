@@ -73,7 +73,7 @@ def plan(
     policies = _policies(policy_files)
     options = StackOptions(name=stack, project=project, state=stack_state)
     try:
-        inputs = load_context(files, bootstrap_server, command_config, options, with_policies=True)
+        inputs = load_context(files, bootstrap_server, command_config, options)
         result = _validated(inputs, _plan(inputs, policies))
     except ProblemsError as error:
         raise ProblemsExit(error) from None

@@ -90,13 +90,11 @@ def load_context(
     bootstrap_server: str | None,
     command_config: Path | None,
     stack: StackOptions,
-    *,
-    with_policies: bool,
 ) -> StackContext:
     """Load the documents and what the stack adds, while the cluster answers the first request.
 
     The cluster is the one that the command line names, otherwise that of the environment, otherwise that of
-    the stack. `with_policies` also reads the stack's limits and policy files.
+    the stack. Of a stack, its limits and policy files are read, too.
 
     Raises:
         ProblemsError: Documents or connection settings have errors; it has the problems of both.
@@ -108,7 +106,7 @@ def load_context(
     loaded = load_documents(files)
     if reader is None or errors(loaded.problems):
         raise ProblemsError([*loaded.problems, *connection_problems])
-    return _with_stack(loaded, reader, stack, with_policies=with_policies)
+    return _with_stack(loaded, reader, stack)
 
 
 def _open_reader(
@@ -136,9 +134,7 @@ def _connection(bootstrap_server: str | None, command_config: Path | None, stack
         return stack_connection(config, os.environ)
 
 
-def _with_stack(
-    loaded: "Documents", reader: KafkaClusterReader, stack: StackOptions, *, with_policies: bool
-) -> StackContext:
+def _with_stack(loaded: "Documents", reader: KafkaClusterReader, stack: StackOptions) -> StackContext:
     context = StackContext(documents=loaded.documents, reader=reader, document_problems=loaded.problems)
     if stack.name is None and stack.state is None:
         return context
@@ -157,7 +153,7 @@ def _with_stack(
         return context.with_records(given.records if given else {})
     name = stack.name
     config = read_config(name, stack.project) if given is None else read_config_file(name, stack.project)
-    policy, policy_problems = plan_policy(config, stack.project) if with_policies else (None, ())
+    policy, policy_problems = plan_policy(config, stack.project)
     documents = with_switches(loaded.documents, config, are_all=False)
     state = read_state(name, stack.project) if given is None else given
     context = attrs.evolve(context, documents=documents).with_records(state.records)
@@ -165,7 +161,7 @@ def _with_stack(
         context,
         stack=StackIdentity(state.stack_id, state.name or stack_name(name, stack.project)),
         has_ownership_records=has_ownership(config),
-        policies=policy.policies if policy else (),
+        policies=policy.policies,
         cluster_id=config.text("clusterId"),
         stack_problems=(*config.problems, *policy_problems),
     )

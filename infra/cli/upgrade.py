@@ -100,8 +100,7 @@ def _find(
         counts |= dict.fromkeys(assumed, 1)
         before = compile_documents(documents, counts, caller)
     after = compile_documents([_for_version(document, to) for document in documents], counts, caller)
-    without_calls = {each.application.id for each in documents if each.described or each.observed}
-    return find_upgrade(before, after, to, snapshot=snapshot, assumed=assumed, without_calls=without_calls)
+    return find_upgrade(before, after, to, snapshot=snapshot, assumed=assumed)
 
 
 def _unknown(compiled: Sequence[CompiledApplication]) -> set[str]:

@@ -132,4 +132,5 @@ def compile_nodes(
         extractor_sinks=tuple(
             node.name for node in topology.nodes if isinstance(node, SinkNode) and node.topic is None
         ),
+        described=document.described.nodes if document.described is not None else None,
     )

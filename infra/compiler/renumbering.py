@@ -12,7 +12,8 @@ from collections.abc import Set as AbstractSet
 
 import attrs
 
-from infra.model.compiled import CompiledApplication, SubTopology
+from infra.compiler.streams_config import StreamsConfig
+from infra.model.compiled import CompiledApplication, SubTopology, TopicKind
 from infra.model.problems import Problem, ProblemCode, Severity
 
 _STARTS_EMPTY = (
@@ -24,15 +25,15 @@ _TAKEN_NAME = (
     "has used until now, with the data of that operator: results are wrong, or records cannot be "
     "deserialized."
 )
-_FIX = (
-    "Name the operator or store (`name`, `materialized`), or undo the change that shifted the index. To "
-    "continue without the old state, reset the application."
+_ACCEPT = "To continue without the old state, reset the application."
+_ACCEPT_REFUSED = (
+    "To continue without the data of the old topics, stop the application and set `setup.reinitialize: true` "
+    "for one `pulumi up`."
 )
-_REFUSED_FIX = (
-    "Name the operator or store (`name`, `materialized`) as the topic was called, or undo the change that "
-    "shifted the index. To continue without the data of the old topics, stop the application and set "
-    "`setup.reinitialize: true` for one `pulumi up`."
-)
+_UNDO = "Undo the change that shifted the index: no name that you can give keeps the name of this topic."
+_NAMEABLE_STORE = re.compile(r"(?:.*-)?STATE-STORE-\d{10}")
+_OTHER_STORES = ("KTABLE-SUPPRESS-STATE-STORE-", "KTABLE-FK-JOIN-SUBSCRIPTION-STATE-STORE-")
+"""Stores whose names have a suffix if the user names the operator: no name gives them the generated one."""
 _INDEX = re.compile(r"\d{10}")
 
 
@@ -84,6 +85,8 @@ def renumbering_problems(
     `is_refused`: the loss of an internal topic is an error, not a warning (`internal.topics.setup: manual`).
     """
     topics = {topic.name: topic for topic in compiled.internal_topics if topic.generated}
+    accept = _ACCEPT_REFUSED if is_refused else _ACCEPT
+    prefix = f"{StreamsConfig.of(compiled.application).topic_prefix or compiled.application.id}-"
     return tuple(
         Problem(
             code=ProblemCode.RENUMBERED,
@@ -94,12 +97,34 @@ def renumbering_problems(
             expected=pair.old,
             found=pair.new,
             why=_TAKEN_NAME if pair.new in recorded else _STARTS_EMPTY,
-            fix=_REFUSED_FIX if is_refused else _FIX,
+            fix=f"{keep_name(pair.old.removeprefix(prefix), topics[pair.new].kind) or _UNDO} {accept}",
             location=topics[pair.new].at,
             severity=Severity.ERROR if is_refused else Severity.WARNING,
         )
         for pair in renumberings(recorded, origins(compiled))
     )
+
+
+def keep_name(former: str, kind: TopicKind) -> str:
+    """Return how to give an internal topic its former generated name; empty if no name does.
+
+    `former` is the name of the topic without the application id. With any other name, the topic is a new one.
+    """
+    if kind is TopicKind.CHANGELOG:
+        store = former.removesuffix("-changelog")
+        if _NAMEABLE_STORE.fullmatch(store) is None or store.startswith(_OTHER_STORES):
+            return ""
+        return (
+            f"To keep its data, name the store exactly `{store}` (`materialized`), or undo the change that "
+            "shifted the index."
+        )
+    if kind is TopicKind.REPARTITION:
+        name = former.removesuffix("-repartition")
+        return (
+            f"To keep its data, name the grouping exactly `{name}` (`name`; before a join, add `repartition: "
+            f"{{name: {name}}}`), or undo the change that shifted the index."
+        )
+    return ""
 
 
 def _by_shape(names: Iterable[str]) -> dict[str, dict[int, str]]:

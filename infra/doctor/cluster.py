@@ -48,6 +48,10 @@ class ClusterFacts:
     expected_cluster_id: str | None = None
     has_streams_applications: bool = False
     settings_problem: Problem | None = None
+    leaderless: int = 0
+    """Partitions without a leader, of all topics that the user may see."""
+    under_replicated: int = 0
+    """Partitions with replicas that are not in sync."""
 
 
 def cluster_findings(facts: ClusterFacts) -> Iterator[Finding]:
@@ -57,6 +61,7 @@ def cluster_findings(facts: ClusterFacts) -> Iterator[Finding]:
     if facts.problem is not None:
         return
     yield _brokers(facts)
+    yield _replicas(facts)
     yield _streams_groups(facts)
     yield _auto_creation(facts)
 
@@ -149,6 +154,28 @@ def _brokers(facts: ClusterFacts) -> Finding:
         why="Clients connect to these addresses after the first request. Requests for their partitions hang.",
         fix=_LISTENERS,
     )
+
+
+def _replicas(facts: ClusterFacts) -> Finding:
+    check = _check("replicas")
+    if facts.leaderless:
+        return check.error(
+            f"{_counted(facts.leaderless, 'partition')} {'has' if facts.leaderless == 1 else 'have'} no "
+            f"leader.",
+            why="Clients can neither read nor write these partitions.",
+            fix="Start the brokers that have their replicas: `kafka-topics.sh --bootstrap-server BROKER "
+            "--describe --unavailable-partitions` shows them.",
+        )
+    if facts.under_replicated:
+        return check.warning(
+            f"{_counted(facts.under_replicated, 'partition')} "
+            f"{'has' if facts.under_replicated == 1 else 'have'} replicas that are not in sync.",
+            why="If more brokers stop, writes with acks=all fail, or data is lost.",
+            fix="Start the brokers that are stopped, or wait until their replicas are in sync: "
+            "`kafka-topics.sh "
+            "--bootstrap-server BROKER --describe --under-replicated-partitions` shows them.",
+        )
+    return check.ok("all are in sync")
 
 
 def _streams_groups(facts: ClusterFacts) -> Finding:

@@ -28,8 +28,11 @@ OFFLINE = Caller(reads_cluster=False)
 DRIFT_WITHOUT_RECORD = Caller(knows_setup=False)
 """`headwater drift` without a stack: no setup record is known."""
 
-AGENT = Caller(describe_hint=" If it exists, grant the agent's user permission to describe it.")
-"""The agent: it adds partitions and creates no topics."""
+AGENT = Caller(
+    knows_setup=False,
+    describe_hint=" If it exists, grant the agent's user permission to describe it.",
+)
+"""The agent: it adds partitions and creates no topics. It reads no setup record."""
 
 APPLICATION = Caller(knows_setup=False, is_running=True, reconciler="The application")
 """`headwater run`: the application checks its own topics, when it starts and while it runs."""

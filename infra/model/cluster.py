@@ -15,7 +15,8 @@ class LiveTopic:
 
     `config` contains only what is set on the topic itself (DYNAMIC_TOPIC_CONFIG), no broker defaults.
     `is_empty` is read only for topics whose id differs from the recorded one; None = not read. `records` is
-    read only for changelog topics with fewer partitions than declared processors; None = not read.
+    read only for changelog topics with fewer partitions than declared processors, and for applications with a
+    topic of a wrong partition count; None = not read.
     """
 
     name: str
@@ -24,6 +25,10 @@ class LiveTopic:
     replication_factor: int
     config: Mapping[str, str] = attrs.field(factory=dict)
     is_empty: bool | None = None
+    in_sync: int | None = None
+    """The replicas in sync of the partition that has the fewest; None = not read."""
+    leaderless: int = 0
+    """Partitions without a leader."""
     records: int | None = None
     """The number of offsets from the first to the end of each partition: an upper limit of the records."""
 
@@ -54,6 +59,7 @@ class ClusterSnapshot:
 
     cluster_id: str
     brokers: int
+    """How many brokers answer. More may be registered: no request of the client library returns those."""
     topics: Mapping[str, LiveTopic] = attrs.field(factory=dict)
     groups: Mapping[str, LiveGroup] = attrs.field(factory=dict)
     described: frozenset[str] = frozenset()

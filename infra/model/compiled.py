@@ -5,7 +5,7 @@ from enum import Enum
 
 import attrs
 
-from infra.model.nodes import ChangelogKind
+from infra.model.nodes import ChangelogKind, NodeTopology
 from infra.model.nodes import TopicKind as TopicKind  # noqa: PLC0414 - part of this vocabulary
 from infra.model.problems import Location, Problem
 from infra.model.topology import Application, Sink
@@ -96,6 +96,8 @@ class CompiledApplication:
     """Sink nodes with a `TopicNameExtractor`."""
     is_observed: bool = False
     """Only the internal topics are known: `subtopologies` is empty, counts are those of the document."""
+    described: NodeTopology | None = attrs.field(default=None, eq=False, repr=False)
+    """The text of `Topology#describe()` that the document has in place of calls."""
 
     @property
     def is_stateful(self) -> bool:

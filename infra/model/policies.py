@@ -121,6 +121,21 @@ class BlastRadius:
     limits: Mapping[Effect, int]
 
 
+@attrs.frozen
+class DriftTolerance:
+    """Which differences of `headwater drift` are not reported, or do not count.
+
+    `ignored_settings` are names of topic settings, or beginnings of names and `*`. Findings below the
+    severity `least` are reported and do not count. Nor do the others, if there are at most `tolerated` of
+    them.
+    """
+
+    ignored_settings: tuple[str, ...] = ()
+    least: Severity = Severity.INFO
+    tolerated: int = 0
+    classes: frozenset[TopicClass] = EVERY_CLASS
+
+
 PolicyRule = (
     Naming
     | TopicPartitions
@@ -131,6 +146,7 @@ PolicyRule = (
     | TopicConfig
     | NamedResources
     | BlastRadius
+    | DriftTolerance
 )
 
 

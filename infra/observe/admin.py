@@ -34,8 +34,10 @@ from infra.observe.features import enabled_features
 from infra.observe.kafka_errors import (
     ALL_BROKERS_DOWN,
     NO_ANSWER,
+    Answering,
     ClientMessage,
     client_message,
+    unanswered,
     unexpected,
     unreachable,
 )
@@ -60,6 +62,7 @@ _COORDINATOR_LOADING = (
     KafkaError.NOT_COORDINATOR,
 )
 
+_METADATA = "describe the cluster"
 _NOTHING_YET = KafkaError._PARTIAL  # noqa: SLF001 - the library's own codes begin with an underscore
 
 K = TypeVar("K")
@@ -93,6 +96,7 @@ class Admin:
         self.requests = 0
         self._descriptions: set[Future[TopicDescription]] = set()
         self._group_timeout = _NEW_CLUSTER_SECONDS
+        self._answering: Answering | None = None
         self._connect()
 
     def _connect(self) -> None:
@@ -119,6 +123,7 @@ class Admin:
         After a request without an answer this is done with a new client: librdkafka (2.16) forgets the
         bootstrap servers when metadata has no brokers, and then does not connect again for minutes.
         """
+        self._answering = None
         if self._is_lost:
             self.settle()
             self._connect()
@@ -133,11 +138,15 @@ class Admin:
         moment after it was paused.
         """
         try:
-            metadata = self._awaited(first.metadata)
+            metadata = self._awaited(first.metadata, _METADATA)
         except KafkaException:
             self._client.poll(0)
-            raise ProblemsError([self._unreachable()]) from None
+            raise ProblemsError([self._unreachable(_METADATA)]) from None
         self._messages.clear()
+        addresses = {id_: f"{broker.host}:{broker.port}" for id_, broker in metadata.brokers.items()}
+        self._answering = Answering(
+            str(metadata.orig_broker_name).partition("/")[0], tuple(sorted(addresses.values()))
+        )
         taken = time.monotonic() - first.at
         shortest = _FIRST_TRY_SECONDS if _OFFSETS in metadata.topics else _NEW_CLUSTER_SECONDS
         self._group_timeout = min(self._timeout, max(shortest, _TIMES_AS_LONG * taken))
@@ -174,7 +183,7 @@ class Admin:
                 future.add_done_callback(self._descriptions.discard)
             return futures
 
-        return self._request(names, send)
+        return self._request("describe topics", names, send)
 
     def request_configs(
         self, kind: ResourceType, names: Sequence[str]
@@ -186,7 +195,10 @@ class Admin:
             futures = self._client.describe_configs(resources, request_timeout=self._timeout)
             return {resource.name: future for resource, future in futures.items()}
 
-        return self._request(names, send)
+        what = (
+            "read the settings of topics" if kind == ResourceType.TOPIC else "read the settings of a broker"
+        )
+        return self._request(what, names, send)
 
     def request_features(self) -> "Future[Mapping[str, int] | None]":
         """Request the enabled features, from a bootstrap server on a connection of its own."""
@@ -200,7 +212,7 @@ class Admin:
         return self._client.describe_acls(filter_for(only), request_timeout=self._timeout)
 
     def acls(self, pending: "Future[list[AclBinding]]") -> list[AclBinding]:
-        answer = self._answer(pending)
+        answer = self._answer(pending, "list the ACLs")
         if isinstance(answer, KafkaError):
             raise ProblemsError([unexpected(answer, "list the ACLs of", "the cluster")])
         return answer
@@ -213,7 +225,7 @@ class Admin:
         )
 
     def cluster_operations(self, pending: "Future[DescribeClusterResult]") -> frozenset[Operation]:
-        answer = self._answer(pending)
+        answer = self._answer(pending, "describe the cluster")
         if isinstance(answer, KafkaError):
             raise ProblemsError([unexpected(answer, "describe", "the cluster")])
         return operations_of(answer.authorized_operations or ())
@@ -233,7 +245,7 @@ class Admin:
     def answers(self, pending: PendingRequests[K, V]) -> Iterator[tuple[K, V | KafkaError]]:
         """Yield the answers in the order of the requests."""
         for key, future in pending.take():
-            answer: V | KafkaError = self._answer(future)
+            answer: V | KafkaError = self._answer(future, pending.what)
             yield key, answer
         self._messages.clear()  # errors of this request must not explain a later one
 
@@ -255,11 +267,11 @@ class Admin:
             pending = self._client.describe_consumer_groups(
                 list(ids), include_authorized_operations=with_operations, request_timeout=timeout
             )
-            answers = {id_: self._outcome(future) for id_, future in pending.items()}
+            answers = {id_: self._outcome(future, _describe(ids)) for id_, future in pending.items()}
             if not any(_is_retriable(answer) for answer in answers.values()):
                 return answers
             if time.monotonic() > deadline:
-                raise ProblemsError([self._unreachable()])
+                raise ProblemsError([self._unreachable(_describe(ids))])
             self._client.poll(_PAUSE_SECONDS)
             timeout = min(2 * timeout, self._timeout)
 
@@ -271,7 +283,7 @@ class Admin:
             try:
                 return bool(self._client.list_groups(id_, timeout=self._timeout))
             except KafkaException:
-                raise ProblemsError([self._unreachable()]) from None
+                raise ProblemsError([self._unreachable(f"find group {id_}")]) from None
 
     def _request_offsets(
         self, partitions: Sequence[TopicPartition], spec: OffsetSpec
@@ -286,10 +298,10 @@ class Admin:
         def send(chunk: Sequence[TopicPartition]) -> dict[TopicPartition, Future[ListOffsetsResultInfo]]:
             return self._client.list_offsets(dict.fromkeys(chunk, spec), request_timeout=self._timeout)
 
-        return self._request(partitions, send, in_flight=1)
+        return self._request("read the offsets of topics", partitions, send, in_flight=1)
 
     def _request(
-        self, items: Sequence[K], send: Send[K, V], in_flight: int = IN_FLIGHT
+        self, what: str, items: Sequence[K], send: Send[K, V], in_flight: int = IN_FLIGHT
     ) -> PendingRequests[K, V]:
         def counted(chunk: Sequence[K]) -> dict[K, Future[V]]:
             self.requests += 1
@@ -297,45 +309,54 @@ class Admin:
 
         starts = range(0, len(items), CHUNK)
         return PendingRequests(
-            (partial(counted, items[start : start + CHUNK]) for start in starts), in_flight
+            (partial(counted, items[start : start + CHUNK]) for start in starts), in_flight, what
         )
 
-    def _answer(self, future: Future[V]) -> V | KafkaError:
-        answer: V | KafkaError = self._outcome(future)
+    def _answer(self, future: Future[V], what: str) -> V | KafkaError:
+        answer: V | KafkaError = self._outcome(future, what)
         if isinstance(answer, KafkaError) and answer.code() in NO_ANSWER:
-            raise ProblemsError([self._unreachable()])
+            raise ProblemsError([self._unreachable(what)])
         return answer
 
-    def _outcome(self, future: Future[V]) -> V | KafkaError:
+    def _outcome(self, future: Future[V], what: str) -> V | KafkaError:
         try:
-            return self._awaited(future)
+            return self._awaited(future, what)
         except KafkaException as error:
             reason: KafkaError = error.args[0]
             return reason
 
-    def _awaited(self, future: Future[V]) -> V:
-        """Wait for the answer and poll the client, which reports errors in callbacks."""
+    def _awaited(self, future: Future[V], what: str) -> V:
+        """Wait for the answer to the request `what`, and poll the client: it reports errors in callbacks."""
         start = time.monotonic()
         while True:
             try:
                 return future.result(_POLL_SECONDS)
             except TimeoutError:
                 self._client.poll(0)
-                self._check_reachable(time.monotonic() - start)
+                self._check_reachable(time.monotonic() - start, what)
 
-    def _check_reachable(self, waited: float) -> None:
+    def _check_reachable(self, waited: float, what: str) -> None:
         """Raise `ProblemsError` when no answer can be expected any more."""
         messages = tuple(self._messages)
         is_refused = any(item.is_final for item in messages)
         is_down = any(item.code == ALL_BROKERS_DOWN for item in messages)
         is_late = waited > self._timeout + _GRACE_SECONDS
         if is_refused or is_late or (is_down and waited > _CONNECT_SECONDS):
-            raise ProblemsError([self._unreachable()])
+            raise ProblemsError([self._unreachable(what)])
 
-    def _unreachable(self) -> Problem:
-        """Report the messages of the client library, which say more than the timeout."""
+    def _unreachable(self, what: str) -> Problem:
+        """Report the messages of the client library, which say more than the timeout.
+
+        A cluster that has answered an earlier request can be reached: then `what` was not answered.
+        """
         self._is_lost = True
+        if self._answering is not None:
+            return unanswered(what, self._answering, tuple(self._messages), self._timeout)
         return unreachable(self._servers, tuple(self._messages), self._timeout)
+
+
+def _describe(groups: Sequence[str]) -> str:
+    return f"describe group {groups[0]}" if len(groups) == 1 else f"describe {len(groups)} groups"
 
 
 def _is_retriable(answer: object) -> bool:

@@ -37,7 +37,7 @@ class GroupAdmin(Admin):
             types = self._group_types()
             return [_listed(group, types) for group in self._described_groups()]
         except KafkaException:
-            raise ProblemsError([self._unreachable()]) from None
+            raise ProblemsError([self._unreachable("list the groups")]) from None
 
     def request_committed(self, ids: Sequence[str]) -> PendingRequests[str, ConsumerGroupTopicPartitions]:
         """Request the committed offsets of groups, one request per group."""
@@ -50,7 +50,7 @@ class GroupAdmin(Admin):
                 for id_ in chunk
             }
 
-        return self._request(ids, send)
+        return self._request("read the committed offsets of groups", ids, send)
 
     def _described_groups(self) -> Sequence[Any]:
         self.requests += 1
@@ -60,7 +60,9 @@ class GroupAdmin(Admin):
 
     def _group_types(self) -> Mapping[str, ConsumerGroupType]:
         self.requests += 1
-        listing = self._awaited(self._client.list_consumer_groups(request_timeout=self._timeout))
+        listing = self._awaited(
+            self._client.list_consumer_groups(request_timeout=self._timeout), "list the groups"
+        )
         return {group.group_id: group.type for group in listing.valid}
 
 

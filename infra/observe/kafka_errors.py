@@ -24,6 +24,7 @@ _CLIENT_CERTIFICATE = re.compile(
 )
 _TLS = re.compile(r"SSL handshake failed|SSL routines|SSL connection closed")
 _CLOSED = re.compile(r"connection closed by peer")
+_ADDRESS = re.compile(r"([^\s/\]]+:\d+)/(?:bootstrap|\d+): (?=Connect to|Connection setup timed out)")
 _BROKER = re.compile(r"^.*?/(?:bootstrap|\d+): ")
 _STATE = re.compile(r" \(after \d+ms in state \w+.*$")
 _UNSEEN = (
@@ -51,6 +52,14 @@ class ClientMessage:
         return self.is_refused or bool(_TLS.search(self.text))
 
 
+@attrs.frozen
+class Answering:
+    """The addresses of the `broker` that answered a request, and of all `brokers` that its answer names."""
+
+    broker: str
+    brokers: tuple[str, ...]
+
+
 def client_message(error: KafkaError) -> ClientMessage:
     return ClientMessage(error.str(), error.code())
 
@@ -58,15 +67,8 @@ def client_message(error: KafkaError) -> ClientMessage:
 def unreachable(servers: Iterable[str], messages: Sequence[ClientMessage], seconds: float) -> Problem:
     """Return the problem for a cluster that does not answer, by the most specific of its `messages`."""
     where = ", ".join(servers)
-    for item in messages:
-        if item.is_refused:
-            return _refused(where, item)
-    for item in messages:
-        if _TLS.search(item.text):
-            return _tls_failed(where, item)
-    for item in messages:
-        if _CLOSED.search(item.text):
-            return _closed(where, item)
+    if (known := _known_cause(where, messages)) is not None:
+        return known
     specific = [item for item in messages if item.code != ALL_BROKERS_DOWN]
     return Problem(
         code=ProblemCode.CLUSTER_UNREACHABLE,
@@ -77,6 +79,48 @@ def unreachable(servers: Iterable[str], messages: Sequence[ClientMessage], secon
         fix="Check the bootstrap servers, that the brokers run, and that this machine can connect to them "
         "and to the addresses that they advertise.",
     )
+
+
+def unanswered(what: str, answering: Answering, messages: Sequence[ClientMessage], seconds: float) -> Problem:
+    """Return the problem for a request without an answer, of a cluster that has answered an earlier one.
+
+    Args:
+        what: the request, such as "describe the group orders".
+        answering: the broker that answered, and all that the cluster regards as alive.
+        messages: the messages of the client library since then.
+        seconds: how long the answer was awaited.
+    """
+    known = _known_cause(", ".join(answering.brokers), messages)
+    if known is not None:
+        return known
+    silent = sorted({address for item in messages for address in _ADDRESS.findall(item.text)})
+    failed = f"; no connection to {', '.join(silent)}" if silent else ""
+    return Problem(
+        code=ProblemCode.CLUSTER_UNREACHABLE,
+        summary=f"The Kafka brokers did not answer the request to {what}.",
+        expected=f"an answer within {seconds:g} s",
+        found=f"{answering.broker} answers, and names {', '.join(answering.brokers) or 'no broker'}{failed}",
+        why=_WHY,
+        fix="Start the brokers that are stopped, and check that this machine can connect to the addresses "
+        "that "
+        "they advertise. A group has a coordinator, and a partition can be read, only while a replica "
+        "that is "
+        "in sync runs.",
+    )
+
+
+def _known_cause(where: str, messages: Sequence[ClientMessage]) -> Problem | None:
+    """Return the problem for credentials or TLS settings that are wrong; None = the messages name neither."""
+    for item in messages:
+        if item.is_refused:
+            return _refused(where, item)
+    for item in messages:
+        if _TLS.search(item.text):
+            return _tls_failed(where, item)
+    for item in messages:
+        if _CLOSED.search(item.text):
+            return _closed(where, item)
+    return None
 
 
 def _plain(item: ClientMessage) -> str:

@@ -13,11 +13,15 @@ IN_FLIGHT = 3
 
 
 class PendingRequests(Generic[K, V]):
-    """A request in chunks. The first `in_flight` chunks are sent at once, the others as answers are taken."""
+    """A request in chunks. The first `in_flight` chunks are sent at once, the others as answers are taken.
+
+    `what` names the request in problems.
+    """
 
     def __init__(
-        self, chunks: Iterator[Callable[[], dict[K, Future[V]]]], in_flight: int = IN_FLIGHT
+        self, chunks: Iterator[Callable[[], dict[K, Future[V]]]], in_flight: int = IN_FLIGHT, what: str = ""
     ) -> None:
+        self.what = what
         self._chunks = chunks
         self._sent: deque[dict[K, Future[V]]] = deque()
         for _ in range(in_flight):

@@ -2,14 +2,13 @@
 
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import attrs
 from confluent_kafka import ConsumerGroupState, KafkaError, TopicPartition
 from confluent_kafka.admin import (  # type: ignore[attr-defined]  # public, but not exported explicitly
     ClusterMetadata,
     ConfigEntry,
-    ConfigSource,
     PartitionMetadata,
     ResourceType,
     TopicDescription,
@@ -25,11 +24,10 @@ from infra.observe.kafka_errors import is_denial, not_authorized, unexpected
 from infra.observe.ownership import ownership_problem
 from infra.observe.pending_requests import PendingRequests, in_background
 from infra.observe.reader import SnapshotRequest
+from infra.observe.topic_settings import TopicSettings
 
 T = TypeVar("T")
 TopicConfigs = PendingRequests[str, Mapping[str, ConfigEntry]]
-# The library annotates the enum and gives its number.
-_SET_ON_TOPIC: Any = ConfigSource.DYNAMIC_TOPIC_CONFIG.value
 _AUTHORIZER = "authorizer.class.name"
 # The lints report a name that no topic can have; the cluster has no such topic.
 _ABSENT = (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError.TOPIC_EXCEPTION, KafkaError.GROUP_ID_NOT_FOUND)
@@ -62,7 +60,16 @@ class PendingSnapshot:
         )
         self._cluster_id, self._brokers = str(metadata.cluster_id), len(metadata.brokers)
         self._listed = {
-            name: LiveTopic(name, "", self.partitions[name], _replicas(metadata.topics[name].partitions))
+            name: LiveTopic(
+                name,
+                "",
+                self.partitions[name],
+                _replicas(metadata.topics[name].partitions),
+                in_sync=min(
+                    (len(each.isrs) for each in metadata.topics[name].partitions.values()), default=None
+                ),
+                leaderless=sum(each.leader < 0 for each in metadata.topics[name].partitions.values()),
+            )
             for name in described_names
         }
         self._groups = admin.groups(request.groups) if request.groups else {}
@@ -80,7 +87,7 @@ class PendingSnapshot:
     def snapshot(self) -> ClusterSnapshot:
         """Return the snapshot; call it once. Raises `ProblemsError` as `ClusterReader` says."""
         denied: list[Problem] = []
-        settings = _Settings()
+        settings = TopicSettings()
         self._read_settings(settings, self._configs, denied)
         described = self._described(settings, denied)
         groups = self._live_groups(denied)
@@ -105,14 +112,14 @@ class PendingSnapshot:
             described=frozenset(described),
             default_replication_factor=_number(defaults, "default.replication.factor"),
             default_min_insync_replicas=_number(defaults, "min.insync.replicas"),
-            topic_defaults=settings.defaults,
+            topic_defaults=settings.all_defaults(defaults),
             group_protocols=_words(defaults, "group.coordinator.rebalance.protocols"),
             features=self._features.result() if self._features else None,
             acls=acls,
             ownership=ownership,
         )
 
-    def _described(self, settings: "_Settings", denied: list[Problem]) -> dict[str, LiveTopic]:
+    def _described(self, settings: TopicSettings, denied: list[Problem]) -> dict[str, LiveTopic]:
         """Return the topics that exist; those whose ids were not requested as in the metadata.
 
         A topic may be created between the requests. Its settings are requested again then: without them it
@@ -129,7 +136,7 @@ class PendingSnapshot:
         present = settings.own.keys() | sources
         return {name: topic for name, topic in (listed | found).items() if name in present}
 
-    def _read_settings(self, settings: "_Settings", configs: TopicConfigs, denied: list[Problem]) -> None:
+    def _read_settings(self, settings: TopicSettings, configs: TopicConfigs, denied: list[Problem]) -> None:
         answers = self._admin.answers(configs)
         what, right = "read the settings of topic", Operation.DESCRIBE_CONFIGS
         for name, config in successes(answers, what, denied, right):
@@ -232,27 +239,13 @@ def _live(description: TopicDescription) -> LiveTopic:
         topic_id=str(description.topic_id),
         partitions=len(description.partitions),
         replication_factor=max((len(partition.replicas) for partition in description.partitions), default=0),
+        in_sync=min((len(partition.isr) for partition in description.partitions), default=None),
+        leaderless=sum(partition.leader is None for partition in description.partitions),
     )
 
 
 def _replicas(partitions: Mapping[int, PartitionMetadata]) -> int:
     return max((len(partition.replicas) for partition in partitions.values()), default=0)
-
-
-@attrs.frozen
-class _Settings:
-    """`own` are the settings of each topic, `defaults` those of topics that do not set them."""
-
-    own: dict[str, Mapping[str, str]] = attrs.field(factory=dict)
-    defaults: dict[str, str] = attrs.field(factory=dict)
-
-    def add(self, name: str, config: Mapping[str, ConfigEntry]) -> None:
-        self.own[name] = {
-            k: entry.value or "" for k, entry in config.items() if entry.source == _SET_ON_TOPIC
-        }
-        if not config.keys() <= self.defaults.keys():
-            others = {k: entry.value for k, entry in config.items() if entry.source != _SET_ON_TOPIC}
-            self.defaults.update({key: value for key, value in others.items() if value is not None})
 
 
 def _words(config: Mapping[str, ConfigEntry], key: str) -> frozenset[str] | None:

@@ -1,4 +1,4 @@
-"""What a plan reads of applications with processors: their number, and how much state there is (KIP-287)."""
+"""What a plan reads after the counts are known: processors (KIP-287), and how many records topics have."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -18,13 +18,17 @@ _CLIENTS = 16
 def with_processor_state(
     reader: ClusterReader, snapshot: ClusterSnapshot, compiled: Iterable[CompiledApplication]
 ) -> ClusterSnapshot:
-    """Return `snapshot` with the committed numbers of processors, and how many records expansions would read.
+    """Return `snapshot` with the committed numbers of processors, and how many records topics have.
 
-    Sends requests only for applications that declare processors and have state.
+    Sends requests only for applications that declare processors and have state, and for those with a topic
+    of another partition count than they require: an empty topic may be deleted, and it has no state to lose.
     """
-    stateful = tuple(_with_state(snapshot, compiled))
-    numbered = _with_numbers(reader, snapshot, stateful)
-    return _with_records(reader, numbered, stateful)
+    applications = tuple(compiled)
+    stateful = tuple(_with_state(snapshot, applications))
+    numbered = _with_numbers(reader, snapshot, stateful) if stateful else snapshot
+    return _with_records(
+        reader, numbered, {**_wrong_counts(snapshot, applications), **_to_read(numbered, stateful)}
+    )
 
 
 def _with_state(
@@ -65,19 +69,35 @@ def _with_numbers(
     )
 
 
-def _with_records(
-    reader: ClusterReader, snapshot: ClusterSnapshot, compiled: Iterable[CompiledApplication]
-) -> ClusterSnapshot:
-    """Return `snapshot` with the numbers of records of changelog topics to which processors are to be added.
-
-    They are for an estimate, so they are omitted if the brokers do not answer or do not allow it.
-    """
-    requested = {
+def _to_read(snapshot: ClusterSnapshot, compiled: Iterable[CompiledApplication]) -> Mapping[str, int]:
+    """Return changelog topic → its partition count, where processors are to be added: for an estimate."""
+    return {
         name: snapshot.topics[name].partitions
         for application in compiled
         for name, declared in _changelogs(application).items()
         if name in snapshot.topics and _processors(snapshot, application.application.id, name) < declared
     }
+
+
+def _wrong_counts(snapshot: ClusterSnapshot, compiled: Iterable[CompiledApplication]) -> Mapping[str, int]:
+    """Return internal topic → its partition count, of applications with a topic of a wrong count."""
+    found: dict[str, int] = {}
+    for application in compiled:
+        declared = {topic.name: topic.partitions for topic in application.internal_topics}
+        live = {name: snapshot.topics[name].partitions for name in declared if name in snapshot.topics}
+        is_active = application.application.lifecycle is Lifecycle.ACTIVE
+        if is_active and any(count != declared[name] for name, count in live.items()):
+            found |= live
+    return found
+
+
+def _with_records(
+    reader: ClusterReader, snapshot: ClusterSnapshot, requested: Mapping[str, int]
+) -> ClusterSnapshot:
+    """Return `snapshot` with the numbers of records of the requested topics.
+
+    They are omitted if the brokers do not answer or do not allow it: no decision requires them.
+    """
     if not requested:
         return snapshot
     try:

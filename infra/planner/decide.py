@@ -17,6 +17,7 @@ from infra.planner.application import ActiveApplication
 from infra.planner.lifecycle import delete, release, retire
 from infra.planner.phrases import counted
 from infra.planner.plans import ApplicationPlan, Plan, PlanPolicy
+from infra.planner.policies.drift_tolerance import without_ignored
 from infra.planner.processors import (
     declared_processors,
     estimated_expansion,
@@ -71,7 +72,10 @@ def plan(
         for each in ordered
         if each.application.lifecycle is Lifecycle.ACTIVE
     )
-    actions = _in_waves(active)
+    actions = [
+        without_ignored(application.id, part, policy.policies)
+        for application, part in zip(active, _in_waves(active), strict=True)
+    ]
     run = Run(
         ordered,
         active,

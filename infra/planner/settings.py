@@ -11,12 +11,43 @@ from infra.model.compiled import InternalTopic, TopicKind
 from infra.planner.actions import ConfigChange
 from infra.planner.phrases import duration, whole
 
+_NO_LIMIT = "9223372036854775807"
 _KAFKA_DEFAULTS = {
     "cleanup.policy": "delete",
+    "compression.gzip.level": "-1",
+    "compression.lz4.level": "9",
+    "compression.type": "producer",
+    "compression.zstd.level": "3",
+    "delete.retention.ms": "86400000",
+    "file.delete.delay.ms": "60000",
+    "flush.messages": _NO_LIMIT,
+    "flush.ms": _NO_LIMIT,
+    "follower.replication.throttled.replicas": "",
+    "index.interval.bytes": "4096",
+    "leader.replication.throttled.replicas": "",
+    "local.retention.bytes": "-2",
+    "local.retention.ms": "-2",
+    "max.compaction.lag.ms": _NO_LIMIT,
+    "max.message.bytes": "1048588",
+    "message.timestamp.after.max.ms": "3600000",
+    "message.timestamp.before.max.ms": _NO_LIMIT,
     "message.timestamp.type": "CreateTime",
+    "min.cleanable.dirty.ratio": "0.5",
     "min.compaction.lag.ms": "0",
+    "min.insync.replicas": "1",
+    "preallocate": "false",
+    "remote.log.copy.disable": "false",
+    "remote.log.delete.on.disable": "false",
+    "remote.storage.enable": "false",
+    "retention.bytes": "-1",
     "retention.ms": "604800000",
+    "segment.bytes": "1073741824",
+    "segment.index.bytes": "10485760",
+    "segment.jitter.ms": "0",
+    "segment.ms": "604800000",
+    "unclean.leader.election.enable": "false",
 }
+"""Kafka's own defaults, for settings whose default on the brokers is not known."""
 
 
 @attrs.frozen
@@ -39,7 +70,11 @@ class Settings:
     def effective(self, key: str) -> str | None:
         """Return the effective value; None if only the broker knows it."""
         own = self.live.config.get(key)
-        return own if own is not None else self.defaults.get(key, _KAFKA_DEFAULTS.get(key))
+        return own if own is not None else self.default(key)
+
+    def default(self, key: str) -> str | None:
+        """Return the value of topics that do not set the key; None if only the broker knows it."""
+        return self.defaults.get(key, _KAFKA_DEFAULTS.get(key))
 
     def limit(self, key: str) -> float:
         """Return the effective number; -1 (no limit) is infinity."""
@@ -65,10 +100,15 @@ def differences(declared: Mapping[str, str], settings: Settings) -> tuple[Config
     )
 
 
-def undeclared(declared: Mapping[str, str], live: LiveTopic) -> tuple[ConfigChange, ...]:
-    """Return the settings of the topic that its document does not declare."""
+def undeclared(declared: Mapping[str, str], settings: Settings) -> tuple[ConfigChange, ...]:
+    """Return the settings of the topic that its document does not declare and that change its behavior.
+
+    Some brokers and tools store every default as a setting of the topic itself. It has no effect.
+    """
     return tuple(
-        ConfigChange(key, value, None) for key, value in sorted(live.config.items()) if key not in declared
+        ConfigChange(key, value, None)
+        for key, value in sorted(settings.live.config.items())
+        if key not in declared and not _same(key, settings.default(key), value)
     )
 
 

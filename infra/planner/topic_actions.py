@@ -74,7 +74,7 @@ def _config_changes(
     wrong = misconfigurations(declared, settings) if isinstance(declared, InternalTopic) else ()
     changes = {change.key: change for change in differences(declared.config, settings)}
     changes |= {fault.change.key: fault.change for fault in wrong}
-    others = {change.key: change for change in undeclared(declared.config, settings.live)}
+    others = {change.key: change for change in undeclared(declared.config, settings)}
     if application.is_manual:
         return (), _sorted(others | changes)
     return _sorted(changes), _sorted({key: change for key, change in others.items() if key not in changes})

@@ -12,6 +12,7 @@ from infra.model.policies import (
     ApplicationPartitions,
     BlastRadius,
     Bounds,
+    DriftTolerance,
     Effect,
     MinInsyncReplicas,
     Named,
@@ -113,6 +114,15 @@ def _blast_radius(options: Options) -> PolicyRule:
     return BlastRadius({effect: options[effect.value] for effect in Effect if effect.value in options})
 
 
+def _drift(options: Options) -> PolicyRule:
+    return DriftTolerance(
+        tuple(options.get("ignoreSettings", ())),
+        Severity(options.get("failOn", Severity.INFO.value)),
+        options.get("tolerated", 0),
+        _classes(options),
+    )
+
+
 _RULES: dict[str, Callable[[Options], PolicyRule]] = {
     **{named.value: _naming(named) for named in Named},
     "topicPartitions": _bounded(TopicPartitions),
@@ -123,6 +133,7 @@ _RULES: dict[str, Callable[[Options], PolicyRule]] = {
     "topicConfig": _topic_config,
     "namedResources": lambda _: NamedResources(),
     "blastRadius": _blast_radius,
+    "drift": _drift,
 }
 
 
@@ -148,6 +159,7 @@ _LIMITED: dict[str, set[str]] = {
     "retention": _BOUNDS,
     "topicConfig": {"require", "forbid"},
     "blastRadius": {effect.value for effect in Effect},
+    "drift": {"ignoreSettings", "failOn", "tolerated"},
 }
 """Keys of which a policy must have at least one."""
 

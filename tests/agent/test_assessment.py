@@ -85,11 +85,23 @@ def test_no_task_runs_without_a_topic_even_if_it_needs_one_partition() -> None:
     assert assessed(ORDERS, live, {}).parallelism == (Parallelism(0, 1, 1), Parallelism(1, 0, 1))
 
 
-def test_a_topic_that_never_settled_counts_as_set_up_with_its_present_count() -> None:
+def test_the_former_count_of_a_topic_that_never_settled_is_not_known() -> None:
     [problem] = assessed(ORDERS, LIVE | {CHANGELOG: 20}, {}).refusals
-    assert problem.summary.endswith(
-        "it was set up with 20, and its sources now have fewer (were they re-created?)."
-    )
+    assert problem.summary == f"Internal topic {CHANGELOG} has more partitions than expected."
+    [settled] = assessed(ORDERS, LIVE | {CHANGELOG: 20}, {CHANGELOG: 8}).refusals
+    assert settled.summary.endswith("it was set up with 8, and another client expanded it.")
+
+
+def test_a_topic_that_never_settled_may_be_too_small_without_an_expanded_source() -> None:
+    [problem] = assessed(OFF, LIVE, {}).expanded
+    assert (problem.code, problem.topic) == (ProblemCode.UNDER_PARTITIONED, REPARTITION)
+    assert problem.expected == "8 partitions, as many as orders"
+
+
+def test_a_fix_that_expands_a_source_topic_warns_of_its_other_readers() -> None:
+    [problem] = assessed(ORDERS, LIVE | {CHANGELOG: 20}, {}).refusals
+    assert "Expand orders to 20 partitions" in problem.fix
+    assert "check every other application that reads it" in problem.fix
 
 
 def test_a_source_topic_can_be_missing_because_of_the_permissions_of_the_agent() -> None:

@@ -217,7 +217,7 @@ def test_deleted_source_is_reported_and_smaller_source_is_over_partitioning() ->
     problems = simulation.app().problems
     assert {problem.code for problem in problems} == {ProblemCode.OVER_PARTITIONED}
     assert "were they re-created?" in problems[0].summary
-    assert "setup.reinitialize" in problems[0].fix
+    assert "Expand orders and returns to 4 partitions" in problems[0].fix
 
 
 def test_missing_internal_topic_is_reported_and_not_created() -> None:

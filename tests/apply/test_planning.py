@@ -136,18 +136,22 @@ def notes(documents: Path, reader: FakeClusterReader) -> str:
 
 
 @pytest.mark.parametrize("partitions", [4, 8])
-def test_records_are_counted_for_a_plan_only_if_processors_are_to_be_added(
+def test_records_are_counted_for_a_plan_only_if_a_partition_count_is_not_the_required_one(
     documents: Path, partitions: int
 ) -> None:
+    """For the estimate of an expansion of processors, and because a topic without records may be deleted."""
     both = FakeCluster()
     both.create("orders", 8)
     both.create(CHANGELOG, partitions)
     both.write(CHANGELOG, 1_200_000)
     reader = CountingReader(both)
-    for text in (DOCUMENT, GROWING.replace("{id: shop,", "{id: shop, lifecycle: released,")):
-        (documents / "shop.yaml").write_text(text)
-        planned(documents, reader, {})
+    (documents / "shop.yaml").write_text(GROWING.replace("{id: shop,", "{id: shop, lifecycle: released,"))
+    planned(documents, reader, {})
     assert not reader.requested
+    (documents / "shop.yaml").write_text(DOCUMENT)
+    planned(documents, reader, {})
+    assert reader.requested == ([{CHANGELOG: 4}] if partitions == 4 else [])
+    reader.requested.clear()
     (documents / "shop.yaml").write_text(GROWING)
     estimate = "about 1.2 million changelog records to read (about 20 seconds)"
     assert (estimate in notes(documents, reader)) == (partitions == 4)

@@ -109,6 +109,8 @@ def machine() -> Iterator[Iterable[Finding]]:
 
 def cluster() -> Iterator[Iterable[Finding]]:
     yield cluster_findings(CLUSTER)
+    yield cluster_findings(attrs.evolve(CLUSTER, under_replicated=1))
+    yield cluster_findings(attrs.evolve(CLUSTER, under_replicated=9, leaderless=2))
     yield cluster_findings(attrs.evolve(CLUSTER, problem=UNREACHABLE))
     yield cluster_findings(attrs.evolve(CLUSTER, problem=REFUSED))
     yield cluster_findings(

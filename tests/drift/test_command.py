@@ -17,6 +17,7 @@ from tests.pulumi.cluster import Cluster
 from toolchain.broker import Broker, SaslUser, Settings
 from toolchain.broker.local import LocalBroker
 
+_DECLARED = ("cleanup.policy", "segment.bytes", "retention.ms", "message.timestamp.type")
 FORMATS = ("text", "json", "markdown", "html", "junit")
 PASSWORD = "dont-show-me-8f1c"
 _DOCUMENT = """\
@@ -120,6 +121,55 @@ def test_changes_of_other_clients_are_found(shop: Shop) -> None:
         done = shop.drift("--format", form)
         assert done.exit_code == ExitCode.DRIFT
         assert shop.repartition in done.stdout
+
+
+@pytest.mark.broker
+def test_settings_that_equal_the_defaults_of_the_broker_are_no_drift(shop: Shop) -> None:
+    defaults = shop.cluster.defaults(shop.changelog)
+    assert len(defaults) > 25
+    for topic in (shop.repartition, shop.changelog):
+        settings = {key: value for key, value in defaults.items() if key not in _DECLARED}
+        shop.cluster.set_config(topic, **settings)
+    assert shop.kinds() == []
+    shop.cluster.set_config(shop.changelog, retention_bytes="1000000", file_delete_delay_ms="1000")
+    assert shop.kinds() == [("config", shop.changelog)] * 2
+
+
+@pytest.mark.broker
+def test_policies_tolerate_drift(shop: Shop, tmp_path: Path) -> None:
+    shop.cluster.set_config(shop.changelog, flush_ms="1000", preallocate="true")
+    shop.cluster.expand(shop.repartition, 5)
+    policies = tmp_path / "headwater-policies.yaml"
+
+    def found(policy: str) -> tuple[int, list[bool], bool]:
+        policies.write_text(f"policies: [{policy}]")
+        done = shop.drift("--policies", str(policies), "--format", "json")
+        document = json.loads(done.stdout)
+        jsonschema.validate(document, SCHEMA)
+        findings = document["applications"][0]["findings"]
+        return done.exit_code, [finding["counts"] for finding in findings], document["hasDrift"]
+
+    assert found("drift: {ignoreSettings: [flush.*]}") == (ExitCode.DRIFT, [True, True], True)
+    assert found("drift: {failOn: error}") == (ExitCode.DRIFT, [True, False, False], True)
+    assert found("drift: {tolerated: 3}") == (ExitCode.DONE, [False] * 3, False)
+    assert found("drift: {tolerated: 2}") == (ExitCode.DRIFT, [True] * 3, True)
+    assert found("drift: {tolerated: 3, applications: another}") == (ExitCode.DRIFT, [True] * 3, True)
+    both = "drift: {ignoreSettings: [flush.ms, preallocate]}}, {drift: {tolerated: 1, kinds: [repartition]}"
+    assert found(f"{{{both}}}") == (ExitCode.DONE, [False], False)
+    assert "Policies tolerate all of them." in shop.drift("--policies", str(policies)).stdout
+    planned = headwater(
+        *("plan", str(shop.folder / "app.yaml"), "--policies", str(policies)),
+        *("--bootstrap-server", shop.cluster.bootstrap_servers),
+    )
+    assert "flush.ms" not in planned.stdout
+
+
+@pytest.mark.broker
+def test_a_policy_about_drift_that_tolerates_nothing_is_refused(shop: Shop, tmp_path: Path) -> None:
+    policies = tmp_path / "headwater-policies.yaml"
+    policies.write_text("policies: [drift: {applications: shop}]")
+    done = shop.drift("--policies", str(policies))
+    assert (done.exit_code, "`drift` limits nothing" in done.stderr) == (ExitCode.PROBLEMS, True)
 
 
 @pytest.mark.broker

@@ -9,7 +9,14 @@ from confluent_kafka import KafkaError
 from infra.model.problems import Problem
 from infra.observe import Connection
 from infra.observe.connection_checks import connection_problems
-from infra.observe.kafka_errors import ClientMessage, not_authorized, unexpected, unreachable
+from infra.observe.kafka_errors import (
+    Answering,
+    ClientMessage,
+    not_authorized,
+    unanswered,
+    unexpected,
+    unreachable,
+)
 from infra.report import problems_text
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -39,6 +46,12 @@ def refused_requests() -> Iterable[Problem]:
     yield not_authorized(KafkaError(KafkaError.GROUP_AUTHORIZATION_FAILED), "see consumer group", "orders")
     yield not_authorized(KafkaError(KafkaError.CLUSTER_AUTHORIZATION_FAILED), "describe", "the cluster")
     yield unexpected(KafkaError(KafkaError.UNKNOWN), "see topic", "orders-in")
+    brokers = Answering("kafka-1.example:9093", ("kafka-1.example:9093", "kafka-2.example:9093"))
+    yield unanswered("describe group orders", brokers, [], 15.0)
+    failed = "kafka-2.example:9093/2: Connect to ipv4#10.0.0.2:9093 failed: Connection refused"
+    yield unanswered("describe group orders", brokers, [ClientMessage(failed)], 15.0)
+    expired = ClientMessage("SSL handshake failed: certificate verify failed", KafkaError._SSL)
+    yield unanswered("describe group orders", brokers, [expired], 15.0)
 
 
 def settings() -> Iterable[Problem]:

@@ -26,6 +26,7 @@ _CODES = (
         {
             ProblemCode.OVER_PARTITIONED,
             ProblemCode.SOURCE_TOPICS_EXPANDED,
+            ProblemCode.UNDER_PARTITIONED,
             ProblemCode.EXPLICIT_COUNT_CHANGED,
         },
     ),
@@ -47,6 +48,10 @@ class Replay:
 
     def errors(self, *, manual: bool = False) -> tuple[Problem, ...]:
         """Return the errors of the plan; with `manual` setup, problems are reported and not repaired."""
+        return errors(self.problems(manual=manual))
+
+    def problems(self, *, manual: bool = False) -> tuple[Problem, ...]:
+        """Return all problems: only the brokers know whether a topic has too many replicas for them."""
         snapshot = ClusterSnapshot("cluster", 1, dict(self.topics), described=frozenset(self.topics))
         application = self.document.application
         if manual:
@@ -57,7 +62,7 @@ class Replay:
         compiled = compile_document(attrs.evolve(self.document, application=application), snapshot.partitions)
         records = {self.document.application.id: self.record} if self.record else {}
         planned = plan([compiled], snapshot, records, PlanPolicy())
-        return errors((*compiled.problems, *planned.problems))
+        return (*compiled.problems, *planned.problems)
 
     def record_setup(self, live: Iterable[Json]) -> None:
         """Record the internal topics that Kafka Streams created as set up."""
@@ -77,7 +82,7 @@ def test_plan_refuses_the_causes_of_kafka_streams_failures(case: Case) -> None:
         elif "topic" in step:
             del replay.topics[step["topic"]]
         elif "exception" in step:
-            _same_reason(step["exception"], replay.errors())
+            _same_reason(step["exception"], replay.problems())
         elif step.get("state") == "RUNNING":
             _refusals_only_prevent_silent_data_loss(replay.errors())
             replay.record_setup(step["internal_topics"])

@@ -167,6 +167,16 @@ def replication() -> Plan:
     return cluster.plan(application(topics=topics, sink=Sink("orders-out", 4)))
 
 
+def unavailable() -> Plan:
+    cluster = SimulatedCluster.set_up(application(sink=Sink("orders-out", 4)))
+    cluster.create("orders-in", 4)
+    cluster.change("orders-in", leaderless=2, in_sync=0)
+    cluster.configure(REPARTITION, min_insync_replicas="2")
+    for name, count in ((REPARTITION, 1), (CHANGELOG, 1), ("orders-out", 2)):
+        cluster.change(name, in_sync=count)
+    return cluster.plan(application(sink=Sink("orders-out", 4)))
+
+
 def changed_replication_factor() -> Plan:
     def declared(more: int, fewer: int) -> tuple[CompiledApplication, ...]:
         sales = application(id_="sales", sink=Sink("sales-out", 4, replication_factor=fewer))
@@ -319,6 +329,7 @@ SCENARIOS: tuple[Scenario, ...] = (
     misconfigured_manual,
     misconfigured_automatic,
     replication,
+    unavailable,
     changed_replication_factor,
     renumbered_manual,
     renumbered_automatic,

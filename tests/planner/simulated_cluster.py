@@ -119,7 +119,7 @@ def application(
             repartition_topics=() if number == 0 else read,
             changelog_topics=tuple(changelogs) if number == steps else (),
             source_changelogs=(),
-            stores=("counts",) if stateful and number == steps else (),
+            stores=(f"{id_}-counts",) if stateful and number == steps else (),
             tasks=partitions,
             source_partitions={topic: sources.get(topic, partitions) for topic in read},
             processors=processors if stateful and number == steps else None,

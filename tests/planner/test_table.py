@@ -216,8 +216,8 @@ def test_too_few_partitions_are_an_error_without_autoscaling(mode: Mapping[str, 
     plan = cluster.plan(application(config=mode, sources={"orders-in": 6}))
     assert codes(plan) == [ProblemCode.SOURCE_TOPICS_EXPANDED] * 2
     assert {(p.topic, p.expected, p.found) for p in plan.problems} == {
-        (REPARTITION, "6 partitions", "4 partitions"),
-        (CHANGELOG, "6 partitions", "4 partitions"),
+        (REPARTITION, "6 partitions, as many as orders-in", "4 partitions"),
+        (CHANGELOG, "6 partitions, as many as orders-in", "4 partitions"),
     }
 
 

@@ -68,6 +68,13 @@ class Cluster:
         self._admin.incremental_alter_configs([resource])[resource].result()
         assert until(lambda: settings.items() <= self.config(name).items(), _SECONDS)
 
+    def defaults(self, name: str) -> Mapping[str, str]:
+        """Return the settings that a topic does not set itself, as the brokers have them."""
+        resource = ConfigResource(ResourceType.TOPIC, name)
+        entries = self._admin.describe_configs([resource])[resource].result()
+        own = ConfigSource.DYNAMIC_TOPIC_CONFIG.value
+        return {key: str(entry.value or "") for key, entry in entries.items() if entry.source != own}
+
     def produce(self, name: str, value: bytes = b"value", key: bytes | None = None) -> None:
         producer = Producer({"bootstrap.servers": self.bootstrap_servers})
         producer.produce(name, value, key)

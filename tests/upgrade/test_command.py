@@ -93,23 +93,41 @@ def test_documents_with_errors_are_not_compared(tmp_path: Path) -> None:
     assert "error[UnsupportedVersion] Kafka Streams 2.8 is not supported." in done.stderr
 
 
-def test_an_application_with_a_described_text_is_not_complete(tmp_path: Path) -> None:
-    text = """
-application: {id: described, kafkaStreams: "4.0"}
+_DESCRIBED = """
+application: {id: described, kafkaStreams: "3.9"}
 describe:
   text: |
     Topologies:
        Sub-topology: 0
         Source: KSTREAM-SOURCE-0000000000 (topics: [orders])
-          --> KSTREAM-SINK-0000000001
-        Sink: KSTREAM-SINK-0000000001 (topic: copies)
+          --> KSTREAM-PROCESSOR-0000000001
+        Processor: KSTREAM-PROCESSOR-0000000001 (stores: [STORES])
+          --> none
           <-- KSTREAM-SOURCE-0000000000
 """
+
+
+def test_an_application_with_a_described_text_may_not_be_complete(tmp_path: Path) -> None:
+    stores = "  stores: {first: {kind: keyValue}, second: {kind: keyValue}}\n"
+    text = _DESCRIBED.replace("STORES", "first, second") + stores
     done = headwater(document(tmp_path, text), "--to", "4.3", "--partitions", "orders=2")
 
     assert done.exit_code == ExitCode.REFUSED
+    assert done.stdout.startswith(
+        "Upgrade to Kafka Streams 4.3.1: no change found in 1 application. The comparison is not complete"
+    )
+    assert "described  3.9.2 to 4.3.1, changes not known" in done.stdout
     assert "warning[MissingDetail] What Kafka Streams 4.3.1 builds for described is not known." in done.stdout
-    assert "Rolling restart: not safe" in done.stdout
+    assert "Rolling restart: not known to be safe" in done.stdout
+
+
+def test_a_described_text_without_state_is_complete(tmp_path: Path) -> None:
+    text = _DESCRIBED.replace("STORES", "")
+    done = headwater(document(tmp_path, text), "--to", "4.3", "--partitions", "orders=2")
+
+    assert done.exit_code == ExitCode.DONE, done.stdout
+    assert "nothing changes, no state" in done.stdout
+    assert "Rolling restart: safe." in done.stdout
 
 
 @pytest.mark.broker

@@ -67,6 +67,7 @@ def observe_cluster(
         for id_, broker in sorted(metadata.brokers.items())[:_MOST_BROKERS]
     }
     dead = unreachable(set(brokers.values()) - set(servers), _ADDRESS_SECONDS)
+    partitions = [each for topic in metadata.topics.values() for each in topic.partitions.values()]
     facts = attrs.evolve(
         facts,
         cluster_id=str(metadata.cluster_id),
@@ -74,6 +75,8 @@ def observe_cluster(
         unreachable={**facts.unreachable, **dead},
         settings=_settings(admin, brokers),
         features=_features(admin),
+        leaderless=sum(partition.leader < 0 for partition in partitions),
+        under_replicated=sum(len(partition.isrs) < len(partition.replicas) for partition in partitions),
     )
     return ObservedCluster(facts, admin, metadata)
 

@@ -80,6 +80,23 @@ def renumbered(moved: Sequence[Problem], part: ApplicationPlan) -> Iterator[Find
         )
 
 
+def unavailable(problems: Sequence[Problem], part: ApplicationPlan) -> Iterator[Finding]:
+    """Yield a finding for each problem of partitions without a leader or with replicas not in sync."""
+    for problem in problems:
+        if problem.code is ProblemCode.UNAVAILABLE_PARTITIONS:
+            yield Finding(
+                kind=FindingKind.UNAVAILABLE,
+                severity=problem.severity,
+                application=part.application_id,
+                what=problem.summary,
+                expected=problem.expected or "",
+                found=problem.found or "",
+                why=problem.why,
+                fix=problem.fix,
+                location=problem.location,
+            )
+
+
 def missing_acls(part: ApplicationPlan) -> Iterator[Finding]:
     """Yield a finding for each declared ACL that does not exist on the cluster."""
     for action in part.acls:

@@ -7,15 +7,23 @@ from infra.model.callers import DRIFT_WITHOUT_RECORD, PLAN
 from infra.model.cluster import ClusterSnapshot
 from infra.model.compiled import CompiledApplication, InternalTopic
 from infra.model.ownership import StackIdentity
+from infra.model.policies import Policy
 from infra.model.problems import Problem, ProblemCode, errors
 from infra.model.record import SetupRecord
 from infra.model.topology import Lifecycle
 from infra.planner.decide import plan
-from infra.planner.drift.applications import missing_acls, renamed, renumbered, successors
-from infra.planner.drift.findings import ApplicationDrift, Drift, Finding, FindingKind
+from infra.planner.drift.applications import missing_acls, renamed, renumbered, successors, unavailable
+from infra.planner.drift.findings import (
+    ApplicationDrift,
+    Drift,
+    Finding,
+    FindingKind,
+    counted_findings,
+)
 from infra.planner.drift.orphans import declared_topics, orphaned, undeclared_topics
 from infra.planner.drift.topics import FINDING_CODES, topic_findings
 from infra.planner.plans import ApplicationPlan, Plan, PlanPolicy
+from infra.planner.policies.drift_tolerance import tolerances
 
 _ORDER = {kind: number for number, kind in enumerate(FindingKind)}
 _ABSENCE = (FindingKind.MISSING, FindingKind.ORPHANED)
@@ -29,6 +37,7 @@ def find_drift(
     cluster_id: str | None = None,
     *,
     earlier: Mapping[str, CompiledApplication] | None = None,
+    policies: Sequence[Policy] = (),
 ) -> Drift:
     """Return all differences between declared and live; raises nothing.
 
@@ -40,32 +49,34 @@ def find_drift(
         stack: the stack of the records; None = ownership records are not compared.
         cluster_id: the cluster that the stack names (`headwater:clusterId`), if it names one.
         earlier: applications compiled for the version of Kafka Streams in their record (`compile_recorded`).
+        policies: which differences are not reported, or do not count; others are not checked.
 
     A problem of the plan that is a difference becomes a finding. Other errors are the drift's `problems`.
     """
     caller = PLAN if records is not None else DRIFT_WITHOUT_RECORD
-    policy = PlanPolicy(stack=stack, cluster_id=cluster_id)
+    policy = PlanPolicy(stack=stack, cluster_id=cluster_id, policies=tolerances(policies))
     made = plan(compiled, snapshot, records or {}, policy, caller=caller, earlier=earlier)
     problems = _by_application(made)
     declared = declared_topics(compiled)
     left = undeclared_topics(compiled, snapshot, records or {}, declared)
+    applications = (
+        ApplicationDrift(
+            compiled=part.compiled,
+            topics=tuple(sorted(action.name for action in part.actions if action.topic is not None)),
+            findings=_findings(
+                part,
+                snapshot,
+                problems[part.application_id],
+                left.get(part.application_id, ()),
+                declared,
+            ),
+        )
+        for part in made.applications
+        if part.compiled is not None and part.compiled.application.lifecycle is Lifecycle.ACTIVE
+    )
     return Drift(
         cluster_id=snapshot.cluster_id,
-        applications=tuple(
-            ApplicationDrift(
-                compiled=part.compiled,
-                topics=tuple(sorted(action.name for action in part.actions if action.topic is not None)),
-                findings=_findings(
-                    part,
-                    snapshot,
-                    problems[part.application_id],
-                    left.get(part.application_id, ()),
-                    declared,
-                ),
-            )
-            for part in made.applications
-            if part.compiled is not None and part.compiled.application.lifecycle is Lifecycle.ACTIVE
-        ),
+        applications=tuple(counted_findings(applications, policies)),
         problems=tuple(_unreported(made)),
         partitions=snapshot.partitions,
     )
@@ -95,6 +106,7 @@ def _findings(
     findings = [
         *([another] if another else ()),
         *renumbered(moved, part),
+        *unavailable(problems, part),
         *(finding for finding in each if finding.kind not in _ABSENCE or finding.topic not in explained),
     ]
     return tuple(

@@ -1,12 +1,15 @@
 """Findings: differences between what documents declare and what the cluster has."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 
 import attrs
 
 from infra.model.compiled import CompiledApplication
+from infra.model.policies import DriftTolerance, Policy, TopicClass
 from infra.model.problems import Location, Problem, Severity
+from infra.planner.policies.drift_tolerance import tolerances, topic_class
+from infra.planner.policies.patterns import chooses
 
 
 class FindingKind(StrEnum):
@@ -19,6 +22,7 @@ class FindingKind(StrEnum):
     OVER_PARTITIONED = "over-partitioned"
     UNDER_PARTITIONED = "under-partitioned"
     REPLICATION_FACTOR = "replication-factor"
+    UNAVAILABLE = "unavailable"
     CONFIG = "config"
     ORPHANED = "orphaned"
     ACL = "acl"
@@ -43,6 +47,8 @@ class Finding:
     why: str
     fix: str
     location: Location | None = None
+    counts: bool = True
+    """Whether it counts for the exit code; False = a policy tolerates it."""
 
 
 @attrs.frozen
@@ -81,5 +87,49 @@ class Drift:
         return (finding for application in self.applications for finding in application.findings)
 
     @property
+    def has_drift(self) -> bool:
+        """Return whether there is a finding that no policy tolerates."""
+        return any(finding.counts for finding in self.findings)
+
+    @property
     def is_clean(self) -> bool:
-        return not self.problems and not any(application.findings for application in self.applications)
+        return not self.problems and not self.has_drift
+
+
+def counted_findings(
+    applications: Iterable[ApplicationDrift], policies: Sequence[Policy]
+) -> Iterator[ApplicationDrift]:
+    """Yield the applications; `counts` of each finding says whether it is more than a policy tolerates."""
+    found = tuple(applications)
+    for policy in tolerances(policies):
+        rule = policy.rule
+        assert isinstance(rule, DriftTolerance)  # noqa: S101 - selected by `tolerances`
+        chosen = [
+            (part.id, finding)
+            for part in found
+            if chooses(policy, part.id)
+            for finding in part.findings
+            if finding.counts and _class_of(part, finding) in rule.classes
+        ]
+        least = _SEVERITIES.index(rule.least)
+        severe = [each for each in chosen if _SEVERITIES.index(each[1].severity) >= least]
+        tolerated = [each for each in chosen if len(severe) <= rule.tolerated or each not in severe]
+        found = tuple(_tolerated(part, tolerated) for part in found)
+    yield from found
+
+
+def _tolerated(part: ApplicationDrift, tolerated: Sequence[tuple[str, Finding]]) -> ApplicationDrift:
+    findings = (
+        attrs.evolve(finding, counts=False) if (part.id, finding) in tolerated else finding
+        for finding in part.findings
+    )
+    return attrs.evolve(part, findings=tuple(findings))
+
+
+def _class_of(part: ApplicationDrift, finding: Finding) -> TopicClass:
+    declared = {topic.name: topic for topic in part.compiled.internal_topics}
+    return topic_class(declared.get(finding.topic or ""))
+
+
+_SEVERITIES = (Severity.INFO, Severity.WARNING, Severity.ERROR)
+"""From the least to the worst."""

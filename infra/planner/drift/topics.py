@@ -16,6 +16,7 @@ from infra.planner.settings import Settings, misconfigurations
 
 _KINDS = {
     ProblemCode.SOURCE_TOPICS_EXPANDED: FindingKind.UNDER_PARTITIONED,
+    ProblemCode.UNDER_PARTITIONED: FindingKind.UNDER_PARTITIONED,
     ProblemCode.OVER_PARTITIONED: FindingKind.OVER_PARTITIONED,
     ProblemCode.MISCONFIGURED_INTERNAL_TOPIC: FindingKind.CONFIG,
     ProblemCode.REPLICATION_FACTOR: FindingKind.REPLICATION_FACTOR,

@@ -6,7 +6,7 @@ from infra.model.policies import MinInsyncReplicas, Policy, TopicClass
 from infra.model.problems import Problem
 from infra.planner.phrases import counted, whole
 from infra.planner.policies.subject import Subject
-from infra.planner.policies.violation import bounds_text, violation
+from infra.planner.policies.violation import bounds_text, on_existing_topic, violation
 
 _KEY = "min.insync.replicas"
 
@@ -28,7 +28,10 @@ def min_insync_replicas(rule: MinInsyncReplicas, policy: Policy, subject: Subjec
                 found=f"{value}{'' if own else ', the default of the brokers'}",
                 why="With too few, the loss of one broker loses records. With as many as there are replicas, "
                 "the failure of one broker stops all writes.",
-                fix=f"Set `{_KEY}` of the managed topic."
-                if topic.topic_class is TopicClass.MANAGED
-                else f"Set `topic.{_KEY}` in the application's config.",
+                fix=(
+                    f"Set `{_KEY}` of the managed topic."
+                    if topic.topic_class is TopicClass.MANAGED
+                    else f"Set `topic.{_KEY}` in the application's config."
+                )
+                + on_existing_topic(subject, topic, _KEY, str(rule.bounds.least or rule.bounds.most)),
             )

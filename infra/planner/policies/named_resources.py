@@ -22,5 +22,7 @@ def named_resources(rule: NamedResources, policy: Policy, subject: Subject) -> I
                 found=topic.own_name,
                 why="The next change of the topology can shift its number. The operator then uses a topic of "
                 "another name: an empty one, or one with another operator's data.",
-                fix="Name the operator or the store before the application is first set up.",
+                fix="Name the operator or the store before the application is first set up. Later, any other "
+                "name starts with an empty topic: have the application excluded from the policy "
+                "(`applications`).",
             )

@@ -7,7 +7,7 @@ from infra.model.policies import Bounds, Policy, Retention, TopicClass
 from infra.model.problems import Problem
 from infra.planner.phrases import duration, whole
 from infra.planner.policies.subject import PolicyTopic, Subject
-from infra.planner.policies.violation import bounds_text, violation
+from infra.planner.policies.violation import bounds_text, on_existing_topic, violation
 
 
 def retention(rule: Retention, policy: Policy, subject: Subject) -> Iterator[Problem]:
@@ -24,7 +24,12 @@ def retention(rule: Retention, policy: Policy, subject: Subject) -> Iterator[Pro
                 found=f"retention.ms {duration(topic.effective('retention.ms') or '')}",
                 why="Records that are deleted too early cannot be processed again. Records that are kept too "
                 "long cost disk space, and data that must be deleted stays.",
-                fix=_FIXES[topic.topic_class],
+                fix=_FIXES[topic.topic_class]
+                + (
+                    on_existing_topic(subject, topic, "retention.ms", "MILLISECONDS")
+                    if topic.topic_class is TopicClass.MANAGED
+                    else ""
+                ),
             )
 
 

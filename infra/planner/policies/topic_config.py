@@ -6,7 +6,7 @@ from infra.compiler.topic_configs import repartition_config
 from infra.model.policies import Policy, TopicClass, TopicConfig
 from infra.model.problems import Problem
 from infra.planner.policies.subject import PolicyTopic, Subject
-from infra.planner.policies.violation import violation
+from infra.planner.policies.violation import on_existing_topic, violation
 
 _OF_CHANGELOGS = ("cleanup.policy", "message.timestamp.type", "min.compaction.lag.ms", "retention.ms")
 
@@ -53,7 +53,8 @@ def _missing(policy: Policy, subject: Subject, topic: PolicyTopic, key: str, val
         expected=f"{key} {value if value is not None else 'with any value'}",
         found=f"{key} {held if held is not None else 'not set'}",
         why="The policy requires it for every topic of this kind.",
-        fix=f"Set {_setting(topic, key)}.",
+        fix=f"Set {_setting(topic, key)}."
+        + on_existing_topic(subject, topic, key, "VALUE" if value is None else value),
     )
 
 
@@ -68,7 +69,8 @@ def _forbidden(policy: Policy, subject: Subject, topic: PolicyTopic, key: str) -
         why="The operators of the brokers decide it.",
         fix=f"Remove {_setting(topic, key)}"
         + (" or the store's override" if topic.topic_class is TopicClass.CHANGELOG else "")
-        + f", and from the topic: `kafka-configs.sh --alter --topic {topic.name} --delete-config {key}`.",
+        + f", and from the topic: `kafka-configs.sh --bootstrap-server BROKER --alter --topic "
+        f"{topic.name} --delete-config {key}`.",
     )
 
 

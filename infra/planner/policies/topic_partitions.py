@@ -23,11 +23,21 @@ def topic_partitions(rule: TopicPartitions, policy: Policy, subject: Subject) ->
                 expected=f"{bounds_text(rule.bounds)} partitions",
                 found=f"{count}",
                 why=_TOO_MANY if is_too_many else _TOO_FEW,
-                fix="Its count follows the source topics. Set another one with `partitions` of repartition()."
-                if is_too_many
-                else "Add partitions to the source topics, or set a larger explicit count.",
+                fix=_FEWER if is_too_many else _MORE,
             )
 
 
+_FEWER = (
+    "Its count follows the source topics. Before the first setup, call repartition() with `partitions` in "
+    "front "
+    "of the operator. Later, have the limit raised for this application."
+)
+_MORE = (
+    "Before the first setup, add partitions to the source topics, or call repartition() with a larger "
+    "explicit "
+    "count in front of the operator. Later, an application with state cannot expand its topics without "
+    "moving "
+    "keys away from the state (UnsafeExpansion): have the limit lowered for it."
+)
 _TOO_MANY = "Each partition costs memory, open files and failover time, and Kafka cannot remove partitions."
 _TOO_FEW = "The number of partitions limits the number of parallel tasks. Adding partitions later moves keys."

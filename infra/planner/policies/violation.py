@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+from infra.compiler.streams_config import SetupMode, StreamsConfig
 from infra.model.policies import Bounds, Policy
 from infra.model.problems import Location, Problem, ProblemCode
 from infra.planner.policies.subject import PolicyTopic, Subject
@@ -32,6 +33,16 @@ def violation(
         fix=fix,
         location=(topic.at if topic else None) or subject.application.at,
         severity=policy.severity,
+    )
+
+
+def on_existing_topic(subject: Subject, topic: PolicyTopic, key: str, value: str) -> str:
+    """Return how to set a value on a topic that exists, where no run does: with `manual` setup."""
+    if StreamsConfig.of(subject.application).setup_mode is not SetupMode.MANUAL:
+        return ""
+    return (
+        " If the topic exists, also run `kafka-configs.sh --bootstrap-server BROKER --alter --topic "
+        f"{topic.name} --add-config {key}={value}`: no run changes it with `internal.topics.setup: manual`."
     )
 
 

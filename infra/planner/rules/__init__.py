@@ -31,6 +31,7 @@ from infra.planner.rules.replication import replication
 from infra.planner.rules.retired_topics import retired_topics
 from infra.planner.rules.source_topics_expanded import source_topics_expanded
 from infra.planner.rules.timeout import timeout
+from infra.planner.rules.unavailable import unavailable
 from infra.planner.rules.unsafe_expansion import unsafe_expansion
 from infra.planner.rules.version_not_named import version_not_named
 from infra.planner.rules.wrong_cluster import wrong_cluster
@@ -56,6 +57,7 @@ APPLICATION_RULES: tuple[ApplicationRule, ...] = (
     unsafe_expansion,
     misconfigured,
     replication,
+    unavailable,
     reinitialize_stays_on,
     timeout,
     acls_incomplete,

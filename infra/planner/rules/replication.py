@@ -1,4 +1,4 @@
-"""A topic has more replicas than there are brokers, fewer than writes require, or not as many as declared."""
+"""A topic has more replicas than brokers answer, fewer than writes require, or not as many as declared."""
 
 from collections.abc import Iterator
 
@@ -11,7 +11,7 @@ _KEY = "min.insync.replicas"
 
 
 def replication(application: ActiveApplication) -> Iterator[Problem]:
-    """The controller refuses to create the first. Every write with acks=all to the second fails.
+    """The controller may refuse to create the first. Every write with acks=all to the second fails.
 
     Neither Headwater nor Pulumi's provider changes the replicas of a topic that exists.
     """
@@ -44,16 +44,26 @@ def _live_min_insync(application: ActiveApplication, state: TopicState) -> int:
 
 
 def _too_few_brokers(application: ActiveApplication, state: TopicState, factor: int) -> Problem:
-    brokers = application.snapshot.brokers
+    """Return a warning: the brokers decide. They count registered brokers; a client sees those that answer.
+
+    `ReplicationControlManager` accepts a topic as long as one broker is active (KRaft), so a broker that is
+    being restarted is no reason to declare fewer replicas.
+    """
+    brokers, (replicas, _) = application.snapshot.brokers, _declared_names(state)
     return application.problem(
         ProblemCode.REPLICATION_FACTOR,
-        f"Topic {state.name} requires {counted(factor, 'replica')}, but the cluster has only "
-        f"{counted(brokers, 'broker')}.",
+        f"Topic {state.name} requires {counted(factor, 'replica')}, and only {counted(brokers, 'broker')} "
+        f"answer{'s' if brokers == 1 else ''}.",
         topic=state,
-        expected=f"a replication factor of at most {brokers}",
-        found=f"{factor}",
-        why="Kafka puts each replica of a partition on another broker. It refuses to create the topic.",
-        fix=f"Set `replication.factor` to {brokers} or less, or add brokers.",
+        expected=f"{counted(factor, 'broker')} that answer",
+        found=counted(brokers, "broker"),
+        why="Kafka creates the topic if enough brokers are registered, also if some are stopped: their "
+        "replicas "
+        "are missing until they start. Otherwise it refuses the topic (RefusedByBrokers).",
+        fix=f"Start the brokers that are stopped. Only if the cluster has no more brokers, set "
+        f"`{replicas}` to "
+        f"{brokers} or less, or add brokers.",
+        severity=Severity.WARNING,
     )
 
 
@@ -69,9 +79,36 @@ def _never_in_sync(
         expected=f"a replication factor of at least {required} (min.insync.replicas)",
         found=f"{factor}",
         why="Every write with acks=all fails with NOT_ENOUGH_REPLICAS: the application cannot make progress.",
-        fix=f"Raise `replication.factor` to {required} or more, or lower `topic.min.insync.replicas`.",
+        fix=_in_sync(application, state, factor, required),
         severity=Severity.ERROR if is_new else Severity.WARNING,
     )
+
+
+def _in_sync(application: ActiveApplication, state: TopicState, factor: int, required: int) -> str:
+    """Return how to get enough replicas, or a smaller requirement, for a topic that exists or a new one."""
+    replicas, key = _declared_names(state)
+    is_declared = _KEY in state.declared.config
+    lower = f"{'lower' if is_declared else 'set'} `{key}` to {factor} in the document"
+    if state.live is None:
+        return f"Set `{replicas}` to {required} or more, or {lower}."
+    same = f", and declare the same `{replicas}`" if (state.declared.replication_factor or -1) > 0 else ""
+    reassign = (
+        f"Reassign its partitions to {required} or more replicas (`kafka-reassign-partitions.sh`){same}."
+    )
+    if required > _live_min_insync(application, state):
+        return f"{reassign} Or {lower}."
+    alter = (
+        f"`kafka-configs.sh --bootstrap-server BROKER --alter --topic {state.name} --add-config "
+        f"{_KEY}={factor}`"
+    )
+    return f"{reassign} Or lower the setting of the topic ({alter}){f', and {lower}' if is_declared else ''}."
+
+
+def _declared_names(state: TopicState) -> tuple[str, str]:
+    """Return where a document declares the replicas of the topic, and its setting."""
+    if state.is_internal:
+        return "replication.factor", f"topic.{_KEY}"
+    return "replicationFactor", _KEY
 
 
 def _not_as_declared(

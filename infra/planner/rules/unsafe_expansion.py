@@ -4,11 +4,12 @@ from collections.abc import Iterator
 from itertools import islice
 
 from infra.compiler.streams_config import INITIAL_PARTITIONS, LINEAR_HASH
-from infra.model.linear_hashing import is_doubled, round_start
+from infra.model.linear_hashing import round_start
 from infra.model.problems import Problem, ProblemCode
+from infra.planner.advice import moves_keys, with_processors
 from infra.planner.counts import CountedApplication
 from infra.planner.phrases import counted, listed
-from infra.planner.processors import Processors, declared_processors, live_changelogs
+from infra.planner.processors import Processors, declared_processors
 
 
 def unsafe_expansion(application: CountedApplication) -> Iterator[Problem]:
@@ -25,7 +26,7 @@ def unsafe_expansion(application: CountedApplication) -> Iterator[Problem]:
     if application.initial:
         return  # `processors_and_partitions` reports that the document no longer declares the processors
     too_small = [state.name for state in application.internal if state.missing_partitions]
-    if not too_small or not application.config.autoscaling or not application.compiled.is_stateful:
+    if not too_small or not application.config.autoscaling or not moves_keys(application):
         return
     yield application.problem(
         ProblemCode.UNSAFE_EXPANSION,
@@ -36,23 +37,9 @@ def unsafe_expansion(application: CountedApplication) -> Iterator[Problem]:
         why="With more partitions Kafka's partitioner sends most keys to another partition. Their state "
         "stays in the old one: counts start from zero, joins miss records.",
         fix="If the producers partition statically, set `static.partitioner.class`. "
-        f"{_with_processors(application)}To expand and lose the connection to the old state, set "
+        f"{with_processors(application)}To expand and lose the connection to the old state, set "
         "`setup.allowUnsafeExpansion: true`.",
     )
-
-
-def _with_processors(application: CountedApplication) -> str:
-    """Return how a number of processors avoids the loss; nothing if the application cannot have one."""
-    parts = [part for part in application.compiled.subtopologies if part.is_stateful]
-    live = set(live_changelogs(application).values())
-    if len(live) != 1 or any(part.source_changelogs for part in parts):
-        return ""
-    (count,) = live
-    counts = {partitions for part in parts for partitions in part.source_partitions.values()}
-    first = ""
-    if not all(is_doubled(partitions, count) for partitions in counts):
-        first = f"expand the source topics to {_next(max(counts), count)} partitions and "
-    return f"If it runs with `headwater run`, {first}set `processors: {count}`: keys stay with their state. "
 
 
 def _misplaced(application: CountedApplication) -> Iterator[Problem]:
@@ -101,10 +88,3 @@ def _other_initial(application: CountedApplication, processors: Processors, line
         fix="Set the number as before. It stays the same when partitions or processors are added. To lose "
         "the connection to the old state, set `setup.allowUnsafeExpansion: true`.",
     )
-
-
-def _next(count: int, initial: int) -> int:
-    """Return the smallest doubled count that is at least `count`."""
-    while initial < count:
-        initial *= 2
-    return initial

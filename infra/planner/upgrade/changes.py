@@ -72,6 +72,8 @@ class ApplicationUpgrade:
     notes: tuple[str, ...] = ()
     group: LiveGroup | None = None
     location: Location | None = None
+    is_known: bool = True
+    """Whether the topology that the later version builds is known: a text may not show it."""
 
     @property
     def is_rolling(self) -> bool:

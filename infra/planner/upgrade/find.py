@@ -1,8 +1,6 @@
 """Compare applications compiled for the version that they run with the same for a later version."""
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
-
-import attrs
+from collections.abc import Iterable, Iterator, Sequence
 
 from infra.compiler.version_differences import Difference
 from infra.model.cluster import ClusterSnapshot
@@ -26,7 +24,6 @@ def find_upgrade(
     *,
     snapshot: ClusterSnapshot | None = None,
     assumed: Iterable[str] = (),
-    without_calls: Collection[str] = (),
 ) -> Upgrade:
     """Return what an upgrade changes; raises nothing.
 
@@ -36,7 +33,6 @@ def find_upgrade(
         to: the version to upgrade to.
         snapshot: the cluster, if it was read: topics that do not exist have no data to lose.
         assumed: source topics whose partition count is not known.
-        without_calls: ids of applications of which only a described text, or topics, are known.
     """
     active = [
         pair for pair in zip(before, after, strict=True) if pair[0].application.lifecycle is Lifecycle.ACTIVE
@@ -46,12 +42,11 @@ def find_upgrade(
     compared = [
         compare_versions(old, new, snapshot) for old, new in active if old.application.id not in refused
     ]
-    described = {
-        old.application.id: _described(old.application, to, differences)
+    unknown = [
+        _described(old.application, to, differences)
         for old, _ in active
-        if old.application.id in without_calls and old.application.id not in refused
-        if (differences := unseen_differences(old.application, to))
-    }
+        if old.application.id not in refused and (differences := _unseen(old, to))
+    ]
     unnamed = [
         _names_no_version(old.application)
         for old, _ in active
@@ -59,11 +54,8 @@ def find_upgrade(
     ]
     return Upgrade(
         to=to,
-        applications=tuple(
-            attrs.evolve(part, obstacle=part.obstacle or _UNKNOWN) if part.id in described else part
-            for part in compared
-        ),
-        problems=(*problems, *unnamed, *described.values()),
+        applications=tuple(compared),
+        problems=(*problems, *unnamed, *unknown),
         assumed=tuple(sorted(assumed)),
         cluster_id=snapshot.cluster_id if snapshot is not None else None,
     )
@@ -138,17 +130,26 @@ def compare_versions(
     refused = tuple(refusals(versions))
     is_comparable = not errors(old.problems) and not errors(new.problems)
     changes = (*refused, *((*topic_changes(versions), *topology_changes(versions)) if is_comparable else ()))
+    unseen = _unseen(old, to)
     return ApplicationUpgrade(
         id=application.id,
         before=application.kafka_streams,
         after=to,
         changes=tuple(sorted(changes, key=lambda each: (_ORDER[each.kind], each.topic or "", each.what))),
         state=_state(old, changes),
-        obstacle=_obstacle(versions, changes),
+        obstacle=_obstacle(versions, changes) or (_UNKNOWN if unseen else ""),
         notes=tuple(notes(application, to)),
         group=snapshot.groups.get(application.id) if snapshot is not None else None,
         location=application.at,
+        is_known=not unseen,
     )
+
+
+def _unseen(old: CompiledApplication, to: KafkaStreamsVersion) -> tuple[Difference, ...]:
+    """Return the differences that may concern an application without calls."""
+    if old.described is None and not old.is_observed:
+        return ()
+    return unseen_differences(old.application, to, old.described)
 
 
 def _state(old: CompiledApplication, changes: Iterable[Change]) -> State:

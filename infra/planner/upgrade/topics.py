@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import attrs
 
-from infra.compiler.renumbering import origins, renumberings
+from infra.compiler.renumbering import keep_name, origins, renumberings
 from infra.model.cluster import ClusterSnapshot
 from infra.model.compiled import CompiledApplication, InternalTopic, TopicKind
 from infra.model.problems import Location, Severity
@@ -208,20 +208,13 @@ def _lost(*, exists: bool) -> State:
 
 
 def _keep_name(versions: Versions, old: InternalTopic) -> str:
-    prefix = old.name.removeprefix(f"{versions.id}-")
+    named = keep_name(old.name.removeprefix(f"{versions.id}-"), old.kind)
     if old.kind is TopicKind.CHANGELOG:
-        return (
-            f"Name the store `{prefix.removesuffix('-changelog')}` (`materialized`), so that its changelog "
-            f"keeps its name. {RESET}"
-        )
-    if old.kind is TopicKind.REPARTITION:
-        return (
-            f"Name the operator `{prefix.removesuffix('-repartition')}`, so that the topic keeps its name. "
-            f"{_DRAIN}"
-        )
-    return f"Name the join, so that its topics keep their names. {_DRAIN}"
+        return f"{named or _NO_NAME} {RESET}"
+    return f"{named} {_DRAIN}" if named else f"{_NO_NAME} {_DRAIN.replace('Otherwise stop', 'Stop')}"
 
 
+_NO_NAME = "No name that you can give keeps the name of this topic."
 _DRAIN = (
     "Otherwise stop what writes to its source topics, wait until the application has processed all records, "
     "stop all its instances, and start the new version."

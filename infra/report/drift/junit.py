@@ -1,4 +1,7 @@
-"""A drift as JUnit XML: a suite for each application, a case for each topic, failed if it differs."""
+"""A drift as JUnit XML: a suite for each application, a case for each topic, failed if it differs.
+
+A difference that a policy tolerates is no failure.
+"""
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
@@ -51,7 +54,8 @@ def _cases(part: ApplicationDrift) -> Iterator[_Case]:
     """Yield a case for each topic, declared or found, and one for findings about the whole application."""
     findings: defaultdict[str | None, list[Finding]] = defaultdict(list)
     for finding in part.findings:
-        findings[finding.topic].append(finding)
+        if finding.counts:
+            findings[finding.topic].append(finding)
     for name in sorted({*part.topics, *part.drifted}):
         yield _Case(name, tuple(findings[name]))
     if findings[None]:

@@ -18,6 +18,7 @@ _HEADLINES = {
     FindingKind.OVER_PARTITIONED: "More partitions than declared",
     FindingKind.UNDER_PARTITIONED: "Fewer partitions than declared",
     FindingKind.REPLICATION_FACTOR: "Different replication factor",
+    FindingKind.UNAVAILABLE: "Replicas that are not available",
     FindingKind.CONFIG: "Different settings than declared",
     FindingKind.ORPHANED: "Not declared",
     FindingKind.ACL: "Not granted",
@@ -77,6 +78,8 @@ def summary(drift: Drift) -> str:
         text = f"No difference found in {compared}."
     else:
         text = f"No drift: {compared} {'is' if topics == 1 else 'are'} as declared."
+    if tolerated := sum(not finding.counts for finding in findings):
+        text += f" Policies tolerate {'all' if tolerated == len(findings) else tolerated} of them."
     if drift.problems:
         text += f" The comparison is not complete: {counted(len(drift.problems), 'error')}."
     return text

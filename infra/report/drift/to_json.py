@@ -15,7 +15,7 @@ def drift_json(drift: Drift) -> dict[str, Any]:
     return {
         "version": 1,
         "clusterId": drift.cluster_id,
-        "hasDrift": any(part.findings for part in drift.applications),
+        "hasDrift": drift.has_drift,
         "isComplete": not drift.problems,
         "summary": _summary(drift),
         "applications": [_application(part, drift) for part in drift.applications],
@@ -46,6 +46,7 @@ def _finding(finding: Finding) -> dict[str, Any]:
     return {
         "kind": finding.kind.value,
         "severity": finding.severity.value,
+        "counts": finding.counts,
         "topic": finding.topic,
         "what": finding.what,
         "expected": finding.expected,

@@ -24,7 +24,8 @@ def summary(upgrade: Upgrade) -> str:
     if changes:
         text = f"{target}: {counted(len(changes), 'change')} ({_severities(changes)}) in {compared}."
     else:
-        text = f"{target}: nothing changes in {compared}."
+        found = "no change found" if upgrade.problems else "nothing changes"
+        text = f"{target}: {found} in {compared}."
     if upgrade.problems:
         text += f" The comparison is not complete: {counted(len(upgrade.problems), 'problem')}."
     return text
@@ -32,8 +33,11 @@ def summary(upgrade: Upgrade) -> str:
 
 def application_summary(part: ApplicationUpgrade) -> str:
     """Return what happens to one application: `3.9.1 to 4.3.1, 1 hint, state kept`."""
-    changes = _severities(part.changes) or "nothing changes"
-    return f"{part.before} to {part.after}, {changes}, {_STATES[part.state]}"
+    changes = _severities(part.changes)
+    if not part.is_known:
+        found = f"{changes} found, other changes" if changes else "changes"
+        return f"{part.before} to {part.after}, {found} not known"
+    return f"{part.before} to {part.after}, {changes or 'nothing changes'}, {_STATES[part.state]}"
 
 
 def restart(part: ApplicationUpgrade) -> str:
@@ -45,7 +49,8 @@ def restart(part: ApplicationUpgrade) -> str:
         stop = (
             "" if is_refused else " Stop all instances before you start the first one with the new version."
         )
-        text = f"Rolling restart: not safe, because {part.obstacle}.{stop}"
+        verdict = "not safe" if part.is_known else "not known to be safe"
+        text = f"Rolling restart: {verdict}, because {part.obstacle}.{stop}"
     if part.group is not None and part.group.is_active:
         members = "" if part.group.members is None else f" with {counted(part.group.members, 'member')}"
         text += f" Its group is active{members}."

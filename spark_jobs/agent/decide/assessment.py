@@ -108,14 +108,14 @@ def assess(
 def _counted(
     compiled: CompiledApplication, live: TopicCounts, settled: TopicCounts, present: int | None
 ) -> CountedApplication:
-    """Return the input of the planner's rules. A topic that never settled has its live count as recorded."""
+    """Return the input of the planner's rules. The former count of a topic that never settled is unknown."""
 
     def counted(declared: InternalTopic | Sink, name: str, partitions: int) -> CountedTopic:
         return CountedTopic(
             declared=declared,
             partitions=partitions,
             live_partitions=live.get(name),
-            recorded_partitions=settled.get(name, live.get(name)),
+            recorded_partitions=settled.get(name),
         )
 
     return CountedApplication(

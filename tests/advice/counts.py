@@ -1,0 +1,254 @@
+"""Fixes about partition counts, and processors."""
+
+from tests.advice.trial import Advice, Follow, Trial, steps
+from tests.advice.trials import (
+    CHANGELOG,
+    COPY,
+    COUNT,
+    REPARTITION,
+    begin,
+    changed,
+    created_elsewhere,
+    manual,
+    set_up,
+)
+
+STATIC = {"static_partitioner_class": "tenants:ByTenant"}
+PINNED = COUNT.replace(
+    "  - groupByKey: {name: by-k}", "  - repartition: {name: by-k, partitions: 4}\n  - groupByKey:"
+)
+COPY_REPARTITION = "orders-by-k-repartition"
+
+
+def _expand(name: str, partitions: int) -> Follow:
+    return lambda trial: trial.cluster.change(name, partitions=partitions)
+
+
+def _source_expanded(trial: Trial, count: int = 8) -> Trial:
+    trial.cluster.change("orders-in", partitions=count)
+    return trial
+
+
+def _with_autoscaling(trial: Trial) -> None:
+    trial.configure(partition_autoscaling_enabled="true")
+
+
+def _static(trial: Trial) -> None:
+    trial.configure(**STATIC, partition_autoscaling_enabled="true")
+
+
+def _processors(trial: Trial) -> None:
+    _with_autoscaling(trial)
+    trial.configure(processing_guarantee="exactly_once_v2")
+    trial.settings()["processors"] = 4
+
+
+def _unsafe(trial: Trial) -> None:
+    _with_autoscaling(trial)
+    trial.switch(allowUnsafeExpansion=True)
+
+
+def _auto_created(*, is_filled: bool, text: str = COPY) -> Trial:
+    return created_elsewhere(begin(text), REPARTITION, partitions=1, is_filled=is_filled)
+
+
+def _by_hand(trial: Trial, *names: str, count: int = 13) -> Trial:
+    for name in names:
+        trial.cluster.change(name, partitions=count)
+    return trial
+
+
+def _emptied(trial: Trial, name: str) -> Trial:
+    trial.empty(name)
+    return trial
+
+
+def _delete_and_restore(trial: Trial) -> None:
+    """Copy the records, delete the topic, let the run create it, write the copies."""
+    trial.delete(CHANGELOG)
+    old = next(id_ for id_ in trial.filled if id_ not in {t.topic_id for t in trial.cluster.topics.values()})
+    trial.filled.pop(old)
+    trial.up()
+    trial.fill(CHANGELOG)
+
+
+def _drain_and_delete(trial: Trial) -> None:
+    """The application has processed all records, so nothing is lost."""
+    trial.empty(REPARTITION)
+    trial.delete(REPARTITION)
+
+
+def _pin(trial: Trial, count: int) -> Trial:
+    trial.step("repartition")["repartition"]["partitions"] = count
+    return trial
+
+
+def _shrunk_source() -> Trial:
+    trial = set_up()
+    trial.delete("orders-in")
+    trial.filled = {id_: n for id_, n in trial.filled.items() if id_ in _ids(trial)}
+    trial.cluster.create("orders-in", 2)
+    return trial
+
+
+def _ids(trial: Trial) -> set[str]:
+    return {topic.topic_id for topic in trial.cluster.topics.values()}
+
+
+SINK = COUNT.replace("topics: {}", "topics: {orders-out: {partitions: 4}}")
+
+COUNTS = (
+    # a source topic was expanded
+    Advice(
+        says="To add the partitions, set `partition.autoscaling.enabled: true`",
+        make=lambda: _source_expanded(set_up(COPY)),
+        follow=_with_autoscaling,
+    ),
+    Advice(
+        says="set `partition.autoscaling.enabled: true` and `static.partitioner.class`",
+        make=lambda: _source_expanded(set_up()),
+        follow=_static,
+    ),
+    Advice(
+        says="set `partition.autoscaling.enabled: true` and `processing.guarantee: exactly_once_v2` and "
+        "`processors: 4`: keys stay with their state",
+        make=lambda: _source_expanded(set_up()),
+        follow=_processors,
+    ),
+    Advice(
+        says="expand the source topics to 8 partitions and set `partition.autoscaling.enabled: true` and",
+        make=lambda: _source_expanded(set_up(), 6),
+        follow=steps(_expand("orders-in", 8), _processors),
+    ),
+    Advice(
+        says="set `partition.autoscaling.enabled: true` and `setup.allowUnsafeExpansion: true`",
+        make=lambda: _source_expanded(set_up()),
+        follow=_unsafe,
+        gives_up=True,
+    ),
+    # … with autoscaling
+    Advice(
+        says="If the producers partition statically, set `static.partitioner.class`",
+        make=lambda: changed(_source_expanded(set_up()), _with_autoscaling),
+        follow=_static,
+    ),
+    Advice(
+        says="set `processing.guarantee: exactly_once_v2` and `processors: 4`: keys stay",
+        make=lambda: changed(_source_expanded(set_up()), _with_autoscaling),
+        follow=_processors,
+    ),
+    Advice(
+        says="lose the connection to the old state, set `setup.allowUnsafeExpansion: true`",
+        make=lambda: changed(_source_expanded(set_up()), _with_autoscaling),
+        follow=_unsafe,
+        gives_up=True,
+    ),
+    # a topic that a broker created automatically
+    Advice(
+        says="The topic is empty: stop the application, delete the topic",
+        make=lambda: _auto_created(is_filled=False),
+        follow=lambda t: t.delete(REPARTITION),
+    ),
+    Advice(
+        says="The topic is empty: stop the application, delete the topic",
+        make=lambda: changed(
+            _auto_created(is_filled=False, text=COUNT), lambda t: t.configure(internal_topics_setup="manual")
+        ),
+        follow=lambda t: t.delete(REPARTITION),
+    ),
+    Advice(
+        says="set `setup.ifIncomplete: true` for one `pulumi up`, which creates it",
+        make=lambda: created_elsewhere(
+            created_elsewhere(manual(begin), REPARTITION, partitions=1, is_filled=False), CHANGELOG
+        ),
+        follow=steps(lambda t: t.delete(REPARTITION), lambda t: t.switch(ifIncomplete=True)),
+        leaves=("InternalTopicsAlreadySetup",),
+    ),
+    Advice(
+        says="To add the partitions, set `partition.autoscaling.enabled: true`",
+        make=lambda: _auto_created(is_filled=True, text=COUNT),
+        follow=_with_autoscaling,
+    ),
+    Advice(
+        says="If its records are not needed, stop the application, delete the topic",
+        make=lambda: _auto_created(is_filled=True, text=COUNT),
+        follow=lambda t: t.delete(REPARTITION),
+        gives_up=True,
+    ),
+    # an explicit count
+    Advice(says="Declare 4 again", make=lambda: _pin(set_up(PINNED), 6), follow=lambda t: _pin(t, 4)),
+    Advice(says="Declare 4 again", make=lambda: _pin(set_up(PINNED), 2), follow=lambda t: _pin(t, 4)),
+    Advice(
+        says="If the data is not needed, stop the application, delete the topic",
+        make=lambda: _pin(set_up(PINNED), 2),
+        follow=steps(lambda t: t.delete(REPARTITION), lambda t: t.delete(CHANGELOG)),
+        gives_up=True,
+    ),
+    # too many partitions
+    Advice(
+        says="Expand orders-in to 4 partitions",
+        make=_shrunk_source,
+        follow=_expand("orders-in", 4),
+    ),
+    Advice(
+        says="If the data is not needed, stop the application, delete the topic",
+        make=_shrunk_source,
+        follow=steps(lambda t: t.delete(REPARTITION), lambda t: t.delete(CHANGELOG)),
+        gives_up=True,
+    ),
+    Advice(
+        says="Then, or if the state is not needed, stop the application, delete the topic",
+        make=lambda: _by_hand(set_up(), CHANGELOG),
+        follow=lambda t: t.delete(CHANGELOG),
+        gives_up=True,
+    ),
+    Advice(
+        says="To keep the state, copy the records of each partition that is expected. Then,",
+        make=lambda: _by_hand(set_up(), CHANGELOG),
+        follow=_delete_and_restore,
+    ),
+    Advice(
+        says="set `setup.reinitialize: true` for one `pulumi up`, which creates it",
+        make=lambda: _by_hand(manual(), CHANGELOG),
+        follow=steps(
+            lambda t: t.switch(reinitialize=True),
+            _delete_and_restore,
+            lambda t: t.settings().pop("setup"),
+        ),
+    ),
+    Advice(
+        says="If the application has processed all records of the topic (no lag in it)",
+        make=lambda: _by_hand(set_up(), REPARTITION),
+        follow=_drain_and_delete,
+    ),
+    Advice(
+        says="The topic is empty: stop the application, delete the topic",
+        make=lambda: _emptied(_by_hand(set_up(), REPARTITION), REPARTITION),
+        follow=lambda t: t.delete(REPARTITION),
+    ),
+    Advice(
+        says="Expand orders-in to 13 partitions",
+        make=lambda: _by_hand(set_up(COPY), REPARTITION),
+        follow=_expand("orders-in", 13),
+    ),
+    Advice(
+        says="with `partition.autoscaling.enabled: true` for orders-by-k-repartition. First check",
+        make=lambda: _by_hand(set_up(**STATIC), CHANGELOG),
+        follow=steps(_expand("orders-in", 13), _with_autoscaling),
+    ),
+    Advice(
+        says="Set the explicit count to 13 partitions, with `partition.autoscaling.enabled: true`",
+        make=lambda: _by_hand(set_up(PINNED, **STATIC), CHANGELOG),
+        follow=steps(lambda t: _pin(t, 13), _with_autoscaling),
+    ),
+    Advice(
+        says="Set the explicit count to 13 partitions. ",
+        make=lambda: _by_hand(set_up(PINNED, **STATIC), CHANGELOG, REPARTITION),
+        follow=lambda t: _pin(t, 13),
+    ),
+    Advice(
+        says="Declare 13 partitions for it",
+        make=lambda: _by_hand(set_up(SINK), "orders-out"),
+        follow=lambda t: t.documents["orders"]["topics"]["orders-out"].update(partitions=13),
+    ),
+)

@@ -1,0 +1,187 @@
+"""Fixes about the setup of an application, its lifecycle, and lost topics."""
+
+from tests.advice.trial import Advice, Trial, steps
+from tests.advice.trials import (
+    CHANGELOG,
+    COUNT,
+    REPARTITION,
+    begin,
+    changed,
+    created_elsewhere,
+    manual,
+    set_up,
+)
+
+
+def _foreign() -> Trial:
+    return created_elsewhere(manual(begin), REPARTITION, CHANGELOG)
+
+
+def _incomplete() -> Trial:
+    return created_elsewhere(manual(begin), REPARTITION)
+
+
+def _removed() -> Trial:
+    return changed(set_up(), lambda trial: trial.documents.clear())
+
+
+def _end(trial: Trial, lifecycle: str) -> None:
+    trial.declare(COUNT)
+    trial.settings()["lifecycle"] = lifecycle
+    trial.up()
+    trial.documents.clear()
+
+
+def _rename(trial: Trial) -> None:
+    trial.declare(COUNT.replace("id: orders,", "id: sales, renamedFrom: orders,"))
+
+
+def _lost(trial: Trial) -> Trial:
+    old = trial.cluster.topics[CHANGELOG].topic_id
+    trial.delete(CHANGELOG)
+    trial.filled.pop(old)
+    return trial
+
+
+def _replaced(trial: Trial, *, is_filled: bool) -> Trial:
+    _lost(trial)
+    trial.restore(CHANGELOG)
+    if not is_filled:
+        trial.empty(CHANGELOG)
+    return trial
+
+
+def _restore_again(trial: Trial) -> None:
+    trial.delete(CHANGELOG)
+    trial.restore(CHANGELOG)
+
+
+def _running(trial: Trial, members: int | None = 2) -> Trial:
+    trial.cluster.run_group("orders", members)
+    return trial
+
+
+def _retired(members: int | None) -> Trial:
+    return _running(changed(set_up(), lambda t: t.settings().update(lifecycle="retired")), members)
+
+
+def _reset(members: int | None) -> Trial:
+    return _running(changed(_lost(manual()), lambda t: t.switch(reinitialize=True)), members)
+
+
+def _forget(trial: Trial) -> None:
+    trial.settings().pop("setup")
+
+
+def _delete_all(trial: Trial) -> None:
+    for name in (REPARTITION, CHANGELOG):
+        trial.delete(name)
+
+
+LIFECYCLE = (
+    Advice(
+        says="set `setup.adopt: true` for one `pulumi up`",
+        make=_foreign,
+        follow=lambda t: t.switch(adopt=True),
+    ),
+    Advice(
+        says="Delete them only if no application uses them and their data is not needed",
+        make=_foreign,
+        follow=_delete_all,
+        gives_up=True,
+    ),
+    Advice(
+        says="set `setup.ifIncomplete: true`", make=_incomplete, follow=lambda t: t.switch(ifIncomplete=True)
+    ),
+    Advice(
+        says="Otherwise restore the topic first, and set `setup.adopt: true` for one `pulumi up`",
+        make=_incomplete,
+        follow=steps(lambda t: t.restore(CHANGELOG), lambda t: t.switch(adopt=True)),
+    ),
+    Advice(says="Restore the document", make=_removed, follow=lambda t: t.declare(COUNT)),
+    Advice(
+        says="(its topics stay)", make=_removed, follow=lambda t: _end(t, "released"), leaves=("orphaned",)
+    ),
+    Advice(
+        says="(its internal topics are deleted by the next `pulumi up`)",
+        make=_removed,
+        follow=lambda t: _end(t, "retired"),
+        gives_up=True,
+    ),
+    Advice(
+        says="declare the old one as `renamedFrom`",
+        make=_removed,
+        follow=_rename,
+        gives_up=True,
+        leaves=("orphaned", "renamed"),
+    ),
+    Advice(
+        says="Restore the topic from a backup",
+        make=lambda: _lost(manual()),
+        follow=lambda t: t.restore(CHANGELOG),
+    ),
+    Advice(
+        says="To continue without its data, stop the application and set `setup.reinitialize: true`",
+        make=lambda: _lost(manual()),
+        follow=lambda t: t.switch(reinitialize=True),
+        gives_up=True,
+    ),
+    Advice(
+        says="re-creates it, empty. If you need the lost data, restore the topic",
+        make=lambda: _lost(set_up()),
+        follow=lambda t: t.restore(CHANGELOG),
+    ),
+    Advice(says="re-creates it, empty", make=lambda: _lost(set_up()), gives_up=True),
+    Advice(
+        says="Restore the topic from a backup",
+        make=lambda: _replaced(manual(), is_filled=False),
+        follow=_restore_again,
+    ),
+    Advice(
+        says="To continue without its data, stop the application and set `setup.reinitialize: true`",
+        make=lambda: _replaced(manual(), is_filled=False),
+        follow=lambda t: t.switch(reinitialize=True),
+        gives_up=True,
+    ),
+    Advice(
+        says="Make sure that it was restored on purpose",
+        make=lambda: _replaced(manual(), is_filled=True),
+    ),
+    Advice(
+        says="Stop all instances of the application and wait until its consumer group is empty",
+        make=lambda: _reset(2),
+        follow=lambda t: t.cluster.run_group("orders", 0),
+        gives_up=True,
+    ),
+    Advice(
+        says="Stop all instances and delete the group",
+        make=lambda: _retired(None),
+        follow=steps(lambda t: t.cluster.groups.clear(), lambda t: t.up(), lambda t: t.documents.clear()),
+        gives_up=True,
+    ),
+    Advice(
+        says="Remove `setup.reinitialize` from the document",
+        make=lambda: changed(set_up(), lambda t: t.switch(reinitialize=True)),
+        follow=_forget,
+    ),
+    Advice(
+        says="raise `setup.timeout`",
+        make=lambda: changed(set_up(), lambda t: setattr(t, "elapsed_ms", 61_000)),
+        follow=lambda t: t.switch(timeout="2m"),
+    ),
+    Advice(
+        says="Check for a slow or overloaded broker",
+        make=lambda: changed(set_up(), lambda t: setattr(t, "elapsed_ms", 61_000)),
+        follow=lambda t: setattr(t, "elapsed_ms", 10),
+    ),
+    Advice(
+        says="Correct the bootstrap servers, or select the stack of this cluster",
+        make=lambda: changed(set_up(), lambda t: setattr(t, "cluster_id", "another")),
+        follow=lambda t: setattr(t, "cluster_id", t.cluster.snapshot.cluster_id),
+    ),
+    Advice(
+        says="set `headwater:clusterId` of the stack to its id",
+        make=lambda: changed(set_up(), lambda t: setattr(t, "cluster_id", "another")),
+        follow=lambda t: setattr(t, "cluster_id", t.cluster.snapshot.cluster_id),
+    ),
+)

@@ -1,0 +1,149 @@
+"""Fixes about stacks, conflicts between applications, the group protocol and versions."""
+
+from tests.advice.trial import Advice, Trial, steps
+from tests.advice.trials import CHANGELOG, COUNT, begin, changed, recorded_elsewhere, set_up
+
+STAGING, SAME = "acme/headwater/staging", "acme/headwater/production"
+SINK = COUNT.replace("topics: {}", "topics: {orders-out: {partitions: 4}}")
+SALES = SINK.replace("id: orders,", "id: sales,")
+SUMS = SINK.replace("id: orders,", "id: orders-sums,").replace(
+    "topics: {orders-out: {partitions: 4}}", "topics: {}"
+)
+
+
+def _taken(trial: Trial) -> None:
+    trial.switch(takeOver=True)
+
+
+def _released_there(trial: Trial) -> None:
+    trial.ownership = ()
+
+
+def _moved() -> Trial:
+    return recorded_elsewhere(set_up(), STAGING)
+
+
+def _sink_elsewhere() -> Trial:
+    return recorded_elsewhere(set_up(SINK), "acme/sales/production", application="sales", sink="orders-out")
+
+
+def _release_here(trial: Trial) -> None:
+    trial.settings()["lifecycle"] = "released"
+
+
+def _remove_sink(trial: Trial, id_: str = "orders") -> None:
+    trial.documents[id_]["topics"] = {}
+
+
+def _two_sinks() -> Trial:
+    return changed(begin(SINK), lambda t: t.declare(SALES))
+
+
+def _own_internal_topic(trial: Trial) -> None:
+    trial.documents["orders"]["topics"] = {CHANGELOG: {"partitions": 4}}
+
+
+def _streams(trial: Trial, protocols: set[str], features: dict[str, int]) -> Trial:
+    trial.configure(group_protocol="streams")
+    trial.cluster.group_protocols = frozenset(protocols)
+    trial.cluster.features = features
+    return trial
+
+
+def _upgrade_brokers(trial: Trial) -> None:
+    trial.cluster.group_protocols = frozenset({"classic", "consumer", "streams"})
+    trial.cluster.features = {"streams.version": 1}
+
+
+def _unnamed() -> Trial:
+    trial = begin(COUNT.replace('"4.3"', '"3.9"'))
+    trial.up()
+    trial.settings().pop("kafkaStreams")
+    trial.fill(*trial.cluster.topics)
+    return trial
+
+
+OWNERSHIP = (
+    Advice(
+        says="in stack acme/headwater/staging first",
+        make=lambda: recorded_elsewhere(begin(), STAGING),
+        follow=_released_there,
+    ),
+    Advice(
+        says="Declare it in one stack only",
+        make=lambda: recorded_elsewhere(begin(), STAGING),
+        follow=lambda t: t.documents.clear(),
+    ),
+    Advice(
+        says="If that stack or its state no longer exists, set `setup.takeOver: true` for one `pulumi up`",
+        make=lambda: recorded_elsewhere(begin(), STAGING),
+        follow=_taken,
+    ),
+    Advice(
+        says="If the state of this stack was lost, or restored from elsewhere, set `setup.takeOver: true`",
+        make=lambda: recorded_elsewhere(begin(), SAME),
+        follow=_taken,
+    ),
+    Advice(
+        says="Otherwise another backend has a stack with this name: release the application there first",
+        make=lambda: recorded_elsewhere(begin(), SAME),
+        follow=_released_there,
+    ),
+    Advice(
+        says="set `lifecycle: released` here: its topics stay",
+        make=_moved,
+        follow=_release_here,
+    ),
+    Advice(says="To take it back, set `setup.takeOver: true`", make=_moved, follow=_taken),
+    Advice(
+        says="Declare it in one document only; the other application may still write to it",
+        make=_sink_elsewhere,
+        follow=_remove_sink,
+        leaves=("orphaned",),
+    ),
+    Advice(
+        says="To move it here, remove it from application sales, and set `setup.takeOver: true`",
+        make=_sink_elsewhere,
+        follow=_taken,
+    ),
+    Advice(
+        says="In the other stack, if it still exists, set `lifecycle: released`",
+        make=lambda: changed(_moved(), lambda t: t.switch(takeOver=True)),
+        follow=steps(_released_there, lambda t: t.settings().pop("setup")),
+    ),
+    Advice(
+        says="or remove the topic from the document. Then remove `setup.takeOver`",
+        make=lambda: changed(_sink_elsewhere(), lambda t: t.switch(takeOver=True)),
+        follow=steps(_released_there, lambda t: t.settings().pop("setup")),
+    ),
+    Advice(
+        says="Remove `setup.takeOver`",
+        make=lambda: changed(_moved(), steps(lambda t: t.switch(takeOver=True), _released_there)),
+        follow=lambda t: t.settings().pop("setup"),
+    ),
+    Advice(
+        says="Declare the topic in the document of one of them",
+        make=_two_sinks,
+        follow=lambda t: _remove_sink(t, "sales"),
+    ),
+    Advice(
+        says="Remove the topic from the section `topics` of the document",
+        make=lambda: changed(begin(), _own_internal_topic),
+        follow=_remove_sink,
+    ),
+    Advice(
+        says="Set `group.protocol: classic`",
+        make=lambda: _streams(begin(), {"classic", "consumer"}, {}),
+        follow=lambda t: t.configure(group_protocol="classic"),
+    ),
+    Advice(
+        says="add `streams` to `group.coordinator.rebalance.protocols` and run `kafka-features.sh upgrade",
+        make=lambda: _streams(begin(), {"classic", "consumer"}, {}),
+        follow=_upgrade_brokers,
+    ),
+    Advice(
+        says="Set `application.kafkaStreams` in the document",
+        make=_unnamed,
+        follow=lambda t: t.settings().update(kafkaStreams="3.9"),
+    ),
+)

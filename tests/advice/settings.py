@@ -1,0 +1,308 @@
+"""Fixes about settings and replicas of topics, names, sources and sinks."""
+
+from tests.advice.trial import Advice, Trial, steps
+from tests.advice.trials import (
+    CHANGELOG,
+    COUNT,
+    GENERATED,
+    REPARTITION,
+    STORE,
+    begin,
+    changed,
+    manual,
+    set_up,
+)
+
+INSYNC = "min.insync.replicas"
+SUPPRESSED = """
+application: {id: orders, kafkaStreams: "4.3", config: {}}
+topology:
+  - stream: orders-in
+  - groupByKey:
+  - windowedBy: {tumbling: {size: 1h, grace: 1m}}
+  - count: {materialized: counts}
+  - suppress: {until: windowCloses}
+  - toStream:
+  - to: orders-out
+"""
+SINK = COUNT.replace("topics: {}", "topics: {orders-out: {partitions: 4}}")
+JOINED = """
+application: {id: orders, kafkaStreams: "4.3", config: {}}
+topology:
+  - table: {topic: orders-out, materialized: lookups, as: lookups}
+  - stream: orders-in
+  - selectKey:
+  - join: {with: lookups}
+  - foreach:
+"""
+
+
+def _configured(trial: Trial, name: str, **config: str) -> Trial:
+    trial.cluster.configure(name, **config)
+    return trial
+
+
+def _reset_setting(trial: Trial) -> None:
+    trial.cluster.configure(CHANGELOG, cleanup_policy="compact")
+
+
+def _log(trial: Trial, **overrides: str) -> None:
+    """Declare settings of the changelog topic at its store."""
+    settings = {name.replace("_", "."): value for name, value in overrides.items()}
+    trial.step("count")["count"] = {"materialized": {"store": "counts", "logging": settings}}
+
+
+def _replicas(trial: Trial, count: int, *names: str) -> Trial:
+    for name in names or (REPARTITION, CHANGELOG):
+        trial.cluster.change(name, replication_factor=count)
+    return trial
+
+
+def _insync(trial: Trial, count: int) -> Trial:
+    for name in (REPARTITION, CHANGELOG):
+        trial.cluster.configure(name, min_insync_replicas=str(count))
+    return trial
+
+
+def _renumbered(text: str = GENERATED, mode: str = "automatic") -> Trial:
+    return changed(set_up(text, internal_topics_setup=mode), _add_filter)
+
+
+def _add_filter(trial: Trial) -> None:
+    trial.documents["orders"]["topology"].insert(1, {"filter": None})
+
+
+def _undo(trial: Trial) -> None:
+    trial.documents["orders"]["topology"].pop(1)
+
+
+def _name_store(trial: Trial) -> None:
+    trial.step("count")["count"] = {"materialized": STORE}
+    trial.step("groupByKey")["groupByKey"] = {"name": STORE}
+
+
+def _repartition_first(trial: Trial) -> None:
+    steps = trial.documents["orders"]["topology"]
+    join = next(index for index, step in enumerate(steps) if "join" in step)
+    (name,) = (n for n in trial.cluster.topics if n.endswith("-repartition"))
+    steps.insert(join, {"repartition": {"name": name.removeprefix("orders-").removesuffix("-repartition")}})
+
+
+def _without(trial: Trial, name: str) -> Trial:
+    topic = trial.cluster.topics.pop(name)
+    trial.filled.pop(topic.topic_id, None)
+    return trial
+
+
+def _declare_sink(trial: Trial, **settings: object) -> None:
+    trial.documents["orders"].setdefault("topics", {})["orders-out"] = settings or {"partitions": 4}
+
+
+SETTINGS = (
+    # settings that lose data
+    Advice(
+        says=f"--alter --topic {CHANGELOG} --add-config cleanup.policy=compact",
+        make=lambda: _configured(manual(), CHANGELOG, cleanup_policy="compact,delete"),
+        follow=_reset_setting,
+    ),
+    Advice(
+        says=f"--alter --topic {REPARTITION} --delete-config retention.bytes",
+        make=lambda: _configured(manual(), REPARTITION, retention_bytes="1000"),
+        follow=lambda t: t.cluster.change(
+            REPARTITION,
+            config={k: v for k, v in t.cluster.topics[REPARTITION].config.items() if k != "retention.bytes"},
+        ),
+    ),
+    Advice(
+        says="set `internal.topics.setup: automatic` and run again",
+        make=lambda: _configured(manual(), CHANGELOG, cleanup_policy="compact,delete"),
+        follow=lambda t: t.configure(internal_topics_setup="automatic"),
+    ),
+    Advice(
+        says="resets it",
+        make=lambda: _configured(set_up(), CHANGELOG, cleanup_policy="compact,delete"),
+    ),
+    *(
+        Advice(
+            says='declare it at store counts: `logging: {cleanup.policy: "compact,delete"}`',
+            make=make,
+            follow=lambda t: _log(t, cleanup_policy="compact,delete"),
+        )
+        for make in (
+            lambda: _configured(set_up(), CHANGELOG, cleanup_policy="compact,delete"),
+            lambda: _configured(manual(), CHANGELOG, cleanup_policy="compact,delete"),
+        )
+    ),
+    Advice(
+        says="declare it in the application's config, for all internal topics: `topic.retention.bytes: 1000`",
+        make=lambda: _configured(set_up(), REPARTITION, retention_bytes="1000"),
+        follow=lambda t: t.configure(topic_retention_bytes="1000"),
+    ),
+    # settings that differ
+    Advice(
+        says="Run `pulumi up`, which sets the declared value",
+        make=lambda: _configured(set_up(), REPARTITION, segment_bytes="2000000"),
+    ),
+    Advice(
+        says="or declare the live value",
+        make=lambda: _configured(set_up(), REPARTITION, segment_bytes="2000000"),
+        follow=lambda t: t.configure(topic_segment_bytes="2000000"),
+    ),
+    Advice(
+        says="Set the declared value with `kafka-configs.sh`",
+        make=lambda: _configured(manual(), REPARTITION, segment_bytes="2000000"),
+        follow=lambda t: t.cluster.configure(REPARTITION, segment_bytes="52428800"),
+    ),
+    Advice(
+        says="declare the live value, or set `internal.topics.setup: automatic` and run `pulumi up`",
+        make=lambda: _configured(manual(), REPARTITION, segment_bytes="2000000"),
+        follow=lambda t: t.configure(internal_topics_setup="automatic"),
+    ),
+    Advice(
+        says="Declare it (`topic.` configs of the application",
+        make=lambda: _configured(
+            _configured(set_up(), REPARTITION, compression_type="lz4"), CHANGELOG, compression_type="lz4"
+        ),
+        follow=lambda t: t.configure(topic_compression_type="lz4"),
+    ),
+    Advice(
+        says="or the store's overrides",
+        make=lambda: _configured(set_up(), CHANGELOG, compression_type="lz4"),
+        follow=lambda t: _log(t, compression_type="lz4"),
+    ),
+    Advice(
+        says="or remove it with `kafka-configs.sh`",
+        make=lambda: _configured(set_up(), CHANGELOG, compression_type="lz4"),
+        follow=lambda t: t.cluster.change(
+            CHANGELOG,
+            config={k: v for k, v in t.cluster.topics[CHANGELOG].config.items() if k != "compression.type"},
+        ),
+    ),
+    # replicas
+    *(
+        Advice(
+            says=says,
+            make=lambda: begin(replication_factor="1", topic_min_insync_replicas="2"),
+            follow=follow,
+        )
+        for says, follow in (
+            ("Set `replication.factor` to 2 or more", lambda t: t.configure(replication_factor="2")),
+            (
+                "or lower `topic.min.insync.replicas` to 1 in the document",
+                lambda t: t.configure(topic_min_insync_replicas="1"),
+            ),
+        )
+    ),
+    Advice(
+        says="or set `topic.min.insync.replicas` to 1 in the document",
+        make=lambda: changed(
+            begin(replication_factor="1"), lambda t: setattr(t.cluster, "default_min_insync_replicas", 2)
+        ),
+        follow=lambda t: t.configure(topic_min_insync_replicas="1"),
+    ),
+    *(
+        Advice(says=says, make=lambda: _insync(_replicas(set_up(), 1), 2), follow=follow)
+        for says, follow in (
+            ("Reassign its partitions to 2 or more replicas", lambda t: _replicas(t, 2)),
+            ("Or lower the setting of the topic (`kafka-configs.sh", lambda t: _insync(t, 1)),
+        )
+    ),
+    Advice(
+        says="and declare the same `replication.factor`",
+        make=lambda: _insync(set_up(replication_factor="1"), 2),
+        follow=steps(lambda t: _replicas(t, 2), lambda t: t.configure(replication_factor="2")),
+    ),
+    Advice(
+        says="Or lower `topic.min.insync.replicas` to 1 in the document",
+        make=lambda: changed(
+            set_up(replication_factor="1"), lambda t: t.configure(topic_min_insync_replicas="2")
+        ),
+        follow=lambda t: t.configure(topic_min_insync_replicas="1"),
+    ),
+    Advice(
+        says="and lower `topic.min.insync.replicas` to 1 in the document",
+        make=lambda: _insync(
+            manual(
+                lambda text, **c: set_up(text, replication_factor="1", topic_min_insync_replicas="1", **c)
+            ),
+            2,
+        ),
+        follow=steps(lambda t: _insync(t, 1), lambda t: t.configure(topic_min_insync_replicas="1")),
+    ),
+    *(
+        Advice(
+            says=says,
+            make=lambda: changed(set_up(SINK), lambda t: _declare_sink(t, partitions=4, replicationFactor=2)),
+            follow=follow,
+        )
+        for says, follow in (
+            (
+                "Reassign its partitions (`kafka-reassign-partitions.sh`)",
+                lambda t: _replicas(t, 2, "orders-out"),
+            ),
+            ("or correct the declared factor", lambda t: _declare_sink(t, partitions=4, replicationFactor=3)),
+        )
+    ),
+    # generated names
+    Advice(says=f"To keep its data, name the store exactly `{STORE}`", make=_renumbered, follow=_name_store),
+    Advice(
+        says=f"To keep its data, name the grouping exactly `{STORE}`", make=_renumbered, follow=_name_store
+    ),
+    Advice(
+        says=f"To keep its data, name the store exactly `{STORE}`",
+        make=lambda: _renumbered(mode="manual"),
+        follow=_name_store,
+    ),
+    Advice(
+        says="before a join, add `repartition: {name: KSTREAM-KEY-SELECT-0000000003}`",
+        make=lambda: _renumbered(JOINED),
+        follow=_repartition_first,
+    ),
+    Advice(says="or undo the change that shifted the index", make=_renumbered, follow=_undo),
+    Advice(
+        says="Undo the change that shifted the index: no name",
+        make=lambda: _renumbered(SUPPRESSED),
+        follow=_undo,
+    ),
+    Advice(
+        says="To continue without the old state, reset the application",
+        make=_renumbered,
+        gives_up=True,
+        leaves=("orphaned",),
+    ),
+    Advice(
+        says="To continue without the data of the old topics, stop the application and set",
+        make=lambda: _renumbered(mode="manual"),
+        follow=lambda t: t.switch(reinitialize=True),
+        gives_up=True,
+        leaves=("orphaned",),
+    ),
+    # sources and sinks
+    Advice(
+        says="Create the topic before the application is set up",
+        make=lambda: _without(set_up(), "orders-in"),
+        follow=lambda t: t.cluster.create("orders-in", 4),
+    ),
+    Advice(
+        says="or correct its name",
+        make=lambda: changed(
+            set_up(), lambda t: t.documents["orders"]["topology"].__setitem__(0, {"stream": "order-in"})
+        ),
+        follow=lambda t: t.documents["orders"]["topology"].__setitem__(0, {"stream": "orders-in"}),
+    ),
+    Advice(
+        says="Create it, or add `orders-out:` to `topics` of the document",
+        make=lambda: _without(set_up(), "orders-out"),
+        follow=lambda t: t.cluster.create("orders-out", 4),
+    ),
+    Advice(
+        says="or add `orders-out:` to `topics` of the document",
+        make=lambda: _without(set_up(), "orders-out"),
+        follow=_declare_sink,
+    ),
+    Advice(
+        says="Otherwise run `pulumi up`, which creates it",
+        make=begin,
+        follow=lambda t: t.up(),
+    ),
+)

@@ -1,0 +1,109 @@
+"""Fixes whose success a real broker decides: it refuses settings, and has its own defaults."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import attrs
+import pytest
+from click.testing import CliRunner
+
+from infra.cli.exit_codes import ExitCode
+from infra.cli.main import main
+from tests.pulumi.cluster import Cluster
+from toolchain.broker.local import LocalBroker
+
+pytestmark = pytest.mark.broker
+_REPARTITION = {"cleanup.policy": "delete", "segment.bytes": "52428800", "retention.ms": "-1"}
+_COMPACTED = {"cleanup.policy": "compact"}
+
+
+@attrs.define
+class Shop:
+    """An application that counts by a new key, its document, and its cluster."""
+
+    id: str
+    source: str
+    cluster: Cluster
+    file: Path
+    config: str = ""
+    count: str = "counts"
+
+    @property
+    def repartition(self) -> str:
+        return f"{self.id}-by-k-repartition"
+
+    @property
+    def changelog(self) -> str:
+        return f"{self.id}-counts-changelog"
+
+    def plan(self) -> tuple[int, str, str]:
+        """Return the exit code of `headwater plan`, the plan, and its problems."""
+        self.file.write_text(
+            f'application: {{id: {self.id}, kafkaStreams: "4.3", config: {{{self.config}}}}}\n'
+            f"topology: [{{stream: {self.source}}}, {{selectKey: }}, {{groupByKey: {{name: by-k}}}}, "
+            f"{{count: {{materialized: {self.count}}}}}]\n"
+        )
+        server = ("--bootstrap-server", self.cluster.bootstrap_servers)
+        done = CliRunner().invoke(main, ("plan", str(self.file), *server), prog_name="headwater")
+        return done.exit_code, done.stdout, " ".join(done.stderr.split())
+
+
+@pytest.fixture
+def shop(kafka: LocalBroker, unique: Callable[[str], str], tmp_path: Path) -> Shop:
+    made = Shop(unique("shop"), unique("source"), Cluster(kafka.bootstrap_servers), tmp_path / "app.yaml")
+    made.cluster.create(made.source, 4)
+    return made
+
+
+def test_an_empty_topic_that_is_too_small_is_deleted(shop: Shop) -> None:
+    shop.cluster.create(shop.repartition, 1, _REPARTITION)
+    code, _, problems = shop.plan()
+    assert (code, "error[UnderPartitionedInternalTopic]" in problems) == (ExitCode.REFUSED, True)
+    assert f"4 partitions, as many as {shop.source}" in problems
+    assert "The topic is empty: stop the application, delete the topic" in problems
+    shop.cluster.delete(shop.repartition)
+    assert shop.plan()[::2] == (ExitCode.DONE, "")
+
+
+def test_a_topic_with_records_is_expanded_while_there_is_no_state(shop: Shop) -> None:
+    shop.cluster.create(shop.repartition, 1, _REPARTITION)
+    shop.cluster.produce(shop.repartition)
+    _, _, problems = shop.plan()
+    assert "To add the partitions, set `partition.autoscaling.enabled: true`" in problems
+    shop.config = "partition.autoscaling.enabled: true"
+    code, plan, problems = shop.plan()
+    assert (code, problems) == (ExitCode.DONE, "")
+    assert f"{shop.repartition}  1 → 4 partitions" in plan
+
+
+def test_records_of_a_changelog_are_state(shop: Shop) -> None:
+    shop.cluster.create(shop.repartition, 1, _REPARTITION)
+    shop.cluster.create(shop.changelog, 1, _COMPACTED)
+    shop.config = "partition.autoscaling.enabled: true"
+    assert shop.plan()[0] == ExitCode.DONE
+    shop.cluster.produce(shop.changelog, key=b"key")
+    code, _, problems = shop.plan()
+    assert (code, "error[UnsafeExpansion]" in problems) == (ExitCode.REFUSED, True)
+
+
+def test_a_setting_on_purpose_is_declared_at_the_store(shop: Shop) -> None:
+    shop.cluster.create(shop.repartition, 4, _REPARTITION)
+    shop.cluster.create(shop.changelog, 4, {"cleanup.policy": "compact,delete"})
+    code, plan, problems = shop.plan()
+    assert (code, "cleanup.policy: compact,delete → compact" in plan) == (ExitCode.DONE, True)
+    assert 'declare it at store counts: `logging: {cleanup.policy: "compact,delete"}`' in problems
+    shop.count = '{store: counts, logging: {cleanup.policy: "compact,delete"}}'
+    code, plan, problems = shop.plan()
+    assert (code, problems) == (ExitCode.DONE, "")
+    assert "cleanup.policy" not in plan
+
+
+def test_the_setting_of_a_topic_with_too_few_replicas_is_lowered(shop: Shop) -> None:
+    shop.cluster.create(shop.repartition, 4, _REPARTITION)
+    shop.cluster.create(shop.changelog, 4, _COMPACTED)
+    shop.cluster.set_config(shop.changelog, min_insync_replicas="2")
+    _, _, problems = shop.plan()
+    assert f"--alter --topic {shop.changelog} --add-config min.insync.replicas=1" in problems
+    assert "Reassign its partitions to 2 or more replicas" in problems
+    shop.cluster.set_config(shop.changelog, min_insync_replicas="1")
+    assert shop.plan()[::2] == (ExitCode.DONE, "")

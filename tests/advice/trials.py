@@ -1,0 +1,91 @@
+"""Stacks that tests of fixes begin with."""
+
+from collections.abc import Callable
+
+from infra.model.ownership import OwnershipRecord, StackIdentity
+from tests.advice.trial import Trial
+
+STORE = "KSTREAM-AGGREGATE-STATE-STORE-0000000002"
+REPARTITION, CHANGELOG = "orders-by-k-repartition", "orders-counts-changelog"
+COUNT = """
+application: {id: orders, kafkaStreams: "4.3", config: {}}
+topics: {}
+topology:
+  - stream: orders-in
+  - selectKey:
+  - groupByKey: {name: by-k}
+  - count: {materialized: counts}
+  - toStream:
+  - to: orders-out
+"""
+COPY = """
+application: {id: orders, kafkaStreams: "4.3", config: {}}
+topology:
+  - stream: orders-in
+  - selectKey:
+  - repartition: {name: by-k}
+  - to: orders-out
+"""
+GENERATED = """
+application: {id: orders, kafkaStreams: "4.3", config: {}}
+topology:
+  - stream: orders-in
+  - selectKey:
+  - groupByKey:
+  - count:
+  - toStream:
+  - to: orders-out
+"""
+
+
+def begin(text: str = COUNT, **config: str) -> Trial:
+    """Return a stack with one document that was not set up yet; its source and sink topics exist."""
+    trial = Trial()
+    document = trial.declare(text)
+    document["application"].setdefault("config", {}).update(
+        {name.replace("_", "."): value for name, value in config.items()}
+    )
+    for name in ("orders-in", "orders-out"):
+        trial.cluster.create(name, 4)
+        trial.fill(name)
+    return trial
+
+
+def set_up(text: str = COUNT, **config: str) -> Trial:
+    """Return a stack that has set up its application, which has written records to each topic."""
+    trial = begin(text, **config)
+    trial.up()
+    trial.fill(*trial.cluster.topics)
+    return trial
+
+
+def manual(make: Callable[..., Trial] = set_up, text: str = COUNT) -> Trial:
+    return make(text, internal_topics_setup="manual")
+
+
+def changed(trial: Trial, change: Callable[[Trial], object]) -> Trial:
+    change(trial)
+    return trial
+
+
+def created_elsewhere(trial: Trial, *names: str, partitions: int = 4, is_filled: bool = True) -> Trial:
+    """Create internal topics, with the settings of Kafka Streams, that Headwater did not set up."""
+    declared = {topic.name: topic for each in trial.compile()[1] for topic in each.internal_topics}
+    for name in names:
+        trial.cluster.create(name, partitions, declared[name].config)
+        if is_filled:
+            trial.fill(name)
+    return trial
+
+
+def recorded_elsewhere(trial: Trial, stack: str, *, application: str = "orders", sink: str = "") -> Trial:
+    """Return the stack `acme/headwater/production`, and a record of another stack on the cluster."""
+    trial.stack = StackIdentity("its id", "acme/headwater/production")
+    names = [sink] if sink else [REPARTITION, CHANGELOG]
+    topics = {
+        name: trial.cluster.topics[name].topic_id if name in trial.cluster.topics else "id" for name in names
+    }
+    trial.ownership = (
+        OwnershipRecord(application_id=application, stack=StackIdentity("another id", stack), topics=topics),
+    )
+    return trial

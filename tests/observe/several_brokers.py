@@ -1,0 +1,39 @@
+"""A cluster of three brokers: the first one is the controller, too."""
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+from toolchain.broker import Broker, Settings
+from toolchain.broker.ports import HOST, free_ports
+from toolchain.kafka import KafkaDistribution
+
+_REPLICATED = {"default.replication.factor": "3", "min.insync.replicas": "2"}
+
+
+@contextmanager
+def several_brokers(distribution: KafkaDistribution, folder: Path) -> Iterator[tuple[Broker, ...]]:
+    """Start three brokers, and kill them at the end."""
+    controller, *ports = free_ports(3)
+    voters = {"controller.quorum.voters": f"1@{HOST}:{controller}"}
+    with ExitStack() as stack:
+        listeners = f"PLAINTEXT://{HOST}:{ports[0]},CONTROLLER://{HOST}:{controller}"
+        first = Broker(
+            distribution,
+            folder / "1",
+            Settings(overrides={**_REPLICATED, **voters, "listeners": listeners}),
+            port=ports[0],
+        )
+        stack.callback(first.kill)
+        first.start()
+        brokers = [first]
+        for number, port in enumerate((ports[1], *free_ports(1)), start=2):
+            roles = {"process.roles": "broker", "node.id": str(number)}
+            only = {"listeners": f"PLAINTEXT://{HOST}:{port}"}
+            settings = Settings(overrides={**_REPLICATED, **voters, **roles, **only})
+            broker = Broker(distribution, folder / str(number), settings, port=port)
+            broker.cluster_id = first.cluster_id
+            stack.callback(broker.kill)
+            broker.start()
+            brokers.append(broker)
+        yield tuple(brokers)

@@ -1,0 +1,103 @@
+"""What commands say while some of several brokers are stopped, as in a rolling restart."""
+
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
+
+from infra.cli.exit_codes import ExitCode
+from infra.cli.main import main
+from infra.model.problems import Problem, ProblemCode, ProblemsError
+from infra.observe import Connection, KafkaClusterReader, SnapshotRequest
+from tests.observe.several_brokers import several_brokers
+from toolchain.broker import Broker
+from toolchain.broker.readiness import until
+from toolchain.kafka import KafkaDistribution
+
+pytestmark = pytest.mark.broker
+_DOCUMENT = """\
+application: {id: app, config: {replication.factor: FACTOR}}
+topology: [{stream: orders}, {groupByKey: }, {count: {materialized: counts}}]
+"""
+_SECONDS = 30
+_GROUPS = tuple(f"group-{number}" for number in range(12))
+"""Enough for a coordinator on each broker."""
+
+
+@pytest.fixture(scope="module")
+def brokers(
+    kafka_distribution: KafkaDistribution, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[Broker, ...]]:
+    """Three brokers with the topic `orders` and coordinators of groups; tests stop one after another."""
+    with several_brokers(kafka_distribution, tmp_path_factory.mktemp("brokers")) as started:
+        admin = _admin(started)
+        assert until(lambda: _alive(admin) == 3, _SECONDS)
+        admin.create_topics([NewTopic("orders", 3, 3)])["orders"].result()
+        reader = _reader(started[0], 20.0)
+        reader.read(SnapshotRequest(groups=_GROUPS))  # creates the topic of the coordinators
+        yield started
+
+
+def _admin(brokers: tuple[Broker, ...]) -> AdminClient:
+    servers = ",".join(broker.bootstrap_servers for broker in brokers)
+    return AdminClient({"bootstrap.servers": servers, "log_level": 0})
+
+
+def _alive(admin: AdminClient) -> int:
+    return len(admin.list_topics(timeout=_SECONDS).brokers)
+
+
+def _reader(broker: Broker, seconds: float) -> KafkaClusterReader:
+    return KafkaClusterReader(Connection(bootstrap_servers=(broker.bootstrap_servers,)), seconds)
+
+
+def _run(command: str, folder: Path, broker: Broker, *arguments: str, factor: int = 3) -> Result:
+    file = folder / "app.yaml"
+    file.write_text(_DOCUMENT.replace("FACTOR", str(factor)))
+    server = ("--bootstrap-server", broker.bootstrap_servers)
+    return CliRunner().invoke(main, (command, str(file), *server, *arguments), prog_name="headwater")
+
+
+def test_a_stopped_broker_is_registered_and_does_not_refuse_a_plan(
+    brokers: tuple[Broker, ...], tmp_path: Path
+) -> None:
+    first, _, third = brokers
+    third.stop()
+    admin = _admin(brokers)
+    assert until(lambda: _alive(admin) == 2, _SECONDS)
+    planned = _run("plan", tmp_path, first)
+    assert planned.exit_code == ExitCode.DONE, planned.output
+    assert "only 2 brokers answer." in " ".join(planned.stderr.split())
+    first_setup = planned.stderr
+    assert "1 topic of app has no more replicas in sync than writes require." in " ".join(first_setup.split())
+    too_many = _run("plan", tmp_path, first, factor=4)
+    assert too_many.exit_code == ExitCode.REFUSED
+    assert "only 3 broker(s) are registered" in " ".join(too_many.stderr.split())
+
+
+def test_a_request_without_an_answer_names_the_request_and_the_brokers(brokers: tuple[Broker, ...]) -> None:
+    first, second, third = brokers
+    for broker in (second, third):
+        broker.kill()
+    admin = _admin((first,))
+    assert until(lambda: _alive(admin) == 1, _SECONDS)
+    orders = _reader(first, 20.0).read(SnapshotRequest(names=frozenset({"orders"}))).topics["orders"]
+    assert (orders.in_sync, orders.leaderless, orders.replication_factor) == (1, 0, 3)
+    server = ("--bootstrap-server", first.bootstrap_servers)
+    checked = CliRunner().invoke(main, ("doctor", *server), prog_name="headwater").stdout
+    assert "replicas that are not in sync" in checked or "have no leader" in checked, checked
+    problem = _refused(lambda: _reader(first, 3.0).read(SnapshotRequest(groups=_GROUPS)))
+    assert problem.code is ProblemCode.CLUSTER_UNREACHABLE
+    assert problem.summary.startswith("The Kafka brokers did not answer the request to describe 12 groups")
+    assert (problem.found or "").startswith(f"{first.bootstrap_servers} answers, and names ")
+
+
+def _refused(call: Callable[[], object]) -> Problem:
+    start = time.monotonic()
+    with pytest.raises(ProblemsError) as refusal:
+        call()
+    assert time.monotonic() - start < _SECONDS
+    return refusal.value.problems[0]

@@ -1,0 +1,67 @@
+"""Partitions without a leader, or with too few replicas in sync: reported once for all topics."""
+
+import pytest
+
+from infra.model.problems import Problem, ProblemCode, Severity
+from infra.planner.drift import FindingKind, find_drift
+from tests.planner.simulated_cluster import CHANGELOG, REPARTITION, SimulatedCluster, application
+
+
+def _problems(cluster: SimulatedCluster) -> list[Problem]:
+    found = cluster.plan(application()).problems
+    assert {problem.code for problem in found} <= {ProblemCode.UNAVAILABLE_PARTITIONS}
+    return list(found)
+
+
+@pytest.mark.parametrize(
+    ("in_sync", "least", "severity", "summary"),
+    [
+        (3, 2, None, ""),
+        (None, 2, None, ""),
+        (2, 1, Severity.INFO, "1 topic of orders has replicas that are not in sync."),
+        (2, 2, Severity.WARNING, "1 topic of orders has no more replicas in sync than writes require."),
+        (1, 2, Severity.WARNING, "1 topic of orders has fewer replicas in sync than writes require."),
+    ],
+    ids=["all", "not known", "spare", "last", "blocked"],
+)
+def test_replicas_in_sync_are_compared_with_what_writes_require(
+    in_sync: int | None, least: int, severity: Severity | None, summary: str
+) -> None:
+    cluster = SimulatedCluster.set_up(application())
+    cluster.default_min_insync_replicas = least
+    cluster.change(CHANGELOG, in_sync=in_sync)
+    problems = _problems(cluster)
+    assert [(each.severity, each.summary) for each in problems] == ([(severity, summary)] if severity else [])
+    assert cluster.plan(application()).is_applicable
+
+
+def test_the_setting_of_the_topic_has_priority() -> None:
+    cluster = SimulatedCluster.set_up(application())
+    cluster.configure(CHANGELOG, min_insync_replicas="3")
+    cluster.change(CHANGELOG, in_sync=2)
+    (problem,) = _problems(cluster)
+    assert "fewer replicas in sync than writes require" in problem.summary
+
+
+def test_all_topics_are_in_one_problem_and_each_is_in_one() -> None:
+    cluster = SimulatedCluster.set_up(application(steps=8))
+    cluster.create("orders-in", 4)
+    for name in cluster.topics:
+        cluster.change(name, in_sync=1)
+    cluster.change("orders-in", leaderless=1, in_sync=0)
+    leaderless, last = cluster.plan(application(steps=8)).problems
+    assert leaderless.summary == "1 partition of topics of orders has no leader."
+    assert leaderless.found == "orders-in (1 of 4 partitions)"
+    assert last.summary == "9 topics of orders have no more replicas in sync than writes require."
+    assert (last.found or "").endswith(" and 4 more")
+
+
+def test_drift_reports_them_about_the_application() -> None:
+    cluster = SimulatedCluster.set_up(application())
+    cluster.change(REPARTITION, in_sync=1)
+    (finding,) = find_drift([application()], cluster.snapshot, cluster.records).findings
+    assert (finding.kind, finding.topic, finding.severity) == (
+        FindingKind.UNAVAILABLE,
+        None,
+        Severity.WARNING,
+    )
