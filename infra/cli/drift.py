@@ -81,7 +81,7 @@ def drift(
 
 
 def _drift(inputs: StackContext) -> "Drift":
-    compiled, snapshot = inputs.compile()
+    compiled, snapshot = inputs.compile(for_drift=True)
     from infra.planner.drift import find_drift  # noqa: PLC0415 - imported after the requests are sent
 
     found = find_drift(compiled, snapshot, inputs.records, inputs.stack, inputs.cluster_id)

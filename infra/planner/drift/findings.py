@@ -21,6 +21,7 @@ class FindingKind(StrEnum):
     REPLICATION_FACTOR = "replication-factor"
     CONFIG = "config"
     ORPHANED = "orphaned"
+    SUSPECTED = "suspected"
     ACL = "acl"
 
 
@@ -44,6 +45,11 @@ class Finding:
     fix: str
     location: Location | None = None
 
+    @property
+    def is_difference(self) -> bool:
+        """Return whether it is drift: a suspicion is only reported."""
+        return self.kind is not FindingKind.SUSPECTED
+
 
 @attrs.frozen
 class ApplicationDrift:
@@ -59,8 +65,10 @@ class ApplicationDrift:
 
     @property
     def drifted(self) -> frozenset[str]:
-        """Return the names of topics with a finding, declared or not."""
-        return frozenset(finding.topic for finding in self.findings if finding.topic is not None)
+        """Return the names of topics that differ, declared or not."""
+        return frozenset(
+            finding.topic for finding in self.findings if finding.topic is not None and finding.is_difference
+        )
 
 
 @attrs.frozen
@@ -81,5 +89,10 @@ class Drift:
         return (finding for application in self.applications for finding in application.findings)
 
     @property
+    def differences(self) -> tuple[Finding, ...]:
+        """Return the findings that are drift: without suspicions."""
+        return tuple(finding for finding in self.findings if finding.is_difference)
+
+    @property
     def is_clean(self) -> bool:
-        return not self.problems and not any(application.findings for application in self.applications)
+        return not self.problems and not self.differences

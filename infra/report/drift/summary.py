@@ -20,6 +20,7 @@ _HEADLINES = {
     FindingKind.REPLICATION_FACTOR: "Different replication factor",
     FindingKind.CONFIG: "Different settings than declared",
     FindingKind.ORPHANED: "Not declared",
+    FindingKind.SUSPECTED: "Named like internal topics",
     FindingKind.ACL: "Not granted",
 }
 
@@ -70,13 +71,15 @@ def summary(drift: Drift) -> str:
     """Return one line: the number of differences, and whether the comparison is complete."""
     topics = sum(len(part.topics) for part in drift.applications)
     compared = f"{counted(topics, 'topic')} of {counted(len(drift.applications), 'application')}"
-    findings = tuple(drift.findings)
+    findings = drift.differences
     if findings:
         text = f"Drift: {counted(len(findings), 'difference')} ({severity_counts(findings)}) in {compared}."
     elif drift.problems:
         text = f"No difference found in {compared}."
     else:
         text = f"No drift: {compared} {'is' if topics == 1 else 'are'} as declared."
+    if suspected := sum(1 for finding in drift.findings if not finding.is_difference):
+        text += f" {counted(suspected, 'other topic')} {'is' if suspected == 1 else 'are'} suspected."
     if drift.problems:
         text += f" The comparison is not complete: {counted(len(drift.problems), 'error')}."
     return text

@@ -15,7 +15,7 @@ def drift_json(drift: Drift) -> dict[str, Any]:
     return {
         "version": 1,
         "clusterId": drift.cluster_id,
-        "hasDrift": any(part.findings for part in drift.applications),
+        "hasDrift": bool(drift.differences),
         "isComplete": not drift.problems,
         "summary": _summary(drift),
         "applications": [_application(part, drift) for part in drift.applications],
@@ -24,7 +24,7 @@ def drift_json(drift: Drift) -> dict[str, Any]:
 
 
 def _summary(drift: Drift) -> dict[str, int]:
-    severities = [finding.severity for finding in drift.findings]
+    severities = [finding.severity for finding in drift.differences]
     return {
         "applications": len(drift.applications),
         "topics": sum(len(part.topics) for part in drift.applications),
