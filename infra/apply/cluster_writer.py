@@ -10,6 +10,7 @@ from confluent_kafka.admin import AdminClient
 from infra.apply.registration import Repair
 from infra.apply.validation import refusals
 from infra.change import admin_client, change_topics, failures
+from infra.change.deletion import delete_topics
 from infra.change.ownership import write_ownership
 from infra.model.acls import Acl
 from infra.model.ownership import OwnershipChange
@@ -37,6 +38,14 @@ class ClusterWriter(Protocol):
         """
         ...
 
+    def delete_topics(self, ids: Mapping[str, str]) -> None:
+        """Delete the topics with these ids; `ids` is name → id.
+
+        Raises:
+            pulumi.RunError: Some remain; the message names each with the reason.
+        """
+        ...
+
     def write_ownership(self, change: OwnershipChange) -> None:
         """Write and delete ownership records; raises `ProblemsError` (NotAuthorized, ClusterUnreachable)."""
         ...
@@ -61,6 +70,15 @@ class KafkaClusterWriter:
         ]
         if failed:
             raise pulumi.RunError("could not repair " + "; ".join(failed))
+
+    def delete_topics(self, ids: Mapping[str, str]) -> None:
+        try:
+            remaining = delete_topics(self.connection, ids)
+        except OSError as error:
+            raise pulumi.RunError(f"the retired topics are not deleted: {error}") from None
+        if remaining:
+            reasons = (f"{name}: {reason}" for name, reason in sorted(remaining.items()))
+            raise pulumi.RunError("these topics are not deleted: " + "; ".join(reasons))
 
     def write_ownership(self, change: OwnershipChange) -> None:
         write_ownership(self.connection, change)

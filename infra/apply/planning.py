@@ -12,9 +12,12 @@ from infra.compiler import compile_documents
 from infra.model.ownership import StackIdentity
 from infra.model.problems import Problem, ProblemsError
 from infra.observe import ClusterReader, Connection, KafkaClusterReader, snapshot_request
+from infra.observe.evidence import with_evidence
 from infra.observe.processor_state import with_processor_state
 from infra.observe.visibility import check_visible
 from infra.planner import Plan, plan
+from infra.planner.evidence.questions import evidence_request
+from infra.planner.run import Run
 from infra.planner.upgrade import compile_recorded, with_recorded_versions
 
 
@@ -24,6 +27,8 @@ class Planned:
 
     plan: Plan | None
     problems: tuple[Problem, ...]
+    run: Run | None = None
+    """What the plan was made of, to check deletions again with the evidence of a later time."""
 
 
 def plan_stack(
@@ -49,10 +54,12 @@ def plan_stack(
         compiled = compile_documents(documents, snapshot.partitions)
         check_visible(reader, snapshot, compiled)
         snapshot = with_processor_state(reader, snapshot, compiled)
+        snapshot = with_evidence(reader, snapshot, evidence_request(compiled, snapshot, state.records))
     except ProblemsError as error:
         return Planned(None, (*settings.problems, *error.problems))
     elapsed_ms = round((time.monotonic() - started) * 1000)
     policy = attrs.evolve(settings.policy, stack=stack)
     earlier = compile_recorded(documents, state.records, snapshot.partitions)
     planned = plan(compiled, snapshot, state.records, policy, elapsed_ms, earlier=earlier)
-    return Planned(planned, (*settings.problems, *planned.problems, *unknown_replication(planned)))
+    problems = (*settings.problems, *planned.problems, *unknown_replication(planned))
+    return Planned(planned, problems, Run(compiled, (), snapshot, state.records, policy))

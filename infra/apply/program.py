@@ -7,7 +7,7 @@ import asyncio
 import atexit
 import gc
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 from uuid import uuid4
 
@@ -18,11 +18,11 @@ from tenacity import retry, stop_after_attempt, wait_exponential
 from infra.apply.approval import approval_problem
 from infra.apply.cluster_writer import ClusterWriter, KafkaClusterWriter
 from infra.apply.component import InternalTopics, Target
-from infra.apply.guard import Deletable, deletion_guard
+from infra.apply.guard import Deletable, DeletionCheck, deletion_guard
 from infra.apply.messages import log_interrupted, log_plan, log_problems, log_risks
 from infra.apply.ordering import register_all
 from infra.apply.ownership import claim_applications, record_ownership
-from infra.apply.planning import plan_stack
+from infra.apply.planning import Planned, plan_stack
 from infra.apply.provider import connect_for_deletions, kafka_provider
 from infra.apply.registration import Registration, registration_of
 from infra.apply.settings import StackSettings, stack_settings
@@ -78,24 +78,27 @@ async def deploy(
         if not _is_deleted(part)
     }
     _raise_if_any(tuple(registered_twice(registrations)))
-    reader, writer = reader_for(settings.connection), writer_for(settings.connection)
+    connection = settings.connection
+    reader, writer = reader_for(connection), writer_for(connection)
     # A preview needs no permissions: the user who reviews a change may have none to make it.
     is_preview = pulumi.runtime.is_dry_run()
     _raise_if_any(await asyncio.to_thread(writer.refusals, planned.plan, with_permissions=not is_preview))
     if not is_preview:
         _raise_if_any(await asyncio.to_thread(claim_applications, planned.plan, reader, writer))
     target = Target(
-        provider=kafka_provider(settings.connection, settings.secret_variables),
+        provider=kafka_provider(connection, settings.secret_variables),
         reader=reader,
         writer=writer,
         state=state,
         stack_id=stack.id,
     )
     log_risks(planned.plan)
-    components = _register_components(planned.plan, registrations, target, opts)
+    guard = _deletion_guard(planned, target, lambda: reader_for(connection))
+    components = _register_components(planned.plan, registrations, target, guard, opts)
     recorded = await register_all(components)
     if not is_preview:
         await asyncio.to_thread(_record_ownership, planned.plan, recorded, writer)
+        await asyncio.to_thread(_delete_topics, planned, writer, lambda: reader_for(connection))
     await connect_for_deletions(target.provider, planned.plan)
     return {component.planned.application_id: component for component in components}
 
@@ -154,11 +157,10 @@ def _register_components(
     plan: Plan,
     registrations: Mapping[str, Registration],
     target: Target,
+    guard: pulumi.ResourceHook,
     opts: pulumi.ResourceOptions | None,
 ) -> list[InternalTopics]:
     """Register a component for each application with resources, and log the plan of each application."""
-    # Always registered: the engine also calls it for resources that this run does not register.
-    guard = deletion_guard(_deletable(plan), target.reader)
     components = {
         application.application_id: InternalTopics(
             application, target, registrations[application.application_id], guard, opts
@@ -184,10 +186,76 @@ def _interrupted(application: ApplicationPlan, state: StackState) -> list[str]:
     ]
 
 
+def _deletion_guard(
+    planned: Planned, target: Target, new_reader: Callable[[], ClusterReader]
+) -> pulumi.ResourceHook:
+    """Return the hook; always registered: the engine also calls it for resources that this run omits."""
+    if planned.plan is None or planned.run is None:
+        raise ValueError("no plan")
+    deletable = _deletable(planned.plan)
+    check = _deletion_check(planned, deletable.topics, new_reader) if deletable.topics else None
+    return deletion_guard(deletable, target.reader, check)
+
+
+def _deletion_check(
+    planned: Planned, names: Collection[str], new_reader: Callable[[], ClusterReader]
+) -> DeletionCheck:
+    """Return the check of topics that the plan deletes, with a reader of its own."""
+    if planned.plan is None or planned.run is None:
+        raise ValueError("no plan")
+    owners = {
+        action.name: part.application_id
+        for part in planned.plan.applications
+        for action in part.actions
+        if action.name in names
+    }
+    return DeletionCheck(planned.run, owners, new_reader())
+
+
+def _delete_topics(planned: Planned, writer: ClusterWriter, new_reader: Callable[[], ClusterReader]) -> None:
+    """Delete retired topics by their ids, after the evidence was read again.
+
+    Their resources leave the state afterwards, when the program has ended. If it ends before, the next run
+    does the same.
+
+    Raises:
+        pulumi.RunError: Another client uses a topic since the plan was made, or a deletion failed.
+    """
+    ids = {} if planned.plan is None else _retired_ids(planned.plan)
+    if not ids:
+        return
+    try:
+        found = _deletion_check(planned, ids, new_reader).obstacles()
+    except ProblemsError as error:
+        raise pulumi.RunError(f"no topic is deleted: the evidence cannot be read ({error})") from None
+    if reasons := [f"{name}: {'; '.join(each)}" for name, each in sorted(found.items()) if each]:
+        raise pulumi.RunError(
+            "no topic is deleted: " + "; ".join(reasons) + ". Run again: the plan says what to do"
+        )
+    writer.delete_topics(ids)
+
+
+def _retired_ids(plan: Plan) -> Mapping[str, str]:
+    """Return the ids of topics that Headwater deletes itself, not the provider."""
+    return {
+        action.name: action.live.topic_id
+        for part in plan.applications
+        for action in part.actions
+        if action.kind is ActionKind.DELETE and action.live is not None
+        if part.recorded is not None and part.recorded.topics[action.name].is_retired
+    }
+
+
 def _deletable(plan: Plan) -> Deletable:
+    dropped = _retired_ids(plan).keys()
     deleted = (action for action in plan.actions if action.kind is ActionKind.DELETE)
     return Deletable(
-        topics={action.name: action.live.topic_id for action in deleted if action.live is not None},
+        topics={
+            action.name: action.live.topic_id
+            for action in deleted
+            if action.live is not None and action.name not in dropped
+        },
+        dropped=dropped,
         acls=frozenset(
             acl_name(application.application_id, action.acl)
             for application in plan.applications

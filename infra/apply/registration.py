@@ -173,7 +173,8 @@ def _topic_resource(action: TopicAction, in_state: TopicInState | None) -> Topic
         is_live=action.live is not None,
         ignored=ignored,
         protect=not is_retired,
-        retain=not is_retired,
+        # Headwater deletes the topic by its id; the provider would delete one that has got its name since.
+        retain=True,
         guarded=True,
         wave=action.wave,
         is_settled=in_state is not None and ignored == _ALL,

@@ -219,7 +219,7 @@ def _with_switches(document: TopologyDocument, switches: object, config: StackCo
         return document
     for unknown in sorted(switches.keys() - set(_SWITCHES)):
         config.problems.append(config.unknown(f"{key}.{unknown}", _SWITCHES, what="a setup option"))
-    flags = {
+    flags: dict[str, Any] = {
         _FLAGS[name]: _flag(f"{key}.{name}", switches[name], config) for name in switches.keys() & _FLAGS
     }
     setup = attrs.evolve(application.setup, **flags)

@@ -104,7 +104,12 @@ def record_outputs(record: SetupRecord | None) -> dict[str, Any]:
 
 def topic_outputs(topics: Iterable[RecordedTopic]) -> dict[str, Any]:
     return {
-        topic.name: {"id": topic.topic_id, "partitions": topic.partitions, "sink": topic.is_sink}
+        topic.name: {
+            "id": topic.topic_id,
+            "partitions": topic.partitions,
+            "sink": topic.is_sink,
+            **({"retired": True} if topic.is_retired else {}),
+        }
         for topic in topics
     }
 
@@ -199,6 +204,12 @@ def _record(
 
 def _topics(outputs: Properties) -> dict[str, RecordedTopic]:
     return {
-        name: RecordedTopic(name, topic["id"], int(topic["partitions"]), is_sink=bool(topic["sink"]))
+        name: RecordedTopic(
+            name,
+            topic["id"],
+            int(topic["partitions"]),
+            is_sink=bool(topic["sink"]),
+            is_retired=bool(topic.get("retired")),
+        )
         for name, topic in (outputs.get("topics") or {}).items()
     }

@@ -100,7 +100,7 @@ def _policies(files: Sequence[Path]) -> "tuple[Policy, ...]":
 
 
 def _drift(inputs: StackContext, policies: "tuple[Policy, ...]") -> "Drift":
-    compiled, snapshot = inputs.compile()
+    compiled, snapshot = inputs.compile(for_drift=True)
     from infra.planner.drift import find_drift  # noqa: PLC0415 - imported after the requests are sent
     from infra.planner.upgrade import compile_recorded  # noqa: PLC0415 - same
 

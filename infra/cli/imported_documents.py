@@ -8,13 +8,14 @@ import yaml
 
 from infra.compiler.observed import default_config, open_questions
 from infra.model.cluster import ClusterSnapshot, LiveTopic
+from infra.model.evidence import GroupFacts, GroupType
 from infra.model.nodes import TopicKind
 from infra.model.observed import ObservedTopology
 from infra.model.problems import Location
-from infra.model.survey import GroupFacts, GroupType
 from infra.model.topology import Application, Protocol, StoreDetail
 from infra.model.versions import DEFAULT_VERSION, KafkaStreamsVersion
 from infra.planner.adoption import FoundApplication
+from infra.planner.evidence.names import is_created_by_streams
 from infra.planner.phrases import counted
 from infra.report.printable import printable
 
@@ -177,7 +178,12 @@ def _setup(found: FoundApplication, config: Mapping[str, str]) -> dict[str, Any]
         "adopt": config.get("internal.topics.setup") == "manual",
         "allowIdOverlap": bool(found.prefix_ids),
     }
-    return {key: True for key, is_needed in options.items() if is_needed}
+    # A user named them, or the group reads them: the first run must not depend on that.
+    unproven = [topic.name for topic in found.topics if not is_created_by_streams(topic)]
+    return {
+        **{key: True for key, is_needed in options.items() if is_needed},
+        **({"adoptTopics": unproven} if unproven else {}),
+    }
 
 
 def _topic(topic: LiveTopic) -> dict[str, Any]:

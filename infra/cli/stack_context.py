@@ -12,6 +12,7 @@ import click
 
 from infra.model.cluster import ClusterSnapshot
 from infra.model.compiled import CompiledApplication
+from infra.model.evidence import EvidenceRequest
 from infra.model.ownership import StackIdentity
 from infra.model.problems import Problem, ProblemsError, errors
 from infra.model.record import SetupRecord
@@ -19,6 +20,7 @@ from infra.model.topology import TopologyDocument
 from infra.observe import Connection, KafkaClusterReader, snapshot_request
 from infra.observe.command_line import connection, named_connection
 from infra.observe.environment import names_cluster
+from infra.observe.evidence import with_evidence
 from infra.observe.processor_state import with_processor_state
 from infra.observe.visibility import check_visible
 
@@ -62,17 +64,18 @@ class StackContext:
 
         return attrs.evolve(self, documents=with_recorded_versions(self.documents, records), records=records)
 
-    def compile(self) -> tuple[tuple[CompiledApplication, ...], ClusterSnapshot]:
+    def compile(self, *, for_drift: bool = False) -> tuple[tuple[CompiledApplication, ...], ClusterSnapshot]:
         """Compile the documents for the cluster while the cluster answers the remaining requests.
+
+        If the owner of a topic is in question, the evidence is read, too; `for_drift`: also of topics that no
+        document declares.
 
         Raises:
             ProblemsError: The cluster could not be read.
         """
-        request = snapshot_request(self.documents, self.records or {})
+        read = snapshot_request(self.documents, self.records or {})
         reading = self.reader.begin(
-            attrs.evolve(
-                request, with_ids=self.records is not None, with_ownership=self.has_ownership_records
-            )
+            attrs.evolve(read, with_ids=self.records is not None, with_ownership=self.has_ownership_records)
         )
         import infra.planner  # noqa: F401, PLC0415 - the callers need it: imported while the cluster answers
         from infra.compiler import compile_documents  # noqa: PLC0415 - same
@@ -82,7 +85,20 @@ class StackContext:
         if snapshot.partitions != reading.partitions:  # a topic became visible in between
             compiled = compile_documents(self.documents, snapshot.partitions)
         check_visible(self.reader, snapshot, compiled)
-        return compiled, with_processor_state(self.reader, snapshot, compiled)
+        snapshot = with_processor_state(self.reader, snapshot, compiled)
+        request = self._evidence_request(compiled, snapshot, for_drift=for_drift)
+        return compiled, with_evidence(self.reader, snapshot, request)
+
+    def _evidence_request(
+        self, compiled: tuple[CompiledApplication, ...], snapshot: ClusterSnapshot, *, for_drift: bool
+    ) -> EvidenceRequest:
+        if for_drift:
+            from infra.planner.drift import drift_evidence_request  # noqa: PLC0415 - imported meanwhile
+
+            return drift_evidence_request(compiled, snapshot, self.records)
+        from infra.planner.evidence.questions import evidence_request  # noqa: PLC0415 - same
+
+        return evidence_request(compiled, snapshot, self.records)
 
 
 def load_context(

@@ -54,7 +54,8 @@ def _group(group: AgentGroup) -> Finding:
         return check.warning(
             f"No agent of {group.topic} runs; one has run before.",
             why="Internal topics are not expanded while applications run.",
-            fix=f"Start the agent, or delete the topic {group.topic} if it is no longer used.",
+            fix="Start the agent. If those who started it have ended it for good, they can delete the topic "
+            f"{group.topic}, which has its history.",
         )
     members = ", ".join(group.members)
     if group.leader is None:

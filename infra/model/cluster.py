@@ -5,6 +5,7 @@ from collections.abc import Mapping
 import attrs
 
 from infra.model.acls import LiveAcls
+from infra.model.evidence import ClusterEvidence
 from infra.model.move_marks import MoveMark
 from infra.model.ownership import OwnershipRecord
 
@@ -83,6 +84,8 @@ class ClusterSnapshot:
     """Application → its expansion, or the move of its state, that is not complete (KIP-287)."""
     unread_processors: Mapping[str, str] = attrs.field(factory=dict)
     """Application → why its committed offsets could not be read."""
+    evidence: ClusterEvidence | None = None
+    """None = not read, because the owner of no topic is in question, or the caller reads none."""
 
     @property
     def partitions(self) -> Mapping[str, int]:

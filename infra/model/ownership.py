@@ -28,7 +28,9 @@ class OwnershipRecord:
     """What a stack manages of one application; `topics` is topic name → id (empty: not read yet).
 
     `is_finished`: the run that claimed the application has finished. `is_retired`: the topics are about to be
-    deleted, so the record is valid as long as one of them exists.
+    deleted, so the record is valid as long as one of them exists. `reads` are the topics of others that the
+    application reads. `retired_topics` are those of `topics` that the topology no longer has and that a
+    document has retired: their deletion is prepared.
     """
 
     application_id: str
@@ -36,6 +38,8 @@ class OwnershipRecord:
     topics: Mapping[str, str] = attrs.field(factory=dict)
     is_finished: bool = True
     is_retired: bool = False
+    reads: frozenset[str] = frozenset()
+    retired_topics: frozenset[str] = frozenset()
 
     @property
     def key(self) -> tuple[str, str]:

@@ -21,6 +21,8 @@ class RecordedTopic:
     partitions: int
     is_sink: bool = False
     """A managed sink topic: other applications may read it, so it is never deleted."""
+    is_retired: bool = False
+    """Its deletion is prepared: it has the id of that time, and its resource does not delete it by name."""
 
 
 @attrs.frozen

@@ -39,6 +39,24 @@ class Sink:
 
 
 @attrs.frozen
+class Leftovers:
+    """Topics that earlier topologies of the application left behind.
+
+    `retire` is the first of two steps to deletion, `delete` the second. Topics in `keep` stay and are not
+    managed.
+    """
+
+    retire: tuple[str, ...] = ()
+    delete: tuple[str, ...] = ()
+    keep: tuple[str, ...] = ()
+    at: Location | None = None
+
+    @property
+    def names(self) -> frozenset[str]:
+        return frozenset((*self.retire, *self.delete, *self.keep))
+
+
+@attrs.frozen
 class Setup:
     """What a setup of the application may do (KIP-698 `InitParameters`, adoption, re-initialization)."""
 
@@ -55,6 +73,10 @@ class Setup:
     allow_unsafe_expansion: bool = False
     """Accept that keys move to other partitions when a stateful application without a static partitioner is
     expanded (KIP-878)."""
+    adopt_topics: tuple[str, ...] = ()
+    """Topics to adopt although there is no evidence that they belong to the application."""
+    allow_id_overlap: bool = False
+    """Accept that the id begins with the id of another application and a hyphen, or the reverse."""
 
 
 @attrs.frozen
@@ -104,6 +126,8 @@ class Application:
     """
     acls: AclDeclaration | None = None
     """The declared ACLs with the principal; None = the ACLs are managed elsewhere."""
+    leftovers: Leftovers = Leftovers()
+    """What happens to topics that earlier topologies left behind."""
     kafka_streams: KafkaStreamsVersion = DEFAULT_VERSION
     """The version of Kafka Streams that the application runs."""
     names_version: bool = False

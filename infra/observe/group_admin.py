@@ -8,8 +8,8 @@ from warnings import catch_warnings, simplefilter
 import attrs
 from confluent_kafka import ConsumerGroupTopicPartitions, ConsumerGroupType, KafkaException
 
+from infra.model.evidence import GroupType
 from infra.model.problems import ProblemsError
-from infra.model.survey import GroupType
 from infra.observe.admin import Admin
 from infra.observe.pending_requests import PendingRequests
 

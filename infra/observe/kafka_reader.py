@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import partial
+from typing import TYPE_CHECKING
 
 from confluent_kafka import KafkaError, TopicPartition
 from confluent_kafka.admin import TopicDescription  # type: ignore[attr-defined]  # public in the library
@@ -10,12 +11,16 @@ from confluent_kafka.admin import TopicDescription  # type: ignore[attr-defined]
 from infra.model.cluster import ClusterSnapshot
 from infra.model.ownership import OwnershipRecord
 from infra.model.problems import Problem, ProblemsError
-from infra.observe.admin import Admin, FirstRequest
 from infra.observe.connection import Connection
+from infra.observe.evidence import read_cleanup_policy, read_group_facts
+from infra.observe.group_admin import GroupAdmin
 from infra.observe.group_offsets import read_metadata
 from infra.observe.ownership import read_ownership
 from infra.observe.pending_snapshot import PendingSnapshot, successes
-from infra.observe.reader import SnapshotRequest
+from infra.observe.reader import GroupsRead, SnapshotRequest
+
+if TYPE_CHECKING:
+    from infra.observe.admin import FirstRequest
 
 
 class KafkaClusterReader:
@@ -25,7 +30,7 @@ class KafkaClusterReader:
         """Connect on the first request; raises `ProblemsError` (InvalidConfig) for wrong settings."""
         self.connection = connection
         self._timeout = timeout_seconds
-        self._admin = Admin(connection, timeout_seconds)
+        self._admin = GroupAdmin(connection, timeout_seconds)
         self._read_ownership = partial(read_ownership, connection, timeout_seconds)
         self._first_request: FirstRequest | None = None
 
@@ -90,6 +95,14 @@ class KafkaClusterReader:
     def offset_metadata(self, group: str, partitions: Mapping[str, int]) -> Sequence[str]:
         """Return the texts that a group has committed; raises `ProblemsError`."""
         return read_metadata(self.connection, group, partitions, self._timeout)
+
+    def group_facts(self, offsets_of: frozenset[str] | None) -> GroupsRead:
+        """Return the facts of all groups; raises `ProblemsError`."""
+        return read_group_facts(self._admin, offsets_of)
+
+    def cleanup_policy(self, topic: str) -> str:
+        """Return the policy, empty if it may not be read; raises `ProblemsError`."""
+        return read_cleanup_policy(self._admin, topic)
 
     def _described(self, names: Sequence[str]) -> Sequence[tuple[str, TopicDescription]]:
         denied: list[Problem] = []

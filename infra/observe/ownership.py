@@ -94,6 +94,8 @@ def encode(record: OwnershipRecord) -> bytes:
         "topics": dict(sorted(record.topics.items())),
         "finished": record.is_finished,
         "retired": record.is_retired,
+        **({"reads": sorted(record.reads)} if record.reads else {}),
+        **({"retiredTopics": sorted(record.retired_topics)} if record.retired_topics else {}),
     }
     return json.dumps(fields, separators=(",", ":")).encode()
 
@@ -108,9 +110,16 @@ def decode(value: bytes) -> OwnershipRecord | None:
             topics={str(name): str(id_) for name, id_ in fields["topics"].items()},
             is_finished=bool(fields["finished"]),
             is_retired=bool(fields["retired"]),
+            reads=_names(fields, "reads"),
+            retired_topics=_names(fields, "retiredTopics"),
         )
     except (ValueError, KeyError, TypeError, AttributeError):
         return None
+
+
+def _names(fields: dict[str, Any], key: str) -> frozenset[str]:
+    """Return topic names; earlier versions write none."""
+    return frozenset(str(name) for name in fields.get(key, ()))
 
 
 def _records(consumer: Consumer, timeout_seconds: float) -> Iterator[tuple[bytes, bytes | None]]:

@@ -6,6 +6,7 @@ from typing import Protocol
 import attrs
 
 from infra.model.cluster import ClusterSnapshot
+from infra.model.evidence import GroupFacts
 from infra.model.ownership import OwnershipRecord
 
 
@@ -35,6 +36,10 @@ class SnapshotRequest:
     """Whether to read the ownership records."""
     with_ids: bool = True
     """Whether to read topic ids, which takes one more request. Recorded topics always have them."""
+
+
+GroupsRead = tuple[Mapping[str, GroupFacts], Sequence[str]]
+"""Group id → facts, and phrases for what the user may not read."""
 
 
 class ClusterReader(Protocol):
@@ -71,4 +76,15 @@ class ClusterReader(Protocol):
 
         `partitions` is topic name → partition count.
         """
+        ...
+
+    def group_facts(self, offsets_of: frozenset[str] | None) -> GroupsRead:
+        """Return the facts of all groups.
+
+        Committed offsets are read only of the groups `offsets_of`; None = of all.
+        """
+        ...
+
+    def cleanup_policy(self, topic: str) -> str:
+        """Return the effective `cleanup.policy` of a topic, empty if it may not be read."""
         ...

@@ -5,13 +5,13 @@ from collections.abc import Iterable, Iterator, Sequence
 import attrs
 
 from infra.model.problems import Problem, ProblemsError
-from infra.model.survey import GroupFacts, GroupType, Survey
+from infra.model.survey import Survey
 from infra.observe.connection import Connection
-from infra.observe.group_admin import GroupAdmin, ListedGroup
+from infra.observe.evidence import group_facts
+from infra.observe.group_admin import GroupAdmin
 from infra.observe.kafka_reader import KafkaClusterReader
 from infra.observe.pending_snapshot import successes
 from infra.observe.reader import SnapshotRequest
-from infra.observe.subscriptions import subscribed_topics
 
 
 def survey(
@@ -28,7 +28,7 @@ def survey(
     request = SnapshotRequest(patterns=tuple(patterns), groups=tuple(named), with_ids=False)
     snapshot = KafkaClusterReader(connection, timeout_seconds).read(request)
     admin = GroupAdmin(connection, timeout_seconds)
-    groups = {group.id: _facts(group) for group in admin.listed_groups()}
+    groups = {group.id: group_facts(group) for group in admin.listed_groups()}
     asked = sorted(groups.keys() & set(_beginnings(snapshot.described)))
     denied: list[Problem] = []
     committed = admin.answers(admin.request_committed(asked))
@@ -38,18 +38,6 @@ def survey(
     if denied:
         raise ProblemsError(denied)
     return Survey(snapshot.cluster_id, snapshot.topics, groups)
-
-
-def _facts(group: ListedGroup) -> GroupFacts:
-    return GroupFacts(
-        id=group.id,
-        type=group.type,
-        state="Unknown" if group.type is GroupType.STREAMS else group.state,
-        protocol_type=group.protocol_type,
-        assignor=group.assignor,
-        members=len(group.members),
-        subscribed=frozenset().union(*map(subscribed_topics, group.members)),
-    )
 
 
 def _beginnings(names: Iterable[str]) -> Iterator[str]:

@@ -84,6 +84,8 @@ class ActiveApplication(CountedApplication):
             live = snapshot.topics.get(name)
             transfer = (received or {}).get(name)
             own = record.topics.get(name) if record else None
+            if record is not None and not record.retired and own and own.is_retired and live is None:
+                own = None  # it was deleted on purpose
             recorded = transfer.recorded if transfer else own
             return TopicState(
                 declared=declared,

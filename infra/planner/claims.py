@@ -7,6 +7,7 @@ import attrs
 from infra.model.ownership import OwnershipChange, OwnershipRecord
 from infra.model.record import SetupRecord
 from infra.planner.actions import ActionKind
+from infra.planner.evidence.topics import read_topics
 from infra.planner.ownership import Conflict, Ownership
 from infra.planner.plans import ApplicationPlan, Plan
 
@@ -85,6 +86,8 @@ def _claim(part: ApplicationPlan, ownership: Ownership) -> OwnershipRecord | Non
         topics=topics,
         is_finished=own is not None and own.is_finished and own.stack.id == ownership.stack.id,
         is_retired=own is not None and own.is_retired and part.record.retired,
+        reads=_reads(part),
+        retired_topics=(own.retired_topics if own else frozenset()) & _retired(part.record),
     )
     # The ids of topics are written after the run.
     is_same = own is not None and attrs.evolve(record, topics=own.topics, stack=own.stack) == own
@@ -112,6 +115,8 @@ def _after(
         stack=ownership.stack,
         topics=_topics(part, record, ownership),
         is_retired=record.retired,
+        reads=_reads(part),
+        retired_topics=_retired(record),
     )
 
 
@@ -120,6 +125,15 @@ def _topics(part: ApplicationPlan, record: SetupRecord, ownership: Ownership) ->
     declared = set(_declared(part))
     foreign = {name for other in ownership.foreign for name in other.topics} - declared
     return {name: topic.topic_id for name, topic in record.topics.items() if name not in foreign}
+
+
+def _reads(part: ApplicationPlan) -> frozenset[str]:
+    """Return the topics of others that the application reads: no other stack may delete them."""
+    return frozenset(read_topics(part.compiled)) if part.compiled is not None else frozenset()
+
+
+def _retired(record: SetupRecord) -> frozenset[str]:
+    return frozenset(name for name, topic in record.topics.items() if topic.is_retired)
 
 
 def _declared(part: ApplicationPlan) -> tuple[str, ...]:

@@ -188,7 +188,7 @@ def _ending_plans(run: Run) -> Iterator[ApplicationPlan]:
     for record in run.released:
         yield release(record, documents.get(record.application_id), run.snapshot)
     for record in run.retiring:
-        yield retire(record, documents.get(record.application_id), run.snapshot)
+        yield retire(record, documents.get(record.application_id), run.evidence)
     for record in run.deleted:
         yield delete(record, run.snapshot)
 

@@ -6,6 +6,8 @@ from infra.model.cluster import ClusterSnapshot
 from infra.model.compiled import CompiledApplication
 from infra.model.record import RecordedTopic, SetupRecord
 from infra.planner.actions import ActionKind
+from infra.planner.evidence.deletion import is_internal
+from infra.planner.evidence.topics import Evidence
 from infra.planner.phrases import counted
 from infra.planner.plans import ApplicationPlan
 from infra.planner.topic_actions import untouched
@@ -20,23 +22,29 @@ def release(
     return ApplicationPlan(record.application_id, compiled, actions, record=None, notes=(note,))
 
 
-def retire(
-    record: SetupRecord, compiled: CompiledApplication | None, snapshot: ClusterSnapshot
-) -> ApplicationPlan:
-    """Return the plan that prepares deletion: internal topics lose protection, sinks are released.
+def retire(record: SetupRecord, compiled: CompiledApplication | None, evidence: Evidence) -> ApplicationPlan:
+    """Return the plan that prepares deletion: internal topics lose protection, other topics are released.
 
     The record gets the ids of the topics as they are now: the second step deletes only topics with these ids.
     """
+    snapshot = evidence.snapshot
+    deletable = {
+        topic.name
+        for topic in _topics(record)
+        if topic.name in snapshot.topics
+        and not topic.is_sink
+        and is_internal(evidence.of(record.application_id, snapshot.topics[topic.name]))
+    }
     actions = tuple(
-        untouched(topic, snapshot, ActionKind.RELEASE, "it stays")
-        if topic.is_sink
-        else untouched(topic, snapshot, ActionKind.RETIRE, "it is deleted once the document is removed")
+        untouched(topic, snapshot, ActionKind.RETIRE, "it is deleted once the document is removed")
+        if topic.name in deletable
+        else untouched(topic, snapshot, ActionKind.RELEASE, "it stays")
         for topic in _topics(record)
     )
     internal = {
-        topic.name: attrs.evolve(topic, topic_id=snapshot.topics[topic.name].topic_id)
+        topic.name: attrs.evolve(topic, topic_id=snapshot.topics[topic.name].topic_id, is_retired=True)
         for topic in _topics(record)
-        if not topic.is_sink and topic.name in snapshot.topics
+        if topic.name in deletable
     }
     note = (
         f"retired, step 1 of 2: nothing is deleted yet. Remove the document and run again to delete "

@@ -21,6 +21,7 @@ def record_after(application: ActiveApplication, actions: Iterable[TopicAction])
                 topic_id=action.live.topic_id if action.live else "",
                 partitions=action.partitions,
                 is_sink=_is_sink(application, action),
+                is_retired=action.kind in (ActionKind.RETIRE, ActionKind.DELETE),
             )
             for action in sorted(actions, key=lambda action: action.name)
             if action.kind is not ActionKind.RELEASE

@@ -11,6 +11,7 @@ from infra.model.record import SetupRecord
 from infra.model.topology import Lifecycle
 from infra.planner.actions import TopicAction
 from infra.planner.application import ActiveApplication
+from infra.planner.evidence.topics import Evidence
 from infra.planner.ownership import Ownership
 from infra.planner.plans import PlanPolicy
 
@@ -49,6 +50,11 @@ class Run:
             {compiled.application.id for compiled in self.compiled} | self.records.keys()
         )
         return Ownership.of(self.snapshot.ownership, self.snapshot, self.policy.stack, applications)
+
+    @cached_property
+    def evidence(self) -> Evidence:
+        """What is known about the owners of topics."""
+        return Evidence(self.compiled, self.snapshot, self.records)
 
     @cached_property
     def released(self) -> tuple[SetupRecord, ...]:

@@ -1,4 +1,4 @@
-"""Compare the settings of a live topic with the declared ones, and find those that lose data."""
+"""Compare the settings of a live topic with the declared ones, and find those that lose or remove data."""
 
 import math
 from collections.abc import Iterator, Mapping
@@ -8,7 +8,7 @@ import attrs
 
 from infra.model.cluster import LiveTopic
 from infra.model.compiled import InternalTopic, TopicKind
-from infra.planner.actions import ConfigChange
+from infra.planner.actions import ConfigChange, TopicAction
 from infra.planner.phrases import duration, whole
 
 _NO_LIMIT = "9223372036854775807"
@@ -127,6 +127,52 @@ def misconfigurations(topic: InternalTopic, settings: Settings) -> tuple[Misconf
         *_compaction_lag(topic, settings),
         *_timestamps(topic, settings),
     )
+
+
+_REMOVING = ("cleanup.policy", "retention.ms", "retention.bytes", "min.compaction.lag.ms")
+"""Settings that decide which records Kafka removes."""
+
+
+def removing_changes(
+    live: LiveTopic, action: TopicAction, defaults: Mapping[str, str]
+) -> tuple[ConfigChange, ...]:
+    """Return the changes of `action` with which Kafka may remove records that it keeps now."""
+    changes = tuple(change for change in action.changes if change.key in _REMOVING)
+    if not changes:
+        return ()
+    before = _Kept.of(Settings(live, defaults))
+    after = _Kept.of(Settings(attrs.evolve(live, config=action.config), defaults))
+    return changes if after.removes_more(before) else ()
+
+
+@attrs.frozen
+class _Kept:
+    """Which records of a topic Kafka keeps: all of a key, or the newest; for how long; how many bytes."""
+
+    all_of_a_key: bool
+    milliseconds: float
+    size: float
+    uncompacted_milliseconds: float
+
+    @classmethod
+    def of(cls, settings: Settings) -> "_Kept":
+        policies = settings.policies()
+        is_deleted, is_compacted = "delete" in policies, "compact" in policies
+        size = _limit(settings.effective("retention.bytes") or "-1")
+        return cls(
+            all_of_a_key=not is_compacted,
+            milliseconds=settings.limit("retention.ms") if is_deleted else math.inf,
+            size=size if is_deleted else math.inf,
+            uncompacted_milliseconds=settings.limit("min.compaction.lag.ms") if is_compacted else math.inf,
+        )
+
+    def removes_more(self, before: "_Kept") -> bool:
+        return (
+            (before.all_of_a_key and not self.all_of_a_key)
+            or self.milliseconds < before.milliseconds
+            or self.size < before.size
+            or self.uncompacted_milliseconds < before.uncompacted_milliseconds
+        )
 
 
 def _cleanup(topic: InternalTopic, settings: Settings) -> Iterator[Misconfiguration]:

@@ -95,15 +95,36 @@ def _changed(config: Mapping[str, str], changes: tuple[ConfigChange, ...]) -> Ma
 
 
 def _undeclared_topics(application: ActiveApplication) -> list[TopicAction]:
-    """Return actions for topics that were set up and that the topology no longer has: they stay."""
-    if application.record is None or not application.is_decided:
+    """Return actions for topics that the topology no longer has: they stay unless they are retired."""
+    if not application.is_decided:
         return []
     declared = {state.name for state in application.topics}
-    gone = (topic for topic in application.record.topics.values() if topic.name not in declared)
-    return [untouched(topic, application.snapshot, ActionKind.KEEP, _ORPHANED) for topic in gone]
+    recorded = application.record.topics if application.record else {}
+    left = {name: topic for name, topic in recorded.items() if name not in declared}
+    live = application.snapshot.topics
+    for name in application.compiled.application.leftovers.retire:
+        if application.caller.knows_setup and name in live and name not in declared:
+            # A topic that no run has recorded is adopted and retired at once.
+            left.setdefault(name, RecordedTopic(name, live[name].topic_id, live[name].partitions))
+    return [
+        untouched(topic, application.snapshot, *_leftover(application, topic))
+        for _, topic in sorted(left.items())
+    ]
 
 
-_ORPHANED = "the topology no longer has it; it stays until you delete it"
+def _leftover(application: ActiveApplication, topic: RecordedTopic) -> tuple[ActionKind, str]:
+    """Return what happens to a topic that the topology no longer has, and a note. Sinks are never deleted."""
+    leftovers = application.compiled.application.leftovers
+    if topic.name in leftovers.keep:
+        return ActionKind.RELEASE, "`leftovers.keep`: it stays"
+    if topic.name in leftovers.delete and topic.is_retired:
+        return ActionKind.DELETE, "it was retired"
+    if topic.name in leftovers.retire and not topic.is_sink:
+        return ActionKind.RETIRE, "it is deleted once it is listed below `leftovers.delete`"
+    return ActionKind.KEEP, _ORPHANED
+
+
+_ORPHANED = "the topology no longer has it; it stays unless `leftovers` retires it"
 _FORGOTTEN = "no longer on the cluster: removed from the record"
 
 

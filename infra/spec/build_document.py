@@ -8,6 +8,7 @@ from infra.model.operators import Branch, Split, Step
 from infra.model.problems import Location, Problem
 from infra.model.topology import (
     Application,
+    Leftovers,
     Lifecycle,
     Protocol,
     Setup,
@@ -27,7 +28,7 @@ from infra.spec.versions import declared_version
 def build_document(raw: RawDocument) -> tuple[TopologyDocument | None, tuple[Problem, ...]]:
     """Return the typed document, None if its described text cannot be read, and problems."""
     data: dict[str, Any] = raw.data
-    application = _application(raw, data["application"], _acls(raw, data.get("acls")))
+    application = _application(raw, data)
     sinks = tuple(_sink(topic, options or {}) for topic, options in data.get("topics", {}).items())
     if "topology" in data:
         steps = _Steps(raw.file).steps(data["topology"], raw.position.child("topology"), ("topology",))
@@ -41,7 +42,8 @@ def build_document(raw: RawDocument) -> tuple[TopologyDocument | None, tuple[Pro
     return TopologyDocument(application, described=described, sinks=sinks), problems
 
 
-def _application(raw: RawDocument, options: Options, acls: AclDeclaration | None) -> Application:
+def _application(raw: RawDocument, data: Options) -> Application:
+    options = data["application"]
     return Application(
         id=options["id"],
         at=raw.location(("application", "id")) or Location(raw.file),
@@ -53,8 +55,9 @@ def _application(raw: RawDocument, options: Options, acls: AclDeclaration | None
         lifecycle=Lifecycle(options.get("lifecycle", Lifecycle.ACTIVE)),
         setup=_setup(options.get("setup", {})),
         renamed_from=options.get("renamedFrom"),
-        acls=acls,
+        acls=_acls(raw, data.get("acls")),
         processors=_processors(options),
+        leftovers=_leftovers(raw, data.get("leftovers", {})),
     )
 
 
@@ -83,6 +86,15 @@ def _acls(raw: RawDocument, options: Options | None) -> AclDeclaration | None:
     )
 
 
+def _leftovers(raw: RawDocument, options: Options) -> Leftovers:
+    return Leftovers(
+        retire=tuple(options.get("retire", ())),
+        delete=tuple(options.get("delete", ())),
+        keep=tuple(options.get("keep", ())),
+        at=raw.location(("leftovers",), at_key=True) if options else None,
+    )
+
+
 def _protocol(options: Options) -> Protocol:
     """Return `protocol`, else the config `group.protocol`. The compiler reports invalid values."""
     configured = trim_text(config(options.get("config")).get("group.protocol", "")).lower()
@@ -99,6 +111,8 @@ def _setup(options: Options) -> Setup:
         take_over=options.get("takeOver", default.take_over),
         timeout_ms=milliseconds(options.get("timeout", default.timeout_ms)),
         allow_unsafe_expansion=options.get("allowUnsafeExpansion", default.allow_unsafe_expansion),
+        adopt_topics=tuple(options.get("adoptTopics", default.adopt_topics)),
+        allow_id_overlap=options.get("allowIdOverlap", default.allow_id_overlap),
     )
 
 

@@ -61,8 +61,8 @@ class SecuredCluster:
         self._admin.delete_topics([topic])[topic].result()
         assert until(lambda: topic not in self.topics(), _SECONDS)
 
-    def create(self, topics: Mapping[str, int]) -> None:
-        new = [NewTopic(name, count, 1) for name, count in topics.items()]
+    def create(self, topics: Mapping[str, int], config: Mapping[str, str] | None = None) -> None:
+        new = [NewTopic(name, count, 1, config=dict(config or {})) for name, count in topics.items()]
         for future in self._admin.create_topics(new).values():
             future.result()
         assert until(lambda: topics.keys() <= self.topics().keys(), _SECONDS)

@@ -73,9 +73,16 @@ def needs(purpose: Purpose) -> tuple[Permission, ...]:
 def cluster(secured_cluster: SecuredCluster) -> SecuredCluster:
     """A cluster that needs each kind of change.
 
-    The source has more partitions than one internal topic, the other has no configs, and the sink is missing.
+    The source has more partitions than one internal topic, both have other configs, and the sink is missing.
     """
-    secured_cluster.create({"movements": 4, REPARTITION: 2, CHANGELOG: 4})
+    secured_cluster.create({"movements": 4})
+    # Settings of Kafka Streams, with other values.
+    created = {
+        "cleanup.policy": "compact,delete",
+        "message.timestamp.type": "CreateTime",
+        "retention.ms": "-1",
+    }
+    secured_cluster.create({REPARTITION: 2, CHANGELOG: 4}, created)
     write_ownership(secured_cluster.superuser, OwnershipChange((OTHER,)))
     return secured_cluster
 
@@ -91,6 +98,7 @@ def run(
     permissions: Iterable[Permission],
     folder: Path,
     records: Mapping[str, SetupRecord] | None = None,
+    stack: StackIdentity | None = None,
 ) -> Outcome:
     """Run `pulumi up` as Headwater's user with these permissions, until the first registration."""
     secured_cluster.set_acls(PRINCIPAL, permissions)
@@ -108,7 +116,7 @@ def run(
         environment={},
     )
     # No run finishes, so each one claims the application again, with a new id.
-    stack = StackIdentity(uuid4().hex, "organization/headwater/test")
+    stack = stack or StackIdentity(uuid4().hex, "organization/headwater/test")
     planned = plan_stack(settings, StackState(records=records or {}), stack=stack)
     if planned.plan is None or errors(planned.problems):
         return Outcome(planned, errors(planned.problems))
@@ -235,14 +243,35 @@ def test_deleting_topics_needs_an_additional_permission(cluster: SecuredCluster,
     ids = KafkaClusterReader(cluster.superuser).topic_ids([CHANGELOG, REPARTITION])
     topics = {name: RecordedTopic(name, id_, 4) for name, id_ in ids.items()}
     retired = {ID: SetupRecord(ID, topics, 4, retired=True)}
+    stack = StackIdentity("deleting", "organization/headwater/test")
+    owned = OwnershipRecord(application_id=ID, stack=stack, topics=ids, is_retired=True)
+    write_ownership(cluster.superuser, OwnershipChange((owned,)))
     needed = [
         permission for permission in needs(Purpose.RETIRE) if permission.kind is not ResourceKind.CLUSTER
     ]
-    assert run(cluster, needed, tmp_path, retired).problems == ()
+    log = cluster.log_length
+    assert run(cluster, needed, tmp_path, retired, stack).problems == ()
+    assert {denied.kind for denied in cluster.denials(log)} <= {ResourceKind.CLUSTER}
     missing = Permission(ResourceKind.TOPIC, f"{ID}-", Operation.DELETE)
-    problems = run(cluster, needs(Purpose.UP), tmp_path, retired).problems
+    without = [permission for permission in needed if permission.operation is not Operation.DELETE]
+    problems = run(cluster, without, tmp_path, retired, stack).problems
     assert {problem.topic for problem in problems} == {CHANGELOG, REPARTITION}
     assert all(names_permission(problem, missing) for problem in problems)
+    # Without the evidence nothing is deleted, and the reason is the permission.
+    for denied, text in (
+        (Permission(ResourceKind.GROUP, "*", Operation.DESCRIBE), "Describe on group *"),
+        (
+            Permission(ResourceKind.TOPIC, OWNERSHIP_TOPIC, Operation.DESCRIBE_CONFIGS),
+            f"DescribeConfigs on topic {OWNERSHIP_TOPIC}",
+        ),
+    ):
+        own = Permission(ResourceKind.GROUP, ID, Operation.DESCRIBE)
+        records = Permission(ResourceKind.GROUP, OWNERSHIP_TOPIC, Operation.DESCRIBE)
+        granted = [*(permission for permission in needed if permission != denied), own, records]
+        problems = run(cluster, granted, tmp_path, retired, stack).problems
+        assert {problem.code for problem in problems} == {ProblemCode.DELETION_REFUSED}
+        assert all(text in (problem.found or "") for problem in problems), problems
+    write_ownership(cluster.superuser, OwnershipChange(deleted=(owned.key,)))
 
 
 def test_the_first_run_on_a_cluster_creates_the_topic_of_ownership_records(

@@ -269,12 +269,19 @@ AGENT = {
 }
 
 
+DELETING = (CHANGING - {"Describe Group shop", "Describe Group headwater-ownership"}) | {
+    "Delete Topic shop-*",
+    "Describe Group *",
+    "DescribeConfigs Topic headwater-ownership",
+}
+
+
 @pytest.mark.parametrize(
     ("purpose", "permissions"),
     [
         (Purpose.PLAN, READING),
         (Purpose.UP, CHANGING),
-        (Purpose.RETIRE, CHANGING | {"Delete Topic shop-*"}),
+        (Purpose.RETIRE, DELETING),
         (Purpose.AGENT, AGENT),
     ],
 )

@@ -11,7 +11,8 @@ from infra.cli.exit_codes import ExitCode
 from infra.cli.main import main
 from infra.compiler import compile_documents
 from infra.model.cluster import LiveTopic
-from infra.model.survey import GroupFacts, Survey
+from infra.model.evidence import GroupFacts
+from infra.model.survey import Survey
 from infra.observe import Connection
 from infra.report.graph import graph
 from infra.report.mermaid import mermaid

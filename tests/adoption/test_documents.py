@@ -9,8 +9,8 @@ from infra.cli.imported_documents import file_names, observed_document
 from infra.compiler import compile_documents
 from infra.model.cluster import LiveTopic
 from infra.model.compiled import CompiledApplication, TopicKind
+from infra.model.evidence import GroupFacts, GroupType
 from infra.model.problems import Problem, ProblemCode, Severity, errors
-from infra.model.survey import GroupFacts, GroupType
 from infra.planner.adoption import FoundApplication
 from infra.spec import load_documents, load_text
 

@@ -5,8 +5,9 @@ from collections.abc import Mapping
 import pytest
 
 from infra.model.cluster import LiveTopic
+from infra.model.evidence import GroupFacts, GroupType
 from infra.model.observed import Unknown
-from infra.model.survey import GroupFacts, GroupType, Survey
+from infra.model.survey import Survey
 from infra.planner.adoption import Recognized, recognize
 
 STREAMS_CONFIG = {"cleanup.policy": "compact", "message.timestamp.type": "CreateTime"}

@@ -3,20 +3,30 @@
 import asyncio
 from collections.abc import Awaitable
 
+import attrs
 import pulumi
 import pytest
 
-from infra.apply.guard import Deletable, deletion_guard
+from infra.apply.guard import Deletable, DeletionCheck, deletion_guard
 from infra.apply.stack_state import ACL_TYPE, TOPIC_TYPE
-from tests.contract.fake_cluster import FakeCluster
+from infra.model.ownership import OwnershipChange, OwnershipRecord, StackIdentity
+from infra.model.problems import Problem, ProblemCode, ProblemsError
+from infra.model.record import RecordedTopic, SetupRecord
+from infra.observe import SnapshotRequest
+from infra.observe.reader import GroupsRead
+from infra.planner import PlanPolicy
+from infra.planner.run import Run
+from tests.contract.fake_cluster import COMPACTED, FakeCluster, FakeClusterReader
 
 CHANGELOG = "orders-counts-changelog"
 ACL = "orders/User:orders Read"
 
 
-def run_hook(cluster: FakeCluster, deletable: Deletable, type_: str, name: str) -> None:
+def run_hook(
+    cluster: FakeCluster, deletable: Deletable, type_: str, name: str, check: DeletionCheck | None = None
+) -> None:
     async def call() -> None:
-        hook = deletion_guard(deletable, cluster.reader())
+        hook = deletion_guard(deletable, cluster.reader(), check)
         result = hook(pulumi.ResourceHookArgs(urn="urn", id="id", name=name, type=type_))
         assert isinstance(result, Awaitable)
         await result
@@ -32,7 +42,7 @@ def run_hook(cluster: FakeCluster, deletable: Deletable, type_: str, name: str) 
 @pytest.fixture
 def cluster() -> FakeCluster:
     cluster = FakeCluster()
-    cluster.create(CHANGELOG, 4)
+    cluster.create(CHANGELOG, 4, COMPACTED)
     return cluster
 
 
@@ -53,6 +63,59 @@ def test_a_topic_that_is_gone_may_leave_the_stack(cluster: FakeCluster) -> None:
     retired = Deletable({CHANGELOG: cluster.topics[CHANGELOG].topic_id})
     cluster.delete(CHANGELOG)
     run_hook(cluster, retired, TOPIC_TYPE, CHANGELOG)
+
+
+STACK = StackIdentity("first", "organization/headwater/first")
+
+
+@pytest.fixture
+def check(cluster: FakeCluster) -> DeletionCheck:
+    """The check of a run whose plan has found that the topic may be deleted."""
+    topic = cluster.topics[CHANGELOG]
+    record = SetupRecord("orders", {CHANGELOG: RecordedTopic(CHANGELOG, topic.topic_id, 4)}, retired=True)
+    owned = OwnershipRecord(
+        application_id="orders", stack=STACK, topics={CHANGELOG: topic.topic_id}, is_retired=True
+    )
+    cluster.write_ownership(OwnershipChange((owned,)))
+    snapshot = cluster.reader().read(SnapshotRequest(recorded={CHANGELOG: ""}, with_ownership=True))
+    run = Run((), (), snapshot, {"orders": record}, PlanPolicy(stack=STACK))
+    return DeletionCheck(run, {CHANGELOG: "orders"}, cluster.reader())
+
+
+def test_a_topic_that_a_group_reads_since_the_plan_is_not_deleted(
+    cluster: FakeCluster, check: DeletionCheck
+) -> None:
+    retired = Deletable({CHANGELOG: cluster.topics[CHANGELOG].topic_id})
+    run_hook(cluster, retired, TOPIC_TYPE, CHANGELOG, check)
+    cluster.commit("audit", CHANGELOG, {0: ""})
+    with pytest.raises(pulumi.RunError, match=r"is not deleted: it is read by group audit \(Empty\)"):
+        run_hook(cluster, retired, TOPIC_TYPE, CHANGELOG, check)
+
+
+def test_a_topic_whose_record_changed_since_the_plan_is_not_deleted(
+    cluster: FakeCluster, check: DeletionCheck
+) -> None:
+    retired = Deletable({CHANGELOG: cluster.topics[CHANGELOG].topic_id})
+    (record,) = cluster.ownership.values()
+    cluster.ownership[record.key] = attrs.evolve(record, is_retired=False)
+    with pytest.raises(pulumi.RunError, match="says that it was not retired"):
+        run_hook(cluster, retired, TOPIC_TYPE, CHANGELOG, check)
+
+
+class DeafReader(FakeClusterReader):
+    """A reader whose cluster no longer answers."""
+
+    def group_facts(self, _: frozenset[str] | None) -> GroupsRead:
+        raise ProblemsError([Problem(code=ProblemCode.CLUSTER_UNREACHABLE, summary="no answer")])
+
+
+def test_a_topic_whose_evidence_cannot_be_read_again_is_not_deleted(
+    cluster: FakeCluster, check: DeletionCheck
+) -> None:
+    retired = Deletable({CHANGELOG: cluster.topics[CHANGELOG].topic_id})
+    deaf = attrs.evolve(check, reader=DeafReader(cluster))
+    with pytest.raises(pulumi.RunError, match=r"not readable: .*no answer"):
+        run_hook(cluster, retired, TOPIC_TYPE, CHANGELOG, deaf)
 
 
 def test_other_topics_and_acls_are_not_deleted(cluster: FakeCluster) -> None:

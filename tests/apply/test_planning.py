@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import ClassVar
 
 import attrs
 import pytest
@@ -17,10 +18,11 @@ from infra.model.cluster import ClusterSnapshot
 from infra.model.move_marks import MoveMark, MovePhase
 from infra.model.offset_metadata import OffsetMetadata
 from infra.model.problems import Problem, ProblemCode, ProblemsError, errors
-from infra.model.record import SetupRecord
+from infra.model.record import RecordedTopic, SetupRecord
 from infra.observe import Connection, KafkaClusterReader, SnapshotRequest, snapshot_request
+from infra.observe.reader import GroupsRead
 from infra.spec import load_documents
-from tests.contract.fake_cluster import FakeCluster, FakeClusterReader
+from tests.contract.fake_cluster import COMPACTED, FakeCluster, FakeClusterReader
 
 DOCUMENT = """
 application: {id: shop, config: {}}
@@ -129,6 +131,39 @@ class CountingReader(FakeClusterReader):
         return super().offset_metadata(group, partitions)
 
 
+class EvidenceReader(FakeClusterReader):
+    """Counts the requests for groups: the sets of groups whose offsets were requested, None = all."""
+
+    requested: ClassVar[list[frozenset[str] | None]] = []
+
+    def group_facts(self, offsets_of: frozenset[str] | None) -> GroupsRead:
+        self.requested.append(offsets_of)
+        return super().group_facts(offsets_of)
+
+
+def test_groups_are_read_only_if_the_owner_of_a_topic_is_in_question(documents: Path) -> None:
+    cluster, requested = FakeCluster(), EvidenceReader.requested
+    requested.clear()
+    cluster.create("orders", 8)
+    reader = EvidenceReader(cluster)
+    planned(documents, reader, {})
+    assert not requested  # nothing exists
+    cluster.create(CHANGELOG, 8, COMPACTED)
+    planned(documents, reader, {})
+    assert requested == [frozenset()]  # the settings show who created the topic
+    cluster.topics[CHANGELOG] = attrs.evolve(cluster.topics[CHANGELOG], config={})
+    planned(documents, reader, {})
+    assert requested[1:] == [frozenset({"shop", "shop-counts"})]
+    requested.clear()
+    topic = RecordedTopic(CHANGELOG, cluster.topics[CHANGELOG].topic_id, 8)
+    record = SetupRecord("shop", {CHANGELOG: topic})
+    planned(documents, reader, {"shop": record})
+    assert not requested  # a stack without changes
+    (documents / "shop.yaml").unlink()
+    planned(documents, reader, {"shop": attrs.evolve(record, retired=True)})
+    assert requested == [None]
+
+
 def notes(documents: Path, reader: FakeClusterReader) -> str:
     made = planned(documents, reader, {})
     assert made.plan is not None
@@ -142,7 +177,7 @@ def test_records_are_counted_for_a_plan_only_if_a_partition_count_is_not_the_req
     """For the estimate of an expansion of processors, and because a topic without records may be deleted."""
     both = FakeCluster()
     both.create("orders", 8)
-    both.create(CHANGELOG, partitions)
+    both.create(CHANGELOG, partitions, COMPACTED)
     both.write(CHANGELOG, 1_200_000)
     reader = CountingReader(both)
     (documents / "shop.yaml").write_text(GROWING.replace("{id: shop,", "{id: shop, lifecycle: released,"))
@@ -163,7 +198,7 @@ def test_the_committed_number_of_processors_is_read(documents: Path, committed: 
     """Changelog topics keep the partitions of processors that were removed."""
     wide = FakeCluster()
     wide.create("orders", 8)
-    wide.create(CHANGELOG, 8)
+    wide.create(CHANGELOG, 8, COMPACTED)
     metadata = OffsetMetadata(3)
     wide.committed["shop"] = {("orders", 5): metadata.encode(0, {}, 1, count=committed), ("orders", 1): ""}
     (documents / "shop.yaml").write_text(GROWING.replace("processors: 8", "processors: 4"))
@@ -181,7 +216,7 @@ def test_the_numbers_of_an_expansion_that_copies_are_read(documents: Path) -> No
     """It is announced with the first partition of the changelog topics, which have all partitions already."""
     wide = FakeCluster()
     wide.create("orders", 8)
-    wide.create(CHANGELOG, 8)
+    wide.create(CHANGELOG, 8, COMPACTED)
     mark = MoveMark(MovePhase.CATCH_UP, 4, 8)
     wide.committed["shop"] = {
         (CHANGELOG, 0): OffsetMetadata().encode(-1, mark=mark),
@@ -200,7 +235,7 @@ def test_the_numbers_of_an_expansion_that_copies_are_read(documents: Path) -> No
 def test_offsets_that_cannot_be_read_are_named_in_the_problem(documents: Path) -> None:
     wide = FakeCluster()
     wide.create("orders", 8)
-    wide.create(CHANGELOG, 8)
+    wide.create(CHANGELOG, 8, COMPACTED)
     (documents / "shop.yaml").write_text(GROWING.replace("processors: 8", "processors: 4"))
     made = planned(documents, CountingReader(wide, fails=True), {})
     assert made.plan is not None
@@ -211,7 +246,7 @@ def test_offsets_that_cannot_be_read_are_named_in_the_problem(documents: Path) -
 def test_records_that_cannot_be_counted_are_no_problem(documents: Path) -> None:
     narrow = FakeCluster()
     narrow.create("orders", 8)
-    narrow.create(CHANGELOG, 4)
+    narrow.create(CHANGELOG, 4, COMPACTED)
     (documents / "shop.yaml").write_text(GROWING)
     assert notes(documents, CountingReader(narrow, fails=True)).count("4 of 8 processors") == 1
     assert "records" not in notes(documents, CountingReader(narrow, fails=True))

@@ -76,6 +76,7 @@ class Monitor(MockMonitor):
 
 class Writer:
     def __init__(self, cluster: FakeCluster) -> None:
+        self._cluster = cluster
         self.repairs: list[Repair] = []
         self.asked_for_permissions: list[bool] = []
         self.write_ownership = cluster.write_ownership
@@ -86,6 +87,11 @@ class Writer:
 
     def repair(self, repairs: Sequence[Repair]) -> None:
         self.repairs += repairs
+
+    def delete_topics(self, ids: Mapping[str, str]) -> None:
+        for name, id_ in ids.items():
+            assert self._cluster.topics[name].topic_id == id_
+            self._cluster.delete(name)
 
 
 @attrs.frozen
@@ -218,8 +224,9 @@ def test_a_topic_of_two_registrations_stops_the_program_before_the_first(
 
 
 def test_existing_topics_are_imported(stack: Stack) -> None:
-    stack.cluster.create(TOPICS[0], 2, {"retention.ms": "-1"})
-    stack.cluster.create(TOPICS[1], 2, {"cleanup.policy": "compact"})
+    own = {"message.timestamp.type": "CreateTime"}
+    stack.cluster.create(TOPICS[0], 2, {"cleanup.policy": "delete", "retention.ms": "-1", **own})
+    stack.cluster.create(TOPICS[1], 2, {"cleanup.policy": "compact", **own})
     run = stack.run(setup='{"shop": {"adopt": true}}')
     assert run.error is None
     assert [topic.importId for topic in run.topics] == [TOPICS[1], TOPICS[0]]
@@ -287,6 +294,41 @@ def test_the_provider_connects_before_topics_are_deleted(stack: Stack) -> None:
     assert stack.run().error is None
     [read_topics] = stack.read_topics
     assert read_topics in TOPICS
+
+
+def test_retired_topics_are_deleted_by_their_ids(stack: Stack) -> None:
+    stack.state.update(state_after(stack.run()))
+    document = stack.folder / "shop.yaml"
+    document.write_text(DOCUMENT.replace("  id: shop\n", "  id: shop\n  lifecycle: retired\n"))
+    retiring = stack.run()
+    assert all(topic.retainOnDelete and not topic.protect for topic in retiring.topics)
+    stack.state.update(state_after(retiring))
+    document.unlink()
+    assert stack.run(preview=True).error is None
+    assert set(TOPICS) <= stack.cluster.topics.keys()
+    assert stack.run().error is None
+    assert not set(TOPICS) & stack.cluster.topics.keys()
+
+
+def test_nothing_is_deleted_if_a_client_reads_a_topic_since_the_plan(
+    stack: Stack, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stack.state.update(state_after(stack.run()))
+    document = stack.folder / "shop.yaml"
+    document.write_text(DOCUMENT.replace("  id: shop\n", "  id: shop\n  lifecycle: retired\n"))
+    stack.state.update(state_after(stack.run()))
+    document.unlink()
+    claim = FakeCluster.write_ownership
+
+    def claim_late(cluster: FakeCluster, change: OwnershipChange) -> None:
+        claim(cluster, change)
+        cluster.commit("audit", TOPICS[0], {0: ""})
+
+    monkeypatch.setattr(FakeCluster, "write_ownership", claim_late)
+    error = stack.run().error
+    assert error is not None
+    assert f"{TOPICS[0]}: it is read by group audit (Empty)" in error
+    assert set(TOPICS) <= stack.cluster.topics.keys()
 
 
 def test_plan_is_logged_as_text(stack: Stack) -> None:

@@ -9,14 +9,19 @@ from uuid import uuid4
 import attrs
 
 from infra.model.cluster import ClusterSnapshot, LiveGroup, LiveTopic
-from infra.model.ownership import OwnershipChange, OwnershipRecord
+from infra.model.evidence import GroupFacts
+from infra.model.ownership import OWNERSHIP_TOPIC, OwnershipChange, OwnershipRecord
 from infra.observe import SnapshotRequest
+from infra.observe.reader import GroupsRead
 
 BROKER_DEFAULTS = {
     "cleanup.policy": "delete",
     "message.timestamp.type": "CreateTime",
     "retention.ms": "604800000",
 }
+
+COMPACTED = {"cleanup.policy": "compact", "message.timestamp.type": "CreateTime"}
+"""The settings of a changelog topic that Kafka Streams has created."""
 
 
 @attrs.define
@@ -30,6 +35,10 @@ class FakeCluster:
     ownership: dict[tuple[str, str], OwnershipRecord] = attrs.field(factory=dict)
     committed: dict[str, dict[tuple[str, int], str]] = attrs.field(factory=dict)
     """Group → topic partition → offset metadata."""
+    readers: dict[str, GroupFacts] = attrs.field(factory=dict)
+    """Groups with what they read, by their ids."""
+    unread: list[str] = attrs.field(factory=list)
+    """Phrases for what the user may not read."""
     cluster_id: str = "fake-cluster"
 
     def create(self, name: str, partitions: int, config: Mapping[str, str] | None = None) -> None:
@@ -56,6 +65,8 @@ class FakeCluster:
         self.committed.setdefault(group, {}).update({(topic, at): text for at, text in texts.items()})
 
     def write_ownership(self, change: OwnershipChange) -> None:
+        if OWNERSHIP_TOPIC not in self.topics:
+            self.create(OWNERSHIP_TOPIC, 1, {"cleanup.policy": "compact"})
         self.ownership.update({record.key: record for record in change.written})
         for key in change.deleted:
             self.ownership.pop(key, None)
@@ -65,8 +76,12 @@ class FakeCluster:
         """A member of `group` that reads `topic`, for as long as the context lasts."""
         assert topic in self.topics
         self.groups[group] = LiveGroup(group, "Stable", 1)
+        self.readers[group] = GroupFacts(
+            id=group, state="Stable", protocol_type="consumer", members=1, subscribed=frozenset({topic})
+        )
         yield
         self.groups[group] = LiveGroup(group, "Empty", 0)
+        self.readers[group] = GroupFacts(id=group, protocol_type="consumer")
 
     def reader(self) -> "FakeClusterReader":
         return FakeClusterReader(self)
@@ -114,6 +129,23 @@ class FakeClusterReader:
     def offset_metadata(self, group: str, partitions: Mapping[str, int]) -> Sequence[str]:
         committed = self.cluster.committed.get(group, {})
         return [text for (topic, at), text in committed.items() if text and at < partitions.get(topic, 0)]
+
+    def group_facts(self, offsets_of: frozenset[str] | None) -> GroupsRead:
+        committed = self.cluster.committed
+        ids = self.cluster.readers.keys() | committed.keys() | self.cluster.groups.keys()
+        groups = {}
+        for id_ in sorted(ids):
+            live = self.cluster.groups.get(id_)
+            state = live.state if live else "Empty"
+            known = self.cluster.readers.get(id_, GroupFacts(id=id_, state=state))
+            topics = frozenset(topic for topic, _ in committed.get(id_, {}))
+            is_read = offsets_of is None or id_ in offsets_of
+            groups[id_] = attrs.evolve(known, committed=topics if is_read else frozenset())
+        return groups, list(self.cluster.unread)
+
+    def cleanup_policy(self, topic: str) -> str:
+        live = self.cluster.topics.get(topic)
+        return live.config.get("cleanup.policy", "delete") if live else "compact"
 
     def _described(self, topic: LiveTopic, request: SnapshotRequest) -> LiveTopic:
         if topic.name in request.sources:

@@ -155,3 +155,27 @@ def test_group_is_active_while_it_has_members(cluster: Cluster, app: str) -> Non
         assert (running.state, running.members, running.is_active) == ("Stable", 1, True)
     stopped = cluster.reader().read(SnapshotRequest(groups=(group,))).groups[group]
     assert (stopped.state, stopped.is_active) == ("Empty", False)
+
+
+def test_groups_show_what_they_read(cluster: Cluster, app: str) -> None:
+    topic, other, group = f"{app}-in", f"{app}-old", f"{app}-group"
+    cluster.create(topic, 1)
+    cluster.create(other, 1)
+    cluster.commit(group, other, {0: "text"})
+    with cluster.member(group, topic):
+        groups, unread = cluster.reader().group_facts(None)
+        assert (groups[group].state, groups[group].members, unread) == ("Stable", 1, [])
+        assert groups[group].subscribed == {topic}
+        assert groups[group].committed >= {other}
+    groups, _ = cluster.reader().group_facts(frozenset({group}))
+    assert (groups[group].state, groups[group].subscribed) == ("Empty", frozenset())
+    assert groups[group].committed >= {other}
+    groups, _ = cluster.reader().group_facts(frozenset())
+    assert not groups[group].committed
+
+
+def test_the_cleanup_policy_of_a_topic_is_read(cluster: Cluster, app: str) -> None:
+    cluster.create(f"{app}-a", 1, {"cleanup.policy": "compact"})
+    cluster.create(f"{app}-b", 1)
+    reader = cluster.reader()
+    assert [reader.cleanup_policy(f"{app}-{name}") for name in "ab"] == ["compact", "delete"]

@@ -9,7 +9,7 @@ from infra.model.compiled import CompiledApplication
 from infra.model.problems import Location
 from infra.planner.drift import Drift, find_drift
 from infra.spec import load_documents
-from tests.planner.simulated_cluster import SimulatedCluster, application, changelog, repartition
+from tests.planner.simulated_cluster import COMPACTED, SimulatedCluster, application, changelog, repartition
 
 EXAMPLES = Path(__file__).parents[2] / "topology_schemas" / "examples"
 HOSTILE = "<script>alert('x')</script>`|@team"
@@ -50,7 +50,10 @@ def clean() -> Drift:
 
 
 def changed() -> Drift:
-    """Each kind of drift: lost, re-created, too few and too many partitions, other configs, orphaned."""
+    """Each kind of drift: lost, re-created, too few and too many partitions, other configs, orphaned.
+
+    A topic of another client is only named like an internal topic.
+    """
     cluster = SimulatedCluster.set_up(*examples(SOURCES))
     for name, partitions in SOURCES.items():
         if name not in cluster.topics:
@@ -59,7 +62,8 @@ def changed() -> Drift:
     cluster.recreate("fulfilment-reservations-changelog", is_empty=True)
     registration = "fulfilment-order-stock-subscription-registration-topic"
     cluster.configure(registration, retention_ms="3600000", flush_ms="1000")
-    cluster.create("fulfilment-old-view-changelog", 4)
+    cluster.create("fulfilment-old-view-changelog", 4, COMPACTED)
+    cluster.create("fulfilment-cdc-changelog", 1)
     cluster.change("payments", partitions=12)
     compiled = examples({**SOURCES, "payments": 12})
     return find_drift(compiled, cluster.snapshot, cluster.records)
@@ -80,7 +84,7 @@ def hostile() -> Drift:
     cluster = SimulatedCluster.set_up(compiled)
     cluster.change(topics[0].name, partitions=9)
     cluster.change(topics[1].name, config={"cleanup.policy": "compact", HOSTILE: f"{HOSTILE}\n\x07"})
-    cluster.create(f"{HOSTILE}-left-changelog", 1)
+    cluster.create(f"{HOSTILE}-left-changelog", 1, COMPACTED)
     return find_drift([compiled], cluster.snapshot, cluster.records)
 
 

@@ -5,8 +5,9 @@ from collections.abc import Mapping, Sequence
 import attrs
 
 from infra.model.compiled import CompiledApplication, InternalTopic, TopicKind
+from infra.model.ownership import OwnershipRecord, StackIdentity
 from infra.model.problems import ProblemCode, Severity
-from infra.model.topology import Lifecycle, Sink
+from infra.model.topology import Leftovers, Lifecycle, Sink
 from infra.planner.drift import Drift, Finding, FindingKind, find_drift
 from tests.planner.simulated_cluster import (
     AUTOSCALING,
@@ -224,17 +225,116 @@ def test_unknown_topics_of_known_applications_are_orphaned() -> None:
         "orders-KTABLE-FK-JOIN-SUBSCRIPTION-RESPONSE-0000000014-topic",
     ]
     for name in orphans:
-        cluster.create(name, 3)
+        cluster.create(name, 3, COMPACTED)
     cluster.create("orders-old-topic", 1)  # not the name of an internal topic
     drift = _drift(cluster, orders)
     assert _kinds(drift) == [(FindingKind.ORPHANED, name, Severity.WARNING) for name in sorted(orphans)]
-    assert all(f"--delete --topic {finding.topic}" in finding.fix for finding in drift.findings)
+    assert all("`leftovers.retire`" in finding.fix for finding in drift.findings)
+
+
+def _assert_no_delete_command(drift: Drift) -> None:
+    texts = " ".join(f"{finding.what} {finding.why} {finding.fix}" for finding in drift.findings)
+    assert "--delete" not in texts
+    assert "kafka-topics.sh" not in texts
+
+
+def test_a_topic_of_another_running_application_is_no_finding() -> None:
+    """Its id begins with the id of the document, and only its group shows that it exists."""
+    my_app = application(id_="my-app", config=MANUAL)
+    for settings in (COMPACTED, {}):
+        cluster = SimulatedCluster.set_up(my_app)
+        cluster.create("my-app-v1-counts-changelog", 4, settings)
+        cluster.run_group("my-app-v1")
+        for recorded in (True, False):
+            assert not list(_drift(cluster, my_app, recorded=recorded).findings)
+
+
+def test_a_topic_that_another_stack_records_is_no_finding() -> None:
+    pay = application(id_="pay")
+    cluster = SimulatedCluster.set_up(pay)
+    cluster.create("pay-eu-counts-changelog", 4, COMPACTED)
+    stack = StackIdentity("eu", "organization/headwater/eu")
+    topics = {"pay-eu-counts-changelog": cluster.topics["pay-eu-counts-changelog"].topic_id}
+    cluster.ownership.append(OwnershipRecord(application_id="pay-eu", stack=stack, topics=topics))
+    assert not list(_drift(cluster, pay).findings)
+
+
+def test_a_topic_of_a_user_is_a_suspicion_and_no_drift() -> None:
+    orders = application()
+    cluster = SimulatedCluster.set_up(orders)
+    cluster.create("orders-cdc-changelog", 6, {"cleanup.policy": "delete", "retention.ms": "-1"})
+    drift = _drift(cluster, orders)
+    finding = _only(drift)
+    assert (finding.kind, finding.severity) == (FindingKind.SUSPECTED, Severity.INFO)
+    assert "Nothing else connects it with the application." in finding.what
+    assert drift.is_clean
+    _assert_no_delete_command(drift)
+    leftovers = Leftovers(keep=("orders-cdc-changelog",))
+    known = attrs.evolve(orders, application=attrs.evolve(orders.application, leftovers=leftovers))
+    assert not list(_drift(cluster, known).findings)
+
+
+def test_a_topic_that_another_group_reads_is_a_suspicion() -> None:
+    orders = application()
+    cluster = SimulatedCluster.set_up(orders)
+    cluster.create("orders-old-changelog", 4, COMPACTED)
+    cluster.read_by("audit", "orders-old-changelog")
+    drift = _drift(cluster, orders)
+    assert _only(drift).kind is FindingKind.SUSPECTED
+    assert "read by group audit (Stable)" in _only(drift).found
+    assert "leftovers.retire" not in _only(drift).fix
+    cluster.change("orders-old-changelog", config={})
+    assert not list(_drift(cluster, orders).findings)
+
+
+def test_a_recorded_left_over_that_another_group_reads_is_to_be_kept() -> None:
+    cluster = SimulatedCluster.set_up(application())
+    cluster.read_by("audit", CHANGELOG, state="Empty")
+    finding = _only(_drift(cluster, application(stateful=False)))
+    assert finding.kind is FindingKind.ORPHANED
+    assert "leftovers.retire" not in finding.fix
+    assert "leftovers.keep" in finding.fix
+
+
+def test_without_permission_to_see_groups_no_topic_is_orphaned() -> None:
+    orders = application()
+    cluster = SimulatedCluster.set_up(orders)
+    cluster.create("orders-old-changelog", 4, COMPACTED)
+    cluster.unread_evidence = ("the groups of other clients",)
+    drift = _drift(cluster, orders)
+    finding = _only(drift)
+    assert finding.kind is FindingKind.SUSPECTED
+    assert "not known" in finding.what
+    assert "not readable: the groups of other clients" in finding.found
+    assert drift.is_clean
+
+
+def test_a_new_application_is_not_a_renamed_one_while_the_other_is_running() -> None:
+    cluster = SimulatedCluster.set_up(application(id_="my-app-v1"))
+    cluster.run_group("my-app-v1")
+    billing = application(id_="billing")
+    assert {finding.kind for finding in _drift(cluster, billing, recorded=False).findings} == {
+        FindingKind.MISSING
+    }
+    cluster.run_group("my-app-v1", members=0)
+    assert _only(_drift(cluster, billing, recorded=False)).kind is FindingKind.RENAMED
+    stack = StackIdentity("other", "organization/headwater/other")
+    cluster.ownership.append(OwnershipRecord(application_id="my-app-v1", stack=stack))
+    kinds = {finding.kind for finding in _drift(cluster, billing, recorded=False).findings}
+    assert kinds == {FindingKind.MISSING}
+
+
+def test_without_permission_to_see_groups_no_application_is_renamed() -> None:
+    cluster = SimulatedCluster.set_up(application(id_="my-app-v1"))
+    cluster.unread_evidence = ("the groups of other clients",)
+    kinds = {finding.kind for finding in _drift(cluster, application(id_="billing"), recorded=False).findings}
+    assert kinds == {FindingKind.MISSING}
 
 
 def test_an_orphan_belongs_to_the_longest_matching_id() -> None:
     orders, other = application(), application(id_="orders-eu", stateful=False)
     cluster = SimulatedCluster.set_up(orders, other)
-    cluster.create("orders-eu-old-changelog", 1)
+    cluster.create("orders-eu-old-changelog", 1, COMPACTED)
     (finding,) = _drift(cluster, orders, other).findings
     assert finding.application == "orders-eu"
 

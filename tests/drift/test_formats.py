@@ -55,7 +55,7 @@ def test_the_schema_has_each_kind_of_finding() -> None:
 def test_junit_is_valid_xml_with_correct_counts(case: Callable[[], Drift]) -> None:
     drift = case()
     root = ET.fromstring(drift_junit(drift))  # noqa: S314 - text that Headwater wrote
-    differing = {(part.id, finding.topic) for part in drift.applications for finding in part.findings}
+    differing = {(finding.application, finding.topic) for finding in drift.differences}
     assert int(root.attrib["failures"]) == len(differing) == len(root.findall(".//failure"))
     assert int(root.attrib["errors"]) == len(drift.problems) == len(root.findall(".//error"))
     assert int(root.attrib["tests"]) == len(root.findall(".//testcase"))

@@ -111,7 +111,8 @@ def test_a_real_preview_becomes_a_comment(deployment: Deployment) -> None:
     assert comment.exit_code == ExitCode.DONE
     assert "\n### 🟢 Kafka topics: 2 to create\n" in comment.stdout
     assert deployment.repartition in comment.stdout
-    deployment.cluster.create(deployment.repartition, 9)
+    created = {"cleanup.policy": "delete", "message.timestamp.type": "CreateTime"}
+    deployment.cluster.create(deployment.repartition, 9, created)
     refused = _headwater("plan-comment", input_text=deployment.stack.preview("--json").text)
     assert "\n### 🔴 Kafka topics: refused, 1 error; nothing will be changed\n" in refused.stdout
     assert "error[OverPartitionedInternalTopic]" in refused.stdout

@@ -72,6 +72,14 @@ def test_many_topics_are_requested_in_chunks(
     assert requests(SnapshotRequest(prefixes=(f"{prefix}-",))) == 4 + 2 * 2
 
 
+def test_evidence_requires_a_request_only_for_each_group_whose_offsets_matter(kafka: LocalBroker) -> None:
+    reader = KafkaClusterReader(Connection(bootstrap_servers=(kafka.bootstrap_servers,)), _SECONDS)
+    reader.read(SnapshotRequest(groups=("some-group",)))
+    before = reader.requests
+    reader.group_facts(frozenset())
+    assert reader.requests - before == 2  # two lists of groups
+
+
 def test_records_of_fifty_topics_are_counted_in_two_requests(kafka: LocalBroker, prefix: str) -> None:
     reader = KafkaClusterReader(Connection(bootstrap_servers=(kafka.bootstrap_servers,)), _SECONDS)
     topics = {f"{prefix}-{number:02}": 2 for number in range(50)}

@@ -9,6 +9,17 @@ from infra.model.nodes import ChangelogKind
 from infra.model.problems import Location
 from infra.model.topology import Lifecycle, Protocol, Setup, Sink
 from infra.planner import Plan, PlanPolicy
+from tests.planner.evidence_scenarios import (
+    accepted_id_that_overlaps,
+    adoption_that_removes_data,
+    deletion_that_the_records_do_not_allow,
+    id_that_overlaps_with_another_stack,
+    leftover_of_a_running_application,
+    leftovers_that_are_refused,
+    retired_topic_in_use,
+    retired_topic_of_another_client,
+    unproven_adoption,
+)
 from tests.planner.ownership_scenarios import (
     managed_by_a_lost_state,
     managed_by_another_stack,
@@ -360,4 +371,13 @@ SCENARIOS: tuple[Scenario, ...] = (
     topic_of_two_retired_applications,
     internal_topic_and_sink,
     error_with_location,
+    unproven_adoption,
+    adoption_that_removes_data,
+    retired_topic_in_use,
+    retired_topic_of_another_client,
+    deletion_that_the_records_do_not_allow,
+    leftovers_that_are_refused,
+    leftover_of_a_running_application,
+    id_that_overlaps_with_another_stack,
+    accepted_id_that_overlaps,
 )

@@ -7,8 +7,10 @@ import attrs
 
 from infra.model.cluster import ClusterSnapshot, LiveGroup, LiveTopic
 from infra.model.compiled import CompiledApplication, InternalTopic, SubTopology, TopicKind
+from infra.model.evidence import ClusterEvidence, GroupFacts
 from infra.model.move_marks import MoveMark
 from infra.model.nodes import ChangelogKind
+from infra.model.ownership import OwnershipRecord
 from infra.model.policies import BlastRadius, Effect, Policy
 from infra.model.problems import Location
 from infra.model.record import SetupRecord
@@ -161,6 +163,11 @@ class SimulatedCluster:
     """Application → committed number of processors."""
     moves: dict[str, MoveMark] = attrs.field(factory=dict)
     unread: dict[str, str] = attrs.field(factory=dict)
+    readers: dict[str, GroupFacts] = attrs.field(factory=dict)
+    """Groups that read topics, by their ids."""
+    unread_evidence: tuple[str, ...] = ()
+    ownership: list[OwnershipRecord] = attrs.field(factory=list)
+    ownership_policy: str = "compact"
 
     @classmethod
     def set_up(cls, *applications: CompiledApplication) -> "SimulatedCluster":
@@ -185,6 +192,20 @@ class SimulatedCluster:
             processors=dict(self.processors),
             moves=dict(self.moves),
             unread_processors=dict(self.unread),
+            evidence=self.evidence,
+        )
+
+    @property
+    def evidence(self) -> ClusterEvidence:
+        listed = {
+            id_: GroupFacts(id=id_, state=group.state, members=group.members or 0)
+            for id_, group in self.groups.items()
+        }
+        return ClusterEvidence(
+            groups=listed | self.readers,
+            ownership=tuple(self.ownership),
+            ownership_policy=self.ownership_policy,
+            unread=self.unread_evidence,
         )
 
     def plan(
@@ -218,6 +239,8 @@ class SimulatedCluster:
                 record,
                 topics={
                     name: attrs.evolve(topic, topic_id=self.topics[name].topic_id)
+                    if name in self.topics
+                    else topic
                     for name, topic in record.topics.items()
                 },
             )
@@ -247,6 +270,12 @@ class SimulatedCluster:
         """Set configs of a topic. In the keywords, underscores stand for dots."""
         changed = {key.replace("_", "."): value for key, value in config.items()}
         self.change(name, config={**self.topics[name].config, **changed})
+
+    def read_by(self, id_: str, *topics: str, state: str = "Stable") -> None:
+        """Let a group read topics: with members, or only with committed offsets if it is Empty."""
+        read, none = frozenset(topics), frozenset[str]()
+        subscribed, committed = (none, read) if state == "Empty" else (read, none)
+        self.readers[id_] = GroupFacts(id=id_, state=state, subscribed=subscribed, committed=committed)
 
     def run_group(self, id_: str, members: int | None = 2) -> None:
         self.groups[id_] = LiveGroup(id_, "Stable" if members else "Empty", members)

@@ -36,7 +36,9 @@ class Stack:
 
     def plan(self, *applications: CompiledApplication) -> Plan:
         records = tuple(record for _, record in sorted(self.cluster.ownership.items()))
-        snapshot = attrs.evolve(self.cluster.simulated.snapshot, ownership=records)
+        simulated = self.cluster.simulated.snapshot
+        evidence = attrs.evolve(self.cluster.simulated.evidence, ownership=records)
+        snapshot = attrs.evolve(simulated, ownership=records, evidence=evidence)
         return plan(applications, snapshot, self.records, PlanPolicy(stack=self.identity))
 
     def begin(self, *applications: CompiledApplication) -> Plan:

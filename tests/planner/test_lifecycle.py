@@ -13,6 +13,7 @@ from infra.planner import ActionKind, Plan, TopicAction
 from tests.planner.plans import kinds
 from tests.planner.simulated_cluster import (
     AUTOSCALING,
+    COMPACTED,
     MANUAL,
     SimulatedCluster,
     application,
@@ -208,7 +209,7 @@ def test_a_topic_that_the_topology_no_longer_has_is_kept_as_it_is() -> None:
     live = cluster.topics[CHANGELOG]
     plan = cluster.plan(application(config=MANUAL, stateful=False))
     kept = next(action for action in plan.actions if action.name == CHANGELOG)
-    note = "the topology no longer has it; it stays until you delete it"
+    note = "the topology no longer has it; it stays unless `leftovers` retires it"
     assert kept == TopicAction(
         kind=ActionKind.KEEP,
         name=CHANGELOG,
@@ -277,7 +278,7 @@ def test_new_topics_of_a_changed_topology_are_created_in_manual_mode() -> None:
 
 def test_a_new_topic_that_already_exists_must_be_adopted() -> None:
     cluster = SimulatedCluster.set_up(application(config=MANUAL, stateful=False))
-    cluster.create(CHANGELOG, 4, {"cleanup.policy": "compact"})
+    cluster.create(CHANGELOG, 4, COMPACTED)
     assert codes(cluster.plan(application(config=MANUAL))) == [ProblemCode.INTERNAL_TOPICS_ALREADY_SETUP]
 
 

@@ -56,7 +56,9 @@ def test_up_records_the_application_with_its_topics(first: Stack, cluster: Clust
     first.up(ORDERS)
     (record,) = cluster.ownership.values()
     ids = {name: topic.topic_id for name, topic in cluster.simulated.topics.items()}
-    assert record == OwnershipRecord(application_id="orders", stack=first.identity, topics=ids)
+    assert record == OwnershipRecord(
+        application_id="orders", stack=first.identity, topics=ids, reads=frozenset({"orders-in"})
+    )
 
 
 def test_a_second_up_writes_no_record(first: Stack) -> None:

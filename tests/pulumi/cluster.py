@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 
 import attrs
-from confluent_kafka import KafkaError, KafkaException, Producer, TopicCollection
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicCollection, TopicPartition
 from confluent_kafka.admin import (  # type: ignore[attr-defined]  # public names that the stubs do not export
     AdminClient,
     AlterConfigOpType,
@@ -79,6 +79,13 @@ class Cluster:
         producer = Producer({"bootstrap.servers": self.bootstrap_servers})
         producer.produce(name, value, key)
         producer.flush()
+
+    def commit(self, group: str, name: str) -> None:
+        """Commit an offset of the first partition, as a client that reads the topic would."""
+        settings = {"bootstrap.servers": self.bootstrap_servers, "group.id": group}
+        consumer = Consumer({**settings, "enable.auto.commit": False})
+        consumer.commit(offsets=[TopicPartition(name, 0, 0)], asynchronous=False)
+        consumer.close()
 
     def partitions(self, name: str) -> int | None:
         """Return the count, None when there is no such topic.

@@ -60,12 +60,14 @@ class Deployment:
         *,
         topics: Mapping[str, object] | None = None,
         application: Mapping[str, object] | None = None,
+        leftovers: Mapping[str, object] | None = None,
     ) -> str:
         """Write a document; return its text."""
         document: dict[str, object] = {
             "application": {"id": self.id, "config": dict(config or {}), **(application or {})},
             "topology": topology,
             **({"topics": topics} if topics else {}),
+            **({"leftovers": leftovers} if leftovers else {}),
         }
         text = yaml.safe_dump(document)
         self.stack.document(self.id, text)

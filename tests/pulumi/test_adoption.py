@@ -4,13 +4,16 @@ import pytest
 
 from tests.pulumi.conftest import Deployment
 
+CREATED = {"message.timestamp.type": "CreateTime"}
+"""What Kafka Streams sets on each internal topic, and users rarely do."""
+
 pytestmark = [pytest.mark.pulumi, pytest.mark.slow]
 
 
 def test_automatic_setup_adopts_existing_topics(deployment: Deployment) -> None:
-    deployment.cluster.create(deployment.repartition, 2)
+    deployment.cluster.create(deployment.repartition, 2, {"cleanup.policy": "delete", **CREATED})
     deployment.cluster.create(
-        deployment.changelog, 4, {"cleanup.policy": "compact", "max.message.bytes": "2000000"}
+        deployment.changelog, 4, {"cleanup.policy": "compact", "max.message.bytes": "2000000", **CREATED}
     )
     deployment.cluster.produce(deployment.changelog)
     ids = {name: deployment.cluster.topic_id(name) for name in deployment.topics}
@@ -40,7 +43,7 @@ def test_manual_setup_adopts_topics_only_when_configured(deployment: Deployment)
 
 def test_an_incomplete_setup_is_completed_only_when_configured(deployment: Deployment) -> None:
     manual = {"internal.topics.setup": "manual"}
-    deployment.cluster.create(deployment.changelog, 4, {"cleanup.policy": "compact"})
+    deployment.cluster.create(deployment.changelog, 4, {"cleanup.policy": "compact", **CREATED})
     deployment.declare(manual)
     deployment.refused("MissingInternalTopics")
     deployment.declare(manual, setup={"ifIncomplete": True})

@@ -84,8 +84,8 @@ def test_a_topic_that_the_topology_no_longer_has_stays(deployment: Deployment) -
     )
     deployment.cluster.create(deployment.source + "-out", 4)
     preview = deployment.stack.preview()
-    assert preview.text.count("the topology no longer has it; it stays until you delete it") == 2, str(
-        preview
+    assert preview.text.count("the topology no longer has it; it stays unless `leftovers` retires it") == 2, (
+        str(preview)
     )
     deployment.up()
     deployment.settles_at(4, 4)

@@ -32,7 +32,7 @@ def expansion_in_waves() -> Plan:
 def adoption() -> Plan:
     cluster = SimulatedCluster()
     cluster.create(REPARTITION, 4, {**application().internal_topics[0].config, "compression.type": "zstd"})
-    cluster.create(CHANGELOG, 4, {"cleanup.policy": "delete"})
+    cluster.create(CHANGELOG, 4, {"cleanup.policy": "compact", "message.timestamp.type": "LogAppendTime"})
     return cluster.plan(application())
 
 

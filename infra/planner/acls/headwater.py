@@ -42,7 +42,7 @@ def headwater_needs(purpose: Purpose, compiled: Sequence[CompiledApplication] = 
         if purpose in (Purpose.UP, Purpose.RETIRE):
             needs += _changing(application, managed)
         if purpose is Purpose.RETIRE:
-            needs += topic(managed[0], Operation.DELETE, reason="delete topics of retired applications")
+            needs += _deleting(managed[0])
     if purpose is Purpose.AGENT:
         needs += _coordination()
     else:
@@ -89,6 +89,16 @@ def _changing(application: CompiledApplication | None, managed: Sequence[str]) -
     yield from _expanding(managed)
     if application is None or application.application.acls is not None:
         yield _cluster(Operation.ALTER, "grant and revoke ACLs")
+
+
+def _deleting(internal: str) -> Iterator[Need]:
+    yield from topic(internal, Operation.DELETE, reason="delete topics of retired applications")
+    yield Need(
+        Permission(ResourceKind.GROUP, ANY_NAME, Operation.DESCRIBE), "see whether other clients read a topic"
+    )
+    yield from topic(
+        OWNERSHIP_TOPIC, Operation.DESCRIBE_CONFIGS, reason="see whether the topic can lose records"
+    )
 
 
 def _sources(application: CompiledApplication | None) -> Sequence[str]:

@@ -6,8 +6,8 @@ from enum import Enum
 import attrs
 
 from infra.model.cluster import LiveTopic
+from infra.model.evidence import GroupFacts
 from infra.model.observed import Unknown
-from infra.model.survey import GroupFacts
 
 
 @attrs.frozen(kw_only=True)

@@ -11,27 +11,19 @@ from collections.abc import Collection, Iterator, Mapping
 import attrs
 
 from infra.model.cluster import LiveTopic
-from infra.model.survey import GroupFacts, Survey
-from infra.planner.adoption.candidates import (
-    Certainty,
-    candidates,
-    exclusion_text,
+from infra.model.evidence import GroupFacts
+from infra.model.survey import Survey
+from infra.planner.adoption.findings import FoundApplication, Recognized, SkippedTopic, SkipReason
+from infra.planner.evidence.groups import Certainty, candidates, exclusion_text
+from infra.planner.evidence.names import (
+    beginnings,
+    has_internal_name,
     internal_to,
+    is_created_by_streams,
     is_internal_to,
 )
-from infra.planner.adoption.findings import FoundApplication, Recognized, SkippedTopic, SkipReason
-from infra.planner.drift.orphans import has_internal_name
 from infra.planner.phrases import listed
 
-INTERNAL_NAMES = (
-    r".+-(?:changelog|repartition|subscription-registration-topic|subscription-response-topic)",
-    r".+-KTABLE-FK-JOIN-SUBSCRIPTION-(?:REGISTRATION|RESPONSE)-\d+-topic",
-)
-"""Patterns of internal topic names: topics that a survey reads in detail."""
-_SIGNATURE = frozenset({"cleanup.policy", "message.timestamp.type"})
-"""Settings that Kafka Streams (since 2.5) sets on each internal topic, and users rarely do."""
-_NUMBERED = re.compile(r"-(?:(?:KSTREAM|KTABLE|COGROUPKSTREAM)-[A-Z-]+|STATE-STORE)-\d{10}\b")
-"""What generated names contain, including those of stores of tables."""
 _GENERATED = re.compile(r"(?P<id>.+?)-(?:KSTREAM|KTABLE|COGROUPKSTREAM)-[A-Z-]+-\d{10}\b.*", re.DOTALL)
 
 
@@ -48,7 +40,11 @@ def recognize(survey: Survey, named: Collection[str] = (), confirmed: Collection
     for topic in _with_internal_names(survey):
         ids = _possible(topic.name, known)
         owner = _owner(topic.name, ids, known, survey.groups)
-        is_certain = topic.name in confirmed or _is_created_by_streams(topic, survey.groups.get(owner or ""))
+        is_certain = (
+            topic.name in confirmed
+            or is_created_by_streams(topic)
+            or _reads(survey.groups.get(owner or ""), topic.name)
+        )
         if owner is None or not is_certain:
             skipped.append(_skipped(topic.name, owner, known, survey.groups))
             continue
@@ -76,8 +72,7 @@ def _with_internal_names(survey: Survey) -> Iterator[LiveTopic]:
 
 def _possible(topic: str, known: Collection[str]) -> list[str]:
     """Return the known ids that the name may begin with."""
-    beginnings = (topic[:end] for end in _hyphens(topic))
-    return [id_ for id_ in beginnings if id_ in known and is_internal_to(id_, topic)]
+    return [id_ for id_ in beginnings(topic) if id_ in known and is_internal_to(id_, topic)]
 
 
 def _owner(
@@ -91,15 +86,6 @@ def _owner(
     )
 
 
-def _hyphens(text: str) -> Iterator[int]:
-    return (index for index, character in enumerate(text) if character == "-" and index)
-
-
-def _is_created_by_streams(topic: LiveTopic, group: GroupFacts | None) -> bool:
-    is_generated = _NUMBERED.search(topic.name) is not None
-    return is_generated or topic.config.keys() >= _SIGNATURE or _reads(group, topic.name)
-
-
 def _reads(group: GroupFacts | None, topic: str) -> bool:
     return group is not None and topic in group.read
 
@@ -110,7 +96,7 @@ def _skipped(
     if owner is not None:
         text = f"it does not have the settings of Kafka Streams (since 2.5), so it may not belong to {owner}"
         return SkippedTopic(topic, SkipReason.OTHER_SETTINGS, text)
-    others = [topic[:end] for end in _hyphens(topic) if topic[:end] in groups and topic[:end] not in known]
+    others = [id_ for id_ in beginnings(topic) if id_ in groups and id_ not in known]
     if others:
         return SkippedTopic(topic, SkipReason.OTHER_GROUP, exclusion_text(groups[max(others, key=len)]))
     generated = _GENERATED.fullmatch(topic)

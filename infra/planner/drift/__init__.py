@@ -3,7 +3,7 @@
 Belongs here: which differences there are and what they mean. What a run does about them is in the plan.
 """
 
-from infra.planner.drift.find import find_drift
+from infra.planner.drift.find import drift_evidence_request, find_drift
 from infra.planner.drift.findings import ApplicationDrift, Drift, Finding, FindingKind
 
-__all__ = ["ApplicationDrift", "Drift", "Finding", "FindingKind", "find_drift"]
+__all__ = ["ApplicationDrift", "Drift", "Finding", "FindingKind", "drift_evidence_request", "find_drift"]

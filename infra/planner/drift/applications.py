@@ -4,46 +4,51 @@ from collections.abc import Collection, Iterator, Sequence
 
 from infra.compiler.renumbering import renumbering_problems
 from infra.model.cluster import ClusterSnapshot
+from infra.model.compiled import CompiledApplication
 from infra.model.problems import Problem, ProblemCode, Severity
 from infra.planner.actions import AclActionKind
 from infra.planner.drift.findings import Finding, FindingKind
 from infra.planner.drift.orphans import prefix
+from infra.planner.evidence.topics import Evidence
 from infra.planner.phrases import counted
 from infra.planner.plans import ApplicationPlan
 
 _MISSING = (AclActionKind.GRANT, AclActionKind.RESTORE)
 
 
-def renamed(part: ApplicationPlan, snapshot: ClusterSnapshot, declared: Collection[str]) -> Finding | None:
+def renamed(part: ApplicationPlan, evidence: Evidence, declared: Collection[str]) -> Finding | None:
     """Return a finding if no topic of the application exists and all exist under another id's names.
 
-    `declared` are the topics that documents mention: they do not belong to an earlier id.
+    `declared` are the topics that documents mention: they do not belong to an earlier id. The other id must
+    not be in use: it has no running group, and no other stack records it.
     """
     compiled = part.compiled
-    if compiled is None or part.recorded is not None or not compiled.internal_topics:
+    if compiled is None or part.recorded is not None:
         return None
-    names = [topic.name for topic in compiled.internal_topics]
-    if any(name in snapshot.topics for name in names):
-        return None
-    former = _former(prefix(compiled), names, snapshot.topics.keys() - declared)
+    ids = former_ids(compiled, evidence.snapshot, declared)
+    renamed_from = compiled.application.renamed_from
+    former = next((id_ for id_ in ids if id_ == renamed_from or evidence.is_unused(id_)), None)
     if former is None:
         return None
-    is_declared = compiled.application.renamed_from == former
+    names = [topic.name for topic in compiled.internal_topics]
+    is_declared = renamed_from == former
     return Finding(
         kind=FindingKind.RENAMED,
         severity=Severity.WARNING,
         application=part.application_id,
-        what=f"No internal topic of {part.application_id} exists, but {former} has topics of the same names."
+        what=f"No internal topic of {part.application_id} exists, but topics of the same names exist for "
+        f"{former}, which is not running: it may have been renamed."
         if not is_declared
         else f"The internal topics of {part.application_id} still have the names of {former}.",
         expected=f"{counted(len(names), 'topic')} that begin{'s' if len(names) == 1 else ''} with "
         f"{prefix(compiled)}",
-        found=f"they begin with {former}-",
+        found=f"they begin with {former}-, and no group {former} has members",
         why="Kafka Streams names internal topics after the application id: under a new id the application "
         "starts without its former state and offsets.",
-        fix=f"If it was renamed by mistake, use {former} again. If the new id is intended, "
+        fix=f"If {former} was renamed by mistake, use {former} again. If the new id is intended, "
         + ("" if is_declared else f"declare `renamedFrom: {former}` and ")
-        + "run `pulumi up`, which creates the new topics. Rebuild the state from the source topics.",
+        + "run `pulumi up`, which creates the new topics. Rebuild the state from the source topics."
+        + ("" if is_declared else " If both are different applications, run `pulumi up`."),
         location=compiled.application.at,
     )
 
@@ -117,12 +122,15 @@ def missing_acls(part: ApplicationPlan) -> Iterator[Finding]:
             )
 
 
-def _former(own: str, names: Sequence[str], left: Collection[str]) -> str | None:
-    """Return the first id whose topics are complete."""
-    tails = [name.removeprefix(own) for name in names]
+def former_ids(
+    compiled: CompiledApplication, snapshot: ClusterSnapshot, declared: Collection[str]
+) -> Sequence[str]:
+    """Return other ids for which all internal topics of the application exist; none exists for its own."""
+    names = [topic.name for topic in compiled.internal_topics]
+    if not names or any(name in snapshot.topics for name in names):
+        return ()
+    left = snapshot.topics.keys() - declared
+    tails = [name.removeprefix(prefix(compiled)) for name in names]
     first = f"-{tails[0]}"
     ids = sorted(name.removesuffix(first) for name in left if name.endswith(first))
-    for id_ in ids:
-        if id_ and all(f"{id_}-{tail}" in left for tail in tails):
-            return id_
-    return None
+    return [id_ for id_ in ids if id_ and all(f"{id_}-{tail}" in left for tail in tails)]

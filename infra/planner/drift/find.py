@@ -6,13 +6,21 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from infra.model.callers import DRIFT_WITHOUT_RECORD, PLAN
 from infra.model.cluster import ClusterSnapshot
 from infra.model.compiled import CompiledApplication, InternalTopic
+from infra.model.evidence import EvidenceRequest
 from infra.model.ownership import StackIdentity
 from infra.model.policies import Policy
 from infra.model.problems import Problem, ProblemCode, errors
 from infra.model.record import SetupRecord
 from infra.model.topology import Lifecycle
 from infra.planner.decide import plan
-from infra.planner.drift.applications import missing_acls, renamed, renumbered, successors, unavailable
+from infra.planner.drift.applications import (
+    former_ids,
+    missing_acls,
+    renamed,
+    renumbered,
+    successors,
+    unavailable,
+)
 from infra.planner.drift.findings import (
     ApplicationDrift,
     Drift,
@@ -20,13 +28,15 @@ from infra.planner.drift.findings import (
     FindingKind,
     counted_findings,
 )
-from infra.planner.drift.orphans import declared_topics, orphaned, undeclared_topics
+from infra.planner.drift.orphans import declared_topics, orphaned, prefix, undeclared_topics
 from infra.planner.drift.topics import FINDING_CODES, topic_findings
+from infra.planner.evidence.questions import evidence_request
+from infra.planner.evidence.topics import Evidence
 from infra.planner.plans import ApplicationPlan, Plan, PlanPolicy
 from infra.planner.policies.drift_tolerance import tolerances
 
 _ORDER = {kind: number for number, kind in enumerate(FindingKind)}
-_ABSENCE = (FindingKind.MISSING, FindingKind.ORPHANED)
+_ABSENCE = (FindingKind.MISSING, FindingKind.ORPHANED, FindingKind.SUSPECTED)
 
 
 def find_drift(
@@ -57,6 +67,7 @@ def find_drift(
     policy = PlanPolicy(stack=stack, cluster_id=cluster_id, policies=tolerances(policies))
     made = plan(compiled, snapshot, records or {}, policy, caller=caller, earlier=earlier)
     problems = _by_application(made)
+    evidence = Evidence(compiled, snapshot, records or {})
     declared = declared_topics(compiled)
     left = undeclared_topics(compiled, snapshot, records or {}, declared)
     applications = (
@@ -65,7 +76,7 @@ def find_drift(
             topics=tuple(sorted(action.name for action in part.actions if action.topic is not None)),
             findings=_findings(
                 part,
-                snapshot,
+                evidence,
                 problems[part.application_id],
                 left.get(part.application_id, ()),
                 declared,
@@ -82,6 +93,31 @@ def find_drift(
     )
 
 
+def drift_evidence_request(
+    compiled: Sequence[CompiledApplication],
+    snapshot: ClusterSnapshot,
+    records: Mapping[str, SetupRecord] | None,
+) -> EvidenceRequest:
+    """Return what to read for `find_drift`; `snapshot` has no evidence yet.
+
+    In question are topics that no document declares, and the ids that applications may have had before.
+    """
+    declared = declared_topics(compiled)
+    left = undeclared_topics(compiled, snapshot, records or {}, declared)
+    recorded = {name for record in (records or {}).values() for name in record.topics} - declared
+    former = (
+        f"{id_}-{topic.name.removeprefix(prefix(each))}"
+        for each in compiled
+        for id_ in former_ids(each, snapshot, declared)
+        for topic in each.internal_topics
+    )
+    in_question = {*(name for names in left.values() for name in names), *recorded, *former}
+    if records is None:
+        in_question &= snapshot.topics.keys()
+        return EvidenceRequest(topics=frozenset(in_question), offsets_of=None, with_ownership=True)
+    return evidence_request(compiled, snapshot, records, in_question)
+
+
 def _by_application(made: Plan) -> Mapping[str | None, list[Problem]]:
     problems: defaultdict[str | None, list[Problem]] = defaultdict(list)
     for problem in made.problems:
@@ -91,18 +127,20 @@ def _by_application(made: Plan) -> Mapping[str | None, list[Problem]]:
 
 def _findings(
     part: ApplicationPlan,
-    snapshot: ClusterSnapshot,
+    evidence: Evidence,
     problems: Sequence[Problem],
     left: Sequence[str],
     declared: Collection[str],
 ) -> tuple[Finding, ...]:
     """A topic with a new name is one finding, not a missing topic and an orphaned one."""
-    another = renamed(part, snapshot, declared)
-    moved = () if another else successors(part, snapshot, problems, left)
+    snapshot = evidence.snapshot
+    another = renamed(part, evidence, declared)
+    own = [name for name in left if evidence.of(part.application_id, snapshot.topics[name]).is_proven]
+    moved = () if another else successors(part, snapshot, problems, own)
     explained = {name for problem in moved for name in (problem.expected, problem.topic)}
     if another and part.compiled is not None:
         explained |= {topic.name for topic in part.compiled.internal_topics}
-    each = (*topic_findings(part, snapshot, problems), *orphaned(part, left, snapshot), *missing_acls(part))
+    each = (*topic_findings(part, snapshot, problems), *orphaned(part, left, evidence), *missing_acls(part))
     findings = [
         *([another] if another else ()),
         *renumbered(moved, part),

@@ -25,6 +25,7 @@ class FindingKind(StrEnum):
     UNAVAILABLE = "unavailable"
     CONFIG = "config"
     ORPHANED = "orphaned"
+    SUSPECTED = "suspected"
     ACL = "acl"
 
 
@@ -50,6 +51,11 @@ class Finding:
     counts: bool = True
     """Whether it counts for the exit code; False = a policy tolerates it."""
 
+    @property
+    def is_difference(self) -> bool:
+        """Return whether it is drift: a suspicion is only reported."""
+        return self.kind is not FindingKind.SUSPECTED
+
 
 @attrs.frozen
 class ApplicationDrift:
@@ -65,8 +71,10 @@ class ApplicationDrift:
 
     @property
     def drifted(self) -> frozenset[str]:
-        """Return the names of topics with a finding, declared or not."""
-        return frozenset(finding.topic for finding in self.findings if finding.topic is not None)
+        """Return the names of topics that differ, declared or not."""
+        return frozenset(
+            finding.topic for finding in self.findings if finding.topic is not None and finding.is_difference
+        )
 
 
 @attrs.frozen
@@ -87,9 +95,14 @@ class Drift:
         return (finding for application in self.applications for finding in application.findings)
 
     @property
+    def differences(self) -> tuple[Finding, ...]:
+        """Return the findings that are drift: without suspicions."""
+        return tuple(finding for finding in self.findings if finding.is_difference)
+
+    @property
     def has_drift(self) -> bool:
         """Return whether there is a finding that no policy tolerates."""
-        return any(finding.counts for finding in self.findings)
+        return any(finding.counts for finding in self.differences)
 
     @property
     def is_clean(self) -> bool:

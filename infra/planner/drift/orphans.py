@@ -1,8 +1,9 @@
-"""Topics that look internal to a known application and that no document declares."""
+"""Topics that no document declares and that may be internal topics of a known application."""
 
-import re
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
+
+import attrs
 
 from infra.compiler.streams_config import StreamsConfig
 from infra.model.cluster import ClusterSnapshot
@@ -11,21 +12,10 @@ from infra.model.problems import Severity, errors
 from infra.model.record import SetupRecord
 from infra.model.topology import Lifecycle
 from infra.planner.drift.findings import Finding, FindingKind
+from infra.planner.evidence.names import has_internal_name
+from infra.planner.evidence.topics import Evidence, TopicEvidence, Verdict
 from infra.planner.phrases import counted
 from infra.planner.plans import ApplicationPlan
-
-_SUFFIXES = (
-    "-changelog",
-    "-repartition",
-    "-subscription-registration-topic",
-    "-subscription-response-topic",
-)
-_FOREIGN_KEY = re.compile(r".+-KTABLE-FK-JOIN-SUBSCRIPTION-(REGISTRATION|RESPONSE)-\d+-topic", re.DOTALL)
-
-
-def has_internal_name(name: str) -> bool:
-    """Return whether the name ends as `StreamsResetter#matchesInternalTopicFormat` requires."""
-    return name.endswith(_SUFFIXES) or _FOREIGN_KEY.fullmatch(name) is not None
 
 
 def declared_topics(compiled: Sequence[CompiledApplication]) -> frozenset[str]:
@@ -59,30 +49,108 @@ def prefix(compiled: CompiledApplication) -> str:
     return f"{StreamsConfig.of(compiled.application).topic_prefix or compiled.application.id}-"
 
 
-def orphaned(part: ApplicationPlan, left: Sequence[str], snapshot: ClusterSnapshot) -> Iterator[Finding]:
-    """Yield a finding for each undeclared topic, and for each topic that the topology no longer has."""
+def orphaned(part: ApplicationPlan, left: Sequence[str], evidence: Evidence) -> Iterator[Finding]:
+    """Yield a finding for each undeclared topic, and for each topic that the topology no longer has.
+
+    A topic that another application owns, or that only another client uses, is no finding.
+    """
+    listed_ones = part.compiled.application.leftovers.names if part.compiled else frozenset()
     recorded = {action.name for action in part.actions if action.topic is None and action.live is not None}
-    for name in sorted({*recorded, *left}):
-        was_ours = name in recorded
+    for name in sorted({*recorded, *left} - listed_ones):
+        live = evidence.snapshot.topics[name]
+        known = evidence.of(part.application_id, live)
+        match known.verdict:
+            case Verdict.OWN:
+                text = _set_up(known)
+            case Verdict.LIKELY:
+                text = _left(known)
+            case Verdict.USED if known.is_created_by_streams:
+                text = _used(known)
+            case Verdict.SUSPECTED | Verdict.UNKNOWN:
+                text = _suspected(known)
+            case _:
+                continue
         yield Finding(
-            kind=FindingKind.ORPHANED,
-            severity=Severity.INFO if was_ours else Severity.WARNING,
+            kind=text.kind,
+            severity=text.severity,
             application=part.application_id,
             topic=name,
-            what=f"Topic {name} was set up for {part.application_id}, whose topology no longer has it."
-            if was_ours
-            else f"Topic {name} looks internal to {part.application_id}, and no document declares it.",
-            expected="no such topic",
-            found=counted(snapshot.topics[name].partitions, "partition"),
-            why="It takes up disk space and nothing reads it."
-            if was_ours
-            else "Either an earlier topology left it behind, or the running application differs from the "
-            "document.",
-            fix=("" if was_ours else "If the running application uses it, correct the document. ")
-            + "If its data is no longer needed, delete it: `kafka-topics.sh --bootstrap-server BROKER "
-            f"--delete --topic {name}`.",
+            what=text.what,
+            expected=text.expected,
+            found=f"{counted(live.partitions, 'partition')}; {known.text}",
+            why=text.why,
+            fix=text.fix,
             location=part.compiled.application.at if part.compiled else None,
         )
+
+
+@attrs.frozen(kw_only=True)
+class _Text:
+    kind: FindingKind
+    severity: Severity
+    what: str
+    expected: str = "no such topic"
+    why: str
+    fix: str
+
+
+def _set_up(known: TopicEvidence) -> _Text:
+    return _Text(
+        kind=FindingKind.ORPHANED,
+        severity=Severity.INFO,
+        what=f"Topic {known.topic} was set up for {known.application}, whose topology no longer has it.",
+        why="It takes up disk space, and another client still reads it."
+        if known.readers
+        else "It takes up disk space and nothing reads it.",
+        fix=_KEEP if known.readers else f"{_RETIRE} {_KEEP}",
+    )
+
+
+def _left(known: TopicEvidence) -> _Text:
+    return _Text(
+        kind=FindingKind.ORPHANED,
+        severity=Severity.WARNING,
+        what=f"Topic {known.topic} is an internal topic of {known.application}, and no document declares it.",
+        why="Either an earlier topology left it behind, or the running application differs from the "
+        "document.",
+        fix=f"If the running application uses it, correct the document. {_RETIRE} {_KEEP}",
+    )
+
+
+def _used(known: TopicEvidence) -> _Text:
+    return _Text(
+        kind=FindingKind.SUSPECTED,
+        severity=Severity.INFO,
+        what=f"Topic {known.topic} may be an internal topic of {known.application}, and another client reads "
+        "it.",
+        expected="a topic that a document declares",
+        why="Whether an earlier topology left it behind is not known. The client that reads it needs it.",
+        fix=f"If the running application uses it, correct the document. {_KEEP}",
+    )
+
+
+def _suspected(known: TopicEvidence) -> _Text:
+    return _Text(
+        kind=FindingKind.SUSPECTED,
+        severity=Severity.INFO,
+        what=f"Topic {known.topic} is named like an internal topic of {known.application}. "
+        + (
+            "Whose it is, is not known."
+            if known.verdict is Verdict.UNKNOWN
+            else "Nothing else connects it with the application."
+        ),
+        expected="more evidence than a name",
+        why="A topic of another application or user may have such a name. Headwater does not touch it.",
+        fix=f"{_GRANT} {_KEEP}" if known.verdict is Verdict.UNKNOWN else _KEEP,
+    )
+
+
+_RETIRE = (
+    "If its data is no longer needed, list it below `leftovers.retire` of the document and run `pulumi up`, "
+    "then below `leftovers.delete`: a preview shows each step."
+)
+_KEEP = "To keep it and not report it again, list it below `leftovers.keep`."
+_GRANT = "Grant the user the permissions that are missing, and run again."
 
 
 def _owner(compiled: CompiledApplication) -> str | None:

@@ -14,6 +14,7 @@ from infra.planner.rules.already_set_up import already_set_up
 from infra.planner.rules.application_removed import application_removed
 from infra.planner.rules.group_active import group_active
 from infra.planner.rules.group_protocol import group_protocol
+from infra.planner.rules.id_overlap import id_overlap
 from infra.planner.rules.incomplete_setup import incomplete_setup
 from infra.planner.rules.kafka_streams_changed import kafka_streams_changed
 from infra.planner.rules.lost_topics import lost_topics
@@ -32,6 +33,8 @@ from infra.planner.rules.retired_topics import retired_topics
 from infra.planner.rules.source_topics_expanded import source_topics_expanded
 from infra.planner.rules.timeout import timeout
 from infra.planner.rules.unavailable import unavailable
+from infra.planner.rules.unproven_adoption import unproven_adoption
+from infra.planner.rules.unproven_deletion import unproven_deletion
 from infra.planner.rules.unsafe_expansion import unsafe_expansion
 from infra.planner.rules.version_not_named import version_not_named
 from infra.planner.rules.wrong_cluster import wrong_cluster
@@ -67,8 +70,11 @@ RUN_RULES: tuple[RunRule, ...] = (
     wrong_cluster,
     application_removed,
     managed_elsewhere,
+    id_overlap,
     group_active,
     retired_topics,
+    unproven_deletion,
+    unproven_adoption,
     check_run,
     no_authorizer,
     missing_sink,

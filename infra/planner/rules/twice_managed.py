@@ -85,7 +85,10 @@ def _role(action: TopicAction) -> str:
 def _fix(topic: str, former: str, owner: str, kind: ActionKind) -> str:
     other = f"Or give the topic another name in {owner}."
     if kind is ActionKind.KEEP:
-        return f"If {former} no longer needs it, delete {topic} and run again. {other}"
+        return (
+            f"If {former} no longer needs it, delete {topic} with `leftovers` of the document of {former}, "
+            f"without the document of {owner}. {other}"
+        )
     if kind is ActionKind.RELEASE:
         return f"Run `pulumi up` without the document of {owner} first: {former} then releases it. {other}"
     return f"Complete the retirement of {former} without the document of {owner} first. {other}"

@@ -54,7 +54,7 @@ def _cases(part: ApplicationDrift) -> Iterator[_Case]:
     """Yield a case for each topic, declared or found, and one for findings about the whole application."""
     findings: defaultdict[str | None, list[Finding]] = defaultdict(list)
     for finding in part.findings:
-        if finding.counts:
+        if finding.counts and finding.is_difference:
             findings[finding.topic].append(finding)
     for name in sorted({*part.topics, *part.drifted}):
         yield _Case(name, tuple(findings[name]))

@@ -23,6 +23,7 @@ _MARK_TEXTS = {
     FindingKind.REPLICATION_FACTOR: ("different replication", "replicas"),
     FindingKind.CONFIG: ("different settings", "settings"),
     FindingKind.ORPHANED: ("not declared", "orphan"),
+    FindingKind.SUSPECTED: ("suspected", "suspected"),
 }
 _SEVERITIES = list(Severity)
 
@@ -76,7 +77,7 @@ class Section:
 def drift_page(drift: Drift, at: datetime | None = None) -> str:
     """Return the HTML text; `at` is the time at which the cluster was read."""
     sections = sorted(_sections(drift), key=lambda section: _LEVELS.index(section.level))
-    findings = tuple(drift.findings)
+    findings = drift.differences
     counts = [
         (severity.value, SEVERITY_NOUNS[severity], sum(f.severity is severity for f in findings))
         for severity in Severity

@@ -21,6 +21,7 @@ _HEADLINES = {
     FindingKind.UNAVAILABLE: "Replicas that are not available",
     FindingKind.CONFIG: "Different settings than declared",
     FindingKind.ORPHANED: "Not declared",
+    FindingKind.SUSPECTED: "Named like internal topics",
     FindingKind.ACL: "Not granted",
 }
 
@@ -71,7 +72,7 @@ def summary(drift: Drift) -> str:
     """Return one line: the number of differences, and whether the comparison is complete."""
     topics = sum(len(part.topics) for part in drift.applications)
     compared = f"{counted(topics, 'topic')} of {counted(len(drift.applications), 'application')}"
-    findings = tuple(drift.findings)
+    findings = drift.differences
     if findings:
         text = f"Drift: {counted(len(findings), 'difference')} ({severity_counts(findings)}) in {compared}."
     elif drift.problems:
@@ -80,6 +81,8 @@ def summary(drift: Drift) -> str:
         text = f"No drift: {compared} {'is' if topics == 1 else 'are'} as declared."
     if tolerated := sum(not finding.counts for finding in findings):
         text += f" Policies tolerate {'all' if tolerated == len(findings) else tolerated} of them."
+    if suspected := sum(1 for finding in drift.findings if not finding.is_difference):
+        text += f" {counted(suspected, 'other topic')} {'is' if suspected == 1 else 'are'} suspected."
     if drift.problems:
         text += f" The comparison is not complete: {counted(len(drift.problems), 'error')}."
     return text

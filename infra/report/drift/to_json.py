@@ -24,7 +24,7 @@ def drift_json(drift: Drift) -> dict[str, Any]:
 
 
 def _summary(drift: Drift) -> dict[str, int]:
-    severities = [finding.severity for finding in drift.findings]
+    severities = [finding.severity for finding in drift.differences]
     return {
         "applications": len(drift.applications),
         "topics": sum(len(part.topics) for part in drift.applications),
@@ -46,7 +46,7 @@ def _finding(finding: Finding) -> dict[str, Any]:
     return {
         "kind": finding.kind.value,
         "severity": finding.severity.value,
-        "counts": finding.counts,
+        "counts": finding.counts and finding.is_difference,
         "topic": finding.topic,
         "what": finding.what,
         "expected": finding.expected,

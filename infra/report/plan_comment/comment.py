@@ -194,7 +194,7 @@ def _graph(text: str) -> str:
 def _drift(drift: ReportedDrift | None) -> Iterator[Section]:
     if drift is None:
         return
-    findings = [finding for found in drift.findings.values() for finding in found]
+    findings = [finding for found in drift.findings.values() for finding in found if finding.is_difference]
     if not findings and not drift.problems:
         yield Section((f"No drift: {counted(drift.topics, 'topic')} compared before this change.\n",))
         return

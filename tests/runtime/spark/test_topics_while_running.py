@@ -20,9 +20,10 @@ pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.timeout(900)]
 
 Damage = Callable[[RunningApplication], None]
 _MANUAL = {"internal.topics.setup": "manual"}
+_CREATED = {"message.timestamp.type": "CreateTime"}
 _SETTINGS = {
-    "counts-changelog": {"cleanup.policy": "compact"},
-    "counts-repartition": {"cleanup.policy": "delete", "retention.ms": "-1"},
+    "counts-changelog": {"cleanup.policy": "compact", **_CREATED},
+    "counts-repartition": {"cleanup.policy": "delete", "retention.ms": "-1", **_CREATED},
 }
 
 

@@ -1,15 +1,14 @@
 """Groups that may belong to Kafka Streams applications, and those that certainly do."""
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from enum import IntEnum
 
-from infra.model.survey import GroupFacts, GroupType
-from infra.planner.drift.orphans import has_internal_name
+from infra.model.evidence import GroupFacts, GroupType
+from infra.planner.evidence.names import internal_to
 
 _ASSIGNOR = "stream"
 """`StreamsPartitionAssignor#name`: what every member of a classic group of Kafka Streams proposes."""
 _CONSUMER_PROTOCOL_TYPES = ("", "consumer")
-_FK_JOIN = "KTABLE-FK-JOIN-SUBSCRIPTION-"
 _OTHER_SYSTEMS = ("_confluent-ksql-",)
 """Prefixes of ids of systems that create and delete the topics themselves."""
 
@@ -37,19 +36,6 @@ def exclusion_text(group: GroupFacts) -> str:
     if group.protocol_type not in _CONSUMER_PROTOCOL_TYPES:
         return f"group {group.id} has the protocol type {group.protocol_type}"
     return f"group {group.id} uses the assignor {group.assignor}, which Kafka Streams does not use"
-
-
-def internal_to(id_: str, topics: Iterable[str]) -> frozenset[str]:
-    """Return the names among `topics` that an application with this id may have created."""
-    return frozenset(topic for topic in topics if is_internal_to(id_, topic))
-
-
-def is_internal_to(id_: str, topic: str) -> bool:
-    """Return whether the name is the id, a hyphen, a name, and a suffix of internal topics."""
-    rest = topic.removeprefix(f"{id_}-")
-    return rest != topic and (
-        has_internal_name(rest) or (rest.startswith(_FK_JOIN) and has_internal_name(topic))
-    )
 
 
 def _certainty(group: GroupFacts) -> Certainty | None:
