@@ -194,7 +194,7 @@ def _read_schema_file(folder: Path, name: str) -> str:
         content = read(file, SCHEMA_FILE, code=ProblemCode.NOT_RUNNABLE)
         if isinstance(content, str):
             return content
-        raise ProblemsError([attrs.evolve(content, summary=f"Schema file {file}: {content.summary}")])
+        raise ProblemsError([content])
     raise ProblemsError(
         [
             Problem(
