@@ -274,11 +274,6 @@ def _restored(trial: Trial, lifecycle: str) -> None:
 
 TOPICS = (
     Advice(
-        says=f"no longer needs it, delete {SHARED} and run again",
-        make=_former,
-        follow=steps(lambda t: t.empty(SHARED), lambda t: t.delete(SHARED)),
-    ),
-    Advice(
         says="Or give the topic another name in orders-sums",
         make=_former,
         follow=_rename_store,

@@ -10,6 +10,7 @@ import pytest
 
 from infra.model.problems import Problem, ProblemCode
 from tests.advice.counts import COUNTS
+from tests.advice.evidence import EVIDENCE
 from tests.advice.fix_texts import alternatives, literals
 from tests.advice.lifecycle import LIFECYCLE
 from tests.advice.ownership import OWNERSHIP
@@ -19,7 +20,7 @@ from tests.advice.settings import SETTINGS
 from tests.advice.trial import Advice, Fault
 from tests.advice.versions import VERSIONS
 
-ADVICE = (*LIFECYCLE, *COUNTS, *SETTINGS, *OWNERSHIP, *POLICIES, *PROCESSORS, *TOPICS, *VERSIONS)
+ADVICE = (*EVIDENCE, *LIFECYCLE, *COUNTS, *SETTINGS, *OWNERSHIP, *POLICIES, *PROCESSORS, *TOPICS, *VERSIONS)
 
 EXPLAINS = (
     "A star at the end of a name stands for all names with this prefix",
@@ -49,6 +50,7 @@ _REPROCESSES = "The state is rebuilt by the application, from its input: no plan
 _UNSEEN = (
     "The client library cannot see members of such a group, so the warning stays until there is no group."
 )
+_IN_USE = "Kafka does not show which changelog topics members use: the warning stays while there are members."
 _RUNNING = "A running application prints it, which has no plan: see `test_texts` and `test_processors`."
 _REPORT = "`headwater upgrade` prints it before anything is declared: a plan has the problem only afterwards."
 NOT_FOLLOWED = {
@@ -70,6 +72,9 @@ NOT_FOLLOWED = {
     "Kafka allows that only without members: `kafka-streams-groups.sh --bootstrap-server BROKER --delete "
     "--group": "The command of the sentence before it.",
     "correct its name in the document": "The compiler reports a topic that is missing, with its own fix.",
+    "Make sure that all instances run the topology of the document before the topic is deleted": _IN_USE,
+    "If both are in use already, set `application.setup.allowIdOverlap: true": "The ids overlap as before: "
+    "the error becomes a warning.",
     "Restore the topic while the application is stopped": _RUNNING,
     "Then start the application again": _RUNNING,
     "If another client of the application adds processors, start this one again afterwards": _RUNNING,
@@ -88,6 +93,8 @@ NOT_FOLLOWED = {
     "Restart the application with the new version": _REPORT,
     "Then set `kafkaStreams` in the document and run `pulumi up": _REPORT,
     "Make sure that the source topic is compacted": _REPORT,
+    "Run the tool with `--dry-run` first: it also deletes internal topics of applications whose ids begin "
+    "with this id and a hyphen, unless `--internal-topics` names the topics to delete": _REPORT,
     "Delete the old changelog after the upgrade": _REPORT,
     "Create the topic before the upgrade": _REPORT,
     "set `kafkaStreams` in the document and run `pulumi up": _REPORT,

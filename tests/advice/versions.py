@@ -160,7 +160,7 @@ VERSIONS = (
     ),
     # an application with another id
     Advice(
-        says="If it was renamed by mistake, use orders again",
+        says="If orders was renamed by mistake, use orders again",
         make=_renamed,
         follow=steps(lambda t: t.documents.clear(), lambda t: t.declare(COUNT)),
     ),
@@ -169,6 +169,10 @@ VERSIONS = (
         make=_renamed,
         follow=lambda t: t.settings("sales").update(renamedFrom="orders"),
         gives_up=True,
+    ),
+    Advice(
+        says="If both are different applications, run `pulumi up`",
+        make=_renamed,
     ),
     # another version of Kafka Streams
     Advice(
