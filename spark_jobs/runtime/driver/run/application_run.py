@@ -67,10 +67,10 @@ class ApplicationRun:
     def _run_on_spark(self, runnable: RunnableDocument, handler: UncaughtExceptionHandler | None) -> bool:
         self.starting.begin("starting Spark")
         spark = self._started_session()
+        check_speculation(spark, self.document.application.id)
         with GatewayWatch(gateway_port()) as gateway:
             try:
                 self.starting.begin("checking classes and connector")
-                check_speculation(spark, self.document.application.id)
                 ship_packages(spark)
                 check_user_classes(spark, runnable)
                 application = StreamsApplication(
