@@ -70,9 +70,9 @@ class ApplicationRun:
     def _run_on_spark(self, runnable: RunnableDocument, handler: UncaughtExceptionHandler | None) -> bool:
         self.starting.begin("starting Spark")
         spark = self._started_session()
+        check_speculation(spark, self.document.application.id)
         with GatewayWatch(gateway_port()) as gateway:
             try:
-                check_speculation(spark, self.document.application.id)
                 context = spark.sparkContext
                 with wait_reported(
                     self.starting,
