@@ -62,14 +62,15 @@ def expected_partitions(application: CountedApplication, topic: CountedTopic) ->
 def moves_keys(application: CountedApplication) -> bool:
     """Return whether added partitions would move keys away from state that exists.
 
-    A sub-topology whose changelog topics are all still to be created, or are empty, has no state to lose.
+    A sub-topology has no state to lose if its changelog topics are all still to be created, or are empty and
+    were never set up: a broker has created them automatically.
     """
     config, declared = application.config, application.compiled.application
     if config.is_statically_partitioned or declared.setup.allow_unsafe_expansion:
         return False
     if not application.compiled.is_stateful:
         return False
-    filled = {topic.name for topic in application.internal if _may_hold_records(topic)}
+    filled = {topic.name for topic in application.internal if _may_hold_state(topic)}
     if application.compiled.is_observed:
         return any(
             topic.name in filled
@@ -83,8 +84,10 @@ def moves_keys(application: CountedApplication) -> bool:
     )
 
 
-def _may_hold_records(topic: CountedTopic) -> bool:
-    return topic.live_partitions is not None and topic.live_records != 0
+def _may_hold_state(topic: CountedTopic) -> bool:
+    """Return whether a changelog topic has state, or had some: what was set up may have been in use."""
+    is_filled = topic.live_partitions is not None and topic.live_records != 0
+    return is_filled or topic.recorded_partitions is not None
 
 
 def _is_logged(application: CountedApplication, part: SubTopology) -> bool:
