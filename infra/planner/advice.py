@@ -120,14 +120,11 @@ def with_processors(application: CountedApplication) -> str:
     first = ""
     if not all(is_doubled(partitions, count) for partitions in counts):
         first = f"expand the source topics to {_next(max(counts), count)} partitions and "
-    settings = [f"`processors: {count}`"]
+    settings = [] if application.config.autoscaling else [AUTOSCALING]
     if application.config.guarantee is not Guarantee.EXACTLY_ONCE_V2:
-        settings.insert(0, f"`processing.guarantee: {Guarantee.EXACTLY_ONCE_V2.value}`")
-    if not application.config.autoscaling:
-        settings.insert(0, AUTOSCALING)
-    return (
-        f"If it runs with `headwater run`, {first}set {' and '.join(settings)}: keys stay with their state. "
-    )
+        settings.append(f"`processing.guarantee: {Guarantee.EXACTLY_ONCE_V2.value}`")
+    before = f"{', '.join(settings)} and " if settings else ""
+    return f"If it runs with `headwater run`, {first}set {before}`processors: {count}`: keys stay with their state. "
 
 
 def _next(count: int, initial: int) -> int:
