@@ -124,7 +124,8 @@ def with_processors(application: CountedApplication) -> str:
     if application.config.guarantee is not Guarantee.EXACTLY_ONCE_V2:
         settings.append(f"`processing.guarantee: {Guarantee.EXACTLY_ONCE_V2.value}`")
     before = f"{', '.join(settings)} and " if settings else ""
-    return f"If it runs with `headwater run`, {first}set {before}`processors: {count}`: keys stay with their state. "
+    instruction = f"{first}set {before}`processors: {count}`"
+    return f"If it runs with `headwater run`, {instruction}: keys stay with their state. "
 
 
 def _next(count: int, initial: int) -> int:
