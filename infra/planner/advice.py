@@ -62,14 +62,15 @@ def expected_partitions(application: CountedApplication, topic: CountedTopic) ->
 def moves_keys(application: CountedApplication) -> bool:
     """Return whether added partitions would move keys away from state that exists.
 
-    A sub-topology whose changelog topics are all still to be created, or are empty, has no state to lose.
+    A sub-topology has no state to lose if its changelog topics are all still to be created, or are empty and
+    were never set up: a broker has created them automatically.
     """
     config, declared = application.config, application.compiled.application
     if config.is_statically_partitioned or declared.setup.allow_unsafe_expansion:
         return False
     if not application.compiled.is_stateful:
         return False
-    filled = {topic.name for topic in application.internal if _may_hold_records(topic)}
+    filled = {topic.name for topic in application.internal if _may_hold_state(topic)}
     if application.compiled.is_observed:
         return any(
             topic.name in filled
@@ -83,8 +84,10 @@ def moves_keys(application: CountedApplication) -> bool:
     )
 
 
-def _may_hold_records(topic: CountedTopic) -> bool:
-    return topic.live_partitions is not None and topic.live_records != 0
+def _may_hold_state(topic: CountedTopic) -> bool:
+    """Return whether a changelog topic has state, or had some: what was set up may have been in use."""
+    is_filled = topic.live_partitions is not None and topic.live_records != 0
+    return is_filled or topic.recorded_partitions is not None
 
 
 def _is_logged(application: CountedApplication, part: SubTopology) -> bool:
@@ -117,14 +120,12 @@ def with_processors(application: CountedApplication) -> str:
     first = ""
     if not all(is_doubled(partitions, count) for partitions in counts):
         first = f"expand the source topics to {_next(max(counts), count)} partitions and "
-    settings = [f"`processors: {count}`"]
+    settings = [] if application.config.autoscaling else [AUTOSCALING]
     if application.config.guarantee is not Guarantee.EXACTLY_ONCE_V2:
-        settings.insert(0, f"`processing.guarantee: {Guarantee.EXACTLY_ONCE_V2.value}`")
-    if not application.config.autoscaling:
-        settings.insert(0, AUTOSCALING)
-    return (
-        f"If it runs with `headwater run`, {first}set {' and '.join(settings)}: keys stay with their state. "
-    )
+        settings.append(f"`processing.guarantee: {Guarantee.EXACTLY_ONCE_V2.value}`")
+    before = f"{', '.join(settings)} and " if settings else ""
+    instruction = f"{first}set {before}`processors: {count}`"
+    return f"If it runs with `headwater run`, {instruction}: keys stay with their state. "
 
 
 def _next(count: int, initial: int) -> int:

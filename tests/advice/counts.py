@@ -110,13 +110,13 @@ COUNTS = (
         follow=_static,
     ),
     Advice(
-        says="set `partition.autoscaling.enabled: true` and `processing.guarantee: exactly_once_v2` and "
+        says="set `partition.autoscaling.enabled: true`, `processing.guarantee: exactly_once_v2` and "
         "`processors: 4`: keys stay with their state",
         make=lambda: _source_expanded(set_up()),
         follow=_processors,
     ),
     Advice(
-        says="expand the source topics to 8 partitions and set `partition.autoscaling.enabled: true` and",
+        says="expand the source topics to 8 partitions and set `partition.autoscaling.enabled: true`,",
         make=lambda: _source_expanded(set_up(), 6),
         follow=steps(_expand("orders-in", 8), _processors),
     ),

@@ -32,7 +32,6 @@ def test_all_invalid_documents_are_reported_together(deployment: Deployment) -> 
     for name, text in documents.items():
         deployment.stack.document(name, text)
     outcome = deployment.refused(
-        "ReplicationFactor",
         "MissingSourceTopic",
         "InvalidName",
         "ApplicationIdOverlap",
@@ -41,7 +40,7 @@ def test_all_invalid_documents_are_reported_together(deployment: Deployment) -> 
         "DocumentTooLarge",
     )
     words = " ".join(outcome.text.split())
-    assert "requires 5 replicas, but the cluster has only 1 broker." in words, str(outcome)
+    assert "requires 5 replicas, and only 1 broker answers." in words, str(outcome)
     for name in ("broken", "alias-bomb", "too-large"):
         assert f"{name}.yaml" in words, str(outcome)
     for name in documents:
