@@ -1,7 +1,7 @@
 """One connection in every spelling: client library, provider, environment, Java properties."""
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -396,12 +396,12 @@ def test_disabled_hostname_verification_applies_to_both_clients() -> None:
 def test_credentials_in_an_address_are_not_printed(servers: str, source: str) -> None:
     own = f"https://user:quail@{servers[-1:]}"
     oauth = {"HEADWATER_SASL_MECHANISM": "OAUTHBEARER", "HEADWATER_SASL_TOKEN_URL": own}
-    read = {
+    read: dict[str, Callable[[], Connection]] = {
         "environment": lambda: Connection.from_environment({"HEADWATER_BOOTSTRAP_SERVERS": servers}),
         "properties": lambda: Connection.from_properties(f"bootstrap.servers={servers}\n"),
         "token": lambda: Connection.from_environment({"HEADWATER_BOOTSTRAP_SERVERS": "a:9092", **oauth}),
-    }[source]
+    }
     with pytest.raises(ProblemsError) as refused:
-        read()
+        read[source]()
     assert not [problem for problem in refused.value.problems if "quail" in repr(problem)]
     assert "quail" not in str(refused.value)
