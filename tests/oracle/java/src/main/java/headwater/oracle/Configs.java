@@ -22,6 +22,7 @@ import java.lang.reflect.Constructor;
 import java.lang.reflect.Field;
 import java.lang.reflect.InvocationTargetException;
 import java.lang.reflect.Method;
+import java.lang.reflect.Modifier;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.HashMap;
@@ -134,7 +135,9 @@ final class Configs {
         shown.put("class", validator.getClass().getSimpleName());
         shown.put("text", validator.toString());
         for (final Field field : validator.getClass().getDeclaredFields()) {
-            final Object value = field.getName().contains("$") ? null : get(field, validator);
+            // a static field may hold the validator itself
+            final boolean isSkipped = field.getName().contains("$") || Modifier.isStatic(field.getModifiers());
+            final Object value = isSkipped ? null : get(field, validator);
             if (value instanceof ConfigDef.Validator) {
                 shown.put(field.getName(), shown(value));
             } else if (value instanceof Iterable<?> all) {
