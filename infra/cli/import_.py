@@ -17,7 +17,7 @@ from infra.cli.imported_documents import DescribedApplication, group_sentence, s
 from infra.cli.options import Count, Setting, StoreDetails, Version, cluster_options
 from infra.compiler import compile_documents
 from infra.compiler.described import complete_from_cluster
-from infra.describe import read_descriptions, write_description
+from infra.describe import read_description, write_description
 from infra.model.cluster import ClusterSnapshot
 from infra.model.nodes import NodeTopology
 from infra.model.problems import Problem, ProblemCode, ProblemsError, errors
@@ -46,7 +46,11 @@ _NEED_A_CLUSTER = {ProblemCode.MISSING_SOURCE_TOPIC, ProblemCode.UNDECIDABLE_PAR
     metavar="ID",
     help="The application.id. With --all, the id of an application without a group; may be repeated.",
 )
-@click.option("--topology", metavar="NAME", help="The topology, if the text describes several named ones.")
+@click.option(
+    "--topology",
+    metavar="NAME|NUMBER",
+    help="The topology, if the text describes several different ones: its name, or its number in the text.",
+)
 @click.option(
     "--repartition",
     "repartitions",
@@ -145,8 +149,8 @@ def import_(
         raise click.BadParameter(f"File '{output}' is a directory.", param_hint="--output")
     (application_id,) = ids
     text = _read_description(description)
-    described = read_descriptions(text, "standard input" if _is_stdin(description) else str(description))
-    nodes, problems = _choose_topology(described, topology)
+    file = "standard input" if _is_stdin(description) else str(description)
+    nodes, problems = read_description(text, file, topology)
     if not errors(problems):
         imported = DescribedApplication(
             application_id=application_id,
@@ -222,21 +226,6 @@ def _read_description(description: Path) -> str:
     except OSError as error:
         raise click.ClickException(f"{description} cannot be read: {error.strerror}.") from None
     return content.decode("utf-8", errors="replace")
-
-
-def _choose_topology(
-    described: Sequence[tuple[NodeTopology, tuple[Problem, ...]]], name: str | None
-) -> tuple[NodeTopology, tuple[Problem, ...]]:
-    """Return the topology of that name; a text may describe the same topology several times."""
-    distinct = {nodes.name: (nodes, problems) for nodes, problems in described}
-    if name is None and len(distinct) == 1:
-        return described[-1]
-    if name in distinct:
-        return distinct[name]
-    names = ", ".join(sorted(each for each in distinct if each is not None)) or "one without a name"
-    if name is None:
-        raise click.UsageError(f"The text describes several topologies: {names}. Choose one by --topology.")
-    raise click.UsageError(f"The text describes no topology {name}. It describes {names}.")
 
 
 def _complete(

@@ -31,7 +31,8 @@ def described_topology(
         text = "\n" * at.line + text
     from infra.describe import read_description  # noqa: PLC0415 - imports the compiler, which documents with calls do not need
 
-    nodes, problems = read_description(text, file)
+    chosen = options.get("topology")
+    nodes, problems = read_description(text, file, None if chosen is None else str(chosen))
     described = DescribedTopology(
         nodes,
         at=at,

@@ -1,5 +1,6 @@
 """`headwater import`: documents from descriptions."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -35,6 +36,8 @@ Topology: {0}:
       <-- {0}-source
 
 """
+
+_UNNAMED = _NAMED.replace("Topology: {0}:", "Topologies:")
 
 
 def imported(headwater: Headwater, *arguments: object) -> tuple[int, str]:
@@ -94,11 +97,44 @@ def test_description_from_standard_input(headwater: Headwater) -> None:
 def test_named_topologies_are_imported_one_by_one(headwater: Headwater, tmp_path: Path) -> None:
     (tmp_path / "named.txt").write_text(_NAMED.format("left") + _NAMED.format("right"), encoding="utf-8")
     code, output = imported(headwater, "--describe", "named.txt")
-    assert code == ExitCode.USAGE
-    assert "left, right" in output
-    code, _ = imported(headwater, "--describe", "named.txt", "--topology", "right")
-    assert code == ExitCode.DONE
-    assert "copy-of-right" in headwater("describe", "app.yaml").stdout
+    assert code == ExitCode.PROBLEMS
+    assert "1 (line 1): left, reads left, writes copy-of-left; 2 (line 8): right" in output
+    for choice in ("right", "2"):
+        code, _ = imported(headwater, "--describe", "named.txt", "--topology", choice)
+        assert code == ExitCode.DONE
+        assert "copy-of-right" in headwater("describe", "app.yaml").stdout
+    code, output = imported(headwater, "--describe", "named.txt", "--topology", "middle")
+    assert code == ExitCode.PROBLEMS
+    assert "The text describes no topology middle." in output
+
+
+def test_each_entrance_refuses_several_topologies_and_takes_a_choice(
+    headwater: Headwater, tmp_path: Path
+) -> None:
+    """Spring's endpoint returns a JSON list with the texts of all applications of the process."""
+    texts = [_UNNAMED.format("words"), _UNNAMED.format("bids"), _UNNAMED.format("words")]
+    (tmp_path / "list.json").write_text(json.dumps(texts), encoding="utf-8")
+    document = tmp_path / "document.yaml"
+    for choice, expected in ((None, None), ("1", "words"), ("2", "bids")):
+        option = () if choice is None else ("--topology", choice)
+        from_file = imported(headwater, "--describe", "list.json", *option)
+        arguments = ("import", "--application-id", "app", "--describe", "-", *option)
+        from_input = headwater(*arguments, input=json.dumps(texts))
+        document.write_text(
+            "version: 1\napplication: {id: app}\ndescribe:\n  file: list.json\n"
+            + (f"  topology: {choice}\n" if choice else ""),
+            encoding="utf-8",
+        )
+        from_document = headwater("describe", str(document))
+        if expected is None:
+            for output in (from_file[1], from_input.stderr, from_document.stderr):
+                assert "The text describes 2 different topologies." in output
+                assert "reads words, writes copy-of-words" in output
+            assert {from_file[0], from_input.returncode, from_document.returncode} == {ExitCode.PROBLEMS}
+        else:
+            assert headwater("describe", "app.yaml").stdout == from_document.stdout
+            assert f"copy-of-{expected}" in from_document.stdout
+            assert f"copy-of-{expected}" in from_input.stdout
 
 
 def test_a_text_without_a_description(headwater: Headwater, tmp_path: Path) -> None:
