@@ -90,7 +90,8 @@ class TextProblems:
             "a text of Kafka Streams 1.1 or later, with each list of names on a line of its own",
             "a node with its lists on one line",
             why="Such a version names internal topics differently.",
-            fix="Print the text with a later version of Kafka Streams, or declare the topology by its operators.",
+            fix="Print the text with a later version of Kafka Streams, or declare the topology by its "
+            "operators.",
         )
 
     def broken(self, line: int, kind: LineKind) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from infra.model.problems import Location, Problem, ProblemCode
-from infra.model.topology import DescribedTopology, StoreDetail
+from infra.model.topology import CreatedBy, DescribedTopology, StoreDetail, UnknownDetails
 from infra.spec.build_stores import Options, duration, topic_config
 from infra.spec.files import read
 from infra.spec.locations import RawDocument
@@ -39,6 +39,8 @@ def described_topology(
         repartition_partitions=dict(options.get("repartitions", {})),
         stores={name: _detail(detail) for name, detail in options.get("stores", {}).items()},
         copartitioned=tuple(tuple(group) for group in options.get("copartitioned", ())),
+        created_by={topic: CreatedBy(call) for topic, call in options.get("createdBy", {}).items()},
+        unknown=_unknown(options.get("unknown", {})),
     )
     return described, problems
 
@@ -62,6 +64,15 @@ def _file(raw: RawDocument, name: str, at: Location) -> Path | Problem:
     )
 
 
+def _unknown(options: dict[str, Any]) -> UnknownDetails:
+    return UnknownDetails(
+        stores={name: tuple(details) for name, details in options.get("stores", {}).items()},
+        repartitions=tuple(options.get("repartitions", ())),
+        created_by=tuple(options.get("createdBy", ())),
+        application=tuple(options.get("application", ())),
+    )
+
+
 def _detail(options: dict[str, Any]) -> StoreDetail:
     default = StoreDetail()
     return StoreDetail(
@@ -71,4 +82,5 @@ def _detail(options: dict[str, Any]) -> StoreDetail:
         logging=options.get("logging", default.logging),
         overrides=topic_config(options.get("overrides")),
         source_topic=options.get("sourceTopic"),
+        has_own_changelog=options.get("ownChangelog", default.has_own_changelog),
     )

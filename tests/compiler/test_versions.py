@@ -8,7 +8,13 @@ from infra.compiler.version_differences import DIFFERENCES, NEW_CONFIGS, PROCESS
 from infra.describe import write_description
 from infra.model.compiled import CompiledApplication
 from infra.model.problems import ProblemCode, errors
-from infra.model.versions import SUPPORTED, KafkaStreamsVersion, is_older_than_supported, read_version
+from infra.model.versions import (
+    SUPPORTED,
+    KafkaStreamsVersion,
+    is_older_than_known,
+    read_any_version,
+    read_version,
+)
 from tests.compiler.applications import codes, document, topic
 from tests.compiler.version_topologies import (
     KEY_CHANGE_IN_THE_FIRST_INPUT,
@@ -220,11 +226,32 @@ def test_a_release_is_its_latest_patch(text: str, version: str | None) -> None:
     assert (str(found) if found else None) == version
 
 
+@pytest.mark.parametrize(
+    ("text", "version"),
+    [
+        ("2.8", "2.8.2"),
+        ("2.8.1", "2.8.1"),
+        ("2.8.9", "2.8.2"),
+        ("4.2.9", "4.2.2"),
+        ("4.4.0", "4.4.0"),
+        ("4.4", "4.4.0"),
+        ("5.0", "5.0.0"),
+        ("2.4.1", None),
+        ("3.99", None),
+        ("four", None),
+    ],
+)
+def test_a_running_application_may_have_an_older_or_later_version(text: str, version: str | None) -> None:
+    found = read_any_version(text)
+
+    assert (str(found) if found else None) == version
+
+
 def test_versions_before_the_oldest_are_recognized() -> None:
-    assert is_older_than_supported("3.6.9")
-    assert is_older_than_supported("2.8")
-    assert not is_older_than_supported("3.7")
-    assert not is_older_than_supported("5.0")
+    assert is_older_than_known("2.4.1")
+    assert is_older_than_known("1.0")
+    assert not is_older_than_known("2.5")
+    assert not is_older_than_known("5.0")
 
 
 def test_a_difference_of_patches_is_in_each_later_release() -> None:

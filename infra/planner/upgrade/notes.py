@@ -6,11 +6,14 @@ from infra.compiler.streams_config import MERGE_REPARTITIONS, StreamsConfig
 from infra.compiler.version_differences import (
     DIFFERENCES,
     FIRST_KEY_CHANGE_FOUND,
+    JOIN_CHANGELOGS_DELETED,
     NO_OLD_GUARANTEES,
     NO_UPGRADE_FROM_2_3,
     OFFSET_RESETS,
+    OLDER_DIFFERENCES,
     PROCESS_FIX,
     STREAMS_PROTOCOL,
+    TOPIC_READ_TWICE,
     Difference,
 )
 from infra.model.topology import Application
@@ -18,13 +21,24 @@ from infra.model.versions import KafkaStreamsVersion
 
 _FLAG = "__enable.process.processValue.fix__"
 _FOUR = 4
-_SHOWN_BY_CONFIG = (OFFSET_RESETS, NO_OLD_GUARANTEES, STREAMS_PROTOCOL, NO_UPGRADE_FROM_2_3)
-"""Differences that do not change what an application builds, or that its config shows."""
+_NEW_SUBSCRIPTIONS = (3, 4)
+_LAST_OLD_SUBSCRIPTIONS = "3.3"
+_SHOWN = (
+    *(OFFSET_RESETS, NO_OLD_GUARANTEES, STREAMS_PROTOCOL, NO_UPGRADE_FROM_2_3),
+    *(TOPIC_READ_TWICE, JOIN_CHANGELOGS_DELETED),
+)
+"""Differences that do not change what an application builds, or that its config or its text shows."""
 
 
 def notes(application: Application, after: KafkaStreamsVersion) -> Iterator[str]:
     """Yield sentences about the upgrade of `application` to `after`."""
     before = application.kafka_streams
+    if (before.major, before.minor) < _NEW_SUBSCRIPTIONS <= (after.major, after.minor):
+        yield (
+            "If the application joins tables by a foreign key, set `upgrade.from: "
+            f'"{min(before.release, _LAST_OLD_SUBSCRIPTIONS)}"` for the first rolling restart, and remove it '
+            "with a second one: since 3.4, subscriptions have another format (KAFKA-13769)."
+        )
     if before.major < _FOUR <= after.major:
         yield "Kafka Streams 4 requires Java 11 and brokers of Kafka 2.1 or later."
         if _merges(application):
@@ -52,8 +66,8 @@ def unseen_differences(application: Application, after: KafkaStreamsVersion) -> 
     """Return the differences of which a text of `Topology#describe()` does not show whether they matter."""
     return tuple(
         difference
-        for difference in DIFFERENCES
-        if difference not in _SHOWN_BY_CONFIG
+        for difference in (*OLDER_DIFFERENCES, *DIFFERENCES)
+        if difference not in _SHOWN
         and difference.is_in(after) is not difference.is_in(application.kafka_streams)
     )
 
