@@ -65,7 +65,7 @@ def with_unknown_details(
         return imported
     naming = live_naming(document.described, document.application)
     live: Iterable[str] = () if snapshot is None else snapshot.topics
-    has_topics = snapshot is not None and has_run(imported.application_id, naming, snapshot)
+    has_topics = snapshot is not None and has_run(document.described, document.application, snapshot)
     known = {
         store: _DETAILS if has_topics and _is_read(naming.changelog(store), snapshot) else options.keys()
         for store, options in imported.stores.items()

@@ -642,3 +642,16 @@ def test_a_store_of_a_custom_processor_without_compaction_has_duplicates() -> No
     snapshot = attrs.evolve(snapshot, topics={**snapshot.topics, live.name: live})
     described = complete_from_cluster(imported(text), truth.application, snapshot)
     assert described.stores == {"seen": StoreDetail("window", 3_600_000, retain_duplicates=True)}
+
+
+@pytest.mark.parametrize(
+    "snapshot",
+    [
+        ClusterSnapshot("c", 1, {"app-v1-c-changelog": LiveTopic("app-v1-c-changelog", "id", 1, 1)}),
+        ClusterSnapshot("c", 1, groups={"app": LiveGroup("app", "Empty", 0)}),
+    ],
+    ids=["topic of another application", "group without members"],
+)
+def test_logging_is_not_disabled_because_another_application_has_topics(snapshot: ClusterSnapshot) -> None:
+    described = imported("topology: [{stream: {topic: in}}, {groupByKey: {}}, {count: {materialized: c}}]")
+    assert complete_from_cluster(described, Application("app", AT), snapshot).stores == {}

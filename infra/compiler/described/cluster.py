@@ -34,7 +34,7 @@ def complete_from_cluster(
     does not show which call created a repartition topic, the counts may show it.
     """
     naming = live_naming(described, application)
-    if not has_run(application.id, naming, snapshot):
+    if not has_run(described, application, snapshot):
         return described
     config = StreamsConfig.of(application)
     described = attrs.evolve(described, stores=_details(described, naming, snapshot, config))
@@ -51,11 +51,18 @@ def live_naming(described: DescribedTopology, application: Application) -> Namin
     return Naming.of(described.nodes, config.topic_prefix or application.id)
 
 
-def has_run(application_id: str, naming: Naming, snapshot: ClusterSnapshot) -> bool:
-    """Return whether the application has run: it has a consumer group or internal topics."""
-    return application_id in snapshot.groups or any(
-        topic.startswith(f"{naming.prefix}-") and topic.endswith(("-changelog", "-repartition"))
-        for topic in snapshot.topics
+def has_run(described: DescribedTopology, application: Application, snapshot: ClusterSnapshot) -> bool:
+    """Return whether the application has run: one of its internal topics exists, or its group has members.
+
+    A topic that only begins with its id may belong to another application, and a group without members may
+    never have been one of Kafka Streams.
+    """
+    group = snapshot.groups.get(application.id)
+    if group is not None and group.is_active:
+        return True
+    structure, naming = Structure.of(described.nodes), live_naming(described, application)
+    return any(naming.changelog(store) in snapshot.topics for store in structure.users) or any(
+        f"{naming.prefix}-{topic}" in snapshot.topics for topic in structure.internal_topics
     )
 
 

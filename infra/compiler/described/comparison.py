@@ -23,7 +23,7 @@ def compare_with_cluster(
     application = compiled.application
     naming = live_naming(described, application)
     is_refused = any(each.code is not ProblemCode.MISSING_DETAIL for each in errors(compiled.problems))
-    if is_refused or not has_run(application.id, naming, snapshot):
+    if is_refused or not has_run(described, application, snapshot):
         return
     for problem in _differences(compiled, naming.prefix, snapshot):
         yield problem.located(application=application.id, location=described.at)
