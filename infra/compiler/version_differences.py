@@ -149,6 +149,12 @@ SLIDING_RETENTION_COMPUTED = Difference(
     "3.6.2 and 3.7.2 compared",
     "The retention of a supplier for sliding windows is ignored: the window decides that of the changelog.",
 )
+JOIN_POLICY_OVERRIDDEN = Difference(
+    "join-policy-overridden",
+    _since("3.7.0"),
+    "3.6.2 and 3.7.2 compared",
+    "A cleanup policy that `StreamJoined` gives the window stores of a join is ignored: it is `delete`.",
+)
 
 OLDER_DIFFERENCES = (
     COPARTITIONED_WHEN_OPTIMIZED,
@@ -157,6 +163,7 @@ OLDER_DIFFERENCES = (
     JOIN_CHANGELOGS_DELETED,
     SELF_JOIN_WITH_ONE_STORE,
     SLIDING_RETENTION_COMPUTED,
+    JOIN_POLICY_OVERRIDDEN,
 )
 """The differences up to the oldest supported release, from 2.5 on, that comparisons have found.
 

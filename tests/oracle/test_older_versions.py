@@ -1,6 +1,7 @@
 """Texts of Kafka Streams 2.5 to 3.6, whose recorded internal topics an import computes."""
 
 from itertools import pairwise
+from pathlib import Path
 
 import attrs
 import pytest
@@ -11,6 +12,7 @@ from infra.compiler.version_differences import (
     GRACE_DECIDES_RETENTION,
     JOIN_CHANGELOGS_DELETED,
     OLDER_DIFFERENCES,
+    JOIN_POLICY_OVERRIDDEN,
     SELF_JOIN_WITH_ONE_STORE,
     SLIDING_RETENTION_COMPUTED,
     TOPIC_READ_TWICE,
@@ -101,7 +103,7 @@ def test_each_change_that_was_recorded_is_a_difference() -> None:
 
 def test_the_differences_are_in_the_order_of_versions() -> None:
     assert sorted(OLDER_DIFFERENCES, key=lambda each: each.since[0]) == list(OLDER_DIFFERENCES)
-    assert set(OLDER_DIFFERENCES) == {*_SHOWN_BY, SLIDING_RETENTION_COMPUTED}
+    assert set(OLDER_DIFFERENCES) == {*_SHOWN_BY, SLIDING_RETENTION_COMPUTED, JOIN_POLICY_OVERRIDDEN}
 
 
 @pytest.mark.soak
@@ -118,3 +120,10 @@ def test_the_record_is_what_each_version_builds() -> None:
         for case, given in cases.items():
             if "missing" not in given and "error" not in given:
                 assert by_version[case, version].describe == given["describe"], (version, case)
+
+
+def test_the_page_of_versions_has_each_older_difference() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "versions.md").read_text(encoding="utf-8")
+    for difference in OLDER_DIFFERENCES:
+        assert f"| {difference.since_text} |" in page
+        assert f"| {difference.source} |" in page
