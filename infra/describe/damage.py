@@ -6,8 +6,13 @@ Each repair leaves an undamaged text as it is.
 import html
 import json
 import re
+from collections import Counter
 from collections.abc import Iterator
 
+_LOGGER = re.compile(r" \((?:[a-z_][\w$]*\.)+[A-Z][\w$]*(?::\d+)?\)[ \t\r]*$", re.MULTILINE)
+"""The logger at the end of a line, as the log pattern of Kafka's distribution writes it."""
+_FEWEST_LOGGED = 3
+"""The number of lines with the same logger from which on each line was logged by itself."""
 _MOST_ESCAPES = 3
 """How often a text may have been escaped: JSON in JSON, HTML in HTML."""
 _COLOR = re.compile(
@@ -42,7 +47,7 @@ def repair_text(text: str) -> str:
     text = _json_text(text)
     text = _unescaped(_COLOR.sub("", text))
     text = _without_html(text)
-    text = _COLOR.sub("", text.translate(_BLANKS))
+    text = _without_loggers(_COLOR.sub("", text.translate(_BLANKS)))
     for pattern, arrow in _ARROWS:
         text = pattern.sub(arrow, text)
     return text
@@ -103,6 +108,12 @@ def _unescaped(text: str) -> str:
         text = text.replace("\\t", "\t").replace('\\"', '"')
         text = re.sub(r"\\u003[eE]", ">", re.sub(r"\\u003[cC]", "<", text))
     return text
+
+
+def _without_loggers(text: str) -> str:
+    found = Counter(each.group() for each in _LOGGER.finditer(text))
+    repeated = {logger for logger, count in found.items() if count >= _FEWEST_LOGGED}
+    return _LOGGER.sub(lambda each: "" if each.group() in repeated else each.group(), text)
 
 
 def _without_html(text: str) -> str:

@@ -116,7 +116,7 @@ def _line(raw: list[str], index: int, width: int) -> tuple[Line | None, int]:
         if count == _MOST_KEYWORDS:
             break
         kind = _KEYWORDS[found[1] or found[2]]
-        rest = text[found.end() :]
+        rest = _unquoted(text[found.end() :], text[: found.start()])
         if kind is LineKind.SINK and " (extractor class: " in rest and not rest.endswith(")"):
             more = _rest_of_extractor(raw, index)
             if more is not None:
@@ -129,6 +129,12 @@ def _line(raw: list[str], index: int, width: int) -> tuple[Line | None, int]:
         if found.start() == 0 and kind is not LineKind.TOPOLOGY:
             return Line(kind, number, is_broken=True), 1
     return None, 1
+
+
+def _unquoted(rest: str, prefix: str) -> str:
+    """Return `rest` up to the quote that closes the one before it, as in the columns of an exported log."""
+    quote = prefix.rstrip()[-1:]
+    return rest.rpartition(quote)[0] if quote in {'"', "'"} and quote in rest else rest
 
 
 def _continues(line: Line, raw: list[str], index: int, width: int) -> bool:

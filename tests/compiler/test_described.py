@@ -21,6 +21,7 @@ from infra.model.topology import (
     Protocol,
     StoreDetail,
     TopologyDocument,
+    UnknownDetails,
 )
 from infra.spec import parse_document
 from tests.compiler.applications import codes, compiled, counts, document, topic
@@ -101,6 +102,13 @@ def test_details_of_the_document_are_used() -> None:
 
 
 def test_names_that_are_not_in_the_text_are_errors() -> None:
+    unknown = UnknownDetails(stores={"gone": ("logging",)}, repartitions=("left-repartition",))
+    described = imported(AGGREGATION, stores={"counts": StoreDetail()}, unknown=unknown)
+    application = compile_described(described, {"in": 4})
+    assert [each.found for each in application.problems if each.severity is Severity.ERROR] == [
+        "left-repartition",
+        "gone",
+    ]
     described = imported(
         AGGREGATION,
         stores={"counts": StoreDetail(), "count": StoreDetail()},

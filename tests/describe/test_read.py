@@ -5,6 +5,7 @@ import attrs
 import pytest
 
 from infra.describe import read_description, read_descriptions, write_description
+from infra.describe.damage import repair_text
 from infra.model.nodes import NodeTopology, ProcessorNode, SinkNode, SourceNode
 from tests.describe.texts import SMALL, recorded_texts, shuffled
 
@@ -63,6 +64,12 @@ SURROUNDINGS = {
         f'<span class="line">{line}</span><br/>' for line in SMALL.replace("-->", "--&gt;").splitlines()
     ).replace("<--", "&lt;--"),
     "entities twice": SMALL.replace("-->", "--&amp;gt;").replace("<--", "&amp;lt;--"),
+    "the logger at the end of each line": "".join(
+        f"[2026-11-21 10:00:00,123] INFO {line} (com.example.OrdersApp)\n" for line in SMALL.splitlines()
+    ),
+    "the logger at the end of the text": f"[2026-11-21 10:00:00,123] INFO {SMALL} (com.example.OrdersApp)\n",
+    "columns of an export": "timestamp,message\n"
+    + "".join(f'"2026-11-21T10:00:00Z","{line}"\n' for line in SMALL.splitlines()),
     "a fence of Markdown": f"```\n{SMALL}```\n",
     "no-break spaces": SMALL.replace(" ", "\u00a0"),
     "a byte order mark": f"\ufeff{SMALL}",
@@ -188,6 +195,11 @@ def test_names_of_the_processor_api_may_contain_commas_and_blanks() -> None:
     assert {node.name for node in topology.nodes} == {node.name for node in nodes}
     assert set(topology.listing["my source, first"][0]) == {"a, b", "a"}
     assert write_description(topology) == text
+
+
+@pytest.mark.parametrize("text", recorded_texts().values(), ids=recorded_texts().keys())
+def test_an_undamaged_text_is_not_changed(text: str) -> None:
+    assert repair_text(text) == text
 
 
 def test_an_empty_topology_has_no_nodes_and_no_problem() -> None:

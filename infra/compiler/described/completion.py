@@ -1,6 +1,6 @@
 """Combines the text, the details that follow from it and those of the document; finds internal topics."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 import attrs
 
@@ -161,15 +161,18 @@ def _unread_topics(structure: Structure, at: Location) -> Iterator[Problem]:
 def _unknown_names(
     described: DescribedTopology, structure: Structure, internal: tuple[str, ...]
 ) -> Iterator[Problem]:
-    for topic in described.repartition_partitions:
-        if topic not in internal:
-            yield _unknown("repartitions", topic, internal, described.at)
-    for topic in described.created_by:
-        if topic not in internal:
-            yield _unknown("createdBy", topic, internal, described.at)
-    for store in described.stores:
-        if store not in structure.users:
-            yield _unknown("stores", store, tuple(structure.users), described.at)
+    topics, stores, unknown = dict.fromkeys(internal), structure.users, described.unknown
+    sections: tuple[tuple[str, Iterable[str], Collection[str]], ...] = (
+        ("repartitions", described.repartition_partitions, topics),
+        ("createdBy", described.created_by, topics),
+        ("stores", described.stores, stores),
+        ("unknown", dict.fromkeys((*unknown.repartitions, *unknown.created_by)), topics),
+        ("unknown.stores", unknown.stores, stores),
+    )
+    for section, names, known in sections:
+        for name in names:
+            if name not in known:
+                yield _unknown(section, name, tuple(known), described.at)
 
 
 def _unknown(section: str, name: str, known: tuple[str, ...], at: Location) -> Problem:
