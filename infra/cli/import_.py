@@ -185,7 +185,8 @@ def import_(
 def _version(given: KafkaStreamsVersion | None, logged: str | None) -> str:
     """Return the version for the document, and print a warning if the log names another one."""
     if given is not None:
-        if logged is not None and logged not in (str(given), f"{given.release}.{logged.rpartition('.')[2]}"):
+        named = None if logged is None else read_any_version(logged)
+        if logged is not None and (named is None or named.release != given.release):
             click.echo(
                 f"Warning: the log is of Kafka Streams {logged}, but --kafka-streams is {given}.", err=True
             )

@@ -4,7 +4,14 @@ import re
 
 import attrs
 
-_LOGGED = re.compile(r"Kafka Streams version: (\d{1,3}\.\d{1,3}\.\d{1,3})", re.ASCII)
+_LOGGED = re.compile(r"Kafka Streams version: (\d{1,3}\.\d{1,3}\.\d{1,3})(-c(?:cs|e)\b)?", re.ASCII)
+_CONFLUENT = {
+    **{f"5.{minor}": f"2.{minor}" for minor in range(6)},
+    **{f"6.{minor}": f"2.{minor + 6}" for minor in range(3)},
+    **{f"7.{minor}": f"3.{minor}" for minor in range(10)},
+    **{f"8.{minor}": f"4.{minor}" for minor in range(10)},
+}
+"""Releases of Confluent Platform, whose libraries log their own version, and of Kafka."""
 _TEXT = re.compile(r"(\d{1,3})\.(\d{1,3})(?:\.(\d{1,3}))?", re.ASCII)
 
 
@@ -95,14 +102,21 @@ def read_any_version(text: str) -> KafkaStreamsVersion | None:
     named = KafkaStreamsVersion(int(found[1]), int(found[2]), int(found[3] or 0))
     latest = _LATEST_OF_ALL.get(named.release)
     if latest is None:
-        return named if named.is_newer else None
+        return named if named.is_newer and named.major <= SUPPORTED[-1].major + 1 else None
     return latest if found[3] is None else min(named, latest)
 
 
 def logged_version(log: str) -> str | None:
-    """Return the version of the library that a log of the application names last, None if it names none."""
+    """Return the version of the library that a log of the application names last, None if it names none.
+
+    A library of Confluent Platform (`7.6.0-ccs`) has the release of Kafka that it contains, without a patch.
+    """
     found = _LOGGED.findall(log)
-    return found[-1] if found else None
+    if not found:
+        return None
+    version: str = found[-1][0]
+    vendor: str = found[-1][1]
+    return _CONFLUENT.get(version.rpartition(".")[0], version) if vendor else version
 
 
 def is_older_than_known(text: str) -> bool:

@@ -12,6 +12,7 @@ from infra.model.versions import (
     SUPPORTED,
     KafkaStreamsVersion,
     is_older_than_known,
+    logged_version,
     read_any_version,
     read_version,
 )
@@ -236,6 +237,7 @@ def test_a_release_is_its_latest_patch(text: str, version: str | None) -> None:
         ("4.4.0", "4.4.0"),
         ("4.4", "4.4.0"),
         ("5.0", "5.0.0"),
+        ("7.6.0", None),
         ("2.4.1", None),
         ("3.99", None),
         ("four", None),
@@ -245,6 +247,24 @@ def test_a_running_application_may_have_an_older_or_later_version(text: str, ver
     found = read_any_version(text)
 
     assert (str(found) if found else None) == version
+
+
+@pytest.mark.parametrize(
+    ("logged", "version"),
+    [
+        ("3.6.1", "3.6.1"),
+        ("7.6.0-ccs", "3.6"),
+        ("6.2.1-ccs", "2.8"),
+        ("5.5.2-ce", "2.5"),
+        ("8.0.0-ccs", "4.0"),
+        ("3.6.0.redhat-00002", "3.6.0"),
+        ("9.9.9-ccs", "9.9.9"),
+    ],
+)
+def test_the_log_of_a_vendor_has_the_release_of_kafka(logged: str, version: str) -> None:
+    log = f"INFO Kafka Streams version: 2.0.0\nINFO Kafka Streams version: {logged}\nINFO started\n"
+    assert logged_version(log) == version
+    assert logged_version("INFO started") is None
 
 
 def test_versions_before_the_oldest_are_recognized() -> None:
