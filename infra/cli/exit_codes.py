@@ -25,7 +25,7 @@ _MEANINGS = {
     ExitCode.PROBLEMS: "an error: problems in the documents, a file, cluster or service that could not "
     "be read, a check or request that failed, or an application that stopped (`run`)",
     ExitCode.DRIFT: "the cluster differs from what is declared (`drift`, "
-    "`processors status`), or an upgrade changes something (`upgrade`)",
+    "`processors status`) or imported (`import`), or an upgrade changes something (`upgrade`)",
     ExitCode.REFUSED: "the plan is refused and nothing would be changed (`plan`), "
     "or the comparison is not complete (`drift`, `upgrade`)",
     ExitCode.USAGE: "invalid command line",

@@ -5,7 +5,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import attrs
 import click
 from click.core import ParameterSource
 
@@ -13,20 +12,16 @@ from infra.cli.cluster import read_snapshot
 from infra.cli.console import ProblemsExit, exit_for, print_problems, write
 from infra.cli.exit_codes import ExitCode
 from infra.cli.import_all import ImportRequest, import_all
-from infra.cli.imported_documents import DescribedApplication, group_sentence, store_options
+from infra.cli.import_details import differences_from_cluster, with_cluster_details, with_unknown_details
+from infra.cli.imported_documents import DescribedApplication
 from infra.cli.options import Count, Setting, StoreDetails, Version, cluster_options
 from infra.compiler import compile_documents
-from infra.compiler.described import complete_from_cluster
-from infra.describe import read_descriptions, write_description
-from infra.model.cluster import ClusterSnapshot
-from infra.model.nodes import NodeTopology
+from infra.describe import read_description, write_description
 from infra.model.problems import Problem, ProblemCode, ProblemsError, errors
-from infra.model.topology import TopologyDocument
-from infra.model.versions import DEFAULT_VERSION, KafkaStreamsVersion, known_version, logged_version
+from infra.model.versions import DEFAULT_VERSION, KafkaStreamsVersion, logged_version, read_any_version
 from infra.observe import Connection
 from infra.observe.command_line import named_connection
 from infra.spec import load_text
-from infra.spec.topic_configs import is_valid
 
 _NEED_A_CLUSTER = {ProblemCode.MISSING_SOURCE_TOPIC, ProblemCode.UNDECIDABLE_PARTITIONS}
 
@@ -46,7 +41,11 @@ _NEED_A_CLUSTER = {ProblemCode.MISSING_SOURCE_TOPIC, ProblemCode.UNDECIDABLE_PAR
     metavar="ID",
     help="The application.id. With --all, the id of an application without a group; may be repeated.",
 )
-@click.option("--topology", metavar="NAME", help="The topology, if the text describes several named ones.")
+@click.option(
+    "--topology",
+    metavar="NAME|NUMBER",
+    help="The topology, if the text describes several different ones: its name, or its number in the text.",
+)
 @click.option(
     "--repartition",
     "repartitions",
@@ -59,17 +58,23 @@ _NEED_A_CLUSTER = {ProblemCode.MISSING_SOURCE_TOPIC, ProblemCode.UNDECIDABLE_PAR
     "stores",
     multiple=True,
     type=StoreDetails(),
-    help="Details of a store that the text does not have: its kind, then retention=, logging=false, "
-    "retainDuplicates=true, sourceTopic= or overrides.KEY=.",
+    help="Details of a store that the text does not have: its kind, unless the text shows it, then "
+    "retention=, logging=, retainDuplicates=true, sourceTopic=, ownChangelog=true or overrides.KEY=.",
+)
+@click.option(
+    "--assume-defaults",
+    is_flag=True,
+    help="What neither the text nor the cluster shows has Kafka Streams' default: no explicit partition "
+    "counts, logging without overrides, no versioned stores. It is not listed as unknown.",
 )
 @click.option(
     "--config", "config", multiple=True, type=Setting(), help="A config of the application, KEY=VALUE."
 )
 @click.option(
     "--kafka-streams",
-    type=Version(),
-    help="The version of Kafka Streams that the application runs. Default: that of the log, if the text "
-    f"is in a log, otherwise {DEFAULT_VERSION.release}.",
+    type=Version(is_of_running=True),
+    help="The version of Kafka Streams that the application runs, 2.5 or later. Default: that of the log, if "
+    f"the text is in a log; otherwise {DEFAULT_VERSION.release} is assumed, and listed as unknown.",
 )
 @cluster_options
 @click.option(
@@ -96,6 +101,7 @@ def import_(
     topology: str | None,
     repartitions: Sequence[tuple[str, int]],
     stores: Sequence[tuple[str, Mapping[str, Any]]],
+    assume_defaults: bool,
     config: Sequence[tuple[str, str]],
     kafka_streams: KafkaStreamsVersion | None,
     bootstrap_server: str | None,
@@ -106,10 +112,15 @@ def import_(
 ) -> None:
     """Create documents from running applications.
 
-    The text of `Topology#describe()` does not have all details: explicit partition counts, the retention of
-    windowed stores, and stores without a changelog are missing. With a cluster, they are read from the topics
-    of the application; the document then also has the state and the protocol of its group. Without a cluster,
-    each detail that is required and missing is an error, and a comment in the document (exit code 1).
+    The text of `Topology#describe()` does not show everything that decides the internal topics: explicit
+    partition counts, the kind and retention of some stores, disabled logging, overrides of changelogs, the
+    application's config, protocol and version. With a cluster, they are read from the topics and the group of
+    the application, and the document is compared with these topics: each difference is a warning. What
+    neither shows is listed under `describe.unknown` of the document, and every run warns of it. Without the
+    kind or the retention of a store whose changelog needs it, the document has an error, too.
+
+    Exit code 0: the document was written, warnings list what is unknown; 1: it was not written, or a required
+    detail is missing; 2: it was written, but differs from the topics of the cluster.
 
     With --all, no text is required: applications are found by their groups and the names of their internal
     topics. A cluster does not show the topology, so each document lists it as missing, and partition counts
@@ -123,7 +134,10 @@ def import_(
       kubectl logs orders-0 | headwater import --describe - --application-id orders -o app.yaml
     """
     if everything:
-        _refuse_options("--all", "--describe", "--topology", "--repartition", "--store", context=context)
+        _refuse_options(
+            *("--all", "--describe", "--topology", "--repartition", "--store", "--assume-defaults"),
+            context=context,
+        )
         context.exit(
             _import_all(
                 ImportRequest(
@@ -145,33 +159,41 @@ def import_(
         raise click.BadParameter(f"File '{output}' is a directory.", param_hint="--output")
     (application_id,) = ids
     text = _read_description(description)
-    described = read_descriptions(text, "standard input" if _is_stdin(description) else str(description))
-    nodes, problems = _choose_topology(described, topology)
+    file = "standard input" if _is_stdin(description) else str(description)
+    nodes, problems = read_description(text, file, topology)
     if not errors(problems):
         imported = DescribedApplication(
             application_id=application_id,
             text=write_description(nodes),
             kafka_streams=_version(kafka_streams, logged_version(text)),
+            names_version=kafka_streams is not None or logged_version(text) is not None,
             config=dict(config),
             repartitions=dict(repartitions),
             stores=dict(stores),
         )
-        problems = (*problems, *_write_document(imported, bootstrap_server, command_config, output))
+        problems = (
+            *problems,
+            *_write_document(
+                imported, bootstrap_server, command_config, output, assume_defaults=assume_defaults
+            ),
+        )
     print_problems(problems)
-    context.exit(exit_for(problems))
+    differs = any(problem.code is ProblemCode.DIFFERS_FROM_CLUSTER for problem in problems)
+    context.exit(exit_for(problems) or (ExitCode.DRIFT if differs else ExitCode.DONE))
 
 
 def _version(given: KafkaStreamsVersion | None, logged: str | None) -> str:
     """Return the version for the document, and print a warning if the log names another one."""
     if given is not None:
-        if logged is not None and logged not in (str(given), f"{given.release}.{logged.rpartition('.')[2]}"):
+        named = None if logged is None else read_any_version(logged)
+        if logged is not None and (named is None or named.release != given.release):
             click.echo(
                 f"Warning: the log is of Kafka Streams {logged}, but --kafka-streams is {given}.", err=True
             )
         return given.written
     if logged is None:
         return DEFAULT_VERSION.written
-    known = known_version(logged)
+    known = read_any_version(logged)
     return logged if known is None else known.written
 
 
@@ -199,11 +221,15 @@ def _write_document(
     bootstrap_server: str | None,
     command_config: Path | None,
     output: Path | None,
+    *,
+    assume_defaults: bool,
 ) -> tuple[Problem, ...]:
     """Write the document with its open questions, unless there are other errors; return all problems."""
     try:
         connection = named_connection(bootstrap_server, command_config)
-        imported, found = _complete(imported, connection, str(output or "document"))
+        imported, found = _complete(
+            imported, connection, str(output or "document"), assume_defaults=assume_defaults
+        )
     except ProblemsError as error:
         raise ProblemsExit(error) from None
     if all(problem.code is ProblemCode.MISSING_DETAIL for problem in errors(found)):
@@ -224,25 +250,10 @@ def _read_description(description: Path) -> str:
     return content.decode("utf-8", errors="replace")
 
 
-def _choose_topology(
-    described: Sequence[tuple[NodeTopology, tuple[Problem, ...]]], name: str | None
-) -> tuple[NodeTopology, tuple[Problem, ...]]:
-    """Return the topology of that name; a text may describe the same topology several times."""
-    distinct = {nodes.name: (nodes, problems) for nodes, problems in described}
-    if name is None and len(distinct) == 1:
-        return described[-1]
-    if name in distinct:
-        return distinct[name]
-    names = ", ".join(sorted(each for each in distinct if each is not None)) or "one without a name"
-    if name is None:
-        raise click.UsageError(f"The text describes several topologies: {names}. Choose one by --topology.")
-    raise click.UsageError(f"The text describes no topology {name}. It describes {names}.")
-
-
 def _complete(
-    imported: DescribedApplication, connection: Connection | None, file: str
+    imported: DescribedApplication, connection: Connection | None, file: str, *, assume_defaults: bool
 ) -> tuple[DescribedApplication, tuple[Problem, ...]]:
-    """Add the details that the live topics have; return the problems that remain.
+    """Add the details that the live topics have, list the unknown ones; return the problems that remain.
 
     Raises:
         ProblemsError: The cluster could not be read.
@@ -250,33 +261,23 @@ def _complete(
     loaded = load_text(imported.document(), file)
     if not loaded.documents:
         return imported, loaded.problems
-    counts: Mapping[str, int] = {}
+    snapshot = None
     if connection is not None:
         snapshot = read_snapshot(loaded.documents, connection, protocol_is_known=False)
-        imported = _with_cluster_details(imported, loaded.documents[0], snapshot)
-        loaded, counts = load_text(imported.document(), file), snapshot.partitions
-    compiled = compile_documents(loaded.documents, counts)
-    problems = (*loaded.problems, *(problem for each in compiled for problem in each.problems))
-    return imported, tuple(p for p in problems if connection or p.code not in _NEED_A_CLUSTER)
-
-
-def _with_cluster_details(
-    imported: DescribedApplication, document: TopologyDocument, snapshot: ClusterSnapshot
-) -> DescribedApplication:
-    if document.described is None:
-        return imported
-    described = complete_from_cluster(document.described, document.application, snapshot)
-    configs = [item for detail in described.stores.values() for item in detail.overrides.items()]
-    group = snapshot.groups.get(imported.application_id)
-    return attrs.evolve(
-        imported,
-        uses_streams_protocol=group is not None and group.members is None,
-        observed=group_sentence(imported.application_id, snapshot),
-        repartitions=described.repartition_partitions,
-        stores={name: store_options(detail) for name, detail in described.stores.items()},
-        copartitioned=described.copartitioned,
-        broker_configs=sorted({name for name, value in configs if not is_valid(name, value)}),
-    )
+        imported = with_cluster_details(imported, loaded.documents[0], snapshot)
+        loaded = load_text(imported.document(), file)
+    if loaded.documents:
+        imported = with_unknown_details(
+            imported, loaded.documents[0], snapshot, assume_defaults=assume_defaults
+        )
+        loaded = load_text(imported.document(), file)
+    compiled = compile_documents(loaded.documents, {} if snapshot is None else snapshot.partitions)
+    found = [problem for each in compiled for problem in each.problems]
+    if snapshot is None:
+        found = [problem for problem in found if problem.code not in _NEED_A_CLUSTER]
+    else:
+        found += differences_from_cluster(compiled, loaded.documents, snapshot)
+    return imported, (*loaded.problems, *found)
 
 
 def _questions(problems: Sequence[Problem]) -> list[str]:

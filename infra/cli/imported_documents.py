@@ -12,7 +12,7 @@ from infra.model.evidence import GroupFacts, GroupType
 from infra.model.nodes import TopicKind
 from infra.model.observed import ObservedTopology
 from infra.model.problems import Location
-from infra.model.topology import Application, Protocol, StoreDetail
+from infra.model.topology import Application, Protocol, StoreDetail, UnknownDetails
 from infra.model.versions import DEFAULT_VERSION, KafkaStreamsVersion
 from infra.planner.adoption import FoundApplication
 from infra.planner.evidence.names import is_created_by_streams
@@ -37,10 +37,14 @@ class DescribedApplication:
     application_id: str
     text: str
     kafka_streams: str = DEFAULT_VERSION.release
+    names_version: bool = True
+    """Whether the log or the user names `kafka_streams`."""
     config: Mapping[str, str] = attrs.field(factory=dict)
     repartitions: Mapping[str, int] = attrs.field(factory=dict)
     stores: Mapping[str, Mapping[str, Any]] = attrs.field(factory=dict)
     copartitioned: Sequence[Sequence[str]] = ()
+    created_by: Mapping[str, str] = attrs.field(factory=dict)
+    unknown: UnknownDetails = attrs.field(factory=UnknownDetails)
     uses_streams_protocol: bool = False
     broker_configs: Sequence[str] = ()
     """Topic configs of the cluster that are not in Kafka's table: of a vendor, or of another release."""
@@ -63,6 +67,10 @@ class DescribedApplication:
             described["stores"] = {name: dict(details) for name, details in self.stores.items()}
         if self.copartitioned:
             described["copartitioned"] = [list(group) for group in self.copartitioned]
+        if self.created_by:
+            described["createdBy"] = {topic: str(call) for topic, call in self.created_by.items()}
+        if self.unknown:
+            described["unknown"] = _unknown_options(self.unknown)
         content = {"version": 1, "application": application, "describe": described}
         text = yaml.dump(content, Dumper=_BlockDumper, sort_keys=False, allow_unicode=True, width=10_000)
         if self.observed:
@@ -81,6 +89,16 @@ def group_sentence(id_: str, snapshot: ClusterSnapshot) -> str:
     return f"Group {id_} on cluster {snapshot.cluster_id} is in state {group.state} with {members}."
 
 
+def _unknown_options(unknown: UnknownDetails) -> Mapping[str, Any]:
+    options = {
+        "stores": {name: _Line(details) for name, details in unknown.stores.items()},
+        "repartitions": _Line(unknown.repartitions),
+        "createdBy": _Line(unknown.created_by),
+        "application": _Line(unknown.application),
+    }
+    return {key: value for key, value in options.items() if value}
+
+
 def store_options(detail: StoreDetail) -> Mapping[str, Any]:
     """Return the details of a store in the form of a document."""
     options: dict[str, Any] = {} if detail.kind is None else {"kind": detail.kind}
@@ -94,6 +112,8 @@ def store_options(detail: StoreDetail) -> Mapping[str, Any]:
         options["overrides"] = dict(detail.overrides)
     if detail.source_topic is not None:
         options["sourceTopic"] = detail.source_topic
+    if detail.has_own_changelog:
+        options["ownChangelog"] = True
     return options
 
 
@@ -163,12 +183,22 @@ class _Block(str):
     __slots__ = ()
 
 
+class _Line(list[str]):
+    """A list that YAML writes on one line."""
+
+    __slots__ = ()
+
+
 class _BlockDumper(getattr(yaml, "CSafeDumper", yaml.SafeDumper)):  # type: ignore[misc]
     """Writes `_Block` as a literal block, or in quotes if YAML cannot; uses libyaml if available."""
 
 
 _BlockDumper.add_representer(
     _Block, lambda dumper, text: dumper.represent_scalar("tag:yaml.org,2002:str", str(text), style="|")
+)
+
+_BlockDumper.add_representer(
+    _Line, lambda dumper, items: dumper.represent_sequence("tag:yaml.org,2002:seq", items, flow_style=True)
 )
 
 

@@ -6,7 +6,13 @@ from typing import Any
 
 import click
 
-from infra.model.versions import SUPPORTED_RELEASES, KafkaStreamsVersion, read_version
+from infra.model.versions import (
+    OLDER,
+    SUPPORTED_RELEASES,
+    KafkaStreamsVersion,
+    read_any_version,
+    read_version,
+)
 from infra.observe import command_line
 
 files_argument = click.argument(
@@ -79,17 +85,22 @@ class Setting(click.ParamType["tuple[str, str]", object]):
 
 
 class Version(click.ParamType["KafkaStreamsVersion", object]):
-    """A supported version of Kafka Streams."""
+    """A version of Kafka Streams: a supported one or, for running applications, any that is known."""
 
     name = "VERSION"
+
+    def __init__(self, *, is_of_running: bool = False) -> None:
+        self._read = read_any_version if is_of_running else read_version
+        self._oldest = OLDER[0].release if is_of_running else None
 
     def convert(
         self, value: object, param: click.Parameter | None, ctx: click.Context | None
     ) -> KafkaStreamsVersion:
-        version = value if isinstance(value, KafkaStreamsVersion) else read_version(str(value))
+        version = value if isinstance(value, KafkaStreamsVersion) else self._read(str(value))
         if version is None:
+            supported = f"{self._oldest} and later" if self._oldest else ", ".join(SUPPORTED_RELEASES)
             self.fail(
-                f"Kafka Streams {value} is not supported. Supported: {', '.join(SUPPORTED_RELEASES)}.",
+                f"Kafka Streams {value} is not supported. Supported: {supported}.",
                 param,
                 ctx,
             )

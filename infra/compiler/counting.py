@@ -1,4 +1,4 @@
-"""The pass that decides partition counts as the group leader's assignor or the broker does."""
+"""The passes that find topics and decide their counts as the group leader's assignor or the broker does."""
 
 from collections.abc import Mapping, Sequence
 
@@ -18,13 +18,36 @@ from infra.compiler.broker_counts import (
     undersized_source_changelogs,
 )
 from infra.compiler.compilation import Compilation, tasks_of
-from infra.compiler.copartitioning import EnforcedCounts, enforce, unchecked
-from infra.compiler.topic_groups import TopicGroup
+from infra.compiler.copartitioning import (
+    EnforcedCounts,
+    check_explicit_counts,
+    copartition_groups,
+    enforce,
+    unchecked,
+)
+from infra.compiler.subtopologies import node_groups
+from infra.compiler.topic_groups import TopicGroup, resolve_sources, topic_groups
 from infra.model.problems import Problem, ProblemCode, Severity
 from infra.model.topology import Protocol
 
 _MOST_ORDERS_TRIED = 16
 _MOST_TOPICS_TRIED = 20_000
+
+
+def resolve_topics(compilation: Compilation) -> Compilation:
+    """Add the sub-topologies with the full names of their topics and stores."""
+    topology, naming = compilation.topology, compilation.naming
+    sources = resolve_sources(topology, naming, compilation.partitions)
+    groups = topic_groups(topology, node_groups(topology), sources, naming)
+    return attrs.evolve(compilation, sources=sources, groups=groups).with_problems(sources.problems)
+
+
+def resolve_copartitioning(compilation: Compilation) -> Compilation:
+    """Add the co-partition groups of topics, and the problems that need no counts."""
+    topology = compilation.topology
+    problems = check_explicit_counts(topology, compilation.naming)
+    groups = copartition_groups(topology, compilation.sources)
+    return attrs.evolve(compilation, copartitioned=groups).with_problems(problems)
 
 
 def count_partitions(compilation: Compilation) -> Compilation:

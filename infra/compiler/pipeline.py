@@ -2,8 +2,6 @@
 
 from collections.abc import Callable, Mapping
 
-import attrs
-
 from infra.compiler.checks import (
     check_computed_settings,
     check_names,
@@ -12,8 +10,7 @@ from infra.compiler.checks import (
     compaction_lag_problems,
 )
 from infra.compiler.compilation import Compilation
-from infra.compiler.copartitioning import check_explicit_counts, copartition_groups
-from infra.compiler.counting import count_partitions
+from infra.compiler.counting import count_partitions, resolve_copartitioning, resolve_topics
 from infra.compiler.described import complete
 from infra.compiler.dsl import build_dsl
 from infra.compiler.internal_topics import internal_topics, subtopologies
@@ -22,29 +19,11 @@ from infra.compiler.observed import compile_observed, open_questions
 from infra.compiler.processors import processor_problems
 from infra.compiler.source_problems import check_sources, missing_topics, with_locations
 from infra.compiler.streams_config import REUSE_SOURCE_TOPICS, StreamsConfig, streams_config_problems
-from infra.compiler.subtopologies import node_groups
-from infra.compiler.topic_groups import Naming, resolve_sources, topic_groups
+from infra.compiler.topic_groups import Naming
 from infra.model.callers import PLAN, Caller
 from infra.model.compiled import CompiledApplication
 from infra.model.nodes import NodeTopology, SinkNode
 from infra.model.topology import TopologyDocument
-
-
-def resolve_topics(compilation: Compilation) -> Compilation:
-    """Add the sub-topologies with the full names of their topics and stores."""
-    topology, naming = compilation.topology, compilation.naming
-    sources = resolve_sources(topology, naming, compilation.partitions)
-    groups = topic_groups(topology, node_groups(topology), sources, naming)
-    return attrs.evolve(compilation, sources=sources, groups=groups).with_problems(sources.problems)
-
-
-def resolve_copartitioning(compilation: Compilation) -> Compilation:
-    """Add the co-partition groups of topics, and the problems that need no counts."""
-    topology = compilation.topology
-    problems = check_explicit_counts(topology, compilation.naming)
-    groups = copartition_groups(topology, compilation.sources)
-    return attrs.evolve(compilation, copartitioned=groups).with_problems(problems)
-
 
 PASSES: tuple[Callable[[Compilation], Compilation], ...] = (
     resolve_topics,

@@ -111,6 +111,65 @@ NO_UPGRADE_FROM_2_3 = Difference(
     "`upgrade.from` does not accept releases before 2.4.",
 )
 
+COPARTITIONED_WHEN_OPTIMIZED = Difference(
+    "copartitioned-when-optimized",
+    _since("2.6.1"),
+    "KAFKA-10454",
+    "With `topology.optimization: all`, the repartition topics of a join of streams are co-partitioned; "
+    "before 2.6.1 they are not checked.",
+)
+TOPIC_READ_TWICE = Difference(
+    "topic-read-twice",
+    _since("2.8.0"),
+    "KAFKA-6687",
+    "Several calls may read the same topic; before 2.8.0, the topology cannot be built.",
+)
+GRACE_DECIDES_RETENTION = Difference(
+    "grace-decides-retention",
+    _since("3.0.0"),
+    "KIP-633",
+    "A windowed store whose grace period was set keeps window size plus grace; before 3.0.0, at least a day.",
+)
+JOIN_CHANGELOGS_DELETED = Difference(
+    "join-changelogs-deleted",
+    _since("3.1.0"),
+    "KAFKA-13345",
+    "The changelog of a window store with duplicates, such as the stores of a join of streams, has the "
+    "cleanup policy `delete`; before 3.1.0 it is `compact,delete`.",
+)
+SELF_JOIN_WITH_ONE_STORE = Difference(
+    "self-join-with-one-store",
+    _since("3.4.0"),
+    "KIP-862",
+    "With `topology.optimization: all`, a join of a stream with itself has one store, not two.",
+)
+SLIDING_RETENTION_COMPUTED = Difference(
+    "sliding-retention-computed",
+    _since("3.7.0"),
+    "3.6.2 and 3.7.2 compared",
+    "The retention of a supplier for sliding windows is ignored: the window decides that of the changelog.",
+)
+JOIN_POLICY_OVERRIDDEN = Difference(
+    "join-policy-overridden",
+    _since("3.7.0"),
+    "3.6.2 and 3.7.2 compared",
+    "A cleanup policy that `StreamJoined` gives the window stores of a join is ignored: it is `delete`.",
+)
+
+OLDER_DIFFERENCES = (
+    COPARTITIONED_WHEN_OPTIMIZED,
+    TOPIC_READ_TWICE,
+    GRACE_DECIDES_RETENTION,
+    JOIN_CHANGELOGS_DELETED,
+    SELF_JOIN_WITH_ONE_STORE,
+    SLIDING_RETENTION_COMPUTED,
+    JOIN_POLICY_OVERRIDDEN,
+)
+"""The differences up to the oldest supported release, from 2.5 on, that comparisons have found.
+
+Documents of such versions have texts or topics, which show most of them.
+"""
+
 DIFFERENCES = (
     READ_ONLY_STORES,
     OFFSET_RESETS,

@@ -6,6 +6,8 @@ from enum import Enum
 
 import attrs
 
+from infra.describe.damage import repair_text
+
 
 class LineKind(Enum):
     """The kinds of lines."""
@@ -40,25 +42,40 @@ class Line:
 _KEYWORDS = {
     "Topologies:": LineKind.TOPOLOGY,
     "Sub-topologies:": LineKind.TOPOLOGY,
-    "Topology: ": LineKind.TOPOLOGY,
-    "Sub-topology: ": LineKind.SUBTOPOLOGY,
-    "Source: ": LineKind.SOURCE,
-    "Processor: ": LineKind.PROCESSOR,
-    "Sink: ": LineKind.SINK,
+    "Topology:": LineKind.TOPOLOGY,
+    "Sub-topology:": LineKind.SUBTOPOLOGY,
+    "Source:": LineKind.SOURCE,
+    "Processor:": LineKind.PROCESSOR,
+    "Sink:": LineKind.SINK,
     "-->": LineKind.CHILDREN,
     "<--": LineKind.PARENTS,
 }
-_KEYWORD = re.compile(r"(?:^|(?<=[\s|>\]:\"']))(?:" + "|".join(map(re.escape, _KEYWORDS)) + ")")
-_COLOR = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]")
+_KEYWORD = re.compile(
+    r"(?:^|(?<=[\s|>\]:\"']))(?:(Topologies:|Sub-topologies:|-->|<--)"
+    r"|(Topology:|Sub-topology:|Source:|Processor:|Sink:)\s+)"
+)
+_OLD_FORM = re.compile(
+    r"(?:^|(?<=[\s|>\]:\"']))(?:Source|Processor|Sink): ?[^\s(]+\((?:topics|stores|topic): .*\) (?:-->|<--) "
+)
+"""A line of Kafka Streams before 1.1: a node with its lists."""
 _SUBTOPOLOGY = re.compile(r"(\d{1,9})( for global store\b.*)?")
 _MOST_KEYWORDS = 8
 """The number of keywords that are tried as start of a line; a log prefix may contain some."""
 _DETAILS: Mapping[LineKind, tuple[re.Pattern[str], str]] = {
-    LineKind.SOURCE: (re.compile(r" \(topics: ()"), ")"),
-    LineKind.PROCESSOR: (re.compile(r" \(stores: \[()"), "])"),
-    LineKind.SINK: (re.compile(r" \((topic: |extractor class: )"), ")"),
+    LineKind.SOURCE: (re.compile(r"\s+\(topics: ()"), ")"),
+    LineKind.PROCESSOR: (re.compile(r"\s+\(stores:\s+\[()"), "])"),
+    LineKind.SINK: (re.compile(r"\s+\((topic: |extractor class: )"), ")"),
 }
 """The start and the end of the part after the name."""
+
+_WRAPPED = frozenset(
+    {LineKind.SOURCE, LineKind.PROCESSOR, LineKind.SINK, LineKind.CHILDREN, LineKind.PARENTS}
+)
+_NAMES = re.compile(r"[\w.\-]+(?:, [\w.\-]+)*,?", re.ASCII)
+_NARROWEST = 60
+"""The least width of a terminal that wraps lines."""
+_LONGEST_WRAP = 20
+"""The maximal number of lines that a wrapped line is read from."""
 
 _LONGEST_EXTRACTOR = 50
 """The maximal number of lines of a topic name extractor's `toString()`."""
@@ -66,26 +83,31 @@ _LONGEST_EXTRACTOR = 50
 
 def lines(text: str) -> Iterator[Line]:
     """Yield the lines of all descriptions in `text`, in order; other text is ignored."""
-    raw = _unescaped(_COLOR.sub("", text)).split("\n")
+    raw = repair_text(text).split("\n")
+    width = max(map(len, raw))
     index = 0
     while index < len(raw):
-        line, taken = _line(raw, index)
+        line, taken = _line(raw, index, width)
         if line is not None:
             yield line
         index += taken
 
 
-def _unescaped(text: str) -> str:
-    """Unescape a text that was copied from HTML source or logged as JSON."""
-    if "--&gt;" in text:
-        text = text.replace("--&gt;", "-->").replace("&lt;--", "<--").replace("&amp;", "&")
-    if "\\n" in text and re.search(r"Topologies:\\n|Topology: [^\n]*?:\\n", text):
-        text = text.replace("\\n", "\n").replace("\\r", "").replace("\\t", "\t").replace('\\"', '"')
-    return text
+def old_form_line(text: str) -> int | None:
+    """Return the number of the first line that Kafka Streams before 1.1 printed, None if there is none."""
+    if ") -->" not in text and ") --&gt;" not in text:
+        return None
+    for number, line in enumerate(repair_text(text).split("\n"), start=1):
+        if _OLD_FORM.search(line):
+            return number
+    return None
 
 
-def _line(raw: list[str], index: int) -> tuple[Line | None, int]:
-    """Return the line at `index`, if any, and the number of raw lines that it has."""
+def _line(raw: list[str], index: int, width: int) -> tuple[Line | None, int]:
+    """Return the line at `index`, if any, and the number of raw lines that it has.
+
+    `width` is the length of the longest raw line.
+    """
     text = raw[index].strip()
     if not text:
         return None, 1
@@ -93,18 +115,56 @@ def _line(raw: list[str], index: int) -> tuple[Line | None, int]:
     for count, found in enumerate(_KEYWORD.finditer(text)):
         if count == _MOST_KEYWORDS:
             break
-        kind = _KEYWORDS[found.group()]
-        rest = text[found.end() :]
+        kind = _KEYWORDS[found[1] or found[2]]
+        rest = _unquoted(text[found.end() :], text[: found.start()])
         if kind is LineKind.SINK and " (extractor class: " in rest and not rest.endswith(")"):
             more = _rest_of_extractor(raw, index)
             if more is not None:
                 return _parsed(kind, number, "\n".join([rest, *more])), 1 + len(more)
-        line = _parsed(kind, number, rest)
+        line, taken = _parsed(kind, number, rest), 1
+        if kind in _WRAPPED and (line is None or _continues(line, raw, index, width)):
+            line, taken = _unwrapped(kind, raw, index, rest, width) or (line, 1)
         if line is not None:
-            return attrs.evolve(line, is_prefixed=found.start() > 0), 1
+            return attrs.evolve(line, is_prefixed=found.start() > 0), taken
         if found.start() == 0 and kind is not LineKind.TOPOLOGY:
             return Line(kind, number, is_broken=True), 1
     return None, 1
+
+
+def _unquoted(rest: str, prefix: str) -> str:
+    """Return `rest` up to the quote that closes the one before it, as in the columns of an exported log."""
+    quote = prefix.rstrip()[-1:]
+    return rest.rpartition(quote)[0] if quote in {'"', "'"} and quote in rest else rest
+
+
+def _continues(line: Line, raw: list[str], index: int, width: int) -> bool:
+    """Return whether the next line continues a list of names: a terminal or mail program has wrapped it.
+
+    The list ends with a comma, or fills the width of the text and names without indentation follow.
+    """
+    if line.kind not in {LineKind.CHILDREN, LineKind.PARENTS}:
+        return False
+    if line.detail.endswith(","):
+        return True
+    following = raw[index + 1].rstrip() if index + 1 < len(raw) else ""
+    is_full = width >= _NARROWEST and len(raw[index]) == width
+    return is_full and _NAMES.fullmatch(following) is not None
+
+
+def _unwrapped(kind: LineKind, raw: list[str], index: int, rest: str, width: int) -> tuple[Line, int] | None:
+    """Return the line together with the following ones that complete it, None if they do not."""
+    ends_with_blank = raw[index].rstrip("\r\n")[-1:].isspace()
+    for taken, raw_line in enumerate(raw[index + 1 : index + _LONGEST_WRAP], start=2):
+        text = raw_line.strip()
+        if not text or _KEYWORD.search(text):
+            return None
+        for gap in (" ",) if ends_with_blank or rest.endswith(",") else ("", " "):
+            line = _parsed(kind, index + 1, f"{rest}{gap}{text}")
+            if line is not None and not _continues(line, raw, index + taken - 1, width):
+                return line, taken
+        rest = f"{rest}{' ' if ends_with_blank or rest.endswith(',') else ''}{text}"
+        ends_with_blank = raw_line.rstrip("\r\n")[-1:].isspace()
+    return None
 
 
 def _rest_of_extractor(raw: list[str], index: int) -> list[str] | None:

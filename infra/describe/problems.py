@@ -22,7 +22,15 @@ class TextProblems:
         return tuple(self._problems)
 
     def add(
-        self, line: int, summary: str, expected: str, found: str, *, node: str | None = None, fix: str = ""
+        self,
+        line: int,
+        summary: str,
+        expected: str,
+        found: str,
+        *,
+        node: str | None = None,
+        why: str = _WHY,
+        fix: str = "Print `topology.describe()` again and copy the complete text.",
     ) -> None:
         """Add a problem at `line`; 0 = the whole text."""
         if len(self._problems) < _MOST_REPORTED:
@@ -33,8 +41,8 @@ class TextProblems:
                     node=node,
                     expected=expected,
                     found=found,
-                    why=_WHY,
-                    fix=fix or "Print `topology.describe()` again and copy the complete text.",
+                    why=why,
+                    fix=fix,
                     location=Location(self._file, line, 1 if line else 0),
                 )
             )
@@ -58,14 +66,32 @@ class TextProblems:
     def nothing(self) -> None:
         self.add(0, "The text contains no description of a topology.", "a line `Topologies:`", "none")
 
-    def several(self, names: Sequence[str | None]) -> None:
-        named = [name for name in names if name is not None]
+    def not_chosen(self, listed: Sequence[str], chosen: str | None) -> None:
+        """Add the problem that a text has different topologies and `chosen` is none of them."""
+        several = len(listed) > 1
         self.add(
             0,
-            f"The text describes {len(names)} topologies.",
+            f"The text describes no topology {chosen}."
+            if chosen is not None
+            else f"The text describes {len(listed)} different topologies.",
             "one topology",
-            ", ".join(named) or f"{len(names)} different descriptions",
-            fix="Keep the description of one topology; named topologies are imported one by one.",
+            "; ".join(listed),
+            why="A document has one topology. Which of them its application runs is not known.",
+            fix="Choose one by its number or name: `--topology` of `headwater import`, or "
+            "`describe.topology` of a document. Import each application into a document of its own."
+            if several
+            else "Omit the choice: the text describes one topology.",
+        )
+
+    def too_old(self, line: int) -> None:
+        self.add(
+            line,
+            "The text is of a version of Kafka Streams before 1.1.",
+            "a text of Kafka Streams 1.1 or later, with each list of names on a line of its own",
+            "a node with its lists on one line",
+            why="Such a version names internal topics differently.",
+            fix="Print the text with a later version of Kafka Streams, or declare the topology by its "
+            "operators.",
         )
 
     def broken(self, line: int, kind: LineKind) -> None:

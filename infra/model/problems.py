@@ -31,6 +31,7 @@ class ProblemCode(StrEnum):
     APPLICATION_ID_OVERLAP = "ApplicationIdOverlap"
     UNREADABLE_DESCRIBE = "UnreadableDescribe"
     MISSING_DETAIL = "MissingDetail"
+    DIFFERS_FROM_CLUSTER = "DiffersFromCluster"
     UNSUPPORTED_VERSION = "UnsupportedVersion"
     NOT_IN_VERSION = "NotInVersion"
     PROJECT_NOT_CREATED = "ProjectNotCreated"

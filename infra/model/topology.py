@@ -91,6 +91,35 @@ class StoreDetail:
     overrides: Mapping[str, str] = attrs.field(factory=dict)
     source_topic: str | None = None
     """The topic that serves as changelog (`reuse.ktable.source.topics`)."""
+    has_own_changelog: bool = False
+    """Whether a store that looks like a source table's has a changelog nevertheless."""
+
+
+class CreatedBy(StrEnum):
+    """The call that created a repartition topic with a user's name."""
+
+    GROUPING = "groupBy"
+    """`groupBy` or `groupByKey` with a name: the sources above the topic are co-partitioned."""
+    REPARTITION = "repartition"
+    """`repartition` with a name: the topic itself is co-partitioned."""
+
+
+@attrs.frozen
+class UnknownDetails:
+    """Details of a described application that neither its text nor its document contains.
+
+    `stores`: store → names of its details, as in a document. `repartitions`: topics whose explicit partition
+    count is not known. `created_by`: topics of which it is not known which call created them. `application`:
+    what is not known of the application itself, such as `protocol`.
+    """
+
+    stores: Mapping[str, tuple[str, ...]] = attrs.field(factory=dict)
+    repartitions: tuple[str, ...] = ()
+    created_by: tuple[str, ...] = ()
+    application: tuple[str, ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.stores or self.repartitions or self.created_by or self.application)
 
 
 @attrs.frozen
@@ -104,6 +133,9 @@ class DescribedTopology:
     stores: Mapping[str, StoreDetail] = attrs.field(factory=dict)
     copartitioned: tuple[tuple[str, ...], ...] = ()
     """Groups of topic names, without the prefix, in addition to those that follow from the text."""
+    created_by: Mapping[str, CreatedBy] = attrs.field(factory=dict)
+    """Repartition topic without the prefix → the call that created it, where the text does not show it."""
+    unknown: UnknownDetails = UnknownDetails()
 
 
 @attrs.frozen

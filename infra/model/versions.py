@@ -4,7 +4,14 @@ import re
 
 import attrs
 
-_LOGGED = re.compile(r"Kafka Streams version: (\d{1,3}\.\d{1,3}\.\d{1,3})", re.ASCII)
+_LOGGED = re.compile(r"Kafka Streams version: (\d{1,3}\.\d{1,3}\.\d{1,3})(-c(?:cs|e)\b)?", re.ASCII)
+_CONFLUENT = {
+    **{f"5.{minor}": f"2.{minor}" for minor in range(6)},
+    **{f"6.{minor}": f"2.{minor + 6}" for minor in range(3)},
+    **{f"7.{minor}": f"3.{minor}" for minor in range(10)},
+    **{f"8.{minor}": f"4.{minor}" for minor in range(10)},
+}
+"""Releases of Confluent Platform, whose libraries log their own version, and of Kafka."""
 _TEXT = re.compile(r"(\d{1,3})\.(\d{1,3})(?:\.(\d{1,3}))?", re.ASCII)
 
 
@@ -24,7 +31,17 @@ class KafkaStreamsVersion:
     @property
     def written(self) -> str:
         """Return the version as a document names it: only the release if it is the latest known patch."""
-        return self.release if self in SUPPORTED else str(self)
+        return self.release if self in SUPPORTED or self in OLDER else str(self)
+
+    @property
+    def is_supported(self) -> bool:
+        """Return whether the compiler was compared with this release."""
+        return self.release in _LATEST
+
+    @property
+    def is_newer(self) -> bool:
+        """Return whether the release is later than all supported ones."""
+        return (self.major, self.minor) > (SUPPORTED[-1].major, SUPPORTED[-1].minor)
 
     def __str__(self) -> str:
         return f"{self.release}.{self.patch}"
@@ -36,7 +53,21 @@ SUPPORTED = tuple(
 )
 """The latest patch of each supported release. Tests compare the compiler with each of them."""
 
+OLDER = tuple(
+    KafkaStreamsVersion(*numbers)
+    for numbers in (
+        *((2, 5, 1), (2, 6, 3), (2, 7, 2), (2, 8, 2), (3, 0, 2), (3, 1, 2)),
+        *((3, 2, 3), (3, 3, 2), (3, 4, 1), (3, 5, 2), (3, 6, 2)),
+    )
+)
+"""The latest patch of each earlier release whose texts and topics are imported.
+
+Tests compare names, settings and co-partitioning of some topologies with each of them; documents with calls
+need a supported version.
+"""
+
 _LATEST = {version.release: version for version in SUPPORTED}
+_LATEST_OF_ALL = {version.release: version for version in (*OLDER, *SUPPORTED)}
 SUPPORTED_RELEASES = tuple(_LATEST)
 DEFAULT_VERSION = SUPPORTED[-1]
 """The version of a document that names none, unless the application was set up with another one."""
@@ -65,19 +96,37 @@ def release_start(release: str) -> KafkaStreamsVersion:
     return KafkaStreamsVersion(major, minor, 0)
 
 
-def logged_version(log: str) -> str | None:
-    """Return the version of the library that a log of the application names last, None if it names none."""
-    found = _LOGGED.findall(log)
-    return found[-1] if found else None
+def read_any_version(text: str) -> KafkaStreamsVersion | None:
+    """Return the version that `text` names, None if it is no version, or earlier than the oldest known one.
 
-
-def known_version(text: str) -> KafkaStreamsVersion | None:
-    """Return the nearest supported version: of a later patch than is known, the latest known one."""
-    return read_version(text) or read_version(text.rpartition(".")[0])
-
-
-def is_older_than_supported(text: str) -> bool:
-    """Return whether `text` names a version before the oldest supported release."""
+    A later patch of a known release is its latest known patch. A release later than all known ones is
+    returned as it is.
+    """
     found = _TEXT.fullmatch(text)
-    oldest = SUPPORTED[0]
+    if found is None:
+        return None
+    named = KafkaStreamsVersion(int(found[1]), int(found[2]), int(found[3] or 0))
+    latest = _LATEST_OF_ALL.get(named.release)
+    if latest is None:
+        return named if named.is_newer and named.major <= SUPPORTED[-1].major + 1 else None
+    return latest if found[3] is None else min(named, latest)
+
+
+def logged_version(log: str) -> str | None:
+    """Return the version of the library that a log of the application names last, None if it names none.
+
+    A library of Confluent Platform (`7.6.0-ccs`) has the release of Kafka that it contains, without a patch.
+    """
+    found = _LOGGED.findall(log)
+    if not found:
+        return None
+    version: str = found[-1][0]
+    vendor: str = found[-1][1]
+    return _CONFLUENT.get(version.rpartition(".")[0], version) if vendor else version
+
+
+def is_older_than_known(text: str) -> bool:
+    """Return whether `text` names a version before the oldest release whose texts are imported."""
+    found = _TEXT.fullmatch(text)
+    oldest = OLDER[0]
     return found is not None and (int(found[1]), int(found[2])) < (oldest.major, oldest.minor)

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from infra.model.problems import Location, Problem, ProblemCode
-from infra.model.topology import DescribedTopology, StoreDetail
+from infra.model.topology import CreatedBy, DescribedTopology, StoreDetail, UnknownDetails
 from infra.spec.build_stores import Options, duration, topic_config
 from infra.spec.files import confine_file, read
 from infra.spec.locations import RawDocument
@@ -30,13 +30,16 @@ def described_topology(
         text = "\n" * at.line + text
     from infra.describe import read_description  # noqa: PLC0415 - imports the compiler, which documents with calls do not need
 
-    nodes, problems = read_description(text, file)
+    chosen = options.get("topology")
+    nodes, problems = read_description(text, file, None if chosen is None else str(chosen))
     described = DescribedTopology(
         nodes,
         at=at,
         repartition_partitions=dict(options.get("repartitions", {})),
         stores={name: _detail(detail) for name, detail in options.get("stores", {}).items()},
         copartitioned=tuple(tuple(group) for group in options.get("copartitioned", ())),
+        created_by={topic: CreatedBy(call) for topic, call in options.get("createdBy", {}).items()},
+        unknown=_unknown(options.get("unknown", {})),
     )
     return described, problems
 
@@ -56,6 +59,15 @@ def _file(raw: RawDocument, name: str, at: Location) -> Path | Problem:
     )
 
 
+def _unknown(options: dict[str, Any]) -> UnknownDetails:
+    return UnknownDetails(
+        stores={name: tuple(details) for name, details in options.get("stores", {}).items()},
+        repartitions=tuple(options.get("repartitions", ())),
+        created_by=tuple(options.get("createdBy", ())),
+        application=tuple(options.get("application", ())),
+    )
+
+
 def _detail(options: dict[str, Any]) -> StoreDetail:
     default = StoreDetail()
     return StoreDetail(
@@ -65,4 +77,5 @@ def _detail(options: dict[str, Any]) -> StoreDetail:
         logging=options.get("logging", default.logging),
         overrides=topic_config(options.get("overrides")),
         source_topic=options.get("sourceTopic"),
+        has_own_changelog=options.get("ownChangelog", default.has_own_changelog),
     )

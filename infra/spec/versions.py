@@ -10,10 +10,12 @@ from infra.model.problems import Problem, ProblemCode, Severity
 from infra.model.topology import Protocol
 from infra.model.versions import (
     DEFAULT_VERSION,
+    OLDER,
     SUPPORTED,
     SUPPORTED_RELEASES,
     KafkaStreamsVersion,
-    is_older_than_supported,
+    is_older_than_known,
+    read_any_version,
     read_version,
     release_start,
 )
@@ -27,14 +29,20 @@ _GUARANTEE = "processing.guarantee"
 
 
 def version_problems(raw: RawDocument) -> tuple[Problem, ...]:
-    """Return a problem for an unsupported version, or for each config that the version does not have."""
+    """Return problems of an unsupported version, or of each config that the version does not have.
+
+    Texts and topics of a running application are known whatever version made them, so an older or later
+    version is only a warning there.
+    """
     application = raw.data.get("application") if isinstance(raw.data, dict) else None
     if not isinstance(application, dict) or not is_version(application.get("kafkaStreams")):
         return ()
     version = declared_version(application)
-    if version is None:
-        return (_unsupported(raw, config_text(application["kafkaStreams"])),)
+    has_calls = "topology" in raw.data
+    if version is None or (has_calls and not version.is_supported):
+        return (_unsupported(raw, config_text(application["kafkaStreams"]), version),)
     return (
+        *(() if version.is_supported else (_approximate(raw, version),)),
         *_missing_protocol(raw, application, version),
         *_missing_configs(raw, application, version),
         *_removed_guarantee(raw, application, version),
@@ -42,9 +50,14 @@ def version_problems(raw: RawDocument) -> tuple[Problem, ...]:
 
 
 def declared_version(application: Mapping[str, Any]) -> KafkaStreamsVersion | None:
-    """Return the version of a document's `application`, None if it is not supported."""
+    """Return the version of a document's `application`, None if it is not known."""
     given = application.get("kafkaStreams")
-    return DEFAULT_VERSION if given is None else read_version(config_text(given))
+    if given is None:
+        return DEFAULT_VERSION
+    text = config_text(given)
+    version = read_version(text) or read_any_version(text)
+    # A patch that is not known of a supported release: it is not compared, and a text may be of it.
+    return None if version is not None and version.is_supported and not read_version(text) else version
 
 
 def is_version(given: object) -> bool:
@@ -52,24 +65,74 @@ def is_version(given: object) -> bool:
     return given is None or (isinstance(given, str | int | float) and not isinstance(given, bool))
 
 
-def _unsupported(raw: RawDocument, found: str) -> Problem:
+def _unsupported(raw: RawDocument, found: str, version: KafkaStreamsVersion | None) -> Problem:
     oldest, newest = SUPPORTED[0], SUPPORTED[-1]
-    why = (
-        f"Headwater knows Kafka Streams {oldest.release} to {newest.release}. An older version may name and "
-        "configure internal topics differently."
-        if is_older_than_supported(found)
-        else "Names and settings of internal topics can differ between versions. Headwater computes them "
-        "only for versions with which it was compared."
-    )
+    texts = f"Texts of {OLDER[0].release} and later are imported: `headwater import --describe`."
+    if version is not None and version.is_newer:
+        why = "Headwater was not compared with it: names and settings of internal topics may differ."
+        fix = (
+            f'Set `kafkaStreams: "{newest.release}"`, the newest release that Headwater knows, and compare '
+            "`headwater describe` with the text that the application prints. Or upgrade Headwater."
+        )
+    elif version is not None or is_older_than_known(found):
+        why = (
+            f"Headwater knows the calls of Kafka Streams {oldest.release} to {newest.release}. An older "
+            "version may name and configure internal topics differently."
+        )
+        fix = (
+            f"Replace the calls by the text of `Topology#describe()`. {texts}"
+            if version is not None
+            else f"Upgrade the application to {OLDER[0].release} or later first. {texts}"
+        )
+    else:
+        why = (
+            "Names and settings of internal topics can differ between versions. Headwater computes them only "
+            "for versions with which it was compared."
+        )
+        fix = (
+            f'Set `kafkaStreams` to the release that the application runs, such as `"{newest.release}"`. A '
+            "release without a patch level is its latest known patch."
+        )
     return Problem(
         code=ProblemCode.UNSUPPORTED_VERSION,
         summary=f"Kafka Streams {shorten(found)} is not supported.",
         expected=either([f"`{release}`" for release in SUPPORTED_RELEASES]),
         found=f"`{shorten(found)}`",
         why=why,
-        fix="Set `kafkaStreams` to the release that the application runs, such as "
-        f'`"{newest.release}"`. A release without a patch level is its latest known patch.',
+        fix=fix,
         location=raw.location(_PATH),
+    )
+
+
+def _approximate(raw: RawDocument, version: KafkaStreamsVersion) -> Problem:
+    oldest, newest = SUPPORTED[0], SUPPORTED[-1]
+    if version.is_newer:
+        summary = (
+            f"Kafka Streams {version} is later than the newest release that Headwater knows: it is handled "
+            f"as {newest.release}."
+        )
+        why = "What the later release does differently is not known."
+        fix = "Check the plan against the topics of the application, and upgrade Headwater when it can."
+    else:
+        summary = (
+            f"Kafka Streams {version} was compared in part: names, settings and co-partitioning of internal "
+            "topics are known, partition counts are those of "
+            f"{oldest.release}."
+        )
+        why = (
+            f"Releases before {oldest.release} are only known from their texts and topics. docs/versions.md "
+            "lists what differs."
+        )
+        fix = "Import with `--bootstrap-server`: it reports each difference from the topics of the cluster."
+    return Problem(
+        code=ProblemCode.UNSUPPORTED_VERSION,
+        summary=summary,
+        expected=f"{oldest.release} to {newest.release}",
+        found=str(version),
+        why=why,
+        fix=fix,
+        location=raw.location(_PATH),
+        severity=Severity.WARNING,
     )
 
 

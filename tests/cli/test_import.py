@@ -1,12 +1,14 @@
 """`headwater import`: documents from descriptions."""
 
+import json
+import re
 from pathlib import Path
 
 import pytest
 import yaml
 
 from infra.cli.exit_codes import ExitCode
-from infra.cli.import_ import _with_cluster_details
+from infra.cli.import_details import with_cluster_details
 from infra.cli.imported_documents import DescribedApplication, group_sentence
 from infra.model.cluster import ClusterSnapshot, LiveGroup, LiveTopic
 from infra.model.topology import Protocol, StoreDetail
@@ -36,6 +38,8 @@ Topology: {0}:
 
 """
 
+_UNNAMED = _NAMED.replace("Topology: {0}:", "Topologies:")
+
 
 def imported(headwater: Headwater, *arguments: object) -> tuple[int, str]:
     done = headwater("import", "--application-id", "app", *arguments, "-o", "app.yaml")
@@ -63,9 +67,8 @@ def test_missing_details_are_requested_by_name(headwater: Headwater, tmp_path: P
 def test_options_supply_missing_details(headwater: Headwater, tmp_path: Path) -> None:
     (tmp_path / "log.txt").write_text(_WINDOWED, encoding="utf-8")
     answer = "counts=window,retention=2h,logging=true,overrides.segment.bytes=1048576"
-    code, output = imported(
-        headwater, "--describe", "log.txt", "--store", answer, "--config", "num.stream.threads=2"
-    )
+    options = ("--config", "num.stream.threads=2", "--kafka-streams", "4.3")
+    code, output = imported(headwater, "--describe", "log.txt", "--store", answer, *options)
     assert (code, output) == (ExitCode.DONE, "")
     (document,) = load_text((tmp_path / "app.yaml").read_text(encoding="utf-8"), "app.yaml").documents
     assert document.application.config == {"num.stream.threads": "2"}
@@ -84,21 +87,97 @@ def test_invalid_detail_is_refused(headwater: Headwater, tmp_path: Path) -> None
 
 
 def test_description_from_standard_input(headwater: Headwater) -> None:
-    done = headwater(
-        "import", "--describe", "-", "--application-id", "app", "--store", "counts=keyValue", input=_WINDOWED
-    )
+    arguments = ("--application-id", "app", "--store", "counts=keyValue", "--kafka-streams", "4.3")
+    done = headwater("import", "--describe", "-", *arguments, "--assume-defaults", input=_WINDOWED)
     assert (done.returncode, done.stderr) == (ExitCode.DONE, "")
+    assert "unknown" not in done.stdout
     assert load_text(done.stdout, "app.yaml").documents
+
+
+def test_what_the_text_does_not_show_is_unknown_in_the_document_and_the_output(
+    headwater: Headwater, tmp_path: Path
+) -> None:
+    (tmp_path / "log.txt").write_text(_WINDOWED, encoding="utf-8")
+    code, output = imported(headwater, "--describe", "log.txt", "--store", "counts=keyValue")
+    assert code == ExitCode.DONE
+    assert "warning[MissingDetail] Not known of stores: logging, overrides of counts." in output
+    assert "its version of Kafka Streams (4.3 is assumed)," in output
+    document = yaml.safe_load((tmp_path / "app.yaml").read_text(encoding="utf-8"))
+    assert document["describe"]["unknown"] == {
+        "stores": {"counts": ["logging", "overrides"]},
+        "application": ["kafkaStreams", "config"],
+    }
+    validated = headwater("validate", "app.yaml")
+    assert validated.returncode == ExitCode.DONE
+    assert "Not known of stores" in validated.stderr
+
+
+def test_a_stateless_text_has_one_unknown_at_most(headwater: Headwater, tmp_path: Path) -> None:
+    (tmp_path / "text.txt").write_text(_UNNAMED.format("orders"), encoding="utf-8")
+    code, output = imported(headwater, "--describe", "text.txt")
+    assert code == ExitCode.DONE
+    assert output.count("warning[") == 1
+    assert "its version of Kafka Streams (4.3 is assumed)" in output
+    code, output = imported(headwater, "--describe", "text.txt", "--kafka-streams", "4.3")
+    assert (code, output) == (ExitCode.DONE, "")
+
+
+def test_only_the_retention_is_asked_for_where_the_kind_is_known(
+    headwater: Headwater, tmp_path: Path
+) -> None:
+    text = (_CASES / "stream_stream_inner" / "describe.txt").read_text(encoding="utf-8")
+    (tmp_path / "text.txt").write_text(text, encoding="utf-8")
+    code, output = imported(headwater, "--describe", "text.txt", "--kafka-streams", "4.3")
+    assert code == ExitCode.PROBLEMS
+    assert "KIND" not in output
+    stores = re.findall(r"shows? the retention of store\s+([\w-]+)", output.replace("\n  ", " "))
+    assert stores
+    answers = [f"--store={store}=retention=1h" for store in stores]
+    code, _ = imported(headwater, "--describe", "text.txt", "--kafka-streams", "4.3", *answers)
+    assert code == ExitCode.DONE
 
 
 def test_named_topologies_are_imported_one_by_one(headwater: Headwater, tmp_path: Path) -> None:
     (tmp_path / "named.txt").write_text(_NAMED.format("left") + _NAMED.format("right"), encoding="utf-8")
     code, output = imported(headwater, "--describe", "named.txt")
-    assert code == ExitCode.USAGE
-    assert "left, right" in output
-    code, _ = imported(headwater, "--describe", "named.txt", "--topology", "right")
-    assert code == ExitCode.DONE
-    assert "copy-of-right" in headwater("describe", "app.yaml").stdout
+    assert code == ExitCode.PROBLEMS
+    assert "1 (line 1): left, reads left, writes copy-of-left; 2 (line 8): right" in output
+    for choice in ("right", "2"):
+        code, _ = imported(headwater, "--describe", "named.txt", "--topology", choice)
+        assert code == ExitCode.DONE
+        assert "copy-of-right" in headwater("describe", "app.yaml").stdout
+    code, output = imported(headwater, "--describe", "named.txt", "--topology", "middle")
+    assert code == ExitCode.PROBLEMS
+    assert "The text describes no topology middle." in output
+
+
+def test_each_entrance_refuses_several_topologies_and_takes_a_choice(
+    headwater: Headwater, tmp_path: Path
+) -> None:
+    """Spring's endpoint returns a JSON list with the texts of all applications of the process."""
+    texts = [_UNNAMED.format("words"), _UNNAMED.format("bids"), _UNNAMED.format("words")]
+    (tmp_path / "list.json").write_text(json.dumps(texts), encoding="utf-8")
+    document = tmp_path / "document.yaml"
+    for choice, expected in ((None, None), ("1", "words"), ("2", "bids")):
+        option = () if choice is None else ("--topology", choice)
+        from_file = imported(headwater, "--describe", "list.json", *option)
+        arguments = ("import", "--application-id", "app", "--describe", "-", *option)
+        from_input = headwater(*arguments, input=json.dumps(texts))
+        document.write_text(
+            "version: 1\napplication: {id: app}\ndescribe:\n  file: list.json\n"
+            + (f"  topology: {choice}\n" if choice else ""),
+            encoding="utf-8",
+        )
+        from_document = headwater("describe", str(document))
+        if expected is None:
+            for output in (from_file[1], from_input.stderr, from_document.stderr):
+                assert "The text describes 2 different topologies." in output
+                assert "reads words, writes copy-of-words" in output
+            assert {from_file[0], from_input.returncode, from_document.returncode} == {ExitCode.PROBLEMS}
+        else:
+            assert headwater("describe", "app.yaml").stdout == from_document.stdout
+            assert f"copy-of-{expected}" in from_document.stdout
+            assert f"copy-of-{expected}" in from_input.stdout
 
 
 def test_a_text_without_a_description(headwater: Headwater, tmp_path: Path) -> None:
@@ -155,7 +234,7 @@ def test_configs_that_only_the_brokers_know_are_allowed_in_the_document() -> Non
     }
     snapshot = ClusterSnapshot("c1", 1, topics=live, described=frozenset(live))
     (document,) = load_text(plain.document(), "app.yaml").documents
-    found = _with_cluster_details(plain, document, snapshot)
+    found = with_cluster_details(plain, document, snapshot)
     assert found.broker_configs == ["segment.bytes", "vendor.tier"]
     loaded = load_text(found.document(), "app.yaml")
     assert loaded.problems == ()
@@ -180,7 +259,7 @@ def test_processor_with_thousands_of_stores_takes_linear_time(headwater: Headwat
     text.write_text(_wide_processor(20_000))
     code, errors = imported(headwater, "--describe", text)
     assert code == ExitCode.PROBLEMS
-    assert errors.endswith("20,000 errors; 19,500 of them are not shown\n")
+    assert errors.endswith("20,000 errors, 2 warnings; 19,502 of them are not shown\n")
 
 
 def _log(version: str) -> str:
@@ -216,13 +295,40 @@ def test_the_version_of_the_command_line_counts_and_another_one_in_the_log_is_a_
     assert "Warning" not in output
 
 
+@pytest.mark.parametrize(
+    ("version", "written", "warning"),
+    [
+        ("2.8.1", "2.8.1", "Kafka Streams 2.8.1 was compared in part"),
+        ("3.6.2", "3.6", "Kafka Streams 3.6.2 was compared in part"),
+        ("4.4.0", "4.4.0", "Kafka Streams 4.4.0 is later than the newest release"),
+    ],
+)
+def test_an_older_or_later_version_of_the_log_is_imported_with_a_warning(
+    headwater: Headwater, tmp_path: Path, version: str, written: str, warning: str
+) -> None:
+    (tmp_path / "log.txt").write_text(_log(version), encoding="utf-8")
+
+    code, output = imported(headwater, "--describe", "log.txt")
+
+    assert code == ExitCode.DONE
+    assert f"warning[UnsupportedVersion] {warning}" in output
+    assert f"  kafkaStreams: '{written}'" in (tmp_path / "app.yaml").read_text(encoding="utf-8").replace(
+        f" {version}\n", f" '{version}'\n"
+    )
+    upgraded = headwater("upgrade", "app.yaml", "--to", "4.3")
+    assert upgraded.returncode in {ExitCode.DONE, ExitCode.DRIFT, ExitCode.REFUSED}
+    if version < "4":
+        assert "KAFKA-13769" in upgraded.stdout or version > "3.4"
+
+
 def test_a_log_of_an_unsupported_version_is_a_problem(headwater: Headwater, tmp_path: Path) -> None:
-    (tmp_path / "log.txt").write_text(_log("2.8.1"), encoding="utf-8")
+    (tmp_path / "log.txt").write_text(_log("2.4.1"), encoding="utf-8")
 
     code, output = imported(headwater, "--describe", "log.txt")
 
     assert code == ExitCode.PROBLEMS
-    assert "error[UnsupportedVersion] Kafka Streams 2.8.1 is not supported." in output
+    assert "error[UnsupportedVersion] Kafka Streams 2.4.1 is not supported." in output
+    assert "Upgrade the application to 2.5 or later first." in output
 
 
 def test_a_text_without_a_version_gets_the_default_explicitly(headwater: Headwater, tmp_path: Path) -> None:

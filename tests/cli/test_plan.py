@@ -119,7 +119,7 @@ def test_import_reads_missing_details_from_the_cluster(
 ) -> None:
     id_, source = names
     topics(source, 5)
-    topics(f"{id_}-by-k-repartition", 5, cleanup_policy="delete")
+    topics(f"{id_}-by-k-repartition", 5, cleanup_policy="delete", segment_bytes="52428800", retention_ms="-1")
     topics(
         f"{id_}-counts-changelog",
         5,
@@ -127,11 +127,12 @@ def test_import_reads_missing_details_from_the_cluster(
         retention_ms=str(3_600_000 + 86_400_000),
     )
     (tmp_path / "text").write_text(headwater("describe", "app.yaml").stdout, encoding="utf-8")
-    done = headwater(
-        *("import", "--describe", "text", "--application-id", id_),
-        *("--bootstrap-server", kafka.bootstrap_servers, "-o", "imported.yaml"),
-    )
-    assert (done.returncode, done.stderr) == (ExitCode.DONE, "")
+    arguments = ("import", "--describe", "text", "--application-id", id_, "--kafka-streams", "4.3")
+    server = ("--bootstrap-server", kafka.bootstrap_servers)
+    done = headwater(*arguments, *server, "-o", "imported.yaml")
+    assert done.returncode == ExitCode.DONE, done.stderr
+    assert "Not known of the application: its group protocol." in done.stderr
+    assert done.stderr.count("warning[") == 1
     (document,) = load_text(
         (tmp_path / "imported.yaml").read_text(encoding="utf-8"), "imported.yaml"
     ).documents
@@ -140,6 +141,10 @@ def test_import_reads_missing_details_from_the_cluster(
     assert f"has no group {id_}: " in (tmp_path / "imported.yaml").read_text(encoding="utf-8")
     adopted = headwater("plan", "imported.yaml", "--bootstrap-server", kafka.bootstrap_servers)
     assert "2 to adopt" in adopted.stdout
+    topics(f"{id_}-old-changelog", 3)
+    done = headwater(*arguments, *server, "-o", "imported.yaml")
+    assert done.returncode == ExitCode.DRIFT
+    assert f"warning[DiffersFromCluster] {id_}-old-changelog is named like an internal topic" in done.stderr
 
 
 def test_plan_and_drift_estimate_what_an_expansion_of_processors_takes(

@@ -8,13 +8,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from infra.compiler import build_nodes, compile_document
-from infra.compiler.described import complete_from_cluster
+from infra.compiler.described import compare_with_cluster, complete_from_cluster, find_unknown
 from infra.describe import read_description, write_description
 from infra.model.cluster import ClusterSnapshot, LiveGroup, LiveTopic
 from infra.model.compiled import CompiledApplication, InternalTopic
 from infra.model.nodes import ChangelogKind, Node, NodeTopology, ProcessorNode, SourceNode
 from infra.model.problems import ProblemCode, Severity
-from infra.model.topology import Application, DescribedTopology, Protocol, StoreDetail, TopologyDocument
+from infra.model.topology import (
+    Application,
+    CreatedBy,
+    DescribedTopology,
+    Protocol,
+    StoreDetail,
+    TopologyDocument,
+    UnknownDetails,
+)
 from infra.spec import parse_document
 from tests.compiler.applications import codes, compiled, counts, document, topic
 from tests.compiler.imported_texts import AT, compile_described, imported, missing_details
@@ -94,6 +102,13 @@ def test_details_of_the_document_are_used() -> None:
 
 
 def test_names_that_are_not_in_the_text_are_errors() -> None:
+    unknown = UnknownDetails(stores={"gone": ("logging",)}, repartitions=("left-repartition",))
+    described = imported(AGGREGATION, stores={"counts": StoreDetail()}, unknown=unknown)
+    application = compile_described(described, {"in": 4})
+    assert [each.found for each in application.problems if each.severity is Severity.ERROR] == [
+        "left-repartition",
+        "gone",
+    ]
     described = imported(
         AGGREGATION,
         stores={"counts": StoreDetail(), "count": StoreDetail()},
@@ -288,7 +303,7 @@ def test_missing_details_are_read_from_the_cluster() -> None:
     }
     assert described.repartition_partitions == {"wide-repartition": 6}
     assert described.stores["windows"] == StoreDetail(
-        "timestampedWindow", 3_900_000, overrides={"min.insync.replicas": "2"}
+        "windowed", 3_900_000, overrides={"min.insync.replicas": "2"}
     )
     assert described.stores["versions"].retention_ms == 3_600_000
     assert described.stores["unlogged"].source_topic == "u"
@@ -441,3 +456,210 @@ topology:
 
     assert application.problems == ()
     assert set(counts(application).values()) == {3}
+
+
+def test_a_topic_that_its_own_subtopology_writes_gets_its_explicit_count() -> None:
+    text = """
+topology:
+  - stream: {topic: in, as: in}
+  - repartition: {name: wide, partitions: 6, as: wide}
+  - merge: {from: wide, with: in}
+"""
+    truth = compiled(text, {"in": 2})
+    completed = complete_from_cluster(imported(text), truth.application, cluster(truth, {"in": 2}))
+    assert completed.repartition_partitions == {"wide-repartition": 6}
+
+
+GROUPED_BY_NAME = """
+application: {id: app, protocol: streams}
+topology:
+  - stream: {topic: t1}
+  - selectKey: {as: k}
+  - repartition: {from: k, partitions: 2}
+  - groupBy: {from: k, name: n10, as: g}
+  - cogroup: {from: g, as: c}
+  - aggregate: {from: c, materialized: agg}
+"""
+REPARTITIONED_BY_NAME = """
+application: {id: app, protocol: streams}
+topology:
+  - stream: {topic: t1}
+  - selectKey: {as: k}
+  - repartition: {from: k, partitions: 2}
+  - repartition: {from: k, name: n10, as: g}
+  - groupByKey: {from: g, as: g2}
+  - cogroup: {from: g2, as: c}
+  - aggregate: {from: c, materialized: agg}
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "call", "count"),
+    [(GROUPED_BY_NAME, CreatedBy.GROUPING, 4), (REPARTITIONED_BY_NAME, CreatedBy.REPARTITION, 2)],
+)
+def test_counts_of_the_cluster_show_which_call_created_the_topic_of_a_cogroup(
+    text: str, call: CreatedBy, count: int
+) -> None:
+    """The broker gives groups of repartition topics alone an explicit count of other topics."""
+    truth = compiled(text, {"t1": 4})
+    assert counts(truth)["agg-changelog"] == count
+    snapshot = cluster(truth, {"t1": 4})
+    described = complete_from_cluster(imported(text), truth.application, snapshot)
+    assert described.created_by == {"n10-repartition": call}
+    found = compile_document(TopologyDocument(truth.application, described=described), snapshot.partitions)
+    assert counts(found) == counts(truth)
+    assert list(compare_with_cluster(found, described, snapshot)) == []
+
+
+def test_a_cogroup_of_a_named_group_takes_no_count_of_other_topics() -> None:
+    explicit = {"KSTREAM-REPARTITION-0000000002-repartition": 2}
+    described = imported(
+        GROUPED_BY_NAME, repartition_partitions=explicit, stores={"agg": StoreDetail("keyValue")}
+    )
+    application = Application("app", AT, Protocol.STREAMS)
+    compiled_text = compile_document(TopologyDocument(application, described=described), {"t1": 4})
+    assert counts(compiled_text) == counts(compiled(GROUPED_BY_NAME, {"t1": 4}))
+    assert find_unknown(described, application, {}).created_by == ("n10-repartition",)
+
+
+def test_each_difference_from_the_cluster_is_reported() -> None:
+    truth = compiled(AGGREGATION, {"in": 4})
+    described = imported(AGGREGATION, stores={"counts": StoreDetail("keyValue")})
+    application = compile_document(TopologyDocument(truth.application, described=described), {"in": 4})
+    live = dict(cluster(truth, {"in": 4}).topics)
+    by = live["app-by-repartition"]
+    live["app-by-repartition"] = attrs.evolve(by, partitions=5, config={**by.config, "retention.ms": "1000"})
+    del live["app-counts-changelog"]
+    live |= {name: LiveTopic(name, "id", 3, 1) for name in ("app-old-changelog", "app-eu-c-changelog")}
+    groups = {"app": LiveGroup("app", "Stable", 1), "app-eu": LiveGroup("app-eu", "Stable", 1)}
+    snapshot = ClusterSnapshot("c", 1, live, groups=groups, described=frozenset(live))
+    assert [
+        (p.code, p.severity, p.topic, p.expected, p.found)
+        for p in compare_with_cluster(application, described, snapshot)
+    ] == [
+        (ProblemCode.DIFFERS_FROM_CLUSTER, Severity.WARNING, topic, expected, found)
+        for topic, expected, found in (
+            ("app-by-repartition", "4 partitions", "5 partitions"),
+            ("app-by-repartition", "retention.ms=-1", "retention.ms=1000"),
+            ("app-counts-changelog", "4 partitions", "no topic"),
+            ("app-old-changelog", "no topic", "3 partitions"),
+        )
+    ]
+    assert list(compare_with_cluster(application, described, ClusterSnapshot("c", 1))) == []
+
+
+def test_a_setting_that_equals_the_brokers_default_is_no_difference() -> None:
+    truth = compiled(AGGREGATION, {"in": 4})
+    described = imported(AGGREGATION, stores={"counts": StoreDetail("keyValue")})
+    snapshot = cluster(truth, {"in": 4})
+    live = {
+        name: attrs.evolve(
+            each, config={key: value for key, value in each.config.items() if "timestamp" not in key}
+        )
+        for name, each in snapshot.topics.items()
+    }
+    live["app-counts-changelog"] = attrs.evolve(
+        live["app-counts-changelog"], config={"cleanup.policy": "compact", "retention.ms": "604800000"}
+    )
+    defaults = {"message.timestamp.type": "CreateTime", "retention.ms": "604800000"}
+    snapshot = attrs.evolve(snapshot, topics=live, topic_defaults=defaults)
+    assert list(compare_with_cluster(truth, described, snapshot)) == []
+
+
+MIMIC = """
+Topologies:
+   Sub-topology: 0
+    Source: {source} (topics: [in])
+      --> {node}
+    Processor: {node} (stores: [seen])
+      --> none
+      <-- {source}
+
+"""
+
+
+@pytest.mark.parametrize(
+    ("source", "node", "is_table"),
+    [
+        ("KSTREAM-SOURCE-0000000001", "KTABLE-SOURCE-0000000002", True),
+        ("users-source", "users", True),
+        ("in", "KTABLE-SOURCE-0000000002", False),
+        ("KSTREAM-SOURCE-0000000000", "KTABLE-SOURCE-0000000002", False),
+        ("KSTREAM-SOURCE-0000000001", "KTABLE-SOURCE-copy", False),
+    ],
+)
+def test_only_a_source_table_has_its_topic_as_changelog(source: str, node: str, *, is_table: bool) -> None:
+    nodes, problems = read_description(MIMIC.format(source=source, node=node))
+    assert problems == ()
+    stores = {} if is_table else {"seen": StoreDetail("keyValue")}
+    config = {"topology.optimization": "all"}
+    application = compile_described(DescribedTopology(nodes, AT, stores=stores), {"in": 3}, config)
+    assert counts(application) == ({} if is_table else {"seen-changelog": 3})
+    own = {"seen": StoreDetail("keyValue", has_own_changelog=True)}
+    application = compile_described(DescribedTopology(nodes, AT, stores=own), {"in": 3}, config)
+    assert counts(application) == {"seen-changelog": 3}
+
+
+LIVE_CONFIGS = {
+    "a count whose changelog is not compacted": (
+        {"cleanup.policy": "delete"},
+        StoreDetail("timestampedKeyValue", overrides={"cleanup.policy": "delete"}),
+    ),
+    "a count that keeps its changelog for an hour": (
+        {"cleanup.policy": "delete", "retention.ms": "3600000"},
+        StoreDetail("timestampedKeyValue", overrides={"cleanup.policy": "delete", "retention.ms": "3600000"}),
+    ),
+    "a windowed count whose changelog is not compacted": (
+        {"cleanup.policy": "delete", "retention.ms": "90000000"},
+        StoreDetail("windowed", 3_600_000, overrides={"cleanup.policy": "delete"}),
+    ),
+    "a window or a session": (
+        {"cleanup.policy": "delete,compact", "retention.ms": "90000000"},
+        StoreDetail("windowed", 3_600_000, overrides={"cleanup.policy": "delete,compact"}),
+    ),
+    "a lag of a user": (
+        {"cleanup.policy": "compact", "min.compaction.lag.ms": "60000"},
+        StoreDetail("timestampedKeyValue", overrides={"min.compaction.lag.ms": "60000"}),
+    ),
+    "a versioned store": (
+        {"cleanup.policy": "compact", "min.compaction.lag.ms": "90000000"},
+        StoreDetail("versionedKeyValue", 3_600_000),
+    ),
+}
+
+
+@pytest.mark.parametrize(("config", "expected"), LIVE_CONFIGS.values(), ids=LIVE_CONFIGS.keys())
+def test_the_kind_of_a_count_follows_from_all_settings(config: dict[str, str], expected: StoreDetail) -> None:
+    truth = compiled(AGGREGATION, {"in": 4})
+    snapshot = cluster(truth, {"in": 4})
+    changelog = snapshot.topics["app-counts-changelog"]
+    live = attrs.evolve(changelog, config={"message.timestamp.type": "CreateTime", **config})
+    snapshot = attrs.evolve(snapshot, topics={**snapshot.topics, live.name: live})
+    described = complete_from_cluster(imported(AGGREGATION), truth.application, snapshot)
+    assert described.stores == {"counts": expected}
+    found = compile_document(TopologyDocument(truth.application, described=described), snapshot.partitions)
+    assert topic(found, "counts-changelog").config == live.config
+
+
+def test_a_store_of_a_custom_processor_without_compaction_has_duplicates() -> None:
+    text = "topology: [{stream: {topic: in}}, {processValues: {stores: [{name: seen, kind: keyValue}]}}]"
+    truth = compiled(text, {"in": 1})
+    snapshot = cluster(truth, {"in": 1})
+    config = {"message.timestamp.type": "CreateTime", "cleanup.policy": "delete", "retention.ms": "90000000"}
+    live = attrs.evolve(snapshot.topics["app-seen-changelog"], config=config)
+    snapshot = attrs.evolve(snapshot, topics={**snapshot.topics, live.name: live})
+    described = complete_from_cluster(imported(text), truth.application, snapshot)
+    assert described.stores == {"seen": StoreDetail("window", 3_600_000, retain_duplicates=True)}
+
+
+@pytest.mark.parametrize(
+    "snapshot",
+    [
+        ClusterSnapshot("c", 1, {"app-v1-c-changelog": LiveTopic("app-v1-c-changelog", "id", 1, 1)}),
+        ClusterSnapshot("c", 1, groups={"app": LiveGroup("app", "Empty", 0)}),
+    ],
+    ids=["topic of another application", "group without members"],
+)
+def test_logging_is_not_disabled_because_another_application_has_topics(snapshot: ClusterSnapshot) -> None:
+    described = imported("topology: [{stream: {topic: in}}, {groupByKey: {}}, {count: {materialized: c}}]")
+    assert complete_from_cluster(described, Application("app", AT), snapshot).stores == {}

@@ -9,7 +9,14 @@ from infra.compiler.version_differences import DIFFERENCES, PROCESS_FIX
 from infra.describe import write_description
 from infra.model.compiled import CompiledApplication
 from infra.model.problems import ProblemCode, errors
-from infra.model.versions import SUPPORTED, KafkaStreamsVersion, is_older_than_supported, read_version
+from infra.model.versions import (
+    SUPPORTED,
+    KafkaStreamsVersion,
+    is_older_than_known,
+    logged_version,
+    read_any_version,
+    read_version,
+)
 from infra.spec import load_text
 from tests.compiler.applications import codes, document, topic
 from tests.compiler.version_topologies import (
@@ -226,11 +233,51 @@ def test_a_release_is_its_latest_patch(text: str, version: str | None) -> None:
     assert (str(found) if found else None) == version
 
 
+@pytest.mark.parametrize(
+    ("text", "version"),
+    [
+        ("2.8", "2.8.2"),
+        ("2.8.1", "2.8.1"),
+        ("2.8.9", "2.8.2"),
+        ("4.2.9", "4.2.2"),
+        ("4.4.0", "4.4.0"),
+        ("4.4", "4.4.0"),
+        ("5.0", "5.0.0"),
+        ("7.6.0", None),
+        ("2.4.1", None),
+        ("3.99", None),
+        ("four", None),
+    ],
+)
+def test_a_running_application_may_have_an_older_or_later_version(text: str, version: str | None) -> None:
+    found = read_any_version(text)
+
+    assert (str(found) if found else None) == version
+
+
+@pytest.mark.parametrize(
+    ("logged", "version"),
+    [
+        ("3.6.1", "3.6.1"),
+        ("7.6.0-ccs", "3.6"),
+        ("6.2.1-ccs", "2.8"),
+        ("5.5.2-ce", "2.5"),
+        ("8.0.0-ccs", "4.0"),
+        ("3.6.0.redhat-00002", "3.6.0"),
+        ("9.9.9-ccs", "9.9.9"),
+    ],
+)
+def test_the_log_of_a_vendor_has_the_release_of_kafka(logged: str, version: str) -> None:
+    log = f"INFO Kafka Streams version: 2.0.0\nINFO Kafka Streams version: {logged}\nINFO started\n"
+    assert logged_version(log) == version
+    assert logged_version("INFO started") is None
+
+
 def test_versions_before_the_oldest_are_recognized() -> None:
-    assert is_older_than_supported("3.6.9")
-    assert is_older_than_supported("2.8")
-    assert not is_older_than_supported("3.7")
-    assert not is_older_than_supported("5.0")
+    assert is_older_than_known("2.4.1")
+    assert is_older_than_known("1.0")
+    assert not is_older_than_known("2.5")
+    assert not is_older_than_known("5.0")
 
 
 def test_a_difference_of_patches_is_in_each_later_release() -> None:

@@ -5,8 +5,11 @@ from typing import Any
 
 import attrs
 
+from infra.compiler.described.joins import unclear_groupings
+from infra.compiler.described.structure import Structure
+from infra.describe import read_description
 from infra.model.nodes import ChangelogKind, NodeTopology, SourceNode, StateStore
-from infra.model.topology import Application, TopologyDocument
+from infra.model.topology import Application, CreatedBy, TopologyDocument
 from infra.spec import parse_document
 
 _KINDS: dict[ChangelogKind, dict[str, Any]] = {
@@ -24,10 +27,22 @@ def described(application: Application, text: str, nodes: NodeTopology) -> Topol
         "repartitions": {t.name: t.partitions for t in nodes.repartition_topics if t.partitions is not None},
         "stores": store_details(nodes),
         "copartitioned": [group for group in _copartitioned(nodes) if len(group) > 1],
+        "createdBy": created_by(text, nodes),
     }
     documents = parse_document({"application": {"id": application.id}, "describe": describe})
     assert not documents.problems, documents.problems
     return attrs.evolve(documents.documents[0], application=application)
+
+
+def created_by(text: str, nodes: NodeTopology) -> dict[str, str]:
+    """Return the calls that created repartition topics above cogroups, where the text does not show it."""
+    structure = Structure.of(read_description(text)[0])
+    grouped = {source for group in nodes.copartition_groups for source in group}
+    calls = {True: CreatedBy.REPARTITION, False: CreatedBy.GROUPING}
+    return {
+        topic: calls[structure.readers[topic].name in grouped].value
+        for topic in unclear_groupings(structure, frozenset(structure.internal_topics), {})
+    }
 
 
 def store_details(nodes: NodeTopology) -> dict[str, dict[str, Any]]:

@@ -1,29 +1,26 @@
 """Adds details of a described application from its internal topics on a live cluster."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator
+from itertools import product
 
 import attrs
 
-from infra.compiler.assignor_counts import (
-    TopicGraph,
-    assignor_order,
-    count_by_assignor,
-    count_in_dependency_order,
-)
-from infra.compiler.copartitioning import copartition_groups, enforce
+from infra.compiler.compilation import Compilation
+from infra.compiler.counting import count_partitions, resolve_copartitioning, resolve_topics
 from infra.compiler.described.completion import complete
+from infra.compiler.described.joins import unclear_groupings
+from infra.compiler.described.live_details import live_detail
 from infra.compiler.described.names import can_be_explicit
 from infra.compiler.described.stores import find_stores, table_topic
 from infra.compiler.described.structure import Structure
-from infra.compiler.streams_config import DAY_MS, REUSE_SOURCE_TOPICS, StreamsConfig
-from infra.compiler.subtopologies import node_groups
-from infra.compiler.topic_configs import changelog_config
-from infra.compiler.topic_groups import Naming, resolve_sources, topic_groups
-from infra.model.cluster import ClusterSnapshot, LiveTopic
-from infra.model.nodes import ChangelogKind, StateStore
-from infra.model.topology import Application, DescribedTopology, StoreDetail
+from infra.compiler.described.unknown import known_calls
+from infra.compiler.streams_config import REUSE_SOURCE_TOPICS, StreamsConfig
+from infra.compiler.topic_groups import Naming
+from infra.model.cluster import ClusterSnapshot
+from infra.model.topology import Application, CreatedBy, DescribedTopology, Protocol, StoreDetail
 
-_FOREVER = (1 << 63) - 1
+_MOST_UNCLEAR = 4
+"""The number of unclear repartition topics of which all combinations of calls are compared."""
 
 
 def complete_from_cluster(
@@ -33,13 +30,40 @@ def complete_from_cluster(
 
     Kinds, retention and overrides are derived from the configs of the changelogs. If the application has run,
     a missing changelog means that logging is disabled or, for a source table, that the source topic is the
-    changelog. Repartition topics whose count differs from the derived one get an explicit count.
+    changelog. Repartition topics whose count differs from the derived one get an explicit count. If the text
+    does not show which call created a repartition topic, the counts may show it.
     """
+    naming = live_naming(described, application)
+    if not has_run(described, application, snapshot):
+        return described
     config = StreamsConfig.of(application)
-    naming = Naming.of(described.nodes, config.topic_prefix or application.id)
-    if _has_run(application.id, naming, snapshot):
-        described = attrs.evolve(described, stores=_details(described, naming, snapshot, config))
-    return _with_counts(described, naming, snapshot)
+    described = attrs.evolve(described, stores=_details(described, naming, snapshot, config))
+    plain = _with_counts(described, application, naming, snapshot)
+    readings = [_with_counts(each, application, naming, snapshot) for each in _readings(described)]
+    best = min(readings, key=lambda each: each.cost, default=plain)
+    is_certain = [each.cost for each in readings].count(best.cost) == 1
+    return best.described if best.cost < plain.cost or is_certain else plain.described
+
+
+def live_naming(described: DescribedTopology, application: Application) -> Naming:
+    """Return the names of the application's internal topics."""
+    config = StreamsConfig.of(application)
+    return Naming.of(described.nodes, config.topic_prefix or application.id)
+
+
+def has_run(described: DescribedTopology, application: Application, snapshot: ClusterSnapshot) -> bool:
+    """Return whether the application has run: one of its internal topics exists, or its group has members.
+
+    A topic that only begins with its id may belong to another application, and a group without members may
+    never have been one of Kafka Streams.
+    """
+    group = snapshot.groups.get(application.id)
+    if group is not None and group.is_active:
+        return True
+    structure, naming = Structure.of(described.nodes), live_naming(described, application)
+    return any(naming.changelog(store) in snapshot.topics for store in structure.users) or any(
+        f"{naming.prefix}-{topic}" in snapshot.topics for topic in structure.internal_topics
+    )
 
 
 def _details(
@@ -58,7 +82,7 @@ def _details(
             source = table_topic(finding.name, structure)
             details[finding.name] = StoreDetail(logging=source is not None, source_topic=source)
         elif live is not None and topic in snapshot.described:
-            found = _detail(live, finding.effective_kind if given else finding.kind, config)
+            found = live_detail(live, finding, structure, config)
             if given is None:
                 details[finding.name] = found
             elif finding.missing:
@@ -66,55 +90,39 @@ def _details(
     return details
 
 
-def _has_run(application_id: str, naming: Naming, snapshot: ClusterSnapshot) -> bool:
-    """Return whether the application has run: it has a consumer group or internal topics."""
-    return application_id in snapshot.groups or any(
-        topic.startswith(f"{naming.prefix}-") and topic.endswith(("-changelog", "-repartition"))
-        for topic in snapshot.topics
-    )
+def _readings(described: DescribedTopology) -> Iterator[DescribedTopology]:
+    """Yield `described` with each combination of calls that may have created unclear topics."""
+    structure = Structure.of(described.nodes)
+    internal = frozenset(structure.internal_topics)
+    unclear = unclear_groupings(structure, internal, known_calls(described))
+    combinations = product(CreatedBy, repeat=len(unclear)) if 0 < len(unclear) <= _MOST_UNCLEAR else ()
+    for calls in combinations:
+        created_by = {**described.created_by, **dict(zip(unclear, calls, strict=True))}
+        yield attrs.evolve(described, created_by=created_by)
 
 
-def _detail(live: LiveTopic, kind: ChangelogKind | None, streams: StreamsConfig) -> StoreDetail:
-    """Return kind and retention that compile to this config; other settings become overrides."""
-    additional_ms = streams.additional_retention_ms
-    config = dict(live.config)
-    policy = set(config.get("cleanup.policy", "compact").replace(" ", "").split(","))
-    if kind is ChangelogKind.WINDOWED_DUPLICATES or (kind is None and policy == {"delete"}):
-        detail = StoreDetail("window", _base(config, "retention.ms", additional_ms), retain_duplicates=True)
-        found = ChangelogKind.WINDOWED_DUPLICATES
-    elif kind in {None, ChangelogKind.WINDOWED} and "delete" in policy:
-        detail = StoreDetail("timestampedWindow", _base(config, "retention.ms", additional_ms))
-        found = ChangelogKind.WINDOWED
-    elif kind is ChangelogKind.VERSIONED or "min.compaction.lag.ms" in config:
-        detail = StoreDetail("versionedKeyValue", _base(config, "min.compaction.lag.ms", DAY_MS))
-        found = ChangelogKind.VERSIONED
-    else:
-        detail = StoreDetail("timestampedKeyValue")
-        found = ChangelogKind.KEY_VALUE
-    computed = StateStore("", found, base_ms=detail.retention_ms)
-    expected = changelog_config(computed, streams.topic_overrides, additional_ms)
-    overrides = {key: value for key, value in sorted(config.items()) if expected.get(key) != value}
-    return attrs.evolve(detail, overrides=overrides)
+@attrs.frozen
+class _Counted:
+    """A description with explicit counts; `different` topics have another count on the cluster still."""
 
+    described: DescribedTopology
+    different: int
 
-def _base(config: Mapping[str, str], key: str, added: int) -> int | None:
-    """Return the duration in milliseconds from which `key` was computed, None if it was not computed."""
-    value = config.get(key, "")
-    if not value.isdecimal():
-        return None
-    if int(value) == _FOREVER:
-        return _FOREVER
-    return int(value) - added if int(value) >= added else None
+    @property
+    def cost(self) -> tuple[int, int]:
+        """Return how badly the description explains the cluster: what differs, then what is explicit."""
+        return self.different, len(self.described.repartition_partitions)
 
 
 def _with_counts(
-    described: DescribedTopology, naming: Naming, snapshot: ClusterSnapshot
-) -> DescribedTopology:
+    described: DescribedTopology, application: Application, naming: Naming, snapshot: ClusterSnapshot
+) -> _Counted:
     """Set explicit counts where the cluster differs from the derived count, from upstream to downstream."""
     pinned = dict(described.repartition_partitions)
     while True:
         described = attrs.evolve(described, repartition_partitions=pinned)
-        topic_graph, derived = _derived(described, naming, snapshot)
+        counted = _counted(described, application, naming, snapshot)
+        topic_graph, derived = counted.topic_graph, counted.counts
         live = {
             topic: snapshot.topics[topic].partitions
             for topic in topic_graph.writers
@@ -129,29 +137,29 @@ def _with_counts(
         }
         found = {
             topic.removeprefix(f"{naming.prefix}-"): live[topic]
-            for topic in first
+            for topic in first or wrong  # a sub-topology may read a topic that it writes
             if topic not in topic_graph.known
         }
         new = {topic: count for topic, count in sorted(found.items()) if can_be_explicit(topic)}
         if not new:
-            return described
+            return _Counted(described, len(wrong))
+        if application.protocol is Protocol.STREAMS:
+            # The broker gives groups of repartition topics alone an explicit count of other topics.
+            new = dict(list(new.items())[:1])
         pinned |= new
 
 
-def _derived(
-    described: DescribedTopology, naming: Naming, snapshot: ClusterSnapshot
-) -> tuple[TopicGraph, Mapping[str, int]]:
-    topology = complete(described)
-    naming = attrs.evolve(naming, internal={topic.name: topic for topic in topology.repartition_topics})
-    sources = resolve_sources(topology, naming, snapshot.partitions)
-    groups = topic_groups(topology, node_groups(topology), sources, naming)
-    topic_graph = TopicGraph.of(groups, snapshot.partitions)
-    counts = (
-        count_in_dependency_order(topic_graph)
-        if topic_graph.missing
-        else count_by_assignor(topic_graph, assignor_order(topic_graph.groups))
+def _counted(
+    described: DescribedTopology, application: Application, naming: Naming, snapshot: ClusterSnapshot
+) -> Compilation:
+    """Return the partition counts that Kafka Streams decides on this cluster."""
+    config = StreamsConfig.of(application)
+    topology = complete(described, config.version, reuses_sources=REUSE_SOURCE_TOPICS in config.optimizations)
+    compilation = Compilation(
+        application=application,
+        config=config,
+        topology=topology,
+        naming=Naming(naming.prefix, {topic.name: topic for topic in topology.repartition_topics}),
+        partitions=snapshot.partitions,
     )
-    repartition = {
-        topic: details for group in topic_graph.groups for topic, details in group.repartition.items()
-    }
-    return topic_graph, enforce(copartition_groups(topology, sources), counts, repartition).counts
+    return count_partitions(resolve_copartitioning(resolve_topics(compilation)))

@@ -1,6 +1,6 @@
 """Combines the text, the details that follow from it and those of the document; finds internal topics."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 import attrs
 
@@ -14,6 +14,7 @@ from infra.compiler.described.names import (
 from infra.compiler.described.stores import KINDS, StoreFinding, find_stores
 from infra.compiler.described.structure import Structure
 from infra.compiler.described.suppressions import find_suppressions
+from infra.compiler.described.unknown import known_calls, unknown_problems
 from infra.model.nodes import (
     ChangelogKind,
     NodeTopology,
@@ -40,12 +41,13 @@ def complete(
     `reuses_sources`: `topology.optimization` of the application has `reuse.ktable.source.topics`.
     """
     structure = Structure.of(described.nodes)
-    internal = internal_topics(structure)
+    internal = structure.internal_topics
     suppressions = find_suppressions(structure, described.stores)
     findings = find_stores(structure, described.stores, version, reuses_sources=reuses_sources)
     windowed = frozenset(finding.name for finding in findings if finding.is_windowed)
-    implied = implied_groups(structure, frozenset(internal), suppressions.all, windowed)
-    otherwise = implied_groups(structure, frozenset(internal), suppressions.generated, windowed)
+    created_by = known_calls(described)
+    implied = implied_groups(structure, frozenset(internal), suppressions.all, windowed, created_by)
+    otherwise = implied_groups(structure, frozenset(internal), suppressions.generated, windowed, created_by)
     given, unknown = _given_groups(described, structure)
     names = [
         *(finding.name for finding in findings),
@@ -71,6 +73,7 @@ def complete(
             *_unread_topics(structure, described.at),
             *_unknown_names(described, structure, internal),
             *unknown,
+            *unknown_problems(described, {each.name: each.missing for each in findings}, version),
             *uncertain_topics(structure),
             *uncertain_groups(structure, windowed),
             *_uncertain_suppressions(
@@ -100,9 +103,10 @@ def _missing_kind(finding: StoreFinding, at: Location) -> Problem:
             "printed the same way with every kind of store."
         ),
         fix=(
-            f"Add `describe.stores.{finding.name}: {{kind: keyValue}}`, or `{{kind: window, retention: …}}`. "
-            "Or import with `--bootstrap-server`, which reads it from the changelog topic, or with "
-            f"`--store {finding.name}=KIND,retention=DURATION`."
+            f"Add `describe.stores.{finding.name}: {{kind: keyValue}}` or, for a window or session store, "
+            "`{kind: windowed, retention: …}`. Or import with `--bootstrap-server`, which reads it from the "
+            f"changelog topic, or with `--store {finding.name}=keyValue` or "
+            f"`--store {finding.name}=windowed,retention=DURATION`."
         ),
         location=at,
     )
@@ -129,7 +133,7 @@ def _missing_retention(finding: StoreFinding, at: Location) -> Problem:
         fix=(
             f"Add `retention` to `describe.stores.{finding.name}`. Or import with `--bootstrap-server`, "
             "which reads it from the changelog topic, or with "
-            f"`--store {finding.name}=KIND,retention=DURATION`."
+            f"`--store {finding.name}=retention=DURATION`."
         ),
         location=at,
     )
@@ -157,12 +161,18 @@ def _unread_topics(structure: Structure, at: Location) -> Iterator[Problem]:
 def _unknown_names(
     described: DescribedTopology, structure: Structure, internal: tuple[str, ...]
 ) -> Iterator[Problem]:
-    for topic in described.repartition_partitions:
-        if topic not in internal:
-            yield _unknown("repartitions", topic, internal, described.at)
-    for store in described.stores:
-        if store not in structure.users:
-            yield _unknown("stores", store, tuple(structure.users), described.at)
+    topics, stores, unknown = dict.fromkeys(internal), structure.users, described.unknown
+    sections: tuple[tuple[str, Iterable[str], Collection[str]], ...] = (
+        ("repartitions", described.repartition_partitions, topics),
+        ("createdBy", described.created_by, topics),
+        ("stores", described.stores, stores),
+        ("unknown", dict.fromkeys((*unknown.repartitions, *unknown.created_by)), topics),
+        ("unknown.stores", unknown.stores, stores),
+    )
+    for section, names, known in sections:
+        for name in names:
+            if name not in known:
+                yield _unknown(section, name, tuple(known), described.at)
 
 
 def _unknown(section: str, name: str, known: tuple[str, ...], at: Location) -> Problem:
@@ -219,18 +229,9 @@ def _uncertain_suppressions(
         )
 
 
-def internal_topics(structure: Structure) -> tuple[str, ...]:
-    """Return the topics that the text both writes and reads and that have names of internal topics."""
-    return tuple(
-        topic
-        for topic in structure.sinks
-        if topic in structure.readers and (topic.endswith(_SUFFIX) or FOREIGN_KEY_TOPIC.fullmatch(topic))
-    )
-
-
 def uncertain_topics(structure: Structure) -> Iterator[Problem]:
     """Warn of topics that are treated as internal although they could be user topics."""
-    for topic in internal_topics(structure):
+    for topic in structure.internal_topics:
         if not _is_certain(topic, structure):
             source = structure.readers[topic]
             yield Problem(

@@ -5,12 +5,14 @@ its stores are co-partitioned. As in Kafka Streams, groups do not contain the so
 of cogroup results.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
 
 import attrs
 
 from infra.compiler.described.names import (
     CUSTOM_NODE,
+    GENERATED_REPARTITION,
     RESOLVER_NODE,
     TABLE,
     TABLE_AGGREGATION_NODE,
@@ -23,6 +25,9 @@ from infra.compiler.described.stores import table_topic
 from infra.compiler.described.structure import Structure
 from infra.model.nodes import ProcessorNode, SourceNode
 from infra.model.problems import Problem, ProblemCode, Severity
+from infra.model.topology import CreatedBy
+
+_NOT_KNOWN: Mapping[str, CreatedBy] = MappingProxyType({})
 
 
 def implied_groups(
@@ -30,12 +35,17 @@ def implied_groups(
     internal: frozenset[str],
     suppressing: frozenset[str],
     windowed: frozenset[str] = frozenset(),
+    created_by: Mapping[str, CreatedBy] = _NOT_KNOWN,
 ) -> tuple[frozenset[str], ...]:
     """Return groups of source nodes, in the order of the generated indices of their operators if any.
 
-    `suppressing` are the suppressions, `windowed` the window and session stores.
+    `suppressing` are the suppressions, `windowed` the window and session stores, `created_by` the calls that
+    created repartition topics, where that is known.
     """
-    found = [*_joins(structure, suppressing, windowed), *_cogroups(structure, internal, suppressing)]
+    found = [
+        *_joins(structure, suppressing, windowed),
+        *_cogroups(structure, internal, suppressing, created_by),
+    ]
     return tuple(group for _, group in sorted(found, key=lambda each: each[0]))
 
 
@@ -172,16 +182,52 @@ def _lost_tables(structure: Structure) -> frozenset[str]:
     return frozenset(lost)
 
 
+def unclear_groupings(
+    structure: Structure, internal: frozenset[str], created_by: Mapping[str, CreatedBy]
+) -> tuple[str, ...]:
+    """Return the repartition topics of cogroups that an earlier `repartition()` may have created instead.
+
+    `created_by` has those that are known. If other nodes read the topic, too, `repartition()` created it.
+    """
+    stores = {store for name in structure.cogrouped for store in _stores(structure, name)}
+    readers = {
+        topic: source
+        for name in structure.cogrouped
+        for source in structure.parents(name)
+        for topic in _topics(structure, source)
+    }
+    return tuple(
+        topic
+        for topic, source in readers.items()
+        if topic in internal
+        and topic not in created_by
+        and topic.removesuffix("-repartition") not in stores
+        and GENERATED_REPARTITION.fullmatch(topic) is None
+        and all(child in structure.cogrouped for child in structure.children.get(source, ()))
+    )
+
+
+def _stores(structure: Structure, name: str) -> tuple[str, ...]:
+    node = structure.nodes[name]
+    return node.stores if isinstance(node, ProcessorNode) else ()
+
+
 def _cogroups(
-    structure: Structure, internal: frozenset[str], suppressing: frozenset[str]
+    structure: Structure,
+    internal: frozenset[str],
+    suppressing: frozenset[str],
+    created_by: Mapping[str, CreatedBy],
 ) -> Iterator[tuple[tuple[int, int], frozenset[str]]]:
     """Return the groups of cogroups: the sources of their inputs upstream of their own repartitions.
 
-    A repartition topic with a user's name may be one of an earlier `repartition()`. Then the topic itself is
-    in the group, because a running application fulfills that. But if another input has a repartition of its
-    own, the topic is not in the group: Kafka Streams would refuse a group of topics of two sub-topologies.
+    A repartition topic with a user's name may be one of an earlier `repartition()`; `created_by` has those
+    that are known. Otherwise the topic itself is in the group, because a running application fulfills that.
+    But if another input has a repartition of its own, the topic is not in the group: Kafka Streams would
+    refuse a group of topics of two sub-topologies. A group of such a topic alone is omitted: it only matters
+    to the broker, which would give the topic an explicit count of other topics.
     """
     origins = structure.origins(_nodes_without_sources(structure, suppressing))
+    unclear = set(unclear_groupings(structure, internal, created_by))
     by_store: dict[str, list[ProcessorNode]] = {}
     for node in structure.nodes.values():
         if isinstance(node, ProcessorNode) and node.name in structure.cogrouped:
@@ -194,12 +240,19 @@ def _cogroups(
         for node in nodes:
             for source in origins.of(node.parents):
                 written = [t for t in _topics(structure, source) if t in internal and source in node.parents]
-                own = [t for t in written if t.removesuffix("-repartition") in stores]
+                own = [
+                    t
+                    for t in written
+                    if t.removesuffix("-repartition") in stores or created_by.get(t) is CreatedBy.GROUPING
+                ]
                 sinks = [sink for topic in own for sink in structure.sinks[topic]]
                 before = origins.of(parent for sink in sinks for parent in sink.parents)
                 has_own = has_own or bool(own)
-                (of_users if written and not own else group).update(before if own else {source})
-        yield _order(nodes[0], position, structure), frozenset(group if has_own else group | of_users)
+                is_unclear = not own and not unclear.isdisjoint(written)
+                (of_users if is_unclear else group).update(before if own else {source})
+        found = group if has_own else group | of_users
+        if group or len(found) > 1:
+            yield _order(nodes[0], position, structure), frozenset(found)
 
 
 def _nodes_without_sources(structure: Structure, suppressing: frozenset[str]) -> frozenset[str]:

@@ -80,7 +80,11 @@ RESOLVER_NODE = re.compile(
 CUSTOM_NODE = re.compile(rf"KSTREAM-(?:PROCESSOR|PROCESSVALUES|TRANSFORM|TRANSFORMVALUES)-{_INDEX}")
 """Processors of the user."""
 
-SUPPRESS_STORE = re.compile(rf"KTABLE-SUPPRESS-STATE-STORE-{_INDEX}")
+_SUPPRESS_STORE = re.compile(rf"KTABLE-SUPPRESS-STATE-STORE-{_INDEX}")
+_SUPPRESS_NODE = re.compile(rf"KTABLE-SUPPRESS-{_INDEX}")
+_FOREIGN_KEY_NODE = re.compile(rf"KTABLE-FK-JOIN-SUBSCRIPTION-.+-{_INDEX}|.+-subscription-.+")
+_TABLE_SOURCE = re.compile(rf"KTABLE-SOURCE-{_INDEX}")
+_SOURCE = re.compile(rf"KSTREAM-SOURCE-{_INDEX}")
 _NUMBER = re.compile(_INDEX)
 _NAMED_WINDOWED = re.compile(r"-(?:this|other)-windowed$")
 _CHILD_OF_WINDOWED = re.compile(rf"KSTREAM-(?:(?:JOIN|OUTER)(?:THIS|OTHER)|MERGE)-{_INDEX}")
@@ -116,8 +120,28 @@ def is_store_of_side(store: str, reader: str) -> bool:
 def is_subscription_store(store: str, users: Iterable[str]) -> bool:
     """Return whether a store is that of a foreign-key join: a named one is used by a named processor."""
     receiver = f"{store.removesuffix('-store')}-receive"
-    return _SUBSCRIPTION_STORE.fullmatch(store) is not None or (
-        store.endswith("-subscription-store") and receiver in users
+    if _SUBSCRIPTION_STORE.fullmatch(store):
+        return all(map(_FOREIGN_KEY_NODE.fullmatch, users))
+    return store.endswith("-subscription-store") and receiver in users
+
+
+def is_suppression(node: str, store: str) -> bool:
+    """Return whether `suppress` generated the names of a node and its store, one after the other."""
+    return (
+        _SUPPRESS_STORE.fullmatch(store) is not None
+        and _SUPPRESS_NODE.fullmatch(node) is not None
+        and index_in(store) == (index_in(node) or 0) + 1
+    )
+
+
+def is_source_table(node: str, source: str) -> bool:
+    """Return whether `table` named a processor and the source above it; it generates both names at once."""
+    if source == f"{node}-source":
+        return True
+    return (
+        _TABLE_SOURCE.fullmatch(node) is not None
+        and _SOURCE.fullmatch(source) is not None
+        and index_in(node) == (index_in(source) or 0) + 1
     )
 
 

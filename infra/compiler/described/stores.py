@@ -5,14 +5,16 @@ from collections.abc import Collection, Iterator, Mapping
 import attrs
 
 from infra.compiler.described.names import (
+    GENERATED,
     TRANSFORM_VALUES_NODE,
     is_grace_buffer,
+    is_source_table,
     is_subscription_store,
     is_table_node,
 )
 from infra.compiler.described.structure import Structure
 from infra.compiler.described.suppressions import find_suppressions
-from infra.compiler.version_differences import JOIN_STORES_WITH_HEADERS
+from infra.compiler.version_differences import JOIN_CHANGELOGS_DELETED, JOIN_STORES_WITH_HEADERS
 from infra.model.nodes import ChangelogKind, ProcessorNode, SourceNode, StateStore
 from infra.model.topology import StoreDetail
 from infra.model.versions import KafkaStreamsVersion
@@ -24,6 +26,7 @@ KINDS = {
     "window": ChangelogKind.WINDOWED,
     "timestampedWindow": ChangelogKind.WINDOWED,
     "session": ChangelogKind.WINDOWED,
+    "windowed": ChangelogKind.WINDOWED,
 }
 """The values of `describe.stores.<name>.kind`."""
 
@@ -40,8 +43,31 @@ class StoreFinding:
     node: str
     kind: ChangelogKind | None
     detail: StoreDetail | None
+    version: KafkaStreamsVersion
     source_topic: str | None = None
     is_global: bool = False
+    is_internal: bool = False
+    """Whether Kafka Streams adds the store by itself: an application cannot configure it."""
+    may_be_versioned: bool = False
+    """Whether a supplier may have created it; such stores have names of users."""
+
+    @property
+    def unknown(self) -> tuple[str, ...]:
+        """Return the names of the details that the text does not show.
+
+        The kind decides whether there is a retention, too.
+        """
+        has_no_topic = self.detail is not None and (not self.detail.logging or self.detail.source_topic)
+        if self.is_global or self.source_topic is not None or has_no_topic:
+            return ()
+        kinds = {
+            None: ("kind",),
+            ChangelogKind.KEY_VALUE: ("kind",) if self.may_be_versioned else (),
+        }
+        return (
+            *kinds.get(self.kind, ("retention",)),
+            *(() if self.is_internal else ("logging", "overrides")),
+        )
 
     @property
     def effective_kind(self) -> ChangelogKind:
@@ -52,7 +78,7 @@ class StoreFinding:
             return self.kind or ChangelogKind.KEY_VALUE
         given = KINDS.get(self.detail.kind, ChangelogKind.KEY_VALUE)
         if given is ChangelogKind.WINDOWED and self.detail.retain_duplicates and self.detail.kind == "window":
-            return ChangelogKind.WINDOWED_DUPLICATES
+            return with_duplicates(self.version)
         return given
 
     @property
@@ -123,11 +149,24 @@ def find_stores(
             node=users[0].name,
             kind=_kind(name, users, structure, version, suppressing=suppressing, buffering=buffering),
             detail=details.get(name),
-            source_topic=_table_topic(name, users, structure) if reuses_sources else None,
+            version=version,
+            source_topic=_table_topic(name, users, structure)
+            if reuses_sources and not _has_own_changelog(details.get(name))
+            else None,
             is_global=users[0].name in structure.global_nodes,
+            is_internal=is_subscription_store(name, [user.name for user in users])
+            or any(is_grace_buffer(user.name, name, user.stores) for user in users),
+            may_be_versioned=GENERATED.fullmatch(name) is None
+            and not _is_auxiliary(name, users, structure, suppressing),
         )
         for name, users in structure.users.items()
     )
+
+
+def with_duplicates(version: KafkaStreamsVersion) -> ChangelogKind:
+    """Return how the changelog of a window store with duplicates is configured."""
+    is_deleted = JOIN_CHANGELOGS_DELETED.is_in(version)
+    return ChangelogKind.WINDOWED_DUPLICATES if is_deleted else ChangelogKind.WINDOWED
 
 
 def table_topic(name: str, structure: Structure) -> str | None:
@@ -142,11 +181,15 @@ def _table_topic(name: str, users: tuple[ProcessorNode, ...], structure: Structu
             isinstance(parent, SourceNode)
             and len(parent.topics) == 1
             and user.stores == (name,)
-            and (user.name.startswith("KTABLE-SOURCE-") or parent.name == f"{user.name}-source")
+            and is_source_table(user.name, parent.name)
             and not parent.topics[0].endswith("-repartition")
         ):
             return parent.topics[0]
     return None
+
+
+def _has_own_changelog(detail: StoreDetail | None) -> bool:
+    return detail is not None and detail.has_own_changelog
 
 
 def _processors(structure: Structure) -> Iterator[ProcessorNode]:
@@ -170,10 +213,10 @@ def _kind(
     if _is_auxiliary(name, users, structure, suppressing):
         return ChangelogKind.KEY_VALUE
     if structure.is_join_store(name):
-        return ChangelogKind.WINDOWED_DUPLICATES
+        return with_duplicates(version)
     if any(user.name in structure.windowed for user in users):
-        supplied = JOIN_STORES_WITH_HEADERS.is_in(version)
-        return ChangelogKind.WINDOWED if supplied else ChangelogKind.WINDOWED_DUPLICATES
+        has_headers = JOIN_STORES_WITH_HEADERS.is_in(version)
+        return ChangelogKind.WINDOWED if has_headers else with_duplicates(version)
     if any(user.name in buffering for user in users):
         return ChangelogKind.VERSIONED
     is_table = _table_topic(name, users, structure) is not None or _is_table(users, structure)

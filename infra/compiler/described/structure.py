@@ -8,6 +8,7 @@ import attrs
 from infra.compiler.described.names import (
     AGGREGATION_NODE,
     COGROUP_NODE,
+    FOREIGN_KEY_TOPIC,
     JOIN_NODE,
     JOIN_STORE,
     SHARED_JOIN_STORE,
@@ -16,7 +17,9 @@ from infra.compiler.described.names import (
     WINDOWED_NODE,
     is_child_of_windowed,
     is_merge_of_cogroup,
+    is_source_table,
     is_store_of_side,
+    is_table_node,
 )
 from infra.model.nodes import Node, NodeTopology, ProcessorNode, SinkNode, SourceNode
 
@@ -87,6 +90,16 @@ class Structure:
         node = self.nodes.get(name)
         return () if node is None or isinstance(node, SourceNode) else node.parents
 
+    @property
+    def internal_topics(self) -> tuple[str, ...]:
+        """Return the topics that are both written and read and that have names of internal topics."""
+        return tuple(
+            topic
+            for topic in self.sinks
+            if topic in self.readers
+            and (topic.endswith("-repartition") or FOREIGN_KEY_TOPIC.fullmatch(topic))
+        )
+
     def is_join_store(self, store: str) -> bool:
         """Return whether a store is that of a side of a stream-stream join, by its name and its users."""
         if JOIN_STORE.fullmatch(store) is None:
@@ -114,6 +127,15 @@ class Structure:
     def is_aggregation(self, name: str) -> bool:
         """Return whether a processor is an aggregation of a stream, windowed or not, or of a cogroup."""
         return name in self.cogrouped or AGGREGATION_NODE.fullmatch(name) is not None
+
+    def is_of_table(self, store: str) -> bool:
+        """Return whether an operator of the DSL writes its result to the store, not a custom processor."""
+        return any(
+            is_table_node(user.name, user.parents)
+            or self.is_aggregation(user.name)
+            or any(is_source_table(user.name, parent) for parent in user.parents)
+            for user in self.users.get(store, ())
+        )
 
     def above(self, start: Iterable[str]) -> set[str]:
         """Return the nodes `start` and all nodes upstream of them."""

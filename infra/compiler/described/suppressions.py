@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 import attrs
 
-from infra.compiler.described.names import GENERATED, SUPPRESS_STORE, TABLE
+from infra.compiler.described.names import GENERATED, TABLE, is_suppression
 from infra.compiler.described.structure import Structure
 from infra.model.nodes import ProcessorNode, SourceNode
 from infra.model.topology import StoreDetail
@@ -47,7 +47,7 @@ def find_suppressions(structure: Structure, details: Mapping[str, StoreDetail]) 
         if not isinstance(node, ProcessorNode) or len(node.stores) != 1:
             continue
         (store,) = node.stores
-        if SUPPRESS_STORE.fullmatch(store):
+        if is_suppression(node.name, store):
             generated.add(node.name)
         elif store == f"{node.name}-store" and len(node.parents) == 1 and _may_be_buffer(details.get(store)):
             follows_table = _is_table(node.parents[0], structure)

@@ -74,7 +74,9 @@ def _not_compared(
             found=str(application.kafka_streams),
             why="Kafka Streams does not support downgrades: an earlier version may not read local state and "
             "internal topics of a later one.",
-            fix=f"Choose a version from {application.kafka_streams} with `--to`, or leave the document out.",
+            fix="Leave the document out: Headwater knows no later version."
+            if application.kafka_streams.is_newer
+            else f"Choose a version from {application.kafka_streams} with `--to`, or leave the document out.",
             location=application.at,
         )
         return

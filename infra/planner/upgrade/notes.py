@@ -9,15 +9,18 @@ from infra.compiler.version_differences import (
     DIFFERENCES,
     EXPLICIT_NAMING,
     FIRST_KEY_CHANGE_FOUND,
+    JOIN_CHANGELOGS_DELETED,
     JOIN_STORES_WITH_HEADERS,
     NO_OLD_GUARANTEES,
     NO_UPGRADE_FROM_2_3,
     OFFSET_RESETS,
+    OLDER_DIFFERENCES,
     PROCESS_FIX,
     READ_ONLY_STORES,
     STORE_ADDED_AGAIN_STAYS_CONNECTED,
     STORES_OF_SUPPLIERS_FIRST,
     STREAMS_PROTOCOL,
+    TOPIC_READ_TWICE,
     UNNAMED_GLOBAL_STORE_FAILS,
     Difference,
 )
@@ -27,15 +30,14 @@ from infra.model.versions import KafkaStreamsVersion
 
 _FLAG = "__enable.process.processValue.fix__"
 _FOUR = 4
-_SHOWN_BY_CONFIG = (
+_NEW_SUBSCRIPTIONS = (3, 4)
+_LAST_OLD_SUBSCRIPTIONS = "3.3"
+_SHOWN = (
     READ_ONLY_STORES,  # a new call
-    OFFSET_RESETS,
-    NO_OLD_GUARANTEES,
-    STREAMS_PROTOCOL,
-    EXPLICIT_NAMING,
-    NO_UPGRADE_FROM_2_3,
+    *(OFFSET_RESETS, NO_OLD_GUARANTEES, STREAMS_PROTOCOL, EXPLICIT_NAMING, NO_UPGRADE_FROM_2_3),
+    *(TOPIC_READ_TWICE, JOIN_CHANGELOGS_DELETED),
 )
-"""Differences that do not change what an existing application builds, or that its config shows."""
+"""Differences that do not change what an application builds, or that its config or its text shows."""
 _OF_DSL = re.compile(r"(?!KSTREAM-(?:PROCESS|TRANSFORM|FLATTRANSFORM)|KTABLE-TRANSFORM)[A-Z]+-[A-Z-]+-\d{10}")
 """Generated names of processors to which no `StoreBuilder` can be connected."""
 
@@ -87,6 +89,12 @@ _CONCERNED: Mapping[str, Callable[[NodeTopology], bool]] = {
 def notes(application: Application, after: KafkaStreamsVersion) -> Iterator[str]:
     """Yield sentences about the upgrade of `application` to `after`."""
     before = application.kafka_streams
+    if (before.major, before.minor) < _NEW_SUBSCRIPTIONS <= (after.major, after.minor):
+        yield (
+            "If the application joins tables by a foreign key, set `upgrade.from: "
+            f'"{min(before.release, _LAST_OLD_SUBSCRIPTIONS)}"` for the first rolling restart, and remove it '
+            "with a second one: since 3.4, subscriptions have another format (KAFKA-13769)."
+        )
     if before.major < _FOUR <= after.major:
         yield "Kafka Streams 4 requires Java 11 and brokers of Kafka 2.1 or later."
         if _merges(application):
@@ -118,8 +126,8 @@ def unseen_differences(
     """
     return tuple(
         difference
-        for difference in DIFFERENCES
-        if difference not in _SHOWN_BY_CONFIG
+        for difference in (*OLDER_DIFFERENCES, *DIFFERENCES)
+        if difference not in _SHOWN
         and difference.is_in(after) is not difference.is_in(application.kafka_streams)
         and (difference is not PROCESS_FIX or _is_set(application))
         and (text is None or difference.name not in _CONCERNED or _CONCERNED[difference.name](text))

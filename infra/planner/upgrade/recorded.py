@@ -8,7 +8,7 @@ from infra.compiler import compile_documents
 from infra.model.compiled import CompiledApplication
 from infra.model.record import SetupRecord
 from infra.model.topology import Application, TopologyDocument
-from infra.model.versions import BEFORE_VERSIONS, KafkaStreamsVersion, known_version, read_version
+from infra.model.versions import BEFORE_VERSIONS, KafkaStreamsVersion, read_any_version, read_version
 
 
 def with_recorded_versions(
@@ -27,7 +27,8 @@ def _version(application: Application, records: Mapping[str, SetupRecord]) -> Ka
         return application.kafka_streams
     if not record.kafka_streams:
         return BEFORE_VERSIONS
-    return known_version(record.kafka_streams) or application.kafka_streams
+    recorded = read_any_version(record.kafka_streams)
+    return application.kafka_streams if recorded is None or recorded.is_newer else recorded
 
 
 def compile_recorded(

@@ -38,8 +38,8 @@ public final class DriverInsides {
 
     /** Process the records, those of internal topics included, and commit once. */
     public void process() {
-        task.resumePollingForPartitionsWithAvailableSpace();
-        task.updateLags();
+        callIfPresent("resumePollingForPartitionsWithAvailableSpace");
+        callIfPresent("updateLags");
         while (task.hasRecordsQueued() && task.isProcessable(0)) {
             task.process(0);
             task.maybePunctuateStreamTime();
@@ -126,6 +126,15 @@ public final class DriverInsides {
             return field.get(object);
         } catch (final ReflectiveOperationException error) {
             throw new IllegalStateException(error);
+        }
+    }
+
+    /** Call a method of the task that exists since 3.7. */
+    private void callIfPresent(final String name) {
+        for (final Method method : StreamTask.class.getDeclaredMethods()) {
+            if (method.getName().equals(name)) {
+                call(StreamTask.class, task, name, new Class<?>[] {});
+            }
         }
     }
 

@@ -15,6 +15,7 @@ import org.apache.kafka.streams.processor.internals.assignment.CopartitionedTopi
 import java.util.ArrayList;
 import java.util.Collection;
 import java.util.Collections;
+import java.util.Comparator;
 import java.util.HashMap;
 import java.util.HashSet;
 import java.util.List;
@@ -56,7 +57,7 @@ public final class StartedTopology {
     public Map<String, Object> insides() {
         final List<Object> subtopologies = new ArrayList<>();
         builder.subtopologyToTopicsInfo().entrySet().stream()
-            .sorted(Map.Entry.comparingByKey())
+            .sorted(Comparator.comparingInt(entry -> entry.getKey().nodeGroupId))
             .forEach(entry -> subtopologies.add(insidesOf(entry.getKey(), entry.getValue())));
         final List<Object> groups = new ArrayList<>();
         for (final Set<String> group : builder.copartitionGroups()) {
