@@ -20,7 +20,7 @@ from infra.planner import Plan, PlanPolicy, plan
 from infra.planner.actions import AclActionKind
 from infra.planner.claims import change_after, change_before
 from infra.planner.drift import Drift, Finding, find_drift
-from infra.planner.drift.orphans import has_internal_name
+from infra.planner.evidence.names import has_internal_name
 from infra.planner.upgrade import compile_recorded, with_recorded_versions
 from infra.spec import load_text
 from infra.spec.policies import load_policies_text

@@ -53,6 +53,11 @@ def _finding(application: str, finding: Mapping[str, Any]) -> Finding:
         severity=Severity(finding["severity"]),
         application=application,
         topic=None if finding["topic"] is None else str(finding["topic"]),
-        **{key: str(finding[key]) for key in ("what", "expected", "found", "why", "fix")},
+        what=str(finding["what"]),
+        expected=str(finding["expected"]),
+        found=str(finding["found"]),
+        why=str(finding["why"]),
+        fix=str(finding["fix"]),
         location=Location(str(at["file"]), int(at["line"]), int(at["column"])) if at else None,
+        counts=bool(finding.get("counts", True)),  # reports of earlier versions have no tolerated drift
     )

@@ -64,7 +64,7 @@ HOSTILE = (
 def test_literals_are_not_interpreted(interpreted: SparkSession, *, is_substituted: bool) -> None:
     """Also in a session that substitutes variables: a user's settings have precedence."""
     substitute = "spark.sql.variable.substitute"
-    before = interpreted.conf.get(substitute)
+    before = interpreted.conf.get(substitute) or "true"
     interpreted.conf.set(substitute, str(is_substituted).lower())
     try:
         row = interpreted.createDataFrame([("a-topic", 0, 0, 0, b"k", b"v")], _SCHEMA)
