@@ -1,4 +1,4 @@
-"""Random batches of a task on three hosts, with a broker in memory that fences nobody (`at_least_once`)."""
+"""Random batches of a task on three hosts; the broker in memory fences no process (`at_least_once`)."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
