@@ -84,6 +84,7 @@ NOT_FOLLOWED = {
     "knows these topics, so the warning stays. It asks for a check of the lists.",
     "Choose a version from": _REPORT,
     "leave the document out": _REPORT,
+    "Leave the document out: Headwater knows no later version": _REPORT,
     "Have the application print `Topology#describe()` with Kafka Streams": _REPORT,
     "and compare the texts": _REPORT,
     "To continue without the state, reset the application": _REPORT,

@@ -68,7 +68,7 @@ def _options(command: click.Command) -> Mapping[str, Mapping[str, Any]]:
     ("command", "program", "own", "other_defaults"),
     [
         (headwater_agent_run, agent_main.command, set(), {"log_format"}),
-        (headwater_run, run_main.command, {"jars", "conf", "live"}, {"log_format", "master"}),
+        (headwater_run, run_main.command, {"jars", "conf", "live", "web_ui"}, {"log_format", "master"}),
     ],
     ids=["agent", "runtime"],
 )

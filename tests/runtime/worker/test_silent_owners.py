@@ -18,6 +18,7 @@ import pytest
 from confluent_kafka import KafkaException
 
 from spark_jobs.runtime.worker import clients, task_owner
+from spark_jobs.runtime.worker.owner_socket import _connect
 from spark_jobs.runtime.worker.restore import OffsetRange, PartitionReader
 from spark_jobs.runtime.worker.task_lease import Lease
 from spark_jobs.runtime.worker.task_owner import TaskOwnedError, TaskOwner
@@ -101,7 +102,7 @@ def test_a_task_whose_owner_is_stopped_while_it_listens_ends_for_many_callers(
             waiting.append(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM))
             waiting[-1].settimeout(0)
             try:
-                waiting[-1].connect(address)
+                _connect(waiting[-1], address)
             except BlockingIOError:
                 break
         else:
@@ -130,7 +131,7 @@ def test_a_caller_that_does_not_authenticate_delays_no_other(folder: Path) -> No
     process(owner, folder)
     address = Lease.owner_of(folder, TASK).partition("\n")[0]
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as stuck:
-        stuck.connect(address)
+        _connect(stuck, address)
         stuck.recv(1)  # the owner waits for the answer to its challenge
         assert process(other, folder).read == 1
     assert other._ownership(TASK).task is None

@@ -214,7 +214,9 @@ def refused_configs(application: Application, *, exactly_once: bool) -> Iterator
         refusals |= {f"{prefix}isolation.level": _READS_COMMITTED for prefix in MAIN_CONSUMER_PREFIXES}
     for key, value in application.config.items():
         refusal = refusals.get(key)
-        if refusal is None or refusal.allows(value) or not has_config(key, application.kafka_streams):
+        if refusal is None or refusal.allows(value):
+            continue
+        if key in SUPPORT and not has_config(key, application.kafka_streams):
             continue
         yield Problem(
             code=ProblemCode.INVALID_CONFIG,
