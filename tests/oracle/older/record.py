@@ -43,7 +43,7 @@ class Built:
     versions: tuple[str, ...]
     describe: str = ""
     topics: Mapping[str, Mapping[str, str]] = attrs.field(factory=dict)
-    copartitioned: Sequence[Sequence[str]] = ()
+    copartitioned: Sequence[Sequence[str]] = attrs.field(factory=list)
     refusal: str = ""
 
 
