@@ -13,11 +13,21 @@ import java.util.function.*;
  *
  * <p>It calls only methods that all of these versions have, and reads their insides by reflection. See record.py.
  */
-public class OlderVersions {
-    static final Map<String, Consumer<StreamsBuilder>> CASES = new LinkedHashMap<>();
-    static Consumed<String, String> c() { return Consumed.with(Serdes.String(), Serdes.String()); }
-    static KStream<String, String> s(StreamsBuilder b, String t) { return b.stream(t, c()); }
-    static KTable<String, String> t(StreamsBuilder b, String t) { return b.table(t, c()); }
+public final class OlderVersions {
+    private static final Map<String, Consumer<StreamsBuilder>> CASES = new LinkedHashMap<>();
+
+    private static Consumed<String, String> c() {
+        return Consumed.with(Serdes.String(), Serdes.String());
+    }
+
+    private static KStream<String, String> s(final StreamsBuilder b, final String topic) {
+        return b.stream(topic, c());
+    }
+
+    private static KTable<String, String> t(final StreamsBuilder b, final String topic) {
+        return b.table(topic, c());
+    }
+
     static {
         CASES.put("stateless", b -> s(b, "a").mapValues(v -> v).filter((k, v) -> true).to("out"));
         CASES.put("count", b -> s(b, "a").groupByKey().count());
@@ -76,90 +86,146 @@ public class OlderVersions {
         CASES.put("repartition", b -> repartition(b, null));
         CASES.put("repartition_named", b -> repartition(b, "wide"));
     }
+
+    /** Sliding windows exist since 2.7. */
     @SuppressWarnings("unchecked")
-    static void sliding(StreamsBuilder b) {
+    private static void sliding(final StreamsBuilder b) {
         try {
-            Class<?> type = Class.forName("org.apache.kafka.streams.kstream.SlidingWindows");
-            Object w = type.getMethod("withTimeDifferenceAndGrace", Duration.class, Duration.class).invoke(null, Duration.ofMinutes(5), Duration.ofMinutes(1));
-            KGroupedStream<String, String> g = s(b, "a").groupByKey();
-            Method m = KGroupedStream.class.getMethod("windowedBy", type);
-            ((TimeWindowedKStream<String, String>) m.invoke(g, w)).count();
-        } catch (ReflectiveOperationException e) { throw new UnsupportedOperationException(e); }
+            final Class<?> type = Class.forName("org.apache.kafka.streams.kstream.SlidingWindows");
+            final Object windows = type.getMethod("withTimeDifferenceAndGrace", Duration.class, Duration.class)
+                .invoke(null, Duration.ofMinutes(5), Duration.ofMinutes(1));
+            final Method windowedBy = KGroupedStream.class.getMethod("windowedBy", type);
+            ((TimeWindowedKStream<String, String>) windowedBy.invoke(s(b, "a").groupByKey(), windows)).count();
+        } catch (final ReflectiveOperationException error) {
+            throw new UnsupportedOperationException(error);
+        }
     }
+
+    /** An explicit repartition exists since 2.6. */
     @SuppressWarnings("unchecked")
-    static void repartition(StreamsBuilder b, String name) {
+    private static void repartition(final StreamsBuilder b, final String name) {
         try {
-            Class<?> type = Class.forName("org.apache.kafka.streams.kstream.Repartitioned");
-            Object r = type.getMethod("numberOfPartitions", int.class).invoke(null, 3);
-            if (name != null) r = type.getMethod("withName", String.class).invoke(r, name);
-            KStream<String, String> a = s(b, "a");
-            Method m = KStream.class.getMethod("repartition", type);
-            ((KStream<String, String>) m.invoke(a, r)).groupByKey().count();
-        } catch (ReflectiveOperationException e) { throw new UnsupportedOperationException(e); }
+            final Class<?> type = Class.forName("org.apache.kafka.streams.kstream.Repartitioned");
+            Object repartitioned = type.getMethod("numberOfPartitions", int.class).invoke(null, 3);
+            if (name != null) {
+                repartitioned = type.getMethod("withName", String.class).invoke(repartitioned, name);
+            }
+            final Method repartition = KStream.class.getMethod("repartition", type);
+            ((KStream<String, String>) repartition.invoke(s(b, "a"), repartitioned)).groupByKey().count();
+        } catch (final ReflectiveOperationException error) {
+            throw new UnsupportedOperationException(error);
+        }
     }
-    static Object field(Object o, String name) throws Exception {
-        for (Class<?> k = o.getClass(); k != null; k = k.getSuperclass()) {
-            try { Field f = k.getDeclaredField(name); f.setAccessible(true); return f.get(o); } catch (NoSuchFieldException e) { }
+
+    public static void main(final String[] arguments) {
+        final Map<String, Object> all = new LinkedHashMap<>();
+        for (final String optimization : new String[] {"none", "all"}) {
+            CASES.forEach((name, calls) -> all.put(name + "-" + optimization, built(calls, optimization)));
+        }
+        System.out.println(json(all));
+    }
+
+    private static Map<String, Object> built(final Consumer<StreamsBuilder> calls, final String optimization) {
+        final Map<String, Object> built = new HashMap<>();
+        try {
+            final Properties properties = new Properties();
+            properties.put("application.id", "app");
+            properties.put("bootstrap.servers", "nowhere:1");
+            properties.put("topology.optimization", optimization);
+            properties.put("default.key.serde", Serdes.String().getClass().getName());
+            properties.put("default.value.serde", Serdes.String().getClass().getName());
+            final StreamsBuilder builder = new StreamsBuilder();
+            calls.accept(builder);
+            final Topology topology = builder.build(properties);
+            built.put("describe", topology.describe().toString());
+            addInsides(built, field(topology, "internalTopologyBuilder"), new StreamsConfig(properties));
+        } catch (final UnsupportedOperationException error) {
+            built.put("missing", "true");
+        } catch (final InvocationTargetException error) {
+            built.put("error", String.valueOf(error.getCause()));
+        } catch (final Exception error) {
+            built.put("error", String.valueOf(error));
+        }
+        return built;
+    }
+
+    /** Adds the internal topics with their configs, and the co-partition groups. */
+    @SuppressWarnings("unchecked")
+    private static void addInsides(final Map<String, Object> built, final Object builder, final StreamsConfig config) throws Exception {
+        method(builder, "rewriteTopology", 1).invoke(builder, config);
+        final Method build = method(builder, "buildTopology", 0);
+        if (build != null) {
+            build.invoke(builder); // since 2.6 it connects stores with their changelogs
+        }
+        final Method named = method(builder, "subtopologyToTopicsInfo", 0);
+        final Method groups = named == null ? method(builder, "topicGroups", 0) : named;
+        final Map<String, Object> topics = new TreeMap<>();
+        for (final Object info : ((Map<?, ?>) groups.invoke(builder)).values()) {
+            for (final String kind : new String[] {"repartitionSourceTopics", "stateChangelogTopics"}) {
+                for (final Map.Entry<?, ?> topic : ((Map<?, ?>) field(info, kind)).entrySet()) {
+                    topics.put(String.valueOf(topic.getKey()), configOf(topic.getValue(), config));
+                }
+            }
+        }
+        built.put("topics", topics);
+        final List<Object> groupsOfTopics = new ArrayList<>();
+        for (final Object group : (Collection<?>) method(builder, "copartitionGroups", 0).invoke(builder)) {
+            groupsOfTopics.add(new TreeSet<>((Collection<String>) group));
+        }
+        groupsOfTopics.sort(Comparator.comparing(Object::toString));
+        built.put("copartitioned", groupsOfTopics);
+    }
+
+    private static Object configOf(final Object topicConfig, final StreamsConfig config) throws Exception {
+        final Method old = method(topicConfig, "getProperties", 2);
+        final Method properties = old == null ? method(topicConfig, "properties", 2) : old;
+        return properties.invoke(
+            topicConfig, new HashMap<String, String>(), config.getLong("windowstore.changelog.additional.retention.ms"));
+    }
+
+    private static Object field(final Object object, final String name) throws Exception {
+        for (Class<?> type = object.getClass(); type != null; type = type.getSuperclass()) {
+            for (final Field field : type.getDeclaredFields()) {
+                if (field.getName().equals(name)) {
+                    field.setAccessible(true);
+                    return field.get(object);
+                }
+            }
         }
         throw new NoSuchFieldException(name);
     }
-    static Method method(Object o, String name, int count) {
-        for (Class<?> k = o.getClass(); k != null; k = k.getSuperclass())
-            for (Method m : k.getDeclaredMethods()) if (m.getName().equals(name) && m.getParameterCount() == count) { m.setAccessible(true); return m; }
-        return null;
-    }
-    static String q(Object o) { return "\"" + String.valueOf(o).replace("\\", "\\\\").replace("\"", "\\\"").replace("\n", "\\n") + "\""; }
-    static Map<String, Object> sorted(Map<?, ?> m) { Map<String, Object> r = new TreeMap<>(); m.forEach((k, v) -> r.put(String.valueOf(k), v)); return r; }
-    static String json(Object o) {
-        if (o instanceof Map) { StringJoiner j = new StringJoiner(", ", "{", "}"); sorted((Map<?, ?>) o).forEach((k, v) -> j.add(q(k) + ": " + json(v))); return j.toString(); }
-        if (o instanceof Collection) { StringJoiner j = new StringJoiner(", ", "[", "]"); ((Collection<?>) o).forEach(v -> j.add(json(v))); return j.toString(); }
-        if (o instanceof Number || o == null) return String.valueOf(o);
-        return q(o);
-    }
-    @SuppressWarnings({"unchecked", "deprecation"})
-    public static void main(String[] args) throws Exception {
-        Map<String, Object> all = new LinkedHashMap<>();
-        for (String optimization : new String[] {"none", "all"}) {
-            for (Map.Entry<String, Consumer<StreamsBuilder>> e : CASES.entrySet()) {
-                Map<String, Object> out = new HashMap<>();
-                all.put(e.getKey() + "-" + optimization, out);
-                try {
-                    Properties p = new Properties();
-                    p.put("application.id", "app"); p.put("bootstrap.servers", "x:1"); p.put("topology.optimization", optimization);
-                    p.put("default.key.serde", Serdes.String().getClass().getName()); p.put("default.value.serde", Serdes.String().getClass().getName());
-                    StreamsBuilder b = new StreamsBuilder();
-                    e.getValue().accept(b);
-                    Topology topology = b.build(p);
-                    out.put("describe", topology.describe().toString());
-                    Object builder = field(topology, "internalTopologyBuilder");
-                    StreamsConfig config = new StreamsConfig(p);
-                    Method rewrite = method(builder, "rewriteTopology", 1);
-                    rewrite.invoke(builder, config);
-                    Method build = method(builder, "buildTopology", 0);
-                    if (build != null) build.invoke(builder);
-                    Method groups = method(builder, "subtopologyToTopicsInfo", 0);
-                    if (groups == null) groups = method(builder, "topicGroups", 0);
-                    Map<String, Object> topics = new TreeMap<>();
-                    long additional = config.getLong("windowstore.changelog.additional.retention.ms");
-                    for (Object info : ((Map<?, ?>) groups.invoke(builder)).values()) {
-                        for (String kind : new String[] {"repartitionSourceTopics", "stateChangelogTopics"}) {
-                            for (Map.Entry<?, ?> topic : ((Map<?, ?>) field(info, kind)).entrySet()) {
-                                Method properties = method(topic.getValue(), "getProperties", 2);
-                                if (properties == null) properties = method(topic.getValue(), "properties", 2);
-                                topics.put(String.valueOf(topic.getKey()), sorted((Map<?, ?>) properties.invoke(topic.getValue(), new HashMap<String, String>(), additional)));
-                            }
-                        }
-                    }
-                    out.put("topics", topics);
-                    List<Object> copartition = new ArrayList<>();
-                    for (Object g : (Collection<?>) method(builder, "copartitionGroups", 0).invoke(builder)) copartition.add(new TreeSet<>((Collection<String>) g));
-                    copartition.sort(Comparator.comparing(Object::toString));
-                    out.put("copartitioned", copartition);
-                } catch (UnsupportedOperationException x) { out.put("missing", "true"); }
-                catch (InvocationTargetException x) { out.put("error", String.valueOf(x.getCause())); }
-                catch (Exception x) { out.put("error", String.valueOf(x)); }
+
+    /** Returns null if no class of the object declares the method. */
+    private static Method method(final Object object, final String name, final int parameters) {
+        for (Class<?> type = object.getClass(); type != null; type = type.getSuperclass()) {
+            for (final Method method : type.getDeclaredMethods()) {
+                if (method.getName().equals(name) && method.getParameterCount() == parameters) {
+                    method.setAccessible(true);
+                    return method;
+                }
             }
         }
-        System.out.println(json(all));
+        return null;
+    }
+
+    private static String json(final Object value) {
+        if (value instanceof Map) {
+            final Map<String, Object> sorted = new TreeMap<>();
+            ((Map<?, ?>) value).forEach((key, each) -> sorted.put(String.valueOf(key), each));
+            final StringJoiner joined = new StringJoiner(", ", "{", "}");
+            sorted.forEach((key, each) -> joined.add(quoted(key) + ": " + json(each)));
+            return joined.toString();
+        }
+        if (value instanceof Collection) {
+            final StringJoiner joined = new StringJoiner(", ", "[", "]");
+            ((Collection<?>) value).forEach(each -> joined.add(json(each)));
+            return joined.toString();
+        }
+        return value instanceof Number || value == null ? String.valueOf(value) : quoted(value);
+    }
+
+    private static String quoted(final Object value) {
+        final String escaped = String.valueOf(value).replace("\\", "\\\\").replace("\"", "\\\"").replace("\n", "\\n");
+        return "\"" + escaped + "\"";
     }
 }

@@ -43,7 +43,7 @@ class Built:
     versions: tuple[str, ...]
     describe: str = ""
     topics: Mapping[str, Mapping[str, str]] = attrs.field(factory=dict)
-    copartitioned: Sequence[Sequence[str]] = ()
+    copartitioned: Sequence[Sequence[str]] = attrs.field(factory=list)
     refusal: str = ""
 
 
@@ -79,7 +79,7 @@ def grouped(found: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> Iterator[Bu
     for case in next(iter(found.values())):
         same: Built | None = None
         for version, cases in found.items():
-            built = _built(case, version, cases[case])
+            built = read_built(case, version, cases[case])
             if built is None:
                 continue
             if same is not None and attrs.evolve(same, versions=()) == attrs.evolve(built, versions=()):
@@ -92,7 +92,7 @@ def grouped(found: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> Iterator[Bu
             yield same
 
 
-def _built(case: str, version: str, given: Mapping[str, Any]) -> Built | None:
+def read_built(case: str, version: str, given: Mapping[str, Any]) -> Built | None:
     """Return None if the version does not have the calls."""
     if "missing" in given:
         return None
