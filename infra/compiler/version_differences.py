@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 import attrs
 
+from infra.compiler.configs.table import Owner, config_names, find_config
 from infra.model.versions import KafkaStreamsVersion
 
 
@@ -221,3 +222,11 @@ RESULT_DIFFERENCES = (ASYMMETRIC_WINDOWS, FOREIGN_KEY_NULLS, NULL_GLOBAL_KEYS, L
 
 PATCHED_CONFIGS: Mapping[str, Difference] = {"__enable.process.processValue.fix__": PROCESS_FIX}
 """Configs that came with a patch. The table of `configs/table.py` has the releases of the others."""
+
+
+def has_config(key: str, version: KafkaStreamsVersion) -> bool:
+    """Return whether `version` has a config of `StreamsConfig`; other configs are in every version."""
+    change = PATCHED_CONFIGS.get(key)
+    if change is not None:
+        return change.is_in(version)
+    return key not in config_names(Owner.STREAMS) or find_config(Owner.STREAMS, key, version) is not None

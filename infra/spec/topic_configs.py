@@ -5,13 +5,12 @@
 
 import json
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from decimal import Decimal
 from functools import cache
 from importlib.resources import files
 from typing import Any
 
-from infra.compiler.configs.table import read_row
 from infra.compiler.configs.values import ConfigType, parse_value
 from infra.compiler.configs.values import allowed_values as describe_values
 
@@ -20,16 +19,14 @@ _LEAST_WITHOUT_EXPONENT, _MOST_WITHOUT_EXPONENT = 1e-3, 1e7
 
 @cache
 def topic_configs() -> Mapping[str, ConfigType]:
-    """Return topic config name → its type and limits in the newest supported release of Kafka that has it."""
-    return {name: rows[-1] for name, rows in _releases().items()}
-
-
-@cache
-def _releases() -> Mapping[str, tuple[ConfigType, ...]]:
-    """Return topic config name → its types and limits in the supported releases, each different one once."""
+    """Return topic config name → its type and limits, as in the newest supported release of Kafka."""
     text = files("infra.spec").joinpath("kafka_topic_configs.json").read_text(encoding="utf-8")
-    table: dict[str, list[dict[str, Any]]] = json.loads(text)
-    return {name: tuple(map(read_row, rows)) for name, rows in table.items()}
+    rows: dict[str, dict[str, Any]] = json.loads(text)
+    return {name: _config(**row) for name, row in rows.items()}
+
+
+def _config(values: Sequence[str] = (), extra: Sequence[int] = (), **row: Any) -> ConfigType:  # noqa: ANN401 - of JSON
+    return ConfigType(values=tuple(values), extra=tuple(extra), **row)
 
 
 def is_allowed(name: str, patterns: Collection[str]) -> bool:
@@ -40,19 +37,16 @@ def is_allowed(name: str, patterns: Collection[str]) -> bool:
 
 
 def allowed_values(name: str, value: str) -> str | None:
-    """Return the values that the config `name` allows if no supported release accepts `value`, else None.
-
-    `pulumi up` asks the brokers about a value that only some releases accept.
+    """Return the values that the config `name` allows if `value` is not one of them, else None.
 
     Source: `LogConfig#validate`, which parses each value by its type and then checks it.
     """
-    if any(parse_value(config, value) is not None for config in _releases()[name]):
-        return None
-    return describe_values(topic_configs()[name], value)
+    config = topic_configs()[name]
+    return None if parse_value(config, value) is not None else describe_values(config, value)
 
 
 def is_valid(name: str, value: str) -> bool:
-    """Return whether brokers of a supported release accept this config."""
+    """Return whether a broker of the newest supported release accepts this config."""
     return name in topic_configs() and allowed_values(name, value) is None
 
 
@@ -64,8 +58,7 @@ def broker_text(name: str, value: str) -> str:
 
     Source: `ConfigDef#parseType` and `ConfigDef#convertToString`.
     """
-    configs = _releases().get(name, ())
-    read = next((read for config in configs if (read := parse_value(config, value)) is not None), None)
+    read = parse_value(topic_configs()[name], value) if name in topic_configs() else None
     match read:
         case None:
             return value

@@ -3,9 +3,14 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from infra.compiler.configs.table import Owner, find_config, find_period, has_config, split_key
+from infra.compiler.configs.table import Owner, find_config, find_period, split_key
 from infra.compiler.streams_config import OLD_GUARANTEES
-from infra.compiler.version_differences import NO_OLD_GUARANTEES, PATCHED_CONFIGS, STREAMS_PROTOCOL
+from infra.compiler.version_differences import (
+    NO_OLD_GUARANTEES,
+    PATCHED_CONFIGS,
+    STREAMS_PROTOCOL,
+    has_config,
+)
 from infra.model.problems import Problem, ProblemCode, Severity
 from infra.model.topology import Protocol
 from infra.model.versions import (

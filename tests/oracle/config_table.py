@@ -118,5 +118,4 @@ _OF_CLASS: Mapping[str, Callable[[Mapping[str, Any], str], Mapping[str, Any]]] =
     "ListSize": lambda validator, _: {"most_items": validator["maxSize"]},
     "NonNullValidator": lambda *_: {},  # a text is not null
     "ValidList": _list_of_words,
-    "ThrottledReplicaListValidator": lambda *_: {"form": "replicas"},
 }

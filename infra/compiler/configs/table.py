@@ -106,11 +106,6 @@ def find_any_config(key: str, version: KafkaStreamsVersion) -> ConfigType | None
     return next((found for owner in owners if (found := find_config(owner, name, version))), None)
 
 
-def has_config(key: str, version: KafkaStreamsVersion) -> bool:
-    """Return whether `StreamsConfig` of the version has a config."""
-    return find_config(Owner.STREAMS, key, version) is not None
-
-
 def split_key(key: str) -> tuple[str, tuple[Owner, ...]]:
     """Return the name of a config without the prefix of a client, and who may define it."""
     for prefix, owner in PREFIXES.items():

@@ -1,47 +1,17 @@
 package headwater.oracle;
 
-import org.apache.kafka.common.config.ConfigDef;
-import org.apache.kafka.storage.internals.log.LogConfig;
-
-import java.util.ArrayList;
-import java.util.HashMap;
 import java.util.List;
-import java.util.Map;
-import java.util.Properties;
 
-/** Kafka's table of topic configs, and the checks that a broker makes when a topic is created. */
+/** Kafka's table of topic configs, which no test reads from brokers before 4.1. */
 final class TopicConfigs {
     private TopicConfigs() {
     }
 
-    /** One mapping for each config that a user may set: name, type and validator. */
     static List<Object> table() {
-        final List<Object> table = new ArrayList<>();
-        for (final ConfigDef.ConfigKey key : LogConfig.configKeys().values()) {
-            if (!key.internalConfig) {
-                final Map<String, Object> row = new HashMap<>();
-                row.put("name", key.name);
-                row.put("type", key.type.name());
-                row.put("validator", Configs.shown(key.validator));
-                table.add(row);
-            }
-        }
-        return table;
+        throw new NotAvailable("the table of topic configs", "4.1");
     }
 
-    /** For each mapping of configs the message of the exception, null if the broker accepts it. */
     static List<Object> refusals(final List<Object> all) {
-        final List<Object> refusals = new ArrayList<>();
-        for (final Object configs : all) {
-            try {
-                final Properties properties = new Properties();
-                properties.putAll(Call.configs(configs));
-                LogConfig.validate(properties);
-                refusals.add(null);
-            } catch (final RuntimeException error) {
-                refusals.add(error.getMessage());
-            }
-        }
-        return refusals;
+        throw new NotAvailable("the table of topic configs", "4.1");
     }
 }

@@ -13,7 +13,7 @@ final class TopicConfigs {
     private TopicConfigs() {
     }
 
-    /** One mapping for each config that a user may set: name, type and validator. */
+    /** One mapping for each config that a user may set: name, type, and the text of the allowed values or null. */
     static List<Object> table() {
         final List<Object> table = new ArrayList<>();
         for (final String name : LogConfig.nonInternalConfigNames()) {
@@ -21,7 +21,7 @@ final class TopicConfigs {
             final Map<String, Object> row = new HashMap<>();
             row.put("name", name);
             row.put("type", key.type.name());
-            row.put("validator", Configs.shown(key.validator));
+            row.put("allowed", key.validator == null ? null : key.validator.toString());
             table.add(row);
         }
         return table;
