@@ -8,6 +8,7 @@ import org.apache.kafka.streams.StreamsBuilder;
 import org.apache.kafka.streams.StreamsConfig;
 import org.apache.kafka.streams.Topology;
 import org.apache.kafka.streams.errors.StreamsUncaughtExceptionHandler.StreamThreadExceptionResponse;
+import org.apache.kafka.streams.kstream.Grouped;
 import org.apache.kafka.streams.kstream.JoinWindows;
 import org.apache.kafka.streams.kstream.KGroupedStream;
 import org.apache.kafka.streams.kstream.KStream;
@@ -143,7 +144,7 @@ public final class Peer {
     }
 
     private static KGroupedStream<String, String> counts(final StreamsBuilder builder, final String source) {
-        return builder.<String, String>stream(source).groupByKey();
+        return builder.<String, String>stream(source).groupByKey(Grouped.with(Serdes.String(), Serdes.String()));
     }
 
     private static void written(final KTable<Windowed<String>, Long> counts, final String sink) {

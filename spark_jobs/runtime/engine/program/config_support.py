@@ -119,8 +119,7 @@ SUPPORT: Mapping[str, Support] = {
     **_without_effect(
         "__assignment.listener__",
         "__internal.consumer.wrapper__",
-        "__internal.task.assignor.class__",
-        "__iq.consistency.offset",
+        "__iq.consistency.offset.vector.enabled__",
         "__processing.threads.enabled__",
         "__reference.container.instance__",
         "__state.updater.enabled__",
@@ -139,6 +138,7 @@ SUPPORT: Mapping[str, Support] = {
         "default.list.value.serde.inner",
         "default.list.value.serde.type",
         "enable.metrics.push",
+        "internal.task.assignor.class",
         "log.summary.interval.ms",
         "max.warmup.replicas",
         "metadata.max.age.ms",

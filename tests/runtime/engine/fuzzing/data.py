@@ -39,11 +39,14 @@ def records(chance: random.Random, topics: list[str], count: int) -> list[dict[s
     return made
 
 
-def present_records(chance: random.Random, topics: list[str], count: int) -> list[dict[str, Any]]:
+def present_records(
+    chance: random.Random, topics: list[str], count: int, *, months: bool
+) -> list[dict[str, Any]]:
     """Return `count` records or advances of the clock, most of them with present timestamps.
 
-    Some data have other ones, gaps of a month, or records that are a month late.
+    Some data have other ones, gaps, or records that are as much late: a day or, with `months`, a month.
     """
+    gaps = _GAPS if months else _GAPS[:-1]
     time = chance.choice(_PRESENT)
     keys = chance.choice(_KEY_SETS)
     has_gaps = chance.randrange(4) == 0
@@ -52,8 +55,8 @@ def present_records(chance: random.Random, topics: list[str], count: int) -> lis
         if chance.randrange(25) == 0:
             made.append({"advance": chance.choice([1, 4_000, 10_000, 35_000])})
             continue
-        time += chance.choice(_GAPS) if has_gaps and chance.randrange(12) == 0 else chance.choice(_JUMPS)
-        back = chance.choice(_GAPS) if has_gaps and chance.randrange(20) == 0 else chance.choice(_BACK)
+        time += chance.choice(gaps) if has_gaps and chance.randrange(12) == 0 else chance.choice(_JUMPS)
+        back = chance.choice(gaps) if has_gaps and chance.randrange(20) == 0 else chance.choice(_BACK)
         made.append(
             {
                 "topic": chance.choice(topics),
