@@ -29,7 +29,11 @@ def shell(tmp_path: Path) -> Iterator["subprocess.Popen[str]"]:
         "XDG_STATE_HOME": str(tmp_path / "state"),
         "COLUMNS": "120",
     }
-    subprocess.run(["headwater", "new", "."], cwd=tmp_path / "shop", env=variables, check=True)
+    # The user's Headwater is installed from a wheel, this one is not.
+    wheel = f"https://example.com/headwater-0.1.0-py3-none-any.whl#sha256={'0' * 64}"
+    subprocess.run(
+        ["headwater", "new", ".", "--wheel", wheel], cwd=tmp_path / "shop", env=variables, check=True
+    )
     project = tmp_path / "shop" / "Pulumi.yaml"
     project.write_text(project.read_text().replace("virtualenv: .venv", f"virtualenv: {sys.prefix}"))
     with subprocess.Popen(
