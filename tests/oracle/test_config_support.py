@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from infra.compiler.configs.table import has_config
+from infra.compiler.version_differences import has_config
 from infra.model.versions import SUPPORTED
 from spark_jobs.runtime.engine.program.config_support import SUPPORT
 from tests.oracle.kafka_streams import KafkaStreams

@@ -9,7 +9,7 @@ from enum import Enum
 
 import attrs
 
-from infra.compiler.configs.table import has_config
+from infra.compiler.version_differences import has_config
 from infra.model.problems import Problem, ProblemCode
 from infra.model.topology import Application
 

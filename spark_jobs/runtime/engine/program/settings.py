@@ -5,8 +5,9 @@ from typing import Literal
 
 import attrs
 
-from infra.compiler.configs.table import has_config, read_config
+from infra.compiler.configs.table import read_config
 from infra.compiler.streams_config import StreamsConfig
+from infra.compiler.version_differences import has_config
 from infra.model.problems import Problem, ProblemCode
 from infra.model.topology import Application
 from infra.model.versions import DEFAULT_VERSION

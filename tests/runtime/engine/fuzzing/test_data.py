@@ -11,7 +11,7 @@ from typing import Any, Literal
 import attrs
 import pytest
 
-from infra.compiler.configs.table import has_config
+from infra.compiler.version_differences import has_config
 from infra.model.behaviors import Format
 from infra.model.versions import read_version
 from infra.spec import load_text
