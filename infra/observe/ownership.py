@@ -53,8 +53,9 @@ def read_ownership(connection: Connection, timeout_seconds: float) -> tuple[Owne
         raise ProblemsError([ownership_problem(error.args[0], Operation.READ)]) from None
     finally:
         consumer.close()
-    found = (decode(value) for _, value in sorted(latest.items()) if value is not None)
-    return tuple(record for record in found if record is not None)
+    found = ((key, decode(value)) for key, value in sorted(latest.items()) if value is not None)
+    # A record below the key of another one could not be replaced by the stack that it names.
+    return tuple(record for key, record in found if record is not None and key == key_of(*record.key))
 
 
 def ownership_problem(error: KafkaError, operation: Operation) -> Problem:
@@ -101,7 +102,10 @@ def encode(record: OwnershipRecord) -> bytes:
 
 
 def decode(value: bytes) -> OwnershipRecord | None:
-    """Return the record; None for a value of another format."""
+    """Return the record; None for a value of another format, whoever wrote it.
+
+    Each user of `pulumi up` may write to the topic: one record must not end the runs of all stacks.
+    """
     try:
         fields: dict[str, Any] = json.loads(value)
         return OwnershipRecord(
@@ -113,7 +117,7 @@ def decode(value: bytes) -> OwnershipRecord | None:
             reads=_names(fields, "reads"),
             retired_topics=_names(fields, "retiredTopics"),
         )
-    except (ValueError, KeyError, TypeError, AttributeError):
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None
 
 

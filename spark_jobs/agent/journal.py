@@ -64,7 +64,7 @@ class KafkaJournal:
         )
         end = self._write(beginning) + 1
         self._confirm(term)
-        return latest_entries(read_lines(self._connection, self._topic, self._client_id, end))
+        return latest_entries(read_lines(self._connection, self._topic, self._client_id, end), term)
 
     def close(self) -> None:
         self._producer = None  # no line is in flight: each write waited for its acknowledgment

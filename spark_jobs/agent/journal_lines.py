@@ -14,6 +14,9 @@ import attrs
 from spark_jobs.agent.state import ExpansionEntry, Stage
 
 _VERSION = 1
+_LARGEST_TERM = 2**40
+"""Far more than the seconds since the epoch with which terms begin: no agent writes such a term."""
+_LARGEST_NUMBER = 2**31 - 1
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -98,12 +101,12 @@ def decode(value: bytes | None) -> JournalLine | None:
     try:
         document = json.loads(value or b"")
         line = JournalLine(
-            term=int(document["term"]),
+            term=_whole(document["term"], _LARGEST_TERM),
             client_id=str(document.get("clientId", "")),
             host=str(document.get("host", "")),
             wall_ms=(datetime.fromisoformat(document["at"]) - _EPOCH) // timedelta(milliseconds=1),
             application=str(document.get("application", "")),
-            number=int(document.get("number", 0)),
+            number=_whole(document.get("number", 0), _LARGEST_NUMBER),
             stage=str(document.get("stage", "")),
             before=_counts(document, "before"),
             after=_counts(document, "after"),
@@ -119,7 +122,15 @@ def decode(value: bytes | None) -> JournalLine | None:
 
 
 def _counts(document: Mapping[str, Any], name: str) -> Mapping[str, int]:
-    return {str(topic): int(count) for topic, count in document.get(name, {}).items()}
+    return {str(topic): _whole(count, _LARGEST_NUMBER) for topic, count in document.get(name, {}).items()}
+
+
+def _whole(value: Any, most: int) -> int:  # noqa: ANN401 - a value of JSON
+    """Return a whole number from 0 to `most`; raises `ValueError`."""
+    number = int(value)
+    if not 0 <= number <= most:
+        raise ValueError(number)
+    return number
 
 
 def valid_lines(lines: Iterable[JournalLine]) -> Iterator[JournalLine]:
@@ -141,10 +152,14 @@ def valid_lines(lines: Iterable[JournalLine]) -> Iterator[JournalLine]:
             yield line
 
 
-def latest_entries(lines: Iterable[JournalLine]) -> Mapping[str, ExpansionEntry]:
-    """Return application → the entry with the highest number and, of that, the last stage."""
+def latest_entries(lines: Iterable[JournalLine], term: int = _LARGEST_TERM) -> Mapping[str, ExpansionEntry]:
+    """Return application → the entry with the highest number and, of that, the last stage.
+
+    Lines of terms after `term`, the term of the leader that reads them, are not of a leader: they would make
+    all later lines invalid.
+    """
     found: dict[str, ExpansionEntry] = {}
-    for line in valid_lines(lines):
+    for line in valid_lines(line for line in lines if line.term <= term):
         entry = line.entry()
         known = found.get(line.application)
         if entry is not None and (known is None or _rank(entry) >= _rank(known)):

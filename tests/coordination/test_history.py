@@ -89,6 +89,9 @@ def test_unknown_fields_and_stages_are_ignored() -> None:
     [
         *(None, b"", b"x", b"[]", b"{}", b'{"term": 1}', b'{"term":1,"at":"soon"}'),
         pytest.param(b"[" * 100_000, id="deeply nested"),
+        b'{"term": 9223372036854775808, "at": "2026-09-21T14:13:20Z"}',
+        b'{"term": -1, "at": "2026-09-21T14:13:20Z"}',
+        b'{"term": 1, "at": "2026-09-21T14:13:20Z", "after": {"a": 99999999999}}',
         b'{"term": 1e999, "at": "2026-09-21T14:13:20Z"}',
         b'{"term": 1, "at": "0001-01-01T00:00:00+23:59"}',
         b'{"term": 1, "at": "2026-09-21T14:13:20Z", "application": "\\ud800"}',
@@ -103,6 +106,13 @@ def test_late_lines_of_replaced_leader_are_ignored() -> None:
     beginning = attrs.evolve(begun, term=6, application="", number=0, stage="")
     assert list(valid_lines([begun, beginning, late, new])) == [begun, new]
     assert list(valid_lines([begun, late, beginning, new])) == [begun, late, new]
+
+
+def test_a_line_of_a_later_term_than_the_leaders_is_ignored() -> None:
+    """Otherwise a forged line would hide the lines of all leaders after it."""
+    begun, new = _line(5, Stage.STARTED), _line(6, Stage.CANCELLED)
+    forged = attrs.evolve(begun, term=1_000_000, number=99)
+    assert latest_entries([begun, forged, new], 6) == latest_entries([begun, new], 6)
 
 
 def test_line_written_twice_counts_once() -> None:
