@@ -39,6 +39,7 @@ class Effect(StrEnum):
     ADDED_PARTITIONS = "addedPartitions"
     RECREATED_TOPICS = "recreatedTopics"
     DELETED_TOPICS = "deletedTopics"
+    REMOVING_SETTINGS = "removingSettings"
 
 
 @attrs.frozen

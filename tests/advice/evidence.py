@@ -14,6 +14,14 @@ _OTHERS_SINK = COUNT.replace(
 )
 
 
+_OWN_SINK = _OTHERS_SINK.replace("1000", "604800000").replace("orders-out", "orders-new")
+
+
+def _shorten_retention(trial: Trial) -> None:
+    (topic,) = trial.documents["orders"]["topics"].values()
+    topic["config"] = {"retention.ms": 1_000}
+
+
 def _leftovers(**lists: list[str]) -> Follow:
     """Return what a user writes into the section `leftovers` of the document."""
     return lambda trial: trial.documents["orders"].update(leftovers=lists)
@@ -42,7 +50,8 @@ def _adopt(*topics: str) -> Follow:
 
 
 def _live_retention(trial: Trial) -> None:
-    trial.documents["orders"]["topics"]["orders-out"]["config"] = {"retention.ms": 604_800_000}
+    (topic,) = trial.documents["orders"]["topics"].values()
+    topic["config"] = {"retention.ms": 604_800_000}
 
 
 def _left_over(*, is_read: bool = False) -> Trial:
@@ -107,6 +116,11 @@ EVIDENCE = (
     Advice(
         says="Declare the live values in the document",
         make=lambda: begin(_OTHERS_SINK),
+        follow=_live_retention,
+    ),
+    Advice(
+        says="If the records are needed, declare the live values in the document",
+        make=lambda: changed(set_up(_OWN_SINK), _shorten_retention),
         follow=_live_retention,
     ),
     Advice(

@@ -174,6 +174,17 @@ def test_deletions_of_a_retired_application_are_limited() -> None:
     assert cluster.plan(policy=PlanPolicy(policies=policies("blastRadius: {deletedTopics: 4}"))).is_applicable
 
 
+def test_settings_that_remove_records_are_limited() -> None:
+    cluster = SimulatedCluster.set_up(shop())
+    cluster.configure("orders-Hourly-changelog", retention_ms="999999999999")
+    (problem,) = errors(planned("blastRadius: {removingSettings: 0}", cluster).problems)
+    assert (problem.code, problem.found) == (
+        ProblemCode.BLAST_RADIUS,
+        "1 topic with settings that remove records",
+    )
+    assert not errors(planned("blastRadius: {removingSettings: 1}", cluster).problems)
+
+
 @pytest.mark.timeout(20)
 @pytest.mark.parametrize("pattern", ["(a+)+b", "(a|a)*b", "(a*)*b", "(.*a){12}", "([a-z]+)*[0-9]"])
 def test_patterns_with_nested_repetitions_are_matched_in_linear_time(pattern: str) -> None:

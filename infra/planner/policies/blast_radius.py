@@ -8,16 +8,19 @@ from infra.planner.actions import ActionKind
 from infra.planner.phrases import counted
 from infra.planner.policies.patterns import chooses
 from infra.planner.run import Run
+from infra.planner.settings import removing_changes
 
 _NOUNS = {
     Effect.CREATED_TOPICS: "new topic",
     Effect.ADDED_PARTITIONS: "new partition",
     Effect.RECREATED_TOPICS: "topic re-created after a loss",
     Effect.DELETED_TOPICS: "deleted topic",
+    Effect.REMOVING_SETTINGS: "topic with settings that remove records",
 }
 _WHY = {
     Effect.RECREATED_TOPICS: "The data of the topics is lost. Usually so many at once mean that this is "
     "another cluster, or that an outage is not over.",
+    Effect.REMOVING_SETTINGS: "Kafka removes records that it keeps now. They cannot be restored.",
     Effect.DELETED_TOPICS: "Their data is lost permanently. Usually so many at once mean wrong documents.",
 }
 _TOO_MANY = (
@@ -58,13 +61,31 @@ def _effects(policy: Policy, run: Run) -> Mapping[Effect, int]:
         Effect.ADDED_PARTITIONS: sum(action.partitions for action in created)
         + sum(action.added_partitions for action in actions),
         Effect.RECREATED_TOPICS: sum(action.kind is ActionKind.RECREATE for action in actions),
-        Effect.DELETED_TOPICS: sum(
-            not topic.is_sink and topic.name in run.snapshot.topics
-            for record in run.deleted
-            if _is_chosen(policy, record.application_id)
-            for topic in record.topics.values()
+        Effect.DELETED_TOPICS: len(_deleted_topics(policy, run)),
+        Effect.REMOVING_SETTINGS: sum(
+            bool(removing_changes(action.live, action, run.snapshot.topic_defaults))
+            for action in actions
+            if action.live is not None
         ),
     }
+
+
+def _deleted_topics(policy: Policy, run: Run) -> frozenset[str]:
+    """Return the topics of retired applications, and left-over topics, that the run deletes."""
+    retired = {
+        topic.name
+        for record in run.deleted
+        if _is_chosen(policy, record.application_id)
+        for topic in record.topics.values()
+        if not topic.is_sink
+    }
+    left = {
+        name
+        for application in run.active
+        if _is_chosen(policy, application.id)
+        for name in application.compiled.application.leftovers.delete
+    }
+    return frozenset((retired | left) & run.snapshot.topics.keys())
 
 
 def _is_chosen(policy: Policy, application_id: str | None) -> bool:

@@ -26,6 +26,7 @@ from infra.planner.rules.no_authorizer import no_authorizer
 from infra.planner.rules.over_partitioned import over_partitioned
 from infra.planner.rules.processor_count import processors_and_partitions, processors_at_first_setup
 from infra.planner.rules.reinitialize_stays_on import reinitialize_stays_on
+from infra.planner.rules.removing_settings import removing_settings
 from infra.planner.rules.renumbered import renumbered
 from infra.planner.rules.replaced_topics import replaced_topics
 from infra.planner.rules.replication import replication
@@ -75,6 +76,7 @@ RUN_RULES: tuple[RunRule, ...] = (
     retired_topics,
     unproven_deletion,
     unproven_adoption,
+    removing_settings,
     check_run,
     no_authorizer,
     missing_sink,
