@@ -12,15 +12,25 @@ from infra.cli.cluster import read_snapshot
 from infra.cli.console import ProblemsExit, exit_for, print_problems, write
 from infra.cli.exit_codes import ExitCode
 from infra.cli.import_all import ImportRequest, import_all
-from infra.cli.import_details import differences_from_cluster, with_cluster_details, with_unknown_details
+from infra.cli.import_details import (
+    differences_from_cluster,
+    undeclared_topics,
+    with_cluster_details,
+    with_unknown_details,
+)
 from infra.cli.imported_documents import DescribedApplication
 from infra.cli.options import Count, Setting, StoreDetails, Version, cluster_options
 from infra.compiler import compile_documents
 from infra.describe import read_description, write_description
+from infra.model.cluster import ClusterSnapshot
+from infra.model.compiled import CompiledApplication
+from infra.model.evidence import EvidenceRequest
 from infra.model.problems import Problem, ProblemCode, ProblemsError, errors
+from infra.model.topology import TopologyDocument
 from infra.model.versions import DEFAULT_VERSION, KafkaStreamsVersion, logged_version, read_any_version
-from infra.observe import Connection
+from infra.observe import Connection, KafkaClusterReader
 from infra.observe.command_line import named_connection
+from infra.observe.evidence import with_evidence
 from infra.spec import load_text
 
 _NEED_A_CLUSTER = {ProblemCode.MISSING_SOURCE_TOPIC, ProblemCode.UNDECIDABLE_PARTITIONS}
@@ -276,8 +286,24 @@ def _complete(
     if snapshot is None:
         found = [problem for problem in found if problem.code not in _NEED_A_CLUSTER]
     else:
-        found += differences_from_cluster(compiled, loaded.documents, snapshot)
+        found += differences_from_cluster(
+            compiled, loaded.documents, _with_owners(compiled, loaded.documents, snapshot, connection)
+        )
     return imported, (*loaded.problems, *found)
+
+
+def _with_owners(
+    compiled: Sequence[CompiledApplication],
+    documents: Sequence[TopologyDocument],
+    snapshot: ClusterSnapshot,
+    connection: Connection | None,
+) -> ClusterSnapshot:
+    """Return the snapshot with the groups that may own topics which no document has, if there are any."""
+    named = (undeclared_topics(*each, snapshot) for each in zip(compiled, documents, strict=True))
+    topics = frozenset().union(*named)
+    if connection is None or not topics:
+        return snapshot
+    return with_evidence(KafkaClusterReader(connection), snapshot, EvidenceRequest(topics=topics))
 
 
 def _questions(problems: Sequence[Problem]) -> list[str]:

@@ -1,6 +1,6 @@
 """What `headwater import` adds to a description: details of the cluster, unknown details, differences."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 import attrs
 
@@ -16,6 +16,8 @@ from infra.model.cluster import ClusterSnapshot
 from infra.model.compiled import CompiledApplication
 from infra.model.problems import Problem
 from infra.model.topology import Application, Protocol, TopologyDocument, UnknownDetails
+from infra.planner.evidence.names import internal_to
+from infra.planner.evidence.topics import Evidence
 from infra.spec.topic_configs import is_valid
 
 _DETAILS = ("kind", "retention", "logging", "overrides")
@@ -93,9 +95,28 @@ def _is_read(changelog: str, snapshot: ClusterSnapshot | None) -> bool:
 
 
 def differences_from_cluster(
-    compiled: Iterable[CompiledApplication], documents: Iterable[TopologyDocument], snapshot: ClusterSnapshot
+    compiled: Sequence[CompiledApplication], documents: Iterable[TopologyDocument], snapshot: ClusterSnapshot
 ) -> Iterator[Problem]:
-    """Yield each difference between the documents and the cluster that they were imported from."""
+    """Yield each difference between the documents and the cluster that they were imported from.
+
+    `snapshot` has the evidence for the owners of the topics in `undeclared_topics`.
+    """
+    evidence = Evidence(compiled, snapshot, {})
     for application, document in zip(compiled, documents, strict=True):
         if document.described is not None:
-            yield from compare_with_cluster(application, document.described, snapshot)
+            own = [
+                name
+                for name in undeclared_topics(application, document, snapshot)
+                if evidence.of(application.application.id, snapshot.topics[name]).is_proven
+            ]
+            yield from compare_with_cluster(application, document.described, snapshot, own)
+
+
+def undeclared_topics(
+    compiled: CompiledApplication, document: TopologyDocument, snapshot: ClusterSnapshot
+) -> frozenset[str]:
+    """Return the topics that are named like internal topics of the application, and that it does not have."""
+    if document.described is None:
+        return frozenset()
+    prefix = live_naming(document.described, compiled.application).prefix
+    return internal_to(prefix, snapshot.topics) - {topic.name for topic in compiled.internal_topics}

@@ -13,6 +13,8 @@ from tests.cli.conftest import Headwater
 from toolchain.broker.local import LocalBroker
 
 pytestmark = pytest.mark.broker
+_CREATED = {"cleanup_policy": "delete", "message_timestamp_type": "CreateTime"}
+"""What Kafka Streams sets on each topic that it creates."""
 _DOCUMENT = """\
 application: {{id: {id}, config: {{internal.topics.setup: manual}}}}
 topology:
@@ -62,7 +64,7 @@ def test_plan_and_its_refusals(
     planned = headwater(*arguments)
     assert (planned.returncode, planned.stderr) == (ExitCode.DONE, "")
     assert planned.stdout.startswith("Plan for 1 application: 2 to create, 0 unchanged.\n")
-    topics(f"{id_}-by-k-repartition", 5, retention_ms="-1")
+    topics(f"{id_}-by-k-repartition", 5, retention_ms="-1", **_CREATED)
     incomplete = headwater(*arguments)
     assert incomplete.returncode == ExitCode.REFUSED
     assert "Refused: 1 error, nothing is changed." in incomplete.stdout
@@ -141,10 +143,13 @@ def test_import_reads_missing_details_from_the_cluster(
     assert f"has no group {id_}: " in (tmp_path / "imported.yaml").read_text(encoding="utf-8")
     adopted = headwater("plan", "imported.yaml", "--bootstrap-server", kafka.bootstrap_servers)
     assert "2 to adopt" in adopted.stdout
-    topics(f"{id_}-old-changelog", 3)
+    topics(f"{id_}-cdc-changelog", 3)  # a name alone does not show that it belongs to the application
+    assert headwater(*arguments, *server, "-o", "imported.yaml").returncode == ExitCode.DONE
+    topics(f"{id_}-old-changelog", 3, **_CREATED)
     done = headwater(*arguments, *server, "-o", "imported.yaml")
     assert done.returncode == ExitCode.DRIFT
-    assert f"warning[DiffersFromCluster] {id_}-old-changelog is named like an internal topic" in done.stderr
+    assert f"warning[DiffersFromCluster] {id_}-old-changelog is an internal topic of {id_}" in done.stderr
+    assert f"{id_}-cdc-changelog" not in done.stderr
 
 
 def test_plan_and_drift_estimate_what_an_expansion_of_processors_takes(
@@ -161,7 +166,7 @@ def test_plan_and_drift_estimate_what_an_expansion_of_processors_takes(
     )
     changelog = f"{id_}-counts-changelog"
     topics(source, 4)
-    topics(changelog, 2, cleanup_policy="compact")
+    topics(changelog, 2, **{**_CREATED, "cleanup_policy": "compact"})
     producer = Producer({"bootstrap.servers": kafka.bootstrap_servers})
     for number in range(340):
         producer.produce(changelog, b"value", b"%d" % number)

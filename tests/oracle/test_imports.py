@@ -13,6 +13,7 @@ from infra.compiler import build_nodes
 from infra.describe import write_description
 from infra.model.cluster import ClusterSnapshot, LiveGroup, LiveTopic
 from infra.model.compiled import CompiledApplication, InternalTopic
+from infra.model.evidence import ClusterEvidence
 from infra.model.nodes import NodeTopology, TopicKind
 from infra.model.problems import Problem, ProblemCode, Severity, errors
 from infra.model.topology import Protocol, TopologyDocument, UnknownDetails
@@ -120,7 +121,7 @@ def test_an_import_with_a_cluster_equals_its_topics(
     direct = compiled(original.document, run)
     if errors(direct.problems) or not direct.internal_topics:
         return
-    snapshot = live_cluster(direct, original.partitions)
+    snapshot = attrs.evolve(live_cluster(direct, original.partitions), evidence=ClusterEvidence())
     plain = DescribedApplication(
         application_id=id_, text=original.text, config=original.document.application.config
     )

@@ -13,6 +13,8 @@ from tests.pulumi.driver import STACK
 pytestmark = [pytest.mark.pulumi, pytest.mark.broker, pytest.mark.slow]
 __all__ = ["headwater"]  # fixture
 
+_CREATED = {"cleanup.policy": "compact", "message.timestamp.type": "CreateTime"}
+"""The settings of a changelog topic that Kafka Streams has created."""
 STORES = 40
 """Each has a repartition and a changelog topic: more lines than the log of a run shows."""
 
@@ -59,10 +61,14 @@ def test_only_the_approved_plan_is_made(headwater: Headwater, deployment: Deploy
 def test_the_id_of_a_topic_is_part_of_what_was_approved(headwater: Headwater, deployment: Deployment) -> None:
     """A topic that was created again with the same settings is another topic."""
     deployment.declare({"internal.topics.setup": "automatic"})
-    deployment.cluster.create(deployment.changelog, 4, {"cleanup.policy": "compact"})
+    deployment.cluster.create(
+        deployment.changelog, 4, {"cleanup.policy": "compact", "message.timestamp.type": "CreateTime"}
+    )
     plan = _planned(headwater, deployment)
     deployment.cluster.delete(deployment.changelog)
-    deployment.cluster.create(deployment.changelog, 4, {"cleanup.policy": "compact"})
+    deployment.cluster.create(
+        deployment.changelog, 4, {"cleanup.policy": "compact", "message.timestamp.type": "CreateTime"}
+    )
     production = deployment.with_environment(HEADWATER_APPROVED_PLAN=str(plan))
     refused = production.refused("PlanNotApproved")
     assert f"Different: {deployment.changelog}" in " ".join(refused.text.split())

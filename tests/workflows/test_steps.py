@@ -17,6 +17,8 @@ from toolchain.broker import Broker
 pytestmark = [pytest.mark.pulumi, pytest.mark.slow]
 MARKER = f"<!-- headwater plan-comment headwater/{STACK} -->"
 _SECRETS = ("PULUMI_BACKEND_URL", "PULUMI_CONFIG_PASSPHRASE")
+_CREATED = {"cleanup.policy": "compact", "message.timestamp.type": "CreateTime"}
+"""The settings of a changelog topic that Kafka Streams has created."""
 OTHER_COMMENTS = 120
 """The number of comments by users: more than one page."""
 
@@ -142,7 +144,7 @@ def test_a_pull_request_gets_one_comment_that_is_kept_up_to_date(repository: Rep
     assert comment.startswith(f"{MARKER}\n### 🟢 Kafka topics: 2 to create\n")
     assert repository.previewed().code == 0
     assert forge.done == ["created"], "the same comment is not written again"
-    deployment.cluster.create(deployment.changelog, 9)
+    deployment.cluster.create(deployment.changelog, 9, _CREATED)
     refused = repository.previewed()
     assert refused.code == 1
     assert "The plan is refused" in refused.text
@@ -159,7 +161,7 @@ def test_up_runs_only_the_plan_that_was_approved(repository: Repository) -> None
     assert (done.code, "has newer changes" in done.text) == (1, True), str(done)
     variables = {**repository.pipeline.variables, "GITHUB_SHA": newest}
     repository = attrs.evolve(repository, pipeline=attrs.evolve(repository.pipeline, variables=variables))
-    deployment.cluster.create(deployment.changelog, 4, {"cleanup.policy": "compact"})
+    deployment.cluster.create(deployment.changelog, 4, _CREATED)
     done = repository.github("up", "up")
     assert (done.code, "error[PlanNotApproved]" in done.text) == (1, True), str(done)
     assert f"Different: {deployment.changelog}" in " ".join(done.text.split())

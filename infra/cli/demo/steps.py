@@ -167,15 +167,24 @@ STEPS: Sequence[Step] = (
             Edit(_REVENUE, _REINITIALIZE, _SETUP),
             Create(
                 {"loyalty-purchases-by-member-repartition": 4},
-                {"cleanup.policy": "delete", "retention.ms": "-1"},
+                {
+                    "cleanup.policy": "delete",
+                    "message.timestamp.type": "CreateTime",
+                    "retention.ms": "-1",
+                    "segment.bytes": "52428800",
+                },
             ),
-            Create({"loyalty-points-changelog": 4}, {"cleanup.policy": "compact"}),
+            Create(
+                {"loyalty-points-changelog": 4},
+                {"cleanup.policy": "compact", "message.timestamp.type": "CreateTime"},
+            ),
             CopyFile("loyalty.txt", "loyalty.txt"),
             Run(
                 Headwater(
                     (
                         *("import", "--describe", "loyalty.txt", "--application-id", "loyalty"),
-                        *("--bootstrap-server", "{broker}", "-o", "topologies/loyalty.yaml"),
+                        *("--kafka-streams", "4.3", "--bootstrap-server", "{broker}"),
+                        *("-o", "topologies/loyalty.yaml"),
                     )
                 )
             ),

@@ -1,36 +1,40 @@
 """Compares what an imported document compiles to with the topics of the cluster that it was imported from."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
-from infra.compiler.described.cluster import has_run, live_naming
+from infra.compiler.described.cluster import has_run
 from infra.model.cluster import ClusterSnapshot, LiveTopic
 from infra.model.compiled import CompiledApplication, InternalTopic
 from infra.model.nodes import TopicKind
 from infra.model.problems import Problem, ProblemCode, Severity, errors
 from infra.model.topology import DescribedTopology
 
-_SUFFIXES = ("-changelog", "-repartition")
 _MOST_SETTINGS = 10
 
 
 def compare_with_cluster(
-    compiled: CompiledApplication, described: DescribedTopology, snapshot: ClusterSnapshot
+    compiled: CompiledApplication,
+    described: DescribedTopology,
+    snapshot: ClusterSnapshot,
+    undeclared: Collection[str] = (),
 ) -> Iterator[Problem]:
     """Yield a warning for each internal topic that differs from the cluster: existence, count, settings.
 
+    `undeclared` are the topics of the application that the document does not have. Their names alone do not
+    show that they belong to it.
     An application that has not run yet has no topics to compare with; one with errors has no topics itself.
     """
     application = compiled.application
-    naming = live_naming(described, application)
     is_refused = any(each.code is not ProblemCode.MISSING_DETAIL for each in errors(compiled.problems))
     if is_refused or not has_run(described, application, snapshot):
         return
-    for problem in _differences(compiled, naming.prefix, snapshot):
+    for problem in _differences(compiled, snapshot, undeclared):
         yield problem.located(application=application.id, location=described.at)
 
 
-def _differences(compiled: CompiledApplication, prefix: str, snapshot: ClusterSnapshot) -> Iterator[Problem]:
-    id_ = compiled.application.id
+def _differences(
+    compiled: CompiledApplication, snapshot: ClusterSnapshot, undeclared: Collection[str]
+) -> Iterator[Problem]:
     for topic in compiled.internal_topics:
         live = snapshot.topics.get(topic.name)
         if live is None:
@@ -41,12 +45,8 @@ def _differences(compiled: CompiledApplication, prefix: str, snapshot: ClusterSn
         settings = _different_settings(topic, live, snapshot) if live.name in snapshot.described else []
         if settings:
             yield _other_settings(topic, settings)
-    known = {topic.name for topic in compiled.internal_topics}
-    others = [other for other in snapshot.groups if other != id_ and other.startswith(f"{prefix}-")]
-    for name in sorted(snapshot.topics.keys() - known):
-        is_of_other = any(name.startswith(f"{other}-") for other in others)
-        if name.startswith(f"{prefix}-") and name.endswith(_SUFFIXES) and not is_of_other:
-            yield _unexpected(name, snapshot.topics[name], id_)
+    for name in sorted(undeclared):
+        yield _unexpected(name, snapshot.topics[name], compiled.application.id)
 
 
 def _different_settings(
@@ -111,7 +111,7 @@ def _other_settings(topic: InternalTopic, settings: list[tuple[str, str, str]]) 
 
 def _unexpected(name: str, live: LiveTopic, id_: str) -> Problem:
     return _difference(
-        f"{name} is named like an internal topic of {id_}, but the document does not have it.",
+        f"{name} is an internal topic of {id_}, but the document does not have it.",
         name,
         "no topic",
         f"{live.partitions} partitions",
