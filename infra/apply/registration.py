@@ -173,7 +173,7 @@ def _topic_resource(action: TopicAction, in_state: TopicInState | None) -> Topic
         is_live=action.live is not None,
         ignored=ignored,
         protect=not is_retired,
-        # Headwater deletes the topic by its id; the provider would delete one that has got its name since.
+        # Headwater deletes the topic by its id; the provider would delete any topic with its name.
         retain=True,
         guarded=True,
         wave=action.wave,
