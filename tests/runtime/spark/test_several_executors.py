@@ -34,7 +34,7 @@ def application(
         created.set_up()
         yield created
         for folder in _state_folders(created):
-            shutil.rmtree(folder.parent)
+            shutil.rmtree(folder)  # two applications of the same second share the executors' folders
 
 
 def _state_folders(application: ProcessApplication) -> list[Path]:
