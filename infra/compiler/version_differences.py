@@ -148,7 +148,8 @@ SLIDING_RETENTION_COMPUTED = Difference(
     "sliding-retention-computed",
     _since("3.7.0"),
     "3.6.2 and 3.7.2 compared",
-    "The retention of a supplier for sliding windows is ignored: the window decides that of the changelog.",
+    "The retention of a supplier for sliding windows is ignored: the window decides the retention of the "
+    "changelog.",
 )
 JOIN_POLICY_OVERRIDDEN = Difference(
     "join-policy-overridden",
