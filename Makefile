@@ -28,7 +28,7 @@ $(STAMP): pyproject.toml $(LOCK)
 
 .PHONY: toolchain
 toolchain: $(STAMP) ## download or build the Pulumi CLI, its plugins and Kafka (5 minutes, once)
-	@$(BIN)/python -m toolchain all
+	@$(BIN)/python -m headwater.toolchain all
 
 .PHONY: demo
 demo: toolchain ## demonstrate Headwater on a real Kafka broker
@@ -41,7 +41,7 @@ test: toolchain ## run all tests except soak tests (about 20 minutes)
 
 .PHONY: test-brokers
 test-brokers: toolchain ## run the tests of brokers with each supported version of Kafka (half an hour)
-	@failed=0; for version in $$($(BIN)/python -c 'from toolchain.kafka import PINNED_VERSIONS; print(*PINNED_VERSIONS)'); do \
+	@failed=0; for version in $$($(BIN)/python -c 'from headwater.toolchain.kafka import PINNED_VERSIONS; print(*PINNED_VERSIONS)'); do \
 	    echo "Kafka $$version"; \
 	    HEADWATER_KAFKA=$$version $(PYTEST) -m every_broker --numprocesses 2 --dist loadscope || failed=1; \
 	done; exit $$failed

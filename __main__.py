@@ -2,6 +2,6 @@
 
 import pulumi
 
-from infra.apply import run_program
+from headwater.pulumi import run_program
 
 pulumi.run(run_program)

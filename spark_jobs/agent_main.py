@@ -8,8 +8,8 @@ from collections.abc import Sequence
 
 import click
 
-from spark_jobs.agent.command import agent_options, run_agent
-from spark_jobs.command_line import run_program
+from headwater.agent.command import agent_options, run_agent
+from headwater.command_line import run_program
 
 
 @click.command("agent_main.py")

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 
 import click
 
-from spark_jobs.command_line import run_program
-from spark_jobs.runtime.driver.run.command import run_application, runtime_options
+from headwater.command_line import run_program
+from headwater_spark.driver.run.command import run_application, runtime_options
 
 
 @click.command("run_main.py")

@@ -7,10 +7,10 @@ import tempfile
 from functools import cache
 from pathlib import Path
 
-from toolchain import KafkaDistribution
-from toolchain.broker import SaslUser, Settings
-from toolchain.broker.launch import format_storage, random_cluster_id
-from toolchain.broker.settings import write_files
+from headwater.toolchain import KafkaDistribution
+from headwater.toolchain.broker import SaslUser, Settings
+from headwater.toolchain.broker.launch import format_storage, random_cluster_id
+from headwater.toolchain.broker.settings import write_files
 
 _UNSTABLE = "unstable."
 

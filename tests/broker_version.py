@@ -7,7 +7,7 @@
 import os
 from typing import Final
 
-from toolchain.kafka import KAFKA_VERSION
+from headwater.toolchain.kafka import KAFKA_VERSION
 
 BROKER_VERSION: Final = os.environ.get("HEADWATER_KAFKA") or KAFKA_VERSION
 

@@ -16,17 +16,23 @@ import pytest
 import trustme
 from hypothesis import settings
 
+from headwater.toolchain import (
+    KafkaDistribution,
+    PulumiToolchain,
+    ensure_kafka,
+    ensure_pulumi,
+    spark_java_options,
+)
+from headwater.toolchain.broker import Broker, Settings, local
+from headwater.toolchain.broker.guard import Guard
 from tests.broker_data import copy_data
 from tests.broker_version import BROKER_VERSION
 from tests.oracle.kafka_streams import VERSION, KafkaStreams
 from tests.scheduling import LongestFirst
-from toolchain import KafkaDistribution, PulumiToolchain, ensure_kafka, ensure_pulumi, spark_java_options
-from toolchain.broker import Broker, Settings, local
-from toolchain.broker.guard import Guard
 
 _END_BROKERS = """
 import pathlib, shutil, sys
-from toolchain.broker import local
+from headwater.toolchain.broker import local
 for folder in pathlib.Path(sys.argv[1], "shared").glob("*"):
     local.down(folder)
 shutil.rmtree(sys.argv[1], ignore_errors=True)

@@ -26,7 +26,7 @@ from pathlib import Path
 import attrs
 
 _ROOT = Path(__file__).parents[1]
-_MODULES = ("pulumi", "pulumi_kafka", "infra.apply.program", "concurrent.futures.thread", "argparse")
+_MODULES = ("pulumi", "pulumi_kafka", "headwater.pulumi.program", "concurrent.futures.thread", "argparse")
 _EXECUTOR = "pulumi-language-python-exec"
 _SOCKET = "socket"
 _LENGTH_BYTES = 8
@@ -118,7 +118,7 @@ class _Program:
     def _run_headwater(self) -> None:
         sys.argv = [self.name, *self.arguments]
         sys.path.insert(0, self.folder)
-        import_module("infra.cli.main").main(prog_name=self.name)
+        import_module("headwater.cli.main").main(prog_name=self.name)
 
     def _run_pulumi_program(self) -> None:
         executor = next(n for n, each in enumerate(self.arguments) if each.endswith(_EXECUTOR))
@@ -195,7 +195,7 @@ def _received(connection: socket.socket) -> _Program:
 
 def _import() -> None:
     """Import what the programs import, also during their runs."""
-    commands = import_module("infra.cli.main")._COMMANDS
+    commands = import_module("headwater.cli.main")._COMMANDS
     for name in (*_MODULES, *(command.module for command in commands.values())):
         import_module(name)
     gc.collect()

@@ -4,10 +4,10 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from headwater.toolchain.broker import Broker, SaslUser, Settings
 from tests.acls.secured_cluster import SecuredCluster
 from tests.acls.streams_process import StreamsProcess
 from tests.broker_version import has_streams_groups
-from toolchain.broker import Broker, SaslUser, Settings
 
 APPLICATION = SaslUser("orders-app", "orders-secret")
 HEADWATER = SaslUser("headwater", "headwater-secret")

@@ -15,11 +15,11 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # public, but
     OffsetSpec,
 )
 
-from infra.model.acls import Acl, Operation, Permission, ResourceKind
-from infra.observe import Connection
-from infra.observe.acl_bindings import acl_binding, acl_of, filter_for
-from toolchain.broker import Broker, SaslUser
-from toolchain.broker.readiness import until
+from headwater.kafka import Connection
+from headwater.kafka.acl_bindings import acl_binding, acl_of, filter_for
+from headwater.model.acls import Acl, Operation, Permission, ResourceKind
+from headwater.toolchain.broker import Broker, SaslUser
+from headwater.toolchain.broker.readiness import until
 
 _SECONDS = 30
 _DENIAL = re.compile(

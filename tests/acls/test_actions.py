@@ -5,19 +5,19 @@ from collections.abc import Mapping
 import attrs
 import pytest
 
-from infra.apply.registration import AclResource, register, with_acls
-from infra.apply.stack_state import ACL_TYPE, COMPONENT_TYPE, StackState, acl_inputs, acl_name
-from infra.model.acls import Acl, AclDeclaration, LiveAcls, Operation, Permission, ResourceKind
-from infra.model.cluster import ClusterSnapshot
-from infra.model.compiled import CompiledApplication
-from infra.model.problems import Location, ProblemCode, Severity
-from infra.model.topology import Lifecycle
-from infra.planner import AclActionKind, Plan
-from infra.planner.drift import FindingKind, find_drift
-from infra.report import plan_text
-from infra.report.drift.markdown import drift_markdown
-from infra.report.drift.text import drift_text
-from infra.report.drift.to_json import drift_json
+from headwater.model.acls import Acl, AclDeclaration, LiveAcls, Operation, Permission, ResourceKind
+from headwater.model.cluster import ClusterSnapshot
+from headwater.model.compiled import CompiledApplication
+from headwater.model.problems import Location, ProblemCode, Severity
+from headwater.model.topology import Lifecycle
+from headwater.planner import AclActionKind, Plan
+from headwater.planner.drift import FindingKind, find_drift
+from headwater.pulumi.registration import AclResource, register, with_acls
+from headwater.pulumi.stack_state import ACL_TYPE, COMPONENT_TYPE, StackState, acl_inputs, acl_name
+from headwater.report import plan_text
+from headwater.report.drift.markdown import drift_markdown
+from headwater.report.drift.text import drift_text
+from headwater.report.drift.to_json import drift_json
 from tests.planner.simulated_cluster import SimulatedCluster, application
 
 GRANT, KEEP, REVOKE = AclActionKind.GRANT, AclActionKind.KEEP, AclActionKind.REVOKE

@@ -5,13 +5,13 @@ from collections.abc import Callable
 import pytest
 import yaml
 
-from infra.compiler import compile_document
-from infra.planner.acls import Purpose, headwater_needs
-from infra.spec import load_text
+from headwater.compiler import compile_document
+from headwater.planner.acls import Purpose, headwater_needs
+from headwater.spec import load_text
+from headwater.toolchain.broker.readiness import until
 from tests.acls.conftest import HEADWATER
 from tests.acls.secured_cluster import SecuredCluster
 from tests.agent.running import running, settings
-from toolchain.broker.readiness import until
 
 pytestmark = [pytest.mark.broker, pytest.mark.slow]
 

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from infra.cli.exit_codes import ExitCode
-from infra.compiler import compile_documents
-from infra.model.acls import CLUSTER_NAME, Acl, Operation, Pattern, Permission, ResourceKind
-from infra.planner.acls import Purpose, acls_of, application_needs, headwater_needs
-from infra.spec import load_documents
+from headwater.cli.exit_codes import ExitCode
+from headwater.compiler import compile_documents
+from headwater.model.acls import CLUSTER_NAME, Acl, Operation, Pattern, Permission, ResourceKind
+from headwater.planner.acls import Purpose, acls_of, application_needs, headwater_needs
+from headwater.spec import load_documents
 from tests.cli.conftest import EXAMPLES, Headwater, headwater
 
 __all__ = ["headwater"]

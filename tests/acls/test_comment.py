@@ -5,8 +5,8 @@ from collections.abc import Sequence
 
 import pytest
 
-from infra.apply.stack_state import ACL_TYPE, COMPONENT_TYPE
-from infra.report.plan_comment import plan_comment, read_preview
+from headwater.pulumi.stack_state import ACL_TYPE, COMPONENT_TYPE
+from headwater.report.plan_comment import plan_comment, read_preview
 
 _COMPONENT = f"urn:pulumi:dev::shop::{COMPONENT_TYPE}"
 

@@ -9,21 +9,21 @@ import attrs
 import pytest
 import yaml
 
-from infra.apply import stack_settings
-from infra.apply.cluster_writer import KafkaClusterWriter
-from infra.apply.ownership import claim_applications
-from infra.apply.planning import Planned, plan_stack
-from infra.apply.stack_state import StackState
-from infra.change.ownership import write_ownership
-from infra.cli.exit_codes import ExitCode
-from infra.compiler import compile_document
-from infra.model.acls import Operation, Pattern, Permission, ResourceKind
-from infra.model.ownership import OWNERSHIP_TOPIC, OwnershipChange, OwnershipRecord, StackIdentity
-from infra.model.problems import Problem, ProblemCode, errors
-from infra.model.record import RecordedTopic, SetupRecord
-from infra.observe import KafkaClusterReader
-from infra.planner.acls import Purpose, headwater_needs
-from infra.spec import load_text
+from headwater.change.ownership import write_ownership
+from headwater.cli.exit_codes import ExitCode
+from headwater.compiler import compile_document
+from headwater.kafka import KafkaClusterReader
+from headwater.model.acls import Operation, Pattern, Permission, ResourceKind
+from headwater.model.ownership import OWNERSHIP_TOPIC, OwnershipChange, OwnershipRecord, StackIdentity
+from headwater.model.problems import Problem, ProblemCode, errors
+from headwater.model.record import RecordedTopic, SetupRecord
+from headwater.planner.acls import Purpose, headwater_needs
+from headwater.pulumi import stack_settings
+from headwater.pulumi.cluster_writer import KafkaClusterWriter
+from headwater.pulumi.ownership import claim_applications
+from headwater.pulumi.planning import Planned, plan_stack
+from headwater.pulumi.stack_state import StackState
+from headwater.spec import load_text
 from tests.acls.conftest import HEADWATER
 from tests.acls.secured_cluster import SecuredCluster
 from tests.cli.conftest import Headwater, headwater

@@ -7,10 +7,10 @@ import attrs
 import pytest
 import yaml
 
-from infra.compiler import compile_document
-from infra.model.acls import Operation, Permission, ResourceKind
-from infra.planner.acls import application_needs
-from infra.spec import load_text
+from headwater.compiler import compile_document
+from headwater.model.acls import Operation, Permission, ResourceKind
+from headwater.planner.acls import application_needs
+from headwater.spec import load_text
 from tests.acls.conftest import APPLICATION
 from tests.acls.secured_cluster import SecuredCluster
 from tests.acls.streams_process import Run, StreamsProcess

@@ -6,13 +6,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from infra.compiler import compile_document
-from infra.model.acls import ANY_NAME, CLUSTER_NAME, Operation, Pattern, Permission, ResourceKind
-from infra.model.compiled import CompiledApplication
-from infra.planner.acls import Need, Purpose, application_needs, headwater_needs, incomplete_needs, least
-from infra.planner.acls.needs import named
-from infra.planner.acls.topics import pattern_names
-from infra.spec import load_text
+from headwater.compiler import compile_document
+from headwater.model.acls import ANY_NAME, CLUSTER_NAME, Operation, Pattern, Permission, ResourceKind
+from headwater.model.compiled import CompiledApplication
+from headwater.planner.acls import Need, Purpose, application_needs, headwater_needs, incomplete_needs, least
+from headwater.planner.acls.needs import named
+from headwater.planner.acls.topics import pattern_names
+from headwater.spec import load_text
 
 APPLICATION = """
 application: {id: shop, config: {%s}}

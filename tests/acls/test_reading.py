@@ -9,11 +9,11 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # public, but
     ResourceType,
 )
 
-from infra.model.acls import CLUSTER_NAME, Acl, LiveAcls, Operation, Pattern, Permission, ResourceKind
-from infra.observe import Connection, KafkaClusterReader, SnapshotRequest
-from infra.observe.acl_bindings import acl_binding, acl_of
+from headwater.kafka import Connection, KafkaClusterReader, SnapshotRequest
+from headwater.kafka.acl_bindings import acl_binding, acl_of
+from headwater.model.acls import CLUSTER_NAME, Acl, LiveAcls, Operation, Pattern, Permission, ResourceKind
+from headwater.toolchain.broker.local import LocalBroker
 from tests.acls.secured_cluster import SecuredCluster
-from toolchain.broker.local import LocalBroker
 
 PERMISSIONS = [
     Permission(ResourceKind.TOPIC, "reading-orders", Operation.READ),

@@ -1,9 +1,9 @@
 """Snapshot requests with few permissions: which configs and ACLs are requested."""
 
-from infra.model.acls import Acl, Operation, Permission, ResourceKind
-from infra.model.record import SetupRecord
-from infra.observe import SnapshotRequest, snapshot_request
-from infra.spec import load_text
+from headwater.kafka import SnapshotRequest, snapshot_request
+from headwater.model.acls import Acl, Operation, Permission, ResourceKind
+from headwater.model.record import SetupRecord
+from headwater.spec import load_text
 
 _DOCUMENTS = """
 application: {id: shop}

@@ -7,11 +7,11 @@ from pathlib import Path
 import attrs
 import pytest
 
-from infra.compiler import compile_document
-from infra.model.acls import Operation, Permission
-from infra.model.problems import ProblemCode
-from infra.observe import Connection
-from infra.planner.acls import Purpose, application_needs, headwater_needs
+from headwater.compiler import compile_document
+from headwater.kafka import Connection
+from headwater.model.acls import Operation, Permission
+from headwater.model.problems import ProblemCode
+from headwater.planner.acls import Purpose, application_needs, headwater_needs
 from tests.acls.conftest import APPLICATION
 from tests.acls.secured_cluster import SecuredCluster
 from tests.runtime.driver.expanding_client import ExpandingClient

@@ -8,14 +8,14 @@ import attrs
 import pytest
 import yaml
 
-from infra.compiler import compile_documents
-from infra.model.acls import Operation, Permission, ResourceKind
-from infra.planner.acls import Purpose, headwater_needs
-from infra.spec import load_documents
+from headwater.compiler import compile_documents
+from headwater.model.acls import Operation, Permission, ResourceKind
+from headwater.planner.acls import Purpose, headwater_needs
+from headwater.spec import load_documents
+from headwater.toolchain import PulumiToolchain
 from tests.acls.conftest import HEADWATER
 from tests.acls.secured_cluster import SecuredCluster
 from tests.pulumi.driver import Outcome, Stack
-from toolchain import PulumiToolchain
 
 pytestmark = [pytest.mark.pulumi, pytest.mark.slow]
 

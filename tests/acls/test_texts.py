@@ -3,11 +3,11 @@
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from infra.compiler import compile_document
-from infra.model.problems import Problem
-from infra.planner.acls import incomplete_needs
-from infra.report import plan_text, problems_text
-from infra.spec import load_text
+from headwater.compiler import compile_document
+from headwater.model.problems import Problem
+from headwater.planner.acls import incomplete_needs
+from headwater.report import plan_text, problems_text
+from headwater.spec import load_text
 from tests.acls.test_actions import SOURCE, SimulatedSecuredCluster, declaring
 
 _GOLDEN = Path(__file__).parent / "golden"

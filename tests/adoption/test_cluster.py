@@ -11,15 +11,15 @@ import pytest
 import yaml
 from confluent_kafka import Consumer, TopicPartition
 
+from headwater.toolchain import PulumiToolchain
+from headwater.toolchain.broker import Broker, Settings
+from headwater.toolchain.broker.readiness import until
 from tests.broker_version import has_streams_groups
 from tests.oracle.kafka_streams import KafkaStreams
 from tests.oracle.running_application import running_application
 from tests.preloaded import headwater
 from tests.pulumi.cluster import Cluster
 from tests.pulumi.driver import Stack
-from toolchain import PulumiToolchain
-from toolchain.broker import Broker, Settings
-from toolchain.broker.readiness import until
 
 pytestmark = [
     *(pytest.mark.broker, pytest.mark.oracle, pytest.mark.slow, pytest.mark.every_broker),

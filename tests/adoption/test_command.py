@@ -6,17 +6,17 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from infra.cli import import_all
-from infra.cli.exit_codes import ExitCode
-from infra.cli.main import main
-from infra.compiler import compile_documents
-from infra.model.cluster import LiveTopic
-from infra.model.evidence import GroupFacts
-from infra.model.survey import Survey
-from infra.observe import Connection
-from infra.report.graph import graph
-from infra.report.mermaid import mermaid
-from infra.spec import load_documents, load_text
+from headwater.cli import import_all
+from headwater.cli.exit_codes import ExitCode
+from headwater.cli.main import main
+from headwater.compiler import compile_documents
+from headwater.kafka import Connection
+from headwater.model.cluster import LiveTopic
+from headwater.model.evidence import GroupFacts
+from headwater.model.survey import Survey
+from headwater.report.graph import graph
+from headwater.report.mermaid import mermaid
+from headwater.spec import load_documents, load_text
 
 STREAMS_CONFIG = {"cleanup.policy": "compact", "message.timestamp.type": "CreateTime"}
 SURVEY = Survey(

@@ -5,14 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from infra.cli.imported_documents import file_names, observed_document
-from infra.compiler import compile_documents
-from infra.model.cluster import LiveTopic
-from infra.model.compiled import CompiledApplication, TopicKind
-from infra.model.evidence import GroupFacts, GroupType
-from infra.model.problems import Problem, ProblemCode, Severity, errors
-from infra.planner.adoption import FoundApplication
-from infra.spec import load_documents, load_text
+from headwater.cli.imported_documents import file_names, observed_document
+from headwater.compiler import compile_documents
+from headwater.model.cluster import LiveTopic
+from headwater.model.compiled import CompiledApplication, TopicKind
+from headwater.model.evidence import GroupFacts, GroupType
+from headwater.model.problems import Problem, ProblemCode, Severity, errors
+from headwater.planner.adoption import FoundApplication
+from headwater.spec import load_documents, load_text
 
 GOLDEN = Path(__file__).parent / "golden"
 TOPICS = (

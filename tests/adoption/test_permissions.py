@@ -14,13 +14,13 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # public, but
     ResourceType,
 )
 
-from infra.observe import Connection
-from infra.observe.admin import Admin
-from infra.observe.surveyor import survey
-from infra.planner.adoption import INTERNAL_NAMES, recognize
+from headwater.kafka import Connection
+from headwater.kafka.admin import Admin
+from headwater.kafka.surveyor import survey
+from headwater.planner.adoption import INTERNAL_NAMES, recognize
+from headwater.toolchain.broker import Broker, SaslUser, Settings
 from tests.contract.real_cluster import RealCluster
 from tests.preloaded import headwater
-from toolchain.broker import Broker, SaslUser, Settings
 
 pytestmark = pytest.mark.broker
 

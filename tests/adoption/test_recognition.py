@@ -4,11 +4,11 @@ from collections.abc import Mapping
 
 import pytest
 
-from infra.model.cluster import LiveTopic
-from infra.model.evidence import GroupFacts, GroupType
-from infra.model.observed import Unknown
-from infra.model.survey import Survey
-from infra.planner.adoption import Recognized, recognize
+from headwater.model.cluster import LiveTopic
+from headwater.model.evidence import GroupFacts, GroupType
+from headwater.model.observed import Unknown
+from headwater.model.survey import Survey
+from headwater.planner.adoption import Recognized, recognize
 
 STREAMS_CONFIG = {"cleanup.policy": "compact", "message.timestamp.type": "CreateTime"}
 

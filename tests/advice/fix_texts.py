@@ -36,7 +36,7 @@ def _module(path: Path) -> Module:
             constants |= {each.id: node.value for each in node.targets if isinstance(each, ast.Name)}
         elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name) and node.value:
             constants[node.target.id] = node.value
-        elif isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("infra."):
+        elif isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("headwater."):
             imports |= {each.asname or each.name: (node.module, each.name) for each in node.names}
     functions = {node.name: node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
     return Module(path, constants, functions, imports, tree)

@@ -8,7 +8,7 @@ from functools import cache
 
 import pytest
 
-from infra.model.problems import Problem, ProblemCode
+from headwater.model.problems import Problem, ProblemCode
 from tests.advice.counts import COUNTS
 from tests.advice.evidence import EVIDENCE
 from tests.advice.fix_texts import alternatives, literals
@@ -107,20 +107,20 @@ NOT_FOLLOWED = {
 """Instructions that no test can follow, with the reason."""
 
 NOT_PLANNED = {
-    "infra/apply": "About settings of a stack: the program stops before it makes a plan.",
-    "infra/cli": "About files that the command does not find or replace.",
-    "infra/compiler": "About one document, before a plan: `tests/compiler` and `tests/oracle` compare "
-    "each refusal "
+    "infra/headwater/pulumi": "About settings of a stack: the program stops before it makes a plan.",
+    "infra/headwater/cli": "About files that the command does not find or replace.",
+    "infra/headwater/compiler": "About one document, before a plan: `tests/compiler` and `tests/oracle` "
+    "compare each refusal "
     "with the real library. Only `renumbering.py` is about topics that exist.",
-    "infra/describe": "About a text that cannot be read.",
-    "infra/doctor": "About connections and permissions: `tests/doctor` has a cluster with and without each.",
-    "infra/observe": "About connections and permissions: nothing is known of the cluster then.",
-    "infra/spec": "About one document that cannot be read.",
-    "spark_jobs/agent": "About the agent's own topics and group: `tests/agent` and `tests/coordination`.",
-    "spark_jobs/command_line": "About a process that ends.",
-    "spark_jobs/control": "About an endpoint that does not answer.",
-    "spark_jobs/runtime": "About an application that runs: `tests/runtime` moves and expands its state.",
-    "infra/planner/drift/orphans.py": "About topics that other applications may own.",
+    "infra/headwater/describe": "About a text that cannot be read.",
+    "infra/headwater/doctor": "About connections and permissions: see `tests/doctor`.",
+    "infra/headwater/kafka": "About connections and permissions: nothing is known of the cluster then.",
+    "infra/headwater/spec": "About one document that cannot be read.",
+    "infra/headwater/agent": "About the agent's own topics and group: `tests/agent`, `tests/coordination`.",
+    "infra/headwater/command_line": "About a process that ends.",
+    "infra/headwater/control": "About an endpoint that does not answer.",
+    "spark_jobs/headwater_spark": "About an application that runs: `tests/runtime` moves and expands state.",
+    "infra/headwater/planner/drift/orphans.py": "About topics that other applications may own.",
 }
 """Packages whose fixes are not about a plan, with the reason."""
 
@@ -147,7 +147,7 @@ def _followed() -> set[str]:
 
 
 def test_each_instruction_in_the_source_is_followed_or_has_a_reason() -> None:
-    found = literals("infra/planner", "infra/compiler/renumbering.py")
+    found = literals("infra/headwater/planner", "infra/headwater/compiler/renumbering.py")
     followed = _followed()
     unknown = {
         literal: file
@@ -163,8 +163,11 @@ def test_each_instruction_in_the_source_is_followed_or_has_a_reason() -> None:
 
 def test_each_package_with_fixes_is_followed_or_has_a_reason() -> None:
     files = set(literals("infra", "spark_jobs").values())
-    packages = {"/".join(file.split("/")[:2]) for file in files}
-    assert packages == {"infra/planner", *(each for each in NOT_PLANNED if each.count("/") == 1)}
+    packages = {"/".join(file.split("/")[: 3 if file.startswith("infra/") else 2]) for file in files}
+    assert packages == {
+        "infra/headwater/planner",
+        *(each for each in NOT_PLANNED if not each.endswith(".py")),
+    }
 
 
 def test_each_problem_of_a_plan_is_followed() -> None:

@@ -7,10 +7,10 @@ import attrs
 import pytest
 from click.testing import CliRunner
 
-from infra.cli.exit_codes import ExitCode
-from infra.cli.main import main
+from headwater.cli.exit_codes import ExitCode
+from headwater.cli.main import main
+from headwater.toolchain.broker.local import LocalBroker
 from tests.pulumi.cluster import Cluster
-from toolchain.broker.local import LocalBroker
 
 pytestmark = pytest.mark.broker
 _CREATED = {"message.timestamp.type": "CreateTime"}

@@ -7,23 +7,23 @@ from typing import Any
 import attrs
 import yaml
 
-from infra.compiler import compile_documents
-from infra.model.acls import Acl, LiveAcls
-from infra.model.cluster import ClusterSnapshot, LiveTopic
-from infra.model.compiled import CompiledApplication
-from infra.model.ownership import OwnershipChange, OwnershipRecord, StackIdentity
-from infra.model.policies import Policy
-from infra.model.problems import Problem, Severity, errors
-from infra.model.record import SetupRecord
-from infra.model.topology import TopologyDocument
-from infra.planner import Plan, PlanPolicy, plan
-from infra.planner.actions import AclActionKind
-from infra.planner.claims import change_after, change_before
-from infra.planner.drift import Drift, Finding, find_drift
-from infra.planner.evidence.names import has_internal_name
-from infra.planner.upgrade import compile_recorded, with_recorded_versions
-from infra.spec import load_text
-from infra.spec.policies import load_policies_text
+from headwater.compiler import compile_documents
+from headwater.model.acls import Acl, LiveAcls
+from headwater.model.cluster import ClusterSnapshot, LiveTopic
+from headwater.model.compiled import CompiledApplication
+from headwater.model.ownership import OwnershipChange, OwnershipRecord, StackIdentity
+from headwater.model.policies import Policy
+from headwater.model.problems import Problem, Severity, errors
+from headwater.model.record import SetupRecord
+from headwater.model.topology import TopologyDocument
+from headwater.planner import Plan, PlanPolicy, plan
+from headwater.planner.actions import AclActionKind
+from headwater.planner.claims import change_after, change_before
+from headwater.planner.drift import Drift, Finding, find_drift
+from headwater.planner.evidence.names import has_internal_name
+from headwater.planner.upgrade import compile_recorded, with_recorded_versions
+from headwater.spec import load_text
+from headwater.spec.policies import load_policies_text
 from tests.planner.simulated_cluster import SimulatedCluster
 
 Document = dict[str, Any]

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from infra.model.ownership import OwnershipRecord, StackIdentity
+from headwater.model.ownership import OwnershipRecord, StackIdentity
 from tests.advice.trial import Trial
 
 STORE = "KSTREAM-AGGREGATE-STATE-STORE-0000000002"

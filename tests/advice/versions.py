@@ -1,6 +1,6 @@
 """Fixes about versions of Kafka Streams, ACLs, renamed applications and brokers."""
 
-from infra.model.acls import LiveAcls
+from headwater.model.acls import LiveAcls
 from tests.advice.trial import Advice, Trial, steps
 from tests.advice.trials import CHANGELOG, COUNT, begin, changed, set_up
 from tests.compiler import version_topologies as topologies

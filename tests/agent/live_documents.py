@@ -5,7 +5,7 @@ import re
 from pathlib import Path
 from threading import Lock
 
-from infra.model.topology import TopologyDocument
+from headwater.model.topology import TopologyDocument
 from tests.agent.simulation import ORDERS, RANKS, documents
 
 _CALLS: list[tuple[int, int]] = []

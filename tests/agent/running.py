@@ -6,14 +6,14 @@ from threading import Thread
 
 import attrs
 
-from infra.model.topology import TopologyDocument
-from infra.observe import Connection
-from spark_jobs.agent.events import AgentEvent
-from spark_jobs.agent.run import Agent, AgentSettings
-from spark_jobs.agent.state import AgentState, Phase
+from headwater.agent.events import AgentEvent
+from headwater.agent.run import Agent, AgentSettings
+from headwater.agent.state import AgentState, Phase
+from headwater.kafka import Connection
+from headwater.model.topology import TopologyDocument
+from headwater.toolchain.broker.readiness import until
 from tests.agent.simulation import set_up
 from tests.pulumi.cluster import Cluster
-from toolchain.broker.readiness import until
 
 SECONDS = 60
 

@@ -4,12 +4,7 @@ from collections.abc import Callable, Mapping
 
 import attrs
 
-from infra.compiler import compile_documents
-from infra.model.problems import Problem, ProblemCode
-from infra.model.topology import TopologyDocument
-from infra.planner.waves import waves as waves_of
-from infra.spec import load_text
-from spark_jobs.agent.decide import (
+from headwater.agent.decide import (
     Action,
     AgentPolicy,
     Attempted,
@@ -34,8 +29,8 @@ from spark_jobs.agent.decide import (
     Written,
     decide,
 )
-from spark_jobs.agent.events import AgentEvent
-from spark_jobs.agent.state import (
+from headwater.agent.events import AgentEvent
+from headwater.agent.state import (
     AgentState,
     ApplicationState,
     ExpansionEntry,
@@ -43,6 +38,11 @@ from spark_jobs.agent.state import (
     Stage,
     TopicResult,
 )
+from headwater.compiler import compile_documents
+from headwater.model.problems import Problem, ProblemCode
+from headwater.model.topology import TopologyDocument
+from headwater.planner.waves import waves as waves_of
+from headwater.spec import load_text
 
 POLICY = AgentPolicy(client_id="agent-1", poll_ms=30_000)
 _MOST_ACTIONS = 1_000

@@ -11,15 +11,15 @@ from pathlib import Path
 import attrs
 import pytest
 
+from headwater.toolchain.broker.local import LocalBroker
 from tests.agent.live_documents import WRITING_PARTITIONER, texts, unique_documents
 from tests.agent.running import await_counts, make_topics
 from tests.pulumi.cluster import Cluster
-from toolchain.broker.local import LocalBroker
 
 pytestmark = pytest.mark.broker
 
 ROOT = Path(__file__).parents[2]
-CLI = (sys.executable, "-m", "infra.cli", "agent")
+CLI = (sys.executable, "-m", "headwater.cli", "agent")
 PROGRAM = (sys.executable, str(ROOT / "spark_jobs" / "agent_main.py"))
 SECONDS = 60
 

@@ -2,10 +2,10 @@
 
 import attrs
 
-from spark_jobs.agent.decide import AgentPolicy, Expand, Observe, TermObserved
-from spark_jobs.agent.decide.requirements import requirements
-from spark_jobs.agent.events import Expanded, ExpansionStarted
-from spark_jobs.agent.state import Outcome, Parallelism, Phase, Requirements, Stage
+from headwater.agent.decide import AgentPolicy, Expand, Observe, TermObserved
+from headwater.agent.decide.requirements import requirements
+from headwater.agent.events import Expanded, ExpansionStarted
+from headwater.agent.state import Outcome, Parallelism, Phase, Requirements, Stage
 from tests.agent.simulation import CHANGELOG, ORDERS, RANKS, REPARTITION, documents, leading_agent, set_up
 
 

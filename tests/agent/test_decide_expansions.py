@@ -5,8 +5,8 @@ from typing import Any
 import attrs
 import pytest
 
-from spark_jobs.agent.decide.assessment import Assessment
-from spark_jobs.agent.decide.expansions import (
+from headwater.agent.decide.assessment import Assessment
+from headwater.agent.decide.expansions import (
     Change,
     Context,
     attempted,
@@ -20,9 +20,9 @@ from spark_jobs.agent.decide.expansions import (
     resumed,
     widest,
 )
-from spark_jobs.agent.decide.observed_counts import next_confirmation
-from spark_jobs.agent.decide.policy import AgentPolicy
-from spark_jobs.agent.events import (
+from headwater.agent.decide.observed_counts import next_confirmation
+from headwater.agent.decide.policy import AgentPolicy
+from headwater.agent.events import (
     AttemptEnded,
     AttemptFailed,
     Cancelled,
@@ -31,7 +31,7 @@ from spark_jobs.agent.events import (
     GaveUp,
     Notified,
 )
-from spark_jobs.agent.state import (
+from headwater.agent.state import (
     ApplicationState,
     Expansion,
     ExpansionEntry,

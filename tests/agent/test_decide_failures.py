@@ -2,9 +2,8 @@
 
 import pytest
 
-from infra.model.problems import Problem, ProblemCode
-from spark_jobs.agent.decide import CallbackCalled, Expand, Unconfirmed, Unreadable
-from spark_jobs.agent.events import (
+from headwater.agent.decide import CallbackCalled, Expand, Unconfirmed, Unreadable
+from headwater.agent.events import (
     ApplicationRefused,
     AttemptFailed,
     ClusterReadable,
@@ -12,7 +11,8 @@ from spark_jobs.agent.events import (
     GaveUp,
     Notified,
 )
-from spark_jobs.agent.state import Outcome, Phase, Stage
+from headwater.agent.state import Outcome, Phase, Stage
+from headwater.model.problems import Problem, ProblemCode
 from tests.agent.simulation import CHANGELOG, ORDERS, REPARTITION, leading_agent
 
 TIMEOUT_MS = 900_000

@@ -3,9 +3,9 @@
 import attrs
 import pytest
 
-from spark_jobs.agent.decide import Deposed, Metadata, Notify, Observe, TermObserved
-from spark_jobs.agent.events import LeadershipGained, Notified
-from spark_jobs.agent.state import AgentState, Outcome, Parallelism, Phase, Stage
+from headwater.agent.decide import Deposed, Metadata, Notify, Observe, TermObserved
+from headwater.agent.events import LeadershipGained, Notified
+from headwater.agent.state import AgentState, Outcome, Parallelism, Phase, Stage
 from tests.agent.simulation import CHANGELOG, ORDERS, REPARTITION, leading_agent
 
 TIMEOUT_MS = 900_000

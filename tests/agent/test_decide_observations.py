@@ -3,8 +3,7 @@
 import attrs
 import pytest
 
-from infra.model.problems import Problem, ProblemCode
-from spark_jobs.agent.decide import (
+from headwater.agent.decide import (
     AgentPolicy,
     CallbackCalled,
     Deposed,
@@ -18,10 +17,10 @@ from spark_jobs.agent.decide import (
     Unreadable,
     Written,
 )
-from spark_jobs.agent.decide.apply_observation import apply_observation
-from spark_jobs.agent.decide.expansions import Change, Context
-from spark_jobs.agent.decide.pending import PendingDecision
-from spark_jobs.agent.events import (
+from headwater.agent.decide.apply_observation import apply_observation
+from headwater.agent.decide.expansions import Change, Context
+from headwater.agent.decide.pending import PendingDecision
+from headwater.agent.events import (
     AgentEvent,
     AttemptFailed,
     ClusterReadable,
@@ -29,7 +28,7 @@ from spark_jobs.agent.events import (
     LeadershipGained,
     LeadershipLost,
 )
-from spark_jobs.agent.state import (
+from headwater.agent.state import (
     AgentState,
     ApplicationState,
     Expansion,
@@ -39,6 +38,7 @@ from spark_jobs.agent.state import (
     Retry,
     Stage,
 )
+from headwater.model.problems import Problem, ProblemCode
 
 POLICY = AgentPolicy(client_id="agent-1", poll_ms=30_000)
 CONTEXT = Context(clock_ms=50_000, wall_ms=1_700_000, jitter=0.5, policy=POLICY)

@@ -10,9 +10,9 @@ import attrs
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spark_jobs.agent.decide import Action, Decision, Observation, TermObserved, Tick
-from spark_jobs.agent.events import ApplicationRefused, AttemptEnded, AttemptFailed, ExpansionStarted, GaveUp
-from spark_jobs.agent.state import ApplicationState, Outcome, Phase, Stage
+from headwater.agent.decide import Action, Decision, Observation, TermObserved, Tick
+from headwater.agent.events import ApplicationRefused, AttemptEnded, AttemptFailed, ExpansionStarted, GaveUp
+from headwater.agent.state import ApplicationState, Outcome, Phase, Stage
 from tests.agent.simulation import ORDERS, POLICY, RANKS, Simulation, documents, set_up
 
 TIMEOUT_MS = 20_000

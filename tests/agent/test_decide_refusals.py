@@ -2,18 +2,18 @@
 
 import pytest
 
-from infra.compiler import compile_documents
-from infra.model.callers import AGENT
-from infra.model.problems import ProblemCode, Severity, errors
-from spark_jobs.agent.decide.assessment import assess
-from spark_jobs.agent.events import (
+from headwater.agent.decide.assessment import assess
+from headwater.agent.events import (
     ApplicationRefused,
     ApplicationStopped,
     ApplicationWarned,
     Cancelled,
     ProblemsSolved,
 )
-from spark_jobs.agent.state import INCOMPLETE_SOURCE_TOPIC_METADATA, Outcome, Parallelism, Phase, Stage
+from headwater.agent.state import INCOMPLETE_SOURCE_TOPIC_METADATA, Outcome, Parallelism, Phase, Stage
+from headwater.compiler import compile_documents
+from headwater.model.callers import AGENT
+from headwater.model.problems import ProblemCode, Severity, errors
 from tests.agent.simulation import CHANGELOG, ORDERS, RANKS, REPARTITION, documents, leading_agent
 
 TIMEOUT_MS = 900_000

@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from infra.model.problems import ProblemsError
-from infra.observe import Connection
-from spark_jobs.agent.callbacks import call_callback, callbacks_of
-from spark_jobs.agent.expand import expand
-from spark_jobs.agent.kafka_cluster import _MOST_ADDED, KafkaCluster, _batches
-from spark_jobs.agent.ports import Callback
-from spark_jobs.agent.state import Outcome, Shortfall, TopicResult
+from headwater.agent.callbacks import call_callback, callbacks_of
+from headwater.agent.expand import expand
+from headwater.agent.kafka_cluster import _MOST_ADDED, KafkaCluster, _batches
+from headwater.agent.ports import Callback
+from headwater.agent.state import Outcome, Shortfall, TopicResult
+from headwater.kafka import Connection
+from headwater.model.problems import ProblemsError
 from tests.agent.live_documents import RECORDING_PARTITIONER, FailingPartitioner, recorded_calls
 from tests.agent.running import InMemory
 from tests.agent.simulation import ORDERS, documents

@@ -15,9 +15,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # public, but
     ResourceType,
 )
 
-from infra.model.topology import TopologyDocument
-from infra.observe import Connection
-from spark_jobs.agent.events import (
+from headwater.agent.events import (
     AttemptEnded,
     AttemptFailed,
     ClusterReadable,
@@ -25,14 +23,16 @@ from spark_jobs.agent.events import (
     GaveUp,
     Notified,
 )
-from spark_jobs.agent.kafka_cluster import KafkaCluster
-from spark_jobs.agent.run import Agent, AgentSettings
-from spark_jobs.agent.state import Outcome, Phase, Shortfall, TopicResult
+from headwater.agent.kafka_cluster import KafkaCluster
+from headwater.agent.run import Agent, AgentSettings
+from headwater.agent.state import Outcome, Phase, Shortfall, TopicResult
+from headwater.kafka import Connection
+from headwater.model.topology import TopologyDocument
+from headwater.toolchain.broker import Broker, SaslUser, Settings
 from tests.agent.live_documents import RECORDING_PARTITIONER, recorded_calls, texts
 from tests.agent.running import Recorder, await_counts, await_true, make_topics, running, settings
 from tests.agent.simulation import documents
 from tests.pulumi.cluster import Cluster
-from toolchain.broker import Broker, SaslUser, Settings
 
 pytestmark = [pytest.mark.broker, pytest.mark.slow]
 

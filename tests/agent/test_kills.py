@@ -14,16 +14,16 @@ from threading import Event
 import attrs
 import pytest
 
-from infra.observe import Connection
-from spark_jobs.agent.coordination_topic import coordination_topic
-from spark_jobs.agent.journal import read_lines
-from spark_jobs.agent.journal_lines import JournalLine, latest_entries, valid_lines
-from spark_jobs.agent.state import Stage
+from headwater.agent.coordination_topic import coordination_topic
+from headwater.agent.journal import read_lines
+from headwater.agent.journal_lines import JournalLine, latest_entries, valid_lines
+from headwater.agent.state import Stage
+from headwater.kafka import Connection
+from headwater.toolchain.broker import Broker, Settings
 from tests.agent.live_documents import WRITING_PARTITIONER, texts, unique_documents
 from tests.agent.running import await_counts, await_true, make_topics
 from tests.agent.simulation import set_up
 from tests.pulumi.cluster import Cluster
-from toolchain.broker import Broker, Settings
 
 pytestmark = [pytest.mark.broker, pytest.mark.slow]
 
@@ -52,7 +52,7 @@ class Deployment:
 
     @contextmanager
     def agent(self) -> Iterator["subprocess.Popen[bytes]"]:
-        command = [sys.executable, "-m", "infra.cli", "agent", "run", str(self.folder / "documents")]
+        command = [sys.executable, "-m", "headwater.cli", "agent", "run", str(self.folder / "documents")]
         command += [
             "--bootstrap-server",
             self.servers,

@@ -10,14 +10,10 @@ import attrs
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 
-from infra.model.offset_metadata import OffsetMetadata
-from infra.model.problems import ProblemsError
-from infra.observe import Connection
-from infra.observe.client_log import client_log
-from spark_jobs.agent import kafka_cluster
-from spark_jobs.agent import run as run_module
-from spark_jobs.agent.documents import DocumentFiles
-from spark_jobs.agent.events import (
+from headwater.agent import kafka_cluster
+from headwater.agent import run as run_module
+from headwater.agent.documents import DocumentFiles
+from headwater.agent.events import (
     ApplicationRefused,
     AttemptEnded,
     DocumentsRefused,
@@ -25,8 +21,8 @@ from spark_jobs.agent.events import (
     ExpansionStarted,
     Notified,
 )
-from spark_jobs.agent.kafka_cluster import KafkaCluster
-from spark_jobs.agent.state import (
+from headwater.agent.kafka_cluster import KafkaCluster
+from headwater.agent.state import (
     INCOMPLETE_SOURCE_TOPIC_METADATA,
     Outcome,
     Parallelism,
@@ -34,12 +30,16 @@ from spark_jobs.agent.state import (
     Shortfall,
     TopicCounts,
 )
+from headwater.kafka import Connection
+from headwater.kafka.client_log import client_log
+from headwater.model.offset_metadata import OffsetMetadata
+from headwater.model.problems import ProblemsError
+from headwater.toolchain.broker.local import LocalBroker
 from tests.agent.live_documents import RECORDING_PARTITIONER, recorded_calls, texts, unique_documents
 from tests.agent.running import SECONDS, Recorder, await_counts, await_true, make_topics, running, settings
 from tests.agent.simulation import set_up
 from tests.contract.real_cluster import RealCluster
 from tests.pulumi.cluster import Cluster
-from toolchain.broker.local import LocalBroker
 
 pytestmark = pytest.mark.broker
 

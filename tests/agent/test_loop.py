@@ -5,13 +5,12 @@ from collections.abc import Callable, Mapping, Sequence
 import attrs
 import pytest
 
-from infra.model.problems import ProblemsError
-from spark_jobs.agent.decide import AgentPolicy
-from spark_jobs.agent.documents import SwitchedDocuments
-from spark_jobs.agent.events import AttemptFailed, LeadershipGained, LeadershipLost, Notified
-from spark_jobs.agent.loop import Loop
-from spark_jobs.agent.ports import Callback, NoLongerLeaderError
-from spark_jobs.agent.state import (
+from headwater.agent.decide import AgentPolicy
+from headwater.agent.documents import SwitchedDocuments
+from headwater.agent.events import AttemptFailed, LeadershipGained, LeadershipLost, Notified
+from headwater.agent.loop import Loop
+from headwater.agent.ports import Callback, NoLongerLeaderError
+from headwater.agent.state import (
     ExpansionEntry,
     Outcome,
     Phase,
@@ -20,6 +19,7 @@ from spark_jobs.agent.state import (
     TopicCounts,
     TopicResult,
 )
+from headwater.model.problems import ProblemsError
 from tests.agent.running import InMemory, Recorder
 from tests.agent.simulation import CHANGELOG, ORDERS, REPARTITION, documents, set_up, unreachable
 

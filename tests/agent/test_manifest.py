@@ -9,10 +9,10 @@ import pytest
 from click.testing import CliRunner, Result
 from jsonschema import Draft202012Validator
 
-from infra.cli.main import main
-from infra.model.problems import ProblemCode, ProblemsError
-from infra.spec import load_documents
-from spark_jobs.agent.manifest import ManifestFile
+from headwater.agent.manifest import ManifestFile
+from headwater.cli.main import main
+from headwater.model.problems import ProblemCode, ProblemsError
+from headwater.spec import load_documents
 from tests.agent.simulation import ORDERS, RANKS
 
 ROOT = Path(__file__).parents[2]

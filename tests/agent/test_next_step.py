@@ -5,12 +5,9 @@ from typing import Any
 import attrs
 import pytest
 
-from infra.compiler import compile_documents
-from infra.model.callers import AGENT
-from infra.model.problems import Problem, ProblemCode
-from spark_jobs.agent.decide import AgentPolicy, Expand, Notify, Observe, ReadProcessors, Record, Recover
-from spark_jobs.agent.decide.next_step import next_step
-from spark_jobs.agent.state import (
+from headwater.agent.decide import AgentPolicy, Expand, Notify, Observe, ReadProcessors, Record, Recover
+from headwater.agent.decide.next_step import next_step
+from headwater.agent.state import (
     AgentState,
     ApplicationState,
     Expansion,
@@ -22,6 +19,9 @@ from spark_jobs.agent.state import (
     Shortfall,
     Stage,
 )
+from headwater.compiler import compile_documents
+from headwater.model.callers import AGENT
+from headwater.model.problems import Problem, ProblemCode
 from tests.agent.simulation import CHANGELOG, ORDERS, RANKS, REPARTITION, documents
 
 POLICY = AgentPolicy(client_id="agent-1", poll_ms=30_000)

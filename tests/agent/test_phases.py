@@ -5,18 +5,18 @@ from typing import Any
 import attrs
 import pytest
 
-from infra.model.problems import Problem, ProblemCode, Severity
-from spark_jobs.agent.decide.assessment import Assessment
-from spark_jobs.agent.decide.expansions import Change, Context, begin, cancelled, expanded, finished
-from spark_jobs.agent.decide.phases import has_given_up, update_application
-from spark_jobs.agent.decide.policy import AgentPolicy
-from spark_jobs.agent.events import (
+from headwater.agent.decide.assessment import Assessment
+from headwater.agent.decide.expansions import Change, Context, begin, cancelled, expanded, finished
+from headwater.agent.decide.phases import has_given_up, update_application
+from headwater.agent.decide.policy import AgentPolicy
+from headwater.agent.events import (
     ApplicationRefused,
     ApplicationStopped,
     ApplicationWarned,
     ProblemsSolved,
 )
-from spark_jobs.agent.state import ApplicationState, Expansion, Parallelism, Phase, Shortfall
+from headwater.agent.state import ApplicationState, Expansion, Parallelism, Phase, Shortfall
+from headwater.model.problems import Problem, ProblemCode, Severity
 
 POLICY = AgentPolicy(client_id="agent-1")
 CONTEXT = Context(clock_ms=50_000, wall_ms=1_700_000, jitter=0.5, policy=POLICY, observed_at_ms=49_000)

@@ -1,6 +1,6 @@
 """When a leader renews its term, and when it stops being the leader because no broker answers."""
 
-from spark_jobs.agent.renewal import Renewal
+from headwater.agent.renewal import Renewal
 
 
 def _renewal() -> Renewal:

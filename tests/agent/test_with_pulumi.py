@@ -6,16 +6,16 @@ from pathlib import Path
 import attrs
 import pytest
 
-from infra.model.problems import ProblemCode
-from spark_jobs.agent.documents import DocumentFiles
-from spark_jobs.agent.events import AttemptEnded, Notified
-from spark_jobs.agent.run import AgentSettings
-from spark_jobs.agent.state import Phase
+from headwater.agent.documents import DocumentFiles
+from headwater.agent.events import AttemptEnded, Notified
+from headwater.agent.run import AgentSettings
+from headwater.agent.state import Phase
+from headwater.model.problems import ProblemCode
+from headwater.toolchain import PulumiToolchain
+from headwater.toolchain.broker.local import LocalBroker
 from tests.agent.running import await_true, running, settings
 from tests.pulumi.cluster import Cluster
 from tests.pulumi.conftest import Deployment, make_deployment
-from toolchain import PulumiToolchain
-from toolchain.broker.local import LocalBroker
 
 pytestmark = [pytest.mark.pulumi, pytest.mark.slow]
 

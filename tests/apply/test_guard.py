@@ -7,15 +7,15 @@ import attrs
 import pulumi
 import pytest
 
-from infra.apply.guard import Deletable, DeletionCheck, deletion_guard
-from infra.apply.stack_state import ACL_TYPE, TOPIC_TYPE
-from infra.model.ownership import OwnershipChange, OwnershipRecord, StackIdentity
-from infra.model.problems import Problem, ProblemCode, ProblemsError
-from infra.model.record import RecordedTopic, SetupRecord
-from infra.observe import SnapshotRequest
-from infra.observe.reader import GroupsRead
-from infra.planner import PlanPolicy
-from infra.planner.run import Run
+from headwater.kafka import SnapshotRequest
+from headwater.kafka.reader import GroupsRead
+from headwater.model.ownership import OwnershipChange, OwnershipRecord, StackIdentity
+from headwater.model.problems import Problem, ProblemCode, ProblemsError
+from headwater.model.record import RecordedTopic, SetupRecord
+from headwater.planner import PlanPolicy
+from headwater.planner.run import Run
+from headwater.pulumi.guard import Deletable, DeletionCheck, deletion_guard
+from headwater.pulumi.stack_state import ACL_TYPE, TOPIC_TYPE
 from tests.contract.fake_cluster import COMPACTED, FakeCluster, FakeClusterReader
 
 CHANGELOG = "orders-counts-changelog"

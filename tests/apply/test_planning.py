@@ -7,21 +7,21 @@ from typing import ClassVar
 import attrs
 import pytest
 
-from infra.apply.planning import Planned, plan_stack
-from infra.apply.settings import stack_settings
-from infra.apply.stack_state import StackState
-from infra.cli.exit_codes import ExitCode
-from infra.cli.main import main
-from infra.cli.stack_context import StackContext
-from infra.compiler import compile_documents
-from infra.model.cluster import ClusterSnapshot
-from infra.model.move_marks import MoveMark, MovePhase
-from infra.model.offset_metadata import OffsetMetadata
-from infra.model.problems import Problem, ProblemCode, ProblemsError, errors
-from infra.model.record import RecordedTopic, SetupRecord
-from infra.observe import Connection, KafkaClusterReader, SnapshotRequest, snapshot_request
-from infra.observe.reader import GroupsRead
-from infra.spec import load_documents
+from headwater.cli.exit_codes import ExitCode
+from headwater.cli.main import main
+from headwater.cli.stack_context import StackContext
+from headwater.compiler import compile_documents
+from headwater.kafka import Connection, KafkaClusterReader, SnapshotRequest, snapshot_request
+from headwater.kafka.reader import GroupsRead
+from headwater.model.cluster import ClusterSnapshot
+from headwater.model.move_marks import MoveMark, MovePhase
+from headwater.model.offset_metadata import OffsetMetadata
+from headwater.model.problems import Problem, ProblemCode, ProblemsError, errors
+from headwater.model.record import RecordedTopic, SetupRecord
+from headwater.pulumi.planning import Planned, plan_stack
+from headwater.pulumi.settings import stack_settings
+from headwater.pulumi.stack_state import StackState
+from headwater.spec import load_documents
 from tests.contract.fake_cluster import COMPACTED, FakeCluster, FakeClusterReader
 
 DOCUMENT = """
@@ -88,7 +88,7 @@ def test_headwater_plan_requires_the_replication_factor_too(
     monkeypatch.setattr(StackContext, "compile", lambda _: (compiled, snapshot))
     reader = KafkaClusterReader(Connection(bootstrap_servers=("b:9092",)))  # it connects when it reads
     context = StackContext(documents=loaded, reader=reader, document_problems=())
-    monkeypatch.setattr("infra.cli.plan.load_context", lambda *_, **__: context)
+    monkeypatch.setattr("headwater.cli.plan.load_context", lambda *_, **__: context)
     arguments = ["plan", str(documents), "--bootstrap-server", "b:9092"]
     with pytest.raises(SystemExit) as ended:
         main(arguments)

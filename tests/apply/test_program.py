@@ -12,13 +12,13 @@ from pulumi.runtime.mocks import MockMonitor
 from pulumi.runtime.stack import run_in_stack
 from pulumi.runtime.sync_await import _sync_await
 
-from infra.apply import deploy, stack_settings
-from infra.apply.registration import Repair
-from infra.model.cluster import ClusterSnapshot
-from infra.model.ownership import OwnershipChange, OwnershipRecord, StackIdentity
-from infra.model.problems import Problem
-from infra.observe import Connection, SnapshotRequest
-from infra.planner import Plan
+from headwater.kafka import Connection, SnapshotRequest
+from headwater.model.cluster import ClusterSnapshot
+from headwater.model.ownership import OwnershipChange, OwnershipRecord, StackIdentity
+from headwater.model.problems import Problem
+from headwater.planner import Plan
+from headwater.pulumi import deploy, stack_settings
+from headwater.pulumi.registration import Repair
 from tests.contract.fake_cluster import FakeCluster, FakeClusterReader
 
 DOCUMENT = """
@@ -212,7 +212,7 @@ def test_a_topic_of_two_registrations_stops_the_program_before_the_first(
     stack: Stack, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Pulumi's engine would refuse the second registration when internal topics are already created."""
-    monkeypatch.setattr("infra.planner.decide.twice_managed", lambda _: ())
+    monkeypatch.setattr("headwater.planner.decide.twice_managed", lambda _: ())
     for id_ in ("shop", "sales"):
         text = DOCUMENT.replace("  id: shop", f"  id: {id_}") + "topics:\n  totals: {partitions: 4}\n"
         (stack.folder / f"{id_}.yaml").write_text(text)

@@ -5,7 +5,11 @@ from typing import Any
 import attrs
 import pytest
 
-from infra.apply.registration import (
+from headwater.model.acls import Acl, Operation, Permission, ResourceKind
+from headwater.model.cluster import LiveTopic
+from headwater.model.problems import Severity
+from headwater.planner import AclAction, AclActionKind, ActionKind, ApplicationPlan, ConfigChange, TopicAction
+from headwater.pulumi.registration import (
     AclResource,
     Registration,
     Repair,
@@ -14,12 +18,8 @@ from infra.apply.registration import (
     register_expanded,
     registration_of,
 )
-from infra.apply.stack_state import ACL_TYPE, COMPONENT_TYPE, StackState, TopicInState, acl_name
-from infra.apply.uniqueness import registered_twice
-from infra.model.acls import Acl, Operation, Permission, ResourceKind
-from infra.model.cluster import LiveTopic
-from infra.model.problems import Severity
-from infra.planner import AclAction, AclActionKind, ActionKind, ApplicationPlan, ConfigChange, TopicAction
+from headwater.pulumi.stack_state import ACL_TYPE, COMPONENT_TYPE, StackState, TopicInState, acl_name
+from headwater.pulumi.uniqueness import registered_twice
 
 NAME = "app-counts-changelog"
 RIGHT = {"cleanup.policy": "compact"}

@@ -6,11 +6,11 @@ import attrs
 import pulumi
 import pytest
 
-from infra.apply.messages import log_plan
-from infra.model.topology import Lifecycle
-from infra.planner import ActionKind, Plan
-from infra.report import plan_text
-from infra.report.plan_comment import plan_comment, read_preview
+from headwater.model.topology import Lifecycle
+from headwater.planner import ActionKind, Plan
+from headwater.pulumi.messages import log_plan
+from headwater.report import plan_text
+from headwater.report.plan_comment import plan_comment, read_preview
 from tests.planner.simulated_cluster import SimulatedCluster, application, changelog
 
 TOPICS = [changelog(f"orders-s{number:03}-changelog", 4) for number in range(150)]

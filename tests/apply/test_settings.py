@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from infra.apply.settings import StackSettings, stack_settings
-from infra.model.policies import BlastRadius, Effect
-from infra.model.problems import ProblemCode, Severity, errors
-from infra.model.topology import Lifecycle
-from infra.planner import PlanPolicy
+from headwater.model.policies import BlastRadius, Effect
+from headwater.model.problems import ProblemCode, Severity, errors
+from headwater.model.topology import Lifecycle
+from headwater.planner import PlanPolicy
+from headwater.pulumi.settings import StackSettings, stack_settings
 
 DOCUMENT = """
 application: {id: shop, config: {}}

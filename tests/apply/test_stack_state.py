@@ -5,8 +5,8 @@ from typing import Any
 
 import attrs
 
-from infra.apply.stack_state import StackState, record_outputs, topic_outputs
-from infra.model.record import RecordedTopic, SetupRecord
+from headwater.model.record import RecordedTopic, SetupRecord
+from headwater.pulumi.stack_state import StackState, record_outputs, topic_outputs
 
 TOPIC = RecordedTopic("app-x-changelog", "id-1", 4)
 SINK = RecordedTopic("out", "id-2", 4, is_sink=True)

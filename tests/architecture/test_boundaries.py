@@ -14,15 +14,15 @@ ROOT = Path(__file__).resolve().parents[2]
 PURE_CONTRACTS = ("pure", "engine", "decisions", "journal")
 IMPURE_BUILTINS = {"open", "input", "print", "exec", "eval", "__import__", "breakpoint"}
 EXCEPTIONS = {
-    "spark_jobs/runtime/engine/expressions/source.py": {"exec"},  # runs functions generated from expressions
+    "spark_jobs/headwater_spark/engine/expressions/source.py": {"exec"},  # runs generated functions
 }
 VAGUE_NAMES = {"utils", "util", "helpers", "helper", "manager", "common", "misc"}
 
-FOLDERS = ("deploy", "docs", "infra", "requirements", "spark_jobs", "tests", "toolchain", "topology_schemas")
+FOLDERS = ("deploy", "docs", "infra", "requirements", "spark_jobs", "tests", "topology_schemas")
 
-MODULES = sorted(
-    path for package in ("infra", "toolchain", "spark_jobs") for path in (ROOT / package).rglob("*.py")
-)
+SOURCE_ROOTS = {"headwater": "infra", "headwater_spark": "spark_jobs"}
+
+MODULES = sorted(path for folder in SOURCE_ROOTS.values() for path in (ROOT / folder).rglob("*.py"))
 
 
 def _pure_modules() -> Iterator[Path]:
@@ -30,7 +30,7 @@ def _pure_modules() -> Iterator[Path]:
     contracts = ConfigParser()
     contracts.read(ROOT / ".importlinter")
     listed = [
-        ROOT.joinpath(*module.split("."))
+        ROOT.joinpath(SOURCE_ROOTS[module.partition(".")[0]], *module.split("."))
         for name in PURE_CONTRACTS
         for module in contracts[f"importlinter:contract:{name}"]["source_modules"].split()
     ]
@@ -80,7 +80,7 @@ def test_no_problem_is_rewritten_after_it_was_created(path: Path) -> None:
         if isinstance(node, ast.Call) and ast.unparse(node.func) in ("attrs.evolve", "copy.replace")
     ]
     assert not [node.lineno for node in evolved if {word.arg for word in node.keywords} & PROBLEM_TEXTS]
-    if path != ROOT / "infra/model/problems.py":
+    if path != ROOT / "infra/headwater/model/problems.py":
         subjects = [ast.unparse(node.args[0]) for node in evolved if node.args]
         assert not [subject for subject in subjects if re.search(r"\b(problem|each_problem|fault)$", subject)]
 
@@ -107,7 +107,9 @@ def test_the_guides_for_developers_name_existing_files() -> None:
 def test_the_architecture_guide_names_every_folder() -> None:
     text = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
     packages = [
-        path.parent for part in ("infra", "spark_jobs") for path in (ROOT / part).glob("*/__init__.py")
+        path.parent.relative_to(ROOT / folder).as_posix()
+        for folder in SOURCE_ROOTS.values()
+        for path in (ROOT / folder).glob("*/*/__init__.py")
     ]
-    parts = (*FOLDERS, *(path.relative_to(ROOT).as_posix() for path in packages))
+    parts = (*FOLDERS, *packages)
     assert not [part for part in parts if f"`{part}" not in text]

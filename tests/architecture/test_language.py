@@ -39,8 +39,8 @@ _NOT_OURS = (
     "tests/compiler/recorded/",
     "tests/describe/recorded/",
     "requirements/",  # locked dependencies
-    "toolchain/go/",  # locked modules; a changed comment rebuilds the plugin for minutes
-    "toolchain/maven/",  # locked jars; a changed comment downloads them again
+    "infra/headwater/toolchain/go/",  # locked modules; a changed comment rebuilds the plugin for minutes
+    "infra/headwater/toolchain/maven/",  # locked jars; a changed comment downloads them again
     "tests/architecture/test_language.py",
 )
 

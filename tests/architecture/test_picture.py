@@ -8,15 +8,13 @@ from pathlib import Path
 import grimp
 
 ROOT = Path(__file__).resolve().parents[2]
-ROOTS = ("infra", "spark_jobs", "toolchain")
-SPLIT = ("spark_jobs.runtime",)
-"""Packages of which the picture shows the packages inside."""
+ROOTS = ("headwater", "headwater_spark")
 
 _INTERFACES = {
-    "spark_jobs.partitioners": "spark_jobs.runtime.engine",
-    "spark_jobs.processor_expansion": "spark_jobs.runtime.driver",
-    "spark_jobs.processors": "spark_jobs.runtime.engine",
-    "spark_jobs.stream_threads": "spark_jobs.runtime.driver",
+    "headwater_spark.partitioners": "headwater_spark.engine",
+    "headwater_spark.processor_expansion": "headwater_spark.driver",
+    "headwater_spark.processors": "headwater_spark.engine",
+    "headwater_spark.stream_threads": "headwater_spark.driver",
 }
 """Public interfaces for users' classes → the package that they belong to."""
 
@@ -100,7 +98,4 @@ def _package(module: str) -> str | None:
     """Return the box of the picture that a module belongs to; None for a root's own `__init__`."""
     module = _INTERFACES.get(module, module)
     parts = module.split(".")
-    depth = 3 if module.startswith(SPLIT) else 2
-    if parts[0] == "toolchain":
-        return "toolchain"
-    return "/".join(parts[:depth]) if len(parts) >= depth else None
+    return "/".join(parts[:2]) if len(parts) > 1 else None

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import click
 
+from headwater.toolchain import PulumiToolchain, ensure_kafka, ensure_pulumi
+from headwater.toolchain.broker import Broker, Settings
 from tests.bench import (
     admin_requests,
     agent,
@@ -26,8 +28,6 @@ from tests.bench import (
 from tests.bench.figures import Figure, Measured, Results, shown
 from tests.bench.growth import growth
 from tests.bench.runtime import comparison, processors, threads
-from toolchain import PulumiToolchain, ensure_kafka, ensure_pulumi
-from toolchain.broker import Broker, Settings
 
 _BENCHMARKS: Mapping[str, Callable[[Path, PulumiToolchain, Broker], Iterator[Figure]]] = {
     "compile": compilation.run,

@@ -3,12 +3,12 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-from infra.observe import Connection, KafkaClusterReader, snapshot_request
-from infra.spec import load_documents
+from headwater.kafka import Connection, KafkaClusterReader, snapshot_request
+from headwater.spec import load_documents
+from headwater.toolchain import PulumiToolchain
+from headwater.toolchain.broker import Broker
 from tests.bench.figures import Figure
 from tests.bench.topologies import internal_topics, make_topics, write_documents
-from toolchain import PulumiToolchain
-from toolchain.broker import Broker
 
 
 def run(folder: Path, _: PulumiToolchain, broker: Broker) -> Iterator[Figure]:

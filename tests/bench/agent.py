@@ -21,18 +21,18 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # public, but
     NewTopic,
 )
 
-from infra.compiler import compile_documents
-from infra.observe import Connection
-from infra.spec import load_documents
-from spark_jobs.agent.documents import DocumentFiles
-from spark_jobs.agent.events import AgentEvent, Expanded
-from spark_jobs.agent.run import Agent, AgentSettings
-from spark_jobs.agent.state import AgentState
+from headwater.agent.documents import DocumentFiles
+from headwater.agent.events import AgentEvent, Expanded
+from headwater.agent.run import Agent, AgentSettings
+from headwater.agent.state import AgentState
+from headwater.compiler import compile_documents
+from headwater.kafka import Connection
+from headwater.spec import load_documents
+from headwater.toolchain import PulumiToolchain
+from headwater.toolchain.broker import Broker
+from headwater.toolchain.broker.readiness import until
 from tests.bench.figures import Figure
 from tests.bench.topologies import SOURCE, document, make_topics
-from toolchain import PulumiToolchain
-from toolchain.broker import Broker
-from toolchain.broker.readiness import until
 
 INTERVAL_SECONDS = 5.0
 _TOPICS = (10, 100, 1_000)
@@ -152,7 +152,16 @@ def _minimum(admin: AdminClient, topics: int) -> float:
 
 def _idle(folder: Path, servers: str) -> Iterator[Figure]:
     """Measure CPU time and memory of the idle command with all topics."""
-    command = [sys.executable, "-m", "infra.cli", "agent", "run", str(folder), "--bootstrap-server", servers]
+    command = [
+        sys.executable,
+        "-m",
+        "headwater.cli",
+        "agent",
+        "run",
+        str(folder),
+        "--bootstrap-server",
+        servers,
+    ]
     command += ["--group", uuid4().hex, "--metadata-max-age-ms", str(int(INTERVAL_SECONDS * 1000))]
     process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
     try:

@@ -11,9 +11,9 @@ from pathlib import Path
 import attrs
 from confluent_kafka import Consumer, Producer, TopicPartition
 
-from spark_jobs.runtime.driver.states import ClientState
+from headwater.toolchain.broker.readiness import until
+from headwater_spark.driver.states import ClientState
 from tests.pulumi.cluster import Cluster
-from toolchain.broker.readiness import until
 
 _PARTITIONS = 2
 _TIMEOUT_SECONDS = 120
@@ -47,7 +47,7 @@ class Chain:
         """Yield the process of the application once it is RUNNING."""
         document, log = folder / f"{self.id}.yaml", folder / f"{self.id}.log"
         document.write_text(self.document)
-        command = [sys.executable, "-m", "infra.cli", "run", str(document)]
+        command = [sys.executable, "-m", "headwater.cli", "run", str(document)]
         command += ["--bootstrap-server", self.servers]
         command += ["--checkpoint", str(folder / "checkpoint"), "--state-dir", str(folder / "state")]
         command += ["--log-format", "json", "--master", "local[2]"]

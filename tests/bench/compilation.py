@@ -5,12 +5,12 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from infra.compiler import compile_documents
-from infra.spec import load_documents, load_text
+from headwater.compiler import compile_documents
+from headwater.spec import load_documents, load_text
+from headwater.toolchain import PulumiToolchain
+from headwater.toolchain.broker import Broker
 from tests.bench.figures import Figure
 from tests.bench.topologies import SOURCE, document, write_documents
-from toolchain import PulumiToolchain
-from toolchain.broker import Broker
 
 TOPICS = 5_000
 

@@ -13,14 +13,14 @@ from pathlib import Path
 
 import attrs
 
+from headwater.toolchain import PulumiToolchain
+from headwater.toolchain.broker import Broker
+from headwater.toolchain.broker.readiness import until
 from tests.bench.figures import Figure
 from tests.bench.timing import compared, succeeds, take_turns
 from tests.bench.topologies import SOURCE, internal_topics, make_topics, write_documents
 from tests.pulumi.cluster import Cluster
 from tests.pulumi.driver import STACK, Stack
-from toolchain import PulumiToolchain
-from toolchain.broker import Broker
-from toolchain.broker.readiness import until
 
 ROUNDS = {1_000: 7, 10_000: 5}
 IN_STACK = 500
@@ -67,7 +67,7 @@ def _commands(documents: Path, topics: int, servers: str) -> tuple[list[str], li
         make_topics(servers, topics_to_create[start : start + _AT_A_TIME])
     names = documents.with_suffix(".names")
     names.write_text(json.dumps([SOURCE, *(topic.name for topic in topics_to_create)]))
-    ours = [sys.executable, "-m", "infra.cli", "drift", str(documents), "--bootstrap-server", servers]
+    ours = [sys.executable, "-m", "headwater.cli", "drift", str(documents), "--bootstrap-server", servers]
     return ours, [sys.executable, "-c", _MINIMUM, servers, str(names)]
 
 
@@ -78,7 +78,7 @@ def _compare_with_refresh(folder: Path, toolchain: PulumiToolchain, servers: str
     write_documents(documents, IN_STACK, "refreshed")
     outcome = attrs.evolve(stack, environment=_SETTING_UP).up()
     assert outcome.succeeded, str(outcome)
-    command = [sys.executable, "-m", "infra.cli", "drift", str(documents), "--bootstrap-server", servers]
+    command = [sys.executable, "-m", "headwater.cli", "drift", str(documents), "--bootstrap-server", servers]
     command += ["--stack", STACK, "--project", str(stack.folder)]
     ours = partial(_succeed, command, {**os.environ, **stack._environment()})
     refresh = partial(_refresh, stack)

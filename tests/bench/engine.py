@@ -5,11 +5,11 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
-from spark_jobs.processors import Processor, ProcessorContext, Record
-from spark_jobs.runtime.engine.program_interface import EngineSettings
-from spark_jobs.runtime.engine.records import InputRecord
-from spark_jobs.runtime.engine.task import Task
-from spark_jobs.runtime.worker.local_state import LocalState
+from headwater_spark.engine.program_interface import EngineSettings
+from headwater_spark.engine.records import InputRecord
+from headwater_spark.engine.task import Task
+from headwater_spark.processors import Processor, ProcessorContext, Record
+from headwater_spark.worker.local_state import LocalState
 from tests.bench.figures import Figure, shown
 from tests.runtime.topology_runner import NO_CACHE, programs
 

@@ -5,11 +5,11 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+from headwater.toolchain import PulumiToolchain
+from headwater.toolchain.broker import Broker
 from tests.bench.chain import Chain
 from tests.bench.cpu_time import cpu_seconds, used
 from tests.bench.figures import Figure
-from toolchain import PulumiToolchain
-from toolchain.broker import Broker
 
 _SUBTOPOLOGIES = 5
 _WARM_UP_SECONDS, _BROKER_SECONDS, _SECONDS = 15.0, 20.0, 60.0

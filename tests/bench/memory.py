@@ -16,9 +16,9 @@ from pathlib import Path
 
 import attrs
 
-from spark_jobs.runtime.engine.records import InputRecord, OutputRecord
-from spark_jobs.runtime.engine.task import Task
-from spark_jobs.runtime.worker.local_state import LocalState
+from headwater_spark.engine.records import InputRecord, OutputRecord
+from headwater_spark.engine.task import Task
+from headwater_spark.worker.local_state import LocalState
 from tests.bench.figures import Figure
 from tests.runtime.topology_runner import NO_CACHE, programs
 

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import attrs
 
+from headwater.toolchain import PulumiToolchain
+from headwater.toolchain.broker import Broker
 from tests.bench.figures import Figure
 from tests.bench.timing import compared, take_turns
 from tests.bench.topologies import SOURCE, internal_topics, make_topics, write_documents
 from tests.pulumi.cluster import Cluster
 from tests.pulumi.driver import Stack
-from toolchain import PulumiToolchain
-from toolchain.broker import Broker
 
 # Number of topics → number of runs of each program.
 ROUNDS = {1_000: 3, 5_000: 2}

@@ -13,22 +13,22 @@ from tempfile import TemporaryFile
 
 import attrs
 
-from infra.cli.exit_codes import ExitCode
+from headwater.cli.exit_codes import ExitCode
+from headwater.toolchain import PulumiToolchain
+from headwater.toolchain.broker import Broker
+from headwater.toolchain.broker.readiness import until
 from tests.bench.figures import Figure
 from tests.bench.timing import succeeds
 from tests.bench.topologies import SOURCE, document, internal_topics, make_topics
 from tests.pulumi.cluster import Cluster
 from tests.pulumi.driver import STACK, Stack
-from toolchain import PulumiToolchain
-from toolchain.broker import Broker
-from toolchain.broker.readiness import until
 
 _APPLICATIONS = (100, 1_000)
 TOPICS_EACH = 10
 _BUSY_SECONDS = 300.0
 _AT_A_TIME = 500
 _AGENT_SECONDS = 30.0
-HEADWATER = (sys.executable, "-m", "infra.cli")
+HEADWATER = (sys.executable, "-m", "headwater.cli")
 
 
 @attrs.frozen

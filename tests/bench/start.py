@@ -10,11 +10,11 @@ from pathlib import Path
 
 from confluent_kafka import Consumer, Producer, TopicPartition
 
-from spark_jobs.runtime.driver.states import ClientState
+from headwater.toolchain import PulumiToolchain
+from headwater.toolchain.broker import Broker
+from headwater_spark.driver.states import ClientState
 from tests.bench.figures import Figure
 from tests.pulumi.cluster import Cluster
-from toolchain import PulumiToolchain
-from toolchain.broker import Broker
 
 _ROUNDS = 3
 _RUNNING_GOAL_SECONDS = 6.0
@@ -48,7 +48,7 @@ def _seconds(folder: Path, servers: str, id_: str) -> tuple[float, float]:
     producer = Producer({"bootstrap.servers": servers})
     producer.produce(source, b"value", b"key")
     producer.flush()
-    command = [sys.executable, "-m", "infra.cli", "run", str(document), "--bootstrap-server", servers]
+    command = [sys.executable, "-m", "headwater.cli", "run", str(document), "--bootstrap-server", servers]
     command += ["--checkpoint", str(folder / id_ / "checkpoint"), "--state-dir", str(folder / id_ / "state")]
     command += ["--log-format", "json", "--master", "local[2]"]
     started = time.monotonic()

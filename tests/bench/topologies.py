@@ -6,9 +6,9 @@ from pathlib import Path
 
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]  # public, but not exported explicitly
 
-from infra.compiler import compile_documents
-from infra.model.compiled import InternalTopic
-from infra.spec import load_documents
+from headwater.compiler import compile_documents
+from headwater.model.compiled import InternalTopic
+from headwater.spec import load_documents
 
 SOURCE = "bench-source"
 _PER_APPLICATION = 100

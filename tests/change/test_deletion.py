@@ -6,13 +6,13 @@ import attrs
 import pytest
 import trustme
 
-from infra.change.deletion import delete_topics
-from infra.observe import Connection, KafkaClusterReader
+from headwater.change.deletion import delete_topics
+from headwater.kafka import Connection, KafkaClusterReader
+from headwater.toolchain.broker import Broker, SaslUser, Settings
+from headwater.toolchain.broker.local import LocalBroker
+from headwater.toolchain.broker.readiness import until
 from tests.pulumi.cluster import Cluster
 from tests.toolchain.certificates import server_tls
-from toolchain.broker import Broker, SaslUser, Settings
-from toolchain.broker.local import LocalBroker
-from toolchain.broker.readiness import until
 
 pytestmark = pytest.mark.broker
 
@@ -83,7 +83,7 @@ def test_a_user_with_a_password_needs_permission(
 def test_without_a_known_way_to_log_in_the_id_is_compared_first(
     kafka: LocalBroker, unique: Callable[[str], str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("infra.change.deletion._is_supported", lambda _: False)
+    monkeypatch.setattr("headwater.change.deletion._is_supported", lambda _: False)
     connection = Connection(bootstrap_servers=(kafka.bootstrap_servers,))
     cluster = Cluster(kafka.bootstrap_servers)
     retired, replaced = unique("retired"), unique("replaced")

@@ -6,11 +6,11 @@ import attrs
 import pytest
 from confluent_kafka.admin import AdminClient
 
-from infra.change import admin_client, request_config_changes, request_new_partitions, request_new_topics
-from infra.change.topics import failures
-from infra.observe import Connection
+from headwater.change import admin_client, request_config_changes, request_new_partitions, request_new_topics
+from headwater.change.topics import failures
+from headwater.kafka import Connection
+from headwater.toolchain.broker.local import LocalBroker
 from tests.pulumi.cluster import Cluster
-from toolchain.broker.local import LocalBroker
 
 pytestmark = pytest.mark.broker
 

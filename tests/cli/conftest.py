@@ -8,7 +8,7 @@ import attrs
 import pytest
 from click.testing import CliRunner
 
-from infra.cli.main import main
+from headwater.cli.main import main
 
 EXAMPLES = Path(__file__).parents[2] / "topology_schemas" / "examples"
 

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from infra.cli.demo.observation import Observation
-from infra.cli.demo.output import Result, shortened
-from infra.cli.demo.steps import STEPS
-from infra.cli.exit_codes import ExitCode
-from infra.cli.pulumi_project import Finished
-from infra.model.cluster import LiveTopic
+from headwater.cli.demo.observation import Observation
+from headwater.cli.demo.output import Result, shortened
+from headwater.cli.demo.steps import STEPS
+from headwater.cli.exit_codes import ExitCode
+from headwater.cli.pulumi_project import Finished
+from headwater.model.cluster import LiveTopic
 from tests.pulumi.driver import time_saving_variables
 
 
@@ -23,7 +23,7 @@ from tests.pulumi.driver import time_saving_variables
 @pytest.mark.usefixtures("kafka_distribution", "pulumi_toolchain")
 def test_all_steps_go_as_expected_and_everything_is_stopped_and_removed(tmp_path: Path) -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "infra.cli", "demo"],
+        [sys.executable, "-m", "headwater.cli", "demo"],
         env={**os.environ, "TMPDIR": str(tmp_path), **time_saving_variables()},
         cwd=Path(__file__).parents[2],
         stdin=subprocess.DEVNULL,

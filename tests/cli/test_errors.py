@@ -10,9 +10,9 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from infra.cli.exit_codes import ExitCode
-from infra.cli.lazy import Lazy
-from infra.cli.main import main
+from headwater.cli.exit_codes import ExitCode
+from headwater.cli.lazy import Lazy
+from headwater.cli.main import main
 from tests.cli.conftest import EXAMPLES, Headwater
 
 _DOCUMENT = EXAMPLES / "revenue-by-category.yaml"
@@ -72,9 +72,8 @@ def test_unwritable_output_file(headwater: Headwater) -> None:
 
 
 def test_closed_output_pipe_is_not_an_error() -> None:
-    command = (
-        f"{sys.executable} -m infra.cli compile {EXAMPLES / 'features'} 2>/dev/null | head -c 1 > /dev/null"
-    )
+    features = EXAMPLES / "features"
+    command = f"{sys.executable} -m headwater.cli compile {features} 2>/dev/null | head -c 1 > /dev/null"
     done = subprocess.run(
         ["bash", "-o", "pipefail", "-c", f"{{ {command}; }} 2>&1; echo ${{PIPESTATUS[0]}}"],
         capture_output=True,
@@ -99,7 +98,7 @@ def broken(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_internal_error_is_short_and_says_how_to_report_it() -> None:
     done = CliRunner().invoke(main, ["validate", "x.yaml"])
     assert done.exit_code == ExitCode.BUG
-    assert "RuntimeError: cannot load infra.cli.validate" in done.stderr
+    assert "RuntimeError: cannot load headwater.cli.validate" in done.stderr
     assert "headwater --debug" in done.stderr
     assert "Traceback" not in done.output
 
@@ -122,7 +121,7 @@ def test_interruption_has_its_own_exit_code(monkeypatch: pytest.MonkeyPatch) -> 
 def test_shell_completion() -> None:
     words = {"_HEADWATER_COMPLETE": "bash_complete", "COMP_WORDS": "headwater val", "COMP_CWORD": "1"}
     done = subprocess.run(
-        [sys.executable, "-m", "infra.cli"],
+        [sys.executable, "-m", "headwater.cli"],
         env={**os.environ, **words},
         capture_output=True,
         text=True,
@@ -152,7 +151,13 @@ def test_problems_fit_the_terminal(
 def _shell(command: str, **environment: str) -> subprocess.CompletedProcess[str]:
     """Run a command line in which `headwater` is the command, and return it with the code of `headwater`."""
     return subprocess.run(
-        ["bash", "-o", "pipefail", "-c", f'headwater() {{ {sys.executable} -m infra.cli "$@"; }}; {command}'],
+        [
+            "bash",
+            "-o",
+            "pipefail",
+            "-c",
+            f'headwater() {{ {sys.executable} -m headwater.cli "$@"; }}; {command}',
+        ],
         env={**os.environ, **environment},
         capture_output=True,
         text=True,

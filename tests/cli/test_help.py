@@ -8,8 +8,8 @@ import sys
 import pytest
 from click.testing import CliRunner
 
-from infra.cli.main import _COMMANDS, main
-from spark_jobs.runtime.driver.input.sources import RECORDS_AT_ONCE
+from headwater.cli.main import _COMMANDS, main
+from headwater_spark.driver.input.sources import RECORDS_AT_ONCE
 
 
 @pytest.mark.parametrize("name", _COMMANDS)
@@ -36,13 +36,13 @@ def test_help_imports_no_command() -> None:
     """Check imported modules instead of the run time, which depends on the machine."""
     program = (
         "import sys\n"
-        "from infra.cli.main import main\n"
+        "from headwater.cli.main import main\n"
         "try: main(['--help'])\n"
         "except SystemExit: print(*sorted(sys.modules), file=sys.stderr)\n"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     loaded = set(done.stderr.split())
-    assert "infra.cli.main" in loaded
+    assert "headwater.cli.main" in loaded
     heavy = {
         "rich",
         "yaml",
@@ -50,8 +50,8 @@ def test_help_imports_no_command() -> None:
         "confluent_kafka",
         "pulumi",
         "jinja2",
-        "infra.spec",
-        "infra.compiler",
+        "headwater.spec",
+        "headwater.compiler",
     }
     assert not loaded & heavy
 
@@ -62,5 +62,5 @@ def test_help_takes_little_cpu() -> None:
         return usage.ru_utime + usage.ru_stime
 
     before = spent()
-    subprocess.run([sys.executable, "-m", "infra.cli", "--help"], capture_output=True, check=True)
+    subprocess.run([sys.executable, "-m", "headwater.cli", "--help"], capture_output=True, check=True)
     assert spent() - before < 0.6  # 0.12 s on an idle machine

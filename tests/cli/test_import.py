@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 import yaml
 
-from infra.cli.exit_codes import ExitCode
-from infra.cli.import_details import with_cluster_details
-from infra.cli.imported_documents import DescribedApplication, group_sentence
-from infra.model.cluster import ClusterSnapshot, LiveGroup, LiveTopic
-from infra.model.topology import Protocol, StoreDetail
-from infra.model.versions import DEFAULT_VERSION
-from infra.spec import load_text
+from headwater.cli.exit_codes import ExitCode
+from headwater.cli.import_details import with_cluster_details
+from headwater.cli.imported_documents import DescribedApplication, group_sentence
+from headwater.model.cluster import ClusterSnapshot, LiveGroup, LiveTopic
+from headwater.model.topology import Protocol, StoreDetail
+from headwater.model.versions import DEFAULT_VERSION
+from headwater.spec import load_text
 from tests.cli.conftest import Headwater
 
 _CASES = Path(__file__).parents[1] / "oracle" / "cases"

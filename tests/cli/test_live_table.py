@@ -10,7 +10,7 @@ _ROOT = Path(__file__).parents[2]
 _LINES = 60
 _PROGRAM = f"""
 import os, subprocess, sys, time
-from infra.cli.live_table import live_table
+from headwater.cli.live_table import live_table
 
 writer = "import sys, time\\nfor n in range({_LINES}):\\n" + (
     "    sys.stderr.write(f'spark {{n}} ' + 'x' * 70 + chr(10)); time.sleep(0.02)"

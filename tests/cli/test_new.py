@@ -14,16 +14,16 @@ import pytest
 import yaml
 from click.testing import CliRunner, Result
 
-from infra.apply.settings import stack_settings
-from infra.cli.main import main
-from infra.cli.new.project import EXAMPLES, Forge, wheel_of
-from infra.model.problems import errors
+from headwater.cli.main import main
+from headwater.cli.new.project import EXAMPLES, Forge, wheel_of
+from headwater.model.problems import errors
+from headwater.pulumi.settings import stack_settings
+from headwater.toolchain.actionlint import ensure_actionlint
 from tests.locks import closure, locked
 from tests.workflows.scripts import read
-from toolchain.actionlint import ensure_actionlint
 
 _ROOT = Path(__file__).parents[2]
-_FILES = _ROOT / "infra" / "cli" / "new" / "files"
+_FILES = _ROOT / "infra" / "headwater" / "cli" / "new" / "files"
 _GOLDEN = Path(__file__).parent / "golden"
 _BIN = Path(sys.prefix) / "bin"
 _FORGES = [forge.value for forge in Forge]
@@ -187,7 +187,7 @@ def test_no_text_advises_to_install_the_package_by_its_name() -> None:
     searched = subprocess.run(
         [
             *("git", "grep", "-nE", r"pip install.* ['\"]?headwater(\[\w+\])?['\"]?( |`|$|[=<>~])", "--"),
-            *("README.md", "docs", "deploy", "infra", "spark_jobs", "toolchain", ":!docs/own-repository.md"),
+            *("README.md", "docs", "deploy", "infra", "spark_jobs", ":!docs/own-repository.md"),
         ],
         cwd=_ROOT,
         capture_output=True,

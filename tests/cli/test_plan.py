@@ -7,10 +7,10 @@ import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 
-from infra.cli.exit_codes import ExitCode
-from infra.spec import load_text
+from headwater.cli.exit_codes import ExitCode
+from headwater.spec import load_text
+from headwater.toolchain.broker.local import LocalBroker
 from tests.cli.conftest import Headwater
-from toolchain.broker.local import LocalBroker
 
 pytestmark = pytest.mark.broker
 _CREATED = {"cleanup_policy": "delete", "message_timestamp_type": "CreateTime"}

@@ -2,14 +2,14 @@
 
 import pytest
 
-from infra.change.ownership import write_ownership
-from infra.cli.exit_codes import ExitCode
-from infra.model.ownership import OwnershipChange, OwnershipRecord, StackIdentity
-from infra.observe import Connection
+from headwater.change.ownership import write_ownership
+from headwater.cli.exit_codes import ExitCode
+from headwater.kafka import Connection
+from headwater.model.ownership import OwnershipChange, OwnershipRecord, StackIdentity
+from headwater.toolchain import file_backend
 from tests.cli.conftest import Headwater
 from tests.pulumi.conftest import Deployment, cluster, deployment
 from tests.pulumi.driver import STACK
-from toolchain import file_backend
 
 pytestmark = [pytest.mark.pulumi, pytest.mark.broker, pytest.mark.slow]
 __all__ = ["cluster", "deployment"]  # fixtures

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from infra.cli.exit_codes import ExitCode
-from infra.report import plan_text, problem_text
-from infra.report.plan_comment import plan_comment, read_preview
+from headwater.cli.exit_codes import ExitCode
+from headwater.report import plan_text, problem_text
+from headwater.report.plan_comment import plan_comment, read_preview
+from headwater.toolchain.broker.local import LocalBroker
 from tests.cli.conftest import Headwater
 from tests.contract.real_cluster import RealCluster
 from tests.planner.simulated_cluster import SimulatedCluster, application, limits
-from toolchain.broker.local import LocalBroker
 
 DOCUMENT = """\
 application: {id: orders}

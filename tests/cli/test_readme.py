@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 
-from infra.cli.demo.steps import STEPS
-from infra.cli.exit_codes import ExitCode
-from infra.cli.main import _COMMANDS
-from toolchain.broker import Broker
+from headwater.cli.demo.steps import STEPS
+from headwater.cli.exit_codes import ExitCode
+from headwater.cli.main import _COMMANDS
+from headwater.toolchain.broker import Broker
 
 _ROOT = Path(__file__).parents[2]
 _README = _ROOT / "README.md"
@@ -114,7 +114,7 @@ def test_the_tests_that_a_page_names_exist(page: Path) -> None:
 
 def test_operations_guide_lists_all_stack_settings() -> None:
     text = (_ROOT / "docs" / "operations.md").read_text(encoding="utf-8")
-    settings = (_ROOT / "infra" / "apply" / "settings.py").read_text(encoding="utf-8")
+    settings = (_ROOT / "infra" / "headwater" / "pulumi" / "settings.py").read_text(encoding="utf-8")
     keys = re.findall(r'^    "(\w+)": "HEADWATER_', settings, re.MULTILINE)
     others = re.search(r"_OTHERS = \(([^)]*)\)", settings)
     assert others is not None

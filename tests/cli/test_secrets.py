@@ -15,13 +15,13 @@ import attrs
 import click
 import pytest
 
-from infra.cli.exit_codes import ExitCode
-from infra.cli.main import _COMMANDS
+from headwater.cli.exit_codes import ExitCode
+from headwater.cli.main import _COMMANDS
+from headwater.toolchain import PulumiToolchain
+from headwater.toolchain.broker import Broker, SaslUser, Settings
 from tests.preloaded import headwater
 from tests.pulumi.cluster import Cluster
 from tests.pulumi.conftest import Deployment, make_deployment
-from toolchain import PulumiToolchain
-from toolchain.broker import Broker, SaslUser, Settings
 
 pytestmark = [pytest.mark.pulumi, pytest.mark.slow, pytest.mark.timeout(600)]
 

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from click import ClickException
 
-from infra.apply.stack_state import StackState
-from infra.cli.stack import parse_state, read_config_file, setup_records, stack_name
-from infra.model.problems import ProblemsError
+from headwater.cli.stack import parse_state, read_config_file, setup_records, stack_name
+from headwater.model.problems import ProblemsError
+from headwater.pulumi.stack_state import StackState
 
 _SIGNATURE = "4dabf18193072939515e22adb298388d"
 _CIPHERTEXT = {_SIGNATURE: "1b47061264138c4ac30d75fd1eb44270", "ciphertext": "v1:quail"}

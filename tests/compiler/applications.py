@@ -3,11 +3,11 @@
 from collections.abc import Mapping
 from textwrap import dedent
 
-from infra.compiler import compile_document
-from infra.model.compiled import CompiledApplication, InternalTopic
-from infra.model.problems import Problem, ProblemCode
-from infra.model.topology import TopologyDocument
-from infra.spec import load_text
+from headwater.compiler import compile_document
+from headwater.model.compiled import CompiledApplication, InternalTopic
+from headwater.model.problems import Problem, ProblemCode
+from headwater.model.topology import TopologyDocument
+from headwater.spec import load_text
 
 _LINTS = {
     ProblemCode.NULL_KEYS_DROPPED,

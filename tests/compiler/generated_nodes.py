@@ -3,7 +3,7 @@
 import attrs
 from hypothesis import strategies as st
 
-from infra.model.nodes import (
+from headwater.model.nodes import (
     ChangelogKind,
     Node,
     NodeTopology,

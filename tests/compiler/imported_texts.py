@@ -1,11 +1,11 @@
 """Imports texts that Kafka Streams prints."""
 
-from infra.compiler import build_nodes, compile_document
-from infra.compiler.described import complete
-from infra.describe import read_description, write_description
-from infra.model.compiled import CompiledApplication
-from infra.model.problems import Location, Problem, ProblemCode
-from infra.model.topology import Application, DescribedTopology, TopologyDocument
+from headwater.compiler import build_nodes, compile_document
+from headwater.compiler.described import complete
+from headwater.describe import read_description, write_description
+from headwater.model.compiled import CompiledApplication
+from headwater.model.problems import Location, Problem, ProblemCode
+from headwater.model.topology import Application, DescribedTopology, TopologyDocument
 from tests.compiler.applications import document
 
 AT = Location("app.txt")

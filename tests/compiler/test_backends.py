@@ -2,9 +2,9 @@
 
 import pytest
 
-from infra.compiler import compile_document
-from infra.model.compiled import Backend
-from infra.spec import load_text
+from headwater.compiler import compile_document
+from headwater.model.compiled import Backend
+from headwater.spec import load_text
 
 _CHAIN = """
   - stream: {topic: in, serdes: {key: string, value: string}}

@@ -5,10 +5,10 @@ from string import ascii_lowercase
 import attrs
 import pytest
 
-from infra.compiler import build_nodes
-from infra.compiler.pipeline import compile_nodes
-from infra.model.nodes import RepartitionTopic
-from infra.model.problems import ProblemCode, Severity
+from headwater.compiler import build_nodes
+from headwater.compiler.pipeline import compile_nodes
+from headwater.model.nodes import RepartitionTopic
+from headwater.model.problems import ProblemCode, Severity
 from tests.compiler.applications import codes, compiled, counts, document, problems_without_lints, topic
 
 MERGED = """

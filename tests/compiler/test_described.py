@@ -7,14 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from infra.compiler import build_nodes, compile_document
-from infra.compiler.described import compare_with_cluster, complete_from_cluster, find_unknown
-from infra.describe import read_description, write_description
-from infra.model.cluster import ClusterSnapshot, LiveGroup, LiveTopic
-from infra.model.compiled import CompiledApplication, InternalTopic
-from infra.model.nodes import ChangelogKind, Node, NodeTopology, ProcessorNode, SourceNode
-from infra.model.problems import ProblemCode, Severity
-from infra.model.topology import (
+from headwater.compiler import build_nodes, compile_document
+from headwater.compiler.described import compare_with_cluster, complete_from_cluster, find_unknown
+from headwater.describe import read_description, write_description
+from headwater.model.cluster import ClusterSnapshot, LiveGroup, LiveTopic
+from headwater.model.compiled import CompiledApplication, InternalTopic
+from headwater.model.nodes import ChangelogKind, Node, NodeTopology, ProcessorNode, SourceNode
+from headwater.model.problems import ProblemCode, Severity
+from headwater.model.topology import (
     Application,
     CreatedBy,
     DescribedTopology,
@@ -23,7 +23,7 @@ from infra.model.topology import (
     TopologyDocument,
     UnknownDetails,
 )
-from infra.spec import parse_document
+from headwater.spec import parse_document
 from tests.compiler.applications import codes, compiled, counts, document, topic
 from tests.compiler.imported_texts import AT, compile_described, imported, missing_details
 from tests.describe.texts import recorded_texts

@@ -5,18 +5,18 @@ from collections.abc import Mapping
 import attrs
 import pytest
 
-from infra.compiler.assignor_counts import TopicGraph, count_by_assignor, count_in_dependency_order
-from infra.compiler.broker_counts import (
+from headwater.compiler.assignor_counts import TopicGraph, count_by_assignor, count_in_dependency_order
+from headwater.compiler.broker_counts import (
     count_by_broker,
     explicit_counts_conflict,
     status_text,
     undersized_source_changelogs,
 )
-from infra.compiler.copartitioning import EnforcedCounts, enforce, not_copartitioned
-from infra.compiler.subtopologies import NodeGroup
-from infra.compiler.topic_groups import TopicGroup
-from infra.model.nodes import ChangelogKind, RepartitionTopic, StateStore
-from infra.model.problems import Location, Problem, ProblemCode
+from headwater.compiler.copartitioning import EnforcedCounts, enforce, not_copartitioned
+from headwater.compiler.subtopologies import NodeGroup
+from headwater.compiler.topic_groups import TopicGroup
+from headwater.model.nodes import ChangelogKind, RepartitionTopic, StateStore
+from headwater.model.problems import Location, Problem, ProblemCode
 
 AT = Location("app.yaml", 3)
 STREAMS_STATUS = status_text(ProblemCode.CONFLICTING_PARTITIONS)

@@ -1,7 +1,7 @@
 """Managed sinks that follow their writers, within one application and over several."""
 
-from infra.compiler import compile_documents
-from infra.model.problems import ProblemCode
+from headwater.compiler import compile_documents
+from headwater.model.problems import ProblemCode
 from tests.compiler.applications import codes, compiled, counts, document, problems_without_lints
 
 

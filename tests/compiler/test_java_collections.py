@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from infra.compiler.java.collections import (
+from headwater.compiler.java.collections import (
     copy_order,
     hash_order,
     long_hash,

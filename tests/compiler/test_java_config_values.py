@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from infra.compiler.java.config_values import (
+from headwater.compiler.java.config_values import (
     INT,
     LONG,
     SHORT,

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from infra.compiler.java.patterns import JavaPattern, UntranslatablePatternError
-from infra.model.problems import ProblemCode
+from headwater.compiler.java.patterns import JavaPattern, UntranslatablePatternError
+from headwater.model.problems import ProblemCode
 from tests.compiler.applications import codes, compiled, counts, problems_without_lints
 
 RECORDED = json.loads((Path(__file__).parent / "recorded" / "java_patterns.json").read_text())

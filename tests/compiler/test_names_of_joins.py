@@ -2,7 +2,7 @@
 
 import pytest
 
-from infra.model.topology import StoreDetail
+from headwater.model.topology import StoreDetail
 from tests.compiler.applications import compiled, topic
 from tests.compiler.imported_texts import compile_described, imported, missing_details
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from infra.model.problems import Severity
-from infra.model.topology import StoreDetail
+from headwater.model.problems import Severity
+from headwater.model.topology import StoreDetail
 from tests.compiler.applications import compiled, counts
 from tests.compiler.imported_texts import compile_described, imported, missing_details
 

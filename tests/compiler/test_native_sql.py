@@ -2,7 +2,7 @@
 
 import pytest
 
-from infra.compiler.native_sql import Kind, kind_of
+from headwater.compiler.native_sql import Kind, kind_of
 
 
 @pytest.mark.parametrize(

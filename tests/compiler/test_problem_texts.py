@@ -7,11 +7,11 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from infra.compiler import compile_document
-from infra.compiler.renumbering import origins, renumbering_problems
-from infra.describe import read_description
-from infra.model.problems import Location, Problem
-from infra.model.topology import Application, DescribedTopology, TopologyDocument
+from headwater.compiler import compile_document
+from headwater.compiler.renumbering import origins, renumbering_problems
+from headwater.describe import read_description
+from headwater.model.problems import Location, Problem
+from headwater.model.topology import Application, DescribedTopology, TopologyDocument
 from tests.compiler.applications import compiled, problems_without_lints
 from tests.describe.texts import SMALL
 

@@ -5,11 +5,11 @@ from collections.abc import Mapping
 import attrs
 import pytest
 
-from infra.compiler import compile_document
-from infra.describe import read_description
-from infra.model.compiled import CompiledApplication
-from infra.model.problems import Location, ProblemCode, errors
-from infra.model.topology import Application, DescribedTopology, TopologyDocument
+from headwater.compiler import compile_document
+from headwater.describe import read_description
+from headwater.model.compiled import CompiledApplication
+from headwater.model.problems import Location, ProblemCode, errors
+from headwater.model.topology import Application, DescribedTopology, TopologyDocument
 from tests.compiler.applications import codes, compiled, counts, document
 from tests.describe.texts import SMALL
 

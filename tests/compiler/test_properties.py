@@ -4,12 +4,12 @@ import attrs
 from hypothesis import given
 from hypothesis import strategies as st
 
-from infra.compiler.pipeline import compile_nodes
-from infra.describe import read_description, write_description
-from infra.model.compiled import CompiledApplication, TopicKind
-from infra.model.nodes import NodeTopology, SourceNode
-from infra.model.problems import Location, errors
-from infra.model.topology import Application, Protocol, TopologyDocument
+from headwater.compiler.pipeline import compile_nodes
+from headwater.describe import read_description, write_description
+from headwater.model.compiled import CompiledApplication, TopicKind
+from headwater.model.nodes import NodeTopology, SourceNode
+from headwater.model.problems import Location, errors
+from headwater.model.topology import Application, Protocol, TopologyDocument
 from tests.compiler.generated_nodes import node_topologies
 
 AT = Location("app.yaml")

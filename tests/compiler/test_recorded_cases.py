@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from infra.compiler import compile_document
-from infra.compiler.described import complete_from_cluster
-from infra.describe import read_description
-from infra.model.cluster import ClusterSnapshot, LiveGroup, LiveTopic
-from infra.model.problems import Location, errors
-from infra.model.topology import Application, DescribedTopology, TopologyDocument
+from headwater.compiler import compile_document
+from headwater.compiler.described import complete_from_cluster
+from headwater.describe import read_description
+from headwater.model.cluster import ClusterSnapshot, LiveGroup, LiveTopic
+from headwater.model.problems import Location, errors
+from headwater.model.topology import Application, DescribedTopology, TopologyDocument
 from tests.oracle.recorded import of_recorded_version
 
 CASES = Path(__file__).parent.parent / "oracle" / "cases"

@@ -1,7 +1,7 @@
 from collections.abc import Iterable
 
-from infra.compiler.renumbering import Renumbering, origins, renumbering_problems, renumberings
-from infra.model.problems import ProblemCode, Severity
+from headwater.compiler.renumbering import Renumbering, origins, renumbering_problems, renumberings
+from headwater.model.problems import ProblemCode, Severity
 from tests.compiler.applications import compiled
 
 

@@ -5,10 +5,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from infra.compiler import compile_document
-from infra.compiler.pipeline import compile_nodes
-from infra.describe import read_description, write_description
-from infra.model.nodes import (
+from headwater.compiler import compile_document
+from headwater.compiler.pipeline import compile_nodes
+from headwater.describe import read_description, write_description
+from headwater.model.nodes import (
     ChangelogKind,
     Node,
     NodeTopology,
@@ -18,8 +18,8 @@ from infra.model.nodes import (
     SourceNode,
     StateStore,
 )
-from infra.model.problems import Location
-from infra.model.topology import Application, DescribedTopology, Protocol, StoreDetail, TopologyDocument
+from headwater.model.problems import Location
+from headwater.model.topology import Application, DescribedTopology, Protocol, StoreDetail, TopologyDocument
 
 PARTS = 2500
 AT = Location("app.yaml")

@@ -2,9 +2,9 @@
 
 import attrs
 
-from infra.compiler import build_nodes
-from infra.compiler.pipeline import compile_nodes
-from infra.model.problems import ProblemCode
+from headwater.compiler import build_nodes
+from headwater.compiler.pipeline import compile_nodes
+from headwater.model.problems import ProblemCode
 from tests.compiler.applications import codes, compiled, counts, document, problems_without_lints
 
 HEAD = "application: {id: app, protocol: streams}\n"

@@ -1,5 +1,5 @@
-from infra.compiler.subtopologies import node_groups
-from infra.model.nodes import (
+from headwater.compiler.subtopologies import node_groups
+from headwater.model.nodes import (
     ChangelogKind,
     Node,
     NodeTopology,

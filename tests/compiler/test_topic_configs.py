@@ -2,7 +2,7 @@
 
 import pytest
 
-from infra.model.problems import ProblemCode, Severity, errors
+from headwater.model.problems import ProblemCode, Severity, errors
 from tests.compiler.applications import codes, compiled, problems_without_lints, topic
 
 REPARTITION = {

@@ -3,12 +3,12 @@
 import attrs
 import pytest
 
-from infra.compiler import build_nodes, compile_document
-from infra.compiler.version_differences import DIFFERENCES, PROCESS_FIX, has_config
-from infra.describe import write_description
-from infra.model.compiled import CompiledApplication
-from infra.model.problems import ProblemCode, errors
-from infra.model.versions import (
+from headwater.compiler import build_nodes, compile_document
+from headwater.compiler.version_differences import DIFFERENCES, PROCESS_FIX, has_config
+from headwater.describe import write_description
+from headwater.model.compiled import CompiledApplication
+from headwater.model.problems import ProblemCode, errors
+from headwater.model.versions import (
     SUPPORTED,
     KafkaStreamsVersion,
     is_older_than_known,
@@ -16,7 +16,7 @@ from infra.model.versions import (
     read_any_version,
     read_version,
 )
-from infra.spec import load_text
+from headwater.spec import load_text
 from tests.compiler.applications import codes, document, topic
 from tests.compiler.version_topologies import (
     KEY_CHANGE_IN_THE_FIRST_INPUT,

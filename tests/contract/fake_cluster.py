@@ -8,11 +8,11 @@ from uuid import uuid4
 
 import attrs
 
-from infra.model.cluster import ClusterSnapshot, LiveGroup, LiveTopic
-from infra.model.evidence import GroupFacts
-from infra.model.ownership import OWNERSHIP_TOPIC, OwnershipChange, OwnershipRecord
-from infra.observe import SnapshotRequest
-from infra.observe.reader import GroupsRead
+from headwater.kafka import SnapshotRequest
+from headwater.kafka.reader import GroupsRead
+from headwater.model.cluster import ClusterSnapshot, LiveGroup, LiveTopic
+from headwater.model.evidence import GroupFacts
+from headwater.model.ownership import OWNERSHIP_TOPIC, OwnershipChange, OwnershipRecord
 
 BROKER_DEFAULTS = {
     "cleanup.policy": "delete",

@@ -14,9 +14,9 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # public, but
     ResourceType,
 )
 
-from infra.change.ownership import write_ownership
-from infra.model.ownership import OwnershipChange
-from infra.observe import Connection, KafkaClusterReader
+from headwater.change.ownership import write_ownership
+from headwater.kafka import Connection, KafkaClusterReader
+from headwater.model.ownership import OwnershipChange
 
 
 @attrs.define

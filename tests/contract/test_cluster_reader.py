@@ -5,12 +5,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from infra.observe import SnapshotRequest
+from headwater.kafka import SnapshotRequest
 from tests.contract.fake_cluster import FakeCluster
 from tests.contract.real_cluster import RealCluster
 
 if TYPE_CHECKING:
-    from toolchain.broker.local import LocalBroker
+    from headwater.toolchain.broker.local import LocalBroker
 
 Cluster = FakeCluster | RealCluster
 CONFIG = {"cleanup.policy": "compact", "segment.bytes": "1048576"}

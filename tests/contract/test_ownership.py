@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 import attrs
 import pytest
 
-from infra.model.ownership import OwnershipChange, OwnershipRecord, StackIdentity
-from infra.observe import SnapshotRequest
+from headwater.kafka import SnapshotRequest
+from headwater.model.ownership import OwnershipChange, OwnershipRecord, StackIdentity
 from tests.contract.fake_cluster import FakeCluster
 from tests.contract.real_cluster import RealCluster
 
 if TYPE_CHECKING:
-    from toolchain.broker.local import LocalBroker
+    from headwater.toolchain.broker.local import LocalBroker
 
 Cluster = FakeCluster | RealCluster
 STACK = StackIdentity("0d6a", "organization/headwater/production")

@@ -14,11 +14,11 @@ from typing import Any
 from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.samples import Sample
 
+from headwater.toolchain.broker.readiness import until
 from tests.control.conftest import HttpClient
-from toolchain.broker.readiness import until
 
 ROOT = Path(__file__).parents[2]
-AGENT = (sys.executable, "-m", "infra.cli", "agent")
+AGENT = (sys.executable, "-m", "headwater.cli", "agent")
 SECONDS = 60
 
 

@@ -8,7 +8,7 @@ import attrs
 import pytest
 from structlog.testing import capture_logs
 
-from spark_jobs.control import Access, ControlServer, Surface
+from headwater.control import Access, ControlServer, Surface
 
 
 @attrs.frozen

@@ -4,14 +4,14 @@ from collections.abc import Callable, Iterable, Mapping
 
 import attrs
 
-from infra.model.problems import Location, Problem, ProblemCode
-from infra.model.topology import Application
-from spark_jobs.control import Access, ControlServer, Surface
-from spark_jobs.processor_expansion import ProcessorsStatus
-from spark_jobs.runtime.driver.metrics import Instruments
-from spark_jobs.runtime.driver.processor_expansion.requests import requested_status
-from spark_jobs.runtime.driver.states import ClientState
-from spark_jobs.stream_threads import ThreadMetadata
+from headwater.control import Access, ControlServer, Surface
+from headwater.model.problems import Location, Problem, ProblemCode
+from headwater.model.topology import Application
+from headwater_spark.driver.metrics import Instruments
+from headwater_spark.driver.processor_expansion.requests import requested_status
+from headwater_spark.driver.states import ClientState
+from headwater_spark.processor_expansion import ProcessorsStatus
+from headwater_spark.stream_threads import ThreadMetadata
 
 TOKEN = "s3cret"
 DELAYED = Problem(

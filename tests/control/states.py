@@ -1,7 +1,6 @@
 """States of an agent for tests, with an example of each field."""
 
-from infra.model.problems import Problem, ProblemCode
-from spark_jobs.agent.state import (
+from headwater.agent.state import (
     AgentState,
     ApplicationState,
     Expansion,
@@ -9,6 +8,7 @@ from spark_jobs.agent.state import (
     Phase,
     Shortfall,
 )
+from headwater.model.problems import Problem, ProblemCode
 
 UNREACHABLE = Problem(
     code=ProblemCode.CLUSTER_UNREACHABLE,

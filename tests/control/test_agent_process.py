@@ -12,16 +12,16 @@ import pytest
 from confluent_kafka import ConsumerGroupState
 from confluent_kafka.admin import AdminClient
 
-from spark_jobs.agent.coordination_topic import coordination_topic
+from headwater.agent.coordination_topic import coordination_topic
+from headwater.toolchain.broker import Broker
+from headwater.toolchain.broker.local import LocalBroker
+from headwater.toolchain.broker.readiness import until
 from tests.agent.live_documents import texts, unique_documents
 from tests.agent.running import await_counts, make_topics
 from tests.control.agent_process import ROOT, SECONDS, AgentProcess
 from tests.listening_sockets import is_loopback, listening_addresses
 from tests.preloaded import headwater
 from tests.pulumi.cluster import Cluster
-from toolchain.broker import Broker
-from toolchain.broker.local import LocalBroker
-from toolchain.broker.readiness import until
 
 pytestmark = pytest.mark.broker
 

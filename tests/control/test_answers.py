@@ -6,9 +6,9 @@ from http import HTTPStatus
 
 import pytest
 
-from infra.model.problems import Problem, ProblemCode, ProblemsError
-from spark_jobs.control import Access, Health, Refused, Route, Section, Surface, access_of
-from spark_jobs.control.answers import LARGEST_BODY, Answer, Request, answer
+from headwater.control import Access, Health, Refused, Route, Section, Surface, access_of
+from headwater.control.answers import LARGEST_BODY, Answer, Request, answer
+from headwater.model.problems import Problem, ProblemCode, ProblemsError
 
 TOKEN = "a-secret-control-token"
 LOCAL = Access("127.0.0.1", 9878)

@@ -16,20 +16,20 @@ import pytest
 from click.testing import CliRunner, Result
 from jsonschema import Draft202012Validator
 
-from infra.cli.main import main
-from infra.model.problems import Location
-from infra.model.topology import Application, TopologyDocument
-from infra.report.agents import Client, applications
-from spark_jobs.agent.documents import SwitchedDocuments
-from spark_jobs.agent.instrument_texts import agent_status
-from spark_jobs.agent.instruments import AgentInstruments
-from spark_jobs.agent.journal_lines import JournalLine, expansions, history_json
-from spark_jobs.agent.state import AgentState, ExpansionEntry, Stage
-from spark_jobs.control import TOKEN_VARIABLE, Access, ControlServer, Section, Surface, access_of
-from spark_jobs.control.client import ask, full_url
+from headwater.agent.documents import SwitchedDocuments
+from headwater.agent.instrument_texts import agent_status
+from headwater.agent.instruments import AgentInstruments
+from headwater.agent.journal_lines import JournalLine, expansions, history_json
+from headwater.agent.state import AgentState, ExpansionEntry, Stage
+from headwater.cli.main import main
+from headwater.control import TOKEN_VARIABLE, Access, ControlServer, Section, Surface, access_of
+from headwater.control.client import ask, full_url
+from headwater.model.problems import Location
+from headwater.model.topology import Application, TopologyDocument
+from headwater.report.agents import Client, applications
+from headwater.toolchain.broker.readiness import until
 from tests.control.conftest import HttpClient
 from tests.control.states import FOLLOWING, LEADING, UNREADABLE
-from toolchain.broker.readiness import until
 
 Golden = Callable[[Path, str], None]
 _HERE = Path(__file__).parent / "golden"
@@ -216,7 +216,7 @@ def test_watch_updates_until_interrupted(serve_endpoint: Callable[..., HttpClien
 
     surface = Surface.of("agent-1", host="host-1").with_section(Section(name="agent", status=status))
     url = serve_endpoint(surface).url
-    command = [sys.executable, "-m", "infra.cli", "agent", "status", url, "--watch", "--interval", "0.1"]
+    command = [sys.executable, "-m", "headwater.cli", "agent", "status", url, "--watch", "--interval", "0.1"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as watching:
         try:
             assert until(lambda: len(requests) > 3, 60)

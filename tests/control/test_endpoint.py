@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 from prometheus_client import Counter
 
-from infra.model.problems import Problem, ProblemCode, ProblemsError
-from spark_jobs.control import (
+from headwater.control import (
     Access,
     ControlServer,
     Health,
@@ -18,6 +17,7 @@ from spark_jobs.control import (
     Surface,
     access_of,
 )
+from headwater.model.problems import Problem, ProblemCode, ProblemsError
 from tests.control.conftest import HttpClient
 
 ServeEndpoint = Callable[..., HttpClient]

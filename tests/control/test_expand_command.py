@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from infra.cli.exit_codes import ExitCode
-from infra.cli.main import main
-from spark_jobs.control import Access, ControlServer, Surface
-from spark_jobs.processor_expansion import ExpansionPhase, ProcessorsStatus
-from spark_jobs.runtime.driver.metrics import Instruments
-from spark_jobs.runtime.driver.run.starting import StartingApplication
-from spark_jobs.runtime.driver.states import ClientState
+from headwater.cli.exit_codes import ExitCode
+from headwater.cli.main import main
+from headwater.control import Access, ControlServer, Surface
+from headwater_spark.driver.metrics import Instruments
+from headwater_spark.driver.run.starting import StartingApplication
+from headwater_spark.driver.states import ClientState
+from headwater_spark.processor_expansion import ExpansionPhase, ProcessorsStatus
 from tests.cli.screen import lines_on_screen, output_on_terminal
 from tests.control.expanding_application import DELAYED, TOKEN, ExpandingApplication
 
@@ -41,7 +41,7 @@ def url(server: ControlServer) -> str:
 
 @pytest.fixture(autouse=True)
 def _polls_soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("infra.cli.processors_expand._POLL_SECONDS", 0.01)
+    monkeypatch.setattr("headwater.cli.processors_expand._POLL_SECONDS", 0.01)
 
 
 def _run(*arguments: str, token: str | None = TOKEN) -> Result:
@@ -70,7 +70,7 @@ def test_command_waits_until_the_processors_are_added(
 def test_command_prints_the_remaining_time(
     url: str, application: ExpandingApplication, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("infra.cli.expansion_progress._LINE_SECONDS", 0.0)
+    monkeypatch.setattr("headwater.cli.expansion_progress._LINE_SECONDS", 0.0)
     catch_up = ExpansionPhase.CATCH_UP
     application.becomes(
         ProcessorsStatus(4, 8, catch_up, 0, 1_000),
@@ -95,7 +95,7 @@ def test_progress_is_a_bar_on_a_terminal(
         delayed,
         ProcessorsStatus(8),
     )
-    command = [sys.executable, "-m", "infra.cli", "processors", "expand", url, "--to", "8"]
+    command = [sys.executable, "-m", "headwater.cli", "processors", "expand", url, "--to", "8"]
     output = output_on_terminal(command)
     assert "shop: check" in output
     assert "1,000 records remaining" in output
@@ -190,7 +190,7 @@ def test_command_waits_for_an_application_that_is_restarted(
 def test_command_ends_if_the_endpoint_does_not_answer_again(
     server: ControlServer, application: ExpandingApplication, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("infra.cli.processors_expand._UNANSWERED_SECONDS", 0.0)
+    monkeypatch.setattr("headwater.cli.processors_expand._UNANSWERED_SECONDS", 0.0)
 
     def fail() -> None:
         raise RuntimeError("the endpoint does not answer")

@@ -9,12 +9,12 @@ import pytest
 from jsonschema import Draft202012Validator
 from prometheus_client import CollectorRegistry, generate_latest
 
-from spark_jobs.agent import events
-from spark_jobs.agent.events import AgentEvent
-from spark_jobs.agent.instrument_texts import _MESSAGES, log_line
-from spark_jobs.agent.instruments import AgentInstruments
-from spark_jobs.agent.state import AgentState, ApplicationState, Outcome, TopicResult
-from spark_jobs.control import Health, Surface
+from headwater.agent import events
+from headwater.agent.events import AgentEvent
+from headwater.agent.instrument_texts import _MESSAGES, log_line
+from headwater.agent.instruments import AgentInstruments
+from headwater.agent.state import AgentState, ApplicationState, Outcome, TopicResult
+from headwater.control import Health, Surface
 from tests.control.states import EXPANDING, FOLLOWING, LEADING, OVER_PARTITIONED, UNREACHABLE, UNREADABLE
 
 _SCHEMAS = Path(__file__).parents[2] / "topology_schemas"
@@ -138,7 +138,7 @@ def test_agent_with_hanging_loop_is_not_live(monkeypatch: pytest.MonkeyPatch) ->
     instruments, _ = _instruments(LEADING)
     live = instruments.section().live
     assert live().ok
-    monkeypatch.setattr("spark_jobs.agent.instruments._LONGEST_ITERATION_SECONDS", -1.0)
+    monkeypatch.setattr("headwater.agent.instruments._LONGEST_ITERATION_SECONDS", -1.0)
     assert live().reason.startswith("The loop has not iterated for ")
 
 

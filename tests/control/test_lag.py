@@ -7,10 +7,10 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]  # public, but not exported explicitly
 from prometheus_client import CollectorRegistry, generate_latest
 
-from infra.observe import Connection
-from spark_jobs.agent.lag import LagWatch, group_lag
-from toolchain.broker.local import LocalBroker
-from toolchain.broker.readiness import until
+from headwater.agent.lag import LagWatch, group_lag
+from headwater.kafka import Connection
+from headwater.toolchain.broker.local import LocalBroker
+from headwater.toolchain.broker.readiness import until
 
 
 @pytest.mark.broker

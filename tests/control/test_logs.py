@@ -8,10 +8,10 @@ from pathlib import PurePath
 import pytest
 import structlog
 
-from infra.observe import Connection
-from spark_jobs.control import Access
-from spark_jobs.control.logs import configure_log
-from spark_jobs.control.redaction import redacted_texts
+from headwater.control import Access
+from headwater.control.logs import configure_log
+from headwater.control.redaction import redacted_texts
+from headwater.kafka import Connection
 
 SECRET = "s3cr3t-of-orders"
 

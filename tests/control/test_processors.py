@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from spark_jobs.control import Access, ControlServer, Surface
-from spark_jobs.processor_expansion import ExpansionPhase, ProcessorsStatus
-from spark_jobs.runtime.driver.metrics import Instruments
-from spark_jobs.runtime.driver.run.starting import StartingApplication
-from spark_jobs.runtime.driver.states import ClientState
+from headwater.control import Access, ControlServer, Surface
+from headwater_spark.driver.metrics import Instruments
+from headwater_spark.driver.run.starting import StartingApplication
+from headwater_spark.driver.states import ClientState
+from headwater_spark.processor_expansion import ExpansionPhase, ProcessorsStatus
 from tests.control.conftest import HttpClient
 from tests.control.expanding_application import TOKEN, ExpandingApplication
 

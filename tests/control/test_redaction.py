@@ -10,10 +10,11 @@ import attrs
 import pytest
 import structlog
 
-from infra.cli.main import main as headwater
-from infra.observe import Connection
-from spark_jobs import agent_main, run_main
-from spark_jobs.control.redaction import redacted_texts
+import agent_main
+import run_main
+from headwater.cli.main import main as headwater
+from headwater.control.redaction import redacted_texts
+from headwater.kafka import Connection
 
 _CERTIFICATE = "-----BEGIN CERTIFICATE-----\nMIIBpublic\n-----END CERTIFICATE-----\n"
 _KEY_BODY = "MIIEvQIBADANBgkqhkiG9w0BAQEFAASC"

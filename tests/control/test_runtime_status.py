@@ -8,15 +8,15 @@ import attrs
 import pytest
 from click.testing import CliRunner, Result
 
-from infra.cli.exit_codes import ExitCode
-from infra.cli.main import main
-from infra.model.problems import Problem, ProblemCode
-from spark_jobs.control import Access, ControlServer, Surface
-from spark_jobs.processor_expansion import ExpansionPhase, ProcessorsStatus
-from spark_jobs.runtime.driver.metrics import Instruments
-from spark_jobs.runtime.driver.queries.progress import NO_PROGRESS
-from spark_jobs.runtime.driver.states import ClientState
-from spark_jobs.stream_threads import ThreadMetadata
+from headwater.cli.exit_codes import ExitCode
+from headwater.cli.main import main
+from headwater.control import Access, ControlServer, Surface
+from headwater.model.problems import Problem, ProblemCode
+from headwater_spark.driver.metrics import Instruments
+from headwater_spark.driver.queries.progress import NO_PROGRESS
+from headwater_spark.driver.states import ClientState
+from headwater_spark.processor_expansion import ExpansionPhase, ProcessorsStatus
+from headwater_spark.stream_threads import ThreadMetadata
 from tests.control.conftest import HttpClient
 
 _PART = {

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from headwater.toolchain.broker import Broker, SaslUser, Settings
+from headwater.toolchain.broker.readiness import until
 from tests.agent.live_documents import texts
 from tests.control.conftest import HttpClient
-from toolchain.broker import Broker, SaslUser, Settings
-from toolchain.broker.readiness import until
 
 pytestmark = pytest.mark.broker
 
@@ -40,7 +40,7 @@ def test_secrets_are_shown_nowhere(guarded: Broker, tmp_path: Path, password: st
     command = [
         sys.executable,
         "-m",
-        "infra.cli",
+        "headwater.cli",
         "agent",
         "run",
         str(tmp_path),

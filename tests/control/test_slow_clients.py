@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from spark_jobs.control import Access, ControlServer, Route, Surface
-from spark_jobs.control.connections import MOST, MOST_OF_ADDRESS, Connection, network, superfluous
+from headwater.control import Access, ControlServer, Route, Surface
+from headwater.control.connections import MOST, MOST_OF_ADDRESS, Connection, network, superfluous
+from headwater.toolchain.broker.readiness import until
 from tests.control.conftest import HttpClient
-from toolchain.broker.readiness import until
 
 _SECONDS = 60.0
 _SHORT_SECONDS = 2.0

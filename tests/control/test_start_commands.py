@@ -10,11 +10,12 @@ import click
 import pytest
 import structlog
 
-from infra.cli.agent_run import run as headwater_agent_run
-from infra.cli.exit_codes import ExitCode
-from infra.cli.main import main as headwater
-from infra.cli.run import run as headwater_run
-from spark_jobs import agent_main, run_main
+import agent_main
+import run_main
+from headwater.cli.agent_run import run as headwater_agent_run
+from headwater.cli.exit_codes import ExitCode
+from headwater.cli.main import main as headwater
+from headwater_spark.commands.run import run as headwater_run
 
 _DOCUMENT = "application: {id: orders}\ntopology:\n- stream: {topic: orders}\n- to: {topic: copies}\n"
 _USAGE_OF_PROGRAM = 2

@@ -7,15 +7,15 @@ import attrs
 import pytest
 from click.testing import CliRunner, Result
 
-from infra.cli.exit_codes import ExitCode
-from infra.cli.main import main
-from spark_jobs.control import Access, ControlServer, Surface
-from spark_jobs.processor_expansion import ProcessorsStatus
-from spark_jobs.runtime.driver.metrics import Instruments
-from spark_jobs.runtime.driver.run.starting import StartingApplication
-from spark_jobs.runtime.driver.states import ClientState
-from spark_jobs.runtime.driver.threads.stream_threads import StreamThreads
-from spark_jobs.stream_threads import ThreadMetadata
+from headwater.cli.exit_codes import ExitCode
+from headwater.cli.main import main
+from headwater.control import Access, ControlServer, Surface
+from headwater_spark.driver.metrics import Instruments
+from headwater_spark.driver.run.starting import StartingApplication
+from headwater_spark.driver.states import ClientState
+from headwater_spark.driver.threads.stream_threads import StreamThreads
+from headwater_spark.processor_expansion import ProcessorsStatus
+from headwater_spark.stream_threads import ThreadMetadata
 from tests.control.conftest import HttpClient
 
 _TOKEN = "s3cret"

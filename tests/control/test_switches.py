@@ -6,11 +6,11 @@ from http import HTTPStatus
 import attrs
 import pytest
 
-from infra.model.problems import Location
-from infra.model.topology import Application, TopologyDocument
-from spark_jobs.agent.documents import ENABLED, SwitchedDocuments
-from spark_jobs.agent.events import AgentEvent, DocumentsChanged
-from spark_jobs.control import Refused
+from headwater.agent.documents import ENABLED, SwitchedDocuments
+from headwater.agent.events import AgentEvent, DocumentsChanged
+from headwater.control import Refused
+from headwater.model.problems import Location
+from headwater.model.topology import Application, TopologyDocument
 
 
 class _Files:

@@ -10,15 +10,15 @@ from pathlib import Path
 
 import pytest
 
-from spark_jobs.command_line import RESTART, GatewayWatch
-from toolchain.broker.readiness import until
+from headwater.command_line import RESTART, GatewayWatch
+from headwater.toolchain.broker.readiness import until
 
 _ROOT = Path(__file__).parents[2]
 _SECONDS = 60
 _HEAD = """
 import ctypes, sys, threading, time
-from spark_jobs.command_line import Termination
-from spark_jobs.control.logs import configure_log
+from headwater.command_line import Termination
+from headwater.control.logs import configure_log
 configure_log()
 lock = ctypes.create_string_buffer(64)
 def block():

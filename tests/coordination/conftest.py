@@ -6,8 +6,8 @@ from contextlib import ExitStack
 
 import pytest
 
-from infra.observe import Connection
-from spark_jobs.agent.run import Coordination
+from headwater.agent.run import Coordination
+from headwater.kafka import Connection
 
 SESSION_MS = 6_000  # the brokers' default minimum
 # Polls take microseconds, but longer on a busy machine. Requests time out after five seconds or more.

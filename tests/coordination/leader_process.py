@@ -9,11 +9,11 @@ to continue in that term and prints the result.
 import sys
 import time
 
-from infra.observe import Connection
-from spark_jobs.agent.ports import NoLongerLeaderError
-from spark_jobs.agent.run import Coordination
-from spark_jobs.agent.state import ExpansionEntry, Stage
-from spark_jobs.control.logs import configure_log
+from headwater.agent.ports import NoLongerLeaderError
+from headwater.agent.run import Coordination
+from headwater.agent.state import ExpansionEntry, Stage
+from headwater.control.logs import configure_log
+from headwater.kafka import Connection
 
 
 def entry(client_id: str, stage: Stage, number: int = 1) -> ExpansionEntry:

@@ -6,11 +6,11 @@ from collections.abc import Callable, Sequence
 import pytest
 from click.testing import CliRunner
 
-from infra.cli.main import main
-from spark_jobs.agent.coordination_topic import coordination_topic
+from headwater.agent.coordination_topic import coordination_topic
+from headwater.cli.main import main
+from headwater.toolchain.broker.local import LocalBroker
+from headwater.toolchain.broker.readiness import until
 from tests.coordination.conftest import Group
-from toolchain.broker.local import LocalBroker
-from toolchain.broker.readiness import until
 
 pytestmark = pytest.mark.broker
 

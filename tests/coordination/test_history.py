@@ -14,18 +14,18 @@ from confluent_kafka import Producer
 from hypothesis import given
 from hypothesis import strategies as st
 
-from infra.cli.exit_codes import ExitCode
-from infra.cli.main import main
-from infra.model.problems import ProblemsError
-from spark_jobs.agent.coordination_topic import coordination_topic
-from spark_jobs.agent.journal import read_lines
-from spark_jobs.agent.journal_lines import JournalLine, decode, encode, key_of, latest_entries, valid_lines
-from spark_jobs.agent.state import ExpansionEntry, Stage
+from headwater.agent.coordination_topic import coordination_topic
+from headwater.agent.journal import read_lines
+from headwater.agent.journal_lines import JournalLine, decode, encode, key_of, latest_entries, valid_lines
+from headwater.agent.state import ExpansionEntry, Stage
+from headwater.cli.exit_codes import ExitCode
+from headwater.cli.main import main
+from headwater.model.problems import ProblemsError
+from headwater.toolchain.broker import Broker
+from headwater.toolchain.broker.local import LocalBroker
+from headwater.toolchain.broker.ports import free_ports
 from tests.coordination.conftest import Group
 from tests.coordination.leader_process import entry
-from toolchain.broker import Broker
-from toolchain.broker.local import LocalBroker
-from toolchain.broker.ports import free_ports
 
 MakeGroup = Callable[[str], Group]
 _NAMES = st.text(min_size=1, max_size=12)
@@ -237,7 +237,7 @@ def test_history_command_shows_agent_topics_time_and_reason(kafka: LocalBroker, 
 
 def test_lines_of_librdkafka_are_not_in_the_output_of_the_history(monkeypatch: pytest.MonkeyPatch) -> None:
     """A client whose connection is refused logs it; programs read the output as JSON."""
-    monkeypatch.setattr("spark_jobs.agent.journal._READ_SECONDS", 1)
+    monkeypatch.setattr("headwater.agent.journal._READ_SECONDS", 1)
     structlog.reset_defaults()
     server = f"127.0.0.1:{free_ports(1)[0]}"
     result = CliRunner().invoke(main, ["agent", "history", "--bootstrap-server", server, "--format", "json"])

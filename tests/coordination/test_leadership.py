@@ -19,17 +19,17 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # public, but
     ResourceType,
 )
 
-from spark_jobs.agent import leadership as leadership_module
-from spark_jobs.agent.coordination_topic import coordination_topic
-from spark_jobs.agent.leadership import committed_term, next_term
-from spark_jobs.agent.ports import NoLongerLeaderError
-from spark_jobs.agent.state import Stage
+from headwater.agent import leadership as leadership_module
+from headwater.agent.coordination_topic import coordination_topic
+from headwater.agent.leadership import committed_term, next_term
+from headwater.agent.ports import NoLongerLeaderError
+from headwater.agent.state import Stage
+from headwater.toolchain.broker import Broker
+from headwater.toolchain.broker.local import LocalBroker
+from headwater.toolchain.broker.readiness import until
 from tests.coordination.conftest import SESSION_MS, Group
 from tests.coordination.leader_process import entry
 from tests.runtime.spark.kafka_topics import Topics
-from toolchain.broker import Broker
-from toolchain.broker.local import LocalBroker
-from toolchain.broker.readiness import until
 
 _ROOT = Path(__file__).parents[2]
 _LONG_SESSION_MS = 15_000
@@ -117,7 +117,7 @@ def test_hanging_loop_loses_leadership(
     kafka: LocalBroker, group: MakeGroup, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its heartbeats continue; it loses leadership because the loop no longer polls it."""
-    monkeypatch.setattr("spark_jobs.agent.leadership._LONGEST_ITERATION_MS", SESSION_MS)
+    monkeypatch.setattr("headwater.agent.leadership._LONGEST_ITERATION_MS", SESSION_MS)
     agents = group(kafka.bootstrap_servers)
     hanging = agents.join("hanging")
     _, term = agents.leader([hanging])

@@ -13,13 +13,13 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # public, but
     ResourceType,
 )
 
-from infra.observe import Connection
-from spark_jobs.agent.coordination_topic import TOPIC_CONFIG, coordination_topic
-from spark_jobs.agent.state import Stage
+from headwater.agent.coordination_topic import TOPIC_CONFIG, coordination_topic
+from headwater.agent.state import Stage
+from headwater.kafka import Connection
+from headwater.toolchain.broker import Broker, SaslUser, Settings
+from headwater.toolchain.broker.readiness import until
 from tests.coordination.conftest import Group
 from tests.coordination.leader_process import entry
-from toolchain.broker import Broker, SaslUser, Settings
-from toolchain.broker.readiness import until
 
 pytestmark = pytest.mark.broker
 

@@ -5,20 +5,20 @@ from typing import Any
 
 import pytest
 
-from infra.cli.agent_run import run
-from infra.observe import Connection
-from spark_jobs.agent import events
-from spark_jobs.agent.instruments import AgentInstruments
-from spark_jobs.agent.lag import LagWatch
-from spark_jobs.agent.state import Outcome, TopicResult
-from spark_jobs.control import Surface
-from spark_jobs.processor_expansion import ExpansionPhase, ProcessorsStatus
-from spark_jobs.runtime.driver.metrics import Instruments
-from spark_jobs.runtime.driver.queries.progress import NO_PROGRESS
-from spark_jobs.runtime.driver.states import ClientState
-from spark_jobs.stream_threads import ThreadMetadata
+from headwater.agent import events
+from headwater.agent.instruments import AgentInstruments
+from headwater.agent.lag import LagWatch
+from headwater.agent.state import Outcome, TopicResult
+from headwater.cli.agent_run import run
+from headwater.control import Surface
+from headwater.kafka import Connection
+from headwater.toolchain.promtool import ensure_promtool
+from headwater_spark.driver.metrics import Instruments
+from headwater_spark.driver.queries.progress import NO_PROGRESS
+from headwater_spark.driver.states import ClientState
+from headwater_spark.processor_expansion import ExpansionPhase, ProcessorsStatus
+from headwater_spark.stream_threads import ThreadMetadata
 from tests.control.states import LEADING
-from toolchain.promtool import ensure_promtool
 
 ROOT = Path(__file__).parents[2]
 DEPLOY = ROOT / "deploy"

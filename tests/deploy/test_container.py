@@ -26,7 +26,7 @@ from importlib.metadata import packages_distributions
 
 locked = set(sys.argv[1:])
 present = {name for name, owners in packages_distributions().items() if locked & {o.lower() for o in owners}}
-absent = set(packages_distributions()) - present - {"infra", "spark_jobs", "toolchain", "topology_schemas"}
+absent = set(packages_distributions()) - present - {"headwater", "headwater_spark"}
 
 class Absent:
     def find_spec(self, name, path=None, target=None):
@@ -34,8 +34,9 @@ class Absent:
             raise ModuleNotFoundError(name)
 
 sys.meta_path.insert(0, Absent())
-import infra.cli.agent_run, infra.cli.agent_status, infra.cli.agent_history, infra.cli.agent_autoscaling
-import spark_jobs.agent.start, infra.spec, infra.compiler, infra.report.compile_text
+import headwater.cli.agent_run, headwater.cli.agent_status
+import headwater.cli.agent_history, headwater.cli.agent_autoscaling
+import headwater.agent.start, headwater.spec, headwater.compiler, headwater.report.compile_text
 """
 
 

@@ -8,9 +8,9 @@ import pytest
 import yaml
 from kubernetes_validate import validate  # type: ignore[import-untyped]
 
-from infra.spec import load_documents
-from spark_jobs.control import Access, Surface
-from spark_jobs.control.answers import Request, answer
+from headwater.control import Access, Surface
+from headwater.control.answers import Request, answer
+from headwater.spec import load_documents
 from tests.deploy.conftest import DEPLOY
 
 _KUBERNETES = DEPLOY / "kubernetes"

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from infra.model.nodes import Node, NodeTopology, ProcessorNode, SinkNode, SourceNode
+from headwater.model.nodes import Node, NodeTopology, ProcessorNode, SinkNode, SourceNode
 
 _FILE = Path(__file__).parent / "recorded" / "processor_api.json"
 

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from infra.describe import read_description
-from infra.model.problems import ProblemCode
+from headwater.describe import read_description
+from headwater.model.problems import ProblemCode
 from tests.describe.texts import SMALL, recorded_texts
 
 LINES = SMALL.splitlines()

@@ -4,9 +4,9 @@ import textwrap
 import attrs
 import pytest
 
-from infra.describe import read_description, read_descriptions, write_description
-from infra.describe.damage import repair_text
-from infra.model.nodes import NodeTopology, ProcessorNode, SinkNode, SourceNode
+from headwater.describe import read_description, read_descriptions, write_description
+from headwater.describe.damage import repair_text
+from headwater.model.nodes import NodeTopology, ProcessorNode, SinkNode, SourceNode
 from tests.describe.texts import SMALL, recorded_texts, shuffled
 
 

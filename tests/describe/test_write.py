@@ -2,8 +2,8 @@ import time
 
 import pytest
 
-from infra.describe import write_description
-from infra.model.nodes import Node, NodeTopology, ProcessorNode, SinkNode, SourceNode
+from headwater.describe import write_description
+from headwater.model.nodes import Node, NodeTopology, ProcessorNode, SinkNode, SourceNode
 from tests.describe.recorded_topologies import recorded_topologies
 
 

@@ -14,21 +14,21 @@ import trustme
 from click.testing import CliRunner
 from confluent_kafka.admin import AdminClient
 
-from infra.cli.doctor.permissions import observe_permissions
-from infra.cli.main import main
-from infra.compiler import compile_documents
-from infra.doctor import Status
-from infra.doctor.permissions import Purpose, permission_findings
-from infra.model.acls import ANY_NAME, Operation, Pattern, Permission, ResourceKind
-from infra.model.topology import TopologyDocument
-from infra.observe.admin import Admin
-from infra.planner import acls
-from infra.planner.acls import application_needs, headwater_needs
-from infra.spec import load_documents
+from headwater.cli.doctor.permissions import observe_permissions
+from headwater.cli.main import main
+from headwater.compiler import compile_documents
+from headwater.doctor import Status
+from headwater.doctor.permissions import Purpose, permission_findings
+from headwater.kafka.admin import Admin
+from headwater.model.acls import ANY_NAME, Operation, Pattern, Permission, ResourceKind
+from headwater.model.topology import TopologyDocument
+from headwater.planner import acls
+from headwater.planner.acls import application_needs, headwater_needs
+from headwater.spec import load_documents
+from headwater.toolchain.broker import Broker, SaslUser, Settings
 from tests.acls.secured_cluster import SecuredCluster
 from tests.broker_version import has_streams_groups
 from tests.toolchain.certificates import server_tls
-from toolchain.broker import Broker, SaslUser, Settings
 
 pytestmark = pytest.mark.broker
 
@@ -248,7 +248,7 @@ def test_a_broker_that_does_not_answer_ends_the_check_in_time(own_broker: Callab
         broker.pause()
         started = time.monotonic()
         done = subprocess.run(
-            [sys.executable, "-m", "infra.cli", "doctor", "--bootstrap-server", broker.bootstrap_servers],
+            [sys.executable, "-m", "headwater.cli", "doctor", "--bootstrap-server", broker.bootstrap_servers],
             capture_output=True,
             text=True,
             check=False,

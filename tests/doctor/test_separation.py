@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from infra.cli.doctor.pulumi_stack import workflow_texts
-from infra.cli.main import main
-from infra.doctor import Status
-from infra.doctor.separation import SeparationFacts, separation_findings
+from headwater.cli.doctor.pulumi_stack import workflow_texts
+from headwater.cli.main import main
+from headwater.doctor import Status
+from headwater.doctor.separation import SeparationFacts, separation_findings
 from tests.workflows.scripts import GITHUB, GITLAB
 
 OLD_PREVIEW = """

@@ -11,14 +11,14 @@ import pytest
 from jsonschema import Draft202012Validator
 from rich.console import Console
 
-from infra.doctor import Finding, Section, Status, has_errors
-from infra.doctor.agents import AgentFacts, AgentGroup, agent_findings
-from infra.doctor.cluster import ClusterFacts, Login, cluster_findings
-from infra.doctor.machine import MachineFacts, Program, machine_findings
-from infra.doctor.permissions import PermissionFacts, Purpose, Right, permission_findings
-from infra.doctor.stack import Lock, StackFacts, stack_findings
-from infra.model.problems import Location, Problem, ProblemCode
-from infra.report.doctor import doctor_json, doctor_rich
+from headwater.doctor import Finding, Section, Status, has_errors
+from headwater.doctor.agents import AgentFacts, AgentGroup, agent_findings
+from headwater.doctor.cluster import ClusterFacts, Login, cluster_findings
+from headwater.doctor.machine import MachineFacts, Program, machine_findings
+from headwater.doctor.permissions import PermissionFacts, Purpose, Right, permission_findings
+from headwater.doctor.stack import Lock, StackFacts, stack_findings
+from headwater.model.problems import Location, Problem, ProblemCode
+from headwater.report.doctor import doctor_json, doctor_rich
 
 _GOLDEN = Path(__file__).parent / "golden"
 _WIDTH = 110

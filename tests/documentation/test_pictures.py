@@ -10,8 +10,8 @@ from rich._export_format import CONSOLE_SVG_FORMAT
 from rich.console import Console
 from rich.terminal_theme import MONOKAI
 
-from infra.report.runtime_table import runtime_rich
-from spark_jobs.runtime.driver.queries.progress import NO_PROGRESS
+from headwater.report.runtime_table import runtime_rich
+from headwater_spark.driver.queries.progress import NO_PROGRESS
 
 _PICTURE = Path(__file__).parents[2] / "docs" / "status.svg"
 # Without the fonts that Rich loads from the network.

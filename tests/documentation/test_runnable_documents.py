@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from infra.compiler import build_nodes
-from infra.spec import load_text
-from spark_jobs.runtime.engine.program import problems_of
+from headwater.compiler import build_nodes
+from headwater.spec import load_text
+from headwater_spark.engine.program import problems_of
 
 _ROOT = Path(__file__).parents[2]
 _DOCUMENT = re.compile(

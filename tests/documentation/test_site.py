@@ -13,7 +13,7 @@ from typing import Any
 import click
 import pytest
 
-from infra.cli.main import main
+from headwater.cli.main import main
 from tests.documentation.site.pages import write_pages
 
 _ROOT = Path(__file__).parents[2]

@@ -4,11 +4,11 @@ from pathlib import Path
 
 import attrs
 
-from infra.compiler import compile_documents
-from infra.model.compiled import CompiledApplication
-from infra.model.problems import Location
-from infra.planner.drift import Drift, find_drift
-from infra.spec import load_documents
+from headwater.compiler import compile_documents
+from headwater.model.compiled import CompiledApplication
+from headwater.model.problems import Location
+from headwater.planner.drift import Drift, find_drift
+from headwater.spec import load_documents
 from tests.planner.simulated_cluster import COMPACTED, SimulatedCluster, application, changelog, repartition
 
 EXAMPLES = Path(__file__).parents[2] / "topology_schemas" / "examples"

@@ -10,12 +10,12 @@ import jsonschema
 import pytest
 from click.testing import CliRunner, Result
 
-from infra.cli.exit_codes import ExitCode
-from infra.cli.main import main
+from headwater.cli.exit_codes import ExitCode
+from headwater.cli.main import main
+from headwater.toolchain.broker import Broker, SaslUser, Settings
+from headwater.toolchain.broker.local import LocalBroker
 from tests.drift.test_formats import SCHEMA
 from tests.pulumi.cluster import Cluster
-from toolchain.broker import Broker, SaslUser, Settings
-from toolchain.broker.local import LocalBroker
 
 _DECLARED = ("cleanup.policy", "segment.bytes", "retention.ms", "message.timestamp.type")
 FORMATS = ("text", "json", "markdown", "html", "junit")

@@ -4,11 +4,11 @@ from collections.abc import Mapping, Sequence
 
 import attrs
 
-from infra.model.compiled import CompiledApplication, InternalTopic, TopicKind
-from infra.model.ownership import OwnershipRecord, StackIdentity
-from infra.model.problems import ProblemCode, Severity
-from infra.model.topology import Leftovers, Lifecycle, Sink
-from infra.planner.drift import Drift, Finding, FindingKind, find_drift
+from headwater.model.compiled import CompiledApplication, InternalTopic, TopicKind
+from headwater.model.ownership import OwnershipRecord, StackIdentity
+from headwater.model.problems import ProblemCode, Severity
+from headwater.model.topology import Leftovers, Lifecycle, Sink
+from headwater.planner.drift import Drift, Finding, FindingKind, find_drift
 from tests.planner.simulated_cluster import (
     AUTOSCALING,
     COMPACTED,

@@ -14,12 +14,12 @@ import jsonschema
 import pytest
 from markdown_it import MarkdownIt
 
-from infra.planner.drift import Drift, FindingKind
-from infra.report.drift.junit import drift_junit
-from infra.report.drift.markdown import drift_markdown
-from infra.report.drift.page import drift_page
-from infra.report.drift.text import drift_text
-from infra.report.drift.to_json import drift_json
+from headwater.planner.drift import Drift, FindingKind
+from headwater.report.drift.junit import drift_junit
+from headwater.report.drift.markdown import drift_markdown
+from headwater.report.drift.page import drift_page
+from headwater.report.drift.text import drift_text
+from headwater.report.drift.to_json import drift_json
 from tests.drift import drift_cases
 
 GOLDEN = Path(__file__).parent / "golden"

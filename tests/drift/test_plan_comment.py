@@ -10,11 +10,11 @@ import pytest
 from click.testing import CliRunner, Result
 from markdown_it import MarkdownIt
 
-from infra.cli.exit_codes import ExitCode
-from infra.cli.main import main
-from infra.report.drift.to_json import drift_json
-from infra.report.plan_comment import plan_comment, read_drift, read_preview
-from infra.report.plan_comment.comment import LIMIT
+from headwater.cli.exit_codes import ExitCode
+from headwater.cli.main import main
+from headwater.report.drift.to_json import drift_json
+from headwater.report.plan_comment import plan_comment, read_drift, read_preview
+from headwater.report.plan_comment.comment import LIMIT
 from tests.drift import drift_cases
 
 GOLDEN = Path(__file__).parent / "golden"

@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from infra.cli.exit_codes import ExitCode
-from infra.cli.main import main
+from headwater.cli.exit_codes import ExitCode
+from headwater.cli.main import main
+from headwater.toolchain import PulumiToolchain
+from headwater.toolchain.broker.local import LocalBroker
 from tests.pulumi.cluster import Cluster
 from tests.pulumi.conftest import Deployment, make_deployment
 from tests.pulumi.driver import STACK
-from toolchain import PulumiToolchain
-from toolchain.broker.local import LocalBroker
 
 pytestmark = pytest.mark.pulumi
 

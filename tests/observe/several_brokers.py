@@ -4,9 +4,9 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from toolchain.broker import Broker, Settings
-from toolchain.broker.ports import HOST, free_ports
-from toolchain.kafka import KafkaDistribution
+from headwater.toolchain.broker import Broker, Settings
+from headwater.toolchain.broker.ports import HOST, free_ports
+from headwater.toolchain.kafka import KafkaDistribution
 
 _REPLICATED = {"default.replication.factor": "3", "min.insync.replicas": "2"}
 

@@ -11,8 +11,8 @@ import pulumi_kafka
 import pytest
 from confluent_kafka.admin import AdminClient
 
-from infra.model.problems import Problem, ProblemCode, ProblemsError
-from infra.observe import Connection
+from headwater.kafka import Connection
+from headwater.model.problems import Problem, ProblemCode, ProblemsError
 
 SERVERS = ("a.example:9092", "b.example:9093")
 CA = "-----BEGIN CERTIFICATE-----\nca\n-----END CERTIFICATE-----"

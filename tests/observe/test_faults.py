@@ -20,11 +20,11 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # public, but
     ResourceType,
 )
 
-from infra.model.problems import Problem, ProblemCode, ProblemsError
-from infra.observe import Connection, KafkaClusterReader, SnapshotRequest
+from headwater.kafka import Connection, KafkaClusterReader, SnapshotRequest
+from headwater.model.problems import Problem, ProblemCode, ProblemsError
+from headwater.toolchain.broker import Broker, SaslUser, Settings
+from headwater.toolchain.broker.readiness import until
 from tests.toolchain.certificates import pkcs8, server_tls
-from toolchain.broker import Broker, SaslUser, Settings
-from toolchain.broker.readiness import until
 
 pytestmark = pytest.mark.broker
 PROMPT_SECONDS = 30.0
@@ -231,7 +231,7 @@ def brokers(reader: KafkaClusterReader) -> int:
 
 _SLOW_COORDINATOR = """
 import os, signal, sys, threading
-from infra.observe import Connection, KafkaClusterReader, SnapshotRequest
+from headwater.kafka import Connection, KafkaClusterReader, SnapshotRequest
 server, pid = sys.argv[1], int(sys.argv[2])
 reader = KafkaClusterReader(Connection(bootstrap_servers=(server,)), 60)
 for _ in range(2):  # a new cluster has no coordinators yet

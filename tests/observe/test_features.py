@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from infra.observe import Connection
-from infra.observe.features import enabled_features
+from headwater.kafka import Connection
+from headwater.kafka.features import enabled_features
+from headwater.toolchain.broker.local import LocalBroker
 from tests.broker_version import enables_streams_groups
-from toolchain.broker.local import LocalBroker
 
 
 @pytest.mark.broker

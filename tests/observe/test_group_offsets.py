@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 import pytest
 from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 
-from infra.model.problems import ProblemCode, ProblemsError
-from infra.observe import Connection, group_offsets
-from infra.observe.group_offsets import read_metadata
+from headwater.kafka import Connection, group_offsets
+from headwater.kafka.group_offsets import read_metadata
+from headwater.model.problems import ProblemCode, ProblemsError
+from headwater.toolchain.broker.readiness import until
 from tests.contract.real_cluster import RealCluster
-from toolchain.broker.readiness import until
 
 if TYPE_CHECKING:
-    from toolchain.broker.local import LocalBroker
+    from headwater.toolchain.broker.local import LocalBroker
 
 
 class Answering:

@@ -3,8 +3,8 @@
 import attrs
 import pytest
 
-from infra.model.problems import ProblemCode, ProblemsError
-from infra.observe import Connection
+from headwater.kafka import Connection
+from headwater.model.problems import ProblemCode, ProblemsError
 
 _CA = "-----BEGIN CERTIFICATE-----\nca\n-----END CERTIFICATE-----"
 _CHAIN = "-----BEGIN CERTIFICATE-----\nclient\n-----END CERTIFICATE-----"

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from infra.model.ownership import OwnershipRecord, StackIdentity
-from infra.observe.ownership import decode, encode
+from headwater.kafka.ownership import decode, encode
+from headwater.model.ownership import OwnershipRecord, StackIdentity
 
 _RECORD = OwnershipRecord(
     application_id="orders",

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from confluent_kafka.admin import AdminClient, ListOffsetsResultInfo, NewTopic  # type: ignore[attr-defined]
 
-from infra.model.cluster import LiveGroup
-from infra.observe import Connection, KafkaClusterReader, SnapshotRequest, admin
-from infra.observe.admin import Admin
-from infra.observe.pending_snapshot import PendingSnapshot
-from toolchain.broker.local import LocalBroker
-from toolchain.broker.readiness import until
+from headwater.kafka import Connection, KafkaClusterReader, SnapshotRequest, admin
+from headwater.kafka.admin import Admin
+from headwater.kafka.pending_snapshot import PendingSnapshot
+from headwater.model.cluster import LiveGroup
+from headwater.toolchain.broker.local import LocalBroker
+from headwater.toolchain.broker.readiness import until
 
 if TYPE_CHECKING:
     from concurrent.futures import Future

@@ -8,14 +8,14 @@ import pytest
 from click.testing import CliRunner, Result
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 
-from infra.cli.exit_codes import ExitCode
-from infra.cli.main import main
-from infra.model.problems import Problem, ProblemCode, ProblemsError
-from infra.observe import Connection, KafkaClusterReader, SnapshotRequest
+from headwater.cli.exit_codes import ExitCode
+from headwater.cli.main import main
+from headwater.kafka import Connection, KafkaClusterReader, SnapshotRequest
+from headwater.model.problems import Problem, ProblemCode, ProblemsError
+from headwater.toolchain.broker import Broker
+from headwater.toolchain.broker.readiness import until
+from headwater.toolchain.kafka import KafkaDistribution
 from tests.observe.several_brokers import several_brokers
-from toolchain.broker import Broker
-from toolchain.broker.readiness import until
-from toolchain.kafka import KafkaDistribution
 
 pytestmark = pytest.mark.broker
 _DOCUMENT = """\

@@ -6,10 +6,9 @@ from pathlib import Path
 import pytest
 from confluent_kafka import KafkaError
 
-from infra.model.problems import Problem
-from infra.observe import Connection
-from infra.observe.connection_checks import connection_problems
-from infra.observe.kafka_errors import (
+from headwater.kafka import Connection
+from headwater.kafka.connection_checks import connection_problems
+from headwater.kafka.kafka_errors import (
     Answering,
     ClientMessage,
     not_authorized,
@@ -17,7 +16,8 @@ from infra.observe.kafka_errors import (
     unexpected,
     unreachable,
 )
-from infra.report import problems_text
+from headwater.model.problems import Problem
+from headwater.report import problems_text
 
 GOLDEN = Path(__file__).parent / "golden"
 BROKER = ("kafka.example:9093",)

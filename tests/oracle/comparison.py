@@ -7,16 +7,16 @@ from typing import Any
 
 import attrs
 
-from infra.compiler import StreamsConfig, build_nodes, compile_document
-from infra.compiler.broker_counts import EQUAL_EXPLICIT_COUNTS
-from infra.compiler.streams_config import MERGE_REPARTITIONS
-from infra.describe import read_description, write_description
-from infra.model.compiled import CompiledApplication, InternalTopic, SubTopology, TopicKind
-from infra.model.nodes import NodeTopology, SourceNode
-from infra.model.operators import Merge
-from infra.model.problems import Problem, ProblemCode, errors
-from infra.model.topology import Protocol, TopologyDocument
-from infra.spec import parse_document
+from headwater.compiler import StreamsConfig, build_nodes, compile_document
+from headwater.compiler.broker_counts import EQUAL_EXPLICIT_COUNTS
+from headwater.compiler.streams_config import MERGE_REPARTITIONS
+from headwater.describe import read_description, write_description
+from headwater.model.compiled import CompiledApplication, InternalTopic, SubTopology, TopicKind
+from headwater.model.nodes import NodeTopology, SourceNode
+from headwater.model.operators import Merge
+from headwater.model.problems import Problem, ProblemCode, errors
+from headwater.model.topology import Protocol, TopologyDocument
+from headwater.spec import parse_document
 from tests.oracle.described_documents import described
 from tests.oracle.kafka_streams import Answer, Counts, Refusal, Run
 

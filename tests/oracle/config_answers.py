@@ -5,8 +5,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
 
-from infra.compiler.configs.table import Owner, split_key
-from infra.model.versions import KafkaStreamsVersion
+from headwater.compiler.configs.table import Owner, split_key
+from headwater.model.versions import KafkaStreamsVersion
 from tests.oracle.config_table import find_periods
 from tests.oracle.config_values import single_configs
 

@@ -1,4 +1,4 @@
-"""Generate `infra/compiler/configs/kafka_configs.json` from the `ConfigDef`s of all supported versions."""
+"""Generate `compiler/configs/kafka_configs.json` from the `ConfigDef`s of all supported versions."""
 
 import json
 import re

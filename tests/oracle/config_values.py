@@ -4,9 +4,9 @@ import random
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from infra.compiler.configs.table import PREFIXES, Owner, config_names, find_config
-from infra.compiler.configs.values import ConfigType, parse_value
-from infra.model.versions import KafkaStreamsVersion
+from headwater.compiler.configs.table import PREFIXES, Owner, config_names, find_config
+from headwater.compiler.configs.values import ConfigType, parse_value
+from headwater.model.versions import KafkaStreamsVersion
 
 NOT_COMPARED = {"application.id", "replication.factor"}
 """The id of the document counts, and Headwater refuses factors with which no topic can be created."""

@@ -5,12 +5,12 @@ from typing import Any
 
 import attrs
 
-from infra.compiler.described.joins import unclear_groupings
-from infra.compiler.described.structure import Structure
-from infra.describe import read_description
-from infra.model.nodes import ChangelogKind, NodeTopology, SourceNode, StateStore
-from infra.model.topology import Application, CreatedBy, TopologyDocument
-from infra.spec import parse_document
+from headwater.compiler.described.joins import unclear_groupings
+from headwater.compiler.described.structure import Structure
+from headwater.describe import read_description
+from headwater.model.nodes import ChangelogKind, NodeTopology, SourceNode, StateStore
+from headwater.model.topology import Application, CreatedBy, TopologyDocument
+from headwater.spec import parse_document
 
 _KINDS: dict[ChangelogKind, dict[str, Any]] = {
     ChangelogKind.KEY_VALUE: {"kind": "timestampedKeyValue"},

@@ -12,13 +12,13 @@ from typing import Any, Literal
 
 import attrs
 
-from infra.model.versions import DEFAULT_VERSION
+from headwater.model.versions import DEFAULT_VERSION
+from headwater.toolchain import machine
+from headwater.toolchain.cache import Cache, fingerprint
+from headwater.toolchain.commands import run_logged
+from headwater.toolchain.kafka import KAFKA_VERSION
+from headwater.toolchain.progress import Progress
 from tests.broker_version import BROKER_VERSION, has_streams_groups
-from toolchain import machine
-from toolchain.cache import Cache, fingerprint
-from toolchain.commands import run_logged
-from toolchain.kafka import KAFKA_VERSION
-from toolchain.progress import Progress
 
 _SOURCE = Path(__file__).parent / "java"
 _MAIN = "headwater.oracle.Oracle"

@@ -3,7 +3,7 @@
 import re
 from typing import Any
 
-from spark_jobs.processors import Processor, ProcessorContext, Record
+from headwater_spark.processors import Processor, ProcessorContext, Record
 
 
 class Adder(Processor):

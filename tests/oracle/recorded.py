@@ -7,9 +7,9 @@ from typing import Any
 
 import attrs
 
-from infra.model.topology import TopologyDocument
-from infra.model.versions import read_version
-from infra.spec import load_documents
+from headwater.model.topology import TopologyDocument
+from headwater.model.versions import read_version
+from headwater.spec import load_documents
 from tests.oracle.case_documents import case_folders
 from tests.oracle.kafka_streams import RECORDED
 

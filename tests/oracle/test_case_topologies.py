@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 import yaml
 
-from infra.spec import parse_document
+from headwater.spec import parse_document
 from tests.oracle.case_topologies.translation import translate
 
 

@@ -4,10 +4,10 @@ import json
 
 import pytest
 
-from infra.compiler import build_nodes
-from infra.describe import write_description
-from infra.model.compiled import TopicKind
-from infra.model.problems import errors
+from headwater.compiler import build_nodes
+from headwater.describe import write_description
+from headwater.model.compiled import TopicKind
+from headwater.model.problems import errors
 from tests.oracle.case_documents import document_of, document_text
 from tests.oracle.comparison import compiled, insides, theirs
 from tests.oracle.kafka_streams import Run

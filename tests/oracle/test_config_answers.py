@@ -5,8 +5,8 @@
 
 import pytest
 
-from infra.compiler.configs.check import find_refusals
-from infra.model.versions import SUPPORTED
+from headwater.compiler.configs.check import find_refusals
+from headwater.model.versions import SUPPORTED
 from tests.oracle.config_answers import ANSWERS, answers_text, collect_answers, tried_configs
 
 

@@ -4,9 +4,9 @@ from collections.abc import Callable
 
 import pytest
 
-from infra.compiler.version_differences import has_config
-from infra.model.versions import SUPPORTED
-from spark_jobs.runtime.engine.program.config_support import SUPPORT
+from headwater.compiler.version_differences import has_config
+from headwater.model.versions import SUPPORTED
+from headwater_spark.engine.program.config_support import SUPPORT
 from tests.oracle.kafka_streams import KafkaStreams
 
 

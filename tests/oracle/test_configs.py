@@ -12,17 +12,17 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-import infra.compiler.configs
-from infra.compiler.configs.check import find_refusals
-from infra.compiler.configs.table import known_keys
-from infra.model.versions import SUPPORTED, KafkaStreamsVersion
+import headwater.compiler.configs
+from headwater.compiler.configs.check import find_refusals
+from headwater.compiler.configs.table import known_keys
+from headwater.model.versions import SUPPORTED, KafkaStreamsVersion
 from tests.oracle.config_answers import ANSWERS, answers_text, collect_answers, tried_configs
 from tests.oracle.config_table import generated
 from tests.oracle.config_values import comparable_configs, random_configs
 from tests.oracle.kafka_streams import KafkaStreams
 
 pytestmark = pytest.mark.oracle
-_TABLE = Path(infra.compiler.configs.__file__).parent / "kafka_configs.json"
+_TABLE = Path(headwater.compiler.configs.__file__).parent / "kafka_configs.json"
 _VERSIONS = pytest.mark.parametrize("version", SUPPORTED, ids=str)
 _STEP = 7
 """Of the systematic values `make test` tries one in seven with Kafka."""

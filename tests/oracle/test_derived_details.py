@@ -7,12 +7,12 @@ from typing import Any
 import attrs
 import pytest
 
-from infra.compiler import build_nodes
-from infra.describe import write_description
-from infra.model.nodes import ChangelogKind, NodeTopology
-from infra.model.problems import ProblemCode, Severity, errors
-from infra.model.topology import TopologyDocument
-from infra.spec import parse_document
+from headwater.compiler import build_nodes
+from headwater.describe import write_description
+from headwater.model.nodes import ChangelogKind, NodeTopology
+from headwater.model.problems import ProblemCode, Severity, errors
+from headwater.model.topology import TopologyDocument
+from headwater.spec import parse_document
 from tests.oracle.comparison import compiled, essence, has_unseen_groups, parsed
 from tests.oracle.described_documents import store_details
 from tests.oracle.kafka_streams import PROTOCOLS, Run

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 import yaml
 
-from infra.compiler import build_nodes
-from infra.compiler.version_differences import DIFFERENCES, Difference
-from infra.model.versions import SUPPORTED
-from infra.spec import parse_document
+from headwater.compiler import build_nodes
+from headwater.compiler.version_differences import DIFFERENCES, Difference
+from headwater.model.versions import SUPPORTED
+from headwater.spec import parse_document
 from tests.oracle.kafka_streams import KafkaStreams
 from tests.oracle.situations import Situation
 

@@ -7,12 +7,12 @@ from collections.abc import Iterable
 import attrs
 import pytest
 
-from infra.compiler import compile_document
-from infra.model.cluster import ClusterSnapshot, LiveTopic
-from infra.model.problems import Problem, ProblemCode, errors
-from infra.model.record import RecordedTopic, SetupRecord
-from infra.model.topology import Setup, TopologyDocument
-from infra.planner import PlanPolicy, plan
+from headwater.compiler import compile_document
+from headwater.model.cluster import ClusterSnapshot, LiveTopic
+from headwater.model.problems import Problem, ProblemCode, errors
+from headwater.model.record import RecordedTopic, SetupRecord
+from headwater.model.topology import Setup, TopologyDocument
+from headwater.planner import PlanPolicy, plan
 from tests.oracle.recorded import Case, Json, cases_with
 
 _CODES = (

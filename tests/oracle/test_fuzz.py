@@ -9,9 +9,9 @@ import yaml
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from infra.compiler import build_nodes
-from infra.model.versions import DEFAULT_VERSION, SUPPORTED
-from infra.spec import load_documents
+from headwater.compiler import build_nodes
+from headwater.model.versions import DEFAULT_VERSION, SUPPORTED
+from headwater.spec import load_documents
 from tests.oracle.kafka_streams import KafkaStreams
 from tests.oracle.random_topologies.stores import Choices
 from tests.oracle.situations import Situation, random_situation, stored_situations

@@ -7,17 +7,17 @@ from typing import Literal
 import attrs
 import pytest
 
-from infra.cli.import_details import differences_from_cluster, with_cluster_details, with_unknown_details
-from infra.cli.imported_documents import DescribedApplication
-from infra.compiler import build_nodes
-from infra.describe import write_description
-from infra.model.cluster import ClusterSnapshot, LiveGroup, LiveTopic
-from infra.model.compiled import CompiledApplication, InternalTopic
-from infra.model.evidence import ClusterEvidence
-from infra.model.nodes import NodeTopology, TopicKind
-from infra.model.problems import Problem, ProblemCode, Severity, errors
-from infra.model.topology import Protocol, TopologyDocument, UnknownDetails
-from infra.spec import load_text
+from headwater.cli.import_details import differences_from_cluster, with_cluster_details, with_unknown_details
+from headwater.cli.imported_documents import DescribedApplication
+from headwater.compiler import build_nodes
+from headwater.describe import write_description
+from headwater.model.cluster import ClusterSnapshot, LiveGroup, LiveTopic
+from headwater.model.compiled import CompiledApplication, InternalTopic
+from headwater.model.evidence import ClusterEvidence
+from headwater.model.nodes import NodeTopology, TopicKind
+from headwater.model.problems import Problem, ProblemCode, Severity, errors
+from headwater.model.topology import Protocol, TopologyDocument, UnknownDetails
+from headwater.spec import load_text
 from tests.oracle.comparison import compiled, essence, has_unseen_groups, parsed
 from tests.oracle.described_documents import store_details
 from tests.oracle.kafka_streams import PROTOCOLS, Run

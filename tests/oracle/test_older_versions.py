@@ -6,8 +6,8 @@ from pathlib import Path
 import attrs
 import pytest
 
-from infra.compiler import build_nodes, compile_document
-from infra.compiler.version_differences import (
+from headwater.compiler import build_nodes, compile_document
+from headwater.compiler.version_differences import (
     COPARTITIONED_WHEN_OPTIMIZED,
     GRACE_DECIDES_RETENTION,
     JOIN_CHANGELOGS_DELETED,
@@ -18,10 +18,10 @@ from infra.compiler.version_differences import (
     TOPIC_READ_TWICE,
     Difference,
 )
-from infra.describe import read_description, write_description
-from infra.model.problems import Location, ProblemCode, errors
-from infra.model.topology import Application, DescribedTopology, StoreDetail, TopologyDocument
-from infra.model.versions import OLDER, KafkaStreamsVersion, read_any_version
+from headwater.describe import read_description, write_description
+from headwater.model.problems import Location, ProblemCode, errors
+from headwater.model.topology import Application, DescribedTopology, StoreDetail, TopologyDocument
+from headwater.model.versions import OLDER, KafkaStreamsVersion, read_any_version
 from tests.oracle.older.record import VERSIONS, Built, build, read_built, recorded
 
 _DAY_MS = 86_400_000

@@ -10,14 +10,14 @@ import attrs
 import pytest
 import yaml
 
-from infra.compiler import build_nodes
-from infra.model.behaviors import StoreSettings, StreamAggregate
-from infra.model.nodes import NodeTopology, ProcessorNode, SourceNode, StateStore
-from infra.model.problems import errors
-from infra.model.topology import TopologyDocument
-from infra.model.windows import SessionWindow
-from infra.spec import load_text
-from spark_jobs.runtime.engine.program.settings import engine_settings
+from headwater.compiler import build_nodes
+from headwater.model.behaviors import StoreSettings, StreamAggregate
+from headwater.model.nodes import NodeTopology, ProcessorNode, SourceNode, StateStore
+from headwater.model.problems import errors
+from headwater.model.topology import TopologyDocument
+from headwater.model.windows import SessionWindow
+from headwater.spec import load_text
+from headwater_spark.engine.program.settings import engine_settings
 from tests.oracle.kafka_streams import KafkaStreams, Refusal
 from tests.oracle.random_topologies.generator import Generator as TopologyGenerator
 from tests.oracle.random_topologies.stores import Choices

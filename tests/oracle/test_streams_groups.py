@@ -14,7 +14,11 @@ from typing import Any
 import attrs
 import pytest
 
-from infra.model.problems import errors
+from headwater.model.problems import errors
+from headwater.toolchain import KafkaDistribution
+from headwater.toolchain.broker import Broker, Settings
+from headwater.toolchain.broker.readiness import until
+from headwater.toolchain.broker.tools import command
 from tests.acls.conftest import STREAMS_PROTOCOL
 from tests.acls.streams_process import StreamsProcess
 from tests.broker_version import BROKER_VERSION, enables_streams_groups, has_streams_groups
@@ -22,10 +26,6 @@ from tests.oracle.comparison import compiled, parsed
 from tests.oracle.kafka_streams import Run
 from tests.oracle.situations import Situation, stored_situations
 from tests.pulumi.cluster import Cluster
-from toolchain import KafkaDistribution
-from toolchain.broker import Broker, Settings
-from toolchain.broker.readiness import until
-from toolchain.broker.tools import command
 
 _FOLDER = Path(__file__).parent / "streams_groups"
 _RECORDED = _FOLDER / "recorded.json"

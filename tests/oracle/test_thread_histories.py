@@ -11,10 +11,10 @@ import pytest
 from _pytest.mark import ParameterSet
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]  # public, but not exported explicitly
 
+from headwater.toolchain.broker.local import LocalBroker
+from headwater.toolchain.broker.readiness import until
 from tests.oracle.kafka_streams import OF_THE_BROKER, built_program
 from tests.oracle.thread_histories import FILE, PARTITIONS, contents, text
-from toolchain.broker.local import LocalBroker
-from toolchain.broker.readiness import until
 
 pytestmark = [pytest.mark.broker, pytest.mark.oracle, pytest.mark.slow]
 

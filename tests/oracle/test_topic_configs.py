@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-import infra.spec
-from infra.spec.topic_configs import allowed_values, topic_configs
+import headwater.spec
+from headwater.spec.topic_configs import allowed_values, topic_configs
 from tests.oracle.kafka_streams import RECORDED, KafkaStreams
 from tests.oracle.topic_config_table import generated
 
 pytestmark = pytest.mark.oracle
-_TABLE = Path(infra.spec.__file__).parent / "kafka_topic_configs.json"
+_TABLE = Path(headwater.spec.__file__).parent / "kafka_topic_configs.json"
 _TEXTS: tuple[str, ...] = (
     "",
     "yes",

@@ -1,4 +1,4 @@
-"""Generate `infra/spec/kafka_topic_configs.json` from the table of Kafka's `LogConfig`."""
+"""Generate `infra/headwater/spec/kafka_topic_configs.json` from the table of Kafka's `LogConfig`."""
 
 import json
 import re

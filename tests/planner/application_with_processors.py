@@ -2,10 +2,10 @@
 
 from collections.abc import Mapping
 
-from infra.model.compiled import CompiledApplication
-from infra.model.problems import ProblemCode, errors
-from infra.model.topology import Setup
-from infra.planner import Plan
+from headwater.model.compiled import CompiledApplication
+from headwater.model.problems import ProblemCode, errors
+from headwater.model.topology import Setup
+from headwater.planner import Plan
 from tests.planner.simulated_cluster import SimulatedCluster, application
 
 GROWING = {"partition.autoscaling.enabled": "true"}

@@ -2,8 +2,8 @@
 
 import attrs
 
-from infra.model.topology import Leftovers, Lifecycle, Setup
-from infra.planner import Plan
+from headwater.model.topology import Leftovers, Lifecycle, Setup
+from headwater.planner import Plan
 from tests.planner.simulated_cluster import (
     CHANGELOG,
     COMPACTED,

@@ -2,10 +2,10 @@
 
 import attrs
 
-from infra.model.compiled import CompiledApplication
-from infra.model.ownership import OwnershipRecord, StackIdentity
-from infra.model.topology import Lifecycle, Setup, Sink
-from infra.planner import Plan, PlanPolicy, plan
+from headwater.model.compiled import CompiledApplication
+from headwater.model.ownership import OwnershipRecord, StackIdentity
+from headwater.model.topology import Lifecycle, Setup, Sink
+from headwater.planner import Plan, PlanPolicy, plan
 from tests.planner.simulated_cluster import CHANGELOG, REPARTITION, SimulatedCluster, application
 
 

@@ -1,7 +1,7 @@
 """What a plan contains, in the short forms that tests compare."""
 
-from infra.model.problems import Problem, ProblemCode, Severity, errors
-from infra.planner import ActionKind, Plan
+from headwater.model.problems import Problem, ProblemCode, Severity, errors
+from headwater.planner import ActionKind, Plan
 
 
 def codes(plan: Plan) -> list[ProblemCode]:

@@ -4,11 +4,11 @@ from collections.abc import Callable
 
 import attrs
 
-from infra.model.compiled import CompiledApplication
-from infra.model.nodes import ChangelogKind
-from infra.model.problems import Location
-from infra.model.topology import Lifecycle, Protocol, Setup, Sink
-from infra.planner import Plan, PlanPolicy
+from headwater.model.compiled import CompiledApplication
+from headwater.model.nodes import ChangelogKind
+from headwater.model.problems import Location
+from headwater.model.topology import Lifecycle, Protocol, Setup, Sink
+from headwater.planner import Plan, PlanPolicy
 from tests.planner.evidence_scenarios import (
     accepted_id_that_overlaps,
     adoption_that_removes_data,

@@ -5,17 +5,17 @@ from typing import Any
 
 import attrs
 
-from infra.model.cluster import ClusterSnapshot, LiveGroup, LiveTopic
-from infra.model.compiled import CompiledApplication, InternalTopic, SubTopology, TopicKind
-from infra.model.evidence import ClusterEvidence, GroupFacts
-from infra.model.move_marks import MoveMark
-from infra.model.nodes import ChangelogKind
-from infra.model.ownership import OwnershipRecord
-from infra.model.policies import BlastRadius, Effect, Policy
-from infra.model.problems import Location
-from infra.model.record import SetupRecord
-from infra.model.topology import Application, Lifecycle, Setup, Sink
-from infra.planner import ActionKind, Plan, PlanPolicy, plan
+from headwater.model.cluster import ClusterSnapshot, LiveGroup, LiveTopic
+from headwater.model.compiled import CompiledApplication, InternalTopic, SubTopology, TopicKind
+from headwater.model.evidence import ClusterEvidence, GroupFacts
+from headwater.model.move_marks import MoveMark
+from headwater.model.nodes import ChangelogKind
+from headwater.model.ownership import OwnershipRecord
+from headwater.model.policies import BlastRadius, Effect, Policy
+from headwater.model.problems import Location
+from headwater.model.record import SetupRecord
+from headwater.model.topology import Application, Lifecycle, Setup, Sink
+from headwater.planner import ActionKind, Plan, PlanPolicy, plan
 
 REPARTITION, CHANGELOG = "orders-step1-repartition", "orders-counts-changelog"
 """The internal topics of `application()`."""

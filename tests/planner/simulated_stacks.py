@@ -2,12 +2,12 @@
 
 import attrs
 
-from infra.model.compiled import CompiledApplication
-from infra.model.ownership import OwnershipChange, OwnershipRecord, StackIdentity
-from infra.model.record import SetupRecord
-from infra.model.topology import Sink
-from infra.planner import Plan, PlanPolicy, plan
-from infra.planner.claims import change_after, change_before
+from headwater.model.compiled import CompiledApplication
+from headwater.model.ownership import OwnershipChange, OwnershipRecord, StackIdentity
+from headwater.model.record import SetupRecord
+from headwater.model.topology import Sink
+from headwater.planner import Plan, PlanPolicy, plan
+from headwater.planner.claims import change_after, change_before
 from tests.planner.simulated_cluster import SimulatedCluster
 
 

@@ -3,11 +3,11 @@
 import attrs
 import pytest
 
-from infra.compiler import compile_documents
-from infra.model.problems import ProblemCode, Severity
-from infra.model.topology import Protocol
-from infra.planner import PlanPolicy, plan
-from infra.spec import load_text
+from headwater.compiler import compile_documents
+from headwater.model.problems import ProblemCode, Severity
+from headwater.model.topology import Protocol
+from headwater.planner import PlanPolicy, plan
+from headwater.spec import load_text
 from tests.planner.simulated_cluster import SimulatedCluster, application, changelog, repartition
 
 STREAMS = attrs.evolve(

@@ -3,10 +3,10 @@
 import attrs
 import pytest
 
-from infra.model.cluster import LiveTopic
-from infra.planner import ActionKind, ConfigChange, TopicAction
-from infra.planner.data_risks import RiskKind, data_risks
-from infra.planner.plans import ApplicationPlan, Plan
+from headwater.model.cluster import LiveTopic
+from headwater.planner import ActionKind, ConfigChange, TopicAction
+from headwater.planner.data_risks import RiskKind, data_risks
+from headwater.planner.plans import ApplicationPlan, Plan
 from tests.report.planned import PLANS
 
 _LIVE = LiveTopic("t", "id", 4, 1)

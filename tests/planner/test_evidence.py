@@ -6,13 +6,13 @@ from collections.abc import Mapping
 import attrs
 import pytest
 
-from infra.model.callers import APPLICATION
-from infra.model.compiled import CompiledApplication
-from infra.model.ownership import OwnershipRecord, StackIdentity
-from infra.model.problems import Problem, ProblemCode, Severity
-from infra.model.topology import Leftovers, Lifecycle, Setup, Sink
-from infra.planner import ActionKind, Plan, plan
-from infra.planner.evidence.topics import Evidence, Verdict
+from headwater.model.callers import APPLICATION
+from headwater.model.compiled import CompiledApplication
+from headwater.model.ownership import OwnershipRecord, StackIdentity
+from headwater.model.problems import Problem, ProblemCode, Severity
+from headwater.model.topology import Leftovers, Lifecycle, Setup, Sink
+from headwater.planner import ActionKind, Plan, plan
+from headwater.planner.evidence.topics import Evidence, Verdict
 from tests.planner.plans import kinds, warnings
 from tests.planner.simulated_cluster import (
     COMPACTED,

@@ -7,11 +7,11 @@ from pathlib import Path
 import attrs
 import pytest
 
-from infra.compiler import compile_documents
-from infra.model.compiled import CompiledApplication
-from infra.model.topology import TopologyDocument
-from infra.planner import Plan
-from infra.spec import load_documents
+from headwater.compiler import compile_documents
+from headwater.model.compiled import CompiledApplication
+from headwater.model.topology import TopologyDocument
+from headwater.planner import Plan
+from headwater.spec import load_documents
 from tests.planner.simulated_cluster import SimulatedCluster
 
 EXAMPLES = Path(__file__).parents[2] / "topology_schemas/examples"

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from infra.model.callers import APPLICATION, PLAN, Caller
-from infra.model.problems import ProblemCode, Severity
-from infra.planner import ActionKind, plan
-from infra.planner.drift import find_drift
+from headwater.model.callers import APPLICATION, PLAN, Caller
+from headwater.model.problems import ProblemCode, Severity
+from headwater.planner import ActionKind, plan
+from headwater.planner.drift import find_drift
 from tests.planner.application_with_processors import (
     CHANGELOG,
     GROWING,

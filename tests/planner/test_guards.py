@@ -3,9 +3,9 @@
 import attrs
 import pytest
 
-from infra.model.problems import ProblemCode, Severity
-from infra.model.topology import Lifecycle, Sink
-from infra.planner import PlanPolicy
+from headwater.model.problems import ProblemCode, Severity
+from headwater.model.topology import Lifecycle, Sink
+from headwater.planner import PlanPolicy
 from tests.planner.simulated_cluster import (
     AUTOSCALING,
     CLUSTER,

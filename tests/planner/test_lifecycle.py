@@ -5,11 +5,11 @@ from typing import Any
 import attrs
 import pytest
 
-from infra.compiler.renumbering import origins
-from infra.model.problems import ProblemCode
-from infra.model.record import RecordedTopic, SetupRecord
-from infra.model.topology import Lifecycle, Sink
-from infra.planner import ActionKind, Plan, TopicAction
+from headwater.compiler.renumbering import origins
+from headwater.model.problems import ProblemCode
+from headwater.model.record import RecordedTopic, SetupRecord
+from headwater.model.topology import Lifecycle, Sink
+from headwater.planner import ActionKind, Plan, TopicAction
 from tests.planner.plans import kinds
 from tests.planner.simulated_cluster import (
     AUTOSCALING,

@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from infra.model.callers import APPLICATION, PLAN
-from infra.model.linear_hashing import bucket
-from infra.model.move_marks import MoveMark, MovePhase
-from infra.model.problems import ProblemCode, Severity
-from infra.planner import plan
-from infra.planner.drift import FindingKind, find_drift
+from headwater.model.callers import APPLICATION, PLAN
+from headwater.model.linear_hashing import bucket
+from headwater.model.move_marks import MoveMark, MovePhase
+from headwater.model.problems import ProblemCode, Severity
+from headwater.planner import plan
+from headwater.planner.drift import FindingKind, find_drift
 from tests.planner.application_with_processors import (
     CHANGELOG,
     GROWING,

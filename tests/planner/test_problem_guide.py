@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from infra.model.problems import ProblemCode
+from headwater.model.problems import ProblemCode
 
 GUIDE = (Path(__file__).parents[2] / "docs/problems.md").read_text(encoding="utf-8")
 SECTIONS = dict(re.findall(r"^### (\w+)\n(.*?)(?=^##|\Z)", GUIDE, re.MULTILINE | re.DOTALL))

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from infra.model.move_marks import MoveMark, MovePhase
-from infra.model.problems import Problem
-from infra.report import problems_text
+from headwater.model.move_marks import MoveMark, MovePhase
+from headwater.model.problems import Problem
+from headwater.report import problems_text
 from tests.planner.simulated_cluster import SimulatedCluster, application
 
 GOLDEN = Path(__file__).parent / "processor_golden"

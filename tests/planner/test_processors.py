@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from infra.model.callers import APPLICATION
-from infra.model.linear_hashing import bucket
-from infra.model.problems import ProblemCode
-from infra.model.topology import Setup
-from infra.planner import ActionKind, plan
-from infra.report.plan_text import plan_text
+from headwater.model.callers import APPLICATION
+from headwater.model.linear_hashing import bucket
+from headwater.model.problems import ProblemCode
+from headwater.model.topology import Setup
+from headwater.planner import ActionKind, plan
+from headwater.report.plan_text import plan_text
 from tests.planner.application_with_processors import (
     CHANGELOG,
     GROWING,

@@ -6,10 +6,10 @@ import attrs
 from hypothesis import given
 from hypothesis import strategies as st
 
-from infra.model.compiled import CompiledApplication, TopicKind
-from infra.model.problems import ProblemCode, errors
-from infra.model.topology import Lifecycle, Setup, Sink
-from infra.planner import ActionKind
+from headwater.model.compiled import CompiledApplication, TopicKind
+from headwater.model.problems import ProblemCode, errors
+from headwater.model.topology import Lifecycle, Setup, Sink
+from headwater.planner import ActionKind
 from tests.planner.simulated_cluster import SimulatedCluster, application
 
 IDS = ("billing", "orders", "search")

@@ -5,10 +5,10 @@ from collections.abc import Mapping
 import attrs
 import pytest
 
-from infra.model.compiled import CompiledApplication
-from infra.model.problems import Problem, ProblemCode, Severity
-from infra.model.topology import Sink
-from infra.planner import ActionKind
+from headwater.model.compiled import CompiledApplication
+from headwater.model.problems import Problem, ProblemCode, Severity
+from headwater.model.topology import Sink
+from headwater.planner import ActionKind
 from tests.planner.simulated_cluster import MANUAL, SimulatedCluster, application
 
 CHANGELOG = "orders-counts-changelog"

@@ -4,10 +4,10 @@ from collections.abc import Mapping
 
 import attrs
 
-from infra.model.compiled import CompiledApplication
-from infra.model.problems import ProblemCode
-from infra.model.topology import Setup
-from infra.planner import ActionKind
+from headwater.model.compiled import CompiledApplication
+from headwater.model.problems import ProblemCode
+from headwater.model.topology import Setup
+from headwater.planner import ActionKind
 from tests.planner.plans import codes, kinds, warnings
 from tests.planner.simulated_cluster import MANUAL, SimulatedCluster, application, changelog
 

@@ -5,11 +5,11 @@ from collections.abc import Mapping
 import attrs
 import pytest
 
-from infra.model.cluster import LiveTopic
-from infra.model.compiled import InternalTopic
-from infra.model.nodes import ChangelogKind
-from infra.planner.actions import ConfigChange
-from infra.planner.settings import Misconfiguration, Settings, differences, misconfigurations
+from headwater.model.cluster import LiveTopic
+from headwater.model.compiled import InternalTopic
+from headwater.model.nodes import ChangelogKind
+from headwater.planner.actions import ConfigChange
+from headwater.planner.settings import Misconfiguration, Settings, differences, misconfigurations
 from tests.planner.simulated_cluster import REPARTITION_CONFIG, changelog, repartition
 
 REKEYED = repartition("a-repartition", 1)

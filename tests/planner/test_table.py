@@ -5,12 +5,12 @@ from collections.abc import Mapping
 import attrs
 import pytest
 
-from infra.model.callers import DRIFT_WITHOUT_RECORD, PLAN
-from infra.model.compiled import CompiledApplication
-from infra.model.problems import Location, Problem, ProblemCode, Severity
-from infra.model.record import RecordedTopic
-from infra.model.topology import Setup, Sink
-from infra.planner import ActionKind, plan
+from headwater.model.callers import DRIFT_WITHOUT_RECORD, PLAN
+from headwater.model.compiled import CompiledApplication
+from headwater.model.problems import Location, Problem, ProblemCode, Severity
+from headwater.model.record import RecordedTopic
+from headwater.model.topology import Setup, Sink
+from headwater.planner import ActionKind, plan
 from tests.planner.plans import codes, kinds, warnings
 from tests.planner.simulated_cluster import (
     AUTOSCALING,

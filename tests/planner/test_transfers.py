@@ -5,11 +5,11 @@ from collections import Counter
 import attrs
 import pytest
 
-from infra.model.compiled import CompiledApplication
-from infra.model.problems import ProblemCode, Severity
-from infra.model.record import RecordedTopic, SetupRecord
-from infra.model.topology import Lifecycle, Sink
-from infra.planner import ActionKind, Plan, TopicAction
+from headwater.model.compiled import CompiledApplication
+from headwater.model.problems import ProblemCode, Severity
+from headwater.model.record import RecordedTopic, SetupRecord
+from headwater.model.topology import Lifecycle, Sink
+from headwater.planner import ActionKind, Plan, TopicAction
 from tests.planner.simulated_cluster import MANUAL, SimulatedCluster, application, changelog
 
 OUT = "totals"

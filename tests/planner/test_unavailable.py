@@ -2,8 +2,8 @@
 
 import pytest
 
-from infra.model.problems import Problem, ProblemCode, Severity
-from infra.planner.drift import FindingKind, find_drift
+from headwater.model.problems import Problem, ProblemCode, Severity
+from headwater.planner.drift import FindingKind, find_drift
 from tests.planner.simulated_cluster import CHANGELOG, REPARTITION, SimulatedCluster, application
 
 

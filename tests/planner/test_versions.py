@@ -6,17 +6,17 @@ from pathlib import Path
 import attrs
 import pytest
 
-from infra.model.callers import PLAN
-from infra.model.compiled import CompiledApplication, InternalTopic
-from infra.model.nodes import NodeTopology
-from infra.model.problems import Location, Problem, ProblemCode, Severity, errors
-from infra.model.record import SetupRecord
-from infra.model.topology import DescribedTopology, Setup, TopologyDocument
-from infra.model.versions import DEFAULT_VERSION, KafkaStreamsVersion
-from infra.planner import Plan, plan
-from infra.planner.drift import find_drift
-from infra.planner.upgrade import compile_recorded, with_recorded_versions
-from infra.report import problems_text
+from headwater.model.callers import PLAN
+from headwater.model.compiled import CompiledApplication, InternalTopic
+from headwater.model.nodes import NodeTopology
+from headwater.model.problems import Location, Problem, ProblemCode, Severity, errors
+from headwater.model.record import SetupRecord
+from headwater.model.topology import DescribedTopology, Setup, TopologyDocument
+from headwater.model.versions import DEFAULT_VERSION, KafkaStreamsVersion
+from headwater.planner import Plan, plan
+from headwater.planner.drift import find_drift
+from headwater.planner.upgrade import compile_recorded, with_recorded_versions
+from headwater.report import problems_text
 from tests.compiler.applications import document
 from tests.planner.simulated_cluster import (
     MANUAL,

@@ -1,8 +1,8 @@
 """Expansion waves: downstream topics first, within and across applications."""
 
-from infra.model.compiled import CompiledApplication
-from infra.model.topology import Sink
-from infra.planner.waves import waves
+from headwater.model.compiled import CompiledApplication
+from headwater.model.topology import Sink
+from headwater.planner.waves import waves
 from tests.planner.simulated_cluster import SimulatedCluster, application
 
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from infra.model.problems import errors
-from infra.spec.policies import load_policies
+from headwater.model.problems import errors
+from headwater.spec.policies import load_policies
 from tests.spec.rendering import problems_text
 
 FOLDER = Path(__file__).parent / "invalid"

@@ -6,16 +6,16 @@ from pathlib import Path
 import attrs
 import pytest
 
-from infra.compiler.java import regular_languages
-from infra.model.compiled import CompiledApplication, InternalTopic, SubTopology
-from infra.model.nodes import ChangelogKind
-from infra.model.policies import Policy
-from infra.model.problems import Problem, ProblemCode, Severity, errors
-from infra.model.topology import Lifecycle, Sink
-from infra.planner import Plan, PlanPolicy
-from infra.planner.policies import check_application, declared
-from infra.report import problems_text
-from infra.spec.policies import load_policies_text
+from headwater.compiler.java import regular_languages
+from headwater.model.compiled import CompiledApplication, InternalTopic, SubTopology
+from headwater.model.nodes import ChangelogKind
+from headwater.model.policies import Policy
+from headwater.model.problems import Problem, ProblemCode, Severity, errors
+from headwater.model.topology import Lifecycle, Sink
+from headwater.planner import Plan, PlanPolicy
+from headwater.planner.policies import check_application, declared
+from headwater.report import problems_text
+from headwater.spec.policies import load_policies_text
 from tests.planner.simulated_cluster import SimulatedCluster, application, changelog, repartition
 
 GOLDEN = Path(__file__).parent / "golden"

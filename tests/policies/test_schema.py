@@ -8,9 +8,9 @@ import pytest
 import yaml
 from jsonschema import Draft202012Validator
 
-from infra.spec import schema_problems
-from infra.spec.policies import _RULES, load_policies_text
-from infra.spec.schema import Schema, document_schema, published_schema
+from headwater.spec import schema_problems
+from headwater.spec.policies import _RULES, load_policies_text
+from headwater.spec.schema import Schema, document_schema, published_schema
 from tests.spec.test_schema import ANNOTATIONS, APPLICATORS, is_condition, schemas
 
 ROOT = Path(__file__).parents[2]

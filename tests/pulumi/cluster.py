@@ -17,8 +17,8 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # public name
     TopicMetadata,
 )
 
+from headwater.toolchain.broker.readiness import until
 from tests.answers import ATTEMPT_SECONDS, answered
-from toolchain.broker.readiness import until
 
 _SECONDS = 30
 

@@ -5,12 +5,12 @@ import attrs
 import pytest
 import yaml
 
+from headwater.toolchain import PulumiToolchain
+from headwater.toolchain.broker import Broker
+from headwater.toolchain.broker.local import LocalBroker
+from headwater.toolchain.broker.readiness import until
 from tests.pulumi.cluster import Cluster
 from tests.pulumi.driver import Outcome, Stack
-from toolchain import PulumiToolchain
-from toolchain.broker import Broker
-from toolchain.broker.local import LocalBroker
-from toolchain.broker.readiness import until
 
 SOURCE_PARTITIONS = 4
 _SETTLING_SECONDS = 60

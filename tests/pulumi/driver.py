@@ -16,9 +16,9 @@ from typing import Any
 import attrs
 import yaml
 
+from headwater.toolchain import PulumiToolchain, file_backend
+from headwater.toolchain.sessions import kill_session
 from tests.preloaded import PIP_LIST, folder_of_shims, pip_list
-from toolchain import PulumiToolchain, file_backend
-from toolchain.sessions import kill_session
 
 _ROOT = Path(__file__).parents[2]
 _PROJECT = "name: headwater\nruntime: python\n"

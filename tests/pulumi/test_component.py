@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from headwater.toolchain import PulumiToolchain
+from headwater.toolchain.broker.local import LocalBroker
 from tests.pulumi.cluster import Cluster
 from tests.pulumi.conftest import SOURCE_PARTITIONS, Deployment
 from tests.pulumi.driver import Stack
-from toolchain import PulumiToolchain
-from toolchain.broker.local import LocalBroker
 
 pytestmark = [pytest.mark.pulumi, pytest.mark.slow]
 

@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 import trustme
 
+from headwater.toolchain import PulumiToolchain
+from headwater.toolchain.broker import Broker, SaslUser, Settings
 from tests.pulumi.cluster import Cluster
 from tests.pulumi.conftest import Deployment, make_deployment
 from tests.toolchain.certificates import pkcs8, server_tls
-from toolchain import PulumiToolchain
-from toolchain.broker import Broker, SaslUser, Settings
 
 pytestmark = [pytest.mark.pulumi, pytest.mark.slow]
 

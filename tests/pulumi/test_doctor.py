@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from infra.cli.main import main
+from headwater.cli.main import main
 from tests.pulumi.conftest import Deployment
 from tests.pulumi.driver import STACK, kill, wait_for_lines
 from tests.pulumi.test_interruption import CREATED, SECONDS, SLOWLY, many

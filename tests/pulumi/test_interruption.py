@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from infra.cli.pulumi_project import PulumiProject
+from headwater.cli.pulumi_project import PulumiProject
+from headwater.toolchain import PulumiToolchain
+from headwater.toolchain.broker import Broker
+from headwater.toolchain.broker.readiness import until
 from tests.pulumi.cluster import Cluster
 from tests.pulumi.conftest import Deployment, make_deployment
 from tests.pulumi.driver import STACK, Stack, end, kill, wait_for_lines
-from toolchain import PulumiToolchain
-from toolchain.broker import Broker
-from toolchain.broker.readiness import until
 
 pytestmark = [pytest.mark.pulumi, pytest.mark.slow]
 

@@ -2,9 +2,9 @@
 
 import pytest
 
+from headwater.toolchain.broker.readiness import until
 from tests.pulumi.conftest import Deployment
 from tests.pulumi.driver import end
-from toolchain.broker.readiness import until
 
 pytestmark = [pytest.mark.pulumi, pytest.mark.slow]
 

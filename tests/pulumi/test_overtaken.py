@@ -12,9 +12,9 @@ pytestmark = [pytest.mark.pulumi, pytest.mark.slow]
 GROWING = {"partition.autoscaling.enabled": True}
 PROGRAM = """
 import pulumi
-from infra.apply import deploy
-from infra.apply.program import configured_settings
-from infra.observe import KafkaClusterReader
+from headwater.pulumi import deploy
+from headwater.pulumi.program import configured_settings
+from headwater.kafka import KafkaClusterReader
 from tests.pulumi.cluster import Cluster
 
 TOPIC = "{topic}"

@@ -5,11 +5,11 @@ from pathlib import Path
 import attrs
 import pytest
 
-from infra.model.ownership import OwnershipRecord
-from infra.observe import Connection, KafkaClusterReader
+from headwater.kafka import Connection, KafkaClusterReader
+from headwater.model.ownership import OwnershipRecord
+from headwater.toolchain import PulumiToolchain
 from tests.pulumi.conftest import Deployment
 from tests.pulumi.driver import Stack
-from toolchain import PulumiToolchain
 
 pytestmark = [pytest.mark.pulumi, pytest.mark.slow]
 

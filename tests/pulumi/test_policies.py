@@ -2,7 +2,7 @@
 
 import pytest
 
-from infra.report.plan_comment import plan_comment, read_preview
+from headwater.report.plan_comment import plan_comment, read_preview
 from tests.pulumi.conftest import Deployment
 
 pytestmark = [pytest.mark.pulumi, pytest.mark.slow]

@@ -5,9 +5,9 @@ from collections.abc import Callable
 import attrs
 import pytest
 
-from infra.observe import Connection
-from infra.spec import load_text
-from spark_jobs.runtime.driver.processor_move.start import move_state
+from headwater.kafka import Connection
+from headwater.spec import load_text
+from headwater_spark.driver.processor_move.start import move_state
 from tests.pulumi.cluster import Cluster
 from tests.pulumi.conftest import Deployment
 

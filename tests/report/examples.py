@@ -3,9 +3,9 @@
 from functools import cache
 from pathlib import Path
 
-from infra.compiler import compile_documents
-from infra.model.compiled import CompiledApplication
-from infra.spec import load_documents
+from headwater.compiler import compile_documents
+from headwater.model.compiled import CompiledApplication
+from headwater.spec import load_documents
 
 EXAMPLES = Path(__file__).parents[2] / "topology_schemas" / "examples"
 COUNTS = {"orders": 6, "customers": 6, "payments": 6, "stock": 3, "open-orders": 6}

@@ -4,9 +4,9 @@ from collections.abc import Callable, Mapping
 
 import attrs
 
-from infra.model.problems import Location
-from infra.model.topology import Lifecycle, Sink
-from infra.planner import Plan
+from headwater.model.problems import Location
+from headwater.model.topology import Lifecycle, Sink
+from headwater.planner import Plan
 from tests.planner.simulated_cluster import AUTOSCALING, SimulatedCluster, application, changelog, repartition
 
 REPARTITION, CHANGELOG = "orders-step1-repartition", "orders-counts-changelog"

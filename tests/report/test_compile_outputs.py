@@ -9,15 +9,15 @@ from xml.etree import ElementTree as ET
 import attrs
 import pytest
 
-from infra.compiler import compile_documents
-from infra.model.compiled import CompiledApplication
-from infra.report import compile_json
-from infra.report.compile_text import compile_text
-from infra.report.dot import dot
-from infra.report.graph import Graph, graph
-from infra.report.mermaid import mermaid
-from infra.report.svg import svg
-from infra.spec import load_documents, load_text
+from headwater.compiler import compile_documents
+from headwater.model.compiled import CompiledApplication
+from headwater.report import compile_json
+from headwater.report.compile_text import compile_text
+from headwater.report.dot import dot
+from headwater.report.graph import Graph, graph
+from headwater.report.mermaid import mermaid
+from headwater.report.svg import svg
+from headwater.spec import load_documents, load_text
 from tests.report.examples import COUNTS, EXAMPLES, compiled_examples
 
 _GOLDEN = Path(__file__).parent / "golden"

@@ -8,11 +8,11 @@ import attrs
 import pytest
 from jsonschema import Draft202012Validator
 
-from infra.model.cluster import LiveTopic
-from infra.planner import ActionKind, ConfigChange, Plan, TopicAction
-from infra.planner.plans import ApplicationPlan
-from infra.report.plan_comment import plan_comment, read_plan
-from infra.report.plan_json import plan_digest, plan_json, read_approved, topic_differences
+from headwater.model.cluster import LiveTopic
+from headwater.planner import ActionKind, ConfigChange, Plan, TopicAction
+from headwater.planner.plans import ApplicationPlan
+from headwater.report.plan_comment import plan_comment, read_plan
+from headwater.report.plan_json import plan_digest, plan_json, read_approved, topic_differences
 from tests.report.planned import PLANS
 
 MANY = 100

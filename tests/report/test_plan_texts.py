@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from infra.report import plan_text
+from headwater.report import plan_text
 from tests.report.planned import PLANS
 
 _GOLDEN = Path(__file__).parent / "golden" / "plans"

@@ -3,9 +3,9 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from infra.model.problems import Location, Problem, ProblemCode, Severity
-from infra.report import problem_text, problems_text
-from infra.report.problem_text import problems_rich
+from headwater.model.problems import Location, Problem, ProblemCode, Severity
+from headwater.report import problem_text, problems_text
+from headwater.report.problem_text import problems_rich
 
 _TEXT = st.text(max_size=300)
 _PROBLEMS = st.builds(

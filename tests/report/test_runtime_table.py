@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from infra.report.runtime_table import count_text, runtime_rich, size_text
+from headwater.report.runtime_table import count_text, runtime_rich, size_text
 
 _PART: dict[str, Any] = {
     "id": "0",

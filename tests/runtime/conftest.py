@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from spark_jobs.runtime.driver.spark_session.session import SessionSettings, start_session
-from toolchain import ensure_spark_jars
-from toolchain.broker import local
+from headwater.toolchain import ensure_spark_jars
+from headwater.toolchain.broker import local
+from headwater_spark.driver.spark_session.session import SessionSettings, start_session
 
 _ROOT = Path(__file__).parents[2]
 

@@ -4,8 +4,8 @@ from collections.abc import Iterable
 
 from confluent_kafka import Message
 
-from spark_jobs.runtime.engine.records import InputRecord
-from spark_jobs.runtime.worker.restore import RecordChunk
+from headwater_spark.engine.records import InputRecord
+from headwater_spark.worker.restore import RecordChunk
 
 _CREATE_TIME = 1
 

@@ -5,11 +5,11 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from spark_jobs.runtime.engine.records import ValueAndTimestamp, Windowed
-from spark_jobs.runtime.engine.serdes import Plain, plain_serde
-from spark_jobs.runtime.engine.serdes.plain import session_windowed, time_windowed
-from spark_jobs.runtime.engine.stores.lists import ListBytes
-from spark_jobs.runtime.engine.stores.sessions import SessionBytes
+from headwater_spark.engine.records import ValueAndTimestamp, Windowed
+from headwater_spark.engine.serdes import Plain, plain_serde
+from headwater_spark.engine.serdes.plain import session_windowed, time_windowed
+from headwater_spark.engine.stores.lists import ListBytes
+from headwater_spark.engine.stores.sessions import SessionBytes
 from tests.oracle.recorded import Case, Json
 
 LAST_MS = 2**63 - 1

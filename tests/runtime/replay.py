@@ -11,17 +11,17 @@ from typing import Any
 
 import attrs
 
-from infra.compiler import build_nodes, compile_document
-from infra.compiler.java.patterns import JavaPattern
-from infra.model.nodes import SourceNode
-from infra.model.topology import TopologyDocument
-from spark_jobs.runtime.engine.program import SubtopologyProgram, build_programs, problems_of
-from spark_jobs.runtime.engine.program.settings import global_settings
-from spark_jobs.runtime.engine.program_interface import EngineSettings
-from spark_jobs.runtime.engine.records import Headers, InputRecord, OutputRecord
-from spark_jobs.runtime.engine.serdes import SchemaOf, no_registry
-from spark_jobs.runtime.engine.task import Task
-from spark_jobs.runtime.worker.local_state import MemoryState
+from headwater.compiler import build_nodes, compile_document
+from headwater.compiler.java.patterns import JavaPattern
+from headwater.model.nodes import SourceNode
+from headwater.model.topology import TopologyDocument
+from headwater_spark.engine.program import SubtopologyProgram, build_programs, problems_of
+from headwater_spark.engine.program.settings import global_settings
+from headwater_spark.engine.program_interface import EngineSettings
+from headwater_spark.engine.records import Headers, InputRecord, OutputRecord
+from headwater_spark.engine.serdes import SchemaOf, no_registry
+from headwater_spark.engine.task import Task
+from headwater_spark.worker.local_state import MemoryState
 from tests.runtime.java_queue import JavaQueue
 
 Bytes = bytes | None

@@ -9,18 +9,18 @@ from typing import Any, Literal
 import attrs
 import yaml
 
-from infra.compiler import build_nodes
-from infra.compiler.subtopologies import NodeGroup, node_groups
-from infra.model.behaviors import DEFAULT_FORMAT, Format
-from infra.model.nodes import Node, NodeTopology, ProcessorNode, SinkNode, SourceNode, StateStore
-from infra.model.problems import Severity
-from infra.spec import load_text
-from spark_jobs.runtime.engine.program_interface import EngineSettings, Partition, Serde
-from spark_jobs.runtime.engine.records import CurrentRecord, Headers, InputRecord, OutputRecord
-from spark_jobs.runtime.engine.serdes import serde_of
-from spark_jobs.runtime.engine.stores.backend import BatchedState
-from spark_jobs.runtime.engine.task import Task
-from spark_jobs.runtime.worker.local_state import MemoryState
+from headwater.compiler import build_nodes
+from headwater.compiler.subtopologies import NodeGroup, node_groups
+from headwater.model.behaviors import DEFAULT_FORMAT, Format
+from headwater.model.nodes import Node, NodeTopology, ProcessorNode, SinkNode, SourceNode, StateStore
+from headwater.model.problems import Severity
+from headwater.spec import load_text
+from headwater_spark.engine.program_interface import EngineSettings, Partition, Serde
+from headwater_spark.engine.records import CurrentRecord, Headers, InputRecord, OutputRecord
+from headwater_spark.engine.serdes import serde_of
+from headwater_spark.engine.stores.backend import BatchedState
+from headwater_spark.engine.task import Task
+from headwater_spark.worker.local_state import MemoryState
 
 APPLICATION = "app"
 NO_CACHE = EngineSettings(cache_max_bytes=0, emit_interval_ms=0, outer_join_interval_ms=0)

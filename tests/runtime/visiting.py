@@ -3,8 +3,8 @@
 Their results do not depend on how keys are distributed: a window is reported when its end has passed.
 """
 
-from spark_jobs.processors import Processor, ProcessorContext, PunctuationType, Record, ValueTransformer
-from spark_jobs.runtime.engine.records import Windowed
+from headwater_spark.engine.records import Windowed
+from headwater_spark.processors import Processor, ProcessorContext, PunctuationType, Record, ValueTransformer
 
 WINDOW_MS = 10
 _GAP_MS = 8

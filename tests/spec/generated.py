@@ -5,7 +5,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from infra.spec.schema import Schema, document_schema, resolve
+from headwater.spec.schema import Schema, document_schema, resolve
 
 _MAX_DEPTH = 7
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import attrs
 
-from infra.model.operators import Step
-from infra.model.problems import Location, Problem
-from infra.model.topology import TopologyDocument
+from headwater.model.operators import Step
+from headwater.model.problems import Location, Problem
+from headwater.model.topology import TopologyDocument
 
 
 def problems_text(problems: Iterable[Problem]) -> str:

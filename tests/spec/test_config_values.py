@@ -8,12 +8,12 @@ from collections.abc import Mapping
 
 import pytest
 
-from infra.compiler import compile_document
-from infra.compiler.configs.table import HEADWATER_CONFIGS, find_any_config
-from infra.model.problems import Problem, ProblemCode, errors
-from infra.model.versions import DEFAULT_VERSION, SUPPORTED_RELEASES, read_version
-from infra.spec import load_text, parse_document
-from infra.spec.schema import document_schema
+from headwater.compiler import compile_document
+from headwater.compiler.configs.table import HEADWATER_CONFIGS, find_any_config
+from headwater.model.problems import Problem, ProblemCode, errors
+from headwater.model.versions import DEFAULT_VERSION, SUPPORTED_RELEASES, read_version
+from headwater.spec import load_text, parse_document
+from headwater.spec.schema import document_schema
 
 
 def problems_of(config: Mapping[str, object], version: str | None = None) -> tuple[Problem, ...]:

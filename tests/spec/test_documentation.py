@@ -10,11 +10,11 @@ import pytest
 import yaml
 from _pytest.mark import ParameterSet
 
-from infra.compiler import compile_documents
-from infra.model.problems import Problem, ProblemCode, errors
-from infra.model.versions import SUPPORTED_RELEASES
-from infra.spec import load_text, parse_document
-from infra.spec.policies import load_policies_text
+from headwater.compiler import compile_documents
+from headwater.model.problems import Problem, ProblemCode, errors
+from headwater.model.versions import SUPPORTED_RELEASES
+from headwater.spec import load_text, parse_document
+from headwater.spec.policies import load_policies_text
 
 _ROOT = Path(__file__).parents[2]
 _BLOCK = re.compile(r"^ *```ya?ml\n(.*?)^ *```", re.MULTILINE | re.DOTALL)

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 import yaml
 
-from infra.compiler import build_nodes
-from infra.model.problems import ProblemCode, Severity
-from infra.spec import load_documents
-from infra.spec.schema import Schema, document_schema, operators, resolve
+from headwater.compiler import build_nodes
+from headwater.model.problems import ProblemCode, Severity
+from headwater.spec import load_documents
+from headwater.spec.schema import Schema, document_schema, operators, resolve
 
 EXAMPLES = Path(__file__).parents[2] / "topology_schemas/examples"
 FILES = sorted([*EXAMPLES.rglob("*.yaml"), *EXAMPLES.rglob("*.json")])

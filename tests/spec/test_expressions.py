@@ -1,7 +1,7 @@
 """Options that are expressions accept numbers and booleans."""
 
-from infra.spec.build_operators import _EXPRESSIONS
-from infra.spec.schema import document_schema
+from headwater.spec.build_operators import _EXPRESSIONS
+from headwater.spec.schema import document_schema
 
 
 def test_all_expressions_of_the_schema_are_read_as_text() -> None:

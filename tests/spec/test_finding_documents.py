@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from infra.model.problems import ProblemCode
-from infra.spec import load_documents
+from headwater.model.problems import ProblemCode
+from headwater.spec import load_documents
 
 
 @pytest.fixture

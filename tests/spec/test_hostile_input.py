@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from infra.model.problems import Problem, ProblemCode
-from infra.spec import load_documents, load_text
-from infra.spec.limits import MAX_BYTES, MAX_DEPTH, MAX_NODES, MAX_PROBLEMS
+from headwater.model.problems import Problem, ProblemCode
+from headwater.spec import load_documents, load_text
+from headwater.spec.limits import MAX_BYTES, MAX_DEPTH, MAX_NODES, MAX_PROBLEMS
 
 START = "application: {id: shop}\ntopology:\n"
 SECONDS = 10.0

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from infra.model.problems import Severity
-from infra.spec import load_documents
+from headwater.model.problems import Severity
+from headwater.spec import load_documents
 from tests.spec.rendering import problems_text
 
 FOLDER = Path(__file__).parents[1] / "fixtures/documents/invalid"

@@ -9,14 +9,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
-from infra.model.problems import Severity
-from infra.spec import load_text
-from infra.spec.build_document import build_document
-from infra.spec.durations import milliseconds, read_duration
-from infra.spec.locations import NO_POSITION, RawDocument
-from infra.spec.scalars import plain_scalar
-from infra.spec.schema import document_schema
-from infra.spec.schema_problems import schema_problems
+from headwater.model.problems import Severity
+from headwater.spec import load_text
+from headwater.spec.build_document import build_document
+from headwater.spec.durations import milliseconds, read_duration
+from headwater.spec.locations import NO_POSITION, RawDocument
+from headwater.spec.scalars import plain_scalar
+from headwater.spec.schema import document_schema
+from headwater.spec.schema_problems import schema_problems
 from tests.spec.generated import damaged, documents, scalars, texts
 
 PUBLISHED = Draft202012Validator(document_schema())

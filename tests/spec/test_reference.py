@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from infra.model.problems import Severity
-from infra.spec import load_text
-from infra.spec.limits import MAX_BYTES, MAX_DEPTH, MAX_NODES
-from infra.spec.reference import GROUPS, reference
-from infra.spec.schema import operators
+from headwater.model.problems import Severity
+from headwater.spec import load_text
+from headwater.spec.limits import MAX_BYTES, MAX_DEPTH, MAX_NODES
+from headwater.spec.reference import GROUPS, reference
+from headwater.spec.schema import operators
 
 ROOT = Path(__file__).parents[2]
 DOCUMENTATION = ROOT / "docs/documents.md"

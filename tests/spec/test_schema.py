@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from infra.model import operators as model
-from infra.spec import schema_problems
-from infra.spec.build_operators import BUILDERS
-from infra.spec.schema import Schema, document_schema, operators, resolve
+from headwater.model import operators as model
+from headwater.spec import schema_problems
+from headwater.spec.build_operators import BUILDERS
+from headwater.spec.schema import Schema, document_schema, operators, resolve
 
 SCHEMA = document_schema()
 APPLICATORS = {

@@ -2,10 +2,10 @@
 
 import pytest
 
-from infra.model.policies import EVERY_CLASS, TopicConfig
-from infra.spec import load_text
-from infra.spec.policies import load_policies_text
-from infra.spec.topic_configs import broker_text
+from headwater.model.policies import EVERY_CLASS, TopicConfig
+from headwater.spec import load_text
+from headwater.spec.policies import load_policies_text
+from headwater.spec.topic_configs import broker_text
 
 _DOCUMENT = "application: {id: app, config: {%s}, setup: {%s}}\ntopology:\n  - stream: orders\n%s"
 _OBSERVED = (

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 import yaml
 
-from infra.model.operators import Split
-from infra.model.problems import Location
-from infra.model.topology import Protocol
-from infra.spec import load_documents, load_text, parse_document
+from headwater.model.operators import Split
+from headwater.model.problems import Location
+from headwater.model.topology import Protocol
+from headwater.spec import load_documents, load_text, parse_document
 from tests.spec.rendering import document_text
 
 FOLDER = Path(__file__).parents[1] / "fixtures/documents/valid"
@@ -78,7 +78,7 @@ def test_values_that_json_does_not_have_raise_an_error() -> None:
 @pytest.mark.parametrize("file", sorted(FOLDER.glob("*.yaml")), ids=lambda file: file.stem)
 def test_without_libyaml_the_same_documents_are_read(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fast = load_documents([file])
-    monkeypatch.setattr("infra.spec.yaml_reader._Loader", yaml.BaseLoader)
+    monkeypatch.setattr("headwater.spec.yaml_reader._Loader", yaml.BaseLoader)
 
     assert load_documents([file]) == fast
 

@@ -8,7 +8,7 @@ from cryptography.hazmat.primitives.serialization import (
     load_pem_private_key,
 )
 
-from toolchain.broker import Tls
+from headwater.toolchain.broker import Tls
 
 
 def pkcs8(key: trustme.Blob) -> str:

@@ -13,11 +13,11 @@ from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
+from headwater.toolchain import KafkaDistribution, ToolchainError
+from headwater.toolchain.broker import Broker, SaslUser, Settings, process
+from headwater.toolchain.broker.ports import HOST, free_ports
+from headwater.toolchain.broker.readiness import serves, until
 from tests.toolchain.certificates import server_tls
-from toolchain import KafkaDistribution, ToolchainError
-from toolchain.broker import Broker, SaslUser, Settings, process
-from toolchain.broker.ports import HOST, free_ports
-from toolchain.broker.readiness import serves, until
 
 pytestmark = pytest.mark.broker
 
@@ -146,8 +146,8 @@ def test_a_broker_ends_with_the_process_that_started_it(
     paths = (kafka_distribution.java, kafka_distribution.jars, kafka_distribution.class_data)
     program = f"""
 import pathlib, signal
-from toolchain import KafkaDistribution
-from toolchain.broker import Broker
+from headwater.toolchain import KafkaDistribution
+from headwater.toolchain.broker import Broker
 paths = map(pathlib.Path, {[str(path) for path in paths if path is not None]!r})
 broker = Broker(KafkaDistribution(*paths), pathlib.Path({str(tmp_path)!r}))
 broker.start()

@@ -3,8 +3,8 @@ from pathlib import Path
 
 import pytest
 
-from toolchain.cache import Cache, default_root, fingerprint
-from toolchain.progress import Progress
+from headwater.toolchain.cache import Cache, default_root, fingerprint
+from headwater.toolchain.progress import Progress
 
 
 @pytest.fixture

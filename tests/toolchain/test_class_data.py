@@ -6,12 +6,12 @@ from pathlib import Path
 import attrs
 import pytest
 
-from toolchain import KafkaDistribution
-from toolchain.broker.class_data import ensure_class_data
-from toolchain.broker.launch import tool_command
-from toolchain.cache import Cache
-from toolchain.kafka import class_data_entry
-from toolchain.progress import Progress
+from headwater.toolchain import KafkaDistribution
+from headwater.toolchain.broker.class_data import ensure_class_data
+from headwater.toolchain.broker.launch import tool_command
+from headwater.toolchain.cache import Cache
+from headwater.toolchain.kafka import class_data_entry
+from headwater.toolchain.progress import Progress
 
 pytestmark = pytest.mark.broker
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from toolchain import (
+from headwater.toolchain import (
     KafkaDistribution,
     PulumiToolchain,
     ToolchainError,
@@ -17,12 +17,12 @@ from toolchain import (
     ensure_pulumi,
     pulumi_release,
 )
-from toolchain.cache import Cache
-from toolchain.kafka_plugin import PLUGIN_VERSION
-from toolchain.maven_jars import verify
-from toolchain.preparation import shell_exports
-from toolchain.progress import Progress
-from toolchain.pulumi_cli import needed_programs
+from headwater.toolchain.cache import Cache
+from headwater.toolchain.kafka_plugin import PLUGIN_VERSION
+from headwater.toolchain.maven_jars import verify
+from headwater.toolchain.preparation import shell_exports
+from headwater.toolchain.progress import Progress
+from headwater.toolchain.pulumi_cli import needed_programs
 
 _PLUGIN = f"resource-kafka-v{PLUGIN_VERSION}"
 
@@ -30,7 +30,7 @@ _PLUGIN = f"resource-kafka-v{PLUGIN_VERSION}"
 @pytest.mark.slow
 def test_two_runs_at_once_download_the_broker_once(tmp_path: Path) -> None:
     environment = {**os.environ, "HEADWATER_CACHE": str(tmp_path)}
-    command = [sys.executable, "-c", "from toolchain import ensure_kafka; ensure_kafka()"]
+    command = [sys.executable, "-c", "from headwater.toolchain import ensure_kafka; ensure_kafka()"]
     runs = [subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True) for _ in range(2)]
     result = [run.communicate()[1] for run in runs]
     assert [run.returncode for run in runs] == [0, 0], result

@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from toolchain import file_backend
+from headwater.toolchain import file_backend
 
 _ROOT = Path(__file__).parents[2]
 _FILE_URL = re.compile(r"file://~[^\s'\"`)]*")

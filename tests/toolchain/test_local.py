@@ -15,13 +15,13 @@ from click.testing import CliRunner, Result
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
-from infra.cli.local import local as command
+from headwater.cli.local import local as command
+from headwater.toolchain import KafkaDistribution, ToolchainError
+from headwater.toolchain.broker import local
+from headwater.toolchain.broker.ports import HOST, free_ports
+from headwater.toolchain.broker.readiness import until
+from headwater.toolchain.broker.tools import command as command_line
 from tests.listening_sockets import is_loopback, listening_addresses
-from toolchain import KafkaDistribution, ToolchainError
-from toolchain.broker import local
-from toolchain.broker.ports import HOST, free_ports
-from toolchain.broker.readiness import until
-from toolchain.broker.tools import command as command_line
 
 Run = Callable[..., Result]
 _SECONDS = 120
@@ -96,7 +96,7 @@ def test_two_ups_at_once_share_one_broker(run: Run, kafka_distribution: KafkaDis
 @pytest.mark.broker
 def test_an_up_that_is_killed_half_way_leaves_no_broker(run: Run) -> None:
     with subprocess.Popen(
-        [sys.executable, "-c", "from infra.cli.local import local; local(['up', '--port', '0'])"]
+        [sys.executable, "-c", "from headwater.cli.local import local; local(['up', '--port', '0'])"]
     ) as up:
         log = local.default_folder() / "broker.log"
         assert until(log.exists, _SECONDS), "the broker process is there"
@@ -136,7 +136,7 @@ def test_a_given_bootstrap_server_wins() -> None:
 
 def _kafka(*arguments: str, given: str | None = None) -> subprocess.CompletedProcess[str]:
     """Run the command in a process, which it replaces by exec."""
-    line = (sys.executable, "-c", "from infra.cli.local import local; local()", "kafka", *arguments)
+    line = (sys.executable, "-c", "from headwater.cli.local import local; local()", "kafka", *arguments)
     return subprocess.run(line, input=given, capture_output=True, text=True, check=False, timeout=_SECONDS)
 
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from toolchain.kafka import KAFKA_VERSION, OTHER_VERSIONS
-from toolchain.kafka_plugin import PLUGIN_VERSION
-from toolchain.pulumi_cli import CLI_VERSION
-from toolchain.spark import CONNECTOR_VERSION
+from headwater.toolchain.kafka import KAFKA_VERSION, OTHER_VERSIONS
+from headwater.toolchain.kafka_plugin import PLUGIN_VERSION
+from headwater.toolchain.pulumi_cli import CLI_VERSION
+from headwater.toolchain.spark import CONNECTOR_VERSION
 
 _ROOT = Path(__file__).parents[2]
 _LOCKS = sorted((_ROOT / "requirements").glob("*.txt"))
@@ -43,7 +43,7 @@ def test_the_plugin_is_that_of_the_sdk() -> None:
 
 
 def test_the_go_and_maven_files_have_the_reported_versions() -> None:
-    toolchain = _ROOT / "toolchain"
+    toolchain = _ROOT / "infra" / "headwater" / "toolchain"
     assert f"github.com/pulumi/pulumi/pkg/v3 v{CLI_VERSION} " in (toolchain / "go/cli/go.mod").read_text()
     assert f"<version>{KAFKA_VERSION}</version>" in (toolchain / "maven/kafka.xml").read_text()
     assert f" kafka_2.13-{KAFKA_VERSION}.jar\n" in (toolchain / "maven/kafka.sha256").read_text()

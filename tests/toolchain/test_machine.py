@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from toolchain.__main__ import main
-from toolchain.pulumi_release import VARIABLE
+from headwater.toolchain.__main__ import main
+from headwater.toolchain.pulumi_release import VARIABLE
 
 _GOLDEN = Path(__file__).parent / "golden"
 Install = Callable[[str, str], None]

@@ -4,8 +4,8 @@ import socket
 
 import pytest
 
-from toolchain.broker import ports
-from toolchain.broker.ports import HOST, free_ports, is_free
+from headwater.toolchain.broker import ports
+from headwater.toolchain.broker.ports import HOST, free_ports, is_free
 
 
 def test_chosen_ports_are_free_and_not_those_that_the_system_gives_to_clients() -> None:

@@ -11,11 +11,11 @@ import trustme
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
+from headwater.toolchain import PulumiToolchain, file_backend
+from headwater.toolchain.broker import Broker, SaslUser, Settings
+from headwater.toolchain.broker.local import LocalBroker
+from headwater.toolchain.broker.readiness import until
 from tests.toolchain.certificates import server_tls
-from toolchain import PulumiToolchain, file_backend
-from toolchain.broker import Broker, SaslUser, Settings
-from toolchain.broker.local import LocalBroker
-from toolchain.broker.readiness import until
 
 pytestmark = pytest.mark.pulumi
 _SECONDS = 30
@@ -178,7 +178,7 @@ def test_a_backend_in_files_has_no_attribute_files(project: Project, tmp_path: P
 
 
 def test_env_puts_the_built_cli_on_the_path(pulumi_toolchain: PulumiToolchain) -> None:
-    script = 'eval "$("$0" -m toolchain env)" && pulumi version && pulumi plugin ls'
+    script = 'eval "$("$0" -m headwater.toolchain env)" && pulumi version && pulumi plugin ls'
     done = subprocess.run(["sh", "-c", script, sys.executable], capture_output=True, text=True, check=True)
     assert done.stdout.startswith("v3.")
     assert pulumi_toolchain.is_users or "kafka" in done.stdout

@@ -14,14 +14,14 @@ import pytest
 from click.testing import CliRunner
 from rich.console import Console
 
-from infra.cli.main import main
-from toolchain import ToolchainError, ensure_pulumi, kafka_plugin
-from toolchain.cache import Cache
-from toolchain.kafka_plugin import HASH_VARIABLE as PLUGIN_HASH_VARIABLE
-from toolchain.kafka_plugin import PLUGIN_VERSION
-from toolchain.progress import Progress
-from toolchain.pulumi_cli import CLI_VERSION, find_pulumi
-from toolchain.pulumi_release import HASH_VARIABLE, VARIABLE, download_release
+from headwater.cli.main import main
+from headwater.toolchain import ToolchainError, ensure_pulumi, kafka_plugin
+from headwater.toolchain.cache import Cache
+from headwater.toolchain.kafka_plugin import HASH_VARIABLE as PLUGIN_HASH_VARIABLE
+from headwater.toolchain.kafka_plugin import PLUGIN_VERSION
+from headwater.toolchain.progress import Progress
+from headwater.toolchain.pulumi_cli import CLI_VERSION, find_pulumi
+from headwater.toolchain.pulumi_release import HASH_VARIABLE, VARIABLE, download_release
 
 _PROGRAM = b"#!/bin/sh\necho v3.250.0\n"
 _NAMES = {"Linux": "linux", "Darwin": "darwin"}

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from toolchain import sessions
-from toolchain.broker.readiness import until
-from toolchain.sessions import kill_session, run_in_session, session_members
+from headwater.toolchain import sessions
+from headwater.toolchain.broker.readiness import until
+from headwater.toolchain.sessions import kill_session, run_in_session, session_members
 
 SECONDS = 60
 # Like Pulumi's plugins: a child in a process group of its own, which notices nothing.
@@ -20,7 +20,7 @@ PLUGIN = (
 RUN = """
 import os, signal, sys
 from pathlib import Path
-from toolchain.sessions import run_in_session
+from headwater.toolchain.sessions import run_in_session
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background ignores it
 run_in_session([sys.executable, "-c", sys.argv[1]], folder=Path(), environment=os.environ)
 """

@@ -9,12 +9,12 @@ import jsonschema
 import pytest
 from click.testing import CliRunner, Result
 
-from infra.cli.exit_codes import ExitCode
-from infra.cli.main import main
+from headwater.cli.exit_codes import ExitCode
+from headwater.cli.main import main
+from headwater.toolchain.broker.local import LocalBroker
 from tests.pulumi.cluster import Cluster
 from tests.upgrade.test_formats import SCHEMA
 from tests.upgrade.upgrade_cases import JOINS, MERGED, PLAIN
-from toolchain.broker.local import LocalBroker
 
 
 def headwater(*arguments: str) -> Result:

@@ -5,13 +5,13 @@ import re
 import attrs
 import pytest
 
-from infra.compiler import compile_documents
-from infra.model.problems import ProblemCode, Severity, errors
-from infra.model.topology import TopologyDocument
-from infra.model.versions import KafkaStreamsVersion
-from infra.planner.upgrade import Upgrade, find_upgrade
-from infra.report.upgrade.text import upgrade_text
-from infra.spec import load_text
+from headwater.compiler import compile_documents
+from headwater.model.problems import ProblemCode, Severity, errors
+from headwater.model.topology import TopologyDocument
+from headwater.model.versions import KafkaStreamsVersion
+from headwater.planner.upgrade import Upgrade, find_upgrade
+from headwater.report.upgrade.text import upgrade_text
+from headwater.spec import load_text
 
 TOPICS = dict.fromkeys(("words", "more", "table"), 2)
 

@@ -5,12 +5,12 @@ import time
 import attrs
 import pytest
 
-from infra.compiler import compile_document, compile_documents
-from infra.model.cluster import ClusterSnapshot, LiveGroup, LiveTopic
-from infra.model.compiled import CompiledApplication, InternalTopic
-from infra.model.problems import Location, ProblemCode, Severity
-from infra.model.versions import SUPPORTED
-from infra.planner.upgrade import ApplicationUpgrade, Change, ChangeKind, State, find_upgrade
+from headwater.compiler import compile_document, compile_documents
+from headwater.model.cluster import ClusterSnapshot, LiveGroup, LiveTopic
+from headwater.model.compiled import CompiledApplication, InternalTopic
+from headwater.model.problems import Location, ProblemCode, Severity
+from headwater.model.versions import SUPPORTED
+from headwater.planner.upgrade import ApplicationUpgrade, Change, ChangeKind, State, find_upgrade
 from tests.compiler.applications import document
 from tests.upgrade.upgrade_cases import (
     FLAG,

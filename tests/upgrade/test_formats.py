@@ -9,10 +9,10 @@ import jsonschema
 import pytest
 from markdown_it import MarkdownIt
 
-from infra.planner.upgrade import ChangeKind, State, Upgrade
-from infra.report.upgrade.markdown import upgrade_markdown
-from infra.report.upgrade.text import upgrade_text
-from infra.report.upgrade.to_json import upgrade_json
+from headwater.planner.upgrade import ChangeKind, State, Upgrade
+from headwater.report.upgrade.markdown import upgrade_markdown
+from headwater.report.upgrade.text import upgrade_text
+from headwater.report.upgrade.to_json import upgrade_json
 from tests.upgrade import upgrade_cases
 
 GOLDEN = Path(__file__).parent / "golden"

@@ -5,13 +5,13 @@ from textwrap import dedent
 
 import attrs
 
-from infra.compiler import compile_documents
-from infra.model.cluster import ClusterSnapshot
-from infra.model.problems import ProblemCode, Severity
-from infra.model.topology import TopologyDocument
-from infra.model.versions import read_version
-from infra.planner.upgrade import Upgrade, find_upgrade
-from infra.spec import load_text
+from headwater.compiler import compile_documents
+from headwater.model.cluster import ClusterSnapshot
+from headwater.model.problems import ProblemCode, Severity
+from headwater.model.topology import TopologyDocument
+from headwater.model.versions import read_version
+from headwater.planner.upgrade import Upgrade, find_upgrade
+from headwater.spec import load_text
 from tests.compiler import version_topologies as topologies
 
 MERGED = f"""

@@ -41,7 +41,7 @@ def test_only_the_wheel_with_the_hash_is_installed(forge: str, wheel: Path, tmp_
         code, text = bash(script, checkout, {**shared, "HEADWATER": f"{wheel.as_uri()}#sha256={hash_}"})
         assert code != 0
         assert refusal in text, text
-        installed = [*environment.glob("lib/*/site-packages/infra/__init__.py")]
+        installed = [*environment.glob("lib/*/site-packages/headwater/__init__.py")]
         assert len(installed) == (hash_ == digest), text
     assert "attrs==" in text, "its dependencies are those of the lock in the wheel"
     code, text = bash(script, checkout, {**shared, "HEADWATER": ""})

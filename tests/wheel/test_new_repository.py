@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from toolchain.broker.ports import free_ports
+from headwater.toolchain.broker.ports import free_ports
 
 pytestmark = [pytest.mark.pulumi, pytest.mark.broker, pytest.mark.spark, pytest.mark.slow]
 
@@ -50,10 +50,13 @@ def in_shell(script: str, folder: Path, environment: Mapping[str, str]) -> "subp
 def test_the_commands_of_the_readme_work_in_an_empty_folder(
     repository: Path, wheel: Path, environment: Mapping[str, str]
 ) -> None:
-    modules = "import infra, spark_jobs, sys, toolchain; print(*sys.path, infra, spark_jobs, toolchain)"
+    for own in ("infra", "spark_jobs", "toolchain", "topology_schemas"):  # the folders of the clone
+        (repository / own).mkdir()
+        (repository / own / "__init__.py").write_text("raise ImportError('a module of the user')")
+    modules = "import headwater, headwater_spark, sys; print(*sys.path, headwater, headwater_spark)"
     imported = in_shell(f"python -c '{modules}'", repository, environment)
     assert f"'{repository}/.venv/" in imported.stdout
-    assert f"{_ROOT}/infra" not in imported.stdout
+    assert f"{_ROOT}/infra/headwater" not in imported.stdout
     assert str(_ROOT) not in imported.stdout.split()
     created = in_shell("headwater new .", repository, environment)
     assert created.returncode == 0

@@ -11,7 +11,7 @@ from typing import Any
 import attrs
 import yaml
 
-WORKFLOWS = Path(__file__).parents[2] / "infra" / "cli" / "new" / "files" / "workflows"
+WORKFLOWS = Path(__file__).parents[2] / "infra" / "headwater" / "cli" / "new" / "files" / "workflows"
 GITHUB = sorted((WORKFLOWS / "github").glob("*.yml"))
 GITLAB = WORKFLOWS / "gitlab" / "headwater.gitlab-ci.yml"
 _EXPRESSION = re.compile(r"\$\{\{ (.+?) \}\}")

@@ -11,13 +11,13 @@ from pathlib import Path
 import attrs
 import pytest
 
+from headwater.toolchain import PulumiToolchain
+from headwater.toolchain.broker import Broker, SaslUser, Settings
 from tests.pulumi.cluster import Cluster
 from tests.pulumi.conftest import Deployment, make_deployment
 from tests.pulumi.driver import STACK, time_saving_variables
 from tests.workflows.forge import TOKEN, Forge, running_forge
 from tests.workflows.scripts import Done, Pipeline, clean_environment
-from toolchain import PulumiToolchain
-from toolchain.broker import Broker, SaslUser, Settings
 
 pytestmark = [pytest.mark.pulumi, pytest.mark.slow]
 
@@ -159,7 +159,15 @@ def repository(
 def _change_everything(repository: Repository) -> None:
     """Change the files of the project as the author of a pull request may."""
     folder, hostile = repository.folder, HOSTILE.format(stolen=str(repository.stolen))
-    for module in ("__main__.py", "sitecustomize.py", "venv.py", "pip.py", "infra.py", "click.py", "json.py"):
+    for module in (
+        "__main__.py",
+        "sitecustomize.py",
+        "venv.py",
+        "pip.py",
+        "headwater.py",
+        "click.py",
+        "json.py",
+    ):
         (folder / module).write_text(hostile)
     plugin = folder / "plugin" / "pulumi-resource-kafka"
     plugin.parent.mkdir()

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
+from headwater.toolchain import pulumi_cli
+from headwater.toolchain.actionlint import ACTIONLINT_VERSION, ensure_actionlint
 from tests.workflows.scripts import GITHUB, GITLAB, WORKFLOWS, read
-from toolchain import pulumi_cli
-from toolchain.actionlint import ACTIONLINT_VERSION, ensure_actionlint
 
 _BIN = Path(sys.prefix) / "bin"
 _PINNED = re.compile(r"uses: [\w-]+/[\w/-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+$")

@@ -9,8 +9,8 @@ from threading import Thread
 import pytest
 from click.testing import CliRunner, Result
 
-from infra.cli.exit_codes import ExitCode
-from infra.cli.main import main
+from headwater.cli.exit_codes import ExitCode
+from headwater.cli.main import main
 from tests.workflows.forge import TOKEN, Forge, running_forge
 
 MARKER = "<!-- headwater plan-comment shop/production -->"

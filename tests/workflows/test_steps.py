@@ -6,13 +6,13 @@ from pathlib import Path
 import attrs
 import pytest
 
+from headwater.toolchain import PulumiToolchain
+from headwater.toolchain.broker import Broker
 from tests.pulumi.cluster import Cluster
 from tests.pulumi.conftest import Deployment, make_deployment
 from tests.pulumi.driver import STACK, time_saving_variables
 from tests.workflows.forge import TOKEN, Forge, running_forge
 from tests.workflows.scripts import Done, Pipeline, clean_environment, clone_without_files, commit
-from toolchain import PulumiToolchain
-from toolchain.broker import Broker
 
 pytestmark = [pytest.mark.pulumi, pytest.mark.slow]
 MARKER = f"<!-- headwater plan-comment headwater/{STACK} -->"

@@ -8,7 +8,8 @@ from pathlib import Path
 
 from rich.console import Console
 
-from spark_jobs.control.logs import configure_log
+from headwater.control.logs import configure_log
+from headwater.toolchain.broker import Broker
 from tests.bench.cpu_time import cpu_seconds, used
 from tests.bench.figures import Figure
 from tests.bench.growth.series import sizes
@@ -18,7 +19,6 @@ from tests.bench.runtime.ours import Headwater
 from tests.bench.runtime.programs import Program, Running
 from tests.bench.runtime.topics import Topics
 from tests.bench.runtime.workloads import Job, Workload
-from toolchain.broker import Broker
 
 _EXECUTORS = (1, 2, 4)
 _RECORDS, _SECONDS = 1_000_000, 0.0

@@ -9,11 +9,11 @@ from pathlib import Path
 
 from rich.console import Console
 
+from headwater.toolchain import PulumiToolchain
+from headwater.toolchain.broker import Broker
 from tests.bench.figures import Figure
 from tests.bench.growth import executors, keys, subtopologies, topics
 from tests.bench.runtime.comparison import WIDTH
-from toolchain import PulumiToolchain
-from toolchain.broker import Broker
 
 _SERIES = (keys, subtopologies, executors, topics)
 

@@ -13,17 +13,17 @@ from shutil import rmtree
 
 from confluent_kafka import Producer
 
-from infra.observe import Connection
-from spark_jobs.runtime.engine.records import OutputRecord
-from spark_jobs.runtime.engine.task import Task
-from spark_jobs.runtime.worker.local_state import LocalState
-from spark_jobs.runtime.worker.restore import OffsetRange, PartitionReader, restore_topic
+from headwater.kafka import Connection
+from headwater.toolchain.broker import Broker
+from headwater_spark.engine.records import OutputRecord
+from headwater_spark.engine.task import Task
+from headwater_spark.worker.local_state import LocalState
+from headwater_spark.worker.restore import OffsetRange, PartitionReader, restore_topic
 from tests.bench.figures import Figure
 from tests.bench.growth.series import sizes
 from tests.bench.memory import COUNT, bytes_on_disk, process, records
 from tests.pulumi.cluster import Cluster
 from tests.runtime.topology_runner import APPLICATION, NO_CACHE, programs
-from toolchain.broker import Broker
 
 _KEYS = (10_000, 100_000, 1_000_000, 10_000_000)
 _BATCH = 100_000

@@ -9,11 +9,11 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+from headwater.toolchain.broker import Broker
 from tests.bench.chain import Chain, SingleRecords
 from tests.bench.cpu_time import cpu_seconds, used
 from tests.bench.figures import Figure
 from tests.bench.growth.series import sizes
-from toolchain.broker import Broker
 
 _SUBTOPOLOGIES = (1, 2, 4, 8, 16)
 _UNITS = "sub-topologies"

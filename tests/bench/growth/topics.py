@@ -4,13 +4,13 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from statistics import median
 
+from headwater.toolchain import ensure_kafka
+from headwater.toolchain.broker import Broker, Settings
 from tests.bench.figures import Figure
 from tests.bench.growth.series import sizes
 from tests.bench.scale import HEADWATER, TOPICS_EACH, cost, create_topics, write_applications
 from tests.bench.topologies import SOURCE
 from tests.pulumi.cluster import Cluster
-from toolchain import ensure_kafka
-from toolchain.broker import Broker, Settings
 
 _TOPICS = (10, 100, 1_000, 10_000)
 _ROUNDS = 3

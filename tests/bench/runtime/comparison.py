@@ -14,8 +14,10 @@ import attrs
 from pyspark.sql import SparkSession
 from rich.console import Console
 
-from spark_jobs.control.logs import configure_log
-from spark_jobs.runtime.driver.spark_session.session import SessionSettings, ship_packages, start_session
+from headwater.control.logs import configure_log
+from headwater.toolchain import PulumiToolchain, ensure_spark_jars
+from headwater.toolchain.broker import Broker
+from headwater_spark.driver.spark_session.session import SessionSettings, ship_packages, start_session
 from tests.bench.figures import Figure
 from tests.bench.runtime import latency, throughput
 from tests.bench.runtime.cases import AT_ONCE, KEYS, LATENCY, OPERATORS, STATEFUL
@@ -31,8 +33,6 @@ from tests.bench.runtime.tables import (
 )
 from tests.bench.runtime.topics import Topics
 from tests.bench.runtime.workloads import CORES, Workload
-from toolchain import PulumiToolchain, ensure_spark_jars
-from toolchain.broker import Broker
 
 _RECORDS = 4_000_000
 _SECONDS = 10.0

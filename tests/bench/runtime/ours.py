@@ -7,13 +7,13 @@ from shutil import rmtree
 
 from pyspark.sql import SparkSession
 
-from infra.model.topology import TopologyDocument
-from infra.observe import Connection
-from infra.spec import load_text
-from spark_jobs.runtime.driver.application import StreamsApplication
-from spark_jobs.runtime.driver.input.sources import RECORDS_AT_ONCE
-from spark_jobs.runtime.driver.preflight import check_runnable
-from spark_jobs.runtime.driver.run_settings import RunSettings
+from headwater.kafka import Connection
+from headwater.model.topology import TopologyDocument
+from headwater.spec import load_text
+from headwater_spark.driver.application import StreamsApplication
+from headwater_spark.driver.input.sources import RECORDS_AT_ONCE
+from headwater_spark.driver.preflight import check_runnable
+from headwater_spark.driver.run_settings import RunSettings
 from tests.bench.runtime.programs import Committed
 from tests.bench.runtime.stateful import steps_of
 from tests.bench.runtime.workloads import Chain, Job, Workload

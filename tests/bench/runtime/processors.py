@@ -19,21 +19,21 @@ from confluent_kafka.admin import NewPartitions  # type: ignore[attr-defined]  #
 from pyspark.sql import SparkSession
 from rich.console import Console
 
-from infra.observe import Connection
-from infra.spec import load_text
-from spark_jobs.control.logs import configure_log
-from spark_jobs.runtime.driver.application import StreamsApplication
-from spark_jobs.runtime.driver.preflight import check_runnable
-from spark_jobs.runtime.driver.run_settings import RunSettings
+from headwater.control.logs import configure_log
+from headwater.kafka import Connection
+from headwater.spec import load_text
+from headwater.toolchain import PulumiToolchain
+from headwater.toolchain.broker import Broker
+from headwater.toolchain.broker.readiness import until
+from headwater_spark.driver.application import StreamsApplication
+from headwater_spark.driver.preflight import check_runnable
+from headwater_spark.driver.run_settings import RunSettings
 from tests.bench.figures import Figure
 from tests.bench.runtime import processor_throughput
 from tests.bench.runtime.comparison import WIDTH, session
 from tests.bench.runtime.restarts import restore_seconds
 from tests.bench.runtime.second_instance import SecondInstance, WarmUp
 from tests.bench.runtime.steady_load import Results, create, loaded
-from toolchain import PulumiToolchain
-from toolchain.broker import Broker
-from toolchain.broker.readiness import until
 
 _KEYS = "100000,1000000"
 _LOAD = 10_000

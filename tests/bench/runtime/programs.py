@@ -8,8 +8,8 @@ from typing import Any, Literal, Protocol
 import attrs
 from confluent_kafka.admin import AdminClient
 
-from infra.observe import Connection
-from spark_jobs.runtime.driver.offsets import GroupOffsets
+from headwater.kafka import Connection
+from headwater_spark.driver.offsets import GroupOffsets
 from tests.bench.runtime.workloads import Job
 
 _POLL_SECONDS = 0.02

@@ -6,9 +6,9 @@ from contextlib import AbstractContextManager, closing
 from pathlib import Path
 from shutil import rmtree
 
-from infra.observe import Connection
-from spark_jobs.runtime.driver.offsets import GroupOffsets
-from toolchain.broker.readiness import until
+from headwater.kafka import Connection
+from headwater.toolchain.broker.readiness import until
+from headwater_spark.driver.offsets import GroupOffsets
 
 _SECONDS = 300.0
 

@@ -13,11 +13,11 @@ from pathlib import Path
 import attrs
 from confluent_kafka.admin import AdminClient
 
-from infra.observe import Connection
-from spark_jobs.runtime.driver.offsets import GroupOffsets
+from headwater.kafka import Connection
+from headwater.toolchain.broker.readiness import until
+from headwater_spark.driver.offsets import GroupOffsets
 from tests.bench.runtime.steady_load import Results, create
 from tests.bench.runtime.streams import KafkaStreamsPeer
-from toolchain.broker.readiness import until
 
 _THREADS = 2
 _SECONDS = 300.0

@@ -4,10 +4,10 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from unittest.mock import patch
 
-from spark_jobs.runtime.driver.application import StreamsApplication
-from spark_jobs.runtime.driver.queries.progress import Progress
-from spark_jobs.runtime.worker.messages import BatchResult
-from toolchain.broker.readiness import until
+from headwater.toolchain.broker.readiness import until
+from headwater_spark.driver.application import StreamsApplication
+from headwater_spark.driver.queries.progress import Progress
+from headwater_spark.worker.messages import BatchResult
 
 _TIMEOUT_SECONDS = 120.0
 _LATER = 3

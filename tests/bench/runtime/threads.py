@@ -13,7 +13,10 @@ import attrs
 from rich.console import Console
 from rich.table import Table
 
-from spark_jobs.control.logs import configure_log
+from headwater.control.logs import configure_log
+from headwater.toolchain import PulumiToolchain
+from headwater.toolchain.broker import Broker
+from headwater.toolchain.broker.readiness import until
 from tests.bench.figures import Figure
 from tests.bench.runtime import latency, throughput
 from tests.bench.runtime.comparison import WIDTH, length, session
@@ -29,9 +32,6 @@ from tests.bench.runtime.thread_changes import (
 from tests.bench.runtime.throughput import Length, Throughput
 from tests.bench.runtime.topics import Topics
 from tests.bench.runtime.workloads import CORES, Workload
-from toolchain import PulumiToolchain
-from toolchain.broker import Broker
-from toolchain.broker.readiness import until
 
 _RECORDS = 1_200_000
 _LATENCY_RECORDS = 100

@@ -5,12 +5,12 @@ from typing import Any
 
 import yaml
 
-from infra.compiler.dsl import build_dsl
-from infra.compiler.streams_config import StreamsConfig
-from infra.model.nodes import NodeTopology
-from infra.model.problems import Problem
-from infra.model.topology import TopologyDocument
-from infra.spec import load_text
+from headwater.compiler.dsl import build_dsl
+from headwater.compiler.streams_config import StreamsConfig
+from headwater.model.nodes import NodeTopology
+from headwater.model.problems import Problem
+from headwater.model.topology import TopologyDocument
+from headwater.spec import load_text
 
 CASES = Path(__file__).parent / "cases"
 

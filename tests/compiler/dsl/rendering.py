@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
-from infra.model.nodes import Node, NodeTopology, ProcessorNode, SourceNode, StateStore
-from infra.model.problems import Problem
+from headwater.model.nodes import Node, NodeTopology, ProcessorNode, SourceNode, StateStore
+from headwater.model.problems import Problem
 
 
 def rendered(nodes: NodeTopology) -> str:

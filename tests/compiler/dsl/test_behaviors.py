@@ -6,12 +6,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from infra.compiler import build_nodes
-from infra.model import behaviors as does
-from infra.model.behaviors import Format, RecordFormat
-from infra.model.nodes import NodeTopology, ProcessorNode, SinkNode, SourceNode
-from infra.model.problems import errors
-from infra.spec import load_text, parse_document
+from headwater.compiler import build_nodes
+from headwater.model import behaviors as does
+from headwater.model.behaviors import Format, RecordFormat
+from headwater.model.nodes import NodeTopology, ProcessorNode, SinkNode, SourceNode
+from headwater.model.problems import errors
+from headwater.spec import load_text, parse_document
 from tests.oracle.random_topologies.stores import Choices
 from tests.oracle.situations import random_situation
 

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from infra.describe import write_description
-from infra.model.problems import errors
-from infra.model.topology import TopologyDocument
+from headwater.describe import write_description
+from headwater.model.problems import errors
+from headwater.model.topology import TopologyDocument
 from tests.compiler.dsl.documents import CASES, built, texts, typed, whole
 from tests.compiler.dsl.rendering import rendered
 from tests.oracle.comparison import compiled, insides, theirs

@@ -2,15 +2,15 @@
 
 import pytest
 
-from infra.compiler.dsl import build_dsl
-from infra.compiler.streams_config import StreamsConfig
-from infra.model import operators as op
-from infra.model.nodes import NodeTopology
-from infra.model.operators import JoinType, Operator, Step, TransformKind
-from infra.model.operators.grouping import SuppressUntil
-from infra.model.problems import Location
-from infra.model.topology import Application, TopologyDocument
-from infra.model.windows import TumblingWindow
+from headwater.compiler.dsl import build_dsl
+from headwater.compiler.streams_config import StreamsConfig
+from headwater.model import operators as op
+from headwater.model.nodes import NodeTopology
+from headwater.model.operators import JoinType, Operator, Step, TransformKind
+from headwater.model.operators.grouping import SuppressUntil
+from headwater.model.problems import Location
+from headwater.model.topology import Application, TopologyDocument
+from headwater.model.windows import TumblingWindow
 
 AT = Location("case.yaml", 1, 1)
 STREAM = op.ReadStream(op.Topics(("a",)))

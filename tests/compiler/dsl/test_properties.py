@@ -4,15 +4,15 @@ import attrs
 from hypothesis import given
 from hypothesis import strategies as st
 
-from infra.compiler.dsl import build_dsl
-from infra.compiler.streams_config import OPTIMIZATIONS, StreamsConfig
-from infra.model import operators as op
-from infra.model.operators import JoinType, Operator, Step, TransformKind
-from infra.model.operators.grouping import SuppressUntil
-from infra.model.problems import Location
-from infra.model.stores import Logging, Materialized, StoreBuilder, StoreKind, StoreSupplier, StoreType
-from infra.model.topology import Application, TopologyDocument
-from infra.model.windows import (
+from headwater.compiler.dsl import build_dsl
+from headwater.compiler.streams_config import OPTIMIZATIONS, StreamsConfig
+from headwater.model import operators as op
+from headwater.model.operators import JoinType, Operator, Step, TransformKind
+from headwater.model.operators.grouping import SuppressUntil
+from headwater.model.problems import Location
+from headwater.model.stores import Logging, Materialized, StoreBuilder, StoreKind, StoreSupplier, StoreType
+from headwater.model.topology import Application, TopologyDocument
+from headwater.model.windows import (
     HoppingWindow,
     JoinWindow,
     SessionWindow,

@@ -6,14 +6,14 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from infra.compiler.dsl import build_dsl
-from infra.compiler.streams_config import StreamsConfig
-from infra.model import operators as op
-from infra.model.nodes import NodeTopology
-from infra.model.operators import JoinType, Step, TransformKind
-from infra.model.problems import Location, errors
-from infra.model.topology import Application, TopologyDocument
-from infra.model.windows import JoinWindow
+from headwater.compiler.dsl import build_dsl
+from headwater.compiler.streams_config import StreamsConfig
+from headwater.model import operators as op
+from headwater.model.nodes import NodeTopology
+from headwater.model.operators import JoinType, Step, TransformKind
+from headwater.model.problems import Location, errors
+from headwater.model.topology import Application, TopologyDocument
+from headwater.model.windows import JoinWindow
 
 AT = Location("case.yaml", 1, 1)
 WINDOW = JoinWindow(5000, 5000)

@@ -2,17 +2,17 @@
 
 import pytest
 
-from infra.compiler.configs.table import read_config
-from infra.compiler.streams_config import (
+from headwater.compiler.configs.table import read_config
+from headwater.compiler.streams_config import (
     OPTIMIZATIONS,
     Guarantee,
     SetupMode,
     StreamsConfig,
     streams_config_problems,
 )
-from infra.model.problems import Location, Problem, ProblemCode, shorten_text
-from infra.model.topology import Application, Protocol
-from infra.model.versions import SUPPORTED, KafkaStreamsVersion
+from headwater.model.problems import Location, Problem, ProblemCode, shorten_text
+from headwater.model.topology import Application, Protocol
+from headwater.model.versions import SUPPORTED, KafkaStreamsVersion
 
 AT = Location("case.yaml", 3, 5)
 

@@ -15,7 +15,7 @@ standard error.
 
 def commands_page() -> str:
     """Return the Markdown page of `headwater` and its subcommands."""
-    from infra.cli.main import main  # noqa: PLC0415 - imports the commands
+    from headwater.cli.main import main  # noqa: PLC0415 - imports the commands
 
     return "\n".join([_HEAD, *_sections(main, click.Context(main, info_name="headwater"))])
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import attrs
 
-from infra.model.versions import OLDER, SUPPORTED
+from headwater.model.versions import OLDER, SUPPORTED
 
 RECORDED = Path(__file__).with_name("recorded.json")
 VERSIONS = tuple(map(str, (*OLDER, SUPPORTED[0])))

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import attrs
 
-from infra.model.offset_metadata import (
+from headwater.model.offset_metadata import (
     DELETING_KEY,
     LINEAGE_KEY,
     OffsetMetadata,
@@ -14,14 +14,14 @@ from infra.model.offset_metadata import (
     decode_processor,
     latest_metadata,
 )
-from spark_jobs.runtime.driver.processor_move.checks import check_entries, check_input
-from spark_jobs.runtime.driver.processor_move.entry_copy import unreported
-from spark_jobs.runtime.driver.processor_move.moves import Committed, Move, MovedPart, MoveStep
-from spark_jobs.runtime.driver.processor_move.state_move import StateMove
-from spark_jobs.runtime.engine.partitioners.linear import linear_partition
-from spark_jobs.runtime.engine.partitioners.murmur2 import default_partition
-from spark_jobs.runtime.engine.scaling.moved_stores import MovedStore
-from spark_jobs.runtime.engine.scaling.processors import Processors
+from headwater_spark.driver.processor_move.checks import check_entries, check_input
+from headwater_spark.driver.processor_move.entry_copy import unreported
+from headwater_spark.driver.processor_move.moves import Committed, Move, MovedPart, MoveStep
+from headwater_spark.driver.processor_move.state_move import StateMove
+from headwater_spark.engine.partitioners.linear import linear_partition
+from headwater_spark.engine.partitioners.murmur2 import default_partition
+from headwater_spark.engine.scaling.moved_stores import MovedStore
+from headwater_spark.engine.scaling.processors import Processors
 from tests.runtime.driver.memory_move import MemoryCluster
 
 INPUT, CHANGELOG = "in", "app-counts-changelog"

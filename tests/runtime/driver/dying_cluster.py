@@ -5,10 +5,10 @@ import signal
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
-from spark_jobs.runtime.driver.processor_move import start
-from spark_jobs.runtime.driver.processor_move.entry_copy import Commits, MoveProducer
-from spark_jobs.runtime.driver.processor_move.kafka_cluster import KafkaMoveCluster
-from spark_jobs.runtime.engine.records import OutputRecord
+from headwater_spark.driver.processor_move import start
+from headwater_spark.driver.processor_move.entry_copy import Commits, MoveProducer
+from headwater_spark.driver.processor_move.kafka_cluster import KafkaMoveCluster
+from headwater_spark.engine.records import OutputRecord
 
 
 def die_after(operations: int) -> None:

@@ -8,18 +8,18 @@ from threading import Event, Lock, Thread
 
 import attrs
 
-from infra.model.problems import Problem
-from infra.observe import Connection
-from infra.spec import load_text
-from spark_jobs.runtime.driver.preflight import check_runnable
-from spark_jobs.runtime.driver.processor_expansion.expansion import ProcessorExpansion
-from spark_jobs.runtime.driver.processor_expansion.warm_up import WarmUpJobs
-from spark_jobs.runtime.driver.states import ClientState
-from spark_jobs.runtime.driver.topics.application_topics import ApplicationTopics
-from spark_jobs.runtime.driver.topics.topic_check import TopicCheck
-from spark_jobs.runtime.engine.records import TopicPartition
-from spark_jobs.runtime.worker.warm_up import WarmUpRequest, WarmUpResult, warm_up
-from toolchain.broker.readiness import until
+from headwater.kafka import Connection
+from headwater.model.problems import Problem
+from headwater.spec import load_text
+from headwater.toolchain.broker.readiness import until
+from headwater_spark.driver.preflight import check_runnable
+from headwater_spark.driver.processor_expansion.expansion import ProcessorExpansion
+from headwater_spark.driver.processor_expansion.warm_up import WarmUpJobs
+from headwater_spark.driver.states import ClientState
+from headwater_spark.driver.topics.application_topics import ApplicationTopics
+from headwater_spark.driver.topics.topic_check import TopicCheck
+from headwater_spark.engine.records import TopicPartition
+from headwater_spark.worker.warm_up import WarmUpRequest, WarmUpResult, warm_up
 
 _TIMEOUT_SECONDS = 120.0
 

@@ -5,22 +5,22 @@ from collections.abc import Mapping, Sequence
 
 import attrs
 
-from infra.compiler import build_nodes, compile_document
-from infra.model.offset_metadata import OffsetMetadata, decode
-from infra.model.problems import errors
-from infra.spec import load_text
-from spark_jobs.runtime.driver.processor_move.checks import check_entries, check_input
-from spark_jobs.runtime.driver.processor_move.entry_copy import EntryCopy, unreported
-from spark_jobs.runtime.driver.processor_move.moves import Committed, Move, MovedPart
-from spark_jobs.runtime.driver.processor_move.state_move import StateMove
-from spark_jobs.runtime.engine.partitioners.murmur2 import default_partition
-from spark_jobs.runtime.engine.program import SubtopologyProgram, build_programs
-from spark_jobs.runtime.engine.records import InputRecord, OutputRecord, TopicPartition
-from spark_jobs.runtime.engine.scaling.moved_stores import moved_stores
-from spark_jobs.runtime.engine.scaling.processors import Processors
-from spark_jobs.runtime.engine.task import Task
-from spark_jobs.runtime.engine.task_state import TaskState
-from spark_jobs.runtime.worker.local_state import MemoryState
+from headwater.compiler import build_nodes, compile_document
+from headwater.model.offset_metadata import OffsetMetadata, decode
+from headwater.model.problems import errors
+from headwater.spec import load_text
+from headwater_spark.driver.processor_move.checks import check_entries, check_input
+from headwater_spark.driver.processor_move.entry_copy import EntryCopy, unreported
+from headwater_spark.driver.processor_move.moves import Committed, Move, MovedPart
+from headwater_spark.driver.processor_move.state_move import StateMove
+from headwater_spark.engine.partitioners.murmur2 import default_partition
+from headwater_spark.engine.program import SubtopologyProgram, build_programs
+from headwater_spark.engine.records import InputRecord, OutputRecord, TopicPartition
+from headwater_spark.engine.scaling.moved_stores import moved_stores
+from headwater_spark.engine.scaling.processors import Processors
+from headwater_spark.engine.task import Task
+from headwater_spark.engine.task_state import TaskState
+from headwater_spark.worker.local_state import MemoryState
 from tests.runtime.driver.memory_move import MemoryCluster
 
 PARTITIONS = 8

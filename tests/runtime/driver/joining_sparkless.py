@@ -2,8 +2,8 @@
 
 import attrs
 
-from spark_jobs.runtime.engine.partitioners.murmur2 import default_partition
-from spark_jobs.runtime.engine.scaling.moved_stores import names_processor
+from headwater_spark.engine.partitioners.murmur2 import default_partition
+from headwater_spark.engine.scaling.moved_stores import names_processor
 from tests.runtime.driver.sparkless import Sparkless
 
 _KEYS, _CUSTOMERS = 12, 5

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from spark_jobs.runtime.driver.processor_move.moves import Move
+from headwater_spark.driver.processor_move.moves import Move
 from tests.runtime.driver.counting_application import Application, execute
 from tests.runtime.driver.memory_move import KilledError
 

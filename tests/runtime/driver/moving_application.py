@@ -5,22 +5,22 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import attrs
 
-from infra.compiler import build_nodes, compile_document
-from infra.model.nodes import SourceNode
-from infra.model.offset_metadata import OffsetMetadata, decode
-from infra.model.topology import TopologyDocument
-from infra.spec import load_text
-from spark_jobs.runtime.driver.processor_move.checks import check_entries
-from spark_jobs.runtime.driver.processor_move.moves import Committed, Move, MovedPart
-from spark_jobs.runtime.driver.processor_move.state_move import StateMove
-from spark_jobs.runtime.engine.partitioners.murmur2 import default_partition
-from spark_jobs.runtime.engine.program import SubtopologyProgram, build_programs
-from spark_jobs.runtime.engine.records import InputRecord, OutputRecord
-from spark_jobs.runtime.engine.scaling.moved_stores import moved_stores
-from spark_jobs.runtime.engine.scaling.processors import Processors
-from spark_jobs.runtime.engine.task import Task
-from spark_jobs.runtime.engine.task_state import TaskState
-from spark_jobs.runtime.worker.local_state import MemoryState
+from headwater.compiler import build_nodes, compile_document
+from headwater.model.nodes import SourceNode
+from headwater.model.offset_metadata import OffsetMetadata, decode
+from headwater.model.topology import TopologyDocument
+from headwater.spec import load_text
+from headwater_spark.driver.processor_move.checks import check_entries
+from headwater_spark.driver.processor_move.moves import Committed, Move, MovedPart
+from headwater_spark.driver.processor_move.state_move import StateMove
+from headwater_spark.engine.partitioners.murmur2 import default_partition
+from headwater_spark.engine.program import SubtopologyProgram, build_programs
+from headwater_spark.engine.records import InputRecord, OutputRecord
+from headwater_spark.engine.scaling.moved_stores import moved_stores
+from headwater_spark.engine.scaling.processors import Processors
+from headwater_spark.engine.task import Task
+from headwater_spark.engine.task_state import TaskState
+from headwater_spark.worker.local_state import MemoryState
 from tests.runtime.driver.memory_move import MemoryCluster
 
 TEXTS = "serdes: {key: string, value: string}"

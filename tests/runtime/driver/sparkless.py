@@ -8,21 +8,21 @@ from pathlib import Path
 
 import attrs
 
-from infra.compiler import compile_document
-from infra.model.topology import TopologyDocument
-from infra.observe import Connection
-from infra.spec import load_text
-from spark_jobs.runtime.driver.preflight import check_runnable
-from spark_jobs.runtime.driver.topics.application_topics import ApplicationTopics
-from spark_jobs.runtime.engine.program import SubtopologyProgram
-from spark_jobs.runtime.engine.records import InputRecord
-from spark_jobs.runtime.engine.scaling.processors import Processors
-from spark_jobs.runtime.worker.messages import BatchRequest
-from spark_jobs.runtime.worker.restore import OffsetRange, PartitionReader
-from spark_jobs.runtime.worker.task_batch import OpenTask
-from spark_jobs.runtime.worker.task_input import RecordInput
+from headwater.compiler import compile_document
+from headwater.kafka import Connection
+from headwater.model.topology import TopologyDocument
+from headwater.spec import load_text
+from headwater.toolchain.broker.readiness import until
+from headwater_spark.driver.preflight import check_runnable
+from headwater_spark.driver.topics.application_topics import ApplicationTopics
+from headwater_spark.engine.program import SubtopologyProgram
+from headwater_spark.engine.records import InputRecord
+from headwater_spark.engine.scaling.processors import Processors
+from headwater_spark.worker.messages import BatchRequest
+from headwater_spark.worker.restore import OffsetRange, PartitionReader
+from headwater_spark.worker.task_batch import OpenTask
+from headwater_spark.worker.task_input import RecordInput
 from tests.runtime.spark.kafka_topics import Topics
-from toolchain.broker.readiness import until
 
 _COMMIT_SECONDS = 60.0
 _INITIAL = 2

@@ -7,16 +7,16 @@ from threading import Event
 import attrs
 import pytest
 
-from infra.model.problems import Problem, ProblemCode
-from spark_jobs.runtime.driver.processor_expansion import expansion_status
-from spark_jobs.runtime.driver.processor_move.attempts import pause_seconds
-from spark_jobs.runtime.driver.processor_move.entry_copy import EntryCopy
-from spark_jobs.runtime.worker.warm_up import WarmUpRequest, WarmUpResult
+from headwater.model.problems import Problem, ProblemCode
+from headwater.toolchain.broker.local import LocalBroker
+from headwater.toolchain.broker.readiness import until
+from headwater_spark.driver.processor_expansion import expansion_status
+from headwater_spark.driver.processor_move.attempts import pause_seconds
+from headwater_spark.driver.processor_move.entry_copy import EntryCopy
+from headwater_spark.worker.warm_up import WarmUpRequest, WarmUpResult
 from tests.runtime.driver.expanding_client import ExpandingClient
 from tests.runtime.driver.sparkless import Sparkless
 from tests.runtime.spark.kafka_topics import Topics
-from toolchain.broker.local import LocalBroker
-from toolchain.broker.readiness import until
 
 pytestmark = [pytest.mark.broker, pytest.mark.timeout(300)]
 

@@ -5,13 +5,13 @@ from typing import Any, cast
 
 import pytest
 
-from infra.model.problems import Location
-from infra.model.topology import Application
-from spark_jobs.processor_expansion import ExpansionPhase, ProcessorsStatus
-from spark_jobs.runtime.driver.processor_expansion import expansion_status as module
-from spark_jobs.runtime.driver.processor_expansion.expansion_status import ExpansionStatus
-from spark_jobs.runtime.driver.processor_expansion.requests import requested_status
-from spark_jobs.runtime.driver.states import ClientState
+from headwater.model.problems import Location
+from headwater.model.topology import Application
+from headwater_spark.driver.processor_expansion import expansion_status as module
+from headwater_spark.driver.processor_expansion.expansion_status import ExpansionStatus
+from headwater_spark.driver.processor_expansion.requests import requested_status
+from headwater_spark.driver.states import ClientState
+from headwater_spark.processor_expansion import ExpansionPhase, ProcessorsStatus
 
 
 def test_a_repeated_request_does_not_restore_the_status_from_before_the_end(

@@ -13,31 +13,31 @@ import pytest
 from click.testing import CliRunner
 from confluent_kafka import KafkaError, KafkaException
 
-from infra.cli.exit_codes import ExitCode
-from infra.cli.processors_status import status as status_command
-from infra.compiler import compile_document
-from infra.model.move_marks import MoveMark, MovePhase
-from infra.observe import Connection, KafkaClusterReader, snapshot_request
-from infra.observe.processor_state import with_processor_state
-from spark_jobs.processor_expansion import ExpansionPhase, ProcessorsStatus
-from spark_jobs.runtime.driver.processor_expansion import expansion, expansion_status, older_batches
-from spark_jobs.runtime.driver.processor_move import start
-from spark_jobs.runtime.driver.processor_move.entry_copy import Commits, EntryCopy, MoveProducer
-from spark_jobs.runtime.driver.processor_move.kafka_cluster import KafkaMoveCluster
-from spark_jobs.runtime.driver.processor_move.start import move_state, processor_status
-from spark_jobs.runtime.driver.states import ClientState
-from spark_jobs.runtime.driver.topics.application_topics import ApplicationTopics
-from spark_jobs.runtime.engine.records import OutputRecord
-from spark_jobs.runtime.engine.scaling.moved_stores import names_processor
-from spark_jobs.runtime.worker import task_batch
-from spark_jobs.runtime.worker.transaction import MoveIncompleteError
+from headwater.cli.exit_codes import ExitCode
+from headwater.compiler import compile_document
+from headwater.kafka import Connection, KafkaClusterReader, snapshot_request
+from headwater.kafka.processor_state import with_processor_state
+from headwater.model.move_marks import MoveMark, MovePhase
+from headwater.toolchain.broker.local import LocalBroker
+from headwater.toolchain.broker.readiness import until
+from headwater_spark.commands.processors_status import status as status_command
+from headwater_spark.driver.processor_expansion import expansion, expansion_status, older_batches
+from headwater_spark.driver.processor_move import start
+from headwater_spark.driver.processor_move.entry_copy import Commits, EntryCopy, MoveProducer
+from headwater_spark.driver.processor_move.kafka_cluster import KafkaMoveCluster
+from headwater_spark.driver.processor_move.start import move_state, processor_status
+from headwater_spark.driver.states import ClientState
+from headwater_spark.driver.topics.application_topics import ApplicationTopics
+from headwater_spark.engine.records import OutputRecord
+from headwater_spark.engine.scaling.moved_stores import names_processor
+from headwater_spark.processor_expansion import ExpansionPhase, ProcessorsStatus
+from headwater_spark.worker import task_batch
+from headwater_spark.worker.transaction import MoveIncompleteError
 from tests.runtime.driver.dying_cluster import die_after
 from tests.runtime.driver.expanding_client import ExpandingClient, Query
 from tests.runtime.driver.joining_sparkless import JoiningSparkless
 from tests.runtime.driver.sparkless import Sparkless
 from tests.runtime.spark.kafka_topics import Topics
-from toolchain.broker.local import LocalBroker
-from toolchain.broker.readiness import until
 
 pytestmark = [pytest.mark.broker, pytest.mark.timeout(600)]
 

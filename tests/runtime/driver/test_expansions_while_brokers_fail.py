@@ -11,17 +11,17 @@ from threading import Event
 import attrs
 import pytest
 
-from spark_jobs.processor_expansion import ExpansionPhase
-from spark_jobs.runtime.driver.processor_expansion import expansion_status
-from spark_jobs.runtime.driver.processor_move import start
-from spark_jobs.runtime.driver.processor_move.entry_copy import Commits, MoveProducer
-from spark_jobs.runtime.driver.processor_move.kafka_cluster import KafkaMoveCluster
-from spark_jobs.runtime.engine.records import OutputRecord
+from headwater.toolchain.broker import Broker
+from headwater.toolchain.broker.readiness import until
+from headwater_spark.driver.processor_expansion import expansion_status
+from headwater_spark.driver.processor_move import start
+from headwater_spark.driver.processor_move.entry_copy import Commits, MoveProducer
+from headwater_spark.driver.processor_move.kafka_cluster import KafkaMoveCluster
+from headwater_spark.engine.records import OutputRecord
+from headwater_spark.processor_expansion import ExpansionPhase
 from tests.runtime.driver.expanding_client import ExpandingClient
 from tests.runtime.driver.sparkless import Sparkless
 from tests.runtime.spark.kafka_topics import Topics
-from toolchain.broker import Broker
-from toolchain.broker.readiness import until
 
 pytestmark = [pytest.mark.broker, pytest.mark.slow, pytest.mark.timeout(900)]
 

@@ -4,19 +4,19 @@ from threading import Event
 
 import pytest
 
-from infra.model.problems import Location, Problem, ProblemCode, ProblemsError
-from infra.model.topology import Application
-from spark_jobs.runtime.driver.captured_failures import capture_failure, failure_reason
-from spark_jobs.runtime.driver.failures import (
+from headwater.model.problems import Location, Problem, ProblemCode, ProblemsError
+from headwater.model.topology import Application
+from headwater_spark.driver.captured_failures import capture_failure, failure_reason
+from headwater_spark.driver.failures import (
     RestartPolicy,
     connector_missing,
     failed_thread,
     query_failed,
     spark_not_started,
 )
-from spark_jobs.runtime.engine.partitioners.static import TaskMigrated
-from spark_jobs.runtime.engine.program.settings import CONTINUE_HANDLERS, setting_problems
-from spark_jobs.runtime.engine.task import PoisonRecordError
+from headwater_spark.engine.partitioners.static import TaskMigrated
+from headwater_spark.engine.program.settings import CONTINUE_HANDLERS, setting_problems
+from headwater_spark.engine.task import PoisonRecordError
 
 _WORKER = """An exception was thrown from the Python worker:
 Traceback (most recent call last):

@@ -4,7 +4,7 @@ from functools import partial
 
 import pytest
 
-from infra.model.offset_metadata import (
+from headwater.model.offset_metadata import (
     LINEAGE_KEY,
     OffsetMetadata,
     decode,
@@ -12,7 +12,7 @@ from infra.model.offset_metadata import (
     decode_initial,
     decode_processor,
 )
-from spark_jobs.runtime.driver.processor_move.moves import Move, merged_times
+from headwater_spark.driver.processor_move.moves import Move, merged_times
 from tests.runtime.driver.counting_application import (
     INPUT,
     KEYS,

@@ -11,11 +11,11 @@ import attrs
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from spark_jobs.runtime.driver.input.expansion import InputExpansion
-from spark_jobs.runtime.driver.input.step_planner import StepPlanner
-from spark_jobs.runtime.engine.record_order import PartitionGroup
-from spark_jobs.runtime.engine.records import InputRecord, TopicPartition
-from spark_jobs.runtime.engine.scaling.processors import Processors
+from headwater_spark.driver.input.expansion import InputExpansion
+from headwater_spark.driver.input.step_planner import StepPlanner
+from headwater_spark.engine.record_order import PartitionGroup
+from headwater_spark.engine.records import InputRecord, TopicPartition
+from headwater_spark.engine.scaling.processors import Processors
 
 _KEYS = 12
 _TWO = Processors(2, 2)

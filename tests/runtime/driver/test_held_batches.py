@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from spark_jobs.runtime.driver.queries.batch import BatchProcessor, BatchStoppedError
+from headwater_spark.driver.queries.batch import BatchProcessor, BatchStoppedError
 
 _SECONDS = 10.0
 

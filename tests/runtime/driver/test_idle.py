@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterator
 
 import attrs
 
-from spark_jobs.runtime.driver.queries.idle import wait_until_idle
-from spark_jobs.runtime.driver.states import ClientState
+from headwater_spark.driver.queries.idle import wait_until_idle
+from headwater_spark.driver.states import ClientState
 
 
 @attrs.define

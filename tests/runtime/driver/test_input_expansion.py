@@ -8,19 +8,19 @@ import attrs
 import pytest
 from confluent_kafka import KafkaException
 
-from infra.compiler import build_nodes, compile_document
-from infra.model.move_marks import MoveMark, MovePhase
-from infra.model.problems import ProblemCode, ProblemsError
-from infra.observe import Connection
-from infra.spec import load_text
-from spark_jobs.runtime.driver.input.expansion import InputExpansion, check_no_move, check_processors
-from spark_jobs.runtime.driver.layout import Layout, OffsetReset, ResetKind
-from spark_jobs.runtime.driver.queries.query_spec import QuerySpec
-from spark_jobs.runtime.driver.queries.specs import QueryServices, QuerySpecs
-from spark_jobs.runtime.driver.run_settings import RunSettings
-from spark_jobs.runtime.engine.program import build_programs
-from spark_jobs.runtime.engine.records import TopicPartition
-from spark_jobs.runtime.engine.scaling.processors import Processors
+from headwater.compiler import build_nodes, compile_document
+from headwater.kafka import Connection
+from headwater.model.move_marks import MoveMark, MovePhase
+from headwater.model.problems import ProblemCode, ProblemsError
+from headwater.spec import load_text
+from headwater_spark.driver.input.expansion import InputExpansion, check_no_move, check_processors
+from headwater_spark.driver.layout import Layout, OffsetReset, ResetKind
+from headwater_spark.driver.queries.query_spec import QuerySpec
+from headwater_spark.driver.queries.specs import QueryServices, QuerySpecs
+from headwater_spark.driver.run_settings import RunSettings
+from headwater_spark.engine.program import build_programs
+from headwater_spark.engine.records import TopicPartition
+from headwater_spark.engine.scaling.processors import Processors
 
 _DOCUMENT = """
 application: {id: app, config: {processing.guarantee: exactly_once_v2, auto.offset.reset: latest}}

@@ -12,10 +12,10 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka import TopicPartition as KafkaTopicPartition
 
-from spark_jobs.runtime.driver.input import watch as module
-from spark_jobs.runtime.driver.input.watch import InputWatch, QueryWatch, WatchMode
-from spark_jobs.runtime.engine.records import TopicPartition
-from toolchain.broker.readiness import until
+from headwater.toolchain.broker.readiness import until
+from headwater_spark.driver.input import watch as module
+from headwater_spark.driver.input.watch import InputWatch, QueryWatch, WatchMode
+from headwater_spark.engine.records import TopicPartition
 
 _SECONDS = 20
 POLLING, ARMING, WATCHED = WatchMode

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from spark_jobs.runtime.driver.processor_move.interpreter import cheap_collections, short_switch_interval
+from headwater_spark.driver.processor_move.interpreter import cheap_collections, short_switch_interval
 
 
 def test_the_interval_is_short_inside_the_block_only() -> None:

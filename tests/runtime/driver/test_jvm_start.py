@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from spark_jobs.runtime.driver.spark_session.jvm import JvmStart
+from headwater.toolchain.broker.readiness import until
+from headwater_spark.driver.spark_session.jvm import JvmStart
 from tests.runtime.spark.processes import is_running
-from toolchain.broker.readiness import until
 
 _WAITING = (sys.executable, "-c", "import sys; sys.stdin.read()")
 _IGNORING_SIGTERM = ("bash", "-c", "trap '' TERM; echo ready; read")

@@ -4,10 +4,10 @@ from collections.abc import Mapping
 
 import pytest
 
-from infra.compiler import build_nodes, compile_document
-from infra.spec import load_text
-from spark_jobs.runtime.driver.layout import Layout, OffsetReset, ResetKind
-from spark_jobs.runtime.engine.program import build_programs
+from headwater.compiler import build_nodes, compile_document
+from headwater.spec import load_text
+from headwater_spark.driver.layout import Layout, OffsetReset, ResetKind
+from headwater_spark.engine.program import build_programs
 
 _DOCUMENT = """
 application: {id: shop, config: {auto.offset.reset: latest}}

@@ -10,17 +10,17 @@ import attrs
 import pytest
 from structlog.testing import capture_logs
 
-from spark_jobs.runtime.driver.offsets import Backlog
-from spark_jobs.runtime.driver.queries import progress as progress_module
-from spark_jobs.runtime.driver.queries import progress_watch as watch_module
-from spark_jobs.runtime.driver.queries.progress import Progress
-from spark_jobs.runtime.driver.queries.progress_watch import ProgressWatch
-from spark_jobs.runtime.driver.run import executors
-from spark_jobs.runtime.driver.run.executors import wait_reported
-from spark_jobs.runtime.driver.states import QueryState
-from spark_jobs.runtime.driver.threads import stream_threads
-from spark_jobs.runtime.driver.threads.stream_threads import StreamThreads
-from toolchain.broker.readiness import until
+from headwater.toolchain.broker.readiness import until
+from headwater_spark.driver.offsets import Backlog
+from headwater_spark.driver.queries import progress as progress_module
+from headwater_spark.driver.queries import progress_watch as watch_module
+from headwater_spark.driver.queries.progress import Progress
+from headwater_spark.driver.queries.progress_watch import ProgressWatch
+from headwater_spark.driver.run import executors
+from headwater_spark.driver.run.executors import wait_reported
+from headwater_spark.driver.states import QueryState
+from headwater_spark.driver.threads import stream_threads
+from headwater_spark.driver.threads.stream_threads import StreamThreads
 
 _SECONDS = 30.0
 

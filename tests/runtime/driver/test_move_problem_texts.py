@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from infra.model.problems import Location, Problem
-from infra.report import problems_text
-from spark_jobs.runtime.driver.processor_move.problems import (
+from headwater.model.problems import Location, Problem
+from headwater.report import problems_text
+from headwater_spark.driver.processor_move.problems import (
     batch_takes_long,
     fewer_processors,
     fewer_than_initial,
@@ -18,7 +18,7 @@ from spark_jobs.runtime.driver.processor_move.problems import (
     partitions_not_known,
     store_not_movable,
 )
-from spark_jobs.runtime.engine.scaling.moved_stores import MovedStore, NotMovable
+from headwater_spark.engine.scaling.moved_stores import MovedStore, NotMovable
 from tests.runtime.driver.counting_application import move_of
 
 GOLDEN = Path(__file__).parent / "move_golden"

@@ -4,18 +4,18 @@ from collections.abc import Mapping
 
 import pytest
 
-from infra.compiler import build_nodes, compile_document
-from infra.model.move_marks import MoveMark, MovePhase
-from infra.model.offset_metadata import OffsetMetadata
-from infra.model.problems import ProblemCode, ProblemsError
-from infra.spec import load_text
-from spark_jobs.runtime.driver.processor_move.application_state import (
+from headwater.compiler import build_nodes, compile_document
+from headwater.model.move_marks import MoveMark, MovePhase
+from headwater.model.offset_metadata import OffsetMetadata
+from headwater.model.problems import ProblemCode, ProblemsError
+from headwater.spec import load_text
+from headwater_spark.driver.processor_move.application_state import (
     AddedProcessor,
     ApplicationState,
     PartStatus,
 )
-from spark_jobs.runtime.driver.processor_move.moves import Committed
-from spark_jobs.runtime.engine.program import build_programs
+from headwater_spark.driver.processor_move.moves import Committed
+from headwater_spark.engine.program import build_programs
 from tests.runtime.driver.memory_move import MemoryCluster
 
 COUNTS, BY_VALUE, REPARTITION = "app-counts-changelog", "app-by-value-changelog", "app-by-value-repartition"

@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from infra.model.problems import ProblemsError
-from spark_jobs.runtime.driver.processor_move import entry_copy
-from spark_jobs.runtime.engine.partitioners.murmur2 import default_partition
-from spark_jobs.runtime.engine.scaling.moved_stores import names_processor
-from spark_jobs.runtime.worker.restore import RecordChunk
+from headwater.model.problems import ProblemsError
+from headwater_spark.driver.processor_move import entry_copy
+from headwater_spark.engine.partitioners.murmur2 import default_partition
+from headwater_spark.engine.scaling.moved_stores import names_processor
+from headwater_spark.worker.restore import RecordChunk
 from tests.runtime.driver.joining_application import RESPONSES, STORE, SUBSCRIPTIONS, Joining
 from tests.runtime.driver.memory_move import MemoryCluster
 

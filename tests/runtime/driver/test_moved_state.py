@@ -4,8 +4,8 @@ from collections.abc import Mapping
 
 import pytest
 
-from infra.model.problems import ProblemsError
-from spark_jobs.runtime.engine.task_state import TaskState
+from headwater.model.problems import ProblemsError
+from headwater_spark.engine.task_state import TaskState
 from tests.runtime.driver.moving_application import (
     KEYS,
     ORDERS,

@@ -11,20 +11,20 @@ import pytest
 from click.testing import CliRunner
 from confluent_kafka import Consumer, Producer, TopicPartition
 
-from infra.cli.main import main
-from infra.model.move_marks import MoveMark, MovePhase
-from infra.model.problems import ProblemCode, ProblemsError
-from infra.observe import Connection
-from infra.spec import load_text
-from spark_jobs.runtime.driver.processor_move import kafka_cluster
-from spark_jobs.runtime.driver.processor_move.entry_copy import unreported
-from spark_jobs.runtime.driver.processor_move.kafka_cluster import KafkaMoveCluster
-from spark_jobs.runtime.driver.processor_move.start import move_state, processor_status
-from spark_jobs.runtime.worker.transaction import MoveIncompleteError, OtherNumberError
+from headwater.cli.main import main
+from headwater.kafka import Connection
+from headwater.model.move_marks import MoveMark, MovePhase
+from headwater.model.problems import ProblemCode, ProblemsError
+from headwater.spec import load_text
+from headwater.toolchain.broker.local import LocalBroker
+from headwater_spark.driver.processor_move import kafka_cluster
+from headwater_spark.driver.processor_move.entry_copy import unreported
+from headwater_spark.driver.processor_move.kafka_cluster import KafkaMoveCluster
+from headwater_spark.driver.processor_move.start import move_state, processor_status
+from headwater_spark.worker.transaction import MoveIncompleteError, OtherNumberError
 from tests.runtime.driver.dying_cluster import die_after
 from tests.runtime.driver.sparkless import Sparkless
 from tests.runtime.spark.kafka_topics import Topics
-from toolchain.broker.local import LocalBroker
 
 pytestmark = [pytest.mark.broker, pytest.mark.timeout(600)]
 

@@ -6,11 +6,11 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 
-from infra.observe import Connection
-from spark_jobs.runtime.driver.layout import OffsetReset, ResetKind
-from spark_jobs.runtime.driver.offsets import Backlog, GroupOffsets
+from headwater.kafka import Connection
+from headwater.toolchain.broker import local
+from headwater_spark.driver.layout import OffsetReset, ResetKind
+from headwater_spark.driver.offsets import Backlog, GroupOffsets
 from tests.runtime.spark.kafka_topics import Topics
-from toolchain.broker import local
 
 pytestmark = pytest.mark.broker
 
@@ -77,7 +77,7 @@ def test_start_offsets_and_lag_do_not_wait_for_the_transaction_of_a_killed_clien
     producer.begin_transaction()
     producer.send_offsets_to_transaction([TopicPartition(topic, 0, 1)], reader.consumer_group_metadata(), 60)
     with monkeypatch.context() as patched:
-        patched.setattr("spark_jobs.runtime.worker.clients.REQUEST_SECONDS", 5.0)
+        patched.setattr("headwater_spark.worker.clients.REQUEST_SECONDS", 5.0)
         with pytest.raises(KafkaException):
             offsets.committed([partition])
     resets = {partition: OffsetReset(ResetKind.EARLIEST)}

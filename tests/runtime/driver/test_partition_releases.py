@@ -1,7 +1,7 @@
 """An added partition is read after the partitions that had its keys before."""
 
-from spark_jobs.runtime.driver.input.partition_releases import PartitionReleases
-from spark_jobs.runtime.engine.scaling.processors import Processors
+from headwater_spark.driver.input.partition_releases import PartitionReleases
+from headwater_spark.engine.scaling.processors import Processors
 
 PARENT, OTHER, ADDED, LATER = ("in", 0), ("in", 1), ("in", 2), ("in", 6)
 TWO = Processors(2, 2)

@@ -9,10 +9,10 @@ import attrs
 import pytest
 from structlog.testing import capture_logs
 
-from infra.model.problems import Problem, ProblemCode, ProblemsError
-from infra.spec import load_text
-from infra.spec.limits import MAX_BYTES
-from spark_jobs.runtime.driver.preflight import (
+from headwater.model.problems import Problem, ProblemCode, ProblemsError
+from headwater.spec import load_text
+from headwater.spec.limits import MAX_BYTES
+from headwater_spark.driver.preflight import (
     check_runnable,
     check_speculation,
     check_state_folder,

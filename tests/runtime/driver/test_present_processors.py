@@ -2,11 +2,11 @@
 
 import pytest
 
-from infra.model.move_marks import MoveMark, MovePhase
-from infra.model.offset_metadata import OffsetMetadata
-from infra.model.problems import Location
-from infra.model.topology import Application
-from spark_jobs.runtime.driver.topics.present_processors import initial_processors, present_processors
+from headwater.model.move_marks import MoveMark, MovePhase
+from headwater.model.offset_metadata import OffsetMetadata
+from headwater.model.problems import Location
+from headwater.model.topology import Application
+from headwater_spark.driver.topics.present_processors import initial_processors, present_processors
 
 PLAIN = OffsetMetadata(3).encode(0)
 INITIAL_4 = OffsetMetadata(3).encode(0, initial=4)

@@ -11,8 +11,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from infra.model.move_marks import MoveMark, MovePhase
-from infra.model.offset_metadata import (
+from headwater.model.move_marks import MoveMark, MovePhase
+from headwater.model.offset_metadata import (
     DELETING_KEY,
     LINEAGE_KEY,
     decode,
@@ -24,12 +24,12 @@ from infra.model.offset_metadata import (
     decode_time,
     latest_metadata,
 )
-from infra.model.problems import ProblemsError
-from spark_jobs.runtime.driver.processor_move import entry_copy
-from spark_jobs.runtime.driver.processor_move.entry_copy import EntryCopy, unreported
-from spark_jobs.runtime.driver.processor_move.moves import Committed, Move, MoveStep
-from spark_jobs.runtime.driver.processor_move.state_move import StateMove
-from spark_jobs.runtime.worker.restore import RecordChunk
+from headwater.model.problems import ProblemsError
+from headwater_spark.driver.processor_move import entry_copy
+from headwater_spark.driver.processor_move.entry_copy import EntryCopy, unreported
+from headwater_spark.driver.processor_move.moves import Committed, Move, MoveStep
+from headwater_spark.driver.processor_move.state_move import StateMove
+from headwater_spark.worker.restore import RecordChunk
 from tests.runtime.driver.counting_application import (
     CHANGELOG,
     COUNT,

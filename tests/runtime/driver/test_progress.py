@@ -1,7 +1,7 @@
 """How far Spark has read: the offsets after the last batch of which all records are processed."""
 
-from spark_jobs.runtime.driver.queries.progress import Progress
-from spark_jobs.runtime.worker.messages import BatchResult
+from headwater_spark.driver.queries.progress import Progress
+from headwater_spark.worker.messages import BatchResult
 
 _FIRST, _SECOND = {("orders", 0): 7}, {("orders", 0): 9}
 _RESULT = BatchResult(partition=0, read=3)

@@ -7,11 +7,11 @@ from typing import Any, cast
 import attrs
 import pytest
 
-from spark_jobs.runtime.driver.captured_failures import capture_failure
-from spark_jobs.runtime.driver.failures import Failure, RestartPolicy
-from spark_jobs.runtime.driver.queries import query as module
-from spark_jobs.runtime.driver.queries.query import BatchFailedError, SubtopologyQuery
-from spark_jobs.runtime.driver.states import QueryState
+from headwater_spark.driver.captured_failures import capture_failure
+from headwater_spark.driver.failures import Failure, RestartPolicy
+from headwater_spark.driver.queries import query as module
+from headwater_spark.driver.queries.query import BatchFailedError, SubtopologyQuery
+from headwater_spark.driver.states import QueryState
 
 
 @attrs.define

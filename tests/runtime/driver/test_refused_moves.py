@@ -5,22 +5,22 @@ from contextlib import nullcontext
 import attrs
 import pytest
 
-from infra.model.offset_metadata import (
+from headwater.model.offset_metadata import (
     OffsetMetadata,
 )
-from infra.model.problems import Problem, ProblemCode, ProblemsError
-from spark_jobs.runtime.driver.processor_move.checks import (
+from headwater.model.problems import Problem, ProblemCode, ProblemsError
+from headwater_spark.driver.processor_move.checks import (
     InputCheck,
     check_entries,
     check_input,
     unprocessed,
 )
-from spark_jobs.runtime.driver.processor_move.entry_copy import unreported
-from spark_jobs.runtime.driver.processor_move.moves import Committed, Move
-from spark_jobs.runtime.engine.partitioners.murmur2 import default_partition
-from spark_jobs.runtime.engine.scaling.moved_stores import MovedStore
-from spark_jobs.runtime.engine.serdes import Subscription, subscription_serde
-from spark_jobs.runtime.engine.serdes.plain import PLAIN
+from headwater_spark.driver.processor_move.entry_copy import unreported
+from headwater_spark.driver.processor_move.moves import Committed, Move
+from headwater_spark.engine.partitioners.murmur2 import default_partition
+from headwater_spark.engine.scaling.moved_stores import MovedStore
+from headwater_spark.engine.serdes import Subscription, subscription_serde
+from headwater_spark.engine.serdes.plain import PLAIN
 from tests.runtime.driver.counting_application import (
     CHANGELOG,
     INPUT,

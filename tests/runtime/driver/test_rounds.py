@@ -2,7 +2,7 @@
 
 import threading
 
-from spark_jobs.runtime.driver.input.rounds import RoundEnds
+from headwater_spark.driver.input.rounds import RoundEnds
 
 LONG = 30.0
 

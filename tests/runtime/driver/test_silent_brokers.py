@@ -6,9 +6,9 @@ from contextlib import closing
 import pytest
 from confluent_kafka import KafkaException, TopicPartition
 
-from infra.observe import Connection
-from spark_jobs.runtime.driver.processor_move.kafka_cluster import KafkaMoveCluster
-from spark_jobs.runtime.worker import clients
+from headwater.kafka import Connection
+from headwater_spark.driver.processor_move.kafka_cluster import KafkaMoveCluster
+from headwater_spark.worker import clients
 
 _CONNECTION = Connection(bootstrap_servers=("unused:9092",))
 _END = 5

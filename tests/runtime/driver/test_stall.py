@@ -5,14 +5,14 @@ from collections.abc import Sequence
 import attrs
 import pytest
 
-from spark_jobs.runtime.driver.queries.stall import (
+from headwater_spark.driver.queries.stall import (
     Observation,
     ProgressClock,
     RunningBatch,
     stall_reason,
     waits_for,
 )
-from spark_jobs.runtime.driver.states import QueryState
+from headwater_spark.driver.states import QueryState
 
 LIMIT = 300.0
 BEHIND = Observation(state=QueryState.RUNNING, lag=7, committed=100, batches=3)

@@ -1,6 +1,6 @@
 """Transitions of a client's state."""
 
-from spark_jobs.runtime.driver.states import ClientState
+from headwater_spark.driver.states import ClientState
 
 
 def test_final_states_have_no_successor() -> None:

@@ -7,18 +7,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from infra.model.offset_metadata import OffsetMetadata, ReadPositions, decode_positions
-from spark_jobs.runtime.driver.input.step_planner import DISABLED, StepPlanner, divided
-from spark_jobs.runtime.engine.record_order import PartitionGroup, in_timestamp_order
-from spark_jobs.runtime.engine.records import InputRecord, TopicPartition
-from spark_jobs.runtime.worker.held_back import (
+from headwater.model.offset_metadata import OffsetMetadata, ReadPositions, decode_positions
+from headwater_spark.driver.input.step_planner import DISABLED, StepPlanner, divided
+from headwater_spark.engine.record_order import PartitionGroup, in_timestamp_order
+from headwater_spark.engine.records import InputRecord, TopicPartition
+from headwater_spark.worker.held_back import (
     in_processing_order,
     processed_part,
     without_read,
     without_task_headers,
 )
-from spark_jobs.runtime.worker.interleaving import with_task_header
-from spark_jobs.runtime.worker.transaction import Commits, TaskSession
+from headwater_spark.worker.interleaving import with_task_header
+from headwater_spark.worker.transaction import Commits, TaskSession
 
 A, B, OTHER = ("a", 0), ("b", 0), ("a", 1)
 SHARED = ("shared", 0)

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any, cast
 import attrs
 import pytest
 
-from spark_jobs.runtime.driver.input.step_planner import Offsets, StepPlanner
-from spark_jobs.runtime.driver.queries.batch import BatchProcessor
+from headwater_spark.driver.input.step_planner import Offsets, StepPlanner
+from headwater_spark.driver.queries.batch import BatchProcessor
 
 if TYPE_CHECKING:
-    from spark_jobs.runtime.driver.queries.query_spec import QuerySpec
+    from headwater_spark.driver.queries.query_spec import QuerySpec
 
 _IN = ("in", 0)
 _SECONDS = 30.0

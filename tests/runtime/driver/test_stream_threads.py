@@ -4,9 +4,9 @@ import threading
 
 import pytest
 
-from spark_jobs.runtime.driver.states import ClientState
-from spark_jobs.runtime.driver.threads import stream_threads
-from spark_jobs.runtime.driver.threads.stream_threads import StreamThreads
+from headwater_spark.driver.states import ClientState
+from headwater_spark.driver.threads import stream_threads
+from headwater_spark.driver.threads.stream_threads import StreamThreads
 
 
 def _running() -> ClientState:

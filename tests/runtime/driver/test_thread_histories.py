@@ -3,8 +3,8 @@
 import attrs
 import pytest
 
-from spark_jobs.runtime.driver.states import ClientState
-from spark_jobs.runtime.driver.threads.pool import StreamThread, ThreadPool, thread_name
+from headwater_spark.driver.states import ClientState
+from headwater_spark.driver.threads.pool import StreamThread, ThreadPool, thread_name
 from tests.oracle.thread_histories import History, Step, histories
 
 _SLOTS = 100

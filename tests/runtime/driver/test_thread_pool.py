@@ -4,8 +4,8 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from spark_jobs.runtime.driver.states import ClientState, ThreadState
-from spark_jobs.runtime.driver.threads.pool import StreamThread, ThreadPool, thread_name
+from headwater_spark.driver.states import ClientState, ThreadState
+from headwater_spark.driver.threads.pool import StreamThread, ThreadPool, thread_name
 
 _SLOTS = 8
 _RUNNING = ClientState.RUNNING

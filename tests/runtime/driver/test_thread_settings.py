@@ -2,16 +2,16 @@
 
 import pytest
 
-from infra.model.problems import ProblemCode, ProblemsError
-from infra.model.topology import TopologyDocument
-from infra.spec import load_text
-from spark_jobs.runtime.driver.preflight import check_runnable
-from spark_jobs.runtime.driver.threads.settings import (
+from headwater.model.problems import ProblemCode, ProblemsError
+from headwater.model.topology import TopologyDocument
+from headwater.spec import load_text
+from headwater_spark.driver.preflight import check_runnable
+from headwater_spark.driver.threads.settings import (
     handler_name,
     may_shut_down_application,
     stream_threads,
 )
-from spark_jobs.runtime.driver.threads.uncaught_exceptions import load_handler
+from headwater_spark.driver.threads.uncaught_exceptions import load_handler
 
 _CLASSES = "tests.runtime.spark.thread_classes"
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from infra.compiler import StreamsConfig
-from infra.model.problems import Problem, ProblemCode
-from spark_jobs.runtime.driver.topics.topic_check import UnevenExpansion
+from headwater.compiler import StreamsConfig
+from headwater.model.problems import Problem, ProblemCode
+from headwater_spark.driver.topics.topic_check import UnevenExpansion
 
 UNEVEN = Problem(code=ProblemCode.NOT_COPARTITIONED, summary="orders=4, customers=2")
 MISSING = Problem(code=ProblemCode.MISSING_SOURCE_TOPIC, summary="orders does not exist")

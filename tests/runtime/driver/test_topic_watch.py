@@ -2,8 +2,8 @@
 
 import pytest
 
-from spark_jobs.runtime.driver.offsets import Backlog
-from spark_jobs.runtime.driver.topic_watch import may_have_unread, processed
+from headwater_spark.driver.offsets import Backlog
+from headwater_spark.driver.topic_watch import may_have_unread, processed
 
 
 def test_records_that_spark_reads_again_are_not_purged() -> None:

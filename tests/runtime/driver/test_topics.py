@@ -6,16 +6,16 @@ from typing import NoReturn
 import attrs
 import pytest
 
-from infra.change import TopicChange, change_topics
-from infra.model.problems import ProblemCode, ProblemsError
-from infra.observe import Connection
-from infra.spec import load_text
-from spark_jobs.runtime.driver.topics import application_topics as module
-from spark_jobs.runtime.driver.topics.application_topics import ApplicationTopics
-from spark_jobs.runtime.driver.topics.topic_check import topic_vanished
+from headwater.change import TopicChange, change_topics
+from headwater.kafka import Connection
+from headwater.model.problems import ProblemCode, ProblemsError
+from headwater.spec import load_text
+from headwater.toolchain.broker import local
+from headwater.toolchain.broker.readiness import until
+from headwater_spark.driver.topics import application_topics as module
+from headwater_spark.driver.topics.application_topics import ApplicationTopics
+from headwater_spark.driver.topics.topic_check import topic_vanished
 from tests.runtime.spark.kafka_topics import Topics
-from toolchain.broker import local
-from toolchain.broker.readiness import until
 
 pytestmark = pytest.mark.broker
 

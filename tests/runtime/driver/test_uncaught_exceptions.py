@@ -5,16 +5,16 @@ import threading
 import attrs
 import pytest
 
-from infra.model.topology import Application
-from infra.spec import load_text
-from spark_jobs.runtime.driver.captured_failures import capture_failure, failure_reason
-from spark_jobs.runtime.driver.failures import RestartPolicy, failed_thread
-from spark_jobs.runtime.driver.states import ClientState
-from spark_jobs.runtime.driver.threads.stream_threads import StreamThreads
-from spark_jobs.runtime.driver.threads.uncaught_exceptions import UncaughtExceptions
-from spark_jobs.runtime.engine.partitioners.static import TaskMigrated
-from spark_jobs.runtime.engine.task import PoisonRecordError
-from spark_jobs.stream_threads import ThreadFailure, UncaughtExceptionHandler, UncaughtExceptionResponse
+from headwater.model.topology import Application
+from headwater.spec import load_text
+from headwater_spark.driver.captured_failures import capture_failure, failure_reason
+from headwater_spark.driver.failures import RestartPolicy, failed_thread
+from headwater_spark.driver.states import ClientState
+from headwater_spark.driver.threads.stream_threads import StreamThreads
+from headwater_spark.driver.threads.uncaught_exceptions import UncaughtExceptions
+from headwater_spark.engine.partitioners.static import TaskMigrated
+from headwater_spark.engine.task import PoisonRecordError
+from headwater_spark.stream_threads import ThreadFailure, UncaughtExceptionHandler, UncaughtExceptionResponse
 
 _FAILURE = RuntimeError("brokers do not answer")
 _CLASS = "some:Handler"

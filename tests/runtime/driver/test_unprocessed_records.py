@@ -4,12 +4,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from spark_jobs.runtime.driver.processor_expansion import unprocessed_records
-from spark_jobs.runtime.driver.processor_expansion.unprocessed_records import UnprocessedRecords
+from headwater_spark.driver.processor_expansion import unprocessed_records
+from headwater_spark.driver.processor_expansion.unprocessed_records import UnprocessedRecords
 from tests.runtime.driver.counting_application import KEYS, doubled
 
 if TYPE_CHECKING:
-    from infra.model.problems import Problem
+    from headwater.model.problems import Problem
 
 
 def test_a_long_wait_for_unprocessed_records_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:

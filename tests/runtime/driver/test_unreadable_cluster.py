@@ -9,16 +9,16 @@ import attrs
 import pytest
 from structlog.testing import capture_logs
 
-from infra.model.problems import Problem, ProblemCode, ProblemsError
-from infra.observe import Connection
-from infra.spec import load_text
-from spark_jobs.runtime.driver import topic_watch
-from spark_jobs.runtime.driver.topic_watch import TopicWatch
-from spark_jobs.runtime.driver.topics.application_topics import ApplicationTopics
-from spark_jobs.runtime.driver.topics.cluster_watch import ClusterWatch
+from headwater.kafka import Connection
+from headwater.model.problems import Problem, ProblemCode, ProblemsError
+from headwater.spec import load_text
+from headwater.toolchain.broker import Broker
+from headwater.toolchain.broker.readiness import until
+from headwater_spark.driver import topic_watch
+from headwater_spark.driver.topic_watch import TopicWatch
+from headwater_spark.driver.topics.application_topics import ApplicationTopics
+from headwater_spark.driver.topics.cluster_watch import ClusterWatch
 from tests.runtime.spark.kafka_topics import Topics
-from toolchain.broker import Broker
-from toolchain.broker.readiness import until
 
 _SECONDS = 60.0
 _UNREACHABLE = Problem(code=ProblemCode.CLUSTER_UNREACHABLE, summary="No Kafka broker can be reached.")

@@ -12,16 +12,16 @@ import attrs
 import pytest
 from structlog.testing import capture_logs
 
-from infra.model.move_marks import MovePhase
-from infra.observe import Connection
-from spark_jobs.processor_expansion import ExpansionPhase, ProcessorsStatus
-from spark_jobs.runtime.driver.processor_move.start import processor_status
-from spark_jobs.runtime.worker.task_lease import Lease
-from spark_jobs.runtime.worker.warm_up import WarmUpRequest, WarmUpResult
+from headwater.kafka import Connection
+from headwater.model.move_marks import MovePhase
+from headwater.toolchain.broker.local import LocalBroker
+from headwater_spark.driver.processor_move.start import processor_status
+from headwater_spark.processor_expansion import ExpansionPhase, ProcessorsStatus
+from headwater_spark.worker.task_lease import Lease
+from headwater_spark.worker.warm_up import WarmUpRequest, WarmUpResult
 from tests.runtime.driver.expanding_client import ExpandingClient, LocalJobs
 from tests.runtime.driver.sparkless import Sparkless
 from tests.runtime.spark.kafka_topics import Topics
-from toolchain.broker.local import LocalBroker
 
 pytestmark = [pytest.mark.broker, pytest.mark.timeout(600)]
 

@@ -9,12 +9,12 @@ import attrs
 import pytest
 from structlog.testing import capture_logs
 
-from infra.observe import Connection
-from spark_jobs.runtime.driver.processor_expansion.warm_up import WarmUp, is_behind
-from spark_jobs.runtime.worker.warm_up import WarmUpRequest, WarmUpResult
+from headwater.kafka import Connection
+from headwater_spark.driver.processor_expansion.warm_up import WarmUp, is_behind
+from headwater_spark.worker.warm_up import WarmUpRequest, WarmUpResult
 
 if TYPE_CHECKING:
-    from spark_jobs.runtime.engine.program import SubtopologyProgram
+    from headwater_spark.engine.program import SubtopologyProgram
 
 
 @attrs.define

@@ -2,7 +2,7 @@
 
 from threading import Event
 
-from spark_jobs.runtime.driver.watch_threads import WatchThreads
+from headwater_spark.driver.watch_threads import WatchThreads
 
 _LONG_SECONDS = 60.0
 

@@ -5,8 +5,8 @@ from typing import Any, cast
 import attrs
 import pytest
 
-from spark_jobs.runtime.driver.layout import Layout, QueryInput
-from spark_jobs.runtime.driver.queries.watched_inputs import WatchedInput
+from headwater_spark.driver.layout import Layout, QueryInput
+from headwater_spark.driver.queries.watched_inputs import WatchedInput
 
 
 @attrs.frozen

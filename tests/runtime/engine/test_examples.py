@@ -4,9 +4,9 @@ import json
 from pathlib import Path
 from typing import Any
 
-from infra.spec import load_documents
-from spark_jobs.runtime.engine.partitioners.murmur2 import default_partition
-from spark_jobs.runtime.engine.serdes import plain_serde
+from headwater.spec import load_documents
+from headwater_spark.engine.partitioners.murmur2 import default_partition
+from headwater_spark.engine.serdes import plain_serde
 from tests.runtime.replay import Replay, runnable_programs
 
 EXAMPLES = Path(__file__).parents[3] / "topology_schemas" / "examples"

@@ -12,7 +12,7 @@ from tests.runtime.recorded_data import encoded, entries, formats, lines, shown
 from tests.runtime.replay import Replay, runnable_programs
 
 if TYPE_CHECKING:
-    from spark_jobs.runtime.engine.records import OutputRecord
+    from headwater_spark.engine.records import OutputRecord
 
 CASES = [
     case

@@ -4,8 +4,8 @@ from collections.abc import Iterable
 
 import pytest
 
-from spark_jobs.runtime.driver.queries.progress import Progress
-from spark_jobs.runtime.worker.messages import BatchResult
+from headwater_spark.driver.queries.progress import Progress
+from headwater_spark.worker.messages import BatchResult
 
 
 class Results:

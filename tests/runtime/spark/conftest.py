@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from headwater.toolchain.broker import Broker, Settings, local
 from tests.runtime.spark.applications import Cluster
 from tests.runtime.spark.kafka_topics import Topics
 from tests.runtime.spark.kept_logs import keep_logs
-from toolchain.broker import Broker, Settings, local
 
 
 @pytest.hookimpl(wrapper=True)

@@ -8,16 +8,16 @@ from pathlib import Path
 import attrs
 from pyspark.sql import SparkSession
 
-from infra.observe import Connection
-from infra.spec import load_text
-from spark_jobs.partitioners import linear_partition
-from spark_jobs.runtime.driver.application import StreamsApplication
-from spark_jobs.runtime.driver.preflight import check_runnable
-from spark_jobs.runtime.driver.processor_move.start import move_state
-from spark_jobs.runtime.driver.run_settings import RunSettings
-from spark_jobs.runtime.driver.states import ClientState
+from headwater.kafka import Connection
+from headwater.spec import load_text
+from headwater.toolchain.broker.readiness import until
+from headwater_spark.driver.application import StreamsApplication
+from headwater_spark.driver.preflight import check_runnable
+from headwater_spark.driver.processor_move.start import move_state
+from headwater_spark.driver.run_settings import RunSettings
+from headwater_spark.driver.states import ClientState
+from headwater_spark.partitioners import linear_partition
 from tests.runtime.spark.kafka_topics import Topics
-from toolchain.broker.readiness import until
 
 TIMEOUT_SECONDS = 240.0
 _EPOCH_MS = 1_700_000_000_000

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
+from headwater.toolchain.broker.readiness import until
 from tests.control.conftest import HttpClient
 from tests.runtime.spark.process_application import TIMEOUT_SECONDS, ProcessApplication
-from toolchain.broker.readiness import until
 
 if TYPE_CHECKING:
     import subprocess

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from spark_jobs.runtime.engine.partitioners.murmur2 import default_partition
+from headwater_spark.engine.partitioners.murmur2 import default_partition
 from tests.runtime.spark.kafka_topics import Topics
 
 if TYPE_CHECKING:
-    from spark_jobs.runtime.engine.records import OutputRecord
+    from headwater_spark.engine.records import OutputRecord
 
 SOURCES, SINK = ("orders", "customers", "areas"), "enriched"
 JOINS = ("named", "placed")

@@ -25,11 +25,11 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # public all 
     TopicMetadata,
 )
 
-from spark_jobs.runtime.engine.partitioners.murmur2 import default_partition
-from spark_jobs.runtime.engine.records import InputRecord, OutputRecord
-from spark_jobs.runtime.worker.restore import input_record
+from headwater.toolchain.broker.readiness import until
+from headwater_spark.engine.partitioners.murmur2 import default_partition
+from headwater_spark.engine.records import InputRecord, OutputRecord
+from headwater_spark.worker.restore import input_record
 from tests.answers import ATTEMPT_SECONDS, answered
-from toolchain.broker.readiness import until
 
 _WAIT_SECONDS = 30.0
 _PAUSE_SECONDS = 0.01

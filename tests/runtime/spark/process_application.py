@@ -11,12 +11,12 @@ from pathlib import Path
 
 import attrs
 
-from spark_jobs.runtime.engine.records import InputRecord
+from headwater.toolchain.broker import Broker
+from headwater.toolchain.broker.readiness import until
+from headwater_spark.engine.records import InputRecord
 from tests.runtime.spark.kafka_topics import Topics
 from tests.runtime.spark.processes import descendants, is_running, python_workers
 from tests.runtime.spark.programs import SUBMIT
-from toolchain.broker import Broker
-from toolchain.broker.readiness import until
 
 TIMEOUT_SECONDS = 600.0
 _END_SECONDS = 60.0
@@ -97,7 +97,7 @@ class ProcessApplication:
         if submitted:
             command = [str(SUBMIT), *spark, str(_ROOT / "spark_jobs" / "run_main.py")]
         else:
-            command = [sys.executable, "-m", "infra.cli", "run", *spark]
+            command = [sys.executable, "-m", "headwater.cli", "run", *spark]
         command += [str(self.folder / "document.yaml"), "--max-records", str(max_records)]
         command += ["--bootstrap-server", self.broker.bootstrap_servers]
         command += ["--checkpoint", str(self.folder / "checkpoint")]

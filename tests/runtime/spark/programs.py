@@ -114,7 +114,7 @@ class Application:
         return (self.folder / f"{name}.log").read_text(errors="replace")
 
     def headwater_run(self) -> list[str]:
-        command = [sys.executable, "-m", "infra.cli", "run", "--master", "local[2]"]
+        command = [sys.executable, "-m", "headwater.cli", "run", "--master", "local[2]"]
         return [*command, "--jars", self.jars, *_SPARK]
 
     def spark_submit(self, program: str = "run_main.py", master: str = "local[2]") -> list[str]:

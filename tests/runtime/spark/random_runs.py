@@ -14,20 +14,20 @@ from typing import Any
 import attrs
 from pyspark.sql import SparkSession
 
-from infra.model.compiled import CompiledApplication
-from infra.model.topology import TopologyDocument
-from infra.observe import Connection
-from infra.spec import load_text
-from spark_jobs.runtime.driver.application import StreamsApplication
-from spark_jobs.runtime.driver.preflight import RunnableDocument, check_runnable
-from spark_jobs.runtime.driver.run_settings import RunSettings
-from spark_jobs.runtime.engine.partitioners.murmur2 import default_partition
-from spark_jobs.runtime.engine.program import SubtopologyProgram
-from spark_jobs.runtime.engine.records import InputRecord, OutputRecord
+from headwater.kafka import Connection
+from headwater.model.compiled import CompiledApplication
+from headwater.model.topology import TopologyDocument
+from headwater.spec import load_text
+from headwater.toolchain.broker.readiness import until
+from headwater_spark.driver.application import StreamsApplication
+from headwater_spark.driver.preflight import RunnableDocument, check_runnable
+from headwater_spark.driver.run_settings import RunSettings
+from headwater_spark.engine.partitioners.murmur2 import default_partition
+from headwater_spark.engine.program import SubtopologyProgram
+from headwater_spark.engine.records import InputRecord, OutputRecord
 from tests.runtime.engine.fuzzing.test_data import TextProgram
 from tests.runtime.spark.kafka_topics import Topics
 from tests.runtime.spark.processes import python_workers
-from toolchain.broker.readiness import until
 
 Json = dict[str, Any]
 _TIME_INDEPENDENT = frozenset({

@@ -3,7 +3,7 @@
 import os
 from pathlib import Path
 
-from spark_jobs.processors import Processor, ProcessorContext, Record
+from headwater_spark.processors import Processor, ProcessorContext, Record
 
 
 def partition_of(key: str) -> int:

@@ -6,11 +6,11 @@ import weakref
 import pytest
 from confluent_kafka import Consumer, TopicPartition
 
-from infra.model.problems import ProblemCode, ProblemsError
-from spark_jobs.runtime.driver.metrics import Instruments
-from spark_jobs.runtime.driver.states import ClientState
+from headwater.model.problems import ProblemCode, ProblemsError
+from headwater.toolchain.broker.readiness import until
+from headwater_spark.driver.metrics import Instruments
+from headwater_spark.driver.states import ClientState
 from tests.runtime.spark.applications import COUNT, MAP, TIMEOUT_SECONDS, Cluster
-from toolchain.broker.readiness import until
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.timeout(900)]
 

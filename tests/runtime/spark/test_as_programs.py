@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
+from headwater.toolchain.broker import local
+from headwater.toolchain.broker.readiness import until
 from tests.cli.screen import lines_on_screen, output_on_terminal
 from tests.listening_sockets import is_loopback, listening_addresses
 from tests.runtime.spark.kafka_topics import Topics
 from tests.runtime.spark.programs import Application
-from toolchain.broker import local
-from toolchain.broker.readiness import until
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(1800)]
 

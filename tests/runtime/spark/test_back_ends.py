@@ -7,9 +7,9 @@ from collections.abc import Mapping
 import pytest
 from confluent_kafka import Producer
 
-from infra.compiler import compile_document
-from infra.model.compiled import Backend
-from infra.spec import load_text
+from headwater.compiler import compile_document
+from headwater.model.compiled import Backend
+from headwater.spec import load_text
 from tests.runtime.engine.expressions.random_sql import random_bytes
 from tests.runtime.spark.applications import Cluster
 

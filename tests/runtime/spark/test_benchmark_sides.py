@@ -6,6 +6,7 @@ import attrs
 import pytest
 from pyspark.sql import SparkSession
 
+from headwater.toolchain.broker.local import LocalBroker
 from tests.bench.runtime.cases import STATEFUL
 from tests.bench.runtime.ours import Headwater
 from tests.bench.runtime.plain import PlainPySpark
@@ -14,7 +15,6 @@ from tests.bench.runtime.streams import KafkaStreamsPeer
 from tests.bench.runtime.topics import Topics
 from tests.bench.runtime.workloads import Job, Keys, Workload
 from tests.runtime.spark.kafka_topics import Topics as WrittenTopics
-from toolchain.broker.local import LocalBroker
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.oracle, pytest.mark.timeout(900)]
 

@@ -19,6 +19,8 @@ import attrs
 import pytest
 import structlog
 
+from headwater.toolchain.broker import Broker
+from headwater.toolchain.broker.readiness import until
 from tests.control.conftest import HttpClient
 from tests.runtime.spark.growing_processes import (
     DOCUMENT,
@@ -31,8 +33,6 @@ from tests.runtime.spark.joined_tables import TOPOLOGY, JoinedTables
 from tests.runtime.spark.kafka_topics import Topics
 from tests.runtime.spark.process_application import TIMEOUT_SECONDS, kill, kill_all, kill_worker
 from tests.runtime.spark.processes import executors
-from toolchain.broker import Broker
-from toolchain.broker.readiness import until
 
 if TYPE_CHECKING:
     import subprocess

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING
 import attrs
 import pytest
 
+from headwater.toolchain.broker import Broker
+from headwater.toolchain.broker.readiness import until
 from tests.control.conftest import HttpClient
 from tests.runtime.spark.kafka_topics import Topics
 from tests.runtime.spark.process_application import (
@@ -23,8 +25,6 @@ from tests.runtime.spark.process_application import (
     kill_all,
 )
 from tests.runtime.spark.processes import python_workers
-from toolchain.broker import Broker
-from toolchain.broker.readiness import until
 
 if TYPE_CHECKING:
     import subprocess

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING
 import pytest
 from _pytest.mark import ParameterSet
 
+from headwater.toolchain.broker import Broker
+from headwater.toolchain.broker.readiness import until
 from tests.runtime.spark.kafka_topics import Topics
 from tests.runtime.spark.process_application import (
     TIMEOUT_SECONDS,
@@ -22,8 +24,6 @@ from tests.runtime.spark.process_application import (
     kill_worker,
 )
 from tests.runtime.spark.processes import all_ended, descendants, executors, jvm
-from toolchain.broker import Broker
-from toolchain.broker.readiness import until
 
 if TYPE_CHECKING:
     import subprocess

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from headwater.toolchain.broker import Broker
+from headwater.toolchain.broker.readiness import until
 from tests.runtime.spark.kafka_topics import Topics
 from tests.runtime.spark.process_application import ProcessApplication as Application
 from tests.runtime.spark.process_application import kill_all, kill_worker
-from toolchain.broker import Broker
-from toolchain.broker.readiness import until
 
 if TYPE_CHECKING:
     import subprocess

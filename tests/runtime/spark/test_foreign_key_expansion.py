@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from spark_jobs.processor_expansion import ExpansionPhase
-from spark_jobs.runtime.driver.application import StreamsApplication
+from headwater.toolchain.broker.local import LocalBroker
+from headwater.toolchain.broker.readiness import until
+from headwater_spark.driver.application import StreamsApplication
+from headwater_spark.processor_expansion import ExpansionPhase
 from tests.runtime.spark.growing import TIMEOUT_SECONDS, Growing
 from tests.runtime.spark.joined_tables import DOCUMENT, JoinedTables
 from tests.runtime.spark.kafka_topics import Topics
-from toolchain.broker.local import LocalBroker
-from toolchain.broker.readiness import until
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.timeout(900)]
 

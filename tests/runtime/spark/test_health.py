@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING, Any
 import attrs
 import pytest
 
-from spark_jobs.runtime.driver.queries.stall import UNOBSERVED_SECONDS
+from headwater.toolchain.broker import local
+from headwater.toolchain.broker.readiness import until
+from headwater_spark.driver.queries.stall import UNOBSERVED_SECONDS
 from tests.control.conftest import HttpClient
 from tests.runtime.spark.kafka_topics import Topics
 from tests.runtime.spark.process_application import kill
 from tests.runtime.spark.processes import all_ended, descendants, jvm, python_workers
 from tests.runtime.spark.programs import Application
-from toolchain.broker import local
-from toolchain.broker.readiness import until
 
 if TYPE_CHECKING:
     import subprocess

@@ -10,14 +10,14 @@ from confluent_kafka import Producer
 from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
 
-from infra.observe import Connection
-from spark_jobs.runtime.driver.input.signals import InputSignal, InputSignals
-from spark_jobs.runtime.driver.input.sources import KafkaSource, read_stream
-from spark_jobs.runtime.driver.input.watch import WatchMode
-from spark_jobs.runtime.driver.queries import watched_inputs
-from spark_jobs.runtime.engine.records import TopicPartition
+from headwater.kafka import Connection
+from headwater.toolchain.broker.readiness import until
+from headwater_spark.driver.input.signals import InputSignal, InputSignals
+from headwater_spark.driver.input.sources import KafkaSource, read_stream
+from headwater_spark.driver.input.watch import WatchMode
+from headwater_spark.driver.queries import watched_inputs
+from headwater_spark.engine.records import TopicPartition
 from tests.runtime.spark.applications import COUNT, MAP, TIMEOUT_SECONDS, Cluster, RunningApplication
-from toolchain.broker.readiness import until
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.timeout(900)]
 

@@ -9,17 +9,17 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
 
-from infra.compiler import build_nodes, compile_document
-from infra.observe import Connection
-from infra.spec import load_text
-from spark_jobs.runtime.driver.queries import task_function
-from spark_jobs.runtime.driver.queries.task_function import TaskFunction
-from spark_jobs.runtime.engine.program import build_programs
-from spark_jobs.runtime.worker import clients
-from spark_jobs.runtime.worker.input_end import IncompleteInputError, complete, worker_stream
-from spark_jobs.runtime.worker.messages import BatchRequest
+from headwater.compiler import build_nodes, compile_document
+from headwater.kafka import Connection
+from headwater.spec import load_text
+from headwater.toolchain.broker import local
+from headwater_spark.driver.queries import task_function
+from headwater_spark.driver.queries.task_function import TaskFunction
+from headwater_spark.engine.program import build_programs
+from headwater_spark.worker import clients
+from headwater_spark.worker.input_end import IncompleteInputError, complete, worker_stream
+from headwater_spark.worker.messages import BatchRequest
 from tests.runtime.spark.kafka_topics import Topics
-from toolchain.broker import local
 
 pytestmark = pytest.mark.broker
 

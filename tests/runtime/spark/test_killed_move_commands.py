@@ -13,12 +13,12 @@ from pathlib import Path
 
 import pytest
 
-from infra.cli.main import main
+from headwater.cli.main import main
+from headwater.toolchain.broker import Broker
 from tests.runtime.driver.dying_cluster import die_after
 from tests.runtime.spark.growing_processes import DOCUMENT, GrowingApplication
 from tests.runtime.spark.kafka_topics import Topics
 from tests.runtime.spark.process_application import TIMEOUT_SECONDS, kill_all
-from toolchain.broker import Broker
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(1800)]
 

@@ -12,18 +12,18 @@ import pytest
 from confluent_kafka import Consumer, TopicPartition
 from pyspark.sql import SparkSession
 
-from infra.observe import Connection
-from infra.spec import load_text
-from spark_jobs.runtime.driver.application import StreamsApplication
-from spark_jobs.runtime.driver.preflight import check_runnable
-from spark_jobs.runtime.driver.run_settings import RunSettings
-from spark_jobs.runtime.driver.states import ClientState
+from headwater.kafka import Connection
+from headwater.spec import load_text
+from headwater.toolchain.broker.local import LocalBroker
+from headwater.toolchain.broker.readiness import until
+from headwater_spark.driver.application import StreamsApplication
+from headwater_spark.driver.preflight import check_runnable
+from headwater_spark.driver.run_settings import RunSettings
+from headwater_spark.driver.states import ClientState
 from tests.control.agent_process import AgentProcess
 from tests.runtime.spark.kafka_topics import Topics
 from tests.runtime.spark.produced_records import Entry, ProducedRecords, round_of
 from tests.runtime.spark.tenants import partition_of
-from toolchain.broker.local import LocalBroker
-from toolchain.broker.readiness import until
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(1800)]
 

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from structlog.testing import capture_logs
 
-from spark_jobs.runtime.driver.states import ClientState
+from headwater.toolchain.broker.readiness import until
+from headwater_spark.driver.states import ClientState
 from tests.runtime.spark.applications import COUNT, MAP, TIMEOUT_SECONDS, Cluster, RunningApplication
-from toolchain.broker.readiness import until
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.timeout(900)]
 

@@ -8,13 +8,13 @@ import pytest
 from confluent_kafka import Consumer, TopicPartition
 from pyspark.sql import SparkSession
 
+from headwater.toolchain.broker import Broker
+from headwater.toolchain.broker.readiness import until
 from tests.oracle.running_application import running_application
 from tests.runtime.engine.fuzzing.draft import VALUE
 from tests.runtime.engine.fuzzing.functions import PARTIAL
 from tests.runtime.spark.kafka_topics import Topics
 from tests.runtime.spark.random_runs import Conditions, Json, Runner
-from toolchain.broker import Broker
-from toolchain.broker.readiness import until
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.oracle, pytest.mark.timeout(900)]
 

@@ -9,11 +9,11 @@ from subprocess import Popen
 
 import pytest
 
+from headwater.toolchain.broker import local
+from headwater.toolchain.broker.readiness import until
 from tests.runtime.spark.kafka_topics import Topics
 from tests.runtime.spark.processes import all_ended, descendants, is_running, jvm, python_driver
 from tests.runtime.spark.programs import Application
-from toolchain.broker import local
-from toolchain.broker.readiness import until
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(900)]
 

@@ -9,14 +9,14 @@ import pytest
 from click.testing import CliRunner, Result
 from pyspark.sql import SparkSession
 
-from infra.cli.exit_codes import ExitCode
-from infra.cli.main import main
-from spark_jobs.control import Access, ControlServer, Surface
-from spark_jobs.runtime.driver.application import StreamsApplication
-from spark_jobs.runtime.driver.metrics import Instruments
+from headwater.cli.exit_codes import ExitCode
+from headwater.cli.main import main
+from headwater.control import Access, ControlServer, Surface
+from headwater.toolchain.broker.local import LocalBroker
+from headwater_spark.driver.application import StreamsApplication
+from headwater_spark.driver.metrics import Instruments
 from tests.control.conftest import HttpClient
 from tests.runtime.spark.growing import DOCUMENT, Growing, new_growing
-from toolchain.broker.local import LocalBroker
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.timeout(900)]
 

@@ -10,15 +10,15 @@ import attrs
 import pytest
 from pyspark.sql import SparkSession
 
-from infra.model.problems import ProblemCode, ProblemsError
-from spark_jobs.processor_expansion import ExpansionPhase, ProcessorsStatus
-from spark_jobs.runtime.driver.application import StreamsApplication
-from spark_jobs.runtime.driver.queries.specs import SubtopologyQuerySpec
-from spark_jobs.runtime.worker.messages import BatchResult
+from headwater.model.problems import ProblemCode, ProblemsError
+from headwater.toolchain.broker.local import LocalBroker
+from headwater.toolchain.broker.readiness import until
+from headwater_spark.driver.application import StreamsApplication
+from headwater_spark.driver.queries.specs import SubtopologyQuerySpec
+from headwater_spark.processor_expansion import ExpansionPhase, ProcessorsStatus
+from headwater_spark.worker.messages import BatchResult
 from tests.runtime.spark.growing import DOCUMENT, TIMEOUT_SECONDS, Growing, new_growing
 from tests.runtime.spark.visits import VISITS_DOCUMENT, await_visits, create_visits
-from toolchain.broker.local import LocalBroker
-from toolchain.broker.readiness import until
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.timeout(900)]
 

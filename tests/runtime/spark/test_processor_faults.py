@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from headwater.toolchain.broker import Broker
 from tests.runtime.spark.growing_processes import GrowingApplication
 from tests.runtime.spark.kafka_topics import Topics
 from tests.runtime.spark.process_application import kill, kill_all, kill_worker
 from tests.runtime.spark.processes import python_workers
-from toolchain.broker import Broker
 
 if TYPE_CHECKING:
     import subprocess

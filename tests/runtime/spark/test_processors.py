@@ -11,16 +11,16 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from infra.model.problems import ProblemCode, ProblemsError
-from infra.observe import Connection
-from infra.spec import load_text
-from spark_jobs.partitioners import linear_partition
-from spark_jobs.runtime.driver.application import StreamsApplication
-from spark_jobs.runtime.driver.processor_move.start import move_state
+from headwater.kafka import Connection
+from headwater.model.problems import ProblemCode, ProblemsError
+from headwater.spec import load_text
+from headwater.toolchain.broker.local import LocalBroker
+from headwater.toolchain.broker.readiness import until
+from headwater_spark.driver.application import StreamsApplication
+from headwater_spark.driver.processor_move.start import move_state
+from headwater_spark.partitioners import linear_partition
 from tests.runtime.spark.growing import DOCUMENT, KEYS, SOURCES, TIMEOUT_SECONDS, Growing, new_growing
 from tests.runtime.spark.visits import VISITS_DOCUMENT, await_visits, create_visits
-from toolchain.broker.local import LocalBroker
-from toolchain.broker.readiness import until
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.timeout(900)]
 

@@ -17,11 +17,13 @@ import attrs
 import pytest
 from pyspark.sql import SparkSession
 
-from infra.model.topology import TopologyDocument
-from infra.spec import load_text
-from spark_jobs.runtime.driver.application import StreamsApplication
-from spark_jobs.runtime.driver.states import ClientState
-from spark_jobs.runtime.engine.records import InputRecord
+from headwater.model.topology import TopologyDocument
+from headwater.spec import load_text
+from headwater.toolchain.broker import Broker
+from headwater.toolchain.broker.readiness import until
+from headwater_spark.driver.application import StreamsApplication
+from headwater_spark.driver.states import ClientState
+from headwater_spark.engine.records import InputRecord
 from tests.oracle.kafka_streams import KafkaStreams, Refusal
 from tests.runtime.engine.fuzzing.data import records
 from tests.runtime.engine.fuzzing.generation import TableGenerator
@@ -40,8 +42,6 @@ from tests.runtime.spark.random_runs import (
     texts,
     with_valid_times,
 )
-from toolchain.broker import Broker
-from toolchain.broker.readiness import until
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.oracle, pytest.mark.timeout(900)]
 

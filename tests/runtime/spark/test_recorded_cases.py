@@ -19,16 +19,16 @@ import pytest
 import yaml
 from pyspark.sql import SparkSession
 
-from infra.model.topology import TopologyDocument
-from infra.observe import Connection
-from spark_jobs.runtime.driver.application import StreamsApplication
-from spark_jobs.runtime.driver.preflight import check_runnable
-from spark_jobs.runtime.driver.run_settings import RunSettings
-from spark_jobs.runtime.driver.states import ClientState
+from headwater.kafka import Connection
+from headwater.model.topology import TopologyDocument
+from headwater.toolchain.broker import Broker
+from headwater_spark.driver.application import StreamsApplication
+from headwater_spark.driver.preflight import check_runnable
+from headwater_spark.driver.run_settings import RunSettings
+from headwater_spark.driver.states import ClientState
 from tests.oracle.recorded import Case, Json, cases_with
 from tests.runtime.recorded_data import encoded, formats, lines, shown
 from tests.runtime.spark.kafka_topics import Topics
-from toolchain.broker import Broker
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark]
 

@@ -7,9 +7,9 @@ from pathlib import Path
 import pyspark
 import pytest
 
+from headwater.toolchain.broker import Broker
 from tests.runtime.spark.kafka_topics import Topics
 from tests.runtime.spark.process_application import TIMEOUT_SECONDS, ProcessApplication
-from toolchain.broker import Broker
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(900)]
 

@@ -13,15 +13,15 @@ import attrs
 import pytest
 from pyspark.sql import SparkSession
 
-from infra.model.problems import ProblemCode
-from spark_jobs.runtime.driver.application import StreamsApplication
-from spark_jobs.runtime.driver.failures import RestartPolicy
-from spark_jobs.runtime.driver.queries.specs import SubtopologyQuerySpec
-from spark_jobs.runtime.driver.states import ClientState
-from spark_jobs.runtime.worker.messages import BatchRequest, BatchResult
+from headwater.model.problems import ProblemCode
+from headwater.toolchain.broker.local import LocalBroker
+from headwater.toolchain.broker.readiness import until
+from headwater_spark.driver.application import StreamsApplication
+from headwater_spark.driver.failures import RestartPolicy
+from headwater_spark.driver.queries.specs import SubtopologyQuerySpec
+from headwater_spark.driver.states import ClientState
+from headwater_spark.worker.messages import BatchRequest, BatchResult
 from tests.runtime.spark.growing import TIMEOUT_SECONDS, Growing, new_growing
-from toolchain.broker.local import LocalBroker
-from toolchain.broker.readiness import until
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.timeout(600)]
 _ORDER_SECONDS = 0.1

@@ -12,11 +12,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from infra.model.problems import ProblemCode
-from infra.observe import Connection
-from spark_jobs.runtime.driver.processor_move.kafka_cluster import KafkaMoveCluster
-from spark_jobs.runtime.driver.processor_move.moves import Committed
-from spark_jobs.runtime.engine.records import TopicPartition
+from headwater.kafka import Connection
+from headwater.model.problems import ProblemCode
+from headwater.toolchain.broker import Broker
+from headwater.toolchain.broker.readiness import until
+from headwater_spark.driver.processor_move.kafka_cluster import KafkaMoveCluster
+from headwater_spark.driver.processor_move.moves import Committed
+from headwater_spark.engine.records import TopicPartition
 from tests.control.conftest import HttpClient
 from tests.runtime.spark.growing_processes import (
     GrowingApplication,
@@ -27,8 +29,6 @@ from tests.runtime.spark.growing_processes import (
 from tests.runtime.spark.kafka_topics import Topics
 from tests.runtime.spark.process_application import TIMEOUT_SECONDS
 from tests.runtime.spark.processes import descendants, is_stopped
-from toolchain.broker import Broker
-from toolchain.broker.readiness import until
 
 if TYPE_CHECKING:
     import subprocess

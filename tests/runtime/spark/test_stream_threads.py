@@ -9,10 +9,11 @@ from typing import Any
 
 import pytest
 
-from infra.model.problems import ProblemCode
-from spark_jobs.runtime.driver.states import ClientState
-from spark_jobs.runtime.driver.threads.stream_threads import StreamThreads
-from spark_jobs.stream_threads import RemovalTimeoutError
+from headwater.model.problems import ProblemCode
+from headwater.toolchain.broker.readiness import until
+from headwater_spark.driver.states import ClientState
+from headwater_spark.driver.threads.stream_threads import StreamThreads
+from headwater_spark.stream_threads import RemovalTimeoutError
 from tests.bench.runtime.thread_changes import (
     batches_until_added,
     batches_until_removed,
@@ -21,7 +22,6 @@ from tests.bench.runtime.thread_changes import (
 from tests.runtime.spark.applications import COUNT, MAP, TIMEOUT_SECONDS, Cluster, RunningApplication
 from tests.runtime.spark.batch_results import Results
 from tests.runtime.spark.thread_classes import AddsThread, RemovesThread
-from toolchain.broker.readiness import until
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.timeout(900)]
 

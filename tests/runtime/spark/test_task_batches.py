@@ -9,21 +9,21 @@ from pathlib import Path
 import attrs
 import pytest
 
-from infra.compiler import build_nodes, compile_document
-from infra.model.nodes import SinkNode
-from infra.observe import Connection
-from infra.spec import load_text
-from spark_jobs.runtime.engine.program import PartitionRule, SubtopologyProgram, build_programs
-from spark_jobs.runtime.engine.program.partitioning import SinkPartitioning
-from spark_jobs.runtime.engine.records import InputRecord
-from spark_jobs.runtime.worker.local_state import LocalState
-from spark_jobs.runtime.worker.messages import BatchRequest, BatchResult
-from spark_jobs.runtime.worker.task_input import RecordInput
-from spark_jobs.runtime.worker.task_lease import Lease
-from spark_jobs.runtime.worker.task_owner import TaskOwner
+from headwater.compiler import build_nodes, compile_document
+from headwater.kafka import Connection
+from headwater.model.nodes import SinkNode
+from headwater.spec import load_text
+from headwater.toolchain.broker import local
+from headwater.toolchain.broker.readiness import until
+from headwater_spark.engine.program import PartitionRule, SubtopologyProgram, build_programs
+from headwater_spark.engine.program.partitioning import SinkPartitioning
+from headwater_spark.engine.records import InputRecord
+from headwater_spark.worker.local_state import LocalState
+from headwater_spark.worker.messages import BatchRequest, BatchResult
+from headwater_spark.worker.task_input import RecordInput
+from headwater_spark.worker.task_lease import Lease
+from headwater_spark.worker.task_owner import TaskOwner
 from tests.runtime.spark.kafka_topics import Topics
-from toolchain.broker import local
-from toolchain.broker.readiness import until
 
 pytestmark = pytest.mark.broker
 
@@ -191,7 +191,7 @@ def test_batch_has_no_effect_if_killed_before_the_commit(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr("spark_jobs.runtime.worker.transaction.TaskSession.commit", killed)
+        patched.setattr("headwater_spark.worker.transaction.TaskSession.commit", killed)
         with pytest.raises(KeyboardInterrupt):
             application.process(owner, [application.record(1, b"a")])
     assert application.counts() == [1]

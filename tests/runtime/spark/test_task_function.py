@@ -5,20 +5,20 @@ from pathlib import Path
 import attrs
 import pytest
 
-from infra.compiler import build_nodes, compile_document
-from infra.model.offset_metadata import StateVersion
-from infra.observe import Connection
-from infra.spec import load_text
-from spark_jobs.runtime.driver.queries.batch_results import decode_result, encode_results
-from spark_jobs.runtime.driver.queries.task_function import (
+from headwater.compiler import build_nodes, compile_document
+from headwater.kafka import Connection
+from headwater.model.offset_metadata import StateVersion
+from headwater.spec import load_text
+from headwater_spark.driver.queries.batch_results import decode_result, encode_results
+from headwater_spark.driver.queries.task_function import (
     KnownVersions,
     decode_end_offsets,
     decode_versions,
     encode_end_offsets,
     encode_versions,
 )
-from spark_jobs.runtime.engine.program import build_programs
-from spark_jobs.runtime.worker.messages import BatchRequest, BatchResult
+from headwater_spark.engine.program import build_programs
+from headwater_spark.worker.messages import BatchRequest, BatchResult
 
 _TEXT = """
 application: {id: shop}

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from click.testing import CliRunner
 
-from infra.cli.main import main
+from headwater.cli.main import main
+from headwater.toolchain.broker import Broker
+from headwater.toolchain.broker.readiness import until
 from tests.control.conftest import HttpClient
 from tests.runtime.spark.kafka_topics import Topics
 from tests.runtime.spark.process_application import TIMEOUT_SECONDS, ProcessApplication, kill
 from tests.runtime.spark.processes import executors, python_workers
-from toolchain.broker import Broker
-from toolchain.broker.readiness import until
 
 if TYPE_CHECKING:
     import subprocess

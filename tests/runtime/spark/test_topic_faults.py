@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from infra.observe import Connection, KafkaClusterReader
+from headwater.kafka import Connection, KafkaClusterReader
+from headwater.toolchain.broker import Broker
+from headwater.toolchain.broker.readiness import until
 from tests.runtime.spark.growing_processes import GrowingApplication, await_running, running
 from tests.runtime.spark.kafka_topics import Topics
 from tests.runtime.spark.process_application import TIMEOUT_SECONDS, kill_all, kill_worker
-from toolchain.broker import Broker
-from toolchain.broker.readiness import until
 
 if TYPE_CHECKING:
     import subprocess

@@ -9,12 +9,12 @@ import pytest
 import structlog
 from confluent_kafka import KafkaError, KafkaException
 
-from infra.model.problems import ProblemCode
-from infra.observe import Connection, KafkaClusterReader
-from spark_jobs.runtime.driver.states import ClientState
-from spark_jobs.runtime.driver.topic_watch import TopicWatch
+from headwater.kafka import Connection, KafkaClusterReader
+from headwater.model.problems import ProblemCode
+from headwater.toolchain.broker.readiness import until
+from headwater_spark.driver.states import ClientState
+from headwater_spark.driver.topic_watch import TopicWatch
 from tests.runtime.spark.applications import COUNT, TIMEOUT_SECONDS, Cluster, RunningApplication
-from toolchain.broker.readiness import until
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.timeout(900)]
 

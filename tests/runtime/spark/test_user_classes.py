@@ -3,9 +3,9 @@
 import pytest
 from pyspark.sql import SparkSession
 
-from infra.model.problems import ProblemCode, ProblemsError
-from infra.spec import load_text
-from spark_jobs.runtime.driver.preflight import RunnableDocument, check_runnable, check_user_classes
+from headwater.model.problems import ProblemCode, ProblemsError
+from headwater.spec import load_text
+from headwater_spark.driver.preflight import RunnableDocument, check_runnable, check_user_classes
 
 _DOCUMENT = """
 application:
@@ -16,7 +16,7 @@ topology:
   - process: {class: "PROCESSOR", name: enrich}
   - to: {topic: enriched, serdes: {key: string, value: string}}
 """
-_EXISTING = "spark_jobs.processors:Processor"
+_EXISTING = "headwater_spark.processors:Processor"
 
 
 def _runnable(processor: str = _EXISTING, partitioner: str = _EXISTING) -> RunnableDocument:

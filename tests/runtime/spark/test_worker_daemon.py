@@ -8,7 +8,7 @@ import pyarrow as pa  # type: ignore[import-untyped]
 import pytest
 from pyspark.sql import SparkSession
 
-from spark_jobs.runtime.driver.queries.batch_results import result_rows
+from headwater_spark.driver.queries.batch_results import result_rows
 
 
 @pytest.mark.spark
@@ -19,7 +19,7 @@ def test_workers_are_forked_from_our_daemon(spark: SparkSession) -> None:
             yield result_rows([Path(f"/proc/{os.getppid()}/cmdline").read_text(encoding="utf-8")])
 
     (row,) = spark.range(0, 1, 1, 1).mapInArrow(command_of_parent, "result string").collect()
-    assert "spark_jobs.runtime.driver.spark_session.worker_daemon" in row.result.split("\0")
+    assert "headwater_spark.driver.spark_session.worker_daemon" in row.result.split("\0")
 
 
 def test_rows_of_results_are_texts() -> None:

@@ -6,8 +6,8 @@ import tempfile
 import time
 from pathlib import Path
 
-from spark_jobs.processors import Processor, ProcessorContext, Record
-from spark_jobs.stream_threads import (
+from headwater_spark.processors import Processor, ProcessorContext, Record
+from headwater_spark.stream_threads import (
     RunningApplication,
     ThreadFailure,
     UncaughtExceptionHandler,

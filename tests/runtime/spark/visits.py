@@ -5,10 +5,10 @@ from collections.abc import Mapping
 
 import attrs
 
-from spark_jobs.runtime.driver.application import StreamsApplication
+from headwater.toolchain.broker.readiness import until
+from headwater_spark.driver.application import StreamsApplication
 from tests.runtime.spark.growing import DOCUMENT, TIMEOUT_SECONDS, Growing
 from tests.runtime.visiting import WINDOW_MS
-from toolchain.broker.readiness import until
 
 _SINK = "visits"
 _STORE = "keyed: record, serdes: {key: string, value: long}"

@@ -4,15 +4,15 @@ from pathlib import Path
 
 import pytest
 
-from spark_jobs.runtime.worker.messages import BatchRequest
+from headwater_spark.worker.messages import BatchRequest
 from tests.runtime.worker.memory_broker import COUNTS, Broker, batch_request
 
 
 @pytest.fixture
 def broker(monkeypatch: pytest.MonkeyPatch) -> Broker:
     broker = Broker()
-    monkeypatch.setattr("spark_jobs.runtime.worker.task_batch.open_session", broker.session)
-    monkeypatch.setattr("spark_jobs.runtime.worker.restore._restore_from_changelogs", broker.read_changelogs)
+    monkeypatch.setattr("headwater_spark.worker.task_batch.open_session", broker.session)
+    monkeypatch.setattr("headwater_spark.worker.restore._restore_from_changelogs", broker.read_changelogs)
     return broker
 
 

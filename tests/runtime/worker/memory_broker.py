@@ -6,22 +6,22 @@ from typing import Any
 
 import attrs
 
-from infra.compiler import build_nodes, compile_document
-from infra.model.offset_metadata import (
+from headwater.compiler import build_nodes, compile_document
+from headwater.kafka import Connection
+from headwater.model.offset_metadata import (
     OffsetMetadata,
     decode,
     decode_positions,
     latest_metadata,
 )
-from infra.observe import Connection
-from infra.spec import load_text
-from spark_jobs.runtime.engine.program import build_programs
-from spark_jobs.runtime.engine.records import InputRecord, OutputRecord, TopicPartition
-from spark_jobs.runtime.worker.local_state import LocalState
-from spark_jobs.runtime.worker.messages import BatchRequest, BatchResult
-from spark_jobs.runtime.worker.task_batch import OpenTask
-from spark_jobs.runtime.worker.task_input import RecordInput
-from spark_jobs.runtime.worker.transaction import TaskSession
+from headwater.spec import load_text
+from headwater_spark.engine.program import build_programs
+from headwater_spark.engine.records import InputRecord, OutputRecord, TopicPartition
+from headwater_spark.worker.local_state import LocalState
+from headwater_spark.worker.messages import BatchRequest, BatchResult
+from headwater_spark.worker.task_batch import OpenTask
+from headwater_spark.worker.task_input import RecordInput
+from headwater_spark.worker.transaction import TaskSession
 
 IN = ("in", 0)
 COUNTS = """

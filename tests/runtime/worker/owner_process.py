@@ -8,10 +8,10 @@ from typing import Any, cast
 
 import attrs
 
-from spark_jobs.runtime.worker import task_owner
-from spark_jobs.runtime.worker.messages import BatchRequest, BatchResult
-from spark_jobs.runtime.worker.task_input import RecordInput
-from spark_jobs.runtime.worker.task_owner import TaskOwner
+from headwater_spark.worker import task_owner
+from headwater_spark.worker.messages import BatchRequest, BatchResult
+from headwater_spark.worker.task_input import RecordInput
+from headwater_spark.worker.task_owner import TaskOwner
 
 TASK = "app-0-0"
 

@@ -8,16 +8,16 @@ from pathlib import Path
 import attrs
 import pytest
 
-from infra.compiler import build_nodes, compile_document
-from infra.model.offset_metadata import StateVersion
-from infra.observe import Connection
-from infra.spec import load_text
-from spark_jobs.runtime.engine.program import build_programs
-from spark_jobs.runtime.engine.records import InputRecord
-from spark_jobs.runtime.worker import clients, state_proof
-from spark_jobs.runtime.worker.messages import BatchRequest, BatchResult
-from spark_jobs.runtime.worker.task_input import RecordInput
-from spark_jobs.runtime.worker.task_owner import TaskOwner
+from headwater.compiler import build_nodes, compile_document
+from headwater.kafka import Connection
+from headwater.model.offset_metadata import StateVersion
+from headwater.spec import load_text
+from headwater_spark.engine.program import build_programs
+from headwater_spark.engine.records import InputRecord
+from headwater_spark.worker import clients, state_proof
+from headwater_spark.worker.messages import BatchRequest, BatchResult
+from headwater_spark.worker.task_input import RecordInput
+from headwater_spark.worker.task_owner import TaskOwner
 from tests.runtime.spark.kafka_topics import Topics
 
 KEYS = 5

@@ -5,7 +5,7 @@ from threading import Event
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 
-from spark_jobs.runtime.worker.clients import call_with_timeout, retry_transient
+from headwater_spark.worker.clients import call_with_timeout, retry_transient
 
 
 def test_call_that_returns_is_made_once() -> None:

@@ -11,15 +11,15 @@ from pathlib import Path
 
 import pytest
 
-from spark_jobs.runtime.engine.stores.backend import Batch, Prepared
-from spark_jobs.runtime.worker.lmdb_backend import LmdbBackend
-from spark_jobs.runtime.worker.state_errors import StateNotWrittenError, named_disk_failures
-from spark_jobs.runtime.worker.task_lease import Lease
+from headwater_spark.engine.stores.backend import Batch, Prepared
+from headwater_spark.worker.lmdb_backend import LmdbBackend
+from headwater_spark.worker.state_errors import StateNotWrittenError, named_disk_failures
+from headwater_spark.worker.task_lease import Lease
 
 _OPEN = """
 import sys
 from pathlib import Path
-from spark_jobs.runtime.worker.lmdb_backend import LmdbBackend
+from headwater_spark.worker.lmdb_backend import LmdbBackend
 
 backend = LmdbBackend(Path(sys.argv[1]))
 backend.open("s")

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from spark_jobs.runtime.worker import gc_pause
-from spark_jobs.runtime.worker.gc_pause import paused_gc
+from headwater_spark.worker import gc_pause
+from headwater_spark.worker.gc_pause import paused_gc
 
 
 @pytest.fixture(autouse=True)

@@ -1,15 +1,15 @@
 """What is committed for records that are held back."""
 
-from infra.model.offset_metadata import OffsetMetadata, decode, decode_positions
-from spark_jobs.runtime.engine.records import InputRecord
-from spark_jobs.runtime.worker.held_back import (
+from headwater.model.offset_metadata import OffsetMetadata, decode, decode_positions
+from headwater_spark.engine.records import InputRecord
+from headwater_spark.worker.held_back import (
     MAX_WRITERS,
     in_processing_order,
     processed_part,
     without_read,
     without_task_headers,
 )
-from spark_jobs.runtime.worker.interleaving import with_task_header
+from headwater_spark.worker.interleaving import with_task_header
 
 SHARED = frozenset({"shared"})
 PARTITION = ("shared", 0)

@@ -13,15 +13,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from infra.model.offset_metadata import OffsetMetadata, StateVersion, latest_metadata
-from spark_jobs.runtime.engine.records import InputRecord, OutputRecord, TopicPartition
-from spark_jobs.runtime.engine.task import Task
-from spark_jobs.runtime.worker import restore, state_proof, task_batch
-from spark_jobs.runtime.worker.messages import BatchRequest, BatchResult
-from spark_jobs.runtime.worker.restore import State
-from spark_jobs.runtime.worker.state_proof import PROOF_SECONDS, CommittedState, StateProof
-from spark_jobs.runtime.worker.task_owner import TaskOwner
-from spark_jobs.runtime.worker.transaction import TaskSession
+from headwater.model.offset_metadata import OffsetMetadata, StateVersion, latest_metadata
+from headwater_spark.engine.records import InputRecord, OutputRecord, TopicPartition
+from headwater_spark.engine.task import Task
+from headwater_spark.worker import restore, state_proof, task_batch
+from headwater_spark.worker.messages import BatchRequest, BatchResult
+from headwater_spark.worker.restore import State
+from headwater_spark.worker.state_proof import PROOF_SECONDS, CommittedState, StateProof
+from headwater_spark.worker.task_owner import TaskOwner
+from headwater_spark.worker.transaction import TaskSession
 from tests.runtime.worker.memory_broker import COUNTS, IN, batch_request
 from tests.runtime.worker.several_hosts import KEYS, ObservedInput, input_records
 

@@ -3,8 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spark_jobs.runtime.engine.records import Headers, InputRecord
-from spark_jobs.runtime.worker.interleaving import (
+from headwater_spark.engine.records import Headers, InputRecord
+from headwater_spark.worker.interleaving import (
     interleaved,
     with_task_header,
     without_task_header,

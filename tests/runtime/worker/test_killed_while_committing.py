@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from spark_jobs.runtime.worker.local_state import LocalState
+from headwater_spark.worker.local_state import LocalState
 
 KEYS = 300
 _COMMITS = f"""
 import sys
 from itertools import count
 from pathlib import Path
-from spark_jobs.runtime.worker.local_state import LocalState
+from headwater_spark.worker.local_state import LocalState
 
 state = LocalState(Path(sys.argv[1]))
 store = state.store("s")

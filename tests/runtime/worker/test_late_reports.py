@@ -7,10 +7,10 @@ import attrs
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 
-from infra.observe import Connection
-from spark_jobs.runtime.worker import clients
-from spark_jobs.runtime.worker.refusals import RecordsRefusedError
-from spark_jobs.runtime.worker.transaction import TransactionalProducer
+from headwater.kafka import Connection
+from headwater_spark.worker import clients
+from headwater_spark.worker.refusals import RecordsRefusedError
+from headwater_spark.worker.transaction import TransactionalProducer
 
 _REFUSED = KafkaError(KafkaError.INVALID_TIMESTAMP)
 

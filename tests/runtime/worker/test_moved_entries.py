@@ -5,17 +5,17 @@ from typing import TYPE_CHECKING
 import attrs
 import pytest
 
-from infra.model.offset_metadata import DELETING_KEY, OffsetMetadata
-from spark_jobs.runtime.engine.scaling.processors import Processors
-from spark_jobs.runtime.worker import task_batch
-from spark_jobs.runtime.worker.local_state import LocalState
-from spark_jobs.runtime.worker.messages import BatchRequest
-from spark_jobs.runtime.worker.task_batch import OpenTask
-from spark_jobs.runtime.worker.task_input import RecordInput
+from headwater.model.offset_metadata import DELETING_KEY, OffsetMetadata
+from headwater_spark.engine.scaling.processors import Processors
+from headwater_spark.worker import task_batch
+from headwater_spark.worker.local_state import LocalState
+from headwater_spark.worker.messages import BatchRequest
+from headwater_spark.worker.task_batch import OpenTask
+from headwater_spark.worker.task_input import RecordInput
 from tests.runtime.worker.memory_broker import IN, Broker
 
 if TYPE_CHECKING:
-    from spark_jobs.runtime.engine.records import InputRecord
+    from headwater_spark.engine.records import InputRecord
 
 PROCESSORS = Processors(1, 2)
 KEYS = [b"key-%d" % each for each in range(20)]

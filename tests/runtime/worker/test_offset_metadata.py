@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from infra.model.move_marks import MoveMark, MovePhase
-from infra.model.offset_metadata import (
+from headwater.model.move_marks import MoveMark, MovePhase
+from headwater.model.offset_metadata import (
     MAX_METADATA_BYTES,
     OffsetMetadata,
     decode,

@@ -4,11 +4,11 @@ import attrs
 import pytest
 from confluent_kafka import KafkaError
 
-from spark_jobs.runtime.worker.local_state import LocalState
-from spark_jobs.runtime.worker.messages import BatchRequest
-from spark_jobs.runtime.worker.refusals import RecordsRefusedError, Refusal, RefusedRecords
-from spark_jobs.runtime.worker.task_batch import OpenTask, cache_bytes
-from spark_jobs.runtime.worker.task_input import RecordInput
+from headwater_spark.worker.local_state import LocalState
+from headwater_spark.worker.messages import BatchRequest
+from headwater_spark.worker.refusals import RecordsRefusedError, Refusal, RefusedRecords
+from headwater_spark.worker.task_batch import OpenTask, cache_bytes
+from headwater_spark.worker.task_input import RecordInput
 from tests.runtime.worker.memory_broker import IN, REUSED, Broker, batch_request, process, record
 from tests.runtime.worker.test_task_input import columns
 

@@ -11,9 +11,9 @@ from threading import Thread
 
 import pytest
 
-from spark_jobs.runtime.worker.owner_socket import OwnerCall, OwnerSocket
-from spark_jobs.runtime.worker.state_errors import StateNotWrittenError
-from spark_jobs.runtime.worker.task_lease import Lease
+from headwater_spark.worker.owner_socket import OwnerCall, OwnerSocket
+from headwater_spark.worker.state_errors import StateNotWrittenError
+from headwater_spark.worker.task_lease import Lease
 
 _KEY = b"a-key-of-another-user"
 _SECONDS = 30.0

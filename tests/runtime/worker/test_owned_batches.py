@@ -8,14 +8,14 @@ import attrs
 import pytest
 from confluent_kafka import KafkaError
 
-from spark_jobs.runtime.engine.partitioners.static import TaskMigrated
-from spark_jobs.runtime.engine.task import PoisonRecordError
-from spark_jobs.runtime.worker import task_owner
-from spark_jobs.runtime.worker.messages import BatchRequest, BatchResult
-from spark_jobs.runtime.worker.refusals import RecordsRefusedError, Refusal, RefusedRecords
-from spark_jobs.runtime.worker.task_input import RecordInput
-from spark_jobs.runtime.worker.task_lease import Lease
-from spark_jobs.runtime.worker.task_owner import TaskOwner, process_task_batch
+from headwater_spark.engine.partitioners.static import TaskMigrated
+from headwater_spark.engine.task import PoisonRecordError
+from headwater_spark.worker import task_owner
+from headwater_spark.worker.messages import BatchRequest, BatchResult
+from headwater_spark.worker.refusals import RecordsRefusedError, Refusal, RefusedRecords
+from headwater_spark.worker.task_input import RecordInput
+from headwater_spark.worker.task_lease import Lease
+from headwater_spark.worker.task_owner import TaskOwner, process_task_batch
 
 RECORD = ("out", 0, b"k", b"v", 1_000, ())
 

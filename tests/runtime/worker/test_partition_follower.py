@@ -6,13 +6,13 @@ from contextlib import closing
 
 import pytest
 
-from infra.observe import Connection
-from spark_jobs.runtime.worker import clients
-from spark_jobs.runtime.worker.restore import PartitionFollower
-from spark_jobs.runtime.worker.transaction import TransactionalProducer
+from headwater.kafka import Connection
+from headwater.toolchain.broker import local
+from headwater.toolchain.broker.readiness import until
+from headwater_spark.worker import clients
+from headwater_spark.worker.restore import PartitionFollower
+from headwater_spark.worker.transaction import TransactionalProducer
 from tests.runtime.spark.kafka_topics import Topics
-from toolchain.broker import local
-from toolchain.broker.readiness import until
 
 pytestmark = pytest.mark.broker
 

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from infra.spec import load_text
-from spark_jobs.runtime.driver.preflight import check_runnable
-from spark_jobs.runtime.engine.serdes import plain_serde
-from spark_jobs.runtime.worker.schema_registry import URL, RegisteredSchemas, SchemaRegistry
+from headwater.spec import load_text
+from headwater.toolchain.schema_registry import running_schema_registry
+from headwater_spark.driver.preflight import check_runnable
+from headwater_spark.engine.serdes import plain_serde
+from headwater_spark.worker.schema_registry import URL, RegisteredSchemas, SchemaRegistry
 from tests.runtime.replay import Replay, runnable_programs
-from toolchain.schema_registry import running_schema_registry
 
 ORDER = {"type": "record", "name": "Order", "fields": [{"name": "item", "type": "string"}]}
 NOTED = ORDER | {

@@ -8,9 +8,9 @@ from confluent_kafka import KafkaError, KafkaException
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spark_jobs.runtime.engine.records import Headers
-from spark_jobs.runtime.worker.record_sender import OutputColumns, RecordSender
-from spark_jobs.runtime.worker.refusals import RecordsRefusedError
+from headwater_spark.engine.records import Headers
+from headwater_spark.worker.record_sender import OutputColumns, RecordSender
+from headwater_spark.worker.refusals import RecordsRefusedError
 
 _HEADERS: st.SearchStrategy[Headers] = st.sampled_from([(), (), (("trace", b"1"),)])
 _RECORDS = st.lists(

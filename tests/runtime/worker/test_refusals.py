@@ -6,8 +6,8 @@ from collections.abc import Iterator
 import pytest
 from confluent_kafka import KafkaError
 
-from spark_jobs.runtime.engine.records import OutputRecord
-from spark_jobs.runtime.worker.refusals import RecordsRefusedError, Refusal, RefusedRecords
+from headwater_spark.engine.records import OutputRecord
+from headwater_spark.worker.refusals import RecordsRefusedError, Refusal, RefusedRecords
 
 _NOW = 1_700_000_000_000
 _DAY = 86_400_000

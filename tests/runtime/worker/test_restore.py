@@ -8,14 +8,14 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka import TopicPartition as KafkaTopicPartition
 
-from infra.model.offset_metadata import OffsetMetadata
-from infra.observe import Connection
-from spark_jobs.runtime.engine.records import InputRecord, TopicPartition
-from spark_jobs.runtime.worker import clients, restore
-from spark_jobs.runtime.worker.local_state import MemoryState
-from spark_jobs.runtime.worker.messages import BatchRequest
-from spark_jobs.runtime.worker.restore import OffsetRange, PartitionReader, RecordChunk, restore_state
-from spark_jobs.runtime.worker.task_batch import OpenTask
+from headwater.kafka import Connection
+from headwater.model.offset_metadata import OffsetMetadata
+from headwater_spark.engine.records import InputRecord, TopicPartition
+from headwater_spark.worker import clients, restore
+from headwater_spark.worker.local_state import MemoryState
+from headwater_spark.worker.messages import BatchRequest
+from headwater_spark.worker.restore import OffsetRange, PartitionReader, RecordChunk, restore_state
+from headwater_spark.worker.task_batch import OpenTask
 from tests.runtime.record_chunks import chunk_of
 from tests.runtime.worker.memory_broker import REUSED, Broker, batch_request, process
 

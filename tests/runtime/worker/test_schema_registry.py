@@ -10,11 +10,11 @@ from typing import ClassVar
 import attrs
 import pytest
 
-from infra.model.problems import ProblemsError
-from infra.spec import load_text
-from spark_jobs.runtime.driver.preflight import check_runnable
-from spark_jobs.runtime.engine.serdes import RegistryUnavailableError
-from spark_jobs.runtime.worker.schema_registry import URL, RegisteredSchemas, SchemaRegistry, registry
+from headwater.model.problems import ProblemsError
+from headwater.spec import load_text
+from headwater_spark.driver.preflight import check_runnable
+from headwater_spark.engine.serdes import RegistryUnavailableError
+from headwater_spark.worker.schema_registry import URL, RegisteredSchemas, SchemaRegistry, registry
 
 SCHEMA = '{"type":"record","name":"A","fields":[{"name":"x","type":"int"}]}'
 UNKNOWN = {"error_code": 40401, "message": "No artifact with ID 'none' in group 'default' was found."}

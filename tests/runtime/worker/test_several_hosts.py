@@ -11,14 +11,14 @@ import attrs
 import pytest
 from confluent_kafka import KafkaException
 
-from infra.model.offset_metadata import StateVersion
-from spark_jobs.runtime.engine.task import Task
-from spark_jobs.runtime.worker import clients
-from spark_jobs.runtime.worker.state_proof import PROOF_SECONDS
-from spark_jobs.runtime.worker.transaction import AtLeastOnceProducer
+from headwater.model.offset_metadata import StateVersion
+from headwater.toolchain.broker import local
+from headwater_spark.engine.task import Task
+from headwater_spark.worker import clients
+from headwater_spark.worker.state_proof import PROOF_SECONDS
+from headwater_spark.worker.transaction import AtLeastOnceProducer
 from tests.runtime.spark.kafka_topics import Topics
 from tests.runtime.worker.several_hosts import COUNTED, PASSED, Clock, Hosts, task_request
-from toolchain.broker import local
 
 pytestmark = pytest.mark.broker
 

@@ -17,15 +17,15 @@ from typing import Any
 import pytest
 from confluent_kafka import KafkaException
 
-from spark_jobs.runtime.worker import clients, task_owner
-from spark_jobs.runtime.worker.owner_socket import _connect
-from spark_jobs.runtime.worker.restore import OffsetRange, PartitionReader
-from spark_jobs.runtime.worker.task_lease import Lease
-from spark_jobs.runtime.worker.task_owner import TaskOwnedError, TaskOwner
-from spark_jobs.runtime.worker.transaction import AtLeastOnceProducer
+from headwater.toolchain.broker.readiness import until
+from headwater_spark.worker import clients, task_owner
+from headwater_spark.worker.owner_socket import _connect
+from headwater_spark.worker.restore import OffsetRange, PartitionReader
+from headwater_spark.worker.task_lease import Lease
+from headwater_spark.worker.task_owner import TaskOwnedError, TaskOwner
+from headwater_spark.worker.transaction import AtLeastOnceProducer
 from tests.runtime.spark.processes import is_stopped
 from tests.runtime.worker.owner_process import TASK, IdleTask, process
-from toolchain.broker.readiness import until
 
 _SECONDS = 60.0
 _LIMIT = 0.5

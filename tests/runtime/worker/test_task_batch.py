@@ -6,9 +6,9 @@ from pathlib import Path
 import attrs
 import pytest
 
-from spark_jobs.runtime.worker.messages import BatchRequest, BatchResult
-from spark_jobs.runtime.worker.task_batch import OpenTask
-from spark_jobs.runtime.worker.task_input import RecordInput
+from headwater_spark.worker.messages import BatchRequest, BatchResult
+from headwater_spark.worker.task_batch import OpenTask
+from headwater_spark.worker.task_input import RecordInput
 from tests.runtime.worker.memory_broker import IN, Broker, batch_request, process
 
 PRINTED = """
@@ -79,7 +79,7 @@ def test_a_committed_batch_is_applied_by_the_next_owner(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr("spark_jobs.runtime.worker.local_state.LocalState.commit", die)
+        patched.setattr("headwater_spark.worker.local_state.LocalState.commit", die)
         with pytest.raises(KeyboardInterrupt):
             process(task, request_, 1)
     task.close()

@@ -3,12 +3,12 @@
 import attrs
 import pytest
 
-from infra.model.offset_metadata import decode_positions
-from spark_jobs.runtime.engine.records import InputRecord
-from spark_jobs.runtime.worker.interleaving import with_task_header
-from spark_jobs.runtime.worker.messages import BatchRequest, BatchResult
-from spark_jobs.runtime.worker.task_batch import OpenTask
-from spark_jobs.runtime.worker.task_input import RecordInput
+from headwater.model.offset_metadata import decode_positions
+from headwater_spark.engine.records import InputRecord
+from headwater_spark.worker.interleaving import with_task_header
+from headwater_spark.worker.messages import BatchRequest, BatchResult
+from headwater_spark.worker.task_batch import OpenTask
+from headwater_spark.worker.task_input import RecordInput
 from tests.runtime.worker.memory_broker import Broker, batch_request
 
 A, B = ("a", 0), ("b", 0)

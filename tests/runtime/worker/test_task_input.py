@@ -9,11 +9,11 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from spark_jobs.runtime.engine.key_counts import KeyCounts
-from spark_jobs.runtime.engine.records import InputRecord, TopicPartition
-from spark_jobs.runtime.engine.stores.record_cache import header_bytes
-from spark_jobs.runtime.worker.interleaving import without_task_header
-from spark_jobs.runtime.worker.task_input import (
+from headwater_spark.engine.key_counts import KeyCounts
+from headwater_spark.engine.records import InputRecord, TopicPartition
+from headwater_spark.engine.stores.record_cache import header_bytes
+from headwater_spark.worker.interleaving import without_task_header
+from headwater_spark.worker.task_input import (
     COLUMNS,
     ColumnInput,
     RecordInput,

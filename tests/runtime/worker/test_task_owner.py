@@ -15,12 +15,12 @@ import attrs
 import pyarrow as pa  # type: ignore[import-untyped]
 import pytest
 
-from spark_jobs.runtime.worker import task_owner
-from spark_jobs.runtime.worker.messages import BatchRequest, BatchResult
-from spark_jobs.runtime.worker.owner_socket import _ShortPath
-from spark_jobs.runtime.worker.task_input import COLUMNS, ColumnInput, RecordInput, TaskInput
-from spark_jobs.runtime.worker.task_lease import Lease
-from spark_jobs.runtime.worker.task_owner import TaskOwnedError, TaskOwner, _OwnerWait
+from headwater_spark.worker import task_owner
+from headwater_spark.worker.messages import BatchRequest, BatchResult
+from headwater_spark.worker.owner_socket import _ShortPath
+from headwater_spark.worker.task_input import COLUMNS, ColumnInput, RecordInput, TaskInput
+from headwater_spark.worker.task_lease import Lease
+from headwater_spark.worker.task_owner import TaskOwnedError, TaskOwner, _OwnerWait
 
 _TASK = "app-0-0"
 _SECONDS = 60

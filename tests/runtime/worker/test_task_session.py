@@ -9,8 +9,8 @@ import pytest
 from confluent_kafka import OFFSET_INVALID
 from confluent_kafka import TopicPartition as KafkaTopicPartition
 
-from infra.model.move_marks import MoveMark, MovePhase
-from infra.model.offset_metadata import (
+from headwater.model.move_marks import MoveMark, MovePhase
+from headwater.model.offset_metadata import (
     OffsetMetadata,
     decode,
     decode_count,
@@ -18,10 +18,10 @@ from infra.model.offset_metadata import (
     decode_positions,
     decode_processor,
 )
-from spark_jobs.runtime.engine.records import TopicPartition
-from spark_jobs.runtime.engine.scaling.processors import Processors
-from spark_jobs.runtime.worker import clients, transaction
-from spark_jobs.runtime.worker.transaction import (
+from headwater_spark.engine.records import TopicPartition
+from headwater_spark.engine.scaling.processors import Processors
+from headwater_spark.worker import clients, transaction
+from headwater_spark.worker.transaction import (
     Commits,
     MoveIncompleteError,
     OtherNumberError,

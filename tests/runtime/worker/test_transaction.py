@@ -7,14 +7,14 @@ import attrs
 import pytest
 from confluent_kafka import Consumer, KafkaError, KafkaException
 
-from infra.observe import Connection
-from spark_jobs.runtime.engine.partitioners.static import TaskMigrated
-from spark_jobs.runtime.engine.records import OutputRecord
-from spark_jobs.runtime.worker import clients, delivery_reports, transaction
-from spark_jobs.runtime.worker.refusals import RecordsRefusedError
-from spark_jobs.runtime.worker.transaction import AtLeastOnceProducer, TaskProducer, TransactionalProducer
+from headwater.kafka import Connection
+from headwater.toolchain.broker import local
+from headwater_spark.engine.partitioners.static import TaskMigrated
+from headwater_spark.engine.records import OutputRecord
+from headwater_spark.worker import clients, delivery_reports, transaction
+from headwater_spark.worker.refusals import RecordsRefusedError
+from headwater_spark.worker.transaction import AtLeastOnceProducer, TaskProducer, TransactionalProducer
 from tests.runtime.spark.kafka_topics import Topics
-from toolchain.broker import local
 
 pytestmark = [pytest.mark.broker, pytest.mark.every_broker]
 

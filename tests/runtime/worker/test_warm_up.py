@@ -6,12 +6,12 @@ from pathlib import Path
 import attrs
 import pytest
 
-from infra.observe import Connection
-from spark_jobs.runtime.worker import warm_up as module
-from spark_jobs.runtime.worker.local_state import LocalState
-from spark_jobs.runtime.worker.restore import OffsetRange, RecordChunk
-from spark_jobs.runtime.worker.task_lease import Lease
-from spark_jobs.runtime.worker.warm_up import WarmUpRequest, WarmUpResult, warm_up
+from headwater.kafka import Connection
+from headwater_spark.worker import warm_up as module
+from headwater_spark.worker.local_state import LocalState
+from headwater_spark.worker.restore import OffsetRange, RecordChunk
+from headwater_spark.worker.task_lease import Lease
+from headwater_spark.worker.warm_up import WarmUpRequest, WarmUpResult, warm_up
 from tests.runtime.record_chunks import chunk_of
 from tests.runtime.worker.memory_broker import COUNTS, batch_request
 

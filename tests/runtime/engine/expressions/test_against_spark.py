@@ -11,8 +11,8 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql.functions import expr
 
-from spark_jobs.runtime.engine.expressions import EvaluationError, ExpressionError, compile_expression
-from spark_jobs.runtime.engine.records import CurrentRecord
+from headwater_spark.engine.expressions import EvaluationError, ExpressionError, compile_expression
+from headwater_spark.engine.records import CurrentRecord
 from tests.runtime.engine.expressions.cases import FULL, REFUSED, ROWS, SAME, SCHEMA
 
 NAMES = ("key", "timestamp", "value")

@@ -7,12 +7,12 @@ from collections.abc import Callable
 import pytest
 from pyspark.sql import Column, SparkSession
 
-from infra.compiler.native_sql import Kind, parse_expression
-from infra.model.behaviors import Format
-from spark_jobs.runtime.driver.queries.native import build_column, read_column, written_column
-from spark_jobs.runtime.engine.expressions import compile_expression
-from spark_jobs.runtime.engine.records import CurrentRecord
-from spark_jobs.runtime.engine.serdes import plain_serde
+from headwater.compiler.native_sql import Kind, parse_expression
+from headwater.model.behaviors import Format
+from headwater_spark.driver.queries.native import build_column, read_column, written_column
+from headwater_spark.engine.expressions import compile_expression
+from headwater_spark.engine.records import CurrentRecord
+from headwater_spark.engine.serdes import plain_serde
 from tests.runtime.engine.expressions.random_sql import Expressions, random_bytes
 
 _FIRST = int(os.environ.get("HEADWATER_FUZZ_SEED", "1000"))

@@ -7,14 +7,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spark_jobs.runtime.engine.expressions import (
+from headwater_spark.engine.expressions import (
     EvaluationError,
     ExpressionError,
     compile_expression,
     milliseconds,
 )
-from spark_jobs.runtime.engine.expressions.limits import DEEPEST, LONGEST_TEXT
-from spark_jobs.runtime.engine.records import CurrentRecord, Value, Windowed
+from headwater_spark.engine.expressions.limits import DEEPEST, LONGEST_TEXT
+from headwater_spark.engine.records import CurrentRecord, Value, Windowed
 
 
 def evaluate(text: str, **values: Value) -> Value:

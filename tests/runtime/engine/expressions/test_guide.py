@@ -4,8 +4,8 @@ import os
 import re
 from pathlib import Path
 
-from spark_jobs.runtime.engine.expressions.forms import FORMS
-from spark_jobs.runtime.engine.expressions.functions import (
+from headwater_spark.engine.expressions.forms import FORMS
+from headwater_spark.engine.expressions.functions import (
     arrays,
     hashes,
     json_texts,

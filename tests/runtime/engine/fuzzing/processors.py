@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable
 
-from spark_jobs.processors import Processor, ProcessorContext, PunctuationType, Record, Value
-from spark_jobs.runtime.engine.records import Windowed
+from headwater_spark.engine.records import Windowed
+from headwater_spark.processors import Processor, ProcessorContext, PunctuationType, Record, Value
 
 
 def appended(value: Value) -> Value:

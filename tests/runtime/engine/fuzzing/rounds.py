@@ -11,10 +11,10 @@ from typing import Any
 
 import attrs
 
-from spark_jobs.runtime.engine.program import SubtopologyProgram
-from spark_jobs.runtime.engine.records import InputRecord, OutputRecord, TopicPartition
-from spark_jobs.runtime.engine.task import Task
-from spark_jobs.runtime.worker.local_state import MemoryState
+from headwater_spark.engine.program import SubtopologyProgram
+from headwater_spark.engine.records import InputRecord, OutputRecord, TopicPartition
+from headwater_spark.engine.task import Task
+from headwater_spark.worker.local_state import MemoryState
 from tests.runtime.java_queue import JavaQueue
 
 _TIMESTAMP = 3

@@ -15,12 +15,12 @@ import attrs
 import pytest
 import yaml
 
-from infra.spec import load_text
-from spark_jobs.runtime.engine.program import SubtopologyProgram
-from spark_jobs.runtime.engine.program_interface import EngineSettings
-from spark_jobs.runtime.engine.stores.record_cache import StoreEntries
-from spark_jobs.runtime.engine.task import Task
-from spark_jobs.runtime.worker.local_state import MemoryState
+from headwater.spec import load_text
+from headwater_spark.engine.program import SubtopologyProgram
+from headwater_spark.engine.program_interface import EngineSettings
+from headwater_spark.engine.stores.record_cache import StoreEntries
+from headwater_spark.engine.task import Task
+from headwater_spark.worker.local_state import MemoryState
 from tests.oracle.kafka_streams import KafkaStreams, Refusal
 from tests.runtime.engine.fuzzing.functions import PARTIAL, TOTAL
 from tests.runtime.engine.fuzzing.test_data import Outputs, TextProgram, first_difference, shown, theirs

@@ -11,15 +11,15 @@ from typing import Any, Literal
 import attrs
 import pytest
 
-from infra.compiler.version_differences import has_config
-from infra.model.behaviors import Format
-from infra.model.versions import read_version
-from infra.spec import load_text
-from spark_jobs.runtime.engine.program import SubtopologyProgram
-from spark_jobs.runtime.engine.program.settings import engine_settings
-from spark_jobs.runtime.engine.program_interface import EngineSettings, Serde
-from spark_jobs.runtime.engine.serdes import Plain, serde_of
-from spark_jobs.runtime.engine.task import PoisonRecordError
+from headwater.compiler.version_differences import has_config
+from headwater.model.behaviors import Format
+from headwater.model.versions import read_version
+from headwater.spec import load_text
+from headwater_spark.engine.program import SubtopologyProgram
+from headwater_spark.engine.program.settings import engine_settings
+from headwater_spark.engine.program_interface import EngineSettings, Serde
+from headwater_spark.engine.serdes import Plain, serde_of
+from headwater_spark.engine.task import PoisonRecordError
 from tests.oracle.kafka_streams import KafkaStreams, Refusal
 from tests.runtime.engine.fuzzing.data import records
 from tests.runtime.engine.fuzzing.generation import Generator, TableGenerator

@@ -13,11 +13,11 @@ from typing import Any
 import attrs
 import pytest
 
-from infra.spec import load_text
-from spark_jobs.runtime.engine import record_order
-from spark_jobs.runtime.engine.program import SubtopologyProgram
-from spark_jobs.runtime.engine.program.settings import engine_settings
-from spark_jobs.runtime.engine.task import PoisonRecordError
+from headwater.spec import load_text
+from headwater_spark.engine import record_order
+from headwater_spark.engine.program import SubtopologyProgram
+from headwater_spark.engine.program.settings import engine_settings
+from headwater_spark.engine.task import PoisonRecordError
 from tests.oracle.kafka_streams import KafkaStreams, Refusal
 from tests.runtime.engine.fuzzing.data import batches, present_records
 from tests.runtime.engine.fuzzing.generation import Generator

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from infra.compiler.version_differences import RESULT_DIFFERENCES
-from infra.model.versions import DEFAULT_VERSION, SUPPORTED
+from headwater.compiler.version_differences import RESULT_DIFFERENCES
+from headwater.model.versions import DEFAULT_VERSION, SUPPORTED
 from tests.oracle.kafka_streams import KafkaStreams
 from tests.runtime.engine.fuzzing.functions import PARTIAL, TOTAL
 from tests.runtime.engine.fuzzing.test_data import differences, ours, theirs

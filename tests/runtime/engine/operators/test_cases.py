@@ -17,11 +17,11 @@ from pathlib import Path
 
 import pytest
 
-from infra.model.behaviors import Format
-from infra.model.nodes import SinkNode
-from spark_jobs.runtime.engine.program_interface import EngineSettings
-from spark_jobs.runtime.engine.records import OutputRecord, Windowed
-from spark_jobs.runtime.engine.serdes import serde_of
+from headwater.model.behaviors import Format
+from headwater.model.nodes import SinkNode
+from headwater_spark.engine.program_interface import EngineSettings
+from headwater_spark.engine.records import OutputRecord, Windowed
+from headwater_spark.engine.serdes import serde_of
 from tests.runtime.topology_runner import APPLICATION, TopologyRunner
 
 CASES = sorted((Path(__file__).parent / "cases").glob("*.txt"))

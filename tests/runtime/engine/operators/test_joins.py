@@ -6,9 +6,9 @@ from typing import Any
 import attrs
 import pytest
 
-from infra.spec import load_text
-from spark_jobs.runtime.engine.program_interface import EngineSettings
-from spark_jobs.runtime.engine.records import OutputRecord
+from headwater.spec import load_text
+from headwater_spark.engine.program_interface import EngineSettings
+from headwater_spark.engine.records import OutputRecord
 from tests.runtime.replay import UNCACHED, Replay, runnable_programs
 
 JOINED = "coalesce(left, '-') || '+' || coalesce(right, '-')"

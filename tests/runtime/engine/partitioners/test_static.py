@@ -2,11 +2,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from infra.model.problems import Location, ProblemCode
-from spark_jobs.runtime.engine.partitioners.linear import linear_partition
-from spark_jobs.runtime.engine.partitioners.murmur2 import default_partition
-from spark_jobs.runtime.engine.partitioners.static import TaskMigrated, built_in, static_partition
-from spark_jobs.runtime.engine.scaling.processors import Processors
+from headwater.model.problems import Location, ProblemCode
+from headwater_spark.engine.partitioners.linear import linear_partition
+from headwater_spark.engine.partitioners.murmur2 import default_partition
+from headwater_spark.engine.partitioners.static import TaskMigrated, built_in, static_partition
+from headwater_spark.engine.scaling.processors import Processors
 
 AT = Location("orders.yaml", 4, 3)
 CONFIGS = {

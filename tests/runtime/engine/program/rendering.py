@@ -5,9 +5,9 @@ from typing import Any
 
 import attrs
 
-from infra.model.behaviors import Format, RecordFormat
-from infra.model.nodes import Node, ProcessorNode, SinkNode, SourceNode, StateStore
-from spark_jobs.runtime.engine.program import SubtopologyProgram
+from headwater.model.behaviors import Format, RecordFormat
+from headwater.model.nodes import Node, ProcessorNode, SinkNode, SourceNode, StateStore
+from headwater_spark.engine.program import SubtopologyProgram
 
 
 def rendered(program: SubtopologyProgram) -> Iterator[str]:

@@ -2,18 +2,18 @@
 
 import pytest
 
-from infra.model.problems import Location, ProblemCode, errors
-from infra.model.topology import Application
-from infra.model.versions import read_version
-from infra.spec import load_text
-from spark_jobs.runtime.engine.program.config_support import (
+from headwater.model.problems import Location, ProblemCode, errors
+from headwater.model.topology import Application
+from headwater.model.versions import read_version
+from headwater.spec import load_text
+from headwater_spark.engine.program.config_support import (
     REFUSALS,
     SUPPORT,
     Support,
     main_consumer_config,
     refused_configs,
 )
-from spark_jobs.runtime.engine.program.settings import engine_settings, setting_problems
+from headwater_spark.engine.program.settings import engine_settings, setting_problems
 from tests.runtime.replay import runnable_programs
 
 _KAFKA = "org.apache.kafka.streams."

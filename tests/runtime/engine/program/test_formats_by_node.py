@@ -2,10 +2,10 @@
 
 import pytest
 
-from infra.compiler import build_nodes
-from infra.model.nodes import NodeTopology
-from infra.spec import load_text
-from spark_jobs.runtime.engine.program.formats import Defaults, NodeFormats, formats_by_node
+from headwater.compiler import build_nodes
+from headwater.model.nodes import NodeTopology
+from headwater.spec import load_text
+from headwater_spark.engine.program.formats import Defaults, NodeFormats, formats_by_node
 
 
 def nodes_of(calls: str) -> NodeTopology:

@@ -7,18 +7,18 @@ from pathlib import Path
 import attrs
 import pytest
 
-from infra.compiler import build_nodes, compile_document
-from infra.model.nodes import SourceNode
-from infra.model.problems import Problem, ProblemCode
-from infra.model.topology import TopologyDocument
-from infra.report import problems_text
-from infra.spec import load_documents, load_text
-from spark_jobs.partitioners import linear_partition
-from spark_jobs.runtime.engine.partitioners.static import TaskMigrated
-from spark_jobs.runtime.engine.program import SubtopologyProgram, build_programs, problems_of, schema_files
-from spark_jobs.runtime.engine.records import CurrentRecord, Value
-from spark_jobs.runtime.engine.task import Task
-from spark_jobs.runtime.worker.local_state import MemoryState
+from headwater.compiler import build_nodes, compile_document
+from headwater.model.nodes import SourceNode
+from headwater.model.problems import Problem, ProblemCode
+from headwater.model.topology import TopologyDocument
+from headwater.report import problems_text
+from headwater.spec import load_documents, load_text
+from headwater_spark.engine.partitioners.static import TaskMigrated
+from headwater_spark.engine.program import SubtopologyProgram, build_programs, problems_of, schema_files
+from headwater_spark.engine.records import CurrentRecord, Value
+from headwater_spark.engine.task import Task
+from headwater_spark.partitioners import linear_partition
+from headwater_spark.worker.local_state import MemoryState
 from tests.runtime.engine.program.rendering import rendered
 
 EXAMPLES = Path(__file__).parents[4] / "topology_schemas" / "examples"

@@ -4,10 +4,10 @@ from collections.abc import Callable, Mapping
 
 import pytest
 
-from infra.compiler.streams_config import streams_config_problems
-from infra.model.problems import Location, ProblemCode
-from infra.model.topology import Application
-from spark_jobs.runtime.engine.program.settings import (
+from headwater.compiler.streams_config import streams_config_problems
+from headwater.model.problems import Location, ProblemCode
+from headwater.model.topology import Application
+from headwater_spark.engine.program.settings import (
     acceptable_recovery_lag,
     engine_settings,
     max_task_idle_ms,

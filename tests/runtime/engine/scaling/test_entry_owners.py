@@ -3,9 +3,9 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spark_jobs.runtime.engine.scaling.entry_owners import NO_OWNER, entry_owners
-from spark_jobs.runtime.engine.scaling.moved_stores import MovedStore
-from spark_jobs.runtime.engine.scaling.processors import Processors
+from headwater_spark.engine.scaling.entry_owners import NO_OWNER, entry_owners
+from headwater_spark.engine.scaling.moved_stores import MovedStore
+from headwater_spark.engine.scaling.processors import Processors
 
 STORE = MovedStore("s", "app-s-changelog", lambda key: key[1:])
 """Its entries have a byte before the record key."""

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from infra.model.linear_hashing import ancestors, bucket, bucket_table, is_doubled, round_start, split_by
+from headwater.model.linear_hashing import ancestors, bucket, bucket_table, is_doubled, round_start, split_by
 
 numbers = st.integers(0, 2**31 - 1)
 initials = st.integers(1, 40)

@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spark_jobs.runtime.engine.scaling import moved_entries
-from spark_jobs.runtime.engine.scaling.moved_entries import MovedEntries, can_delete_later
-from spark_jobs.runtime.engine.scaling.moved_stores import MovedStore
-from spark_jobs.runtime.engine.scaling.processors import Processors
-from spark_jobs.runtime.engine.stores.interfaces import Pair
-from spark_jobs.runtime.worker.local_state import MemoryState
+from headwater_spark.engine.scaling import moved_entries
+from headwater_spark.engine.scaling.moved_entries import MovedEntries, can_delete_later
+from headwater_spark.engine.scaling.moved_stores import MovedStore
+from headwater_spark.engine.scaling.processors import Processors
+from headwater_spark.engine.stores.interfaces import Pair
+from headwater_spark.worker.local_state import MemoryState
 from tests.runtime.engine.scaling.test_moved_stores import TEXTS, program_of
 
 NAMES = ("counts", "regions")

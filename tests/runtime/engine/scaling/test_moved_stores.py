@@ -5,14 +5,14 @@ from collections.abc import Mapping
 
 import pytest
 
-from infra.compiler import build_nodes, compile_document
-from infra.spec import load_text
-from spark_jobs.runtime.engine.partitioners.murmur2 import default_partition
-from spark_jobs.runtime.engine.program import SubtopologyProgram, build_programs
-from spark_jobs.runtime.engine.scaling.moved_stores import MovedStore, NotMovable, moved_stores
-from spark_jobs.runtime.engine.scaling.processors import Processors
-from spark_jobs.runtime.engine.serdes import Subscription, subscription_serde
-from spark_jobs.runtime.engine.serdes.plain import PLAIN
+from headwater.compiler import build_nodes, compile_document
+from headwater.spec import load_text
+from headwater_spark.engine.partitioners.murmur2 import default_partition
+from headwater_spark.engine.program import SubtopologyProgram, build_programs
+from headwater_spark.engine.scaling.moved_stores import MovedStore, NotMovable, moved_stores
+from headwater_spark.engine.scaling.processors import Processors
+from headwater_spark.engine.serdes import Subscription, subscription_serde
+from headwater_spark.engine.serdes.plain import PLAIN
 
 TEXTS = "serdes: {key: string, value: string}"
 

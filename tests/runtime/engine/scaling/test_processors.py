@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spark_jobs.runtime.engine.partitioners.linear import linear_partition
-from spark_jobs.runtime.engine.partitioners.murmur2 import default_partition
-from spark_jobs.runtime.engine.scaling.processors import Processors
+from headwater_spark.engine.partitioners.linear import linear_partition
+from headwater_spark.engine.partitioners.murmur2 import default_partition
+from headwater_spark.engine.scaling.processors import Processors
 
 
 def test_added_partitions_belong_to_the_processors_of_their_parents() -> None:

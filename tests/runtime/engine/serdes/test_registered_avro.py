@@ -6,9 +6,9 @@ from typing import Literal
 
 import pytest
 
-from spark_jobs.runtime.engine.error_handlers import ErrorHandlers
-from spark_jobs.runtime.engine.program_interface import EngineSettings
-from spark_jobs.runtime.engine.serdes import (
+from headwater_spark.engine.error_handlers import ErrorHandlers
+from headwater_spark.engine.program_interface import EngineSettings
+from headwater_spark.engine.serdes import (
     DeserializationError,
     RegistryUnavailableError,
     SerializationError,

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from infra.model.behaviors import Format
-from spark_jobs.runtime.engine.records import Value, Windowed
-from spark_jobs.runtime.engine.serdes import (
+from headwater.model.behaviors import Format
+from headwater_spark.engine.records import Value, Windowed
+from headwater_spark.engine.serdes import (
     DeserializationError,
     Response,
     SerializationError,
@@ -23,7 +23,7 @@ from spark_jobs.runtime.engine.serdes import (
     serde_of,
     subscription_serde,
 )
-from spark_jobs.runtime.engine.serdes.internal_topics import murmur3_128
+from headwater_spark.engine.serdes.internal_topics import murmur3_128
 
 SCHEMA = json.dumps({"type": "object", "required": ["id"], "properties": {"id": {"type": "integer"}}})
 AVRO = json.dumps(

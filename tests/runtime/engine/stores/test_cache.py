@@ -3,14 +3,14 @@
 from collections.abc import Callable
 from typing import NoReturn
 
-from infra.model.behaviors import Format
-from spark_jobs.runtime.engine.records import CurrentRecord
-from spark_jobs.runtime.engine.serdes import serde_of
-from spark_jobs.runtime.engine.stores.cached import Cached
-from spark_jobs.runtime.engine.stores.key_value import KeyValueBytes
-from spark_jobs.runtime.engine.stores.layers import Logged
-from spark_jobs.runtime.engine.stores.record_cache import RecordCache
-from spark_jobs.runtime.worker.local_state import MemoryState
+from headwater.model.behaviors import Format
+from headwater_spark.engine.records import CurrentRecord
+from headwater_spark.engine.serdes import serde_of
+from headwater_spark.engine.stores.cached import Cached
+from headwater_spark.engine.stores.key_value import KeyValueBytes
+from headwater_spark.engine.stores.layers import Logged
+from headwater_spark.engine.stores.record_cache import RecordCache
+from headwater_spark.worker.local_state import MemoryState
 
 
 def fail(error: Exception) -> NoReturn:

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spark_jobs.runtime.engine.records import NO_RECORD, Context
-from spark_jobs.runtime.engine.stores.record_cache import (
+from headwater_spark.engine.records import NO_RECORD, Context
+from headwater_spark.engine.stores.record_cache import (
     RecordCache,
     StoreEntries,
     Update,

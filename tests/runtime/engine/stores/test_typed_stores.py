@@ -6,13 +6,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from infra.model.behaviors import Format
-from spark_jobs.runtime.engine.clocks import Clock
-from spark_jobs.runtime.engine.records import CurrentRecord, OutputRecord, Windowed
-from spark_jobs.runtime.engine.serdes import serde_of
-from spark_jobs.runtime.engine.stores.buffers import BufferSize, JoinBufferBytes, SuppressBytes
-from spark_jobs.runtime.engine.stores.cached import Cached
-from spark_jobs.runtime.engine.stores.interfaces import (
+from headwater.model.behaviors import Format
+from headwater_spark.engine.clocks import Clock
+from headwater_spark.engine.records import CurrentRecord, OutputRecord, Windowed
+from headwater_spark.engine.serdes import serde_of
+from headwater_spark.engine.stores.buffers import BufferSize, JoinBufferBytes, SuppressBytes
+from headwater_spark.engine.stores.cached import Cached
+from headwater_spark.engine.stores.interfaces import (
     NOT_PUT,
     JoinBuffer,
     KeyValueStore,
@@ -23,14 +23,14 @@ from spark_jobs.runtime.engine.stores.interfaces import (
     VersionedKeyValueStore,
     WindowStore,
 )
-from spark_jobs.runtime.engine.stores.key_value import KeyValueBytes, TimestampedKeyValueBytes
-from spark_jobs.runtime.engine.stores.layers import Logged
-from spark_jobs.runtime.engine.stores.lists import ListBytes
-from spark_jobs.runtime.engine.stores.record_cache import RecordCache
-from spark_jobs.runtime.engine.stores.sessions import SessionBytes
-from spark_jobs.runtime.engine.stores.versioned import VersionedBytes
-from spark_jobs.runtime.engine.stores.windows import WindowBytes
-from spark_jobs.runtime.worker.local_state import MemoryState
+from headwater_spark.engine.stores.key_value import KeyValueBytes, TimestampedKeyValueBytes
+from headwater_spark.engine.stores.layers import Logged
+from headwater_spark.engine.stores.lists import ListBytes
+from headwater_spark.engine.stores.record_cache import RecordCache
+from headwater_spark.engine.stores.sessions import SessionBytes
+from headwater_spark.engine.stores.versioned import VersionedBytes
+from headwater_spark.engine.stores.windows import WindowBytes
+from headwater_spark.worker.local_state import MemoryState
 
 STRING = serde_of(Format("string"), {})
 QUICK = settings(max_examples=6 * settings().max_examples // 5)

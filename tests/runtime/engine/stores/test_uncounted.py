@@ -5,11 +5,11 @@ from typing import NoReturn
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spark_jobs.runtime.engine.records import NO_RECORD, Context, CurrentRecord, InputRecord
-from spark_jobs.runtime.engine.stores.cached import Cached
-from spark_jobs.runtime.engine.stores.layers import Logged
-from spark_jobs.runtime.engine.stores.record_cache import RecordCache
-from spark_jobs.runtime.worker.local_state import MemoryState
+from headwater_spark.engine.records import NO_RECORD, Context, CurrentRecord, InputRecord
+from headwater_spark.engine.stores.cached import Cached
+from headwater_spark.engine.stores.layers import Logged
+from headwater_spark.engine.stores.record_cache import RecordCache
+from headwater_spark.worker.local_state import MemoryState
 
 _KEYS = [b"a", b"b", b"c", b"dd", b"eeee"]
 _RECORDS: list[InputRecord] = [

@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spark_jobs.runtime.engine.program_interface import EngineSettings
-from spark_jobs.runtime.engine.records import InputRecord, OutputRecord
-from spark_jobs.runtime.engine.stores.backend import BatchedState, MemoryBackend
-from spark_jobs.runtime.engine.task import Task
-from spark_jobs.runtime.worker.local_state import MemoryState
+from headwater_spark.engine.program_interface import EngineSettings
+from headwater_spark.engine.records import InputRecord, OutputRecord
+from headwater_spark.engine.stores.backend import BatchedState, MemoryBackend
+from headwater_spark.engine.task import Task
+from headwater_spark.worker.local_state import MemoryState
 from tests.runtime.engine.task.topologies import CLASSES, TOPOLOGIES
 from tests.runtime.topology_runner import NO_CACHE, TopologyRunner
 

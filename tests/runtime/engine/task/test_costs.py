@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from spark_jobs.processors import Processor, ProcessorContext, PunctuationType, Record
-from spark_jobs.runtime.engine.program_interface import EngineSettings
+from headwater_spark.engine.program_interface import EngineSettings
+from headwater_spark.processors import Processor, ProcessorContext, PunctuationType, Record
 from tests.runtime.engine.task.topologies import CLASSES, TOPOLOGIES
 from tests.runtime.topology_runner import TopologyRunner
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from spark_jobs.runtime.engine.program_interface import EngineSettings
+from headwater_spark.engine.program_interface import EngineSettings
 from tests.runtime.engine.task.topologies import TOPOLOGIES
 from tests.runtime.topology_runner import TopologyRunner
 

@@ -3,7 +3,7 @@
 import attrs
 import pytest
 
-from spark_jobs.runtime.engine.task import PoisonRecordError
+from headwater_spark.engine.task import PoisonRecordError
 from tests.runtime.topology_runner import NO_CACHE, TopologyRunner
 
 LONGS = """

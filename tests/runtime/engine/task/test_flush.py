@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from spark_jobs.processors import Processor, ProcessorContext, Record
-from spark_jobs.runtime.engine.program_interface import EngineSettings
-from spark_jobs.runtime.engine.records import ValueAndTimestamp
-from spark_jobs.runtime.engine.task import PoisonRecordError
+from headwater_spark.engine.program_interface import EngineSettings
+from headwater_spark.engine.records import ValueAndTimestamp
+from headwater_spark.engine.task import PoisonRecordError
+from headwater_spark.processors import Processor, ProcessorContext, Record
 from tests.runtime.engine.task.topologies import TOPOLOGIES
 from tests.runtime.topology_runner import TopologyRunner
 

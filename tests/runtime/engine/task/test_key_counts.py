@@ -6,18 +6,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spark_jobs.runtime.engine.key_counts import KeyCounts
-from spark_jobs.runtime.engine.program_interface import EngineSettings
-from spark_jobs.runtime.engine.task import Task
-from spark_jobs.runtime.engine.wiring import ignores_values
-from spark_jobs.runtime.worker.local_state import MemoryState
-from spark_jobs.runtime.worker.task_input import count_keys
+from headwater_spark.engine.key_counts import KeyCounts
+from headwater_spark.engine.program_interface import EngineSettings
+from headwater_spark.engine.task import Task
+from headwater_spark.engine.wiring import ignores_values
+from headwater_spark.worker.local_state import MemoryState
+from headwater_spark.worker.task_input import count_keys
 from tests.runtime.engine.task.topologies import CLASSES, TOPOLOGIES
 from tests.runtime.topology_runner import NO_CACHE, programs
 from tests.runtime.worker.test_task_input import columns
 
 if TYPE_CHECKING:
-    from spark_jobs.runtime.engine.records import InputRecord
+    from headwater_spark.engine.records import InputRecord
 
 CACHED = EngineSettings(emit_interval_ms=0)
 _GROUPED = "- stream: {topic: in, serdes: {key: string, value: string}}\n- groupByKey: null\n"

@@ -3,8 +3,8 @@
 from collections.abc import Callable
 from typing import Any
 
-from spark_jobs.runtime.engine.task import Task
-from spark_jobs.runtime.worker.local_state import MemoryState
+from headwater_spark.engine.task import Task
+from headwater_spark.worker.local_state import MemoryState
 from tests.runtime.topology_runner import NO_CACHE, programs
 
 _STREAM = "- stream: {topic: in, serdes: {key: string, value: string}}\n"

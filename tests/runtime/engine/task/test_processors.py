@@ -8,7 +8,8 @@ from typing import Any
 import attrs
 import pytest
 
-from spark_jobs.processors import (
+from headwater_spark.engine.task import PoisonRecordError
+from headwater_spark.processors import (
     FixedKeyProcessor,
     Processor,
     ProcessorContext,
@@ -16,7 +17,6 @@ from spark_jobs.processors import (
     Record,
     ValueTransformer,
 )
-from spark_jobs.runtime.engine.task import PoisonRecordError
 from tests.runtime.topology_runner import NO_CACHE, TopologyRunner
 
 PROCESS = """

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spark_jobs.runtime.engine.record_order import PartitionGroup, in_timestamp_order
-from spark_jobs.runtime.engine.records import InputRecord, TopicPartition
+from headwater_spark.engine.record_order import PartitionGroup, in_timestamp_order
+from headwater_spark.engine.records import InputRecord, TopicPartition
 
 A, B, C = ("a", 0), ("b", 0), ("c", 0)
 

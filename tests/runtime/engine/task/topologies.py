@@ -1,7 +1,7 @@
 """Stateful topologies of each kind for property tests; all read `in` (string, string) and write `out`."""
 
-from spark_jobs.processors import Processor, ProcessorContext, PunctuationType, Record
-from spark_jobs.runtime.engine.records import Windowed
+from headwater_spark.engine.records import Windowed
+from headwater_spark.processors import Processor, ProcessorContext, PunctuationType, Record
 
 _STREAM = "- stream: {topic: in, serdes: {key: string, value: string}}\n"
 _TABLE = "- table: {topic: in, serdes: {key: string, value: string}}\n"

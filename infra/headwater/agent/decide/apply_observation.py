@@ -1,0 +1,213 @@
+"""Update the state with an observation of the loop."""
+
+from collections.abc import Mapping
+
+import attrs
+
+from headwater.agent.decide import expansions, observed_counts
+from headwater.agent.decide.expansions import Change, Context
+from headwater.agent.decide.observations import (
+    Attempted,
+    CallbackCalled,
+    Deposed,
+    Metadata,
+    NotWritten,
+    Observation,
+    ProcessorsRead,
+    Recovered,
+    TermObserved,
+    Tick,
+    Unconfirmed,
+    Unreadable,
+    Written,
+)
+from headwater.agent.decide.pending import PendingDecision
+from headwater.agent.decide.requirements import inputs_of_fewer, requirements
+from headwater.agent.events import (
+    AgentEvent,
+    ClusterReadable,
+    ClusterUnreadable,
+    LeadershipGained,
+    LeadershipLost,
+)
+from headwater.agent.state import ApplicationState, ExpansionEntry, Phase, Retry
+from headwater.model.problems import Problem
+
+
+def apply_observation(observation: Observation, pending: PendingDecision) -> PendingDecision:
+    """Return the state after `observation`, applications not yet assessed."""
+    match observation:
+        case Tick(read_now):
+            is_requested = pending.state.is_read_requested or read_now
+            return pending.with_state(attrs.evolve(pending.state, is_read_requested=is_requested))
+        case Metadata() | ProcessorsRead():
+            return _cluster_read(pending, observation)
+        case Unreadable(problems):
+            return _unreadable(pending, problems)
+        case TermObserved(term):
+            return _term_changed(pending, term)
+        case Deposed():
+            refused = -1 if pending.state.term is None else pending.state.term
+            deposed = attrs.evolve(pending.state, deposed_term=max(pending.state.deposed_term, refused))
+            return _term_changed(pending.with_state(deposed), None)
+        case _:
+            return _apply_result(observation, pending)
+
+
+def _apply_result(
+    observation: Recovered | Written | NotWritten | Attempted | CallbackCalled | Unconfirmed,
+    pending: PendingDecision,
+) -> PendingDecision:
+    match observation:
+        case Recovered(entries):
+            return _recovered(pending, entries)
+        case Written(entries):
+            outbox = tuple(entry for entry in pending.state.outbox if entry not in entries)
+            return pending.with_state(
+                attrs.evolve(pending.state, outbox=outbox, journal_problems=(), journal_retry=Retry())
+            )
+        case NotWritten(problems):
+            return _not_written(pending, problems)
+        case Attempted():
+            return _attempted(pending, observation)
+        case CallbackCalled(application, error):
+            return _callback_called(pending, application, error)
+        case Unconfirmed(application):
+            return _postponed(pending, application)
+
+
+def _cluster_read(pending: PendingDecision, read: Metadata | ProcessorsRead) -> PendingDecision:
+    return _metadata_read(pending, read) if isinstance(read, Metadata) else _processors_read(pending, read)
+
+
+def _metadata_read(pending: PendingDecision, metadata: Metadata) -> PendingDecision:
+    state, policy = pending.state, pending.context.policy
+    observed = observed_counts.after_metadata(
+        state.observed_counts, metadata.counts, state.clock_ms, policy.lag_ms
+    )
+    counts = observed_counts.counts(observed)
+    required = requirements(metadata.documents, counts, state.requirements)
+    due = inputs_of_fewer(required.applications, counts)
+    updated = attrs.evolve(
+        state,
+        observed_counts=observed,
+        due_processors=due,
+        processors={id_: number for id_, number in state.processors.items() if id_ in due},
+        unread_processors={},
+        requirements=required,
+        observed_at_ms=state.clock_ms,
+        reads=state.reads + 1,
+        is_read_requested=False,
+        read_problems=(),
+        read_retry=Retry(),
+    )
+    return pending.with_state(updated, *((ClusterReadable(),) if state.read_problems else ()))
+
+
+def _processors_read(pending: PendingDecision, read: ProcessorsRead) -> PendingDecision:
+    """Note the number; after a failure, the one that was read before is kept."""
+    state, id_ = pending.state, read.application
+    due = {each: inputs for each, inputs in state.due_processors.items() if each != id_}
+    state = attrs.evolve(state, due_processors=due, observed_at_ms=state.clock_ms)
+    if read.problems:
+        unread = {**state.unread_processors, id_: read.problems[0].summary}
+        return pending.with_state(attrs.evolve(state, unread_processors=unread))
+    numbers = {each: number for each, number in state.processors.items() if each != id_}
+    if read.number is not None:
+        numbers[id_] = read.number
+    return pending.with_state(attrs.evolve(state, processors=numbers))
+
+
+def _unreadable(pending: PendingDecision, problems: tuple[Problem, ...]) -> PendingDecision:
+    """Count a failed read as a failure of every expansion that waits for it."""
+    state = pending.state
+    retry = _next_retry(state.read_retry, pending.context)
+    events = (ClusterUnreadable(problems),) if _texts(state.read_problems) != _texts(problems) else ()
+    pending = pending.with_state(attrs.evolve(state, read_problems=problems, read_retry=retry), *events)
+    return _all_fail(pending, problems)
+
+
+def _not_written(pending: PendingDecision, problems: tuple[Problem, ...]) -> PendingDecision:
+    """Count it as a failure of every expansion: nothing is changed before it is in the journal."""
+    retry = _next_retry(pending.state.journal_retry, pending.context)
+    pending = pending.with_state(attrs.evolve(pending.state, journal_problems=problems, journal_retry=retry))
+    return _all_fail(pending, problems)
+
+
+def _all_fail(pending: PendingDecision, problems: tuple[Problem, ...]) -> PendingDecision:
+    expanding = [app for app in pending.state.applications.values() if app.phase is Phase.EXPANDING]
+    return pending.with_changes(
+        *(expansions.failed(app, _texts(problems), pending.context) for app in expanding)
+    )
+
+
+def _term_changed(pending: PendingDecision, term: int | None) -> PendingDecision:
+    """Forget expansions on a change of the term: the new leader reads them from the journal."""
+    state = pending.state
+    if term == state.term:
+        return pending
+    events: list[AgentEvent] = [LeadershipLost(state.term)] if state.term is not None else []
+    follower = attrs.evolve(
+        state,
+        term=term,
+        is_recovered=False,
+        is_read_requested=True,
+        outbox=(),
+        journal_problems=(),
+        journal_retry=Retry(),
+        applications={
+            id_: attrs.evolve(app, expansion=None, given_up={}) for id_, app in state.applications.items()
+        },
+    )
+    return pending.with_state(follower, *events)
+
+
+def _recovered(pending: PendingDecision, entries: Mapping[str, ExpansionEntry]) -> PendingDecision:
+    state = pending.state
+    if state.term is None:
+        return pending
+    changes = [
+        expansions.resumed(state.applications.get(id_, ApplicationState(id=id_)), entry, pending.context)
+        for id_, entry in entries.items()
+    ]
+    recovered = attrs.evolve(state, is_recovered=True, journal_problems=(), journal_retry=Retry())
+    return pending.with_state(recovered, LeadershipGained(state.term)).with_changes(*changes)
+
+
+def _attempted(pending: PendingDecision, attempt: Attempted) -> PendingDecision:
+    state = pending.state
+    observed = observed_counts.after_attempt(state.observed_counts, attempt.results)
+    pending = pending.with_state(attrs.evolve(state, observed_counts=observed))
+    changes = []
+    for app in state.applications.values():
+        topics = {item.topic for item in app.shortfalls}
+        results = tuple(result for result in attempt.results if result.topic in topics)
+        if app.expansion is not None and app.phase is Phase.EXPANDING and results:
+            changes.append(expansions.attempted(app, app.expansion, results, pending.context))
+    return pending.with_changes(*changes)
+
+
+def _postponed(pending: PendingDecision, application: str) -> PendingDecision:
+    app = pending.state.applications.get(application)
+    if app is None or app.expansion is None:
+        return pending
+    return pending.with_changes(Change(expansions.postponed(app, app.expansion, pending.context)))
+
+
+def _callback_called(pending: PendingDecision, application: str, error: str) -> PendingDecision:
+    app = pending.state.applications.get(application)
+    if app is None or app.expansion is None:
+        return pending
+    called = attrs.evolve(app, called_number=app.expansion.number, called_error=error)
+    return pending.with_changes(Change(called))
+
+
+def _next_retry(retry: Retry, context: Context) -> Retry:
+    attempts = retry.attempts + 1
+    return Retry(attempts, context.clock_ms + context.policy.backoff(attempts, context.jitter))
+
+
+def _texts(problems: tuple[Problem, ...]) -> tuple[str, ...]:
+    return tuple(
+        f"{problem.summary} {problem.found}" if problem.found else problem.summary for problem in problems
+    )

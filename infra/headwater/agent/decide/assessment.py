@@ -1,0 +1,199 @@
+"""Compare one application with the cluster: missing partitions, problems, parallelism.
+
+The problems are those of the planner's rules, so that the agent and `pulumi up` never disagree.
+"""
+
+from collections.abc import Collection, Iterable, Mapping
+
+import attrs
+
+from headwater.agent.state import Parallelism, Shortfall, TopicCounts
+from headwater.compiler import StreamsConfig
+from headwater.model.callers import AGENT
+from headwater.model.compiled import CompiledApplication, InternalTopic, SubTopology
+from headwater.model.linear_hashing import round_start
+from headwater.model.problems import Problem, ProblemCode, Severity, errors
+from headwater.model.topology import Sink
+from headwater.planner.counts import CountedApplication, CountedTopic
+from headwater.planner.processors import has_own_count
+from headwater.planner.rules.missing_source import missing_source
+from headwater.planner.rules.over_partitioned import over_partitioned
+from headwater.planner.rules.processor_count import processors_and_partitions
+from headwater.planner.rules.source_topics_expanded import source_topics_expanded
+from headwater.planner.rules.unsafe_expansion import unsafe_expansion
+
+_REFUSALS = (missing_source, over_partitioned, processors_and_partitions, unsafe_expansion)
+
+
+@attrs.frozen(kw_only=True)
+class Assessment:
+    """`counts` are those of its existing internal and managed sink topics, `required` what they should be."""
+
+    id: str
+    is_enabled: bool
+    timeout_ms: int
+    counts: TopicCounts
+    required: TopicCounts
+    sources: TopicCounts
+    reads: frozenset[str]
+    sinks: frozenset[str]
+    shortfalls: tuple[Shortfall, ...]
+    parallelism: tuple[Parallelism, ...]
+    refusals: tuple[Problem, ...]
+    """Problems that block expansion."""
+    expanded: tuple[Problem, ...]
+    """Problems with the missing partitions, for when autoscaling is off."""
+    warnings: tuple[Problem, ...]
+
+    @property
+    def is_expandable(self) -> bool:
+        return self.is_enabled and bool(self.shortfalls) and not self.refusals
+
+
+def assess(
+    compiled: CompiledApplication,
+    live: TopicCounts,
+    settled: TopicCounts,
+    processors: int | None = None,
+    unread: str = "",
+) -> Assessment:
+    """Return the assessment.
+
+    Args:
+        compiled: the application, compiled with the counts on the cluster.
+        live: the partition counts on the cluster.
+        settled: the counts of its topics when they last matched its sources.
+        processors: the committed number of processors; None = the partition count of the changelog topics.
+        unread: why that number could not be read; empty = it was, or need not be.
+    """
+    application = attrs.evolve(_counted(compiled, live, settled, processors), unread=unread)
+    config = StreamsConfig.of(compiled.application)
+    found = [problem for rule in _REFUSALS for problem in rule(application)]
+    too_small = [
+        topic
+        for topic in application.topics
+        if topic.missing_partitions and (config.autoscaling or topic.is_internal)
+        if not has_own_count(application, topic)
+    ]
+    short = {
+        topic.name: topic.live_partitions or 0
+        for topic in application.topics
+        if (topic.live_partitions or 0) < topic.partitions and not has_own_count(application, topic)
+    }
+    return Assessment(
+        id=compiled.application.id,
+        is_enabled=config.autoscaling,
+        timeout_ms=config.autoscaling_timeout_ms,
+        counts={
+            topic.name: topic.live_partitions
+            for topic in application.topics
+            if topic.live_partitions is not None
+        },
+        required={topic.name: topic.partitions for topic in application.topics},
+        sources={name: live[name] for name in compiled.external_sources if name in live},
+        reads=frozenset(compiled.external_sources),
+        sinks=frozenset(sink.topic for sink in compiled.sinks),
+        shortfalls=tuple(_shortfall(compiled, state) for state in too_small),
+        parallelism=tuple(
+            Parallelism(part.id, _current(part, short), part.tasks)
+            for part in compiled.subtopologies
+            if not part.is_global
+        ),
+        refusals=(*errors(compiled.problems), *errors(found)),
+        expanded=tuple(source_topics_expanded(application)),
+        warnings=(*(each for each in found if each.severity is Severity.WARNING), *_missing(application)),
+    )
+
+
+def _counted(
+    compiled: CompiledApplication, live: TopicCounts, settled: TopicCounts, present: int | None
+) -> CountedApplication:
+    """Return the input of the planner's rules. The former count of a topic that never settled is unknown."""
+
+    def counted(declared: InternalTopic | Sink, name: str, partitions: int) -> CountedTopic:
+        return CountedTopic(
+            declared=declared,
+            partitions=partitions,
+            live_partitions=live.get(name),
+            recorded_partitions=settled.get(name),
+        )
+
+    return CountedApplication(
+        compiled=compiled,
+        topics=(
+            *(counted(topic, topic.name, topic.partitions) for topic in compiled.internal_topics),
+            *(counted(sink, sink.topic, sink.partitions) for sink in compiled.sinks if sink.partitions),
+        ),
+        caller=AGENT,
+        initial=_initial_processors(compiled, live, settled, present),
+        present=present,
+    )
+
+
+def _initial_processors(
+    compiled: CompiledApplication, live: TopicCounts, settled: TopicCounts, present: int | None
+) -> Mapping[str, int]:
+    """Return input topic → initial number of processors, as the counts before an expansion show it.
+
+    The agent has no setup record. Counts after an expansion may fit to several initial numbers.
+    """
+    processors = compiled.application.processors
+    parts = [part for part in compiled.subtopologies if part.processors is not None]
+    changelogs = {live[topic] for part in parts for topic in part.changelog_topics if topic in live}
+    if processors is None or (changelogs if present is None else {present}) != {processors}:
+        return {}
+    counts = {topic: settled.get(topic, live.get(topic, 0)) for part in parts for topic in part.sources}
+    followed = {
+        topic: round_start(count, processors) for topic, count in counts.items() if count >= processors
+    }
+    return {topic: initial for topic, initial in followed.items() if initial is not None}
+
+
+def _shortfall(compiled: CompiledApplication, topic: CountedTopic) -> Shortfall:
+    return Shortfall(compiled.application.id, topic.name, topic.live_partitions or 0, topic.partitions)
+
+
+def _current(part: SubTopology, short: TopicCounts) -> int:
+    """Return the tasks that can run: a topic with missing partitions limits the whole sub-topology."""
+    own = (*part.repartition_topics, *part.changelog_topics)
+    return min([part.tasks, *(short[topic] for topic in own if topic in short)])
+
+
+def _missing(application: CountedApplication) -> Iterable[Problem]:
+    for topic in application.internal:
+        if topic.live_partitions is None:
+            yield application.problem(
+                ProblemCode.MISSING_INTERNAL_TOPICS,
+                f"{topic.title} does not exist.",
+                topic=topic,
+                expected=f"{topic.partitions} partitions",
+                found="none",
+                why="The agent adds partitions and creates no topics: a deleted topic may have held state.",
+                fix="Set the application up with `pulumi up`, which distinguishes a first start from a loss.",
+                severity=Severity.WARNING,
+            )
+
+
+def held_back(assessments: Mapping[str, Assessment], expanding: Collection[str]) -> frozenset[str]:
+    """Return those of `expanding` that read a managed sink topic whose missing partitions are not added.
+
+    Their counts follow the future count of the sink topic: before it they would be over-partitioned.
+    """
+    acting = set(expanding)
+    while True:
+        stuck = {
+            topic
+            for assessment in assessments.values()
+            for topic in assessment.sinks
+            if _stays_short(assessment, topic, is_acting=assessment.id in acting)
+        }
+        held = {id_ for id_ in acting if not stuck.isdisjoint(assessments[id_].reads)}
+        if not held:
+            return frozenset(expanding) - acting
+        acting -= held
+
+
+def _stays_short(assessment: Assessment, topic: str, *, is_acting: bool) -> bool:
+    """Return whether a sink topic keeps its missing partitions: the agent creates no topics."""
+    partitions = assessment.counts.get(topic, 0)
+    return partitions < assessment.required.get(topic, 0) and not (is_acting and partitions)

@@ -1,0 +1,315 @@
+"""The steps of one expansion: begun, attempted, failed, expanded, notified, given up, cancelled.
+
+Each function takes the state of an application and returns a `Change`.
+"""
+
+from collections.abc import Callable, Iterable
+
+import attrs
+
+from headwater.agent.decide.assessment import Assessment
+from headwater.agent.decide.policy import AgentPolicy
+from headwater.agent.events import (
+    AgentEvent,
+    AttemptEnded,
+    AttemptFailed,
+    Cancelled,
+    Expanded,
+    ExpansionStarted,
+    GaveUp,
+    Notified,
+)
+from headwater.agent.state import (
+    ApplicationState,
+    Expansion,
+    ExpansionEntry,
+    Outcome,
+    Phase,
+    Stage,
+    TopicCounts,
+    TopicResult,
+)
+
+
+@attrs.frozen
+class Change:
+    """The new state of an application, the events to report, and the entries for the journal."""
+
+    application: ApplicationState
+    events: tuple[AgentEvent, ...] = ()
+    entries: tuple[ExpansionEntry, ...] = ()
+
+    def then(self, step: "Callable[[ApplicationState], Change]") -> "Change":
+        """Return this change followed by that of `step`."""
+        after = step(self.application)
+        return Change(after.application, self.events + after.events, self.entries + after.entries)
+
+
+@attrs.frozen
+class Context:
+    """Time, random number and policy of a decision; `clock_ms` is the clock of the agent."""
+
+    clock_ms: int
+    wall_ms: int
+    jitter: float
+    policy: AgentPolicy
+    observed_at_ms: int = 0
+
+
+def begin(state: ApplicationState, assessment: Assessment, context: Context) -> Change:
+    """Start an expansion: partitions are missing, or another client has just added them."""
+    expansion = Expansion(
+        number=state.last_number + 1,
+        started_ms=context.clock_ms,
+        before={
+            name: min(count, state.settled.get(name, count)) for name, count in assessment.counts.items()
+        },
+        sources_before={
+            name: state.settled_sources.get(name, count) for name, count in assessment.sources.items()
+        },
+    )
+    begun = attrs.evolve(
+        state,
+        phase=Phase.EXPANDING if assessment.shortfalls else Phase.SETTLING,
+        expansion=expansion,
+        last_number=expansion.number,
+        given_up={},
+    )
+    event = ExpansionStarted(state.id, expansion.number, assessment.shortfalls)
+    return Change(
+        begun,
+        (event,),
+        (_entry(begun, expansion, assessment, Stage.STARTED, context, reason=_reason(assessment, state)),),
+    )
+
+
+def resumed(state: ApplicationState, entry: ExpansionEntry, context: Context) -> Change:
+    """Continue from the journal. It does not say how long the expansion failed: that clock starts again."""
+    is_over = entry.stage is Stage.NOTIFIED
+    known = attrs.evolve(
+        state,
+        last_number=entry.number,
+        settled=entry.after if is_over else entry.before,
+        settled_sources=entry.sources_after if is_over else entry.sources_before,
+    )
+    if entry.stage.is_final:
+        return Change(known)
+    settles_at = context.clock_ms + context.policy.settle_ms
+    expansion = Expansion(
+        number=entry.number,
+        started_ms=context.clock_ms,
+        before=entry.before,
+        sources_before=entry.sources_before,
+        done=entry.done,
+        follow_up_at_ms=settles_at if entry.stage is Stage.EXPANDED else None,
+    )
+    event = ExpansionStarted(entry.application, entry.number, (), is_resumed=True)
+    return Change(attrs.evolve(known, expansion=expansion), (event,))
+
+
+def attempted(
+    state: ApplicationState, expansion: Expansion, results: tuple[TopicResult, ...], context: Context
+) -> Change:
+    """Apply the results of an attempt: a success stops the failure clock, a failure starts it."""
+    done = {result.topic for result in results if result.outcome is Outcome.EXPANDED}
+    succeeded = {result.topic for result in results if result.is_success}
+    after = attrs.evolve(
+        state,
+        shortfalls=tuple(item for item in state.shortfalls if item.topic not in succeeded),
+        expansion=attrs.evolve(
+            without_failures(expansion) if succeeded else expansion,
+            done=tuple(sorted(done | set(expansion.done))),
+            retry_at_ms=None,
+        ),
+    )
+    event = AttemptEnded(state.id, expansion.number, results)
+    reasons = [_text(result) for result in results if result.outcome is Outcome.FAILED]
+    if len(succeeded) == len(results):
+        return Change(after, (event,))
+    change = failed(after, reasons, context)
+    return attrs.evolve(change, events=(event, *change.events))
+
+
+def without_failures(expansion: Expansion) -> Expansion:
+    """Reset the clock of `partition.autoscaling.timeout.ms` and the pauses between attempts."""
+    return attrs.evolve(expansion, attempts=0, failing_since_ms=None)
+
+
+def failed(state: ApplicationState, reasons: Iterable[str], context: Context) -> Change:
+    """Start the failure clock unless it runs, and schedule the next attempt."""
+    expansion = state.expansion
+    if expansion is None:
+        return Change(state)
+    attempts = expansion.attempts + 1
+    since = context.clock_ms if expansion.failing_since_ms is None else expansion.failing_since_ms
+    pause = context.policy.backoff(attempts, context.jitter)
+    failing = attrs.evolve(
+        expansion, attempts=attempts, failing_since_ms=since, retry_at_ms=context.clock_ms + pause
+    )
+    event = AttemptFailed(state.id, expansion.number, tuple(reasons), pause, context.clock_ms - since)
+    return Change(attrs.evolve(state, expansion=failing), (event,))
+
+
+def expanded(state: ApplicationState, assessment: Assessment, context: Context) -> Change:
+    """Schedule the final follow-up: all topics have their partitions, and the brokers will learn of it."""
+    expansion = state.expansion
+    if expansion is None:
+        return Change(state)
+    settling = attrs.evolve(
+        expansion,
+        attempts=0,
+        failing_since_ms=None,
+        retry_at_ms=None,
+        follow_up_at_ms=context.clock_ms + context.policy.settle_ms,
+    )
+    entry = _entry(state, expansion, assessment, Stage.EXPANDED, context)
+    event = Expanded(state.id, expansion.number, context.clock_ms - expansion.started_ms)
+    return Change(attrs.evolve(state, expansion=settling), (event,), (entry,))
+
+
+def continued(expansion: Expansion) -> Expansion:
+    """Continue an expansion that was settling: a source was expanded again."""
+    return attrs.evolve(expansion, follow_up_at_ms=None)
+
+
+def widest(before: TopicCounts, after: TopicCounts) -> tuple[int, int] | None:
+    """Return old and new count of the expanded topic that has the most partitions now, if there is one."""
+    grown = [(after[name], count) for name, count in before.items() if after.get(name, 0) > count]
+    if not grown:
+        return None
+    new, old = max(grown)
+    return old, new
+
+
+def follow_up(
+    state: ApplicationState,
+    expansion: Expansion,
+    assessment: Assessment,
+    context: Context,
+    *,
+    is_confirmed: bool,
+) -> Change:
+    """End the expansion once metadata shows all new partitions and the callback was called."""
+    if is_callback_called(state):
+        return finished(state, expansion, assessment, context)
+    if not is_due(expansion, context.observed_at_ms):
+        return Change(state)
+    if not is_confirmed:
+        return Change(postponed(state, expansion, context))
+    if widest(expansion.before, assessment.counts) is None:
+        return finished(state, expansion, assessment, context)
+    return Change(state)
+
+
+def is_callback_called(state: ApplicationState) -> bool:
+    """Return whether the callback of this expansion was called; only the journal entry is missing then."""
+    return state.expansion is not None and state.called_number == state.expansion.number
+
+
+def is_due(expansion: Expansion, observed_at_ms: int | None) -> bool:
+    """Return whether the cluster was read when the final follow-up was due, or later."""
+    due = expansion.follow_up_at_ms
+    return due is not None and observed_at_ms is not None and due <= observed_at_ms
+
+
+def postponed(state: ApplicationState, expansion: Expansion, context: Context) -> ApplicationState:
+    pause = context.policy.backoff(1, context.jitter)
+    return attrs.evolve(state, expansion=attrs.evolve(expansion, follow_up_at_ms=context.clock_ms + pause))
+
+
+def finished(
+    state: ApplicationState, expansion: Expansion, assessment: Assessment, context: Context
+) -> Change:
+    """End the expansion: the callback was called, or no topic was expanded and it need not be called."""
+    counts = widest(expansion.before, assessment.counts)
+    error = state.called_error if is_callback_called(state) else ""
+    over = attrs.evolve(
+        state,
+        phase=Phase.STEADY,
+        expansion=None,
+        settled=assessment.counts,
+        settled_sources=assessment.sources,
+    )
+    entry = _entry(state, expansion, assessment, Stage.NOTIFIED, context, reason=error)
+    events = (
+        (Notified(state.id, expansion.number, *counts, error),)
+        if counts and is_callback_called(state)
+        else ()
+    )
+    return Change(over, events, (entry,))
+
+
+def gave_up(
+    state: ApplicationState, expansion: Expansion, assessment: Assessment, context: Context
+) -> Change:
+    """Give up after too long without a success; the same counts are not tried again."""
+    since = expansion.failing_since_ms
+    failing_for = 0 if since is None else context.clock_ms - since
+    over = attrs.evolve(
+        state,
+        phase=Phase.GIVEN_UP,
+        expansion=None,
+        given_up={item.topic: item.required for item in state.shortfalls},
+    )
+    entry = _entry(
+        state, expansion, assessment, Stage.GIVEN_UP, context, reason=f"no success for {failing_for:,} ms"
+    )
+    event = GaveUp(state.id, expansion.number, failing_for, state.shortfalls)
+    return Change(over, (event,), (entry,))
+
+
+def cancelled(
+    state: ApplicationState,
+    expansion: Expansion,
+    assessment: Assessment | None,
+    context: Context,
+    reason: str,
+) -> Change:
+    entry = _entry(state, expansion, assessment, Stage.CANCELLED, context, reason=reason)
+    event = Cancelled(state.id, expansion.number, reason)
+    return Change(attrs.evolve(state, expansion=None), (event,), (entry,))
+
+
+def _entry(
+    state: ApplicationState,
+    expansion: Expansion,
+    assessment: Assessment | None,
+    stage: Stage,
+    context: Context,
+    *,
+    reason: str = "",
+) -> ExpansionEntry:
+    """Return a journal entry: `after` has the required counts at the start, the actual counts later."""
+    counts = assessment.counts if assessment else {}
+    if assessment and stage is Stage.STARTED:
+        counts = {**counts, **{item.topic: item.required for item in assessment.shortfalls}}
+    return ExpansionEntry(
+        application=state.id,
+        number=expansion.number,
+        stage=stage,
+        wall_ms=context.wall_ms,
+        client_id=context.policy.client_id,
+        before=expansion.before,
+        after=counts,
+        sources_before=expansion.sources_before,
+        sources_after=assessment.sources if assessment else {},
+        done=expansion.done,
+        reason=reason,
+    )
+
+
+def _reason(assessment: Assessment, state: ApplicationState) -> str:
+    grown = [
+        f"{name} grew from {state.settled_sources[name]} to {count}"
+        for name, count in sorted(assessment.sources.items())
+        if state.settled_sources.get(name, count) < count
+    ]
+    if grown:
+        return "; ".join(grown)
+    if state.settled:
+        return "partitions are missing"
+    return "partitions were missing when the agent first read the cluster"
+
+
+def _text(result: TopicResult) -> str:
+    return ": ".join(word for word in (result.topic, result.error, result.message) if word)

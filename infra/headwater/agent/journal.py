@@ -1,0 +1,192 @@
+"""The journal of expansions, in the partition that the leader is assigned.
+
+Writes are durable (`acks=all`). No record is ever removed: the topic is compacted, and no two records have
+the same key. A line that was written twice (after a lost answer, or a crash) counts once, and lines that a
+deposed leader wrote too late do not count (`journal_lines.valid_lines`).
+"""
+
+import socket
+import time
+from collections.abc import Callable, Iterator, Mapping
+from uuid import uuid4
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
+
+from headwater.agent.coordination_topic import PARTITION, client_settings
+from headwater.agent.journal_lines import JournalLine, decode, encode, key_of, latest_entries
+from headwater.agent.leadership import LeadershipStatus
+from headwater.agent.ports import NoLongerLeaderError
+from headwater.agent.state import ExpansionEntry
+from headwater.kafka import Connection
+from headwater.model.problems import Problem, ProblemCode, ProblemsError
+
+_WRITE_SECONDS = 15.0
+_READ_SECONDS = 30.0
+_POLL_SECONDS = 0.05  # `consume` always waits this long, unless there are records for a whole batch
+_LARGEST_LINE = 64 * 1024 * 1024  # of a line before compression; the brokers' limit is on what is sent
+
+
+class KafkaJournal:
+    """The journal of the agents of one coordination topic (`ports.Journal`); used by one thread.
+
+    `leadership_status` asks the cluster whether this agent still leads in a term (`KafkaLeadership.status`).
+    """
+
+    def __init__(
+        self,
+        connection: Connection,
+        topic: str,
+        client_id: str,
+        leadership_status: Callable[[int], LeadershipStatus],
+    ) -> None:
+        self._connection = connection
+        self._topic = topic
+        self._client_id = client_id
+        self._leadership_status = leadership_status
+        self._host = socket.gethostname()
+        self._producer: Producer | None = None
+
+    def append(self, entry: ExpansionEntry, term: int) -> None:
+        """See `ports.Journal.append`.
+
+        Confirms the term after the brokers have the line: then no newer term began before it in the log.
+        """
+        self._write(JournalLine.of(entry, term, self._host))
+        self._confirm(term)
+
+    def latest(self, term: int) -> Mapping[str, ExpansionEntry]:
+        """See `ports.Journal.latest`.
+
+        The line that begins the term ends every earlier term: no valid line of them can follow.
+        """
+        beginning = JournalLine(
+            term=term, client_id=self._client_id, host=self._host, wall_ms=time.time_ns() // 1_000_000
+        )
+        end = self._write(beginning) + 1
+        self._confirm(term)
+        return latest_entries(read_lines(self._connection, self._topic, self._client_id, end), term)
+
+    def close(self) -> None:
+        self._producer = None  # no line is in flight: each write waited for its acknowledgment
+
+    def _confirm(self, term: int) -> None:
+        match self._leadership_status(term):
+            case LeadershipStatus.DEPOSED:
+                raise NoLongerLeaderError(f"term {term} is over")
+            case LeadershipStatus.UNKNOWN:
+                raise ProblemsError([_no_answer(self._topic, "confirm the leadership for")])
+
+    def _write(self, line: JournalLine) -> int:
+        """Return the offset of the line once all in-sync replicas have it; raises `ProblemsError`."""
+        delivered: list[tuple[KafkaError | None, Message]] = []
+        producer = self._connected()
+        producer.produce(
+            self._topic,
+            partition=PARTITION,
+            key=key_of(line, uuid4().hex),
+            value=encode(line),
+            on_delivery=lambda error, message: delivered.append((error, message)),
+        )
+        producer.flush(_WRITE_SECONDS + 1)
+        if not delivered or delivered[0][0] is not None:
+            self._producer = None
+            reason = delivered[0][0].str() if delivered and delivered[0][0] else ""
+            raise ProblemsError([_no_answer(self._topic, "write to", reason)])
+        offset: int = delivered[0][1].offset()  # type: ignore[assignment]  # known once it is delivered
+        return offset
+
+    def _connected(self) -> Producer:
+        if self._producer is None:
+            self._producer = Producer(
+                {
+                    **client_settings(self._connection, self._client_id),
+                    "acks": "all",
+                    "delivery.timeout.ms": int(_WRITE_SECONDS * 1_000),
+                    "linger.ms": 0,
+                    # A retried line may be in the log twice, but never after a later line.
+                    "max.in.flight.requests.per.connection": 1,
+                    "compression.type": "gzip",
+                    "message.max.bytes": _LARGEST_LINE,
+                }
+            )
+        return self._producer
+
+
+def read_lines(
+    connection: Connection, topic: str, client_id: str, end: int | None = None
+) -> Iterator[JournalLine]:
+    """Yield all lines in the order of the log, up to the offset `end` (default: the current end).
+
+    Skips records of other formats. Raises `ProblemsError` if the topic does not exist or the brokers do not
+    answer in time.
+    """
+    consumer = Consumer(
+        {
+            **client_settings(connection, client_id),
+            "group.id": topic,  # the consumer never joins: the partition is assigned manually
+            "enable.auto.commit": False,
+            "auto.offset.reset": "earliest",
+            "enable.partition.eof": True,
+            "fetch.wait.max.ms": 50,
+        }
+    )
+    try:
+        partition = TopicPartition(topic, PARTITION, 0)
+        first, last = consumer.get_watermark_offsets(partition, timeout=_READ_SECONDS)
+        consumer.assign([partition])
+        yield from _lines(consumer, last if end is None else end, is_empty=first == last)
+    except KafkaException as error:
+        reason = error.args[0]
+        is_absent = reason.code() in (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_PARTITION)  # noqa: SLF001
+        problem = _no_journal(topic) if is_absent else _no_answer(topic, "read", reason.str())
+        raise ProblemsError([problem]) from None
+    finally:
+        consumer.close()
+
+
+def highest_term(connection: Connection, topic: str, client_id: str) -> int:
+    """Return the highest term of a line, 0 if there is no line; raises `ProblemsError`."""
+    return max((line.term for line in read_lines(connection, topic, client_id)), default=0)
+
+
+def _lines(consumer: Consumer, end: int, *, is_empty: bool) -> Iterator[JournalLine]:
+    deadline = time.monotonic() + _READ_SECONDS
+    offset = end if is_empty else 0
+    while offset < end:
+        if time.monotonic() > deadline:
+            raise KafkaException(KafkaError(KafkaError._TIMED_OUT))  # noqa: SLF001 - librdkafka's own code
+        for message in consumer.consume(500, timeout=_POLL_SECONDS):
+            error = message.error()
+            if error is None:
+                offset = (message.offset() or 0) + 1
+                if offset <= end and (line := decode(message.value())) is not None:
+                    yield line
+            elif error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001 - librdkafka's own code
+                offset = message.offset() or 0
+            else:
+                raise KafkaException(error)
+
+
+def _no_answer(topic: str, what: str, reason: str = "") -> Problem:
+    return Problem(
+        code=ProblemCode.CLUSTER_UNREACHABLE,
+        summary=f"The Kafka brokers did not answer the request to {what} the journal of expansions.",
+        topic=topic,
+        expected="an answer",
+        found=reason or "none in time",
+        why="The agent expands nothing that it cannot record.",
+        fix="The agent retries. If the problem persists, check the brokers and the ACLs: the agent needs "
+        "Read, Write and Describe on this topic, and Read on the consumer group of the same name.",
+    )
+
+
+def _no_journal(topic: str) -> Problem:
+    return Problem(
+        code=ProblemCode.CLUSTER_UNREACHABLE,
+        summary="No journal of expansions found.",
+        topic=topic,
+        expected="the topic that the agents of a group create when they first run",
+        found="no such topic, or no permission to describe it",
+        why="There is no history to show.",
+        fix="Use the same --group as the agents, and a user with permission to read the topic.",
+    )

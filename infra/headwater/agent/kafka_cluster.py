@@ -1,0 +1,142 @@
+"""The topics of a Kafka cluster: counts by one metadata request, `createPartitions` in batches."""
+
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Future, wait
+from typing import Any
+
+from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka.admin import (  # type: ignore[attr-defined]  # public, but not exported explicitly
+    AdminClient,
+    NewPartitions,
+)
+
+from headwater.agent.state import Outcome, Shortfall, TopicCounts, TopicResult
+from headwater.kafka import Connection
+from headwater.kafka.client_log import client_log
+from headwater.kafka.group_offsets import read_metadata
+from headwater.kafka.kafka_errors import ClientMessage, client_message, unreachable
+from headwater.kafka.pending_requests import in_background
+from headwater.model.offset_metadata import decode_count
+from headwater.model.problems import ProblemsError
+
+_MOST_ADDED = 5_000
+"""New partitions in one request: a controller rejects a request that writes more than 10,000 records."""
+_GRACE_SECONDS = 1.0
+_LONGEST_SOCKET_MS = 300_000  # that librdkafka accepts
+_SHORTEST_SOCKET_MS = 10
+_SHORTEST_CONNECT_MS = 1_000
+_LONGEST_TEXT = 300
+
+
+class KafkaCluster:
+    """A `ports.Cluster`. Every request ends after `timeout_seconds` and one second at most."""
+
+    def __init__(self, connection: Connection, client_id: str, timeout_seconds: float = 10.0) -> None:
+        """Connect on the first request; raises `ProblemsError` (InvalidConfig) for wrong settings."""
+        self._connection = connection
+        self._servers = connection.bootstrap_servers
+        self._timeout, timeout_ms = timeout_seconds, int(timeout_seconds * 1000)
+        self._messages: deque[ClientMessage] = deque(maxlen=50)
+        messages = self._messages  # with `self` in the callback the client could never be freed
+        self._settings: dict[str, Any] = {
+            **connection.confluent(),
+            "client.id": client_id,
+            "error_cb": lambda error: messages.append(client_message(error)),
+            "socket.timeout.ms": min(max(timeout_ms, _SHORTEST_SOCKET_MS), _LONGEST_SOCKET_MS),
+            "socket.connection.setup.timeout.ms": max(timeout_ms, _SHORTEST_CONNECT_MS),
+            "reconnect.backoff.max.ms": 1_000,
+            # Metadata is requested explicitly; librdkafka need not refresh it.
+            "topic.metadata.refresh.interval.ms": -1,
+        }
+        self._client = self._connected()
+
+    def partition_counts(self) -> TopicCounts:
+        """See `ports.Cluster`."""
+        self._client.poll(0)
+        try:
+            topics = self._client.list_topics(timeout=self._timeout).topics
+        except KafkaException:
+            self._client.poll(0)
+            problem = unreachable(self._servers, tuple(self._messages), self._timeout)
+            self._reconnect()
+            raise ProblemsError([problem]) from None
+        self._messages.clear()  # errors of this request must not explain a later one
+        return {name: len(topic.partitions) for name, topic in topics.items() if topic.error is None}
+
+    def processors(self, application: str, inputs: Mapping[str, int]) -> int | None:
+        """See `ports.Cluster`."""
+        return decode_count(read_metadata(self._connection, application, inputs, self._timeout))
+
+    def expand(self, shortfalls: Sequence[Shortfall], *, validate_only: bool) -> tuple[TopicResult, ...]:
+        """See `ports.Cluster`."""
+        results = [
+            result
+            for batch in _batches(shortfalls)
+            for result in self._request(batch, validate_only=validate_only)
+        ]
+        return tuple(results)
+
+    def close(self) -> None:
+        """Do nothing: the client frees its resources itself."""
+
+    def _connected(self) -> AdminClient:
+        messages = self._messages
+        return AdminClient(
+            self._settings, logger=client_log(lambda line: messages.append(ClientMessage(line)))
+        )
+
+    def _reconnect(self) -> None:
+        """Replace the client: after a broker that hung, it may never get an answer again.
+
+        The old client is closed in the background, because that can hang as well.
+        """
+        old = [self._client]
+        self._client = self._connected()
+        in_background(old.clear)
+
+    def _request(self, shortfalls: Sequence[Shortfall], *, validate_only: bool) -> Iterator[TopicResult]:
+        try:
+            futures: Mapping[str, Future[None]] = self._client.create_partitions(
+                [NewPartitions(item.topic, item.required) for item in shortfalls],
+                request_timeout=self._timeout,
+                operation_timeout=self._timeout,
+                validate_only=validate_only,
+            )
+        except KafkaException as error:
+            return (_result(item, error.args[0]) for item in shortfalls)
+        wait(futures.values(), self._timeout + _GRACE_SECONDS)
+        self._client.poll(0)
+        return (_result(item, _error(futures[item.topic])) for item in shortfalls)
+
+
+def _batches(shortfalls: Sequence[Shortfall]) -> Iterator[Sequence[Shortfall]]:
+    start = added = 0
+    for index, item in enumerate(shortfalls):
+        more = item.required - item.partitions
+        if added and added + more > _MOST_ADDED:
+            yield shortfalls[start:index]
+            start, added = index, 0
+        added += more
+    if start < len(shortfalls):
+        yield shortfalls[start:]
+
+
+def _error(future: "Future[None]") -> KafkaError | None:
+    if not future.done():
+        return KafkaError(KafkaError._TIMED_OUT)  # noqa: SLF001 - the code of librdkafka's timeouts
+    try:
+        future.result()
+    except KafkaException as error:
+        reason: KafkaError = error.args[0]
+        return reason
+    return None
+
+
+def _result(item: Shortfall, error: KafkaError | None) -> TopicResult:
+    """Return the result; INVALID_PARTITIONS: the topic has as many partitions, or more."""
+    if error is None:
+        return TopicResult(item.topic, item.required, Outcome.EXPANDED)
+    if error.code() == KafkaError.INVALID_PARTITIONS:
+        return TopicResult(item.topic, item.required, Outcome.ALREADY)
+    return TopicResult(item.topic, item.required, Outcome.FAILED, error.name(), error.str()[:_LONGEST_TEXT])

@@ -1,0 +1,253 @@
+"""The state of the agent, as frozen values: applications, their expansions, and problems.
+
+Times are milliseconds on the clock of the agent, which never runs backwards (`decide.clock`). Only `wall_ms`
+are milliseconds since the epoch.
+"""
+
+from collections.abc import Mapping
+from enum import Enum, StrEnum
+
+import attrs
+
+from headwater.model.compiled import CompiledApplication
+from headwater.model.problems import Problem
+from headwater.model.topology import TopologyDocument
+
+TopicCounts = Mapping[str, int]
+"""Topic name → partition count; a topic that does not exist is absent."""
+
+INCOMPLETE_SOURCE_TOPIC_METADATA = "INCOMPLETE_SOURCE_TOPIC_METADATA"
+"""The error code that Kafka Streams sends to all clients when it may not expand (KIP-878)."""
+
+
+class Phase(StrEnum):
+    """The phase of an application: the first one that applies, in this order."""
+
+    REFUSED = "refused"
+    """Expansion is blocked by `problems` (over-partitioned, unsafe, a source is missing, ...)."""
+    STOPPED = "stopped"
+    """Partitions are missing and `partition.autoscaling.enabled` is false: the error code above."""
+    WAITING = "waiting"
+    """Partitions are missing, and another agent must act first: the leader, or that of a source topic."""
+    GIVEN_UP = "given-up"
+    """Partitions are missing, and `partition.autoscaling.timeout.ms` passed without a success."""
+    EXPANDING = "expanding"
+    """Partitions are missing; the first attempt, or another one, is due."""
+    SETTLING = "settling"
+    """Every topic is expanded; the final follow-up is due when the brokers have shared the metadata."""
+    STEADY = "steady"
+
+
+@attrs.frozen
+class Parallelism:
+    """Tasks of one sub-topology (`current-` and `expected-subtopology-parallelism`).
+
+    `expected` follows from its source topics. `current` is the least that its internal topics allow: it
+    equals `expected` only when each of them has the partitions that it requires.
+    """
+
+    subtopology: int
+    current: int
+    expected: int
+
+
+@attrs.frozen
+class Shortfall:
+    """A topic with fewer partitions than its sources require."""
+
+    application: str
+    topic: str
+    partitions: int
+    required: int
+
+
+class Outcome(Enum):
+    """The outcome of one attempt for one topic."""
+
+    EXPANDED = "expanded"
+    ALREADY = "already"
+    """It had as many partitions before the request: another client was faster, or an answer was lost."""
+    FAILED = "failed"
+    """Refused, or no answer in time (then the topic may have been expanded)."""
+    HELD_BACK = "held back"
+    """Not requested, because a topic downstream of it failed."""
+
+
+@attrs.frozen
+class TopicResult:
+    """`error` is the name of the Kafka error, `message` its text; both are empty unless FAILED."""
+
+    topic: str
+    partitions: int
+    """The requested count."""
+    outcome: Outcome
+    error: str = ""
+    message: str = ""
+
+    @property
+    def is_success(self) -> bool:
+        return self.outcome in (Outcome.EXPANDED, Outcome.ALREADY)
+
+
+class Stage(StrEnum):
+    """The stage of an expansion, as the journal stores it."""
+
+    STARTED = "started"
+    """Written before the first topic is changed."""
+    EXPANDED = "expanded"
+    """All topics have their partitions; the callback is due."""
+    NOTIFIED = "notified"
+    """The callback was called: the expansion has ended."""
+    GIVEN_UP = "given-up"
+    CANCELLED = "cancelled"
+    """Autoscaling was disabled, or the document was removed."""
+
+    @property
+    def is_final(self) -> bool:
+        return self in (Stage.NOTIFIED, Stage.GIVEN_UP, Stage.CANCELLED)
+
+
+@attrs.frozen(kw_only=True)
+class ExpansionEntry:
+    """One entry of the journal: which agent expanded which topics, when and why.
+
+    An expansion is identified by (`application`, `number`); numbers increase. `before` and `after` are the
+    counts of its internal and managed sink topics, `sources_before` and `sources_after` those of its source
+    topics. `done` are the topics that this agent expanded; another client expanded the others. `reason` is
+    one sentence: why the expansion began or ended.
+    """
+
+    application: str
+    number: int
+    stage: Stage
+    wall_ms: int
+    client_id: str
+    before: TopicCounts
+    after: TopicCounts
+    sources_before: TopicCounts = attrs.field(factory=dict)
+    sources_after: TopicCounts = attrs.field(factory=dict)
+    done: tuple[str, ...] = ()
+    reason: str = ""
+
+
+@attrs.frozen(kw_only=True)
+class Expansion:
+    """An expansion in progress (KIP-878: *autoscaling event*), from the first shortfall to the callback."""
+
+    number: int
+    started_ms: int
+    before: TopicCounts
+    sources_before: TopicCounts = attrs.field(factory=dict)
+    attempts: int = 0
+    failing_since_ms: int | None = None
+    """Time of the first failure since the last success; starts `partition.autoscaling.timeout.ms`."""
+    retry_at_ms: int | None = None
+    follow_up_at_ms: int | None = None
+    """Time of the final follow-up; None until every topic is expanded."""
+    done: tuple[str, ...] = ()
+
+
+@attrs.frozen(kw_only=True)
+class ApplicationState:
+    """One application after the last observation."""
+
+    id: str
+    phase: Phase = Phase.STEADY
+    problems: tuple[Problem, ...] = ()
+    is_enabled: bool = False
+    """`partition.autoscaling.enabled` of the current document."""
+    timeout_ms: int = 0
+    """`partition.autoscaling.timeout.ms` of the current document."""
+    parallelism: tuple[Parallelism, ...] = ()
+    shortfalls: tuple[Shortfall, ...] = ()
+    expansion: Expansion | None = None
+    settled: TopicCounts = attrs.field(factory=dict)
+    """Counts of its internal and managed sink topics when they last matched the sources."""
+    settled_sources: TopicCounts = attrs.field(factory=dict)
+    given_up: TopicCounts = attrs.field(factory=dict)
+    """The required counts when the agent gave up: they are not tried again."""
+    last_number: int = 0
+    """The number of the last expansion."""
+    called_number: int = 0
+    """The last expansion whose callback this process called, whether the journal has it or not."""
+    called_error: str = ""
+    """The text of the exception of that call."""
+
+    @property
+    def error_code(self) -> str | None:
+        """The error code that Kafka Streams would send to its clients, None: none."""
+        return INCOMPLETE_SOURCE_TOPIC_METADATA if self.phase is Phase.STOPPED else None
+
+
+@attrs.frozen
+class Requirements:
+    """The documents, compiled with the counts of the topics that they depend on."""
+
+    documents: tuple[TopologyDocument, ...] = ()
+    counts: TopicCounts = attrs.field(factory=dict)
+    applications: tuple[CompiledApplication, ...] = ()
+
+
+@attrs.frozen
+class ObservedCount:
+    """The partition count that the agent uses for a topic.
+
+    Brokers learn of a change at different times. A lower count (0: the topic was deleted) is used when it has
+    been observed since `lower_since_ms` for as long as brokers need to share metadata.
+    """
+
+    partitions: int
+    lower_since_ms: int | None = None
+
+
+@attrs.frozen
+class Retry:
+    """The number of failures in a row, and the time of the next attempt."""
+
+    attempts: int = 0
+    at_ms: int | None = None
+
+
+@attrs.frozen(kw_only=True)
+class AgentState:
+    """The state of the agent. A new leader recovers what it needs of it from the cluster and the journal."""
+
+    clock_ms: int = 0
+    """The clock of the agent: the sum of all forward steps of the monotonic clock."""
+    monotonic_ms: int | None = None
+    """The monotonic clock when it was last read."""
+    applications: Mapping[str, ApplicationState] = attrs.field(factory=dict)
+    observed_counts: Mapping[str, ObservedCount] = attrs.field(factory=dict)
+    processors: Mapping[str, int] = attrs.field(factory=dict)
+    """Application → its committed number of processors, if changelog topics have more partitions."""
+    due_processors: Mapping[str, TopicCounts] = attrs.field(factory=dict)
+    """Application → the inputs with whose offsets its number of processors is committed, to be read next."""
+    unread_processors: Mapping[str, str] = attrs.field(factory=dict)
+    """Application → why its number of processors could not be read last."""
+    requirements: Requirements = Requirements()
+    term: int | None = None
+    """The term in which this agent leads; None while another one does."""
+    is_recovered: bool = False
+    """Whether this agent has read the journal in this term."""
+    failures: int = 0
+    """How often the agent gave up (`num-autoscaling-failures`)."""
+    read_problems: tuple[Problem, ...] = ()
+    """Why the last read of the cluster failed; empty if it succeeded."""
+    observed_at_ms: int | None = None
+    """Time of the last read of the cluster that succeeded."""
+    reads: int = 0
+    """How often the cluster was read."""
+    is_read_requested: bool = True
+    read_retry: Retry = Retry()
+    """Failed reads of the cluster."""
+    outbox: tuple[ExpansionEntry, ...] = ()
+    """Entries that must be in the journal before anything else is changed."""
+    journal_problems: tuple[Problem, ...] = ()
+    """Why the last read or write of the journal failed; empty if it succeeded."""
+    journal_retry: Retry = Retry()
+    deposed_term: int = -1
+    """The last term that the journal refused: an observation of this term is out of date."""
+
+    @property
+    def is_leader(self) -> bool:
+        return self.term is not None

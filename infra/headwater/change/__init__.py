@@ -1,0 +1,23 @@
+"""Requests of the Kafka admin client that create and change topics, in batches; they decide nothing."""
+
+from headwater.change.topics import (
+    TopicChange,
+    TopicTarget,
+    admin_client,
+    change_topics,
+    failures,
+    request_config_changes,
+    request_new_partitions,
+    request_new_topics,
+)
+
+__all__ = [
+    "TopicChange",
+    "TopicTarget",
+    "admin_client",
+    "change_topics",
+    "failures",
+    "request_config_changes",
+    "request_new_partitions",
+    "request_new_topics",
+]

@@ -1,0 +1,191 @@
+"""Create topics, add partitions, change settings, for any number of topics in few requests."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import wait
+from typing import TYPE_CHECKING, Any, Protocol
+
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import (  # type: ignore[attr-defined]  # public, but not exported explicitly
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    NewPartitions,
+    NewTopic,
+    ResourceType,
+)
+
+from headwater.kafka import Connection
+from headwater.kafka.client_log import client_log
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
+
+    Results = Mapping[str, Future[Any]]
+
+_TIMEOUT_SECONDS = 60
+_MAX_RECORDS = 5_000
+"""Metadata records of a request; the controller refuses more than 10,000 (`MAX_RECORDS_PER_USER_OP`)."""
+
+
+class TopicTarget(Protocol):
+    """What a topic is to have. In `config`, None resets a setting to the broker's default."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def partitions(self) -> int | None: ...
+    @property
+    def replication_factor(self) -> int: ...
+    @property
+    def config(self) -> Mapping[str, Any]: ...
+
+
+class TopicChange(TopicTarget, Protocol):
+    """A change of a topic: `create` it, or set the `partitions` (None: unchanged) and the `config` named."""
+
+    @property
+    def create(self) -> bool: ...
+
+
+def admin_client(connection: Connection) -> AdminClient:
+    """Return an admin client that does not write to standard error.
+
+    Raises:
+        ProblemsError: The connection settings are invalid.
+    """
+    return AdminClient(connection.confluent(), logger=client_log())
+
+
+def change_topics(admin: AdminClient, changes: Sequence[TopicChange]) -> tuple[str, ...]:
+    """Make all changes and wait for the results; return `topic: reason` for each that failed."""
+    existing = [change for change in changes if not change.create]
+    return (
+        *failures(request_new_topics(admin, [change for change in changes if change.create])),
+        *failures(request_new_partitions(admin, [change for change in existing if change.partitions])),
+        *failures(request_config_changes(admin, [change for change in existing if change.config])),
+    )
+
+
+def request_new_topics(
+    admin: AdminClient,
+    topics: Sequence[TopicTarget],
+    *,
+    validate_only: bool = False,
+    timeout_seconds: float = _TIMEOUT_SECONDS,
+) -> "Results":
+    """Request new topics; return topic → future. Without a count a topic gets the broker's default."""
+
+    def send(chunk: Sequence[TopicTarget]) -> "Results":
+        new = [
+            NewTopic(
+                topic.name,
+                num_partitions=topic.partitions or -1,
+                replication_factor=topic.replication_factor,
+                config={key: value for key, value in topic.config.items() if value is not None},
+            )
+            for topic in chunk
+        ]
+        return admin.create_topics(
+            new, **_options(validate_only=validate_only, timeout_seconds=timeout_seconds)
+        )
+
+    return _in_chunks(
+        topics, lambda topic: 1 + (topic.partitions or 1) + len(topic.config), send, timeout_seconds
+    )
+
+
+def request_new_partitions(
+    admin: AdminClient,
+    topics: Sequence[TopicTarget],
+    *,
+    validate_only: bool = False,
+    timeout_seconds: float = _TIMEOUT_SECONDS,
+) -> "Results":
+    """Request that topics be expanded to their `partitions`; return topic → future."""
+
+    def send(chunk: Sequence[TopicTarget]) -> "Results":
+        new = [NewPartitions(topic.name, topic.partitions or 0) for topic in chunk]
+        return admin.create_partitions(
+            new, **_options(validate_only=validate_only, timeout_seconds=timeout_seconds)
+        )
+
+    return _in_chunks(topics, lambda topic: topic.partitions or 0, send, timeout_seconds)
+
+
+def request_config_changes(
+    admin: AdminClient,
+    topics: Sequence[TopicTarget],
+    *,
+    validate_only: bool = False,
+    timeout_seconds: float = _TIMEOUT_SECONDS,
+) -> "Results":
+    """Request the changes in the topics' `config`; return topic → future. Other settings are kept."""
+
+    def send(chunk: Sequence[TopicTarget]) -> "Results":
+        resources = [
+            ConfigResource(
+                ResourceType.TOPIC,
+                topic.name,
+                incremental_configs=[_entry(key, value) for key, value in topic.config.items()],
+            )
+            for topic in chunk
+        ]
+        results = admin.incremental_alter_configs(
+            resources, validate_only=validate_only, request_timeout=timeout_seconds
+        )
+        return {resource.name: future for resource, future in results.items()}
+
+    return _in_chunks(topics, lambda topic: len(topic.config), send, timeout_seconds)
+
+
+def failures(results: "Results") -> Iterator[str]:
+    """Wait for all `results`; yield `name: reason` for each that failed."""
+    for name, future in results.items():
+        try:
+            future.result(timeout=_TIMEOUT_SECONDS)
+        except KafkaException as error:
+            yield f"{name}: {error.args[0].str()}"
+        except TimeoutError:
+            yield f"{name}: no answer within {_TIMEOUT_SECONDS} s"
+
+
+def _in_chunks(
+    topics: Sequence[TopicTarget],
+    records_of: Callable[[TopicTarget], int],
+    send: Callable[[Sequence[TopicTarget]], "Results"],
+    timeout_seconds: float,
+) -> "Results":
+    """Send requests of at most `_MAX_RECORDS` or one topic each, one after the other."""
+    results: dict[str, Future[Any]] = {}
+    for chunk in _chunks(topics, records_of):
+        wait(results.values(), timeout_seconds)  # the controller answers in turn: the last must not wait long
+        results |= send(chunk)
+    return results
+
+
+def _chunks(
+    topics: Sequence[TopicTarget], records_of: Callable[[TopicTarget], int]
+) -> Iterator[Sequence[TopicTarget]]:
+    chunk: list[TopicTarget] = []
+    total = 0
+    for topic in topics:
+        records = records_of(topic)
+        if chunk and total + records > _MAX_RECORDS:
+            yield chunk
+            chunk, total = [], 0
+        chunk.append(topic)
+        total += records
+    if chunk:
+        yield chunk
+
+
+def _entry(key: str, value: str | None) -> ConfigEntry:
+    operation = AlterConfigOpType.DELETE if value is None else AlterConfigOpType.SET
+    return ConfigEntry(key, value or "", incremental_operation=operation)
+
+
+def _options(*, validate_only: bool, timeout_seconds: float) -> dict[str, Any]:
+    """Return timeouts: a validation only waits for the answer, a change until all brokers have applied it."""
+    timeout = "request_timeout" if validate_only else "operation_timeout"
+    return {"validate_only": validate_only, timeout: timeout_seconds}

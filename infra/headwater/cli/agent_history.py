@@ -1,0 +1,84 @@
+"""`headwater agent history`: show past expansions."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import click
+
+from headwater.agent.coordination_topic import coordination_topic
+from headwater.agent.journal import read_lines
+from headwater.agent.journal_lines import Change, PastExpansion, expansions, history_json, outcome
+from headwater.cli.console import ProblemsExit, print_json
+from headwater.cli.options import cluster_options
+from headwater.control.logs import configure_log
+from headwater.kafka.command_line import connection
+from headwater.model.problems import ProblemsError
+from headwater.report.printable import printable
+
+
+@click.command()
+@cluster_options
+@click.option("--application", metavar="ID", help="Only the expansions of this application.")
+@click.option("--group", default="default", show_default=True, help="The group of the agents.")
+@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
+def history(
+    *,
+    bootstrap_server: str | None,
+    command_config: Path | None,
+    application: str | None,
+    group: str,
+    form: str,
+) -> None:
+    """Show past expansions: topics, agent, time and reason.
+
+    The history is in the topic headwater-agent-GROUP. It begins with the first expansion; nothing is deleted.
+
+    \b
+    Examples:
+      headwater agent history --bootstrap-server localhost:9092
+      headwater agent history --command-config client.properties --application orders-app --format json
+    """
+    configure_log()  # log lines go to standard error; programs read the output
+    try:
+        lines = read_lines(
+            connection(bootstrap_server, command_config), coordination_topic(group), "headwater-history"
+        )
+        past = expansions(lines, application)
+    except ProblemsError as error:
+        raise ProblemsExit(error) from None
+    if form == "json":
+        print_json(history_json(past))
+    else:
+        click.echo(
+            "\n\n".join("\n".join(map(printable, _lines(each))) for each in past) or "No expansions yet."
+        )
+
+
+def _lines(expansion: PastExpansion) -> Iterator[str]:
+    yield f"{expansion.id}: {outcome(expansion)}"
+    first, *_ = expansion.lines
+    if first.reason:
+        yield f"  why     {first.reason}"
+    yield from _column("source", [_grown(change) for change in expansion.sources])
+    yield from _column("topics", [_expanded(change, expansion) for change in expansion.topics])
+    stages = []
+    for line in expansion.lines:
+        why = f": {line.reason}" if line.reason not in ("", first.reason) else ""
+        stages.append(f"{line.at:%Y-%m-%d %H:%M:%S} UTC {line.stage} by {line.client_id} on {line.host}{why}")
+    yield from _column("when", stages)
+
+
+def _column(title: str, lines: Sequence[str]) -> Iterator[str]:
+    for number, line in enumerate(lines):
+        yield f"  {'' if number else title:7} {line}"
+
+
+def _grown(change: Change) -> str:
+    return f"{change.topic} {change.old} -> {change.new}"
+
+
+def _expanded(change: Change, expansion: PastExpansion) -> str:
+    """Return the change, with the agent if another one began the expansion."""
+    if change.by in (None, expansion.lines[0].client_id):
+        return _grown(change)
+    return f"{_grown(change)} by {change.by}"

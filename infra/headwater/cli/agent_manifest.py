@@ -1,0 +1,69 @@
+"""`headwater agent manifest`: write documents and their partition counts to one file."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from headwater.agent.manifest import inlined, manifest, named_file
+from headwater.cli.cluster import read_counts
+from headwater.cli.console import ProblemsExit, exit_for, json_text, print_problems, write
+from headwater.cli.options import Count, cluster_options, files_argument, output_option
+from headwater.compiler import compile_documents
+from headwater.model.problems import ProblemsError
+from headwater.spec import load_documents
+from headwater.spec.files import find, read
+from headwater.spec.yaml_reader import read_yaml
+
+
+@click.command("manifest")
+@files_argument
+@click.option("--partitions", "given", multiple=True, type=Count(), help="Partition count of a source topic.")
+@cluster_options
+@output_option
+@click.pass_context
+def manifest_(
+    context: click.Context,
+    files: Sequence[Path],
+    *,
+    given: Sequence[tuple[str, int]],
+    bootstrap_server: str | None,
+    command_config: Path | None,
+    output: Path | None,
+) -> None:
+    """Write documents and their partition counts to one JSON file.
+
+    The manifest contains the files that documents refer to. An agent that runs with --manifest needs no other
+    file, and does not start if it computes other counts than those in the manifest.
+
+    \b
+    Examples:
+      headwater agent manifest topologies/ --partitions orders=6 --output manifest.json
+      headwater agent manifest topologies/ --bootstrap-server localhost:9092 --output manifest.json
+    """
+    loaded = load_documents(files)
+    if exit_for(loaded.problems):
+        print_problems(loaded.problems)
+        context.exit(exit_for(loaded.problems))
+    counts = {**read_counts(loaded.documents, bootstrap_server, command_config), **dict(given)}
+    compiled = compile_documents(loaded.documents, counts)
+    problems = (*loaded.problems, *(problem for one in compiled for problem in one.problems))
+    print_problems(problems)
+    if not exit_for(problems):
+        write(json_text(dict(manifest(list(_raw(files)), compiled, counts))), output)
+    context.exit(exit_for(problems))
+
+
+def _raw(paths: Sequence[Path]) -> Iterator[Mapping[str, Any]]:
+    """Yield the data of the documents, which have no errors."""
+    for file in find(paths)[0]:
+        for raw in read_yaml(_text(file), str(file))[0]:
+            yield inlined(raw.data, {name: _text(file.parent / name) for name in named_file(raw.data)})
+
+
+def _text(file: Path) -> str:
+    text = read(file)
+    if not isinstance(text, str):
+        raise ProblemsExit(ProblemsError([text]))
+    return text

@@ -1,0 +1,44 @@
+"""Reading the cluster that a command line names."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import attrs
+
+from headwater.cli.console import ProblemsExit
+from headwater.kafka import Connection, KafkaClusterReader, snapshot_request
+from headwater.kafka.command_line import named_connection
+from headwater.model.cluster import ClusterSnapshot
+from headwater.model.problems import ProblemsError
+from headwater.model.topology import TopologyDocument
+
+
+def read_counts(
+    documents: Sequence[TopologyDocument], bootstrap_server: str | None, command_config: Path | None
+) -> Mapping[str, int]:
+    """Return topic → partition count for the documents, empty if the command line names no cluster.
+
+    Raises:
+        ProblemsExit: The connection settings are invalid, or the cluster could not be read.
+    """
+    try:
+        connection = named_connection(bootstrap_server, command_config)
+        return read_snapshot(documents, connection).partitions if connection else {}
+    except ProblemsError as error:
+        raise ProblemsExit(error) from None
+
+
+def read_snapshot(
+    documents: Sequence[TopologyDocument], connection: Connection, *, protocol_is_known: bool = True
+) -> ClusterSnapshot:
+    """Return a snapshot of the topics and groups of the documents.
+
+    Without `protocol_is_known`, groups are also searched among those of the streams protocol.
+
+    Raises:
+        ProblemsError: The cluster could not be read.
+    """
+    request = snapshot_request(documents, {})
+    if not protocol_is_known:
+        request = attrs.evolve(request, streams_groups=frozenset(request.groups))
+    return KafkaClusterReader(connection).read(request)

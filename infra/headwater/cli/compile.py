@@ -1,0 +1,117 @@
+"""`headwater compile`: show the internal topics that documents need."""
+
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import click
+
+from headwater.cli.cluster import read_counts
+from headwater.cli.console import exit_for, json_text, print_problems, write
+from headwater.cli.options import Count, cluster_options, files_argument, output_option, policies_option
+from headwater.cli.policies import read_policies, violations, with_problems
+from headwater.compiler import compile_documents
+from headwater.model.callers import OFFLINE, PLAN
+from headwater.model.compiled import CompiledApplication
+from headwater.spec import load_documents
+
+_FORMATS = ("text", "json", "dot", "mermaid", "svg")
+
+
+@click.command("compile")
+@files_argument
+@click.option(
+    "--partitions",
+    "given",
+    multiple=True,
+    type=Count(),
+    help="Partition count of an existing topic; overrides the cluster. May be repeated.",
+)
+@cluster_options
+@policies_option
+@click.option("--format", "form", type=click.Choice(_FORMATS), default="text", show_default=True)
+@output_option
+@click.pass_context
+def compile_(
+    context: click.Context,
+    files: Sequence[Path],
+    *,
+    given: Sequence[tuple[str, int]],
+    bootstrap_server: str | None,
+    command_config: Path | None,
+    policy_files: Sequence[Path],
+    form: str,
+    output: Path | None,
+) -> None:
+    """Show the internal topics that documents need.
+
+    Names, kinds, partition counts and settings are those that Kafka Streams would use. The counts of source
+    topics are given by --partitions, or read from a cluster. Exit code 1: a count is not known, or there are
+    other errors.
+
+    \b
+    Examples:
+      headwater compile orders.yaml --partitions orders=6 --partitions customers=6
+      headwater compile topologies/ --bootstrap-server localhost:9092 --format json
+      headwater compile orders.yaml --partitions orders=6 --format svg --output orders.svg
+    """
+    policies = read_policies(policy_files)
+    loaded = load_documents(files)
+    counts = {**read_counts(loaded.documents, bootstrap_server, command_config), **dict(given)}
+    is_offline = bootstrap_server is None and command_config is None
+    compiled = compile_documents(loaded.documents, counts, OFFLINE if is_offline else PLAN)
+    compiled = with_problems(compiled, tuple(violations(loaded.documents, compiled, counts, policies)))
+    problems = (*loaded.problems, *(problem for application in compiled for problem in application.problems))
+    if form == "text" and output is None and sys.stdout.isatty():
+        _print_tables(compiled)
+    elif form == "json":
+        from headwater.report import compile_json  # noqa: PLC0415 - each format imports only what it needs
+
+        write(json_text(compile_json(compiled, loaded.problems)), output)
+    else:
+        write(_render(form, compiled, counts), output)
+    print_problems(problems, after_result=True)
+    _note_unused(given, compiled)
+    context.exit(exit_for(problems))
+
+
+def _render(form: str, compiled: Sequence[CompiledApplication], counts: Mapping[str, int]) -> str:
+    # Each format imports only what it needs.
+    match form:
+        case "svg":
+            from headwater.report.svg import svg  # noqa: PLC0415
+
+            return svg(compiled, counts)
+        case "dot":
+            from headwater.report.dot import dot  # noqa: PLC0415
+            from headwater.report.graph import graph  # noqa: PLC0415
+
+            return dot(graph(compiled, counts))
+        case "mermaid":
+            from headwater.report.graph import graph  # noqa: PLC0415
+            from headwater.report.mermaid import mermaid  # noqa: PLC0415
+
+            return mermaid(graph(compiled, counts))
+        case _:
+            from headwater.report.compile_text import compile_text  # noqa: PLC0415
+
+            return compile_text(compiled)
+
+
+def _print_tables(compiled: Sequence[CompiledApplication]) -> None:
+    from rich.console import Console  # noqa: PLC0415
+
+    from headwater.report.compile_text import compile_rich  # noqa: PLC0415
+
+    Console(highlight=False, soft_wrap=True).print(compile_rich(compiled))
+
+
+def _note_unused(given: Sequence[tuple[str, int]], compiled: Sequence[CompiledApplication]) -> None:
+    """Print a note for each count of a topic that no document reads; it is probably a typo."""
+    read = {topic for c in compiled for part in c.subtopologies for topic in (*part.sources, *part.sinks)}
+    read |= {topic for c in compiled for topic in (*c.external_sources, *c.missing_sources, *c.global_topics)}
+    for topic, count in given:
+        if topic not in read:
+            click.echo(
+                f"Note: --partitions {topic}={count} has no effect: no document reads {topic}.", err=True
+            )

@@ -1,0 +1,95 @@
+"""Output of commands: results on standard output, everything else on standard error."""
+
+import errno
+import json
+import os
+import sys
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import IO, Any
+
+import click
+
+from headwater.cli.exit_codes import ExitCode
+from headwater.model.problems import Problem, ProblemsError, errors
+
+
+def print_problems(problems: Iterable[Problem], *, after_result: bool = False) -> None:
+    """Print all problems to standard error, in colors on a terminal; `after_result`: below an empty line."""
+    if found := tuple(problems):
+        from headwater.report import problem_output  # noqa: PLC0415 - slow, and only needed for problems
+
+        if after_result:
+            click.echo(err=True)
+        problem_output.print_problems(found)
+
+
+def exit_for(problems: Iterable[Problem], code: ExitCode = ExitCode.PROBLEMS) -> int:
+    """Return `code` if one of the problems is an error, otherwise 0."""
+    return code if errors(problems) else ExitCode.DONE
+
+
+def print_json(document: Mapping[str, Any]) -> None:
+    write(json_text(document), None)
+
+
+def json_text(document: Mapping[str, Any]) -> str:
+    return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
+
+
+def write(text: str, output: Path | None) -> None:
+    """Write exactly `text` to standard output or to a file, as UTF-8 whatever the locale is.
+
+    File names that are not UTF-8 are written with escapes. If the reader of standard output is gone, the
+    output is discarded: the exit code still says what the command found.
+
+    Raises:
+        click.ClickException: The text cannot be written.
+    """
+    if output is None or str(output) == "-":
+        _write_standard_output(text)
+        return
+    try:
+        output.write_text(text, encoding="utf-8", errors="backslashreplace", newline="")
+    except OSError as error:
+        raise click.ClickException(
+            f"{output} cannot be written: {error.strerror}.\n  Choose another file by --output."
+        ) from None
+
+
+def unwritable_output(error: OSError) -> click.ClickException:
+    """Discard the buffered output and return the error to show."""
+    discard_output()
+    return click.ClickException(
+        f"The output cannot be written: {error.strerror}.\n  Free space there, or redirect it elsewhere."
+    )
+
+
+def discard_output() -> None:
+    """Discard the buffered output: it cannot be written, and the interpreter would fail again on exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _write_standard_output(text: str) -> None:
+    try:
+        sys.stdout.flush()
+        sys.stdout.buffer.write(text.encode(errors="backslashreplace"))
+        sys.stdout.buffer.flush()
+    except OSError as error:
+        if error.errno != errno.EPIPE:
+            raise unwritable_output(error) from None
+        discard_output()
+
+
+class ProblemsExit(click.ClickException):
+    """Ends a command and prints problems."""
+
+    exit_code = ExitCode.PROBLEMS
+
+    def __init__(self, error: ProblemsError) -> None:
+        super().__init__(str(error))
+        self.problems = error.problems
+
+    def show(self, file: IO[str] | None = None) -> None:
+        del file
+        print_problems(self.problems)

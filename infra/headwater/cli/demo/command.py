@@ -1,0 +1,49 @@
+"""The `headwater demo` command."""
+
+import tempfile
+from pathlib import Path
+
+import click
+from rich.console import Console
+
+from headwater.cli.demo.run import run_demo
+from headwater.cli.exit_codes import ExitCode
+from headwater.toolchain import ToolchainError, ensure_kafka, ensure_pulumi, ensure_spark_jars
+
+_WIDTH_OF_FILES = 120
+
+
+@click.command()
+@click.option(
+    "--keep",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Run in this new folder and keep it, for inspection.",
+)
+@click.pass_context
+def demo(context: click.Context, keep: Path | None) -> None:
+    """Demonstrate Headwater on a real Kafka broker.
+
+    Starts its own broker, runs the real Pulumi engine on the three example documents, changes and deletes
+    topics, runs one of the topologies on Spark, shows the results, and stops everything. Takes one to three
+    minutes; the first run on a machine also downloads or builds the tools.
+
+    \b
+    Examples:
+      headwater demo
+      headwater demo --keep /tmp/shop
+    """
+    console = Console(width=None if Console().is_terminal else _WIDTH_OF_FILES)
+    try:
+        kafka, pulumi = ensure_kafka(), ensure_pulumi()
+        jars = tuple(map(str, ensure_spark_jars()))
+        if keep is not None:
+            keep.mkdir(parents=True)
+            is_expected = run_demo(keep.absolute(), kafka, pulumi, jars, console)
+        else:
+            with tempfile.TemporaryDirectory(prefix="headwater-demo-") as folder:
+                is_expected = run_demo(Path(folder), kafka, pulumi, jars, console)
+    except ToolchainError as error:
+        raise click.ClickException(str(error)) from error
+    except FileExistsError:
+        raise click.UsageError(f"{keep} exists. Choose a folder that does not exist.") from None
+    context.exit(ExitCode.DONE if is_expected else ExitCode.PROBLEMS)

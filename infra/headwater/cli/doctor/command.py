@@ -1,0 +1,190 @@
+"""The `headwater doctor` command."""
+
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import attrs
+import click
+
+from headwater.cli.console import print_json
+from headwater.cli.doctor.kafka_cluster import has_authorizer, has_groups, observe_agents, observe_cluster
+from headwater.cli.doctor.permissions import observe_permissions
+from headwater.cli.doctor.pulumi_stack import ObservedStack, observe_stack, workflow_texts
+from headwater.cli.doctor.this_machine import observe_machine
+from headwater.cli.exit_codes import ExitCode
+from headwater.cli.options import project_option
+from headwater.control.redaction import redact, redacted_texts
+from headwater.doctor import Finding, Section, has_errors
+from headwater.doctor.agents import agent_findings
+from headwater.doctor.cluster import cluster_findings
+from headwater.doctor.findings import Check
+from headwater.doctor.machine import machine_findings
+from headwater.doctor.permissions import PermissionFacts, Purpose, permission_findings
+from headwater.doctor.separation import SeparationFacts, separation_findings
+from headwater.doctor.stack import stack_findings
+from headwater.kafka.command_line import cluster_options, connection, named_connection
+from headwater.kafka.environment import names_cluster
+from headwater.model.problems import ProblemsError
+from headwater.report.doctor import doctor_json, doctor_rich
+from headwater.toolchain.pulumi_cli import find_pulumi
+
+if TYPE_CHECKING:
+    from headwater.kafka import Connection
+    from headwater.model.topology import TopologyDocument
+
+_WIDTH = 110
+_NO_CLUSTER = Check(Section.CLUSTER, "connection")
+
+
+@click.command()
+@click.option("--stack", metavar="STACK", help="Also check this Pulumi stack, and its cluster and documents.")
+@project_option
+@cluster_options("The cluster to check. It is not changed. Default: that of the stack or the environment.")
+@click.option(
+    "--for",
+    "purpose",
+    type=click.Choice([purpose.value for purpose in Purpose]),
+    default=Purpose.UP.value,
+    show_default=True,
+    help="What the user is for: to plan, to run `pulumi up`, or to run applications.",
+)
+@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@click.pass_context
+def doctor(
+    context: click.Context,
+    *,
+    stack: str | None,
+    project: Path,
+    bootstrap_server: str | None,
+    command_config: Path | None,
+    purpose: str,
+    form: str,
+) -> None:
+    """Check this machine, a stack and a cluster, and say how to fix what does not work.
+
+    Checks programs and versions; the backend of the stack, and what a killed run left behind; connection,
+    TLS, credentials, permissions and settings of the cluster; agents and their leader. Nothing is changed.
+    Exit code 1: there is an error.
+
+    \b
+    Examples:
+      headwater doctor
+      headwater doctor --bootstrap-server localhost:9092
+      headwater doctor --stack production --for plan
+      headwater doctor --command-config client.properties --format json
+    """
+    findings = list(machine_findings(observe_machine()))
+    observed = None
+    if stack is not None:
+        observed = _stack(stack, project, findings)
+    findings += _separation(project, observed)
+    secrets: list[str] = []
+    try:
+        if target := _connection(bootstrap_server, command_config, observed):
+            secrets += target.secrets
+            findings += _cluster(target, observed, Purpose(purpose))
+        else:
+            findings.append(_no_cluster(observed))
+    except ProblemsError as error:
+        findings += [_NO_CLUSTER.of_problem(problem) for problem in error.problems]
+    texts = redacted_texts(secrets, os.environ)
+    shown = [_redacted(finding, texts) for finding in findings]
+    _print(shown, form)
+    context.exit(ExitCode.PROBLEMS if has_errors(shown) else ExitCode.DONE)
+
+
+def _no_cluster(observed: ObservedStack | None) -> Finding:
+    if observed is None:
+        return _NO_CLUSTER.unknown("No cluster is named.", fix="Use --bootstrap-server, or --stack.")
+    return _NO_CLUSTER.unknown(
+        "Not checked without the connection settings of the stack.",
+        fix="Fix the stack first, or use --bootstrap-server.",
+    )
+
+
+def _stack(stack: str, project: Path, findings: list[Finding]) -> ObservedStack | None:
+    pulumi = find_pulumi()
+    if pulumi is None:
+        check = Check(Section.STACK, "backend")
+        findings.append(check.unknown("Not checked without Pulumi.", fix="Run `headwater toolchain` first."))
+        return None
+    observed = observe_stack(pulumi, stack, project)
+    findings += stack_findings(observed.facts)
+    return observed
+
+
+def _separation(project: Path, observed: ObservedStack | None) -> Iterator[Finding]:
+    has_state = observed is not None and observed.settings is not None
+    return separation_findings(
+        SeparationFacts(
+            workflows=workflow_texts(project),
+            stored_secrets=observed.stored_secrets if observed else (),
+            has_state=has_state,
+        )
+    )
+
+
+def _connection(
+    bootstrap_server: str | None, command_config: Path | None, observed: ObservedStack | None
+) -> "Connection | None":
+    """Return the connection of the options, the stack or the environment, None if none names a cluster."""
+    if named := named_connection(bootstrap_server, command_config):
+        return named
+    if observed is not None:
+        return observed.settings.connection if observed.settings else None
+    try:
+        return connection(None, None)
+    except ProblemsError:
+        if names_cluster(os.environ):
+            raise
+        return None
+
+
+def _cluster(target: "Connection", observed: ObservedStack | None, purpose: Purpose) -> Iterator[Finding]:
+    settings = observed.settings if observed else None
+    documents: Sequence[TopologyDocument] = settings.documents if settings else ()
+    expected = settings.policy.cluster_id if settings else None
+    cluster = observe_cluster(target, documents, expected)
+    yield from cluster_findings(cluster.facts)
+    if cluster.admin is None:
+        return
+    try:
+        with_groups = has_groups(cluster)
+        permissions = PermissionFacts(purpose=purpose, has_authorizer=False)
+        if has_authorizer(cluster.facts):
+            permissions = observe_permissions(
+                target,
+                cluster.admin,
+                documents,
+                purpose,
+                with_groups=with_groups,
+                existing=cluster.metadata.topics if cluster.metadata else (),
+                with_ownership=settings is not None
+                and settings.has_ownership_records
+                and purpose is not Purpose.RUN,
+            )
+        yield from permission_findings(permissions)
+        yield from agent_findings(observe_agents(cluster, documents, with_groups=with_groups))
+    except ProblemsError as error:
+        for problem in error.problems:
+            yield Check(Section.PERMISSIONS, "requests").of_problem(problem)
+    finally:
+        cluster.admin.settle()
+
+
+def _redacted(finding: Finding, texts: Sequence[str]) -> Finding:
+    """Redact secrets that a program or a client library printed."""
+    fields: dict[str, Any] = {name: redact(getattr(finding, name), texts) for name in ("text", "why", "fix")}
+    return attrs.evolve(finding, **fields)
+
+
+def _print(findings: Sequence[Finding], form: str) -> None:
+    if form == "json":
+        print_json(doctor_json(findings))
+        return
+    from rich.console import Console  # noqa: PLC0415 - only for text
+
+    console = Console(highlight=False, soft_wrap=True)
+    console.print(doctor_rich(findings, min(console.width, _WIDTH) if console.is_terminal else _WIDTH))

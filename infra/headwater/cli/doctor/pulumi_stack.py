@@ -1,0 +1,134 @@
+"""Observe a Pulumi stack: its settings and state, and the files of a backend in files."""
+
+import json
+import os
+import subprocess
+from collections.abc import Iterator, Mapping
+from contextlib import chdir, suppress
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit, urlunsplit
+
+import attrs
+import yaml
+
+from headwater.cli.doctor.backend_files import BackendFiles
+from headwater.cli.stack import run_pulumi
+from headwater.doctor.stack import StackFacts
+from headwater.pulumi.settings import StackSettings, stack_settings
+from headwater.pulumi.stack_config import SECRETS
+from headwater.toolchain import PulumiToolchain
+
+_SECONDS = 60
+_NAMESPACE = "headwater:"
+_PROVIDER = "pulumi:providers:kafka"
+
+
+@attrs.frozen
+class ObservedStack:
+    """The facts, and the settings with documents and connection; None if Pulumi cannot show the stack."""
+
+    facts: StackFacts
+    settings: StackSettings | None = None
+    stored_secrets: tuple[str, ...] = ()
+    """Secrets of the provider that the state has and the settings of the stack do not have."""
+
+
+class _FailedError(Exception):
+    """Pulumi did not answer; the message is what it printed."""
+
+
+def observe_stack(pulumi: PulumiToolchain, stack: str, project: Path) -> ObservedStack:
+    """Read the stack with the Pulumi CLI; each command ends after a minute at the latest."""
+    try:
+        url = str(json.loads(_run(pulumi, project, "whoami", "--verbose", "--json"))["url"])
+    except (_FailedError, ValueError, KeyError) as error:
+        return ObservedStack(StackFacts(name=stack, error=_first_lines(error)))
+    files = BackendFiles.of(url, project, _project_name(project), stack)
+    facts = StackFacts(
+        name=stack,
+        backend=_without_credentials(url),
+        is_in_files=files is not None,
+        writes_attributes=files is not None and "metadata=skip" not in url,
+        empty_attributes=files.empty_attributes() if files else (),
+        locks=files.locks() if files else (),
+    )
+    try:
+        exported = json.loads(_run(pulumi, project, "stack", "export", "--stack", stack))
+        shown = json.loads(_run(pulumi, project, "config", "--json", "--show-secrets", "--stack", stack))
+    except (_FailedError, ValueError) as error:
+        return ObservedStack(attrs.evolve(facts, error=_first_lines(error)))
+    settings = _settings(shown, stack, project)
+    facts = attrs.evolve(
+        facts,
+        pending=tuple(_pending(exported)),
+        problems=settings.problems,
+        applications=len(settings.documents),
+    )
+    return ObservedStack(facts, settings, tuple(_stored_secrets(exported, shown)))
+
+
+def _run(pulumi: PulumiToolchain, project: Path, *arguments: str) -> str:
+    try:
+        done = run_pulumi(pulumi, project, *arguments, "--non-interactive", timeout_seconds=_SECONDS)
+    except subprocess.TimeoutExpired:
+        raise _FailedError(f"pulumi {arguments[0]} did not answer within {_SECONDS} s") from None
+    if done.code:
+        raise _FailedError(done.error.strip() or done.output.strip())
+    return done.output
+
+
+def _first_lines(error: Exception) -> str:
+    return " ".join(str(error).split())[:500]
+
+
+def _settings(shown: Mapping[str, Any], stack: str, project: Path) -> StackSettings:
+    own = {
+        key.removeprefix(_NAMESPACE): setting for key, setting in shown.items() if key.startswith(_NAMESPACE)
+    }
+    with chdir(project):  # paths of documents and policies are relative to the project
+        return stack_settings(
+            {key: str(setting.get("value", "")) for key, setting in own.items()},
+            secrets=[key for key, setting in own.items() if setting.get("secret")],
+            environment=os.environ,
+            file=f"Pulumi.{stack.rpartition('/')[2]}.yaml",
+        )
+
+
+def _stored_secrets(exported: Mapping[str, Any], shown: Mapping[str, Any]) -> Iterator[str]:
+    for resource in (exported.get("deployment") or {}).get("resources") or ():
+        if resource.get("type") == _PROVIDER:
+            stored = {**(resource.get("inputs") or {}), **(resource.get("outputs") or {})}
+            yield from (key for key in sorted(SECRETS & stored.keys()) if f"{_NAMESPACE}{key}" not in shown)
+
+
+def workflow_texts(project: Path) -> Mapping[str, str]:
+    """Return the workflows of Headwater in a repository: path → text."""
+    files = [
+        *sorted(project.glob(".github/workflows/headwater-*.y*ml")),
+        project / ".gitlab/headwater.gitlab-ci.yml",
+    ]
+    texts = {}
+    for file in files:
+        with suppress(OSError, UnicodeDecodeError):
+            texts[file.relative_to(project).as_posix()] = file.read_text(encoding="utf-8")
+    return texts
+
+
+def _pending(exported: Mapping[str, Any]) -> Iterator[str]:
+    for operation in (exported.get("deployment") or {}).get("pending_operations") or ():
+        name = str(operation["resource"]["urn"]).rpartition("::")[2]
+        yield f"{name} ({operation['type']})"
+
+
+def _without_credentials(url: str) -> str:
+    parts = urlsplit(url)
+    return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2], query=""))
+
+
+def _project_name(project: Path) -> str:
+    try:
+        content = yaml.safe_load((project / "Pulumi.yaml").read_text(encoding="utf-8"))
+    except (OSError, ValueError, yaml.YAMLError):
+        return ""
+    return str(content.get("name", "")) if isinstance(content, dict) else ""

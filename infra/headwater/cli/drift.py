@@ -1,0 +1,156 @@
+"""`headwater drift`: report the differences between documents and a cluster."""
+
+import sys
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import attrs
+import click
+
+from headwater.cli.console import ProblemsExit, json_text, print_problems, write
+from headwater.cli.exit_codes import ExitCode
+from headwater.cli.options import (
+    files_argument,
+    output_option,
+    project_option,
+    stack_cluster_options,
+    stack_state_option,
+)
+from headwater.cli.stack_context import StackContext, StackOptions, load_context
+from headwater.model.problems import ProblemsError, errors
+
+if TYPE_CHECKING:
+    from headwater.model.policies import Policy
+    from headwater.planner.drift import Drift
+
+_FORMATS = ("text", "json", "markdown", "html", "junit")
+
+
+@click.command()
+@files_argument
+@stack_cluster_options
+@click.option(
+    "--stack",
+    metavar="STACK",
+    help="Read setup records and setup options of this Pulumi stack, to distinguish lost topics from new "
+    "ones.",
+)
+@project_option
+@stack_state_option
+@click.option(
+    "--policies",
+    "policy_files",
+    multiple=True,
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="Tolerate the drift that this policy file names (`drift`). May be repeated.",
+)
+@click.option("--format", "form", type=click.Choice(_FORMATS), default="text", show_default=True)
+@output_option
+@click.pass_context
+def drift(
+    context: click.Context,
+    files: Sequence[Path],
+    *,
+    bootstrap_server: str | None,
+    command_config: Path | None,
+    stack: str | None,
+    project: Path,
+    stack_state: Path | None,
+    policy_files: Sequence[Path],
+    form: str,
+    output: Path | None,
+) -> None:
+    """Report the differences between documents and a cluster.
+
+    Compares documents, the cluster and, if a stack is named, its setup records. Changes nothing. Exit code 0:
+    no drift, or only drift that a policy tolerates; 1: documents or cluster could not be read; 2: drift; 3:
+    the plan has other errors, so the comparison is not complete.
+
+    \b
+    Examples:
+      headwater drift topologies/ --bootstrap-server localhost:9092
+      headwater drift topologies/ --command-config client.properties --stack production
+      headwater drift topologies/ --stack-state state.json --format html --output drift.html
+      headwater drift topologies/ --bootstrap-server localhost:9092 --policies headwater-policies.yaml
+    """
+    options = StackOptions(name=stack, project=project, state=stack_state)
+    try:
+        policies = _policies(policy_files)
+        inputs = load_context(files, bootstrap_server, command_config, options)
+        found = _drift(inputs, policies)
+    except ProblemsError as error:
+        raise ProblemsExit(error) from None
+    others = (problem for problem in inputs.stack_problems if problem not in found.problems)
+    print_problems((*inputs.document_problems, *others))
+    if form == "text" and output is None and sys.stdout.isatty():
+        _print(found)
+    else:
+        write(_render(form, found), output)
+    context.exit(_exit_code(found))
+
+
+def _policies(files: Sequence[Path]) -> "tuple[Policy, ...]":
+    if not files:
+        return ()
+    from headwater.cli.policies import read_policies  # noqa: PLC0415 - imports the compiler
+
+    return read_policies(files)
+
+
+def _drift(inputs: StackContext, policies: "tuple[Policy, ...]") -> "Drift":
+    compiled, snapshot = inputs.compile(for_drift=True)
+    from headwater.planner.drift import find_drift  # noqa: PLC0415 - imported after the requests are sent
+    from headwater.planner.upgrade import compile_recorded  # noqa: PLC0415 - same
+
+    earlier = compile_recorded(inputs.documents, inputs.records or {}, snapshot.partitions)
+    found = find_drift(
+        compiled,
+        snapshot,
+        inputs.records,
+        inputs.stack,
+        inputs.cluster_id,
+        earlier=earlier,
+        policies=(*inputs.policies, *policies),
+    )
+    return attrs.evolve(found, problems=(*errors(inputs.stack_problems), *found.problems))
+
+
+def _exit_code(found: "Drift") -> ExitCode:
+    if found.problems:
+        return ExitCode.REFUSED
+    return ExitCode.DONE if found.is_clean else ExitCode.DRIFT
+
+
+def _print(found: "Drift") -> None:
+    from rich.console import Console  # noqa: PLC0415 - each format imports only what it needs
+
+    from headwater.report.drift.text import drift_rich  # noqa: PLC0415
+
+    Console(highlight=False, soft_wrap=True).print(drift_rich(found))
+
+
+def _render(form: str, found: "Drift") -> str:
+    # Each format imports only what it needs.
+    match form:
+        case "json":
+            from headwater.report.drift.to_json import drift_json  # noqa: PLC0415
+
+            return json_text(drift_json(found))
+        case "markdown":
+            from headwater.report.drift.markdown import drift_markdown  # noqa: PLC0415
+
+            return drift_markdown(found)
+        case "html":
+            from headwater.report.drift.page import drift_page  # noqa: PLC0415
+
+            return drift_page(found, datetime.now(UTC))
+        case "junit":
+            from headwater.report.drift.junit import drift_junit  # noqa: PLC0415
+
+            return drift_junit(found)
+        case _:
+            from headwater.report.drift.text import drift_text  # noqa: PLC0415
+
+            return f"{drift_text(found)}\n"

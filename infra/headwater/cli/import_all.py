@@ -1,0 +1,154 @@
+"""`headwater import --all`: create a document for each application of a cluster."""
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
+from pathlib import Path
+
+import attrs
+import click
+
+from headwater.cli.console import write
+from headwater.cli.imported_documents import file_names, observed_document
+from headwater.kafka.command_line import connection
+from headwater.kafka.surveyor import survey
+from headwater.model.problems import ProblemsError, errors
+from headwater.model.survey import Survey
+from headwater.model.versions import KafkaStreamsVersion
+from headwater.planner.adoption import INTERNAL_NAMES, FoundApplication, Recognized, SkipReason, recognize
+from headwater.planner.phrases import counted
+from headwater.report.printable import printable
+from headwater.spec import load_documents
+from headwater.spec.files import find
+
+_FEW = 20
+
+
+@attrs.frozen(kw_only=True)
+class ImportRequest:
+    """The arguments of the command.
+
+    `application_ids` are applications without a group. `internal_topics` are internal topics that do not have
+    the settings of internal topics.
+    """
+
+    bootstrap_server: str | None
+    command_config: Path | None
+    application_ids: Sequence[str]
+    internal_topics: Sequence[str]
+    config: Mapping[str, str]
+    kafka_streams: KafkaStreamsVersion | None
+    folder: Path | None
+    force: bool
+
+
+@attrs.frozen
+class Outcome:
+    """The result for one document: its file, or the reason why it was not written."""
+
+    text: str
+    is_refused: bool = False
+
+
+def import_all(request: ImportRequest) -> bool:
+    """Write the documents to the folder or to standard output; return whether all were written.
+
+    Raises:
+        ProblemsError: The cluster or the documents in the folder cannot be read.
+        click.ClickException: The folder or a file cannot be written.
+    """
+    connected = connection(request.bootstrap_server, request.command_config)
+    seen = survey(connected, INTERNAL_NAMES, request.application_ids)
+    found = recognize(seen, request.application_ids, request.internal_topics)
+    documents = {
+        application.id: observed_document(application, seen.cluster_id, request.config, request.kafka_streams)
+        for application in found.applications
+    }
+    if request.folder is None:
+        write("---\n".join(documents.values()), None)
+        outcomes: Mapping[str, Outcome] = {}
+    else:
+        outcomes = _write_files(request.folder, documents, force=request.force)
+    for line in (*_summary(found, outcomes), *_visibility_notes(seen)):
+        click.echo(printable(line), err=request.folder is None)
+    return bool(seen.topics) and not any(outcome.is_refused for outcome in outcomes.values())
+
+
+def _write_files(folder: Path, documents: Mapping[str, str], *, force: bool) -> Mapping[str, Outcome]:
+    """Write the files, except for declared applications; return application id → outcome."""
+    declared = _declared_files(folder)
+    names = file_names(documents)
+    outcomes = {}
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise click.ClickException(f"{folder} cannot be created: {error.strerror}.") from None
+    for id_, text in documents.items():
+        file = folder / names[id_]
+        others = sorted(other for other, path in declared.items() if path == file and other != id_)
+        if id_ in declared and not (force and declared[id_] == file and not others):
+            outcomes[id_] = Outcome(f"already declared in {declared[id_]}")
+        elif others:
+            outcomes[id_] = Outcome(f"not written: {file} declares {', '.join(others)}", is_refused=True)
+        elif os.path.lexists(file) and not force:
+            outcomes[id_] = Outcome(
+                f"not written: {file} exists (use --force to overwrite it)", is_refused=True
+            )
+        else:
+            write(text, file)
+            outcomes[id_] = Outcome(f"{file}")
+    return outcomes
+
+
+def _declared_files(folder: Path) -> Mapping[str, Path]:
+    """Return application id → file for the documents below the folder.
+
+    Raises:
+        ProblemsError: A document has errors.
+    """
+    if not folder.is_dir() or not find([folder])[0]:
+        return {}
+    loaded = load_documents([folder])
+    if errors(loaded.problems):
+        raise ProblemsError(loaded.problems)
+    return {document.application.id: Path(document.application.at.file) for document in loaded.documents}
+
+
+def _summary(found: Recognized, outcomes: Mapping[str, Outcome]) -> Iterator[str]:
+    """Yield lines about the applications and topics found."""
+    topics = sum(len(application.topics) for application in found.applications)
+    yield (
+        f"Found {counted(len(found.applications), 'application')} with {counted(topics, 'internal topic')}."
+    )
+    width = max((len(application.id) for application in found.applications), default=0)
+    for application in found.applications:
+        outcome = outcomes.get(application.id)
+        result = f"  → {outcome.text}" if outcome else ""
+        yield f"  {application.id:{width}}  {_counts_text(application)}{result}"
+    for id_ in found.stateless:
+        yield f"  {id_} has no internal topics and needs no document."
+    by_text = sorted(found.skipped, key=lambda each: (each.text, each.topic))
+    for text, group in groupby(by_text, key=lambda each: each.text):
+        names = [each.topic for each in group]
+        shown = ", ".join(names[:_FEW]) + (f" and {len(names) - _FEW:,} more" if len(names) > _FEW else "")
+        yield f"Skipped {shown}: {text}."
+    reasons = {each.reason for each in found.skipped}
+    if SkipReason.NO_GROUP in reasons:
+        yield "To import an application without a group, use --application-id."
+    if SkipReason.OTHER_SETTINGS in reasons:
+        yield "To include a topic that Kafka Streams created before version 2.5, use --topic."
+
+
+def _visibility_notes(seen: Survey) -> Iterator[str]:
+    """Yield notes for a user who sees no topics or groups: without permissions, Kafka returns empty lists."""
+    for what, visible in (("topic", seen.topics), ("group", seen.groups)):
+        if not visible:
+            yield f"No {what}s are visible. If the cluster has any, this user has no Describe permission."
+
+
+def _counts_text(application: FoundApplication) -> str:
+    partitions = sum(topic.partitions for topic in application.topics)
+    sources = f"{counted(len(application.sources), 'source')}"
+    return (
+        f"{counted(len(application.topics), 'internal topic')}, {counted(partitions, 'partition')}, {sources}"
+    )

@@ -1,0 +1,122 @@
+"""What `headwater import` adds to a description: details of the cluster, unknown details, differences."""
+
+from collections.abc import Iterable, Iterator, Sequence
+
+import attrs
+
+from headwater.cli.imported_documents import DescribedApplication, group_sentence, store_options
+from headwater.compiler.described import (
+    compare_with_cluster,
+    complete_from_cluster,
+    find_unknown,
+    has_run,
+    live_naming,
+)
+from headwater.model.cluster import ClusterSnapshot
+from headwater.model.compiled import CompiledApplication
+from headwater.model.problems import Problem
+from headwater.model.topology import Application, Protocol, TopologyDocument, UnknownDetails
+from headwater.planner.evidence.names import internal_to
+from headwater.planner.evidence.topics import Evidence
+from headwater.spec.topic_configs import is_valid
+
+_DETAILS = ("kind", "retention", "logging", "overrides")
+
+
+def with_cluster_details(
+    imported: DescribedApplication, document: TopologyDocument, snapshot: ClusterSnapshot
+) -> DescribedApplication:
+    """Return `imported` with the details that the topics and the group of the cluster show."""
+    if document.described is None:
+        return imported
+    application = _with_protocol(document.application, snapshot)
+    described = complete_from_cluster(document.described, application, snapshot)
+    configs = [item for detail in described.stores.values() for item in detail.overrides.items()]
+    return attrs.evolve(
+        imported,
+        uses_streams_protocol=application.protocol is Protocol.STREAMS,
+        observed=group_sentence(imported.application_id, snapshot),
+        repartitions=described.repartition_partitions,
+        stores={name: store_options(detail) for name, detail in described.stores.items()},
+        copartitioned=described.copartitioned,
+        created_by=described.created_by,
+        broker_configs=sorted({name for name, value in configs if not is_valid(name, value)}),
+    )
+
+
+def _with_protocol(application: Application, snapshot: ClusterSnapshot) -> Application:
+    group = snapshot.groups.get(application.id)
+    if group is None or group.members is not None:
+        return application
+    return attrs.evolve(application, protocol=Protocol.STREAMS)
+
+
+def with_unknown_details(
+    imported: DescribedApplication,
+    document: TopologyDocument,
+    snapshot: ClusterSnapshot | None,
+    *,
+    assume_defaults: bool,
+) -> DescribedApplication:
+    """Return `imported` with a list of what neither the text, the options nor the cluster shows.
+
+    The topics of an application that has run show its settings and counts, its group shows the protocol.
+    `assume_defaults`: only the version, for which Kafka Streams has no default, is listed.
+    """
+    if document.described is None:
+        return imported
+    naming = live_naming(document.described, document.application)
+    live: Iterable[str] = () if snapshot is None else snapshot.topics
+    has_topics = snapshot is not None and has_run(document.described, document.application, snapshot)
+    known = {
+        store: _DETAILS if has_topics and _is_read(naming.changelog(store), snapshot) else options.keys()
+        for store, options in imported.stores.items()
+    }
+    unknown = (
+        UnknownDetails() if assume_defaults else find_unknown(document.described, document.application, known)
+    )
+    has_group = snapshot is not None and imported.application_id in snapshot.groups
+    shown = {"kafkaStreams": imported.names_version, "protocol": has_group, "config": has_topics}
+    return attrs.evolve(
+        imported,
+        unknown=attrs.evolve(
+            unknown,
+            repartitions=tuple(
+                topic for topic in unknown.repartitions if f"{naming.prefix}-{topic}" not in live
+            ),
+            application=tuple(each for each in ("kafkaStreams", *unknown.application) if not shown[each]),
+        ),
+    )
+
+
+def _is_read(changelog: str, snapshot: ClusterSnapshot | None) -> bool:
+    """Return whether the cluster shows the changelog with its settings, or that it does not exist."""
+    return snapshot is not None and (changelog not in snapshot.topics or changelog in snapshot.described)
+
+
+def differences_from_cluster(
+    compiled: Sequence[CompiledApplication], documents: Iterable[TopologyDocument], snapshot: ClusterSnapshot
+) -> Iterator[Problem]:
+    """Yield each difference between the documents and the cluster that they were imported from.
+
+    `snapshot` has the evidence for the owners of the topics in `undeclared_topics`.
+    """
+    evidence = Evidence(compiled, snapshot, {})
+    for application, document in zip(compiled, documents, strict=True):
+        if document.described is not None:
+            own = [
+                name
+                for name in undeclared_topics(application, document, snapshot)
+                if evidence.of(application.application.id, snapshot.topics[name]).is_proven
+            ]
+            yield from compare_with_cluster(application, document.described, snapshot, own)
+
+
+def undeclared_topics(
+    compiled: CompiledApplication, document: TopologyDocument, snapshot: ClusterSnapshot
+) -> frozenset[str]:
+    """Return the topics that are named like internal topics of the application, and that it does not have."""
+    if document.described is None:
+        return frozenset()
+    prefix = live_naming(document.described, compiled.application).prefix
+    return internal_to(prefix, snapshot.topics) - {topic.name for topic in compiled.internal_topics}

@@ -1,0 +1,263 @@
+"""The documents that `headwater import` writes: one from a description, or one for each application found."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import attrs
+import yaml
+
+from headwater.compiler.observed import default_config, open_questions
+from headwater.model.cluster import ClusterSnapshot, LiveTopic
+from headwater.model.evidence import GroupFacts, GroupType
+from headwater.model.nodes import TopicKind
+from headwater.model.observed import ObservedTopology
+from headwater.model.problems import Location
+from headwater.model.topology import Application, Protocol, StoreDetail, UnknownDetails
+from headwater.model.versions import DEFAULT_VERSION, KafkaStreamsVersion
+from headwater.planner.adoption import FoundApplication
+from headwater.planner.evidence.names import is_created_by_streams
+from headwater.planner.phrases import counted
+from headwater.report.printable import printable
+
+_NOWHERE = Location("")
+_UNKNOWN_VERSION = (
+    "A cluster does not show the version of Kafka Streams: correct `kafkaStreams` if it runs another one."
+)
+_ENDINGS = {"-changelog": TopicKind.CHANGELOG, "-repartition": TopicKind.REPARTITION}
+
+
+@attrs.frozen(kw_only=True)
+class DescribedApplication:
+    """A running application: its description, and the details that a description does not have.
+
+    `repartitions` is topic without prefix and suffix → explicit count. `stores` is store → details, in the
+    form of a document.
+    """
+
+    application_id: str
+    text: str
+    kafka_streams: str = DEFAULT_VERSION.release
+    names_version: bool = True
+    """Whether the log or the user names `kafka_streams`."""
+    config: Mapping[str, str] = attrs.field(factory=dict)
+    repartitions: Mapping[str, int] = attrs.field(factory=dict)
+    stores: Mapping[str, Mapping[str, Any]] = attrs.field(factory=dict)
+    copartitioned: Sequence[Sequence[str]] = ()
+    created_by: Mapping[str, str] = attrs.field(factory=dict)
+    unknown: UnknownDetails = attrs.field(factory=UnknownDetails)
+    uses_streams_protocol: bool = False
+    broker_configs: Sequence[str] = ()
+    """Topic configs of the cluster that are not in Kafka's table: of a vendor, or of another release."""
+    observed: str = ""
+    """A sentence about the application's group, for a comment."""
+
+    def document(self, questions: Iterable[str] = ()) -> str:
+        """Return the document as YAML: the description is a literal block, `questions` are comments."""
+        application: dict[str, Any] = {"id": self.application_id, "kafkaStreams": self.kafka_streams}
+        if self.uses_streams_protocol:
+            application["protocol"] = Protocol.STREAMS.value
+        if self.config:
+            application["config"] = dict(self.config)
+        if self.broker_configs:
+            application["setup"] = {"allowTopicConfigs": list(self.broker_configs)}
+        described: dict[str, Any] = {"text": _Block(self.text)}
+        if self.repartitions:
+            described["repartitions"] = dict(self.repartitions)
+        if self.stores:
+            described["stores"] = {name: dict(details) for name, details in self.stores.items()}
+        if self.copartitioned:
+            described["copartitioned"] = [list(group) for group in self.copartitioned]
+        if self.created_by:
+            described["createdBy"] = {topic: str(call) for topic, call in self.created_by.items()}
+        if self.unknown:
+            described["unknown"] = _unknown_options(self.unknown)
+        content = {"version": 1, "application": application, "describe": described}
+        text = yaml.dump(content, Dumper=_BlockDumper, sort_keys=False, allow_unicode=True, width=10_000)
+        if self.observed:
+            text += f"# {printable(self.observed)}\n"
+        return text + "".join(f"# Missing: {printable(question)}\n" for question in questions)
+
+
+def group_sentence(id_: str, snapshot: ClusterSnapshot) -> str:
+    """Return a sentence about the application's group on the cluster."""
+    group = snapshot.groups.get(id_)
+    if group is None:
+        return f"Cluster {snapshot.cluster_id} has no group {id_}: the application is not running there."
+    if group.members is None:
+        return f"Group {id_} on cluster {snapshot.cluster_id} uses the streams protocol."
+    members = f"{group.members} member{'' if group.members == 1 else 's'}"
+    return f"Group {id_} on cluster {snapshot.cluster_id} is in state {group.state} with {members}."
+
+
+def _unknown_options(unknown: UnknownDetails) -> Mapping[str, Any]:
+    options = {
+        "stores": {name: _Line(details) for name, details in unknown.stores.items()},
+        "repartitions": _Line(unknown.repartitions),
+        "createdBy": _Line(unknown.created_by),
+        "application": _Line(unknown.application),
+    }
+    return {key: value for key, value in options.items() if value}
+
+
+def store_options(detail: StoreDetail) -> Mapping[str, Any]:
+    """Return the details of a store in the form of a document."""
+    options: dict[str, Any] = {} if detail.kind is None else {"kind": detail.kind}
+    if detail.retention_ms is not None:
+        options["retention"] = _duration(detail.retention_ms)
+    if detail.retain_duplicates:
+        options["retainDuplicates"] = True
+    if not detail.logging:
+        options["logging"] = False
+    if detail.overrides:
+        options["overrides"] = dict(detail.overrides)
+    if detail.source_topic is not None:
+        options["sourceTopic"] = detail.source_topic
+    if detail.has_own_changelog:
+        options["ownChangelog"] = True
+    return options
+
+
+def observed_document(
+    found: FoundApplication,
+    cluster_id: str,
+    config: Mapping[str, str],
+    version: KafkaStreamsVersion | None = None,
+) -> str:
+    """Return the document of an application found on a cluster, as YAML.
+
+    Comments at its beginning list what the cluster does not show. `config` are configs that the document
+    declares for the application. `version` is what the user says that it runs, None if nothing.
+    """
+    written = (version or DEFAULT_VERSION).written
+    application: dict[str, Any] = {"id": found.id, "kafkaStreams": written}
+    if found.group is not None and found.group.type is GroupType.STREAMS:
+        application["protocol"] = Protocol.STREAMS.value
+    if config:
+        application["config"] = dict(config)
+    if setup := _setup(found, config):
+        application["setup"] = setup
+    observed = {
+        **({"sources": dict(found.sources)} if found.sources else {}),
+        "topics": {topic.name.removeprefix(f"{found.id}-"): _topic(topic) for topic in found.topics},
+        "unknown": [unknown.value for unknown in found.unknown],
+    }
+    content = {"version": 1, "application": application, "observed": observed}
+    text: str = yaml.dump(content, Dumper=_FlowListDumper, sort_keys=False, allow_unicode=True, width=10_000)
+    comments = [*_comments(found, cluster_id), *([] if version else [_UNKNOWN_VERSION])]
+    return "".join(f"# {printable(line)}\n" for line in comments) + text
+
+
+def file_names(ids: Iterable[str]) -> Mapping[str, str]:
+    """Return application id → file name, without duplicates on case-insensitive file systems.
+
+    A name never begins with a dot, because hidden files are not read as documents.
+    """
+    names: dict[str, str] = {}
+    taken: set[str] = set()
+    for id_ in ids:
+        stem = f"application{id_}" if id_.startswith(".") else id_
+        number = 1
+        while (name := f"{stem}.yaml" if number == 1 else f"{stem}-{number}.yaml").casefold() in taken:
+            number += 1
+        taken.add(name.casefold())
+        names[id_] = name
+    return names
+
+
+def kind_of(topic: str) -> TopicKind:
+    """Return the kind of an internal topic, by its name."""
+    return next((kind for end, kind in _ENDINGS.items() if topic.endswith(end)), TopicKind.FK_SUBSCRIPTION)
+
+
+def _duration(milliseconds: int) -> str | int:
+    """Return the duration in its largest whole unit."""
+    for size, unit in ((86_400_000, "d"), (3_600_000, "h"), (60_000, "m"), (1_000, "s")):
+        if milliseconds and milliseconds % size == 0:
+            return f"{milliseconds // size}{unit}"
+    return milliseconds
+
+
+class _Block(str):
+    """A text that YAML writes as a literal block."""
+
+    __slots__ = ()
+
+
+class _Line(list[str]):
+    """A list that YAML writes on one line."""
+
+    __slots__ = ()
+
+
+class _BlockDumper(getattr(yaml, "CSafeDumper", yaml.SafeDumper)):  # type: ignore[misc]
+    """Writes `_Block` as a literal block, or in quotes if YAML cannot; uses libyaml if available."""
+
+
+_BlockDumper.add_representer(
+    _Block, lambda dumper, text: dumper.represent_scalar("tag:yaml.org,2002:str", str(text), style="|")
+)
+
+_BlockDumper.add_representer(
+    _Line, lambda dumper, items: dumper.represent_sequence("tag:yaml.org,2002:seq", items, flow_style=True)
+)
+
+
+def _setup(found: FoundApplication, config: Mapping[str, str]) -> dict[str, Any]:
+    """Return the setup options with which the first run adopts the topics."""
+    options = {
+        "adopt": config.get("internal.topics.setup") == "manual",
+        "allowIdOverlap": bool(found.prefix_ids),
+    }
+    # A user named them, or the group reads them: the first run must not depend on that.
+    unproven = [topic.name for topic in found.topics if not is_created_by_streams(topic)]
+    return {
+        **{key: True for key, is_needed in options.items() if is_needed},
+        **({"adoptTopics": unproven} if unproven else {}),
+    }
+
+
+def _topic(topic: LiveTopic) -> dict[str, Any]:
+    kind = kind_of(topic.name)
+    described: dict[str, Any] = {"kind": kind.value, "partitions": topic.partitions}
+    if topic.replication_factor > 0:
+        described["replicationFactor"] = topic.replication_factor
+    if topic.config != default_config(kind):
+        described["config"] = dict(sorted(topic.config.items()))
+    return described
+
+
+def _comments(found: FoundApplication, cluster_id: str) -> Iterator[str]:
+    yield f"{found.id} as observed on cluster {cluster_id}, written by `headwater import --all`."
+    yield _group_comment(found.id, found.group)
+    if found.sources:
+        yield (
+            "Its sources are the topics that it subscribes to; global tables are not visible."
+            if found.group is not None and found.group.subscribed
+            else "Its sources are the topics with its offsets; others and global tables are not visible."
+        )
+    for topic in found.missing_sources:
+        yield f"It has offsets of {topic}, but this topic does not exist."
+    for other in found.prefix_ids:
+        yield f"Its id begins with that of {other}: Kafka's reset tool, run for {other}, deletes its topics."
+    for ambiguity in found.ambiguities:
+        yield f"Uncertain: {ambiguity}"
+    observed = ObservedTopology((), _NOWHERE, unknown=dict.fromkeys(found.unknown, _NOWHERE))
+    for question in open_questions(Application(found.id, _NOWHERE), observed):
+        yield f"Missing: {question.summary} {question.fix}"
+
+
+def _group_comment(id_: str, group: GroupFacts | None) -> str:
+    if group is None:
+        return f"There is no group {id_}: the application is not running, and its offsets have expired."
+    if group.type is GroupType.STREAMS:
+        return "Its group uses the streams protocol; its members are not visible."
+    return f"Its group is in state {group.state} with {counted(group.members, 'member')}."
+
+
+class _FlowListDumper(getattr(yaml, "CSafeDumper", yaml.SafeDumper)):  # type: ignore[misc]
+    """Writes lists on one line; uses libyaml if available."""
+
+
+_FlowListDumper.add_representer(
+    list, lambda dumper, items: dumper.represent_sequence("tag:yaml.org,2002:seq", items, flow_style=True)
+)

@@ -1,0 +1,155 @@
+"""`headwater local`: a Kafka broker on this machine, for experiments."""
+
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import click
+
+from headwater.toolchain import ToolchainError, ensure_kafka
+from headwater.toolchain.broker import Settings
+from headwater.toolchain.broker import local as broker
+from headwater.toolchain.broker.tools import TOOLS, command
+
+
+@click.group()
+def local() -> None:
+    """Start, stop and inspect a Kafka broker on this machine.
+
+    The broker listens only on the loopback interface. It keeps its topics until `down --delete-data`.
+    """
+
+
+@local.command()
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=broker.DEFAULT_PORT,
+    show_default=True,
+    help="0: any free port.",
+)
+@click.option(
+    "--heap-mb",
+    type=click.IntRange(min=128),
+    default=256,
+    show_default=True,
+    help="Heap size of its JVM, in MB.",
+)
+def up(port: int, heap_mb: int) -> None:
+    """Start the broker, if it is not running.
+
+    \b
+    Examples:
+      headwater local up
+      headwater local up --port 19092
+    """
+    settings = Settings(heap_mb=heap_mb, sustained_load=True)
+    with _toolchain_errors():
+        started = broker.up(ensure_kafka(), port=port, settings=settings)
+    click.echo(_summary(started))
+    click.echo("Stop it: headwater local down")
+
+
+@local.command()
+@click.option("--delete-data", is_flag=True, help="Also delete its topics and records.")
+def down(*, delete_data: bool) -> None:
+    """Stop the broker.
+
+    \b
+    Examples:
+      headwater local down
+      headwater local down --delete-data
+    """
+    with _toolchain_errors():
+        was_running = broker.down(delete_data=delete_data)
+    click.echo("The local broker is stopped." if was_running else "No local broker was running.")
+    if delete_data:
+        click.echo("Its data is deleted.")
+
+
+@local.command()
+@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@click.pass_context
+def status(context: click.Context, form: str) -> None:
+    """Show whether the broker is running.
+
+    Exit code 0: it is ready; 1: it is not.
+
+    \b
+    Examples:
+      headwater local status
+      headwater local status --format json
+    """
+    running = broker.status()
+    ready = running is not None and running.is_ready
+    if form == "json":
+        click.echo(json.dumps(_status_json(running, ready=ready), indent=2))
+    elif running is None:
+        click.echo(_not_running())
+    else:
+        click.echo(_summary(running) if ready else f"{_summary(running)}\nIt does not answer.")
+    context.exit(0 if ready else 1)
+
+
+@local.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
+@click.argument("tool", type=click.Choice(list(TOOLS)), metavar="TOOL")
+@click.argument("arguments", nargs=-1, type=click.UNPROCESSED, metavar="[ARGUMENTS]...")
+def kafka(tool: str, arguments: tuple[str, ...]) -> None:
+    """Run one of Kafka's command line tools on the broker, with its own options.
+
+    TOOL is topics (`kafka-topics.sh`), configs, acls, console-producer, console-consumer, consumer-groups,
+    streams-groups, groups, get-offsets or delete-records. Each one lists its options with --help.
+
+    \b
+    Examples:
+      headwater local kafka topics --create --topic orders --partitions 6
+      headwater local kafka console-producer --topic orders --property parse.key=true
+      headwater local kafka console-consumer --topic orders --from-beginning
+      headwater local kafka consumer-groups --describe --group busy-customers
+    """
+    running = broker.status()
+    if running is None:
+        raise click.ClickException(_not_running())
+    with _toolchain_errors():
+        line = command(ensure_kafka(), tool, running.bootstrap_servers, arguments)
+    os.execv(line[0], list(map(str, line)))  # noqa: S606 - so that Ctrl-C and the exit code are those of the tool
+
+
+@contextmanager
+def _toolchain_errors() -> Iterator[None]:
+    try:
+        yield
+    except ToolchainError as error:
+        raise click.ClickException(str(error)) from error
+
+
+def _summary(running: broker.LocalBroker) -> str:
+    return (
+        f"Kafka at {running.bootstrap_servers}, process {running.pid}\n"
+        f"  cluster id  {running.cluster_id}\n"
+        f"  log         {running.log}"
+    )
+
+
+def _not_running() -> str:
+    if lost := broker.lost():
+        return (
+            f"No local broker is running. The last one ({lost.bootstrap_servers}, process {lost.pid}) "
+            "stopped without `headwater local down`.\n"
+            f"  Its log: {lost.log}\n  Start it again: headwater local up"
+        )
+    return "No local broker is running.\n  Start one: headwater local up"
+
+
+def _status_json(running: broker.LocalBroker | None, *, ready: bool) -> dict[str, object]:
+    if running is None:
+        return {"running": False, "ready": False}
+    return {
+        "running": True,
+        "ready": ready,
+        "bootstrapServers": running.bootstrap_servers,
+        "clusterId": running.cluster_id,
+        "pid": running.pid,
+        "log": str(running.log),
+    }

@@ -1,0 +1,201 @@
+"""The `headwater` command: the list of subcommands, and error handling."""
+
+import errno
+import gc
+import io
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from headwater.cli.console import discard_output, print_problems, unwritable_output
+from headwater.cli.exit_codes import ExitCode
+from headwater.cli.lazy import Lazy, LazyGroup
+from headwater.model.problems import ProblemsError
+
+_COMMANDS: Mapping[str, Lazy] = {
+    "new": Lazy("headwater.cli.new.command", "new", "Create a repository for topology documents."),
+    "toolchain": Lazy(
+        "headwater.cli.toolchain",
+        "toolchain",
+        "Download or build the Pulumi CLI, its Kafka plugin, Kafka and Spark's connector.",
+    ),
+    "doctor": Lazy(
+        "headwater.cli.doctor.command",
+        "doctor",
+        "Check this machine, a stack and a cluster, and say how to fix what does not work.",
+    ),
+    "validate": Lazy(
+        "headwater.cli.validate", "validate", "Check topology documents, offline.", is_brief=True
+    ),
+    "compile": Lazy(
+        "headwater.cli.compile", "compile_", "Show the internal topics that documents need.", is_brief=True
+    ),
+    "plan": Lazy("headwater.cli.plan", "plan", "Show what `pulumi up` would do to a cluster.", is_brief=True),
+    "drift": Lazy(
+        "headwater.cli.drift",
+        "drift",
+        "Report the differences between documents and a cluster.",
+        is_brief=True,
+    ),
+    "upgrade": Lazy(
+        "headwater.cli.upgrade",
+        "upgrade",
+        "Show what another version of Kafka Streams changes for applications.",
+    ),
+    "plan-comment": Lazy(
+        "headwater.cli.plan_comment", "plan_comment", "Write a pull request comment from a plan."
+    ),
+    "records": Lazy(
+        "headwater.cli.records",
+        "records",
+        "Write the setup records of a stack to a file, without its secrets.",
+    ),
+    "publish": Lazy(
+        "headwater.cli.publish", "publish", "Publish a report as a comment or issue on GitHub or GitLab."
+    ),
+    "acls": Lazy("headwater.cli.acls", "acls", "Show the ACLs that applications or Headwater require."),
+    "describe": Lazy("headwater.cli.describe", "describe", "Print Kafka Streams' description of a topology."),
+    "import": Lazy("headwater.cli.import_", "import_", "Create documents from running applications."),
+    "run": Lazy("headwater_spark.commands.run", "run", "Run the application of a document on Spark."),
+    "status": Lazy("headwater.cli.status", "status", "Show the status of a running application."),
+    "threads": Lazy(
+        "headwater.cli.threads",
+        "threads",
+        "List, add and remove the stream threads of a running application.",
+    ),
+    "processors": Lazy(
+        "headwater.cli.processors",
+        "processors",
+        "Show the processors of applications with state, add and remove some.",
+    ),
+    "agent": Lazy("headwater.cli.agent", "agent", "Expand internal topics while applications run."),
+    "local": Lazy("headwater.cli.local", "local", "Start, stop and inspect a Kafka broker on this machine."),
+    "demo": Lazy("headwater.cli.demo.command", "demo", "Demonstrate Headwater on a real Kafka broker."),
+}
+_ON = ("1", "true", "yes", "on")
+_UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EIO)
+
+
+class _Headwater(LazyGroup):
+    """Prints errors as a short text and sets the exit code; prints a traceback only with `--debug`."""
+
+    def __call__(self, *args: Any, **extra: Any) -> Any:  # noqa: ANN401 - click's signature
+        """Run as the only command of the process; a brief one runs without garbage collection."""
+        command = next((word for word in sys.argv[1:] if not word.startswith("-")), "")
+        if command in self.lazy and self.lazy[command].is_brief:
+            gc.disable()
+        try:
+            return self.main(*args, **extra)
+        finally:
+            # The garbage collections at the end of a process take a tenth of a second and free nothing.
+            gc.freeze()
+
+    def main(
+        self,
+        args: Sequence[str] | None = None,
+        prog_name: str | None = None,
+        complete_var: str | None = None,
+        standalone_mode: bool = True,  # noqa: FBT001, FBT002 - click's signature
+        **extra: Any,  # noqa: ANN401 - same
+    ) -> Any:  # noqa: ANN401 - same
+        """Run and exit like `click.Command.main`, with the exit codes of `ExitCode`."""
+        if not standalone_mode:
+            return super().main(args, prog_name, complete_var, standalone_mode=False, **extra)
+        _prepare_streams()
+        output = sys.stdout
+        try:
+            code = super().main(args, prog_name, complete_var, standalone_mode=False, **extra)
+            output.flush()
+        except SystemExit as error:
+            # click ends the process with exit code 1 if the reader of the output is gone, and replaces the
+            # stream. That is not an error: `headwater --help | head -1` printed what was read.
+            code = error.code if sys.stdout is output else ExitCode.DONE
+        except Exception as error:  # noqa: BLE001 - the last handler of all errors
+            code = _report(error, sys.argv[1:] if args is None else args)
+        except KeyboardInterrupt:
+            code = _report(click.Abort(), ())
+        sys.exit(code if isinstance(code, int) else ExitCode.DONE)
+
+
+@click.group(
+    cls=_Headwater,
+    lazy=_COMMANDS,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+@click.version_option(package_name="headwater", message="headwater %(version)s")
+@click.option(
+    "--debug", is_flag=True, envvar="HEADWATER_DEBUG", help="Show the traceback of an unexpected error."
+)
+@click.pass_context
+def main(context: click.Context, *, debug: bool) -> None:
+    """Manage the internal Kafka topics of stream-processing topologies as declared in documents.
+
+    \b
+    Examples:
+      headwater validate topologies/
+      headwater compile orders.yaml --partitions orders=6
+      headwater plan topologies/ --bootstrap-server localhost:9092
+      headwater demo
+
+    Read more: README.md, docs/.
+    """
+    context.obj = {"debug": debug}
+
+
+def _report(error: Exception, arguments: Sequence[str]) -> int:
+    """Print the error and return the exit code."""
+    code: int = ExitCode.BUG
+    match error:
+        case click.UsageError():
+            error.show()
+            code = ExitCode.USAGE
+        case click.ClickException():
+            error.show()
+            code = error.exit_code
+        case ProblemsError():
+            print_problems(error.problems)
+            code = ExitCode.RESTART if error.is_temporary else ExitCode.PROBLEMS
+        case click.Abort():
+            click.echo("Interrupted.", err=True)
+            code = ExitCode.INTERRUPTED
+        case OSError(errno=errno.EPIPE):
+            discard_output()
+            code = ExitCode.DONE
+        case OSError(filename=None) if error.errno in _UNWRITABLE:
+            unwritable_output(error).show()
+            code = ExitCode.PROBLEMS
+        case _ if _is_debugging(arguments, os.environ):
+            import traceback  # noqa: PLC0415 - only after an error
+
+            traceback.print_exception(error)
+        case _:
+            click.echo(_unexpected(error), err=True)
+    return code
+
+
+def _unexpected(error: Exception) -> str:
+    import traceback  # noqa: PLC0415 - same
+
+    last = traceback.extract_tb(error.__traceback__)[-1]
+    return (
+        f"Error in Headwater itself: {type(error).__name__}: {error}\n"
+        f"  in {last.name}, {Path(last.filename).name}:{last.lineno}\n"
+        "  Run it again as `headwater --debug ...` and report the output, with the document if possible."
+    )
+
+
+def _is_debugging(arguments: Sequence[str], environment: Mapping[str, str]) -> bool:
+    return "--debug" in arguments or environment.get("HEADWATER_DEBUG", "").lower() in _ON
+
+
+def _prepare_streams() -> None:
+    """Open closed standard streams, and let no character that the locale does not have end a command."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115, PTH123 - kept open
+    if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.errors == "strict":
+        sys.stdout.reconfigure(errors="backslashreplace")

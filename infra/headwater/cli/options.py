@@ -1,0 +1,130 @@
+"""Arguments and options shared by several commands."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import click
+
+from headwater.kafka import command_line
+from headwater.model.versions import (
+    OLDER,
+    SUPPORTED_RELEASES,
+    KafkaStreamsVersion,
+    read_any_version,
+    read_version,
+)
+
+files_argument = click.argument(
+    "files", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="FILES..."
+)
+
+output_option = click.option(
+    "-o",
+    "--output",
+    type=click.Path(dir_okay=False, writable=True, allow_dash=True, path_type=Path),
+    help="Write to this file instead of standard output.",
+)
+
+
+cluster_options = command_line.cluster_options("The cluster to read. It is not changed.")
+
+stack_cluster_options = command_line.cluster_options(
+    "The cluster to read. It is not changed. Default: that of the environment, otherwise that of --stack."
+)
+
+project_option = click.option(
+    "--project",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    default=".",
+    help="The folder of Pulumi.yaml, for --stack.",
+)
+
+stack_state_option = click.option(
+    "--stack-state",
+    type=click.Path(exists=True, dir_okay=False, allow_dash=True, path_type=Path),
+    help="Read the setup records from this file, the output of `headwater records` or `pulumi stack export`; "
+    "- is standard input. With --stack, the settings are then read from its file, and Pulumi is not run.",
+)
+
+policies_option = click.option(
+    "--policies",
+    "policy_files",
+    multiple=True,
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="Also check the policies of this file. May be repeated.",
+)
+
+
+class Count(click.ParamType["tuple[str, int]", object]):
+    """`NAME=N`, N a positive number."""
+
+    name = "NAME=N"
+
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[str, int]:
+        name, _, number = str(value).rpartition("=")
+        if not name or not (number.isascii() and number.isdigit()) or int(number) < 1:
+            self.fail(f"{value!r} is not of the form {self.name}, where N is 1 or more.", param, ctx)
+        return name, int(number)
+
+
+class Setting(click.ParamType["tuple[str, str]", object]):
+    """`KEY=VALUE`."""
+
+    name = "KEY=VALUE"
+
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[str, str]:
+        key, separator, text = str(value).partition("=")
+        if not key or not separator:
+            self.fail(f"{value!r} is not of the form {self.name}.", param, ctx)
+        return key, text
+
+
+class Version(click.ParamType["KafkaStreamsVersion", object]):
+    """A version of Kafka Streams: a supported one or, for running applications, any that is known."""
+
+    name = "VERSION"
+
+    def __init__(self, *, is_of_running: bool = False) -> None:
+        self._read = read_any_version if is_of_running else read_version
+        self._oldest = OLDER[0].release if is_of_running else None
+
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> KafkaStreamsVersion:
+        version = value if isinstance(value, KafkaStreamsVersion) else self._read(str(value))
+        if version is None:
+            supported = f"{self._oldest} and later" if self._oldest else ", ".join(SUPPORTED_RELEASES)
+            self.fail(
+                f"Kafka Streams {value} is not supported. Supported: {supported}.",
+                param,
+                ctx,
+            )
+        return version
+
+
+class StoreDetails(click.ParamType["tuple[str, Mapping[str, Any]]", object]):
+    """`NAME=KIND,OPTION=VALUE,...`; the document schema defines kinds and options."""
+
+    name = "NAME=KIND,..."
+
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[str, Mapping[str, Any]]:
+        name, _, details = str(value).partition("=")
+        if not name or not details:
+            self.fail(f"{value!r} is not of the form {self.name}.", param, ctx)
+        options: dict[str, Any] = {}
+        for word in details.split(","):
+            key, separator, text = word.partition("=")
+            if not separator:
+                options["kind"] = key
+            elif key.startswith("overrides."):
+                options.setdefault("overrides", {})[key.removeprefix("overrides.")] = text
+            else:
+                options[key] = {"true": True, "false": False}.get(text, text)
+        return name, options

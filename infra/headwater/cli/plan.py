@@ -1,0 +1,139 @@
+"""`headwater plan`: print the plan for a cluster, without Pulumi."""
+
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import attrs
+import click
+
+from headwater.cli.console import ProblemsExit, exit_for, json_text, print_problems, write
+from headwater.cli.exit_codes import ExitCode
+from headwater.cli.options import (
+    files_argument,
+    output_option,
+    policies_option,
+    project_option,
+    stack_cluster_options,
+    stack_state_option,
+)
+from headwater.cli.stack_context import StackContext, StackOptions, load_context
+from headwater.model.problems import ProblemsError
+
+if TYPE_CHECKING:
+    from headwater.model.policies import Policy
+    from headwater.planner import Plan
+
+_FORMATS = ("text", "json")
+
+
+@click.command()
+@files_argument
+@stack_cluster_options
+@click.option(
+    "--stack",
+    metavar="STACK",
+    help="Read setup records, limits and setup options of this Pulumi stack. Without it, no application "
+    "counts as set up.",
+)
+@project_option
+@stack_state_option
+@policies_option
+@click.option("--format", "form", type=click.Choice(_FORMATS), default="text", show_default=True)
+@output_option
+@click.pass_context
+def plan(
+    context: click.Context,
+    files: Sequence[Path],
+    *,
+    bootstrap_server: str | None,
+    command_config: Path | None,
+    stack: str | None,
+    project: Path,
+    stack_state: Path | None,
+    policy_files: Sequence[Path],
+    form: str,
+    output: Path | None,
+) -> None:
+    """Show what `pulumi up` would do to a cluster.
+
+    Prints the same plan as a preview, without running the program of a stack and without changing anything.
+    With --stack-state, Pulumi is not run at all. The JSON has all values of the plan and their digest:
+    `pulumi up` with HEADWATER_APPROVED_PLAN=FILE makes exactly this plan, or none. Exit code 3: the plan is
+    refused; 1: it could not be made.
+
+    \b
+    Examples:
+      headwater plan topologies/ --bootstrap-server localhost:9092
+      headwater plan topologies/ --command-config client.properties --stack production
+      headwater plan topologies/ --bootstrap-server localhost:9092 --policies headwater-policies.yaml
+      headwater plan topologies/ --stack production --stack-state records.json --format json -o plan.json
+    """
+    policies = _policies(policy_files)
+    options = StackOptions(name=stack, project=project, state=stack_state)
+    try:
+        inputs = load_context(files, bootstrap_server, command_config, options)
+        result = _validated(inputs, _plan(inputs, policies))
+    except ProblemsError as error:
+        raise ProblemsExit(error) from None
+    if form == "json":
+        from headwater.report.plan_json import plan_json  # noqa: PLC0415 - only for this format
+
+        write(json_text(plan_json(result, inputs.stack.name if inputs.stack else "")), output)
+    elif output is not None:
+        from headwater.report.plan_text import plan_text  # noqa: PLC0415 - imported after the slow part
+
+        write(f"{plan_text(result)}\n", output)
+    else:
+        _print(result)
+    print_problems((*inputs.document_problems, *inputs.stack_problems, *result.problems), after_result=True)
+    context.exit(exit_for((*inputs.stack_problems, *result.problems), ExitCode.REFUSED))
+
+
+def _plan(inputs: StackContext, policies: "tuple[Policy, ...]") -> "Plan":
+    start_ms = _milliseconds()
+    compiled, snapshot = inputs.compile()
+    from headwater import planner  # noqa: PLC0415 - imported after the requests are sent
+    from headwater.planner.upgrade import compile_recorded  # noqa: PLC0415 - same
+    from headwater.pulumi.unknown_replication import unknown_replication  # noqa: PLC0415 - same
+
+    limits = planner.PlanPolicy(
+        cluster_id=inputs.cluster_id, policies=(*inputs.policies, *policies), stack=inputs.stack
+    )
+    records = inputs.records or {}
+    earlier = compile_recorded(inputs.documents, records, snapshot.partitions)
+    elapsed_ms = _milliseconds() - start_ms
+    result = planner.plan(compiled, snapshot, records, limits, elapsed_ms, earlier=earlier)
+    return attrs.evolve(result, problems=(*result.problems, *unknown_replication(result)))
+
+
+def _validated(inputs: StackContext, result: "Plan") -> "Plan":
+    """Return the plan with what the brokers refuse of it; they validate it without executing it."""
+    if not (result.is_applicable and any(action.is_change for action in result.actions)):
+        return result
+    from headwater.change import admin_client  # noqa: PLC0415 - same
+    from headwater.pulumi.validation import refusals  # noqa: PLC0415 - same
+
+    refused = refusals(admin_client(inputs.reader.connection), result, with_permissions=False)
+    return attrs.evolve(result, problems=(*result.problems, *refused))
+
+
+def _policies(files: Sequence[Path]) -> "tuple[Policy, ...]":
+    if not files:
+        return ()
+    from headwater.cli.policies import read_policies  # noqa: PLC0415 - same
+
+    return read_policies(files)
+
+
+def _print(result: "Plan") -> None:
+    from rich.console import Console  # noqa: PLC0415 - imported after the slow part
+
+    from headwater.report.plan_text import plan_rich  # noqa: PLC0415 - same
+
+    Console(highlight=False, soft_wrap=True).print(plan_rich(result))
+
+
+def _milliseconds() -> int:
+    return time.monotonic_ns() // 1_000_000

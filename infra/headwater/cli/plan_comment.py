@@ -1,0 +1,56 @@
+"""`headwater plan-comment`: write a pull request comment from a plan."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from headwater.cli.console import write
+from headwater.cli.options import output_option
+from headwater.report.plan_comment import Preview, read_drift, read_plan, read_preview
+from headwater.report.plan_comment import plan_comment as written
+
+Value = TypeVar("Value")
+
+
+@click.command("plan-comment")
+@click.argument("preview", type=click.File(encoding="utf-8"), default="-", metavar="[PLAN]")
+@click.option(
+    "--drift",
+    type=click.File(encoding="utf-8"),
+    help="The output of `headwater drift --format json`: adds the drift before the change, and graphs.",
+)
+@output_option
+def plan_comment(*, preview: Any, drift: Any, output: Path | None) -> None:  # noqa: ANN401 - open files of click
+    """Write a pull request comment from a plan.
+
+    PLAN is the output of `headwater plan --format json` or `pulumi preview --json`; the default - is standard
+    input. Changes that can lose data are shown first. The comment begins with a hidden marker, by which
+    `headwater publish` finds and replaces an older comment. Connects to no cluster and reads no stack. Exit
+    code 0 also if the plan was refused; the comment reports that.
+
+    \b
+    Examples:
+      headwater plan-comment plan.json --drift drift.json --output comment.md
+      pulumi preview --json | headwater plan-comment
+    """
+    planned = _read(preview, _read_either, "headwater plan --format json` or `pulumi preview --json")
+    drifted = _read(drift, read_drift, "headwater drift --format json") if drift else None
+    write(written(planned, drifted), output)
+
+
+def _read_either(text: str) -> Preview:
+    try:
+        return read_plan(text)
+    except ValueError:
+        return read_preview(text)
+
+
+def _read(file: Any, read: Callable[[str], Value], command: str) -> Value:  # noqa: ANN401 - as above
+    try:
+        return read(file.read())
+    except ValueError as error:
+        raise click.ClickException(
+            f"{file.name} is not the output of `{command}` ({error}).\n  Create it again."
+        ) from None

@@ -1,0 +1,237 @@
+"""The state and settings of a Pulumi stack, read with the Pulumi CLI."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import click
+
+from headwater.model.problems import Problem, ProblemsError, errors
+from headwater.pulumi.settings import stack_config
+from headwater.pulumi.stack_config import StackConfig
+from headwater.pulumi.stack_state import ACL_TYPE, COMPONENT_TYPE, SETUP_TYPE, TOPIC_TYPE, StackState
+from headwater.spec.files import STACK_FILE, read
+from headwater.spec.yaml_reader import read_yaml
+from headwater.toolchain import PulumiToolchain, ToolchainError, ensure_pulumi
+from headwater.toolchain.sessions import Finished, run_in_session
+
+_NAMESPACE = "headwater:"
+_SECRET_SIGNATURE = "4dabf18193072939515e22adb298388d"  # noqa: S105 - the key of encrypted values in a state
+_RECORD = frozenset(
+    {
+        "topics",
+        "initialProcessors",
+        "initialBySource",
+        "generatedNames",
+        "origins",
+        "clusterId",
+        "kafkaStreams",
+        "retired",
+        "released",
+        "stackId",
+        "repairs",
+        "repaired",
+    }
+)
+_KEPT = {
+    COMPONENT_TYPE: _RECORD,
+    SETUP_TYPE: _RECORD,
+    TOPIC_TYPE: frozenset({"name", "partitions", "replicationFactor", "config"}),
+    ACL_TYPE: frozenset(
+        {
+            "aclPrincipal",
+            "aclHost",
+            "aclOperation",
+            "aclPermissionType",
+            "aclResourceType",
+            "aclResourceName",
+            "resourcePatternTypeFilter",
+        }
+    ),
+}
+"""Resource type → the outputs that `StackState` reads."""
+
+
+def read_state(stack: str, project: Path) -> StackState:
+    """Return the state of a stack.
+
+    Raises:
+        click.ClickException: Pulumi cannot show the state.
+    """
+    return parse_state(exported_state(stack, project), f"stack {stack}")
+
+
+def exported_state(stack: str, project: Path) -> str:
+    """Return the output of `pulumi stack export`, in which secrets are encrypted.
+
+    Raises:
+        click.ClickException: Pulumi cannot show the state.
+    """
+    return _pulumi_output(project, stack, "state", "stack", "export")
+
+
+def read_config(stack: str, project: Path, *, with_secrets: bool = False) -> StackConfig:
+    """Return the stack's settings, by default without the values of secrets.
+
+    Raises:
+        click.ClickException: Pulumi cannot show the settings.
+    """
+    options = ("--show-secrets",) if with_secrets else ()
+    shown = json.loads(_pulumi_output(project, stack, "settings", "config", "--json", *options))
+    settings = {
+        key.removeprefix(_NAMESPACE): setting for key, setting in shown.items() if key.startswith(_NAMESPACE)
+    }
+    secrets = {key for key, setting in settings.items() if setting.get("secret")}
+    values = {key: setting.get("value", "") for key, setting in settings.items()}
+    return stack_config(values, secrets=secrets, file=_file_name(stack))
+
+
+def read_config_file(stack: str, project: Path) -> StackConfig:
+    """Return the settings in the file of a stack, without its secrets. Pulumi is not run.
+
+    Pulumi would load what the project names: its backend, its secrets provider and its plugins.
+
+    Raises:
+        ProblemsError: The file cannot be read.
+    """
+    project_file = project / "Pulumi.yaml"
+    defaults = _settings_in(project_file) if project_file.exists() else {}
+    settings = {**defaults, **_settings_in(project / _file_name(stack))}
+    secrets = {key for key, value in settings.items() if isinstance(value, dict) and "secure" in value}
+    values = {key: "" if key in secrets else _setting_text(value) for key, value in settings.items()}
+    return stack_config(values, secrets=secrets, file=_file_name(stack))
+
+
+def stack_name(stack: str, project: Path) -> str:
+    """Return `project/stack` with the name in the file of the project; raises as `read_config_file` does."""
+    file = project / "Pulumi.yaml"
+    named = str(_content(file).get("name") or "") if file.exists() else ""
+    return "/".join(part for part in (named, stack.rpartition("/")[2]) if part)
+
+
+def _settings_in(file: Path) -> Mapping[str, Any]:
+    """Return the settings of Headwater in the file of a stack or a project."""
+    config = _content(file).get("config")
+    return {
+        str(key).removeprefix(_NAMESPACE): _own_value(value)
+        for key, value in (config.items() if isinstance(config, dict) else ())
+        if str(key).startswith(_NAMESPACE)
+    }
+
+
+def _content(file: Path) -> Mapping[str, Any]:
+    text = read(file, STACK_FILE)
+    if isinstance(text, Problem):
+        raise ProblemsError([text])
+    raws, problems = read_yaml(text, str(file))
+    if errors(problems):
+        raise ProblemsError(problems)
+    content = raws[0].data if raws else {}
+    return content if isinstance(content, dict) else {}
+
+
+def _own_value(value: Any) -> Any:  # noqa: ANN401 - a value of YAML
+    """Return a value, which a project may also declare as `value` or `default`."""
+    if isinstance(value, dict) and not value.keys() - {"type", "description", "default", "value", "secret"}:
+        return value.get("value", value.get("default"))
+    return value
+
+
+def _setting_text(value: Any) -> str:  # noqa: ANN401 - a value of YAML
+    """Return a value as Pulumi passes it to a program."""
+    if isinstance(value, str):
+        return value
+    return json.dumps(value) if value is not None else ""
+
+
+def _file_name(stack: str) -> str:
+    return f"Pulumi.{stack.rpartition('/')[2]}.yaml"
+
+
+def run_pulumi(
+    pulumi: PulumiToolchain, project: Path, *arguments: str, timeout_seconds: float | None = None
+) -> Finished:
+    """Run the CLI with the login of the user, not that of the toolchain.
+
+    Raises:
+        subprocess.TimeoutExpired: It did not end in time.
+    """
+    return run_in_session(
+        [pulumi.cli, *arguments],
+        folder=project,
+        environment={**pulumi.environment(), "PULUMI_HOME": str(pulumi.login_home)},
+        timeout_seconds=timeout_seconds,
+    )
+
+
+def _pulumi_output(project: Path, stack: str, what: str, *arguments: str) -> str:
+    try:
+        pulumi = ensure_pulumi()
+    except ToolchainError as error:
+        raise click.ClickException(str(error)) from error
+    answer = run_pulumi(pulumi, project, *arguments, "--stack", stack)
+    if answer.code:
+        shown = answer.error.strip()
+        advice = _EMPTY_ATTRIBUTES if "failed to load checkpoint: EOF" in shown else _LOG_IN
+        raise click.ClickException(f"Pulumi cannot show the {what} of stack {stack}:\n  {shown}\n  {advice}")
+    return answer.output
+
+
+_LOG_IN = "Set --project to the folder of Pulumi.yaml, and log in to the stack's backend: pulumi login"
+_EMPTY_ATTRIBUTES = (
+    "Pulumi was killed while it wrote the file `.attrs` next to the state. The state itself is complete.\n"
+    "  Delete the empty file: find FOLDER/.pulumi -name '*.attrs' -size 0 -delete\n"
+    "  FOLDER is the folder of the backend (file://FOLDER). To prevent this error, log in with the URL\n"
+    "  file://FOLDER?metadata=skip"
+)
+
+
+def parse_state(text: str, origin: str) -> StackState:
+    """Return the state in the output of `pulumi stack export`.
+
+    Raises:
+        click.ClickException: `text` is not an exported state; the message names `origin`.
+    """
+    try:
+        return StackState.of(_resources(text))
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise click.ClickException(
+            f"{origin} is not an exported stack state.\n  Create one: pulumi stack export --file state.json"
+        ) from error
+
+
+def setup_records(text: str, origin: str) -> dict[str, Any]:
+    """Return the part of an exported state that a plan needs, in the same form; it contains no secret.
+
+    Only the outputs that Headwater itself wrote are kept, and of those no value that Pulumi has encrypted.
+
+    Raises:
+        click.ClickException: `text` is not an exported state; the message names `origin`.
+    """
+    parse_state(text, origin)
+    kept = [
+        {
+            "urn": urn,
+            "type": resource["type"],
+            "outputs": {
+                name: value
+                for name, value in (resource.get("outputs") or {}).items()
+                if name in _KEPT[resource["type"]] and not _has_ciphertext(value)
+            },
+        }
+        for urn, resource in _resources(text).items()
+        if resource["type"] in _KEPT
+    ]
+    return {"version": 3, "deployment": {"resources": kept}}
+
+
+def _resources(text: str) -> Mapping[str, Mapping[str, Any]]:
+    resources = (json.loads(text)["deployment"] or {}).get("resources") or ()
+    return {resource["urn"]: resource for resource in resources}
+
+
+def _has_ciphertext(value: Any) -> bool:  # noqa: ANN401 - a value of JSON
+    if isinstance(value, dict):
+        return _SECRET_SIGNATURE in value or any(map(_has_ciphertext, value.values()))
+    return isinstance(value, list) and any(map(_has_ciphertext, value))

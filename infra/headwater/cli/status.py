@@ -1,0 +1,83 @@
+"""`headwater status`: the status of a running application."""
+
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+import click
+
+from headwater.cli.agent_status import endpoints
+from headwater.cli.console import print_json
+from headwater.cli.exit_codes import ExitCode
+from headwater.cli.repetition import repeat
+from headwater.control.client import NotAnsweredError, ask
+
+_HINT = "  Use the address of `headwater run --http HOST:PORT`. It answers before Spark has started, too."
+
+
+@click.command()
+@click.argument("url", required=False, metavar="[URL]")
+@click.option("--watch", is_flag=True, help="Update the table until interrupted.")
+@click.option(
+    "--interval", type=click.FloatRange(min=0.1), default=1.0, show_default=True, help="Seconds, for --watch."
+)
+@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@click.pass_context
+def status(context: click.Context, url: str | None, *, watch: bool, interval: float, form: str) -> None:
+    """Show the status of a running application.
+
+    The table has throughput, lag, size of state and parallelism of each sub-topology.
+
+    URL is the address of the application's endpoint (--http), as a URL, HOST or HOST:PORT; the default is the
+    endpoint on this machine. Exit code 1: the application does not answer, or is not ready.
+
+    \b
+    Examples:
+      headwater status
+      headwater status runtime-1:9878 --watch
+    """
+    if watch and form == "json":
+        raise click.UsageError("--watch cannot be combined with --format json.")
+    (address,) = endpoints(context, context.command.params[0], (url,) if url else ())
+    try:
+        found = _status(address)
+        if watch:
+            _watch(address, interval)
+    except NotAnsweredError as error:
+        click.echo(f"{address}: {error}\n{_HINT}", err=True)
+        context.exit(ExitCode.PROBLEMS)
+    if form == "json":
+        print_json(found)
+    else:
+        _print(found)
+    context.exit(ExitCode.DONE if found["ready"]["ok"] else ExitCode.PROBLEMS)
+
+
+def _status(address: str) -> Mapping[str, Any]:
+    found = ask(address, "/status")
+    if not isinstance(found.get("runtime"), dict) or "ready" not in found:
+        raise click.ClickException(
+            f"{address} is not the endpoint of an application that `headwater run` runs."
+        )
+    return found
+
+
+def _print(found: Mapping[str, Any]) -> None:
+    from rich.console import Console  # noqa: PLC0415 - only for the table
+
+    from headwater.report.runtime_table import runtime_rich  # noqa: PLC0415 - same
+
+    width = None if sys.stdout.isatty() else 120
+    Console(highlight=False, width=width).print(runtime_rich(found["runtime"]))
+
+
+def _watch(address: str, interval: float) -> None:
+    """Update the table until Ctrl-C."""
+    from rich.console import Console  # noqa: PLC0415 - only for the table
+    from rich.live import Live  # noqa: PLC0415 - same
+
+    from headwater.report.runtime_table import runtime_rich  # noqa: PLC0415 - same
+
+    with Live(console=Console(highlight=False), auto_refresh=False, screen=sys.stdout.isatty()) as shown:
+        for _ in repeat(interval):
+            shown.update(runtime_rich(_status(address)["runtime"]), refresh=True)

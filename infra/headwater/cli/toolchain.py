@@ -1,0 +1,39 @@
+"""`headwater toolchain`: download or build the programs that Headwater runs."""
+
+import click
+
+from headwater.toolchain import ToolchainError
+from headwater.toolchain.preparation import PARTS, prepare, shell_exports
+
+_IN_A_SHELL = 'To use Pulumi in this shell: eval "$(headwater toolchain env)"'
+
+
+@click.command()
+@click.argument("part", type=click.Choice((*PARTS, "all", "env")), default="all")
+def toolchain(part: str) -> None:
+    """Download or build the Pulumi CLI, its Kafka plugin, Kafka and Spark's connector.
+
+    Only what is missing, once, into a cache folder: $HEADWATER_CACHE, by default ~/.cache/headwater. A
+    `pulumi` on PATH is used if it fits. Otherwise its release is downloaded, if its hash is known
+    (HEADWATER_PULUMI_SHA256), or built with Go (5 minutes). Maven downloads Kafka and the connector.
+
+    PART is kafka, spark, pulumi or all (default). `env` prints the variables that put the downloaded or built
+    Pulumi on the PATH of a shell, or only the Kafka plugin if your own `pulumi` does not have it.
+
+    \b
+    Examples:
+      headwater toolchain
+      headwater toolchain pulumi
+      eval "$(headwater toolchain env)"
+    """
+    try:
+        if part == "env":
+            for line in shell_exports():
+                click.echo(line)
+            return
+        prepare(PARTS if part == "all" else (part,))
+        click.echo("Complete.")
+        if part in ("pulumi", "all") and shell_exports():
+            click.echo(_IN_A_SHELL)
+    except ToolchainError as error:
+        raise click.ClickException(str(error)) from None

@@ -1,0 +1,143 @@
+"""`headwater upgrade`: show what another version of Kafka Streams changes for applications."""
+
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import attrs
+import click
+
+from headwater.cli.cluster import read_snapshot
+from headwater.cli.console import ProblemsExit, json_text, print_problems, write
+from headwater.cli.exit_codes import ExitCode
+from headwater.cli.options import Count, Version, cluster_options, files_argument, output_option
+from headwater.compiler import compile_documents
+from headwater.kafka.command_line import named_connection
+from headwater.model.callers import OFFLINE, PLAN
+from headwater.model.cluster import ClusterSnapshot
+from headwater.model.compiled import CompiledApplication
+from headwater.model.problems import ProblemsError, errors
+from headwater.model.topology import TopologyDocument
+from headwater.model.versions import KafkaStreamsVersion
+from headwater.planner.upgrade import Upgrade, find_upgrade
+from headwater.spec import load_documents
+
+_FORMATS = ("text", "json", "markdown")
+
+
+@click.command()
+@files_argument
+@click.option("--to", required=True, type=Version(), help="The version to upgrade to, such as 4.3.")
+@click.option(
+    "--partitions",
+    "given",
+    multiple=True,
+    type=Count(),
+    help="Partition count of an existing topic; overrides the cluster. May be repeated.",
+)
+@cluster_options
+@click.option("--format", "form", type=click.Choice(_FORMATS), default="text", show_default=True)
+@output_option
+@click.pass_context
+def upgrade(
+    context: click.Context,
+    files: Sequence[Path],
+    *,
+    to: KafkaStreamsVersion,
+    given: Sequence[tuple[str, int]],
+    bootstrap_server: str | None,
+    command_config: Path | None,
+    form: str,
+    output: Path | None,
+) -> None:
+    """Show what another version of Kafka Streams changes for applications.
+
+    Compares the version that each document names (`application.kafkaStreams`) with the one to upgrade to:
+    internal topics, nodes, co-partitioning, and what happens to state. Changes nothing. With a cluster,
+    topics that do not exist have no data to lose. Exit code 0: nothing changes; 1: documents or cluster could
+    not be read; 2: something changes; 3: an application has errors, so the comparison is not complete.
+
+    \b
+    Examples:
+      headwater upgrade topologies/ --to 4.3
+      headwater upgrade topologies/ --to 4.3 --bootstrap-server localhost:9092
+      headwater upgrade orders.yaml --to 4.3 --partitions orders=6 --format markdown --output upgrade.md
+    """
+    loaded = load_documents(files)
+    if errors(loaded.problems):
+        raise ProblemsExit(ProblemsError(loaded.problems))
+    snapshot = _snapshot(loaded.documents, bootstrap_server, command_config)
+    found = _find(loaded.documents, to, snapshot, dict(given))
+    print_problems(loaded.problems)
+    if form == "text" and output is None and sys.stdout.isatty():
+        _print(found)
+    else:
+        write(_render(form, found), output)
+    context.exit(_exit_code(found))
+
+
+def _snapshot(
+    documents: Sequence[TopologyDocument], bootstrap_server: str | None, command_config: Path | None
+) -> ClusterSnapshot | None:
+    try:
+        connection = named_connection(bootstrap_server, command_config)
+        return read_snapshot(documents, connection) if connection else None
+    except ProblemsError as error:
+        raise ProblemsExit(error) from None
+
+
+def _find(
+    documents: Sequence[TopologyDocument],
+    to: KafkaStreamsVersion,
+    snapshot: ClusterSnapshot | None,
+    given: Mapping[str, int],
+) -> Upgrade:
+    counts = {**(snapshot.partitions if snapshot is not None else {}), **given}
+    caller = OFFLINE if snapshot is None else PLAN
+    before = compile_documents(documents, counts, caller)
+    assumed: set[str] = set()
+    if snapshot is None and (assumed := _unknown(before)):
+        counts |= dict.fromkeys(assumed, 1)
+        before = compile_documents(documents, counts, caller)
+    after = compile_documents([_for_version(document, to) for document in documents], counts, caller)
+    return find_upgrade(before, after, to, snapshot=snapshot, assumed=assumed)
+
+
+def _unknown(compiled: Sequence[CompiledApplication]) -> set[str]:
+    """Return the source topics without a count: all get the same one, so that names can be compared."""
+    return {topic for application in compiled for topic in application.missing_sources}
+
+
+def _for_version(document: TopologyDocument, to: KafkaStreamsVersion) -> TopologyDocument:
+    return attrs.evolve(document, application=attrs.evolve(document.application, kafka_streams=to))
+
+
+def _exit_code(found: Upgrade) -> ExitCode:
+    if found.problems:
+        return ExitCode.REFUSED
+    return ExitCode.DRIFT if any(found.changes) else ExitCode.DONE
+
+
+def _print(found: Upgrade) -> None:
+    from rich.console import Console  # noqa: PLC0415 - each format imports only what it needs
+
+    from headwater.report.upgrade.text import upgrade_rich  # noqa: PLC0415
+
+    Console(highlight=False, soft_wrap=True).print(upgrade_rich(found))
+
+
+def _render(form: str, found: Upgrade) -> str:
+    # Each format imports only what it needs.
+    match form:
+        case "json":
+            from headwater.report.upgrade.to_json import upgrade_json  # noqa: PLC0415
+
+            return json_text(upgrade_json(found))
+        case "markdown":
+            from headwater.report.upgrade.markdown import upgrade_markdown  # noqa: PLC0415
+
+            return upgrade_markdown(found)
+        case _:
+            from headwater.report.upgrade.text import upgrade_text  # noqa: PLC0415
+
+            return f"{upgrade_text(found)}\n"

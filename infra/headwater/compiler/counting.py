@@ -1,0 +1,179 @@
+"""The passes that find topics and decide their counts as the group leader's assignor or the broker does."""
+
+from collections.abc import Mapping, Sequence
+
+import attrs
+
+from headwater.compiler.assignor_counts import (
+    TopicGraph,
+    assignor_order,
+    count_by_assignor,
+    count_in_dependency_order,
+)
+from headwater.compiler.broker_counts import (
+    broker_order,
+    client_errors,
+    count_by_broker,
+    explicit_counts_conflict,
+    undersized_source_changelogs,
+)
+from headwater.compiler.compilation import Compilation, tasks_of
+from headwater.compiler.copartitioning import (
+    EnforcedCounts,
+    check_explicit_counts,
+    copartition_groups,
+    enforce,
+    unchecked,
+)
+from headwater.compiler.subtopologies import node_groups
+from headwater.compiler.topic_groups import TopicGroup, resolve_sources, topic_groups
+from headwater.model.problems import Problem, ProblemCode, Severity
+from headwater.model.topology import Protocol
+
+_MOST_ORDERS_TRIED = 16
+_MOST_TOPICS_TRIED = 20_000
+
+
+def resolve_topics(compilation: Compilation) -> Compilation:
+    """Add the sub-topologies with the full names of their topics and stores."""
+    topology, naming = compilation.topology, compilation.naming
+    sources = resolve_sources(topology, naming, compilation.partitions)
+    groups = topic_groups(topology, node_groups(topology), sources, naming)
+    return attrs.evolve(compilation, sources=sources, groups=groups).with_problems(sources.problems)
+
+
+def resolve_copartitioning(compilation: Compilation) -> Compilation:
+    """Add the co-partition groups of topics, and the problems that need no counts."""
+    topology = compilation.topology
+    problems = check_explicit_counts(topology, compilation.naming)
+    groups = copartition_groups(topology, compilation.sources)
+    return attrs.evolve(compilation, copartitioned=groups).with_problems(problems)
+
+
+def count_partitions(compilation: Compilation) -> Compilation:
+    """Decide the counts of repartition topics and the number of tasks of each sub-topology.
+
+    With a missing source topic Kafka Streams decides nothing; counts that do not depend on it are still
+    decided here.
+    """
+    topic_graph = TopicGraph.of(compilation.groups, compilation.partitions)
+    compilation = attrs.evolve(compilation, topic_graph=topic_graph)
+    if compilation.application.protocol is Protocol.STREAMS:
+        enforced = _by_broker(compilation)
+    else:
+        enforced = _by_assignor(compilation)
+    tasks = tasks_of(topic_graph.groups, enforced.counts)
+    return attrs.evolve(compilation, counts=enforced.counts, tasks=tasks).with_problems(enforced.problems)
+
+
+def _by_assignor(compilation: Compilation) -> EnforcedCounts:
+    topic_graph = compilation.topic_graph
+    if topic_graph.missing:
+        return enforce(
+            compilation.copartitioned, count_in_dependency_order(topic_graph), compilation.repartition
+        )
+    if not topic_graph.writers:
+        not_checked = unchecked(compilation.copartitioned, topic_graph.known)
+        return EnforcedCounts(topic_graph.known, not_checked)
+    order = assignor_order(topic_graph.groups)
+    enforced = _in_order(compilation, order)
+    others = [_in_order(compilation, other).counts for other in _other_orders(topic_graph)]
+    if not others:
+        return enforced
+    in_dependency_order = enforce(
+        compilation.copartitioned, count_in_dependency_order(topic_graph), compilation.repartition
+    ).counts
+    return attrs.evolve(
+        enforced,
+        problems=(
+            *enforced.problems,
+            *_depends_on_application_id(compilation, enforced.counts, [in_dependency_order, *others]),
+        ),
+    )
+
+
+def _in_order(compilation: Compilation, order: Sequence[TopicGroup]) -> EnforcedCounts:
+    return enforce(
+        compilation.copartitioned, count_by_assignor(compilation.topic_graph, order), compilation.repartition
+    )
+
+
+def _other_orders(topic_graph: TopicGraph) -> list[tuple[TopicGroup, ...]]:
+    """Return orders of the sub-topologies that other application ids may give; empty if counts cannot differ.
+
+    The order matters only for a topic whose writers read both an undecided topic and another topic.
+    """
+    undecided = topic_graph.writers.keys() - topic_graph.known.keys()
+    read = {group.id: len(group.sources) for group in topic_graph.groups}
+    waits = {group.id: not undecided.isdisjoint(group.sources) for group in topic_graph.groups}
+    writers = [topic_graph.writers[topic] for topic in undecided]
+    if not any(sum(read[one] for one in ids) > 1 and any(waits[one] for one in ids) for ids in writers):
+        return []
+    tries = max(1, min(_MOST_ORDERS_TRIED, _MOST_TOPICS_TRIED // len(topic_graph.readers)))
+    return [
+        topic_graph.groups,
+        topic_graph.groups[::-1],
+        *(_shuffled(topic_graph.groups, step) for step in range(1, tries)),
+    ]
+
+
+def _shuffled(groups: Sequence[TopicGroup], step: int) -> tuple[TopicGroup, ...]:
+    """Return a permutation of `groups` that depends only on `step`."""
+    return tuple(sorted(groups, key=lambda group: (group.id * 7919 * step) % 104_729))
+
+
+def _depends_on_application_id(
+    compilation: Compilation, made: Mapping[str, int], others: Sequence[Mapping[str, int]]
+) -> tuple[Problem, ...]:
+    problems = []
+    for topic, details in compilation.repartition.items():
+        if topic not in made:
+            continue
+        counts = sorted({other[topic] for other in others if topic in other} | {made[topic]})
+        if len(counts) > 1:
+            alternatives = " or ".join(map(str, counts))
+            problems.append(
+                Problem(
+                    code=ProblemCode.PARTITIONS_DEPEND_ON_APPLICATION_ID,
+                    summary=(
+                        f"{topic} gets {alternatives} partitions depending on the application id; with "
+                        f"{compilation.application.id} Kafka Streams makes {made[topic]}."
+                    ),
+                    topic=topic,
+                    expected=(
+                        f"{others[0].get(topic, max(counts))}, the count if all inputs are counted first"
+                    ),
+                    found=f"{made[topic]} with this application id",
+                    why=(
+                        "The sub-topology that writes it reads several topics, and Kafka Streams "
+                        "iterates over the sub-topologies in an order that depends on a hash of the "
+                        "application id. Renaming the "
+                        "application changes the count."
+                    ),
+                    fix="Set an explicit count: repartition() with `partitions` before the operation.",
+                    location=details.at,
+                    severity=Severity.WARNING,
+                )
+            )
+    return tuple(problems)
+
+
+def _by_broker(compilation: Compilation) -> EnforcedCounts:
+    topic_graph = compilation.topic_graph
+    rejected = client_errors(compilation.topology, topic_graph.groups, compilation.copartitioned)
+    explicit_count, conflict = explicit_counts_conflict(compilation.copartitioned, topic_graph)
+    order = broker_order(topic_graph.groups)
+    counts = (
+        count_in_dependency_order(topic_graph) if topic_graph.missing else count_by_broker(topic_graph, order)
+    )
+    enforced = enforce(
+        compilation.copartitioned,
+        counts,
+        compilation.repartition,
+        explicit_count=explicit_count,
+        by_broker=True,
+    )
+    undersized = undersized_source_changelogs(
+        topic_graph.groups, enforced.counts, tasks_of(topic_graph.groups, enforced.counts)
+    )
+    return EnforcedCounts(enforced.counts, (*rejected, *conflict, *enforced.problems, *undersized))

@@ -1,0 +1,339 @@
+"""Co-partition groups that follow from a text.
+
+A join reads a store that the other side writes. So the sources upstream of the join and of the other users of
+its stores are co-partitioned. As in Kafka Streams, groups do not contain the sources of suppressed tables and
+of cogroup results.
+"""
+
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
+
+import attrs
+
+from headwater.compiler.described.names import (
+    CUSTOM_NODE,
+    GENERATED_REPARTITION,
+    RESOLVER_NODE,
+    TABLE,
+    TABLE_AGGREGATION_NODE,
+    TRANSFORM_VALUES_NODE,
+    index_in,
+    is_grace_buffer,
+    is_table_node,
+)
+from headwater.compiler.described.stores import table_topic
+from headwater.compiler.described.structure import Structure
+from headwater.model.nodes import ProcessorNode, SourceNode
+from headwater.model.problems import Problem, ProblemCode, Severity
+from headwater.model.topology import CreatedBy
+
+_NOT_KNOWN: Mapping[str, CreatedBy] = MappingProxyType({})
+
+
+def implied_groups(
+    structure: Structure,
+    internal: frozenset[str],
+    suppressing: frozenset[str],
+    windowed: frozenset[str] = frozenset(),
+    created_by: Mapping[str, CreatedBy] = _NOT_KNOWN,
+) -> tuple[frozenset[str], ...]:
+    """Return groups of source nodes, in the order of the generated indices of their operators if any.
+
+    `suppressing` are the suppressions, `windowed` the window and session stores, `created_by` the calls that
+    created repartition topics, where that is known.
+    """
+    found = [
+        *_joins(structure, suppressing, windowed),
+        *_cogroups(structure, internal, suppressing, created_by),
+    ]
+    return tuple(group for _, group in sorted(found, key=lambda each: each[0]))
+
+
+def uncertain_groups(structure: Structure, windowed: frozenset[str] = frozenset()) -> Iterator[Problem]:
+    """Warn of stores that custom processors with different sources share: they may be a join or not."""
+    origins = structure.origins(frozenset())
+    for store, users in structure.users.items():
+        branches = {origins.of([user.name]) for user in users}
+        if len(branches) > 1 and not _is_table_or_join(store, users, structure, windowed):
+            names = ", ".join(user.name for user in users)
+            topics = sorted({t for branch in branches for s in branch for t in _topics(structure, s)})
+            yield Problem(
+                code=ProblemCode.MISSING_DETAIL,
+                summary=(
+                    f"The processors {names} share the store {store}; whether their topics are "
+                    "co-partitioned is not known."
+                ),
+                node=store,
+                expected=f"a group in `copartitioned`, if their keys are joined: [{', '.join(topics)}]",
+                found="none",
+                why=(
+                    "The text does not show co-partition groups. Without a group nothing is enforced, as "
+                    "for custom processors in Kafka Streams."
+                ),
+                fix=(
+                    "If the processors are a join of the DSL, list the topics under "
+                    "`describe.copartitioned`; otherwise change nothing."
+                ),
+                severity=Severity.WARNING,
+            )
+
+
+def _joins(
+    structure: Structure, suppressing: frozenset[str], windowed: frozenset[str]
+) -> Iterator[tuple[tuple[int, int], frozenset[str]]]:
+    stores = {
+        name: _Store.of(name, users, structure, suppressing, windowed)
+        for name, users in structure.users.items()
+    }
+    nodes = [node for node in structure.nodes.values() if isinstance(node, ProcessorNode) and node.stores]
+    further_parents = {
+        node.name: [owner for store in node.stores for owner in stores[store].owners(node.name)]
+        for node in nodes
+        if RESOLVER_NODE.fullmatch(node.name)
+    }
+    origins = structure.origins(_nodes_without_sources(structure, suppressing), further_parents)
+    lost = _lost_tables(structure)
+    upstream = {
+        node.name: origins.of(
+            () if node.name in lost else (*node.parents, *further_parents.get(node.name, ()))
+        )
+        for node in nodes
+    }
+    for position, node in enumerate(nodes):
+        if node.name in suppressing or not _may_join(node, structure):
+            continue
+        used = _stores_of_sides(node, [stores[store] for store in node.stores], structure)
+        sides = [upstream[owner] for store in used for owner in store.owners(node.name)]
+        differ = any(side != upstream[node.name] for side in sides)
+        is_join = structure.is_join(node.name) or any(store.is_of_join for store in used)
+        if differ or (sides and is_join):
+            yield (_order(node, position, structure), upstream[node.name].union(*sides))
+
+
+@attrs.frozen
+class _Store:
+    """A store and what the names of its users show.
+
+    `fillers` are the processors that write their results to it. `is_of_join`: it is a store of a
+    stream-stream join. `is_read_by_joins`: it is that or a table's store, so another processor with other
+    sources is a join.
+    """
+
+    name: str
+    users: tuple[str, ...]
+    fillers: tuple[str, ...]
+    suppressing: tuple[str, ...]
+    is_of_join: bool
+    is_read_by_joins: bool
+
+    @classmethod
+    def of(
+        cls,
+        name: str,
+        users: tuple[ProcessorNode, ...],
+        structure: Structure,
+        suppressing: frozenset[str],
+        windowed: frozenset[str],
+    ) -> "_Store":
+        is_written_by_join = any(user.name in structure.windowed for user in users)
+        return cls(
+            name=name,
+            users=tuple(user.name for user in users),
+            fillers=tuple(user.name for user in users if _fills(user, structure)),
+            suppressing=tuple(user.name for user in users if user.name in suppressing),
+            is_of_join=is_written_by_join,
+            is_read_by_joins=_is_table_or_join(name, users, structure, windowed),
+        )
+
+    def owners(self, reader: str) -> tuple[str, ...]:
+        """Return the processors that write the store that `reader` reads: by name, else all other users."""
+        if self.fillers and self.fillers != (reader,):
+            return tuple(filler for filler in self.fillers if filler != reader)
+        return tuple(user for user in self.users if user != reader) or self.users
+
+
+def _stores_of_sides(node: ProcessorNode, stores: list[_Store], structure: Structure) -> list[_Store]:
+    """Return the stores of a join's other side, except those of a suppressed table and upstream of it."""
+    suppressing = [user for store in stores for user in store.suppressing if user != node.name]
+    hidden = structure.above(suppressing) - {node.name}
+    return [
+        store
+        for store in stores
+        if store.is_read_by_joins
+        and not is_grace_buffer(node.name, store.name, node.stores)
+        and (not hidden or hidden.isdisjoint(store.users))
+    ]
+
+
+def _lost_tables(structure: Structure) -> frozenset[str]:
+    """Return tables without sources: of cogroups, and all but the first aggregation of a grouped table."""
+    lost = set(structure.cogrouped)
+    for source, children in structure.children.items():
+        if len(children) > 1 and any(TABLE_AGGREGATION_NODE.fullmatch(child) for child in children):
+            following = (index_in(source) or 0) + 1
+            lost.update(
+                child
+                for child in children
+                if isinstance(structure.nodes.get(source), SourceNode)
+                and structure.parents(child) == (source,)
+                and f"{child}-source" != source
+                and index_in(child) != following
+            )
+    return frozenset(lost)
+
+
+def unclear_groupings(
+    structure: Structure, internal: frozenset[str], created_by: Mapping[str, CreatedBy]
+) -> tuple[str, ...]:
+    """Return the repartition topics of cogroups that an earlier `repartition()` may have created instead.
+
+    `created_by` has those that are known. If other nodes read the topic, too, `repartition()` created it.
+    """
+    stores = {store for name in structure.cogrouped for store in _stores(structure, name)}
+    readers = {
+        topic: source
+        for name in structure.cogrouped
+        for source in structure.parents(name)
+        for topic in _topics(structure, source)
+    }
+    return tuple(
+        topic
+        for topic, source in readers.items()
+        if topic in internal
+        and topic not in created_by
+        and topic.removesuffix("-repartition") not in stores
+        and GENERATED_REPARTITION.fullmatch(topic) is None
+        and all(child in structure.cogrouped for child in structure.children.get(source, ()))
+    )
+
+
+def _stores(structure: Structure, name: str) -> tuple[str, ...]:
+    node = structure.nodes[name]
+    return node.stores if isinstance(node, ProcessorNode) else ()
+
+
+def _cogroups(
+    structure: Structure,
+    internal: frozenset[str],
+    suppressing: frozenset[str],
+    created_by: Mapping[str, CreatedBy],
+) -> Iterator[tuple[tuple[int, int], frozenset[str]]]:
+    """Return the groups of cogroups: the sources of their inputs upstream of their own repartitions.
+
+    A repartition topic with a user's name may be one of an earlier `repartition()`; `created_by` has those
+    that are known. Otherwise the topic itself is in the group, because a running application fulfills that.
+    But if another input has a repartition of its own, the topic is not in the group: Kafka Streams would
+    refuse a group of topics of two sub-topologies. A group of such a topic alone is omitted: it only matters
+    to the broker, which would give the topic an explicit count of other topics.
+    """
+    origins = structure.origins(_nodes_without_sources(structure, suppressing))
+    unclear = set(unclear_groupings(structure, internal, created_by))
+    by_store: dict[str, list[ProcessorNode]] = {}
+    for node in structure.nodes.values():
+        if isinstance(node, ProcessorNode) and node.name in structure.cogrouped:
+            by_store.setdefault(",".join(node.stores), []).append(node)
+    stores = {store for nodes in by_store.values() for node in nodes for store in node.stores}
+    for position, nodes in enumerate(by_store.values()):
+        group: set[str] = set()
+        of_users: set[str] = set()
+        has_own = False
+        for node in nodes:
+            for source in origins.of(node.parents):
+                written = [t for t in _topics(structure, source) if t in internal and source in node.parents]
+                own = [
+                    t
+                    for t in written
+                    if t.removesuffix("-repartition") in stores or created_by.get(t) is CreatedBy.GROUPING
+                ]
+                sinks = [sink for topic in own for sink in structure.sinks[topic]]
+                before = origins.of(parent for sink in sinks for parent in sink.parents)
+                has_own = has_own or bool(own)
+                is_unclear = not own and not unclear.isdisjoint(written)
+                (of_users if is_unclear else group).update(before if own else {source})
+        found = group if has_own else group | of_users
+        if group or len(found) > 1:
+            yield _order(nodes[0], position, structure), frozenset(found)
+
+
+def _nodes_without_sources(structure: Structure, suppressing: frozenset[str]) -> frozenset[str]:
+    """Return the nodes whose results have no sources in Kafka Streams."""
+    return _lost_tables(structure) | suppressing | structure.cogroup_merges
+
+
+def _may_join(node: ProcessorNode, structure: Structure) -> bool:
+    """Return whether a processor can be a join: not a custom one and not one that writes the store.
+
+    The names of joins of tables are recognized, so another processor of a table is no join.
+    """
+    return structure.is_join(node.name) or not (
+        CUSTOM_NODE.fullmatch(node.name)
+        or _fills(node, structure)
+        or any(_is_table(parent, structure) for parent in node.parents)
+    )
+
+
+def _is_table(name: str, structure: Structure) -> bool:
+    """Return whether the result of a node is a table: a processor of a table that has a store is one."""
+    seen: set[str] = set()
+    while TABLE.fullmatch(name) is None:
+        node = structure.nodes.get(name)
+        if not isinstance(node, ProcessorNode) or not node.stores or name in seen:
+            return False
+        if _is_below_source(node, structure) and any(table_topic(each, structure) for each in node.stores):
+            return True
+        seen.add(name)
+        name = node.parents[0] if node.parents else ""
+    return True
+
+
+def _fills(node: ProcessorNode, structure: Structure) -> bool:
+    """Return whether the name shows that the node writes its result to its store."""
+    return not structure.is_join(node.name) and bool(
+        is_table_node(node.name, node.parents)
+        or structure.is_aggregation(node.name)
+        or node.name in structure.windowed
+        or (_is_below_source(node, structure) and any(table_topic(each, structure) for each in node.stores))
+    )
+
+
+def _is_below_source(node: ProcessorNode, structure: Structure) -> bool:
+    """Return whether it is the processor of a named table, after which the source is named."""
+    return node.parents == (f"{node.name}-source",) and node.parents[0] in structure.nodes
+
+
+def _is_table_or_join(
+    store: str, users: tuple[ProcessorNode, ...], structure: Structure, windowed: frozenset[str]
+) -> bool:
+    """Return whether a store belongs to a table or a stream-stream join, not to a user's processors.
+
+    The own store of a table's `transformValues` is not windowed.
+    """
+    return (
+        structure.is_join_store(store)
+        or structure.is_shared_join_store(store)
+        or table_topic(store, structure) is not None
+        or any(
+            (is_table_node(user.name, user.parents) and not _is_of_user(store, user, windowed))
+            or structure.is_aggregation(user.name)
+            or user.name in structure.windowed
+            or structure.is_join(user.name)
+            for user in users
+        )
+    )
+
+
+def _is_of_user(store: str, user: ProcessorNode, windowed: frozenset[str]) -> bool:
+    return store in windowed and TRANSFORM_VALUES_NODE.fullmatch(user.name) is not None
+
+
+def _topics(structure: Structure, source: str) -> tuple[str, ...]:
+    node = structure.nodes[source]
+    return getattr(node, "topics", ())
+
+
+def _order(node: ProcessorNode, position: int, structure: Structure) -> tuple[int, int]:
+    """Return the order of the call; a join's stores contain its index even if its nodes have users' names."""
+    own_stores = (store for store in node.stores if structure.is_join_store(store))
+    indices = (index_in(name) for name in (node.name, *own_stores))
+    index = next((index for index in indices if index is not None), position)
+    return (index, position)

@@ -1,0 +1,171 @@
+"""What a node of the DSL graph adds to the topology: one frozen class for each type of `GraphNode`.
+
+Parents that are not named here are the graph node's parents at the time of writing, because optimizations may
+change them.
+"""
+
+import attrs
+
+from headwater.compiler.dsl.old_values import OldValues
+from headwater.compiler.dsl.stores import LazyStore, Store
+from headwater.model.behaviors import (
+    DEFAULT_RECORD_FORMAT,
+    Behavior,
+    RecordFormat,
+    SinkSettings,
+    SourceSettings,
+)
+
+
+@attrs.frozen
+class StoreDeclaration:
+    """`addStateStore`: a store that processors refer to by name."""
+
+    store: Store
+
+
+@attrs.frozen
+class SourceDeclaration:
+    """A stream source; sources of the same topics or the same pattern are merged before writing."""
+
+    topics: tuple[str, ...] = ()
+    pattern: str | None = None
+    offset_reset: str | None = None
+    reads: SourceSettings | None = None
+
+
+@attrs.frozen
+class TableSourceDeclaration:
+    """`table` and `globalTable`: a source and the processor, with the store if it is needed."""
+
+    topic: str
+    source: str
+    processor: str
+    lazy_store: LazyStore
+    is_global: bool = False
+    reads: SourceSettings | None = None
+    old_values: OldValues | None = None
+
+
+@attrs.frozen
+class GlobalStoreDeclaration:
+    """`addGlobalStore`."""
+
+    topic: str
+    source: str
+    processor: str
+    store: Store
+    processor_class: str | None = None
+    reads: SourceSettings | None = None
+
+
+@attrs.frozen
+class ProcessorDeclaration:
+    """A processor with the stores of its supplier and the names of connected stores.
+
+    `lazy_store` is the store of a `toTable` or of a foreign-key join's result. `required_history_ms` is the
+    grace of a stream-table join: each connected store must be versioned with at least that history retention.
+    `behavior` is completed at the time of writing with `lazy_store` and `old_values`. `connected_first`: the
+    stores of the supplier are connected last, as before 4.0.
+    """
+
+    name: str
+    stores: tuple[Store, ...] = ()
+    connected: tuple[str, ...] = ()
+    lazy_store: LazyStore | None = None
+    required_history_ms: int | None = None
+    behavior: Behavior | None = None
+    old_values: OldValues | None = None
+    connected_first: bool = False
+
+
+@attrs.frozen
+class SinkDeclaration:
+    topic: str | None = None
+    extractor: str | None = None
+    writes: SinkSettings | None = None
+
+
+@attrs.frozen
+class InternalSourceDeclaration:
+    """The source that reads a foreign-key join's internal topic."""
+
+    topic: str
+    reads: SourceSettings | None = None
+
+
+@attrs.frozen
+class RepartitionDeclaration:
+    """Filter, sink and source of a repartition topic; `filter` None = `KTable#groupBy`, which has none.
+
+    `mergeable` = `merge.repartition.topics` may move it (never an explicit `repartition()`).
+    """
+
+    topic: str
+    sink: str
+    source: str
+    filter: str | None = None
+    partitions: int | None = None
+    mergeable: bool = False
+    explicit: bool = False
+    record: RecordFormat = DEFAULT_RECORD_FORMAT
+    partitioner: str | None = None
+    carries_changes: bool = False
+
+
+@attrs.frozen
+class StreamJoinDeclaration:
+    """Both sides and the merge of a stream-stream join; the windowed nodes are graph nodes of their own."""
+
+    this_windowed: str
+    other_windowed: str
+    this_join: str
+    other_join: str
+    merge: str
+    this_store: Store
+    other_store: Store
+    shared_store: Store | None = None
+    this_behavior: Behavior | None = None
+    other_behavior: Behavior | None = None
+
+
+@attrs.frozen
+class SelfJoinDeclaration:
+    """A stream-stream join after the optimization `single.store.self.join`."""
+
+    windowed: str
+    merge: str
+    store: Store
+    behavior: Behavior | None = None
+
+
+@attrs.frozen
+class TableJoinDeclaration:
+    """The two sides and the merge of a table-table join; `this`/`other` are the joined tables' processors."""
+
+    this: str
+    other: str
+    this_join: str
+    other_join: str
+    merge: str
+    this_stores: tuple[str, ...]
+    other_stores: tuple[str, ...]
+    store: Store | None = None
+    this_behavior: Behavior | None = None
+    other_behavior: Behavior | None = None
+    old_values: OldValues | None = None
+
+
+Declaration = (
+    StoreDeclaration
+    | SourceDeclaration
+    | TableSourceDeclaration
+    | GlobalStoreDeclaration
+    | ProcessorDeclaration
+    | SinkDeclaration
+    | InternalSourceDeclaration
+    | RepartitionDeclaration
+    | StreamJoinDeclaration
+    | SelfJoinDeclaration
+    | TableJoinDeclaration
+)

@@ -1,0 +1,110 @@
+"""Makes the calls of a document one after another and keeps the handles that they return."""
+
+from collections.abc import Sequence
+
+from headwater.compiler.dsl import call_problems as problems
+from headwater.compiler.dsl.builder import Builder
+from headwater.compiler.dsl.calls import CALLS, CALLS_WITH_OTHER, STARTS
+from headwater.compiler.dsl.calls.streams import split
+from headwater.compiler.dsl.handles import (
+    CALLS_ON,
+    UNCHECKED_NAMES,
+    Handle,
+    InvalidHandle,
+    Nothing,
+    Stream,
+    call_name,
+)
+from headwater.compiler.dsl.processor_api import is_processor_api
+from headwater.model import operators as op
+from headwater.model.operators import Operator, Step
+from headwater.model.stores import Materialized
+
+
+class Document:
+    """Makes the calls of steps; a step without `from` is a call on the result of the preceding step."""
+
+    def __init__(self, builder: Builder) -> None:
+        self._builder = builder
+        self._handles: dict[str, Handle] = {}
+
+    def run(self, steps: Sequence[Step], current: Handle | None = None) -> Handle | None:
+        """Make the calls and return the result of the last one, `current` if there is none."""
+        for step in steps:
+            self._builder.at = step.at
+            current = self._call(step, current)
+            if step.alias is not None:
+                self._remember(step.alias, current)
+        return current
+
+    def _call(self, step: Step, current: Handle | None) -> Handle:
+        operator = step.operator
+        if is_processor_api(operator):
+            return self._builder.reject(problems.call_in_a_branch(step))
+        self._check_names(operator)
+        start = STARTS.get(type(operator))
+        if start is not None:
+            return start(self._builder, operator)
+        on = self._input(step, current)
+        if not isinstance(on, InvalidHandle) and call_name(operator) not in CALLS_ON[type(on)]:
+            on = self._builder.reject(problems.call_does_not_fit(step, on))
+        other = self._other(operator)
+        if isinstance(on, InvalidHandle) or isinstance(other, InvalidHandle):
+            self._refuse_branches(operator)
+            return InvalidHandle()
+        if isinstance(operator, op.Split) and isinstance(on, Stream):
+            return split(self._builder, on, operator, self._branch)
+        key = type(operator), type(on)
+        if key in CALLS:
+            return CALLS[key](self._builder, on, operator)
+        return CALLS_WITH_OTHER[key](self._builder, on, operator, other)
+
+    def _branch(self, branch: op.Branch, stream: Stream) -> None:
+        at = self._builder.at
+        result = self.run(branch.then, stream)
+        self._builder.at = at
+        if branch.alias is not None:
+            self._remember(branch.alias, result)
+
+    def _refuse_branches(self, operator: Operator) -> None:
+        """Register the aliases of an invalid split as invalid handles."""
+        if isinstance(operator, op.Split):
+            for branch in (*operator.branches, *([operator.default] if operator.default is not None else [])):
+                for step in branch.then:
+                    self._refuse_branches(step.operator)
+                    if step.alias is not None:
+                        self._handles.setdefault(step.alias, InvalidHandle())
+                if branch.alias is not None:
+                    self._handles.setdefault(branch.alias, InvalidHandle())
+
+    def _check_names(self, operator: Operator) -> None:
+        if not isinstance(operator, UNCHECKED_NAMES):
+            self._builder.check_name(getattr(operator, "name", None), "name")
+        materialized = getattr(operator, "materialized", None)
+        if isinstance(materialized, Materialized) and materialized.supplier is None:
+            self._builder.check_name(materialized.store, "store name")
+
+    # handles
+
+    def _remember(self, alias: str, handle: Handle | None) -> None:
+        if alias in self._handles:
+            self._builder.reject(problems.alias_taken(alias, self._builder.at))
+            return
+        self._handles[alias] = handle if handle is not None else Nothing("split")
+
+    def _input(self, step: Step, current: Handle | None) -> Handle:
+        handle = current if step.input is None else self._named(step.input)
+        if handle is None:
+            return self._builder.reject(problems.no_input(step))
+        if isinstance(handle, Nothing):
+            return self._builder.reject(problems.follows_nothing(step, handle.call))
+        return handle
+
+    def _other(self, operator: Operator) -> Handle | None:
+        name = getattr(operator, "other", None)
+        return self._named(name) if name is not None else None
+
+    def _named(self, name: str) -> Handle:
+        if name in self._handles:
+            return self._handles[name]
+        return self._builder.reject(problems.alias_unknown(name, self._handles, self._builder.at))

@@ -1,0 +1,92 @@
+"""The internal topics with counts and configs, and the sub-topologies of a compilation."""
+
+from headwater.compiler.backends import backend
+from headwater.compiler.compilation import Compilation
+from headwater.compiler.topic_configs import changelog_config, repartition_config
+from headwater.compiler.topic_groups import TopicGroup
+from headwater.model.compiled import InternalTopic, SubTopology, TopicKind
+from headwater.model.nodes import SinkNode
+
+
+def internal_topics(compilation: Compilation) -> tuple[InternalTopic, ...]:
+    """Return all internal topics whose count is decided, sorted by name."""
+    found = [*_repartition_topics(compilation), *_changelog_topics(compilation)]
+    return tuple(sorted(found, key=lambda topic: topic.name))
+
+
+def subtopologies(compilation: Compilation) -> tuple[SubTopology, ...]:
+    """Return all sub-topologies by id; global ones and those with undecided sources have 0 tasks."""
+    return tuple(_subtopology(group, compilation) for group in compilation.groups)
+
+
+def _subtopology(group: TopicGroup, compilation: Compilation) -> SubTopology:
+    internal = {topic for topic, store in group.changelogs.items() if store.changelog_topic is None}
+    return SubTopology(
+        id=group.id,
+        nodes=tuple(node.name for node in group.nodes.nodes),
+        sources=tuple(sorted(group.sources)),
+        sinks=tuple(sorted(group.sinks)),
+        repartition_topics=tuple(sorted(group.repartition)),
+        changelog_topics=tuple(sorted(internal)),
+        source_changelogs=tuple(sorted(group.changelogs.keys() - internal)),
+        stores=tuple(sorted(group.stores)),
+        tasks=compilation.tasks.get(group.id, 0),
+        is_global=group.is_global,
+        source_patterns=group.patterns,
+        backend=backend(group.nodes.nodes, compilation.application),
+        source_partitions={
+            topic: compilation.counts[topic] for topic in sorted(group.sources) if topic in compilation.counts
+        },
+        processors=compilation.application.processors if group.stores and not group.is_global else None,
+    )
+
+
+def _repartition_topics(compilation: Compilation) -> list[InternalTopic]:
+    config = repartition_config(compilation.config.topic_overrides)
+    writing = {
+        compilation.naming.topic(node.topic): node.name
+        for node in compilation.topology.nodes
+        if isinstance(node, SinkNode) and node.topic is not None
+    }
+    generated = compilation.topology.generated_names
+    return [
+        InternalTopic(
+            name=topic,
+            kind=TopicKind.FK_SUBSCRIPTION if details.is_foreign_key else TopicKind.REPARTITION,
+            partitions=compilation.counts[topic],
+            config=config,
+            subtopology=group.id,
+            node=writing.get(topic, ""),
+            replication_factor=compilation.config.replication_factor,
+            pinned=details.partitions is not None,
+            generated=details.name in generated or details.name.removesuffix("-repartition") in generated,
+            at=details.at,
+        )
+        for group in compilation.groups
+        for topic, details in group.repartition.items()
+        if topic in compilation.counts
+    ]
+
+
+def _changelog_topics(compilation: Compilation) -> list[InternalTopic]:
+    """Return the changelogs: a partition for each processor, that is for each task if none are declared."""
+    config = compilation.config
+    processors = compilation.application.processors
+    return [
+        InternalTopic(
+            name=topic,
+            kind=TopicKind.CHANGELOG,
+            partitions=processors or compilation.tasks[group.id],
+            config=changelog_config(store, config.topic_overrides, config.additional_retention_ms),
+            subtopology=group.id,
+            node=store.name,
+            replication_factor=config.replication_factor,
+            changelog_kind=store.kind,
+            generated=store.name in compilation.topology.generated_names,
+            at=store.at,
+        )
+        for group in compilation.groups
+        if group.id in compilation.tasks
+        for topic, store in group.changelogs.items()
+        if store.changelog_topic is None
+    ]

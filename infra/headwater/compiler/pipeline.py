@@ -1,0 +1,115 @@
+"""Compiles a document to a `CompiledApplication` by a tuple of passes over one frozen value."""
+
+from collections.abc import Callable, Mapping
+
+from headwater.compiler.checks import (
+    check_computed_settings,
+    check_names,
+    check_retention,
+    check_stores,
+    compaction_lag_problems,
+)
+from headwater.compiler.compilation import Compilation
+from headwater.compiler.counting import count_partitions, resolve_copartitioning, resolve_topics
+from headwater.compiler.described import complete
+from headwater.compiler.dsl import build_dsl
+from headwater.compiler.internal_topics import internal_topics, subtopologies
+from headwater.compiler.managed_sinks import sink_counts
+from headwater.compiler.observed import compile_observed, open_questions
+from headwater.compiler.processors import processor_problems
+from headwater.compiler.source_problems import check_sources, missing_topics, with_locations
+from headwater.compiler.streams_config import REUSE_SOURCE_TOPICS, StreamsConfig, streams_config_problems
+from headwater.compiler.topic_groups import Naming
+from headwater.model.callers import PLAN, Caller
+from headwater.model.compiled import CompiledApplication
+from headwater.model.nodes import NodeTopology, SinkNode
+from headwater.model.topology import TopologyDocument
+
+PASSES: tuple[Callable[[Compilation], Compilation], ...] = (
+    resolve_topics,
+    resolve_copartitioning,
+    count_partitions,
+    check_sources,
+    check_names,
+    check_stores,
+    check_retention,
+    check_computed_settings,
+)
+"""The passes in order; each uses the results of those before it. All problems are collected."""
+
+
+def build_nodes(document: TopologyDocument) -> NodeTopology:
+    """Return the node topology of a document, built from its calls or completed from its described text.
+
+    The topology of an observed application is empty; its problems are the open questions. Never raises for an
+    invalid topology: see `NodeTopology.problems`.
+    """
+    if document.observed is not None:
+        return NodeTopology((), problems=tuple(open_questions(document.application, document.observed)))
+    config = StreamsConfig.of(document.application)
+    if document.described is not None:
+        return complete(
+            document.described, config.version, reuses_sources=REUSE_SOURCE_TOPICS in config.optimizations
+        )
+    return build_dsl(document, config)
+
+
+def compile_nodes(
+    document: TopologyDocument,
+    topology: NodeTopology,
+    partitions: Mapping[str, int],
+    *,
+    following: frozenset[str] = frozenset(),
+    caller: Caller = PLAN,
+) -> CompiledApplication:
+    """Run the passes over the node topology of `document`; `partitions`: topic → count on the cluster.
+
+    A missing source is no problem if it is in `following`, the managed sink topics of all documents that
+    follow their writers.
+    """
+    if document.observed is not None:
+        return compile_observed(document, partitions, following=following, caller=caller)
+    application = document.application
+    config = StreamsConfig.of(application)
+    compilation = Compilation(
+        application=application,
+        config=config,
+        topology=topology,
+        naming=Naming.of(topology, config.topic_prefix or application.id),
+        partitions=partitions,
+        following=following,
+        caller=caller,
+        problems=(*streams_config_problems(application), *topology.problems),
+    )
+    for run in PASSES:
+        compilation = run(compilation)
+    sinks, sink_problems = sink_counts(document.sinks, compilation)
+    topics = internal_topics(compilation)
+    compilation = compilation.with_problems(
+        (
+            *sink_problems,
+            *compaction_lag_problems(topics, sinks),
+            *processor_problems(document, compilation),
+        )
+    )
+    external = {
+        topic for group in compilation.topic_graph.groups for topic in group.sources
+    } - compilation.repartition.keys()
+    return CompiledApplication(
+        application=application,
+        subtopologies=subtopologies(compilation),
+        internal_topics=topics,
+        external_sources=tuple(sorted(external)),
+        missing_sources=missing_topics(compilation),
+        source_patterns=tuple(pattern for group in compilation.groups for pattern in group.patterns),
+        global_topics=tuple(
+            sorted({topic for group in compilation.groups if group.is_global for topic in group.sources})
+        ),
+        copartition_groups=tuple(sorted(tuple(sorted(group)) for group in compilation.copartitioned)),
+        sinks=sinks,
+        problems=with_locations(compilation.problems, compilation),
+        extractor_sinks=tuple(
+            node.name for node in topology.nodes if isinstance(node, SinkNode) and node.topic is None
+        ),
+        described=document.described.nodes if document.described is not None else None,
+    )

@@ -1,0 +1,243 @@
+"""The topics of each sub-topology (`InternalTopologyBuilder#subtopologyToTopicsInfo`).
+
+Internal topics get the application id as prefix; patterns are resolved to the topics that match.
+"""
+
+from collections.abc import Iterable, Mapping
+
+import attrs
+
+from headwater.compiler.java.collections import string_set_order
+from headwater.compiler.java.patterns import JavaPattern, UntranslatablePatternError
+from headwater.compiler.subtopologies import NodeGroup
+from headwater.model.nodes import (
+    NodeTopology,
+    ProcessorNode,
+    RepartitionTopic,
+    SinkNode,
+    SourceNode,
+    StateStore,
+)
+from headwater.model.problems import Problem, ProblemCode, Severity
+
+_HIDDEN_FROM_CONSUMERS = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
+"""Topics that a pattern subscription excludes (`exclude.internal.topics`)."""
+
+
+@attrs.frozen
+class Naming:
+    """The names of internal topics: the common `prefix`, and the repartition topics by name without it."""
+
+    prefix: str
+    internal: Mapping[str, RepartitionTopic]
+
+    @classmethod
+    def of(cls, topology: NodeTopology, prefix: str) -> "Naming":
+        full = f"{prefix}-{topology.name}" if topology.name else prefix
+        return cls(full, {topic.name: topic for topic in topology.repartition_topics})
+
+    def topic(self, name: str) -> str:
+        return f"{self.prefix}-{name}" if name in self.internal else name
+
+    def changelog(self, store: str) -> str:
+        return f"{self.prefix}-{store}-changelog"
+
+
+@attrs.frozen
+class TopicGroup:
+    """The topics of a sub-topology (`TopicsInfo`), with full names.
+
+    `sources` are external and repartition topics; `repartition` are the latter in the order in which the
+    assignor iterates over them. `changelogs`: changelog topic → store, including source topics that serve as
+    changelog.
+    """
+
+    id: int
+    nodes: NodeGroup
+    sources: tuple[str, ...]
+    sinks: tuple[str, ...]
+    repartition: Mapping[str, RepartitionTopic]
+    changelogs: Mapping[str, StateStore]
+    stores: tuple[str, ...]
+    patterns: tuple[str, ...] = ()
+
+    @property
+    def is_global(self) -> bool:
+        return self.nodes.is_global
+
+
+@attrs.frozen
+class Sources:
+    """Source node → full names of the topics that it reads, and `problems` of patterns."""
+
+    topics: Mapping[str, tuple[str, ...]]
+    problems: tuple[Problem, ...] = ()
+
+
+def resolve_sources(topology: NodeTopology, naming: Naming, known_topics: Iterable[str]) -> Sources:
+    """Return the full topic names of each source node; patterns are matched against `known_topics`."""
+    topics: dict[str, tuple[str, ...]] = {}
+    problems: list[Problem] = []
+    matched_by: dict[str, SourceNode] = {}
+    known: tuple[str, ...] | None = None
+    for node in topology.nodes:
+        if not isinstance(node, SourceNode):
+            continue
+        if node.pattern is None:
+            topics[node.name] = tuple(dict.fromkeys(map(naming.topic, node.topics)))
+            continue
+        if known is None:
+            known = tuple(sorted(set(known_topics) - _HIDDEN_FROM_CONSUMERS))
+        try:
+            pattern = JavaPattern(node.pattern)
+            found = tuple(topic for topic in known if pattern.matches(topic))
+        except UntranslatablePatternError as reason:
+            problems.append(
+                _invalid_pattern(node, reason)
+                if reason.is_invalid_java
+                else _unsupported_pattern(node, reason)
+            )
+            continue
+        for topic in found:
+            other = matched_by.setdefault(topic, node)
+            if other is not node:
+                problems.append(_matched_twice(topic, node, other))
+            if topic.startswith(f"{naming.prefix}-"):
+                problems.append(_reads_itself(topic, node))
+        topics[node.name] = found
+    return Sources(topics, tuple(problems))
+
+
+def topic_groups(
+    topology: NodeTopology, groups: Iterable[NodeGroup], sources: Sources, naming: Naming
+) -> tuple[TopicGroup, ...]:
+    """Return one topic group for each node group, including global ones, which have no tasks."""
+    stores = {store.name: store for store in topology.stores}
+    owners = {name: store.connections[-1] for name, store in stores.items() if store.connections}
+    return tuple(_topic_group(group, stores, owners, sources, naming) for group in groups)
+
+
+def _topic_group(
+    group: NodeGroup,
+    stores: Mapping[str, StateStore],
+    owners: Mapping[str, frozenset[str]],
+    sources: Sources,
+    naming: Naming,
+) -> TopicGroup:
+    read: dict[str, None] = {}
+    written: dict[str, None] = {}
+    repartition: dict[str, RepartitionTopic] = {}
+    used: dict[str, None] = {}
+    owned: dict[str, StateStore] = {}
+    patterns: list[str] = []
+    for node in group.nodes:
+        if isinstance(node, SourceNode):
+            read.update(dict.fromkeys(sources.topics.get(node.name, ())))
+            patterns.extend([node.pattern] if node.pattern is not None else [])
+        elif isinstance(node, SinkNode):
+            if node.topic is not None:
+                written[naming.topic(node.topic)] = None
+        else:
+            used.update(dict.fromkeys(node.stores))
+            _add_changelogs(node, stores, owners, owned, naming)
+    internal = {naming.topic(name): topic for name, topic in _internal_of(group, naming)}
+    for name in string_set_order(internal):
+        repartition[name] = internal[name]
+    return TopicGroup(
+        id=group.id,
+        nodes=group,
+        sources=tuple(read),
+        sinks=tuple(written),
+        repartition=repartition,
+        changelogs={} if group.is_global else owned,
+        stores=tuple(used),
+        patterns=tuple(patterns),
+    )
+
+
+def _internal_of(group: NodeGroup, naming: Naming) -> Iterable[tuple[str, RepartitionTopic]]:
+    for node in group.nodes:
+        if isinstance(node, SourceNode):
+            for name in node.topics:
+                if name in naming.internal:
+                    yield name, naming.internal[name]
+
+
+def _add_changelogs(
+    node: ProcessorNode,
+    stores: Mapping[str, StateStore],
+    owners: Mapping[str, frozenset[str]],
+    owned: dict[str, StateStore],
+    naming: Naming,
+) -> None:
+    for name in node.stores:
+        store = stores.get(name)
+        if store is None or (name in owners and node.name not in owners[name]):
+            continue
+        if store.changelog_topic is not None:
+            owned[store.changelog_topic] = store
+        elif store.logged:
+            owned[naming.changelog(name)] = store
+
+
+def _invalid_pattern(node: SourceNode, reason: UntranslatablePatternError) -> Problem:
+    return Problem(
+        code=ProblemCode.INVALID_TOPOLOGY,
+        summary=f"The pattern of source {node.name} is not a valid regular expression: {reason}.",
+        node=node.name,
+        expected="a Java regular expression",
+        found=str(node.pattern),
+        why="Java throws PatternSyntaxException before the topology is built.",
+        fix="Correct the pattern.",
+        location=node.at,
+    )
+
+
+def _unsupported_pattern(node: SourceNode, reason: UntranslatablePatternError) -> Problem:
+    return Problem(
+        code=ProblemCode.UNDECIDABLE_PARTITIONS,
+        summary=f"The pattern of source {node.name} cannot be evaluated here: {reason}.",
+        node=node.name,
+        expected="a Java regular expression without unsupported constructs",
+        found=str(node.pattern),
+        why=(
+            "The topics that it reads are not known, so the partition counts downstream of it are not "
+            "known either."
+        ),
+        fix="Rewrite the pattern without it, or list the topics.",
+        location=node.at,
+    )
+
+
+def _matched_twice(topic: str, node: SourceNode, other: SourceNode) -> Problem:
+    return Problem(
+        code=ProblemCode.INVALID_TOPOLOGY,
+        summary=f"Topic {topic} matches the patterns of two sources, {other.name} and {node.name}.",
+        topic=topic,
+        node=node.name,
+        expected="each topic matched by one pattern",
+        found=f"{other.pattern} and {node.pattern}",
+        why="Kafka Streams throws TopologyException at run time, as soon as the topic exists.",
+        fix="Make the patterns exclude each other, or read the topic by name.",
+        location=node.at,
+    )
+
+
+def _reads_itself(topic: str, node: SourceNode) -> Problem:
+    return Problem(
+        code=ProblemCode.INVALID_TOPOLOGY,
+        summary=(
+            f"The pattern of source {node.name} matches {topic}, an internal topic of the application itself."
+        ),
+        topic=topic,
+        node=node.name,
+        expected="a pattern that matches no internal topic of the application",
+        found=str(node.pattern),
+        why=(
+            "Once the topic exists Kafka Streams reads it as input, which changes the partition counts after "
+            "the first start."
+        ),
+        fix="Narrow the pattern.",
+        location=node.at,
+        severity=Severity.WARNING,
+    )

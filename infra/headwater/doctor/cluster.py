@@ -1,0 +1,226 @@
+"""Checks of a cluster: connection, TLS, credentials, addresses of brokers, features and settings."""
+
+from collections.abc import Iterator, Mapping
+
+import attrs
+
+from headwater.doctor.findings import Check, Finding, Section
+from headwater.model.problems import Problem, ProblemCode
+
+_FEW_DAYS = 21
+_LISTENERS = (
+    "Correct the brokers' `advertised.listeners`, or the firewall or DNS between this machine and them."
+)
+
+
+@attrs.frozen(kw_only=True)
+class Login:
+    """How Headwater connects. `is_local` says that all bootstrap servers are on this machine."""
+
+    protocol: str
+    mechanism: str | None
+    username: str | None
+    verifies: bool
+    is_local: bool
+
+    @property
+    def uses_tls(self) -> bool:
+        return self.protocol.endswith("SSL")
+
+
+@attrs.frozen(kw_only=True)
+class ClusterFacts:
+    """What was observed; None = not known.
+
+    `unreachable` is address → reason, of bootstrap servers and of addresses that brokers advertise.
+    `certificate_days` is the time until a broker's certificate expires. `settings` are those of one broker.
+    """
+
+    login: Login
+    servers: tuple[str, ...]
+    problem: Problem | None = None
+    cluster_id: str = ""
+    brokers: Mapping[int, str] = attrs.field(factory=dict)
+    unreachable: Mapping[str, str] = attrs.field(factory=dict)
+    certificate_days: int | None = None
+    settings: Mapping[str, str] | None = None
+    features: Mapping[str, int] | None = None
+    expected_cluster_id: str | None = None
+    has_streams_applications: bool = False
+    settings_problem: Problem | None = None
+    leaderless: int = 0
+    """Partitions without a leader, of all topics that the user may see."""
+    under_replicated: int = 0
+    """Partitions with replicas that are not in sync."""
+
+
+def cluster_findings(facts: ClusterFacts) -> Iterator[Finding]:
+    yield from _connection(facts)
+    yield _tls(facts)
+    yield _credentials(facts)
+    if facts.problem is not None:
+        return
+    yield _brokers(facts)
+    yield _replicas(facts)
+    yield _streams_groups(facts)
+    yield _auto_creation(facts)
+
+
+def _check(name: str) -> Check:
+    return Check(Section.CLUSTER, name)
+
+
+def _connection(facts: ClusterFacts) -> Iterator[Finding]:
+    check = _check("connection")
+    if facts.problem is None:
+        yield check.ok(f"cluster {facts.cluster_id}, {_counted(len(facts.brokers), 'broker')}")
+        expected = facts.expected_cluster_id
+        if expected is not None and expected != facts.cluster_id:
+            yield _check("cluster-id").error(
+                f"The stack is for cluster {expected}, but this is cluster {facts.cluster_id}.",
+                why="Each run of the stack is refused (WrongCluster).",
+                fix="Correct the bootstrap servers, or `headwater:clusterId` of the stack.",
+            )
+    elif _is_refusal(facts.problem):
+        yield check.ok("brokers answer, but refuse the credentials")
+    else:
+        yield check.of_problem(facts.problem)
+    dead = [server for server in facts.servers if server in facts.unreachable]
+    if dead and (facts.problem is None or len(dead) < len(facts.servers)):
+        yield _check("bootstrap-servers").warning(
+            f"{len(dead)} of {_counted(len(facts.servers), 'bootstrap server')} cannot be reached: "
+            + _reasons(facts, dead),
+            why="If the others are down, no connection is possible.",
+            fix="Correct or remove the addresses.",
+        )
+
+
+def _is_refusal(problem: Problem) -> bool:
+    return problem.code is ProblemCode.AUTHENTICATION_REFUSED
+
+
+def _reasons(facts: ClusterFacts, addresses: list[str]) -> str:
+    return ", ".join(f"{address} ({facts.unreachable[address]})" for address in addresses)
+
+
+def _tls(facts: ClusterFacts) -> Finding:
+    check, login = _check("tls"), facts.login
+    if not login.uses_tls:
+        if login.is_local:
+            return check.ok("not used, on this machine")
+        return check.warning(
+            f"The connection is not encrypted ({login.protocol}).",
+            why="Others in the network can read and change what is sent"
+            + (", also the password." if login.mechanism == "PLAIN" else "."),
+            fix="Use a listener with TLS: security protocol SASL_SSL or SSL.",
+        )
+    if not login.verifies:
+        return check.warning(
+            "The certificates of the brokers are not verified.",
+            why="Another server can pretend to be the cluster and read the credentials.",
+            fix="Set the CA certificate (HEADWATER_CA_CERT), and do not skip the verification.",
+        )
+    if facts.problem is not None and not _is_refusal(facts.problem):
+        return check.unknown("Not checked without a connection.", fix="Fix the connection first.")
+    days = facts.certificate_days
+    if days is not None and days < _FEW_DAYS:
+        return check.warning(
+            f"A broker's certificate expires in {_counted(days, 'day')}.",
+            why="Then no client can connect any more.",
+            fix="Renew the certificates of the brokers.",
+        )
+    return check.ok("verified" + (f", valid for {_counted(days, 'more day')}" if days is not None else ""))
+
+
+def _credentials(facts: ClusterFacts) -> Finding:
+    check, login = _check("credentials"), facts.login
+    if facts.problem is not None:
+        if _is_refusal(facts.problem):
+            return check.of_problem(facts.problem)
+        return check.unknown("Not checked without a connection.", fix="Fix the connection first.")
+    if login.mechanism is None:
+        return check.ok("no login is required")
+    return check.ok(f"accepted: {login.mechanism}" + (f", user {login.username}" if login.username else ""))
+
+
+def _brokers(facts: ClusterFacts) -> Finding:
+    check = _check("brokers")
+    dead = [address for address in facts.brokers.values() if address in facts.unreachable]
+    if not dead:
+        return check.ok("all advertised addresses can be reached")
+    return check.error(
+        f"{len(dead)} of {_counted(len(facts.brokers), 'broker')} cannot be reached at the addresses that "
+        f"they advertise: {_reasons(facts, dead)}.",
+        why="Clients connect to these addresses after the first request. Requests for their partitions hang.",
+        fix=_LISTENERS,
+    )
+
+
+def _replicas(facts: ClusterFacts) -> Finding:
+    check = _check("replicas")
+    if facts.leaderless:
+        return check.error(
+            f"{_counted(facts.leaderless, 'partition')} {'has' if facts.leaderless == 1 else 'have'} no "
+            f"leader.",
+            why="Clients can neither read nor write these partitions.",
+            fix="Start the brokers that have their replicas: `kafka-topics.sh --bootstrap-server BROKER "
+            "--describe --unavailable-partitions` shows them.",
+        )
+    if facts.under_replicated:
+        return check.warning(
+            f"{_counted(facts.under_replicated, 'partition')} "
+            f"{'has' if facts.under_replicated == 1 else 'have'} replicas that are not in sync.",
+            why="If more brokers stop, writes with acks=all fail, or data is lost.",
+            fix="Start the brokers that are stopped, or wait until their replicas are in sync: "
+            "`kafka-topics.sh "
+            "--bootstrap-server BROKER --describe --under-replicated-partitions` shows them.",
+        )
+    return check.ok("all are in sync")
+
+
+def _streams_groups(facts: ClusterFacts) -> Finding:
+    check = _check("streams-groups")
+    protocols = (facts.settings or {}).get("group.coordinator.rebalance.protocols")
+    if protocols is None or facts.features is None:
+        return check.unknown(
+            "It is not known whether the brokers have streams groups (KIP-1071).",
+            fix="Grant this user DescribeConfigs on the cluster. Only applications with "
+            "`group.protocol: streams` need streams groups.",
+        )
+    missing = []
+    if "streams" not in [word.strip() for word in protocols.split(",")]:
+        missing.append("`streams` is not in group.coordinator.rebalance.protocols")
+    if not facts.features.get("streams.version"):
+        missing.append("the feature streams.version is not enabled")
+    if not missing:
+        return check.ok("streams groups (KIP-1071) are enabled")
+    if not facts.has_streams_applications:
+        return check.ok("no streams groups (KIP-1071), and no application that needs them")
+    return check.error(
+        f"Applications use `group.protocol: streams`, but {' and '.join(missing)}.",
+        why="The brokers reject these applications: they do not start.",
+        fix="Set `group.protocol: classic`. Or, with brokers of Kafka 4.2 or later, enable both: "
+        "kafka-features.sh upgrade --feature streams.version=1",
+    )
+
+
+def _auto_creation(facts: ClusterFacts) -> Finding:
+    check = _check("auto-creation")
+    setting = (facts.settings or {}).get("auto.create.topics.enable")
+    if setting is None:
+        return check.unknown(
+            "It is not known whether brokers create topics automatically.",
+            fix="Grant this user DescribeConfigs on the cluster.",
+        )
+    if setting.lower() == "false":
+        return check.ok("brokers do not create topics automatically")
+    return check.warning(
+        "The brokers create topics automatically (auto.create.topics.enable=true).",
+        why="A client that starts early creates a source or sink topic with the default partition count. "
+        "Internal topics then follow this count.",
+        fix="Set auto.create.topics.enable=false on all brokers.",
+    )
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count} {noun}" + ("" if count == 1 else "s")

@@ -1,0 +1,206 @@
+"""Checks of this machine: the programs and packages that Headwater runs, and whether their versions fit."""
+
+from collections.abc import Iterator, Mapping
+
+import attrs
+
+from headwater.doctor.findings import Check, Finding, Section, version_text
+
+_GET = "Run `headwater toolchain`."
+# Not by its name alone: it is not registered in the public package index.
+_INSTALL = "pip install 'headwater @ URL_OF_THE_WHEEL'"
+_SPARK = "pip install 'headwater[spark] @ URL_OF_THE_WHEEL'"
+
+
+@attrs.frozen(kw_only=True)
+class Program:
+    """A program: `version` and `minimum` as numbers, None if the program prints no version."""
+
+    path: str
+    version: tuple[int, ...] | None
+    minimum: tuple[int, ...]
+
+    @property
+    def is_sufficient(self) -> bool:
+        return self.version is not None and self.version >= self.minimum
+
+
+@attrs.frozen(kw_only=True)
+class MachineFacts:
+    """What was found on this machine; None = not found.
+
+    `packages` is distribution → (required version, installed version or None), `spark_packages` the same
+    for the extra `spark`. `connector` is the version of Spark's Kafka connector that Headwater uses.
+    `pulumi_is_on_path` says that a shell finds this CLI, and `plugin_is_visible` that the CLI then finds the
+    plugin.
+    """
+
+    python: tuple[int, ...]
+    java: Program | None
+    maven: Program | None
+    go: Program | None
+    pulumi: Program | None
+    pulumi_is_on_path: bool
+    plugin: str | None
+    plugin_is_visible: bool
+    plugin_version: str
+    kafka: bool
+    connector_found: bool
+    connector: str
+    packages: Mapping[str, tuple[str, str | None]]
+    spark_packages: Mapping[str, tuple[str, str | None]]
+
+
+def machine_findings(facts: MachineFacts) -> Iterator[Finding]:
+    yield _check("python").ok(version_text(facts.python))
+    yield _packages(facts)
+    yield _java(facts.java)
+    yield _pulumi(facts)
+    yield _plugin(facts)
+    yield _local_kafka(facts)
+    yield _spark(facts)
+    yield _connector(facts)
+
+
+def _check(name: str) -> Check:
+    return Check(Section.MACHINE, name)
+
+
+def _packages(facts: MachineFacts) -> Finding:
+    wrong = _differing(facts.packages)
+    if not wrong:
+        return _check("packages").ok(f"{len(facts.packages)} required packages have the tested versions")
+    return _check("packages").error(
+        f"Python packages differ from the versions that Headwater requires: {wrong}.",
+        why="Other versions are not tested; commands may fail or behave differently.",
+        fix=f"Install Headwater in an environment of its own: {_INSTALL}",
+    )
+
+
+def _differing(packages: Mapping[str, tuple[str, str | None]]) -> str:
+    return ", ".join(
+        f"{name} {found or 'is missing'} (required: {required})"
+        for name, (required, found) in sorted(packages.items())
+        if found != required
+    )
+
+
+def _java(java: Program | None) -> Finding:
+    check = _check("java")
+    if java is not None and java.is_sufficient:
+        return check.ok(f"{version_text(java.version or ())} ({java.path})")
+    found = "Java is not installed." if java is None else f"{java.path} is {_version(java)}."
+    return check.warning(
+        found,
+        why="`headwater run` (Spark) and `headwater local` (a Kafka broker) need Java 17 or newer.",
+        fix="Install a JDK, for example: apt install openjdk-17-jre-headless. Or set JAVA_HOME.",
+    )
+
+
+def _version(program: Program) -> str:
+    if program.version is None:
+        return "a program that prints no version"
+    return f"version {version_text(program.version)}, older than {version_text(program.minimum)}"
+
+
+def _pulumi(facts: MachineFacts) -> Finding:
+    check = _check("pulumi")
+    pulumi = facts.pulumi
+    if pulumi is None:
+        return check.error(
+            "No Pulumi CLI of a fitting version is on PATH or in the cache.",
+            why="`pulumi preview` and `pulumi up` apply the documents to a cluster.",
+            fix=f"{_GET} It downloads Pulumi, or builds it with Go 1.24 or newer "
+            f"({_go(facts.go)}). Or install Pulumi 3.250 or newer: https://www.pulumi.com/docs/install",
+        )
+    if not pulumi.is_sufficient:
+        return check.error(
+            f"{pulumi.path} is {_version(pulumi)}.",
+            why="An incompatible CLI fails in the middle of a run.",
+            fix="Install Pulumi 3.250 or newer, below 4: https://www.pulumi.com/docs/install. Or remove it "
+            "from PATH, and run `headwater toolchain`.",
+        )
+    if not facts.pulumi_is_on_path:
+        return check.warning(
+            f"Pulumi {version_text(pulumi.version or ())} is not on the PATH of this shell ({pulumi.path}).",
+            why="`headwater` finds it, but a shell does not find the command `pulumi`.",
+            fix='Run `eval "$(headwater toolchain env)"` in each shell.',
+        )
+    return check.ok(f"{version_text(pulumi.version or ())} ({pulumi.path})")
+
+
+def _go(go: Program | None) -> str:
+    return f"found: {go.path}" if go is not None and go.is_sufficient else "not found"
+
+
+def _plugin(facts: MachineFacts) -> Finding:
+    check = _check("kafka-plugin")
+    if facts.plugin is not None and not facts.plugin_is_visible:
+        return check.warning(
+            "Your own Pulumi does not find the Kafka plugin, which is in the cache of Headwater.",
+            why="Pulumi downloads it at the first run, which fails without access to get.pulumi.com.",
+            fix='Run `eval "$(headwater toolchain env)"` in each shell: it puts the plugin on PATH.',
+        )
+    if facts.plugin is not None:
+        return check.ok(f"{facts.plugin_version} ({facts.plugin})")
+    return check.warning(
+        f"The Kafka plugin {facts.plugin_version} of Pulumi is not installed.",
+        why="Pulumi downloads it at the first run, which fails without access to get.pulumi.com.",
+        fix=_GET,
+    )
+
+
+def _local_kafka(facts: MachineFacts) -> Finding:
+    check = _check("local-broker")
+    if facts.kafka:
+        return check.ok("Kafka for `headwater local` is downloaded")
+    return check.warning(
+        "Kafka for `headwater local` and `headwater demo` is not downloaded.",
+        why="Only these two commands need it.",
+        fix=_with_maven(facts.maven, "headwater toolchain kafka"),
+    )
+
+
+def _with_maven(maven: Program | None, command: str) -> str:
+    if maven is not None and maven.is_sufficient:
+        return f"Run `{command}`."
+    return f"Install Maven 3.6 or newer (apt install maven), then run `{command}`."
+
+
+def _spark(facts: MachineFacts) -> Finding:
+    check = _check("spark")
+    required, found = facts.spark_packages["pyspark"]
+    if found is None:
+        return check.warning(
+            "PySpark is not installed.", why="Only `headwater run` needs it.", fix=f"Run `{_SPARK}`."
+        )
+    if wrong := _differing(facts.spark_packages):
+        return check.error(
+            f"Packages of Spark differ from the versions that Headwater requires: {wrong}.",
+            why="`headwater run` is tested with these versions only.",
+            fix=f"Run `{_SPARK}` in an environment of its own.",
+        )
+    return check.ok(f"PySpark {required}")
+
+
+def _connector(facts: MachineFacts) -> Finding:
+    check = _check("spark-connector")
+    _, spark = facts.spark_packages["pyspark"]
+    if spark is not None and _line(spark) != _line(facts.connector):
+        return check.error(
+            f"Spark's Kafka connector {facts.connector} does not fit PySpark {spark}.",
+            why="Classes of both differ: queries fail when they start.",
+            fix=f"Run `{_SPARK}`, or name a fitting connector with `headwater run --jars`.",
+        )
+    if facts.connector_found:
+        return check.ok(f"{facts.connector} is downloaded")
+    return check.warning(
+        f"Spark's Kafka connector {facts.connector} is not downloaded.",
+        why="Spark downloads it at the first start, which fails on machines without access to Maven Central.",
+        fix=_with_maven(facts.maven, "headwater toolchain spark"),
+    )
+
+
+def _line(version: str) -> list[str]:
+    """Return the release line of a version: its first two numbers."""
+    return version.split(".")[:2]

@@ -1,0 +1,145 @@
+"""Checks of a Pulumi stack: its backend, its settings, and what a killed run left behind."""
+
+from collections.abc import Iterator, Sequence
+
+import attrs
+
+from headwater.doctor.findings import Check, Finding, Section
+from headwater.model.problems import Problem, errors
+
+_FEW = 3
+
+
+@attrs.frozen(kw_only=True)
+class Lock:
+    """A lock of Pulumi: who holds it, and whether that process runs (None: on another machine, not known)."""
+
+    file: str
+    owner: str
+    since: str
+    is_running: bool | None
+
+
+@attrs.frozen(kw_only=True)
+class StackFacts:
+    """What was observed. `error` is what Pulumi printed when it could not show the stack.
+
+    `backend` is the URL without credentials; only one that `is_in_files` shows locks. `empty_attributes` are
+    empty files `.attrs` of a backend in files; `writes_attributes` says that Pulumi writes such files.
+    `pending` are pending operations.
+    """
+
+    name: str
+    error: str | None = None
+    backend: str = ""
+    is_in_files: bool = False
+    writes_attributes: bool = False
+    empty_attributes: Sequence[str] = ()
+    locks: Sequence[Lock] = ()
+    pending: Sequence[str] = ()
+    problems: Sequence[Problem] = ()
+    applications: int = 0
+
+
+def stack_findings(facts: StackFacts) -> Iterator[Finding]:
+    yield from _backend(facts)
+    if facts.is_in_files:
+        yield _attributes(facts)
+        yield _lock(facts)
+    elif facts.error is None:
+        yield _check("lock").unknown(
+            "Only backends in files show whether a stack is locked.",
+            fix="If a run is refused because the stack is locked, and no other run is active: pulumi cancel",
+        )
+    if facts.error is None:
+        yield _pending(facts)
+        yield from _settings(facts)
+
+
+def _check(name: str) -> Check:
+    return Check(Section.STACK, name)
+
+
+def _backend(facts: StackFacts) -> Iterator[Finding]:
+    check = _check("backend")
+    if facts.error is None:
+        yield check.ok(f"stack {facts.name} in {facts.backend}")
+    elif not facts.empty_attributes:
+        yield check.error(
+            f"Pulumi cannot show stack {facts.name}: {facts.error}",
+            why="`preview` and `up` need the settings and the state of the stack.",
+            fix="Set --project to the folder of Pulumi.yaml, log in to the backend (pulumi login, or "
+            "PULUMI_BACKEND_URL), and set PULUMI_CONFIG_PASSPHRASE. If the stack does not exist: "
+            f"pulumi stack init {facts.name}",
+        )
+
+
+def _attributes(facts: StackFacts) -> Finding:
+    check = _check("state-files")
+    if empty := facts.empty_attributes:
+        return check.error(
+            f"{len(empty)} empty file{'' if len(empty) == 1 else 's'} `.attrs` next to the state: "
+            + ", ".join(empty[:_FEW])
+            + ".",
+            why="Pulumi was killed while it wrote them. No command can read the state (failed to load "
+            "checkpoint: EOF), which itself is complete.",
+            fix=f"Delete them: rm {' '.join(empty)}. Log in with `?metadata=skip` at the end of the URL.",
+        )
+    if facts.writes_attributes:
+        return check.warning(
+            f"The backend {facts.backend} is used without `metadata=skip`.",
+            why="Pulumi writes files `.attrs` next to the state. If it is killed then, they may be empty.",
+            fix=f"Log in again: pulumi login '{facts.backend}?metadata=skip'",
+        )
+    return check.ok("no empty files of a killed run")
+
+
+def _lock(facts: StackFacts) -> Finding:
+    check = _check("lock")
+    if not facts.locks:
+        return check.ok("the stack is not locked")
+    lock = facts.locks[0]
+    text = f"The stack is locked by {lock.owner} since {lock.since}"
+    if lock.is_running:
+        return check.warning(
+            f"{text}, and this process is running.",
+            why="Other runs are refused until it ends.",
+            fix="Wait until it has ended.",
+        )
+    if lock.is_running is None:
+        return check.warning(
+            f"{text}, on another machine.",
+            why="Other runs are refused while it runs. If it was killed, the lock remains.",
+            fix="Check whether it is running. If it is not: pulumi cancel, then pulumi up.",
+        )
+    return check.error(
+        f"{text}, but this process has ended.",
+        why="A killed run left the lock: each further run is refused (the stack is currently locked).",
+        fix="Run `pulumi cancel`, then `pulumi up`: it completes the rest.",
+    )
+
+
+def _pending(facts: StackFacts) -> Finding:
+    check = _check("pending-operations")
+    if not facts.pending:
+        return check.ok("none")
+    count = len(facts.pending)
+    return check.warning(
+        f"{count} pending operation{'' if count == 1 else 's'} of an interrupted run: "
+        + ", ".join(facts.pending[:_FEW])
+        + (f" and {count - _FEW} more" if count > _FEW else "")
+        + ".",
+        why="It is not known whether the topics were created. Each `up` shows a warning.",
+        fix="Run `pulumi up`, which imports or creates them. Then clear the warning: pulumi refresh "
+        "--clear-pending-creates",
+    )
+
+
+def _settings(facts: StackFacts) -> Iterator[Finding]:
+    for problem in facts.problems:
+        yield _check("settings").of_problem(problem)
+    if not errors(facts.problems):
+        count = facts.applications
+        yield _check("settings").ok(
+            f"settings and documents of {count} application{'' if count == 1 else 's'} are valid"
+        )

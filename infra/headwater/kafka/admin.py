@@ -1,0 +1,372 @@
+"""The Kafka admin client with counted requests, bounded waits and problems for errors."""
+
+import time
+from collections import deque
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from concurrent.futures import Future, wait
+from functools import partial
+from typing import Any, TypeVar
+from warnings import catch_warnings, simplefilter
+
+import attrs
+from confluent_kafka import KafkaError, KafkaException, TopicCollection, TopicPartition
+from confluent_kafka.admin import (  # type: ignore[attr-defined]  # public, but not exported explicitly
+    AclBinding,
+    AdminClient,
+    ClusterMetadata,
+    ConfigEntry,
+    ConfigResource,
+    ConsumerGroupDescription,
+    DescribeClusterResult,
+    ListOffsetsResultInfo,
+    OffsetSpec,
+    ResourceType,
+    TopicDescription,
+)
+
+from headwater.kafka.acl_bindings import filter_for, operations_of
+from headwater.kafka.client_log import client_log
+from headwater.kafka.connection import Connection
+from headwater.kafka.connection_checks import setting_problem
+from headwater.kafka.features import enabled_features
+from headwater.kafka.kafka_errors import (
+    ALL_BROKERS_DOWN,
+    NO_ANSWER,
+    Answering,
+    ClientMessage,
+    client_message,
+    unanswered,
+    unexpected,
+    unreachable,
+)
+from headwater.kafka.pending_requests import IN_FLIGHT, PendingRequests, in_background
+from headwater.model.acls import Operation
+from headwater.model.problems import Problem, ProblemsError
+
+CHUNK = 1_000
+"""Topics in one request; larger answers approach the limits of the brokers."""
+_POLL_SECONDS = 0.02
+# A refused connection may be a broker that is starting: librdkafka retries meanwhile.
+_CONNECT_SECONDS = 3.0
+# librdkafka ends a request at its timeout; this applies when it does not.
+_GRACE_SECONDS = 1.0
+_FIRST_TRY_SECONDS = 5.0
+_NEW_CLUSTER_SECONDS = 1.0
+_TIMES_AS_LONG = 5
+_OFFSETS = "__consumer_offsets"
+"""The topic of the coordinators, which a cluster creates for its first group."""
+_PAUSE_SECONDS = 0.1
+_COORDINATOR_LOADING = (
+    KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
+    KafkaError.COORDINATOR_NOT_AVAILABLE,
+    KafkaError.NOT_COORDINATOR,
+)
+
+_METADATA = "describe the cluster"
+_NOTHING_YET = KafkaError._PARTIAL  # noqa: SLF001 - the library's own codes begin with an underscore
+
+K = TypeVar("K")
+V = TypeVar("V")
+Groups = Mapping[str, ConsumerGroupDescription | KafkaError]
+
+
+@attrs.frozen
+class FirstRequest:
+    """The request that every read begins with: the id of the cluster, brokers and topics."""
+
+    metadata: Future[ClusterMetadata]
+    at: float = attrs.field(factory=time.monotonic)
+
+
+Send = Callable[[Sequence[K]], dict[K, Future[V]]]
+
+
+class Admin:
+    """One admin client. `requests` counts the requests; a batch of any number of topics is one request.
+
+    Answers are by name; for a part of a batch that failed, the answer is its `KafkaError`. Every method
+    raises `ProblemsError` when the cluster does not answer in time, and within seconds when it cannot be
+    reached or rejects the credentials.
+    """
+
+    def __init__(self, connection: Connection, timeout_seconds: float) -> None:
+        self._connection = connection
+        self._servers = connection.bootstrap_servers
+        self._timeout = timeout_seconds
+        self.requests = 0
+        self._descriptions: set[Future[TopicDescription]] = set()
+        self._group_timeout = _NEW_CLUSTER_SECONDS
+        self._answering: Answering | None = None
+        self._connect()
+
+    def _connect(self) -> None:
+        messages: deque[ClientMessage] = deque(maxlen=50)
+        self._messages = messages  # with `self` in the callback the client could never be freed
+        self._is_lost = False
+        settings: dict[str, Any] = {
+            **self._connection.confluent(),
+            "client.id": "headwater",
+            "error_cb": lambda error: messages.append(client_message(error)),
+            "socket.connection.setup.timeout.ms": int(min(self._timeout, 10) * 1000),
+            "reconnect.backoff.max.ms": 500,
+        }
+        try:
+            self._client = AdminClient(
+                settings, logger=client_log(lambda line: messages.append(ClientMessage(line)))
+            )
+        except KafkaException as error:
+            raise ProblemsError([_unusable(error.args[0])]) from None
+
+    def open(self) -> FirstRequest:
+        """Begin to connect and send the first request.
+
+        After a request without an answer this is done with a new client: librdkafka (2.16) forgets the
+        bootstrap servers when metadata has no brokers, and then does not connect again for minutes.
+        """
+        self._answering = None
+        if self._is_lost:
+            self.settle()
+            self._connect()
+        self.requests += 1
+        return FirstRequest(in_background(partial(self._metadata, self._client)))
+
+    def metadata(self, first: FirstRequest) -> ClusterMetadata:
+        """Return the id of the cluster, brokers, and partitions and replicas of all topics.
+
+        Topics that the user may not describe are missing. `AdminClient.describe_cluster` cannot be used:
+        librdkafka (2.16) aborts the process on an answer without brokers, which a single broker gives for a
+        moment after it was paused.
+        """
+        try:
+            metadata = self._awaited(first.metadata, _METADATA)
+        except KafkaException:
+            self._client.poll(0)
+            raise ProblemsError([self._unreachable(_METADATA)]) from None
+        self._messages.clear()
+        addresses = {id_: f"{broker.host}:{broker.port}" for id_, broker in metadata.brokers.items()}
+        self._answering = Answering(
+            str(metadata.orig_broker_name).partition("/")[0], tuple(sorted(addresses.values()))
+        )
+        taken = time.monotonic() - first.at
+        shortest = _FIRST_TRY_SECONDS if _OFFSETS in metadata.topics else _NEW_CLUSTER_SECONDS
+        self._group_timeout = min(self._timeout, max(shortest, _TIMES_AS_LONG * taken))
+        return metadata
+
+    def _metadata(self, client: AdminClient) -> ClusterMetadata:
+        """Return the metadata; waits while the answers have neither brokers nor topics."""
+        deadline = time.monotonic() + self._timeout
+        while True:
+            try:
+                return client.list_topics(timeout=self._timeout)
+            except KafkaException as error:
+                if error.args[0].code() != _NOTHING_YET or time.monotonic() > deadline:
+                    raise
+            time.sleep(_PAUSE_SECONDS)
+
+    def settle(self) -> None:
+        """Wait until descriptions of topics that no caller waits for are answered, or have timed out.
+
+        Call it before the client is dropped: librdkafka (2.16) aborts the process if such an answer comes
+        while the client is being closed.
+        """
+        wait(tuple(self._descriptions), self._timeout + _GRACE_SECONDS)
+
+    def request_topics(self, names: Sequence[str]) -> PendingRequests[str, TopicDescription]:
+        """Request names, ids and replicas of topics."""
+
+        def send(chunk: Sequence[str]) -> dict[str, Future[TopicDescription]]:
+            futures = self._client.describe_topics(
+                TopicCollection(list(chunk)), request_timeout=self._timeout
+            )
+            for future in futures.values():
+                self._descriptions.add(future)
+                future.add_done_callback(self._descriptions.discard)
+            return futures
+
+        return self._request("describe topics", names, send)
+
+    def request_configs(
+        self, kind: ResourceType, names: Sequence[str]
+    ) -> PendingRequests[str, Mapping[str, ConfigEntry]]:
+        """Request the settings of topics, or of one broker."""
+
+        def send(chunk: Sequence[str]) -> dict[str, Future[Mapping[str, ConfigEntry]]]:
+            resources = [ConfigResource(kind, name) for name in chunk]
+            futures = self._client.describe_configs(resources, request_timeout=self._timeout)
+            return {resource.name: future for resource, future in futures.items()}
+
+        what = (
+            "read the settings of topics" if kind == ResourceType.TOPIC else "read the settings of a broker"
+        )
+        return self._request(what, names, send)
+
+    def request_features(self) -> "Future[Mapping[str, int] | None]":
+        """Request the enabled features, from a bootstrap server on a connection of its own."""
+        self.requests += 1
+        return in_background(lambda: enabled_features(self._connection, self._timeout))
+
+    def request_acls(self, principals: Collection[str]) -> "Future[list[AclBinding]]":
+        """Request the ACLs of one principal, or of all: a filter cannot name several."""
+        self.requests += 1
+        only = next(iter(principals)) if len(principals) == 1 else None
+        return self._client.describe_acls(filter_for(only), request_timeout=self._timeout)
+
+    def acls(self, pending: "Future[list[AclBinding]]") -> list[AclBinding]:
+        answer = self._answer(pending, "list the ACLs")
+        if isinstance(answer, KafkaError):
+            raise ProblemsError([unexpected(answer, "list the ACLs of", "the cluster")])
+        return answer
+
+    def request_cluster_operations(self) -> "Future[DescribeClusterResult]":
+        """Request the operations that the user may perform on the cluster."""
+        self.requests += 1
+        return self._client.describe_cluster(
+            include_authorized_operations=True, request_timeout=self._timeout
+        )
+
+    def cluster_operations(self, pending: "Future[DescribeClusterResult]") -> frozenset[Operation]:
+        answer = self._answer(pending, "describe the cluster")
+        if isinstance(answer, KafkaError):
+            raise ProblemsError([unexpected(answer, "describe", "the cluster")])
+        return operations_of(answer.authorized_operations or ())
+
+    def request_first_offsets(
+        self, partitions: Sequence[TopicPartition]
+    ) -> PendingRequests[TopicPartition, ListOffsetsResultInfo]:
+        """Request the first offsets, those of the oldest records, when no other offsets are requested."""
+        return self._request_offsets(partitions, OffsetSpec.earliest())  # type: ignore[no-untyped-call]
+
+    def request_end_offsets(
+        self, partitions: Sequence[TopicPartition]
+    ) -> PendingRequests[TopicPartition, ListOffsetsResultInfo]:
+        """Request the end offsets, those of the next records, when no other offsets are requested."""
+        return self._request_offsets(partitions, OffsetSpec.latest())  # type: ignore[no-untyped-call]
+
+    def answers(self, pending: PendingRequests[K, V]) -> Iterator[tuple[K, V | KafkaError]]:
+        """Yield the answers in the order of the requests."""
+        for key, future in pending.take():
+            answer: V | KafkaError = self._answer(future, pending.what)
+            yield key, answer
+        self._messages.clear()  # errors of this request must not explain a later one
+
+    def groups(self, ids: Sequence[str], *, with_operations: bool = False) -> Groups:
+        """Return consumer groups, optionally with the operations that the user may perform on them.
+
+        Waits for a coordinator that is loading.
+
+        No other request may be pending: an answer of a coordinator after the timeout, for example behind
+        large requests, makes librdkafka (2.16) abort the process or hang when the client is closed. So a slow
+        coordinator has five seconds, or a multiple of the time that the metadata took.
+
+        A new cluster creates the topic of the coordinators on the first request. librdkafka then sends three
+        requests and sleeps until the timeout, so there the first timeout is shorter.
+        """
+        deadline, timeout = time.monotonic() + self._timeout, self._group_timeout
+        while True:
+            self.requests += 1
+            pending = self._client.describe_consumer_groups(
+                list(ids), include_authorized_operations=with_operations, request_timeout=timeout
+            )
+            answers = {id_: self._outcome(future, _describe(ids)) for id_, future in pending.items()}
+            if not any(_is_retriable(answer) for answer in answers.values()):
+                return answers
+            if time.monotonic() > deadline:
+                raise ProblemsError([self._unreachable(_describe(ids))])
+            self._client.poll(_PAUSE_SECONDS)
+            timeout = min(2 * timeout, self._timeout)
+
+    def has_group(self, id_: str) -> bool:
+        """Return whether a group of any type exists; the description of a streams group says `Dead`."""
+        self.requests += 1
+        with catch_warnings():
+            simplefilter("ignore", DeprecationWarning)  # its successor lists consumer groups only
+            try:
+                return bool(self._client.list_groups(id_, timeout=self._timeout))
+            except KafkaException:
+                raise ProblemsError([self._unreachable(f"find group {id_}")]) from None
+
+    def _request_offsets(
+        self, partitions: Sequence[TopicPartition], spec: OffsetSpec
+    ) -> PendingRequests[TopicPartition, ListOffsetsResultInfo]:
+        """Request offsets. No other request for offsets may be pending.
+
+        librdkafka (2.16) looks for the leaders in the calling thread. If the metadata that an earlier request
+        waits for arrives meanwhile, its own thread does the same and releases the request: the process
+        crashes.
+        """
+
+        def send(chunk: Sequence[TopicPartition]) -> dict[TopicPartition, Future[ListOffsetsResultInfo]]:
+            return self._client.list_offsets(dict.fromkeys(chunk, spec), request_timeout=self._timeout)
+
+        return self._request("read the offsets of topics", partitions, send, in_flight=1)
+
+    def _request(
+        self, what: str, items: Sequence[K], send: Send[K, V], in_flight: int = IN_FLIGHT
+    ) -> PendingRequests[K, V]:
+        def counted(chunk: Sequence[K]) -> dict[K, Future[V]]:
+            self.requests += 1
+            return send(chunk)
+
+        starts = range(0, len(items), CHUNK)
+        return PendingRequests(
+            (partial(counted, items[start : start + CHUNK]) for start in starts), in_flight, what
+        )
+
+    def _answer(self, future: Future[V], what: str) -> V | KafkaError:
+        answer: V | KafkaError = self._outcome(future, what)
+        if isinstance(answer, KafkaError) and answer.code() in NO_ANSWER:
+            raise ProblemsError([self._unreachable(what)])
+        return answer
+
+    def _outcome(self, future: Future[V], what: str) -> V | KafkaError:
+        try:
+            return self._awaited(future, what)
+        except KafkaException as error:
+            reason: KafkaError = error.args[0]
+            return reason
+
+    def _awaited(self, future: Future[V], what: str) -> V:
+        """Wait for the answer to the request `what`, and poll the client: it reports errors in callbacks."""
+        start = time.monotonic()
+        while True:
+            try:
+                return future.result(_POLL_SECONDS)
+            except TimeoutError:
+                self._client.poll(0)
+                self._check_reachable(time.monotonic() - start, what)
+
+    def _check_reachable(self, waited: float, what: str) -> None:
+        """Raise `ProblemsError` when no answer can be expected any more."""
+        messages = tuple(self._messages)
+        is_refused = any(item.is_final for item in messages)
+        is_down = any(item.code == ALL_BROKERS_DOWN for item in messages)
+        is_late = waited > self._timeout + _GRACE_SECONDS
+        if is_refused or is_late or (is_down and waited > _CONNECT_SECONDS):
+            raise ProblemsError([self._unreachable(what)])
+
+    def _unreachable(self, what: str) -> Problem:
+        """Report the messages of the client library, which say more than the timeout.
+
+        A cluster that has answered an earlier request can be reached: then `what` was not answered.
+        """
+        self._is_lost = True
+        if self._answering is not None:
+            return unanswered(what, self._answering, tuple(self._messages), self._timeout)
+        return unreachable(self._servers, tuple(self._messages), self._timeout)
+
+
+def _describe(groups: Sequence[str]) -> str:
+    return f"describe group {groups[0]}" if len(groups) == 1 else f"describe {len(groups)} groups"
+
+
+def _is_retriable(answer: object) -> bool:
+    return isinstance(answer, KafkaError) and answer.code() in (*_COORDINATOR_LOADING, *NO_ANSWER)
+
+
+def _unusable(error: KafkaError) -> Problem:
+    return setting_problem(
+        "The Kafka client rejects the settings of the connection.",
+        expected="certificates and keys that belong together",
+        found=error.str(),
+        fix="Correct the setting that is named. An encrypted key needs its password.",
+    )

@@ -1,0 +1,62 @@
+"""Command line options that name a cluster, and the connection that they give."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from headwater.kafka.connection import Connection
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def cluster_options(text: str) -> Callable[[F], F]:
+    """Return a decorator that adds `--bootstrap-server` (with the help `text`) and `--command-config`."""
+
+    def add(command: F) -> F:
+        command = click.option(
+            "--command-config",
+            type=click.Path(exists=True, dir_okay=False, path_type=Path),
+            help="A client.properties file with security settings, as Kafka's own tools read it.",
+        )(command)
+        return click.option("--bootstrap-server", metavar="HOST:PORT,...", help=text)(command)
+
+    return add
+
+
+def named_connection(bootstrap_server: str | None, command_config: Path | None) -> Connection | None:
+    """Return the connection to the cluster that the options name, None if they name none.
+
+    Security settings are read from `command_config`, else from the environment (see `environment`).
+
+    Raises:
+        ProblemsError: InvalidConfig for settings that are wrong or missing.
+        click.BadParameter: `command_config` cannot be read.
+    """
+    if command_config is not None:
+        text = _text(command_config)
+        # Of two entries with the same key, the last one counts.
+        return Connection.from_properties(
+            f"{text}\nbootstrap.servers={bootstrap_server}\n" if bootstrap_server else text
+        )
+    if bootstrap_server is not None:
+        return Connection.from_environment({**os.environ, "HEADWATER_BOOTSTRAP_SERVERS": bootstrap_server})
+    return None
+
+
+def connection(bootstrap_server: str | None, command_config: Path | None) -> Connection:
+    """Return the connection to the cluster that the options or else the environment name.
+
+    Raises as `named_connection` does.
+    """
+    return named_connection(bootstrap_server, command_config) or Connection.from_environment(os.environ)
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not a text"
+        raise click.BadParameter(f"{path} cannot be read: {reason}.", param_hint="--command-config") from None

@@ -1,0 +1,140 @@
+"""Read who uses topics whose owner is in question: all consumer groups, their offsets, ownership records.
+
+A plan on a cluster where no owner is in question sends none of these requests.
+"""
+
+from collections.abc import Sequence
+from uuid import uuid4
+
+import attrs
+from confluent_kafka import KafkaError, TopicPartition
+from confluent_kafka.admin import (  # type: ignore[attr-defined]  # public, but not exported explicitly
+    MemberDescription,
+    ResourceType,
+)
+
+from headwater.kafka.group_admin import GroupAdmin, ListedGroup
+from headwater.kafka.kafka_errors import is_denial, unexpected
+from headwater.kafka.reader import ClusterReader, GroupsRead
+from headwater.kafka.subscriptions import subscribed_topics
+from headwater.model.acls import Operation
+from headwater.model.cluster import ClusterSnapshot
+from headwater.model.evidence import ClusterEvidence, EvidenceRequest, GroupFacts, GroupType
+from headwater.model.ownership import OWNERSHIP_TOPIC, OwnershipRecord
+from headwater.model.problems import ProblemCode, ProblemsError
+
+_ALL_GROUPS = f"the groups of other clients (permission {Operation.DESCRIBE} on group *)"
+_NO_SUCH_GROUP = (KafkaError.GROUP_ID_NOT_FOUND, KafkaError.INVALID_GROUP_ID)
+"""The group ended since it was listed, or is of a type that has no committed offsets."""
+
+
+def with_evidence(
+    reader: ClusterReader, snapshot: ClusterSnapshot, request: EvidenceRequest
+) -> ClusterSnapshot:
+    """Return `snapshot` with what shows who owns and uses the topics of `request`; without topics, as it is.
+
+    What may not be read is in `unread`. Raises `ProblemsError` (ClusterUnreachable).
+    """
+    if not request.topics:
+        return snapshot
+    groups, unread = reader.group_facts(request.offsets_of)
+    ownership, unread_records = _ownership(reader, snapshot, is_requested=request.with_ownership)
+    policy = ""
+    if request.with_ownership_policy and ownership:
+        policy = reader.cleanup_policy(OWNERSHIP_TOPIC)
+    evidence = ClusterEvidence(
+        groups=groups,
+        ownership=ownership,
+        ownership_policy=policy,
+        unread=(*unread, *unread_records),
+    )
+    return attrs.evolve(snapshot, evidence=evidence)
+
+
+def read_group_facts(admin: GroupAdmin, offsets_of: frozenset[str] | None) -> GroupsRead:
+    """Return group id → facts of all groups, and phrases for what the user may not read.
+
+    Three requests per broker, one for each group whose offsets are requested (librdkafka cannot batch them),
+    and one for each group of the consumer protocol. `offsets_of` None = of all groups: then it matters
+    whether the user may see all of them.
+    """
+    groups = {group.id: group_facts(group) for group in admin.listed_groups()}
+    unread = [_ALL_GROUPS] if offsets_of is None and not _sees_all_groups(admin) else []
+    consumers = sorted(id_ for id_, group in groups.items() if group.type is GroupType.CONSUMER)
+    for id_, described in admin.groups(consumers).items() if consumers else ():
+        if isinstance(described, KafkaError):
+            unread += _unread(id_, described)
+            continue
+        assigned = (part.topic for member in described.members for part in _assignment(member))
+        groups[id_] = attrs.evolve(
+            groups[id_], members=len(described.members), subscribed=frozenset(assigned)
+        )
+    asked = sorted(groups if offsets_of is None else groups.keys() & offsets_of)
+    for id_, offsets in admin.answers(admin.request_committed(asked)):
+        if isinstance(offsets, KafkaError):
+            unread += _unread(id_, offsets)
+            continue
+        topics = (offset.topic for offset in offsets.topic_partitions or () if offset.offset >= 0)
+        groups[id_] = attrs.evolve(groups[id_], committed=frozenset(topics))
+    return groups, unread
+
+
+def group_facts(group: ListedGroup) -> GroupFacts:
+    """Return the facts that the list of groups shows."""
+    return GroupFacts(
+        id=group.id,
+        type=group.type,
+        state="Unknown" if group.type is GroupType.STREAMS else group.state,
+        protocol_type=group.protocol_type,
+        assignor=group.assignor,
+        members=len(group.members),
+        subscribed=frozenset().union(*map(subscribed_topics, group.members)),
+    )
+
+
+def read_cleanup_policy(admin: GroupAdmin, topic: str) -> str:
+    """Return the effective `cleanup.policy`, empty if it may not be read or the topic does not exist."""
+    for _, config in admin.answers(admin.request_configs(ResourceType.TOPIC, [topic])):
+        if not isinstance(config, KafkaError):
+            return str(config["cleanup.policy"].value or "")
+    return ""
+
+
+def _ownership(
+    reader: ClusterReader, snapshot: ClusterSnapshot, *, is_requested: bool
+) -> tuple[tuple[OwnershipRecord, ...], Sequence[str]]:
+    """Return the records; without permission to see their topic, Kafka says that it does not exist."""
+    if snapshot.ownership is not None or not is_requested:
+        return snapshot.ownership or (), ()
+    try:
+        if OWNERSHIP_TOPIC not in snapshot.topics and not reader.topic_ids([OWNERSHIP_TOPIC]):
+            return (), ()
+        return reader.ownership(), ()
+    except ProblemsError as error:
+        if not all(problem.code is ProblemCode.NOT_AUTHORIZED for problem in error.problems):
+            raise
+        return (), (f"the ownership records ({error.problems[0].expected})",)
+
+
+def _sees_all_groups(admin: GroupAdmin) -> bool:
+    """Return whether any group may be described: Kafka lists only groups that the user may see."""
+    unknown = uuid4().hex
+    answer = admin.groups([unknown])[unknown]
+    return not (isinstance(answer, KafkaError) and is_denial(answer))
+
+
+def _unread(id_: str, error: KafkaError) -> Sequence[str]:
+    """Return a phrase for a group that may not be read.
+
+    Raises:
+        ProblemsError: Another failure.
+    """
+    if error.code() in _NO_SUCH_GROUP:
+        return ()
+    if is_denial(error):
+        return (f"group {id_} (permission {Operation.DESCRIBE})",)
+    raise ProblemsError([unexpected(error, "read consumer group", id_)])
+
+
+def _assignment(member: MemberDescription) -> Sequence[TopicPartition]:
+    return member.assignment.topic_partitions or ()

@@ -1,0 +1,218 @@
+"""Problems for the errors of Kafka, as an operator needs them."""
+
+import re
+from collections.abc import Iterable, Sequence
+
+import attrs
+from confluent_kafka import KafkaError
+
+from headwater.model.acls import Operation
+from headwater.model.problems import Problem, ProblemCode
+
+# librdkafka's own codes begin with an underscore.
+ALL_BROKERS_DOWN = KafkaError._ALL_BROKERS_DOWN  # noqa: SLF001
+NO_ANSWER = (KafkaError._TIMED_OUT, KafkaError._TRANSPORT, ALL_BROKERS_DOWN)  # noqa: SLF001
+_UNAUTHENTICATED = (KafkaError._AUTHENTICATION, KafkaError.SASL_AUTHENTICATION_FAILED)  # noqa: SLF001
+
+_DENIED = {
+    KafkaError.TOPIC_AUTHORIZATION_FAILED: "topic {}",
+    KafkaError.GROUP_AUTHORIZATION_FAILED: "group {}",
+    KafkaError.CLUSTER_AUTHORIZATION_FAILED: "the cluster",
+}
+_CLIENT_CERTIFICATE = re.compile(
+    r"alert (bad|unknown|unsupported|expired|revoked)? ?certificate|alert certificate"
+)
+_TLS = re.compile(r"SSL handshake failed|SSL routines|SSL connection closed")
+_CLOSED = re.compile(r"connection closed by peer")
+_ADDRESS = re.compile(r"([^\s/\]]+:\d+)/(?:bootstrap|\d+): (?=Connect to|Connection setup timed out)")
+_BROKER = re.compile(r"^.*?/(?:bootstrap|\d+): ")
+_STATE = re.compile(r" \(after \d+ms in state \w+.*$")
+_UNSEEN = (
+    "Without the permission, the topic or group looks as if it did not exist: nothing is planned, changed or "
+    "started."
+)
+_WHY = "Without the current state of the cluster, nothing is planned, changed or started."
+
+
+@attrs.frozen
+class ClientMessage:
+    """A message of librdkafka: an error, or a line of its log (`code` None)."""
+
+    text: str
+    code: int | None = None
+
+    @property
+    def is_refused(self) -> bool:
+        """Return whether the brokers rejected the credentials."""
+        return self.code in _UNAUTHENTICATED or bool(_CLIENT_CERTIFICATE.search(self.text))
+
+    @property
+    def is_final(self) -> bool:
+        """Return whether a retry cannot succeed: the credentials or the TLS settings are wrong."""
+        return self.is_refused or bool(_TLS.search(self.text))
+
+
+@attrs.frozen
+class Answering:
+    """The addresses of the `broker` that answered a request, and of all `brokers` that its answer names."""
+
+    broker: str
+    brokers: tuple[str, ...]
+
+
+def client_message(error: KafkaError) -> ClientMessage:
+    return ClientMessage(error.str(), error.code())
+
+
+def unreachable(servers: Iterable[str], messages: Sequence[ClientMessage], seconds: float) -> Problem:
+    """Return the problem for a cluster that does not answer, by the most specific of its `messages`."""
+    where = ", ".join(servers)
+    if (known := _known_cause(where, messages)) is not None:
+        return known
+    specific = [item for item in messages if item.code != ALL_BROKERS_DOWN]
+    return Problem(
+        code=ProblemCode.CLUSTER_UNREACHABLE,
+        summary="No Kafka broker can be reached.",
+        expected=f"a broker at {where}",
+        found=_plain(specific[-1]) if specific else f"no answer within {seconds:g} s",
+        why=_WHY,
+        fix="Check the bootstrap servers, that the brokers run, and that this machine can connect to them "
+        "and to the addresses that they advertise.",
+    )
+
+
+def unanswered(what: str, answering: Answering, messages: Sequence[ClientMessage], seconds: float) -> Problem:
+    """Return the problem for a request without an answer, of a cluster that has answered an earlier one.
+
+    Args:
+        what: the request, such as "describe the group orders".
+        answering: the broker that answered, and all that the cluster regards as alive.
+        messages: the messages of the client library since then.
+        seconds: how long the answer was awaited.
+    """
+    known = _known_cause(", ".join(answering.brokers), messages)
+    if known is not None:
+        return known
+    silent = sorted({address for item in messages for address in _ADDRESS.findall(item.text)})
+    failed = f"; no connection to {', '.join(silent)}" if silent else ""
+    return Problem(
+        code=ProblemCode.CLUSTER_UNREACHABLE,
+        summary=f"The Kafka brokers did not answer the request to {what}.",
+        expected=f"an answer within {seconds:g} s",
+        found=f"{answering.broker} answers, and names {', '.join(answering.brokers) or 'no broker'}{failed}",
+        why=_WHY,
+        fix="Start the brokers that are stopped, and check that this machine can connect to the addresses "
+        "that "
+        "they advertise. A group has a coordinator, and a partition can be read, only while a replica "
+        "that is "
+        "in sync runs.",
+    )
+
+
+def _known_cause(where: str, messages: Sequence[ClientMessage]) -> Problem | None:
+    """Return the problem for credentials or TLS settings that are wrong; None = the messages name neither."""
+    for item in messages:
+        if item.is_refused:
+            return _refused(where, item)
+    for item in messages:
+        if _TLS.search(item.text):
+            return _tls_failed(where, item)
+    for item in messages:
+        if _CLOSED.search(item.text):
+            return _closed(where, item)
+    return None
+
+
+def _plain(item: ClientMessage) -> str:
+    """Return the text without the parts that differ from attempt to attempt."""
+    return _STATE.sub("", _BROKER.sub("", item.text))
+
+
+def _refused(where: str, item: ClientMessage) -> Problem:
+    if "OAUTHBEARER token" in item.text:
+        what = "login: it has no OAuth token"
+        fix = "Check the token URL, the client id and the secret, and that this machine can reach the URL."
+    elif item.code in _UNAUTHENTICATED:
+        what = "credentials"
+        fix = "Check user name, password and SASL mechanism against those of the brokers' listener."
+    else:
+        what = "client certificate"
+        fix = (
+            "Set a client certificate and its key that are signed by an authority that the brokers trust and "
+            "that have not expired."
+        )
+    return Problem(
+        code=ProblemCode.AUTHENTICATION_REFUSED,
+        summary=f"The Kafka brokers refuse the {what}.",
+        expected=f"accepted credentials at {where}",
+        found=_plain(item),
+        why=_WHY,
+        fix=fix,
+    )
+
+
+def _tls_failed(where: str, item: ClientMessage) -> Problem:
+    return Problem(
+        code=ProblemCode.CLUSTER_UNREACHABLE,
+        summary="No TLS connection to a Kafka broker is possible.",
+        expected=f"a TLS listener with a trusted certificate at {where}",
+        found=_plain(item),
+        why=_WHY,
+        fix="If the listener does not use TLS, set the security protocol to PLAINTEXT or SASL_PLAINTEXT. "
+        "Otherwise set the CA certificate that signed the brokers' certificates, and use a host name that "
+        "these certificates contain.",
+    )
+
+
+def _closed(where: str, item: ClientMessage) -> Problem:
+    return Problem(
+        code=ProblemCode.CLUSTER_UNREACHABLE,
+        summary="The Kafka broker closes the connection at once.",
+        expected=f"a listener of the configured security protocol at {where}",
+        found=_plain(item),
+        why=_WHY,
+        fix="Set the security protocol to that of the listener: SSL or SASL_SSL where it uses TLS, "
+        "SASL_PLAINTEXT or SASL_SSL where it requires a login.",
+    )
+
+
+def is_denial(error: KafkaError) -> bool:
+    """Return whether the error means that an ACL is missing."""
+    return error.code() in _DENIED
+
+
+def not_authorized(
+    error: KafkaError, what: str, name: str, operation: Operation = Operation.DESCRIBE, why: str = _UNSEEN
+) -> Problem:
+    """Return the problem for a request that the brokers denied.
+
+    Args:
+        error: the error of the brokers.
+        what: the request, such as "see topic".
+        name: the topic or group of the request.
+        operation: the operation that needs a permission.
+        why: the consequence.
+    """
+    right = f"{operation} on {_DENIED[error.code()].format(name)}"
+    return Problem(
+        code=ProblemCode.NOT_AUTHORIZED,
+        summary=f"The Kafka brokers do not let this user {what} {name}.",
+        topic=name if error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED else None,
+        expected=f"permission {right}",
+        found=error.name(),
+        why=why,
+        fix=f"Grant the user {right}. `headwater acls FILES --self --principal User:NAME` prints all "
+        "permissions that Headwater needs.",
+    )
+
+
+def unexpected(error: KafkaError, what: str, name: str) -> Problem:
+    """Return the problem for any other error, which may be temporary."""
+    return Problem(
+        code=ProblemCode.CLUSTER_UNREACHABLE,
+        summary=f"The Kafka brokers did not answer the request to {what} {name}.",
+        expected="an answer",
+        found=f"{error.name()}: {error.str()}",
+        why=_WHY,
+        fix="Run again. If the problem persists, check the logs of the brokers.",
+    )

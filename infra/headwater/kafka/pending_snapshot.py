@@ -1,0 +1,261 @@
+"""A snapshot whose requests are pending, and the conversion of their answers."""
+
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from typing import TypeVar
+
+import attrs
+from confluent_kafka import ConsumerGroupState, KafkaError, TopicPartition
+from confluent_kafka.admin import (  # type: ignore[attr-defined]  # public, but not exported explicitly
+    ClusterMetadata,
+    ConfigEntry,
+    PartitionMetadata,
+    ResourceType,
+    TopicDescription,
+)
+
+from headwater.kafka.acl_bindings import acl_of
+from headwater.kafka.admin import Admin
+from headwater.kafka.kafka_errors import is_denial, not_authorized, unexpected
+from headwater.kafka.ownership import ownership_problem
+from headwater.kafka.pending_requests import PendingRequests, in_background
+from headwater.kafka.reader import SnapshotRequest
+from headwater.kafka.topic_settings import TopicSettings
+from headwater.model.acls import LiveAcls, Operation
+from headwater.model.cluster import ClusterSnapshot, LiveGroup, LiveTopic
+from headwater.model.ownership import OWNERSHIP_TOPIC, OwnershipRecord
+from headwater.model.problems import Problem, ProblemsError
+
+T = TypeVar("T")
+TopicConfigs = PendingRequests[str, Mapping[str, ConfigEntry]]
+_AUTHORIZER = "authorizer.class.name"
+# The lints report a name that no topic can have; the cluster has no such topic.
+_ABSENT = (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError.TOPIC_EXCEPTION, KafkaError.GROUP_ID_NOT_FOUND)
+
+
+class PendingSnapshot:
+    """Sends all requests when it is created; `snapshot` waits for their answers.
+
+    `partitions` (topic name → partition count, of all topics) is available at once.
+    """
+
+    def __init__(
+        self,
+        admin: Admin,
+        request: SnapshotRequest,
+        metadata: ClusterMetadata,
+        read_ownership: Callable[[], tuple[OwnershipRecord, ...]],
+    ) -> None:
+        self.partitions = {name: len(topic.partitions) for name, topic in metadata.topics.items()}
+        described_names = sorted(name for name in self.partitions if _is_requested(name, request))
+        # A topic without permission is not in the metadata: request by name those that should exist.
+        unseen = (request.names | request.recorded.keys()) - self.partitions.keys()
+        described = described_names if request.with_ids else request.recorded.keys() & self.partitions.keys()
+        self._admin, self._request, self._read_ownership = admin, request, read_ownership
+        # A topic that is not in the metadata does not exist, or the user may not see it.
+        has_topic = request.with_ownership and OWNERSHIP_TOPIC in self.partitions
+        self._ownership = in_background(read_ownership) if has_topic else None
+        self._ownership_topic = (
+            admin.request_topics([OWNERSHIP_TOPIC]) if request.with_ownership and not has_topic else None
+        )
+        self._cluster_id, self._brokers = str(metadata.cluster_id), len(metadata.brokers)
+        self._listed = {
+            name: LiveTopic(
+                name,
+                "",
+                self.partitions[name],
+                _replicas(metadata.topics[name].partitions),
+                in_sync=min(
+                    (len(each.isrs) for each in metadata.topics[name].partitions.values()), default=None
+                ),
+                leaderless=sum(each.leader < 0 for each in metadata.topics[name].partitions.values()),
+            )
+            for name in described_names
+        }
+        self._groups = admin.groups(request.groups) if request.groups else {}
+        self._broker = admin.request_configs(
+            ResourceType.BROKER, [str(id_) for id_ in [*metadata.brokers][:1]]
+        )
+        self._descriptions = admin.request_topics(sorted({*described, *unseen}))
+        self._configs = admin.request_configs(
+            ResourceType.TOPIC, [name for name in described_names if name not in request.sources]
+        )
+        self._features = admin.request_features() if request.with_features else None
+        self._acls = admin.request_acls(request.acl_principals) if request.acl_principals else None
+        self._operations = admin.request_cluster_operations() if request.acl_principals else None
+
+    def snapshot(self) -> ClusterSnapshot:
+        """Return the snapshot; call it once. Raises `ProblemsError` as `ClusterReader` says."""
+        denied: list[Problem] = []
+        settings = TopicSettings()
+        self._read_settings(settings, self._configs, denied)
+        described = self._described(settings, denied)
+        groups = self._live_groups(denied)
+        defaults = self._broker_config()
+        acls = self._live_acls(defaults, denied)
+        ownership = self._ownership_records(denied)
+        if denied:
+            raise ProblemsError(denied)
+        topics = {
+            name: LiveTopic(name, "", count, 0)
+            for name, count in self.partitions.items()
+            if name not in self._listed
+        }
+        topics |= {
+            name: attrs.evolve(topic, config=settings.own.get(name, {})) for name, topic in described.items()
+        }
+        return ClusterSnapshot(
+            cluster_id=self._cluster_id,
+            brokers=self._brokers,
+            topics=topics | self._emptiness(topics),
+            groups=groups,
+            described=frozenset(described),
+            default_replication_factor=_number(defaults, "default.replication.factor"),
+            default_min_insync_replicas=_number(defaults, "min.insync.replicas"),
+            topic_defaults=settings.all_defaults(defaults),
+            group_protocols=_words(defaults, "group.coordinator.rebalance.protocols"),
+            features=self._features.result() if self._features else None,
+            acls=acls,
+            ownership=ownership,
+        )
+
+    def _described(self, settings: TopicSettings, denied: list[Problem]) -> dict[str, LiveTopic]:
+        """Return the topics that exist; those whose ids were not requested as in the metadata.
+
+        A topic may be created between the requests. Its settings are requested again then: without them it
+        would seem to have none.
+        """
+        answers = self._admin.answers(self._descriptions)
+        found = {name: _live(topic) for name, topic in successes(answers, "see topic", denied)}
+        sources = self._request.sources
+        created = sorted(found.keys() - settings.own.keys() - sources)
+        if created and not denied:
+            configs = self._admin.request_configs(ResourceType.TOPIC, created)
+            self._read_settings(settings, configs, denied)
+        listed = {} if self._request.with_ids else self._listed
+        present = settings.own.keys() | sources
+        return {name: topic for name, topic in (listed | found).items() if name in present}
+
+    def _read_settings(self, settings: TopicSettings, configs: TopicConfigs, denied: list[Problem]) -> None:
+        answers = self._admin.answers(configs)
+        what, right = "read the settings of topic", Operation.DESCRIBE_CONFIGS
+        for name, config in successes(answers, what, denied, right):
+            settings.add(name, config)
+
+    def _broker_config(self) -> Mapping[str, ConfigEntry]:
+        """Return the settings of a broker, empty without the permission to read them."""
+        answers = self._admin.answers(self._broker)
+        return next((config for _, config in answers if not isinstance(config, KafkaError)), {})
+
+    def _live_groups(self, denied: list[Problem]) -> dict[str, LiveGroup]:
+        found = successes(self._groups.items(), "see consumer group", denied)
+        groups = {
+            id_: LiveGroup(id_, group.state.name.capitalize(), len(group.members))
+            for id_, group in found
+            if group.state is not ConsumerGroupState.DEAD
+        }
+        streams: Collection[str] = self._request.streams_groups
+        hidden = [id_ for id_ in sorted(streams) if id_ not in groups and self._admin.has_group(id_)]
+        return groups | {id_: LiveGroup(id_, "Unknown", None) for id_ in hidden}
+
+    def _live_acls(self, broker: Mapping[str, ConfigEntry], denied: list[Problem]) -> LiveAcls | None:
+        """Return the ACLs if the brokers have an authorizer and the user may read them.
+
+        librdkafka (2.16) returns an empty list in both other cases. Without an authorizer any user may read
+        the settings of brokers; with one, a user who may describe the cluster may read all ACLs.
+        """
+        if self._acls is None or self._operations is None:
+            return None
+        authorizer = broker.get(_AUTHORIZER)
+        if authorizer is not None and not authorizer.value:
+            return LiveAcls(has_authorizer=False)
+        if Operation.DESCRIBE not in self._admin.cluster_operations(self._operations):
+            error = KafkaError(KafkaError.CLUSTER_AUTHORIZATION_FAILED)
+            denied.append(not_authorized(error, "list the ACLs of", "the cluster"))
+            return None
+        allowed = (acl_of(binding) for binding in self._admin.acls(self._acls))
+        return LiveAcls(frozenset(acl for acl in allowed if acl is not None))
+
+    def _ownership_records(self, denied: list[Problem]) -> tuple[OwnershipRecord, ...] | None:
+        if self._ownership is not None:
+            try:
+                return self._ownership.result()
+            except ProblemsError as error:
+                denied.extend(error.problems)
+        if self._ownership_topic is None:
+            return None
+        (_, answer), *_ = self._admin.answers(self._ownership_topic)
+        if not isinstance(answer, KafkaError):
+            return self._read_ownership()  # it was created a moment ago
+        if is_denial(answer):
+            denied.append(ownership_problem(answer, Operation.READ))
+        return ()
+
+    def _emptiness(self, topics: Mapping[str, LiveTopic]) -> dict[str, LiveTopic]:
+        """Check whether anything was ever written to topics whose ids differ from the recorded ones."""
+        replaced = [
+            topics[name]
+            for name, id_ in self._request.recorded.items()
+            if id_ and name in topics and topics[name].topic_id != id_
+        ]
+        ends: dict[str, int] = {topic.name: 0 for topic in replaced}
+        partitions = [
+            TopicPartition(topic.name, number) for topic in replaced for number in range(topic.partitions)
+        ]
+        for partition, answer in self._admin.answers(self._admin.request_end_offsets(partitions)):
+            # A partition that cannot be read may contain records.
+            ends[partition.topic] += 1 if isinstance(answer, KafkaError) else answer.offset
+        return {topic.name: attrs.evolve(topic, is_empty=ends[topic.name] == 0) for topic in replaced}
+
+
+def successes(
+    answers: Iterable[tuple[str, T | KafkaError]],
+    what: str,
+    denied: list[Problem],
+    operation: Operation = Operation.DESCRIBE,
+) -> Iterator[tuple[str, T]]:
+    """Yield the successful answers; skip what does not exist, and collect denials in `denied`."""
+    for name, answer in answers:
+        if not isinstance(answer, KafkaError):
+            yield name, answer
+        elif is_denial(answer):
+            denied.append(not_authorized(answer, what, name, operation))
+        elif answer.code() not in _ABSENT:
+            raise ProblemsError([unexpected(answer, what, name)])
+
+
+def _is_requested(name: str, request: SnapshotRequest) -> bool:
+    return (
+        name in request.names
+        or name in request.recorded
+        or name.startswith(request.prefixes)
+        or any(re.fullmatch(pattern, name) for pattern in request.patterns)
+    )
+
+
+def _live(description: TopicDescription) -> LiveTopic:
+    return LiveTopic(
+        name=description.name,
+        topic_id=str(description.topic_id),
+        partitions=len(description.partitions),
+        replication_factor=max((len(partition.replicas) for partition in description.partitions), default=0),
+        in_sync=min((len(partition.isr) for partition in description.partitions), default=None),
+        leaderless=sum(partition.leader is None for partition in description.partitions),
+    )
+
+
+def _replicas(partitions: Mapping[int, PartitionMetadata]) -> int:
+    return max((len(partition.replicas) for partition in partitions.values()), default=0)
+
+
+def _words(config: Mapping[str, ConfigEntry], key: str) -> frozenset[str] | None:
+    """Return the items of a list, None if the setting is not known."""
+    entry = config.get(key)
+    if entry is None or entry.value is None:
+        return None
+    return frozenset(word.strip().lower() for word in str(entry.value).split(","))
+
+
+def _number(config: Mapping[str, ConfigEntry], key: str) -> int | None:
+    entry = config.get(key)
+    return int(entry.value) if entry is not None and entry.value is not None else None

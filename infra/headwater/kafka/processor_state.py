@@ -1,0 +1,140 @@
+"""What a plan reads after the counts are known: processors (KIP-287), and how many records topics have."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+import attrs
+
+from headwater.kafka.reader import ClusterReader
+from headwater.model.cluster import ClusterSnapshot
+from headwater.model.compiled import CompiledApplication
+from headwater.model.offset_metadata import decode_count, latest_mark
+from headwater.model.problems import ProblemsError
+from headwater.model.topology import Lifecycle
+
+_CLIENTS = 16
+
+
+def with_processor_state(
+    reader: ClusterReader, snapshot: ClusterSnapshot, compiled: Iterable[CompiledApplication]
+) -> ClusterSnapshot:
+    """Return `snapshot` with the committed numbers of processors, and how many records topics have.
+
+    Sends requests only for applications that declare processors and have state, and for those with a topic
+    of another partition count than they require: an empty topic may be deleted, and it has no state to lose.
+    """
+    applications = tuple(compiled)
+    stateful = tuple(_with_state(snapshot, applications))
+    numbered = _with_numbers(reader, snapshot, stateful) if stateful else snapshot
+    return _with_records(
+        reader, numbered, {**_wrong_counts(snapshot, applications), **_to_read(numbered, stateful)}
+    )
+
+
+def _with_state(
+    snapshot: ClusterSnapshot, compiled: Iterable[CompiledApplication]
+) -> Iterator[CompiledApplication]:
+    for application in compiled:
+        is_active = application.application.lifecycle is Lifecycle.ACTIVE
+        if is_active and any(name in snapshot.topics for name in _changelogs(application)):
+            yield application
+
+
+def _with_numbers(
+    reader: ClusterReader, snapshot: ClusterSnapshot, compiled: Sequence[CompiledApplication]
+) -> ClusterSnapshot:
+    """Return `snapshot` with the numbers that are committed with the offsets of the inputs.
+
+    While an expansion copies, its numbers are committed with offsets of the changelog topics. If they cannot
+    be read, the plan compares the declared number with the changelog topics only.
+    """
+
+    def read(application: CompiledApplication) -> Sequence[str] | str:
+        """Return what is committed, or why it could not be read."""
+        try:
+            return reader.offset_metadata(application.application.id, _committed(snapshot, application))
+        except ProblemsError as error:
+            return error.problems[0].summary
+
+    with ThreadPoolExecutor(_CLIENTS) as pool:  # each group is read by a client of its own
+        found = dict(zip((each.application.id for each in compiled), pool.map(read, compiled), strict=True))
+    texts = {id_: each for id_, each in found.items() if not isinstance(each, str)}
+    numbers = {id_: decode_count(each) for id_, each in texts.items()}
+    marks = {id_: latest_mark(each) for id_, each in texts.items()}
+    return attrs.evolve(
+        snapshot,
+        processors={id_: number for id_, number in numbers.items() if number is not None},
+        moves={id_: mark for id_, mark in marks.items() if mark is not None},
+        unread_processors={id_: reason for id_, reason in found.items() if isinstance(reason, str)},
+    )
+
+
+def _to_read(snapshot: ClusterSnapshot, compiled: Iterable[CompiledApplication]) -> Mapping[str, int]:
+    """Return changelog topic → its partition count, where processors are to be added: for an estimate."""
+    return {
+        name: snapshot.topics[name].partitions
+        for application in compiled
+        for name, declared in _changelogs(application).items()
+        if name in snapshot.topics and _processors(snapshot, application.application.id, name) < declared
+    }
+
+
+def _wrong_counts(snapshot: ClusterSnapshot, compiled: Iterable[CompiledApplication]) -> Mapping[str, int]:
+    """Return internal topic → its partition count, of applications with a topic of a wrong count."""
+    found: dict[str, int] = {}
+    for application in compiled:
+        declared = {topic.name: topic.partitions for topic in application.internal_topics}
+        live = {name: snapshot.topics[name].partitions for name in declared if name in snapshot.topics}
+        is_active = application.application.lifecycle is Lifecycle.ACTIVE
+        if is_active and any(count != declared[name] for name, count in live.items()):
+            found |= live
+    return found
+
+
+def _with_records(
+    reader: ClusterReader, snapshot: ClusterSnapshot, requested: Mapping[str, int]
+) -> ClusterSnapshot:
+    """Return `snapshot` with the numbers of records of the requested topics.
+
+    They are omitted if the brokers do not answer or do not allow it: no decision requires them.
+    """
+    if not requested:
+        return snapshot
+    try:
+        found = reader.record_counts(requested)
+    except ProblemsError:
+        return snapshot
+    counted = {name: attrs.evolve(snapshot.topics[name], records=count) for name, count in found.items()}
+    return attrs.evolve(snapshot, topics={**snapshot.topics, **counted})
+
+
+def _processors(snapshot: ClusterSnapshot, application: str, topic: str) -> int:
+    partitions = snapshot.topics[topic].partitions
+    return min(partitions, snapshot.processors.get(application, partitions))
+
+
+def _changelogs(application: CompiledApplication) -> Mapping[str, int]:
+    """Return changelog topic → declared processors, of sub-topologies that have a number of them."""
+    return {
+        name: part.processors
+        for part in application.subtopologies
+        if part.processors is not None
+        for name in sorted(part.changelog_topics)
+    }
+
+
+def _committed(snapshot: ClusterSnapshot, application: CompiledApplication) -> Mapping[str, int]:
+    """Return topic → partition count of what a number of processors is committed with.
+
+    These are the inputs of sub-topologies that have such a number, and the first partition of each changelog
+    topic, with which an expansion is announced.
+    """
+    changelogs = {name: 1 for name in _changelogs(application) if name in snapshot.topics}
+    inputs = {
+        topic: snapshot.topics[topic].partitions
+        for part in application.subtopologies
+        if part.processors is not None
+        for topic in sorted(part.sources)
+        if topic in snapshot.topics
+    }
+    return {**changelogs, **inputs}

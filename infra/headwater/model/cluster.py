@@ -1,0 +1,93 @@
+"""The snapshot of a live cluster, read once in batched admin requests."""
+
+from collections.abc import Mapping
+
+import attrs
+
+from headwater.model.acls import LiveAcls
+from headwater.model.evidence import ClusterEvidence
+from headwater.model.move_marks import MoveMark
+from headwater.model.ownership import OwnershipRecord
+
+
+@attrs.frozen
+class LiveTopic:
+    """A topic on the cluster.
+
+    `config` contains only what is set on the topic itself (DYNAMIC_TOPIC_CONFIG), no broker defaults.
+    `is_empty` is read only for topics whose id differs from the recorded one; None = not read. `records` is
+    read only for changelog topics with fewer partitions than declared processors, and for applications with a
+    topic of a wrong partition count; None = not read.
+    """
+
+    name: str
+    topic_id: str
+    partitions: int
+    replication_factor: int
+    config: Mapping[str, str] = attrs.field(factory=dict)
+    is_empty: bool | None = None
+    in_sync: int | None = None
+    """The replicas in sync of the partition that has the fewest; None = not read."""
+    leaderless: int = 0
+    """Partitions without a leader."""
+    records: int | None = None
+    """The number of offsets from the first to the end of each partition: an upper limit of the records."""
+
+
+@attrs.frozen
+class LiveGroup:
+    """A consumer group; `state` in the broker's words: Stable, Empty and so on."""
+
+    id: str
+    state: str
+    members: int | None = 0
+    """None = unknown: the client library cannot describe groups of the streams protocol (KIP-1071)."""
+
+    @property
+    def is_active(self) -> bool:
+        """Return whether the group has members or may have some."""
+        return self.members is None or self.members > 0
+
+
+@attrs.frozen
+class ClusterSnapshot:
+    """Topics and groups by name.
+
+    `topics` has all topics of the cluster with their partition counts. Configs, replication factors and ids
+    are valid only for topics in `described`. `topic_defaults`: topic config key → value where a topic sets
+    none.
+    """
+
+    cluster_id: str
+    brokers: int
+    """How many brokers answer. More may be registered: no request of the client library returns those."""
+    topics: Mapping[str, LiveTopic] = attrs.field(factory=dict)
+    groups: Mapping[str, LiveGroup] = attrs.field(factory=dict)
+    described: frozenset[str] = frozenset()
+    default_replication_factor: int | None = None
+    default_min_insync_replicas: int | None = None
+    topic_defaults: Mapping[str, str] = attrs.field(factory=dict)
+    group_protocols: frozenset[str] | None = None
+    """The group protocols that the brokers have (`classic`, `consumer`, `streams`…); None = not known."""
+    features: Mapping[str, int] | None = None
+    """Enabled feature → level; None = not known, or not read: only the streams protocol needs one."""
+    acls: LiveAcls | None = None
+    """None = not read, because no document declares and no stack has any."""
+    ownership: tuple[OwnershipRecord, ...] | None = None
+    """None = not read, because no stack asks."""
+    processors: Mapping[str, int] = attrs.field(factory=dict)
+    """Application → the number of processors that is committed with its offsets (KIP-287).
+
+    It is committed only if the changelog topics have another number of partitions.
+    """
+    moves: Mapping[str, MoveMark] = attrs.field(factory=dict)
+    """Application → its expansion, or the move of its state, that is not complete (KIP-287)."""
+    unread_processors: Mapping[str, str] = attrs.field(factory=dict)
+    """Application → why its committed offsets could not be read."""
+    evidence: ClusterEvidence | None = None
+    """None = not read, because the owner of no topic is in question, or the caller reads none."""
+
+    @property
+    def partitions(self) -> Mapping[str, int]:
+        """Return topic name → partition count of all topics."""
+        return {name: topic.partitions for name, topic in self.topics.items()}

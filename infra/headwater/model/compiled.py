@@ -1,0 +1,107 @@
+"""A compiled application: every internal topic with its exact name, partition count and config."""
+
+from collections.abc import Mapping
+from enum import Enum
+
+import attrs
+
+from headwater.model.nodes import ChangelogKind, NodeTopology
+from headwater.model.nodes import TopicKind as TopicKind  # noqa: PLC0414 - part of this vocabulary
+from headwater.model.problems import Location, Problem
+from headwater.model.topology import Application, Sink
+
+
+class Backend(Enum):
+    """What executes a sub-topology on Spark: Spark SQL, or tasks in Python workers."""
+
+    NATIVE = "native"
+    TASKS = "tasks"
+
+
+@attrs.frozen
+class InternalTopic:
+    """An internal topic as Kafka Streams creates it (`InternalTopicManager#makeReady`).
+
+    `config` has exactly the keys that Kafka Streams sends with its CreateTopics request.
+    `replication_factor` -1 means the broker's default. `node` is the name of the store (changelog) or of the
+    sink node (repartition). `subtopology` is the id of the one that reads (repartition) or owns (changelog)
+    the topic, None in an observed application. `pinned`: the document sets the count explicitly. `generated`:
+    the name contains a generated index.
+    """
+
+    name: str
+    kind: TopicKind
+    partitions: int
+    config: Mapping[str, str]
+    subtopology: int | None
+    node: str
+    replication_factor: int = -1
+    pinned: bool = False
+    changelog_kind: ChangelogKind | None = None
+    generated: bool = False
+    at: Location | None = None
+
+
+@attrs.frozen
+class SubTopology:
+    """A sub-topology: the nodes that run together in tasks.
+
+    `sources` and `sinks` are full topic names, sorted, with patterns resolved. `tasks` is the number of
+    tasks: the largest partition count of the sources. `source_partitions`: source → its count, as far as
+    known. `source_changelogs` are source topics that serve as changelogs.
+    """
+
+    id: int
+    nodes: tuple[str, ...]
+    sources: tuple[str, ...]
+    sinks: tuple[str, ...]
+    repartition_topics: tuple[str, ...]
+    changelog_topics: tuple[str, ...]
+    source_changelogs: tuple[str, ...]
+    stores: tuple[str, ...]
+    tasks: int
+    is_global: bool = False
+    source_patterns: tuple[str, ...] = ()
+    backend: Backend = Backend.TASKS
+    source_partitions: Mapping[str, int] = attrs.field(factory=dict)
+    processors: int | None = None
+    """The declared number of processors (KIP-287): partitions of its changelogs; None = one for each task."""
+
+    @property
+    def is_stateful(self) -> bool:
+        """Return whether its tasks have state of their own."""
+        return bool(self.stores) and not self.is_global
+
+
+@attrs.frozen
+class CompiledApplication:
+    """The result of compiling one document against the partition counts of its source topics.
+
+    With errors in `problems`, `internal_topics` has only the topics whose count could be decided.
+    `external_sources` are the user topics that are read: full names, sorted, with patterns resolved.
+    `missing_sources` are those that do not exist. `sinks` are the managed sink topics with their counts.
+    """
+
+    application: Application
+    subtopologies: tuple[SubTopology, ...]
+    internal_topics: tuple[InternalTopic, ...]
+    external_sources: tuple[str, ...]
+    missing_sources: tuple[str, ...] = ()
+    source_patterns: tuple[str, ...] = ()
+    global_topics: tuple[str, ...] = ()
+    copartition_groups: tuple[tuple[str, ...], ...] = ()
+    sinks: tuple[Sink, ...] = ()
+    problems: tuple[Problem, ...] = ()
+    extractor_sinks: tuple[str, ...] = ()
+    """Sink nodes with a `TopicNameExtractor`."""
+    is_observed: bool = False
+    """Only the internal topics are known: `subtopologies` is empty, counts are those of the document."""
+    described: NodeTopology | None = attrs.field(default=None, eq=False, repr=False)
+    """The text of `Topology#describe()` that the document has in place of calls."""
+
+    @property
+    def is_stateful(self) -> bool:
+        """Return whether any sub-topology that is not global has a state store."""
+        if self.is_observed:
+            return any(topic.kind is TopicKind.CHANGELOG for topic in self.internal_topics)
+        return any(part.is_stateful for part in self.subtopologies)

@@ -1,0 +1,234 @@
+"""The metadata that a task commits with its offsets: the version of its state, its clocks, read positions.
+
+The bytes are those of Kafka Streams' `TopicPartitionMetadata` and `ProcessorMetadata`. A Kafka Streams
+application that takes over the offsets finds the stream time in them, and we find the one that it wrote.
+"""
+
+import base64
+import binascii
+import struct
+import zlib
+from collections.abc import Iterable, Mapping
+
+import attrs
+
+from headwater.model.move_marks import MoveMark, MovePhase
+
+_FORMAT = 2
+_COMPRESSED_FORMAT = 3
+"""Ours: the same bytes, deflated, where they would exceed the broker's limit."""
+MAX_METADATA_BYTES = 4096
+"""The broker's default of `offset.metadata.max.bytes`."""
+LINEAGE_KEY = "headwater.line"
+"""The lineage of a state's versions, a random number: versions of different lineages cannot be compared.
+
+A task gets a new lineage when its offsets were deleted or reset."""
+BATCH_ID = "headwater.batch"
+"""The id of the last committed batch, a random number."""
+DELETING_KEY = "headwater.deleting"
+"""Only after processors were added: the state may have entries of keys that have moved (`moved_entries`)."""
+_VERSION_KEY = "headwater.version"
+_POSITION_KEY = "headwater.read."
+_PROCESSOR_KEY = "headwater.processor"
+"""Only for a partition that belongs to a processor with another number (KIP-287)."""
+_INITIAL_KEY = "headwater.initial"
+"""Only if the number of processors is between two doublings of the initial one (`Processors`)."""
+_COUNT_KEY = "headwater.count"
+"""Only if the number of processors is not the partition count of the changelog topics: some were removed."""
+_MOVE_KEY = "headwater.move."
+"""Only while the state moves to another number of processors: `from` and, by the phase, `copy` or `clear`."""
+_MOVED_FROM = f"{_MOVE_KEY}from"
+_NO_CLOCKS = (_PROCESSOR_KEY, _INITIAL_KEY, _COUNT_KEY)
+_NO_TIME = -1
+_HEAD = struct.Struct(">bq")
+_COUNT = struct.Struct(">i")
+_TIME = struct.Struct(">q")
+
+ReadPositions = Mapping[str, int]
+"""Writing task → offset after the last of its records that were processed, beyond the committed offset.
+
+Only for partitions of repartition topics with several writers (`interleaving`), while records are held back.
+"""
+NOTHING_READ: ReadPositions = {}
+
+
+@attrs.frozen
+class StateVersion:
+    """Identifies the state of a task: the number of its committed batches, and the id of the last one.
+
+    Two processes can commit a batch with the same number, if neither fences the other: their ids differ.
+    """
+
+    number: int = 0
+    batch_id: int | None = None
+
+
+@attrs.frozen
+class OffsetMetadata:
+    """`version` = number of the task's committed batches; `clocks` are its times by name, in milliseconds."""
+
+    version: int = 0
+    clocks: Mapping[str, int] = attrs.field(factory=dict)
+
+    @property
+    def state_version(self) -> StateVersion:
+        return StateVersion(self.version, self.clocks.get(BATCH_ID))
+
+    def encode(
+        self,
+        partition_time: int,
+        positions: ReadPositions = NOTHING_READ,
+        processor: int | None = None,
+        mark: MoveMark | None = None,
+        *,
+        initial: int | None = None,
+        count: int | None = None,
+    ) -> str:
+        """Return the text to commit with an offset; it may still exceed `MAX_METADATA_BYTES`.
+
+        `partition_time` is the largest timestamp of the partition, -1 = none. `processor` is the owner of the
+        partition, None = the one with the same number. `mark` is set while the state moves. `initial` is the
+        initial number of processors, None = the present one or any other that was doubled to it. `count` is
+        the number of processors, None = as many as the changelog topics have partitions.
+        """
+        read = {f"{_POSITION_KEY}{writer}": offset for writer, offset in positions.items()}
+        owner = {} if processor is None else {_PROCESSOR_KEY: processor}
+        move = (
+            {} if mark is None else {_MOVED_FROM: mark.before, f"{_MOVE_KEY}{mark.phase.value}": mark.after}
+        )
+        first = {} if initial is None else {_INITIAL_KEY: initial}
+        number = {} if count is None else {_COUNT_KEY: count}
+        entries = {**self.clocks, _VERSION_KEY: self.version, **read, **owner, **first, **number, **move}
+        body = _COUNT.pack(len(entries)) + b"".join(map(_encode_entry, entries.items()))
+        plain = _base64(_HEAD.pack(_FORMAT, partition_time) + body)
+        if len(plain) <= MAX_METADATA_BYTES:
+            return plain
+        return _base64(_HEAD.pack(_COMPRESSED_FORMAT, partition_time) + zlib.compress(body))
+
+
+def decode(text: str) -> OffsetMetadata | None:
+    """Return the metadata in a committed text; None if it is empty or Kafka Streams wrote it."""
+    entries = _decode(text)
+    if _VERSION_KEY not in entries:
+        return None
+    clocks = {
+        name: time
+        for name, time in entries.items()
+        if not name.startswith((_POSITION_KEY, _MOVE_KEY)) and name not in _NO_CLOCKS
+    }
+    return OffsetMetadata(clocks.pop(_VERSION_KEY), clocks)
+
+
+def decode_positions(text: str) -> ReadPositions:
+    """Return the read positions in the text committed for a partition."""
+    return {
+        name.removeprefix(_POSITION_KEY): offset
+        for name, offset in _decode(text).items()
+        if name.startswith(_POSITION_KEY)
+    }
+
+
+def decode_processor(text: str, partition: int) -> int | None:
+    """Return the processor that committed `text` for a partition; None if no task has."""
+    entries = _decode(text)
+    return entries.get(_PROCESSOR_KEY, partition) if _VERSION_KEY in entries else None
+
+
+def decode_initial(texts: Iterable[str], processors: int) -> int | None:
+    """Return the initial number of processors, or one that it was doubled to; None if no task has committed.
+
+    `processors` is their number, except where a text has the mark of a move.
+    """
+    found = None
+    for text in texts:
+        entries = _decode(text)
+        if _INITIAL_KEY in entries:
+            return entries[_INITIAL_KEY]
+        if _VERSION_KEY in entries:
+            match decode_mark(text):
+                case None:
+                    found = processors
+                case MoveMark(phase=MovePhase.CLEAR, after=after):
+                    found = after
+                case MoveMark(before=before):
+                    found = before
+    return found
+
+
+def decode_count(texts: Iterable[str]) -> int | None:
+    """Return the number of processors; None = as many as the changelog topics have partitions.
+
+    While the state moves, it is the old number until all entries are copied.
+    """
+    known = tuple(texts)
+    match latest_mark(known):
+        case MoveMark(phase=MovePhase.CLEAR, after=after):
+            return after
+        case MoveMark(before=before):
+            return before
+    return next((each[_COUNT_KEY] for each in map(_decode, known) if _COUNT_KEY in each), None)
+
+
+def decode_mark(text: str) -> MoveMark | None:
+    """Return the mark of a move of the state that is not complete."""
+    entries = _decode(text)
+    for phase in MovePhase:
+        after = entries.get(f"{_MOVE_KEY}{phase.value}")
+        if after is not None:
+            return MoveMark(phase, entries.get(_MOVED_FROM, after), after)
+    return None
+
+
+def latest_mark(texts: Iterable[str]) -> MoveMark | None:
+    """Return the mark of the latest phase: the first one, of the changelog topics, stays until the end."""
+    phases = tuple(MovePhase)
+    marks = (mark for mark in map(decode_mark, texts) if mark is not None)
+    return max(marks, key=lambda mark: phases.index(mark.phase), default=None)
+
+
+def decode_time(text: str) -> int:
+    """Return the largest timestamp of the partition, also if Kafka Streams wrote the text; -1 = none."""
+    try:
+        _, time = _HEAD.unpack_from(base64.b64decode(text, validate=True))
+    except (binascii.Error, struct.error):
+        return _NO_TIME
+    return int(time)
+
+
+def latest_metadata(texts: Iterable[str]) -> OffsetMetadata | None:
+    """Return the metadata of the last batch among the texts committed for a task's partitions."""
+    decoded = [metadata for metadata in map(decode, texts) if metadata is not None]
+    return max(decoded, key=lambda metadata: metadata.version, default=None)
+
+
+def _decode(text: str) -> dict[str, int]:
+    try:
+        raw = base64.b64decode(text, validate=True)
+        format_, _ = _HEAD.unpack_from(raw)
+        body = raw[_HEAD.size :]
+        return _decode_entries(zlib.decompress(body) if format_ == _COMPRESSED_FORMAT else body)
+    except (binascii.Error, struct.error, zlib.error, UnicodeDecodeError):
+        return {}
+
+
+def _encode_entry(entry: tuple[str, int]) -> bytes:
+    name = entry[0].encode()
+    return _COUNT.pack(len(name)) + name + _TIME.pack(entry[1])
+
+
+def _decode_entries(body: bytes) -> dict[str, int]:
+    (count,) = _COUNT.unpack_from(body)
+    at, entries = _COUNT.size, {}
+    for _ in range(count):
+        (length,) = _COUNT.unpack_from(body, at)
+        if length < 0:  # of another program: it could be read again and again
+            raise struct.error
+        at += _COUNT.size
+        name = body[at : at + length].decode()
+        (entries[name],) = _TIME.unpack_from(body, at + length)
+        at += length + _TIME.size
+    return entries
+
+
+def _base64(raw: bytes) -> str:
+    return base64.b64encode(raw).decode("ascii")

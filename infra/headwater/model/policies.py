@@ -1,0 +1,167 @@
+"""Policies: rules of an organization for all its applications, beyond those of Kafka Streams.
+
+Durations are milliseconds. Bounds are inclusive; None = no bound.
+"""
+
+from collections.abc import Mapping
+from enum import StrEnum
+
+import attrs
+
+from headwater.model.problems import Location, Severity
+
+
+class TopicClass(StrEnum):
+    """The classes by which a policy selects topics: kinds of internal topics, and managed sink topics."""
+
+    REPARTITION = "repartition"
+    CHANGELOG = "changelog"
+    FK_SUBSCRIPTION = "fk-subscription"
+    MANAGED = "managed"
+
+
+EVERY_CLASS = frozenset(TopicClass)
+
+
+class Named(StrEnum):
+    """What the checked name belongs to. Names that Kafka Streams generates are not checked."""
+
+    APPLICATION = "applicationId"
+    STORE = "storeName"
+    REPARTITION = "repartitionName"
+    MANAGED_TOPIC = "managedTopicName"
+
+
+class Effect(StrEnum):
+    """The changes that a policy limits in one run."""
+
+    CREATED_TOPICS = "createdTopics"
+    ADDED_PARTITIONS = "addedPartitions"
+    RECREATED_TOPICS = "recreatedTopics"
+    DELETED_TOPICS = "deletedTopics"
+    REMOVING_SETTINGS = "removingSettings"
+
+
+@attrs.frozen
+class Bounds:
+    """From `least` to `most`."""
+
+    least: int | None = None
+    most: int | None = None
+
+    def holds(self, value: float) -> bool:
+        return (self.least is None or value >= self.least) and (self.most is None or value <= self.most)
+
+
+@attrs.frozen
+class Naming:
+    """Names fully match `pattern`, a Java regular expression."""
+
+    of: Named
+    pattern: str
+
+
+@attrs.frozen
+class TopicPartitions:
+    """Partitions of each topic."""
+
+    bounds: Bounds
+    classes: frozenset[TopicClass] = EVERY_CLASS
+
+
+@attrs.frozen
+class ApplicationPartitions:
+    """Partitions of all topics of an application together."""
+
+    bounds: Bounds
+    classes: frozenset[TopicClass] = EVERY_CLASS
+
+
+@attrs.frozen
+class ReplicationFactor:
+    """Replicas of each partition."""
+
+    bounds: Bounds
+    classes: frozenset[TopicClass] = EVERY_CLASS
+
+
+@attrs.frozen
+class MinInsyncReplicas:
+    """Replicas that have a record before it counts as written."""
+
+    bounds: Bounds
+    classes: frozenset[TopicClass] = EVERY_CLASS
+
+
+@attrs.frozen
+class Retention:
+    """Retention in milliseconds of topics whose cleanup policy deletes; unlimited exceeds every bound."""
+
+    bounds: Bounds
+    classes: frozenset[TopicClass] = EVERY_CLASS
+
+
+@attrs.frozen
+class TopicConfig:
+    """Settings that topics must have, with these values (None = any), and those that they must not set."""
+
+    required: Mapping[str, str | None] = attrs.field(factory=dict)
+    forbidden: tuple[str, ...] = ()
+    classes: frozenset[TopicClass] = EVERY_CLASS
+
+
+@attrs.frozen
+class NamedResources:
+    """No internal topic has a generated name."""
+
+
+@attrs.frozen
+class BlastRadius:
+    """The number of changes that one run may make, over all selected applications."""
+
+    limits: Mapping[Effect, int]
+
+
+@attrs.frozen
+class DriftTolerance:
+    """Which differences of `headwater drift` are not reported, or do not count.
+
+    `ignored_settings` are names of topic settings, or beginnings of names and `*`. Findings below the
+    severity `least` are reported and do not count. Nor do the others, if there are at most `tolerated` of
+    them.
+    """
+
+    ignored_settings: tuple[str, ...] = ()
+    least: Severity = Severity.INFO
+    tolerated: int = 0
+    classes: frozenset[TopicClass] = EVERY_CLASS
+
+
+PolicyRule = (
+    Naming
+    | TopicPartitions
+    | ApplicationPartitions
+    | ReplicationFactor
+    | MinInsyncReplicas
+    | Retention
+    | TopicConfig
+    | NamedResources
+    | BlastRadius
+    | DriftTolerance
+)
+
+
+@attrs.frozen(kw_only=True)
+class Policy:
+    """A rule for the applications whose ids fully match `applications` (a Java regular expression).
+
+    `message` is the organization's reason; empty = the default text of the rule. `key` is the name of the
+    policy in the policy file.
+    """
+
+    rule: PolicyRule
+    key: str
+    at: Location
+    severity: Severity = Severity.ERROR
+    message: str = ""
+    applications: str | None = None

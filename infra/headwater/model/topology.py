@@ -1,0 +1,183 @@
+"""A validated topology document: one application and its topology."""
+
+from collections.abc import Mapping
+from enum import Enum, StrEnum
+
+import attrs
+
+from headwater.model.acls import AclDeclaration
+from headwater.model.nodes import NodeTopology
+from headwater.model.observed import ObservedTopology
+from headwater.model.operators import Step
+from headwater.model.problems import Location
+from headwater.model.versions import DEFAULT_VERSION, KafkaStreamsVersion
+
+
+class Protocol(StrEnum):
+    """The group protocol: the group leader's assignor or the broker (KIP-1071) decides partition counts."""
+
+    CLASSIC = "classic"
+    STREAMS = "streams"
+
+
+class Lifecycle(Enum):
+    """RELEASED: the topics stay, the setup record is removed. RETIRED: the first of two steps to deletion."""
+
+    ACTIVE = "active"
+    RELEASED = "released"
+    RETIRED = "retired"
+
+
+@attrs.frozen
+class Sink:
+    """A managed sink topic; `partitions` None = as many as the sub-topology that writes it has tasks."""
+
+    topic: str
+    partitions: int | None
+    config: Mapping[str, str] = attrs.field(factory=dict)
+    replication_factor: int | None = None
+
+
+@attrs.frozen
+class Leftovers:
+    """Topics that earlier topologies of the application left behind.
+
+    `retire` is the first of two steps to deletion, `delete` the second. Topics in `keep` stay and are not
+    managed.
+    """
+
+    retire: tuple[str, ...] = ()
+    delete: tuple[str, ...] = ()
+    keep: tuple[str, ...] = ()
+    at: Location | None = None
+
+    @property
+    def names(self) -> frozenset[str]:
+        return frozenset((*self.retire, *self.delete, *self.keep))
+
+
+@attrs.frozen
+class Setup:
+    """What a setup of the application may do (KIP-698 `InitParameters`, adoption, re-initialization)."""
+
+    if_incomplete: bool = False
+    """`setupInternalTopicsIfIncomplete`: create the missing topics of an incomplete set."""
+    adopt: bool = False
+    """Adopt internal topics that Headwater did not set up (required only with setup mode `manual`)."""
+    reinitialize: bool = False
+    """Re-create lost internal topics without their data."""
+    timeout_ms: int = 60_000
+    """The timeout of planning in milliseconds."""
+    take_over: bool = False
+    """Take over the application and its topics from another stack that records them."""
+    allow_unsafe_expansion: bool = False
+    """Accept that keys move to other partitions when a stateful application without a static partitioner is
+    expanded (KIP-878)."""
+    adopt_topics: tuple[str, ...] = ()
+    """Topics to adopt although there is no evidence that they belong to the application."""
+    allow_id_overlap: bool = False
+    """Accept that the id begins with the id of another application and a hyphen, or the reverse."""
+
+
+@attrs.frozen
+class StoreDetail:
+    """The properties of a store that `describe()` does not print."""
+
+    kind: str | None = "timestampedKeyValue"
+    """None: the kind that names and structure of the text show, else `timestampedKeyValue`."""
+    retention_ms: int | None = None
+    retain_duplicates: bool = False
+    logging: bool = True
+    overrides: Mapping[str, str] = attrs.field(factory=dict)
+    source_topic: str | None = None
+    """The topic that serves as changelog (`reuse.ktable.source.topics`)."""
+    has_own_changelog: bool = False
+    """Whether a store that looks like a source table's has a changelog nevertheless."""
+
+
+class CreatedBy(StrEnum):
+    """The call that created a repartition topic with a user's name."""
+
+    GROUPING = "groupBy"
+    """`groupBy` or `groupByKey` with a name: the sources above the topic are co-partitioned."""
+    REPARTITION = "repartition"
+    """`repartition` with a name: the topic itself is co-partitioned."""
+
+
+@attrs.frozen
+class UnknownDetails:
+    """Details of a described application that neither its text nor its document contains.
+
+    `stores`: store → names of its details, as in a document. `repartitions`: topics whose explicit partition
+    count is not known. `created_by`: topics of which it is not known which call created them. `application`:
+    what is not known of the application itself, such as `protocol`.
+    """
+
+    stores: Mapping[str, tuple[str, ...]] = attrs.field(factory=dict)
+    repartitions: tuple[str, ...] = ()
+    created_by: tuple[str, ...] = ()
+    application: tuple[str, ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.stores or self.repartitions or self.created_by or self.application)
+
+
+@attrs.frozen
+class DescribedTopology:
+    """The `nodes` of a `Topology#describe()` text, with the details that such a text does not contain."""
+
+    nodes: NodeTopology
+    at: Location
+    repartition_partitions: Mapping[str, int] = attrs.field(factory=dict)
+    """Repartition topic without the application id prefix → explicit count."""
+    stores: Mapping[str, StoreDetail] = attrs.field(factory=dict)
+    copartitioned: tuple[tuple[str, ...], ...] = ()
+    """Groups of topic names, without the prefix, in addition to those that follow from the text."""
+    created_by: Mapping[str, CreatedBy] = attrs.field(factory=dict)
+    """Repartition topic without the prefix → the call that created it, where the text does not show it."""
+    unknown: UnknownDetails = UnknownDetails()
+
+
+@attrs.frozen
+class Application:
+    """An application; `config` has Kafka Streams' config keys with the values of a properties file."""
+
+    id: str
+    at: Location
+    protocol: Protocol = Protocol.CLASSIC
+    config: Mapping[str, str] = attrs.field(factory=dict)
+    lifecycle: Lifecycle = Lifecycle.ACTIVE
+    setup: Setup = Setup()
+    renamed_from: str | None = None
+    processors: int | None = None
+    """The number of processors of each stateful sub-topology (KIP-287); None = one for each partition."""
+    initial_processors: int | None = None
+    """The initial number of processors, or one that it was doubled to, where a running application knows it.
+
+    It is never declared. None = it is in the setup record, or follows from the inputs.
+    """
+    acls: AclDeclaration | None = None
+    """The declared ACLs with the principal; None = the ACLs are managed elsewhere."""
+    leftovers: Leftovers = Leftovers()
+    """What happens to topics that earlier topologies left behind."""
+    kafka_streams: KafkaStreamsVersion = DEFAULT_VERSION
+    """The version of Kafka Streams that the application runs."""
+    names_version: bool = False
+    """Whether the document names the version; otherwise it is that of the setup record, or the default."""
+    config_locations: Mapping[str, Location] = attrs.field(factory=dict, repr=False, eq=False)
+    """The location of each config in the document, if it is known."""
+
+    def locate_config(self, key: str) -> Location:
+        """Return the location of a config; of one that is not in the document, that of the application."""
+        return self.config_locations.get(key, self.at)
+
+
+@attrs.frozen
+class TopologyDocument:
+    """One application with either `steps` (calls in order), a `described` text or `observed` topics."""
+
+    application: Application
+    steps: tuple[Step, ...] = ()
+    described: DescribedTopology | None = None
+    observed: ObservedTopology | None = None
+    sinks: tuple[Sink, ...] = ()

@@ -1,0 +1,178 @@
+"""The least privileges with which Kafka Streams 4.1 runs an application whose internal topics exist.
+
+| what Kafka Streams does | class | needs |
+|---|---|---|
+| subscribes, fetches, commits | `StreamThread`, `RecordCollectorImpl` | Read on sources and group |
+| reads all of a global table at start | `GlobalStateManagerImpl` | Read on its topic |
+| writes and reads repartition topics | `RecordCollectorImpl`, `StreamThread` | Write, Read |
+| deletes the records that it has read | `TaskManager#maybePurgeCommittedRecords` | Delete |
+| writes changelogs, restores from them | `StoreChangelogReader` | Write, Read |
+| checks their existence and end offsets | `InternalTopicManager` | Describe, which Read implies |
+| begins and commits transactions | `StreamsProducer` (exactly once) | Write on its transactional ids |
+
+`headwater run` also adds partitions to changelog topics of applications with a number of processors: Alter.
+
+DescribeConfigs is never needed: nothing calls the checks of settings in `InternalTopicManager#validate`.
+Since Kafka 3.0 an idempotent producer needs only Write on a topic (KIP-679).
+Transactional ids are `<application.id>-<process id>-<thread>`.
+"""
+
+from collections.abc import Iterator
+
+from headwater.compiler import StreamsConfig
+from headwater.model.acls import (
+    ANY_NAME,
+    AclDeclaration,
+    InternalTopicAcls,
+    Operation,
+    Pattern,
+    Permission,
+    ResourceKind,
+)
+from headwater.model.compiled import CompiledApplication
+from headwater.model.problems import Problem, ProblemCode, Severity
+from headwater.planner.acls.needs import Need, least, topic
+from headwater.planner.acls.topics import (
+    changelog_topics,
+    internal_prefix,
+    pattern_names,
+    repartition_topics,
+    sink_topics,
+    source_topics,
+)
+from headwater.planner.phrases import listed
+
+
+def application_needs(
+    compiled: CompiledApplication, declared: AclDeclaration | None = None
+) -> tuple[Need, ...]:
+    """Return the needs of an application. Partition counts need not be known."""
+    return least(
+        (
+            *_sources(compiled),
+            *_sinks(compiled),
+            *_declared(declared),
+            *_internal_topics(compiled, declared.internal_topics if declared else InternalTopicAcls.LITERAL),
+            *_coordination(compiled),
+        )
+    )
+
+
+def incomplete_needs(compiled: CompiledApplication, declared: AclDeclaration) -> Iterator[Problem]:
+    """Yield a warning for each need that the topology does not show and the document does not declare."""
+    if not declared.writes:
+        if compiled.is_observed:
+            yield _unknown_topology(compiled, declared)
+        if compiled.extractor_sinks:
+            yield _unknown_sinks(compiled, declared)
+    if not declared.reads:
+        for pattern in compiled.source_patterns:
+            if not pattern_names(pattern):
+                yield _pattern_without_prefix(pattern, compiled, declared)
+
+
+def _sources(compiled: CompiledApplication) -> Iterator[Need]:
+    for pattern in compiled.source_patterns:
+        for name in pattern_names(pattern):
+            yield from topic(name, Operation.READ, reason=f"source, by the pattern {pattern}")
+    for name in source_topics(compiled):
+        is_global = name in compiled.global_topics
+        yield from topic(name, Operation.READ, reason="global table" if is_global else "source")
+
+
+def _sinks(compiled: CompiledApplication) -> Iterator[Need]:
+    for name in sink_topics(compiled):
+        yield from topic(name, Operation.WRITE, reason="sink")
+
+
+def _declared(declared: AclDeclaration | None) -> Iterator[Need]:
+    for name in declared.reads if declared else ():
+        yield from topic(name, Operation.READ, reason="declared in `reads`")
+    for name in declared.writes if declared else ():
+        yield from topic(name, Operation.WRITE, reason="declared in `writes`")
+
+
+def _internal_topics(compiled: CompiledApplication, named: InternalTopicAcls) -> Iterator[Need]:
+    """Yield the needs. Delete is for full names only: a prefix would include changelog topics."""
+    repartition, changelogs = repartition_topics(compiled), changelog_topics(compiled)
+    if named is InternalTopicAcls.PREFIXED and (repartition or changelogs):
+        prefix = f"{internal_prefix(compiled)}{ANY_NAME}"
+        yield from topic(prefix, Operation.READ, Operation.WRITE, reason="internal topics")
+    for name in repartition:
+        yield from topic(name, Operation.READ, Operation.WRITE, reason="repartition topic")
+        yield from topic(name, Operation.DELETE, reason="deletes what it has read")
+    for name in changelogs:
+        yield from topic(name, Operation.READ, Operation.WRITE, reason="changelog")
+    for name in _expandable(compiled):
+        yield from topic(name, Operation.ALTER, reason="headwater processors expand")
+
+
+def _expandable(compiled: CompiledApplication) -> frozenset[str]:
+    """Return the changelog topics to which an application adds partitions when it gets more processors."""
+    parts = [part for part in compiled.subtopologies if part.processors is not None]
+    return frozenset(topic for part in parts for topic in part.changelog_topics)
+
+
+def _coordination(compiled: CompiledApplication) -> Iterator[Need]:
+    id_ = compiled.application.id
+    if compiled.is_observed or any(not part.is_global for part in compiled.subtopologies):
+        yield Need(Permission(ResourceKind.GROUP, id_, Operation.READ), "consumer group")
+    if _may_shut_down_all_clients(compiled):
+        permission = Permission(ResourceKind.GROUP, f"{id_}-shutdown", Operation.READ)
+        yield Need(permission, "shutdown-application of headwater run")
+    if StreamsConfig.of(compiled.application).guarantee.is_exactly_once:
+        permission = Permission(ResourceKind.TRANSACTIONAL_ID, f"{id_}-", Operation.WRITE, Pattern.PREFIXED)
+        yield Need(permission, "transactions (exactly once)")
+
+
+def _may_shut_down_all_clients(compiled: CompiledApplication) -> bool:
+    """Return whether a client of `headwater run` may request that all stop, in a group of its own."""
+    handler = StreamsConfig.of(compiled.application).uncaught_exception_handler or ""
+    return ":" in handler or handler.strip() == "shutdown-application"
+
+
+def _unknown_topology(compiled: CompiledApplication, declared: AclDeclaration) -> Problem:
+    return Problem(
+        code=ProblemCode.ACLS_INCOMPLETE,
+        summary=f"The topology of {compiled.application.id} is not known, so its sink topics are not known.",
+        application=compiled.application.id,
+        expected="`writes` in `acls`, or the text of Topology#describe()",
+        found="topics observed on a cluster",
+        why="Without Write on its sink topics the application fails with a TopicAuthorizationException.",
+        fix="List its sink topics in `writes` of `acls`, and sources that are not in `observed` in `reads`.",
+        location=declared.at,
+        severity=Severity.WARNING,
+    )
+
+
+def _unknown_sinks(compiled: CompiledApplication, declared: AclDeclaration) -> Problem:
+    return Problem(
+        code=ProblemCode.ACLS_INCOMPLETE,
+        summary="An extractor chooses the sink topics, so their ACLs are not known.",
+        application=compiled.application.id,
+        node=listed(compiled.extractor_sinks),
+        expected="`writes` in `acls`: the topics that the extractor may choose",
+        found="none",
+        why="Without Write on a topic that it chooses the application fails with a "
+        "TopicAuthorizationException.",
+        fix="List the topics in `writes` of `acls`. A star at the end of a name stands for all names with "
+        "this prefix.",
+        location=declared.at,
+        severity=Severity.WARNING,
+    )
+
+
+def _pattern_without_prefix(pattern: str, compiled: CompiledApplication, declared: AclDeclaration) -> Problem:
+    return Problem(
+        code=ProblemCode.ACLS_INCOMPLETE,
+        summary=f"The source pattern {pattern} has no fixed prefix: only topics that match now get an ACL.",
+        application=compiled.application.id,
+        expected="a pattern with a fixed prefix, or `reads` in `acls`",
+        found=pattern,
+        why="Without permission the application does not see a topic: it would not read a new one that "
+        "matches, without an error.",
+        fix="Start the pattern with a prefix that all names share, or list the topics in `reads` of `acls`. "
+        "A star at the end of a name stands for all names with this prefix.",
+        location=declared.at,
+        severity=Severity.WARNING,
+    )

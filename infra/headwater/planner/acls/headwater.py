@@ -1,0 +1,136 @@
+"""The least privileges that Headwater itself needs, by purpose."""
+
+from collections.abc import Iterator, Sequence
+from enum import StrEnum
+
+from headwater.compiler import StreamsConfig
+from headwater.model.acls import ANY_NAME, CLUSTER_NAME, Operation, Permission, ResourceKind
+from headwater.model.compiled import CompiledApplication
+from headwater.model.ownership import OWNERSHIP_TOPIC
+from headwater.planner.acls.needs import Need, least, named, topic
+from headwater.planner.acls.topics import (
+    changelog_topics,
+    internal_prefix,
+    pattern_names,
+    repartition_topics,
+    source_topics,
+)
+
+AGENT_PREFIX = "headwater-agent-"
+"""The prefix of the agent's own topics and groups."""
+
+
+class Purpose(StrEnum):
+    """PLAN reads (`plan`, `drift`, previews), UP also changes, RETIRE also deletes; AGENT expands topics."""
+
+    PLAN = "plan"
+    UP = "up"
+    RETIRE = "retire"
+    AGENT = "agent"
+
+
+def headwater_needs(purpose: Purpose, compiled: Sequence[CompiledApplication] = ()) -> tuple[Need, ...]:
+    """Return the needs of Headwater for these applications; without any, for all of a cluster."""
+    needs: list[Need] = []
+    for application in compiled or (None,):
+        managed = _managed(application)
+        needs += _seeing(application, managed)
+        if purpose is Purpose.AGENT:
+            needs += _expanding(managed)
+        else:
+            needs += _comparing(application, managed)
+        if purpose in (Purpose.UP, Purpose.RETIRE):
+            needs += _changing(application, managed)
+        if purpose is Purpose.RETIRE:
+            needs += _deleting(managed[0])
+    if purpose is Purpose.AGENT:
+        needs += _coordination()
+    else:
+        needs += _ownership(purpose)
+    return least(needs)
+
+
+def _managed(application: CompiledApplication | None) -> Sequence[str]:
+    """Return the topics that Headwater manages: internal ones first, then managed sinks."""
+    if application is None:
+        return [ANY_NAME]
+    return [f"{internal_prefix(application)}{ANY_NAME}", *(sink.topic for sink in application.sinks)]
+
+
+def _seeing(application: CompiledApplication | None, managed: Sequence[str]) -> Iterator[Need]:
+    for name in _sources(application):
+        yield from topic(name, Operation.DESCRIBE, reason="count the partitions of source topics")
+    for name in managed:
+        yield from topic(name, Operation.DESCRIBE, reason="see which topics exist, and their counts")
+    group = application.application.id if application else ANY_NAME
+    yield Need(
+        Permission(ResourceKind.GROUP, group, Operation.DESCRIBE), "see whether the application is running"
+    )
+
+
+def _comparing(application: CompiledApplication | None, managed: Sequence[str]) -> Iterator[Need]:
+    for name in managed:
+        yield from topic(name, Operation.DESCRIBE_CONFIGS, reason="compare settings")
+    if application is None or application.application.acls is not None:
+        yield _cluster(Operation.DESCRIBE, "see which ACLs exist")
+    if application is None or _leaves_replicas_to_brokers(application):
+        yield _cluster(Operation.DESCRIBE_CONFIGS, "read the brokers' default replication factor")
+
+
+def _expanding(managed: Sequence[str]) -> Iterator[Need]:
+    for name in managed:
+        yield from topic(name, Operation.ALTER, reason="add partitions")
+
+
+def _changing(application: CompiledApplication | None, managed: Sequence[str]) -> Iterator[Need]:
+    for name in managed:
+        yield from topic(name, Operation.CREATE, reason="create topics")
+        yield from topic(name, Operation.ALTER_CONFIGS, reason="change settings")
+    yield from _expanding(managed)
+    if application is None or application.application.acls is not None:
+        yield _cluster(Operation.ALTER, "grant and revoke ACLs")
+
+
+def _deleting(internal: str) -> Iterator[Need]:
+    yield from topic(internal, Operation.DELETE, reason="delete topics of retired applications")
+    yield Need(
+        Permission(ResourceKind.GROUP, ANY_NAME, Operation.DESCRIBE), "see whether other clients read a topic"
+    )
+    yield from topic(
+        OWNERSHIP_TOPIC, Operation.DESCRIBE_CONFIGS, reason="see whether the topic can lose records"
+    )
+
+
+def _sources(application: CompiledApplication | None) -> Sequence[str]:
+    """Return the source topics. A pattern without a fixed prefix needs Describe on all topics."""
+    if application is None:
+        return [ANY_NAME]
+    patterns = [pattern_names(pattern) or [ANY_NAME] for pattern in application.source_patterns]
+    return [*source_topics(application), *(name for names in patterns for name in names)]
+
+
+def _leaves_replicas_to_brokers(application: CompiledApplication) -> bool:
+    internal = repartition_topics(application) | changelog_topics(application)
+    is_open = StreamsConfig.of(application.application).replication_factor < 1
+    return (bool(internal) and is_open) or any(sink.replication_factor is None for sink in application.sinks)
+
+
+def _coordination() -> Iterator[Need]:
+    own = f"{AGENT_PREFIX}{ANY_NAME}"
+    yield from topic(
+        own, Operation.READ, Operation.WRITE, Operation.CREATE, reason="elect a leader, remember expansions"
+    )
+    yield Need(named(ResourceKind.GROUP, own, Operation.READ), "elect a leader")
+
+
+def _ownership(purpose: Purpose) -> Iterator[Need]:
+    yield from topic(OWNERSHIP_TOPIC, Operation.READ, reason="see which stack manages an application")
+    yield Need(named(ResourceKind.GROUP, OWNERSHIP_TOPIC, Operation.DESCRIBE), "read these records")
+    if purpose is not Purpose.PLAN:
+        yield from topic(
+            OWNERSHIP_TOPIC, Operation.WRITE, Operation.CREATE, reason="record which stack manages it"
+        )
+
+
+def _cluster(operation: Operation, reason: str) -> Need:
+    return Need(Permission(ResourceKind.CLUSTER, CLUSTER_NAME, operation), reason)

@@ -1,0 +1,116 @@
+"""Recognize applications in a survey of a cluster: which topic belongs to which application id.
+
+Kafka Streams names an internal topic `<application id>-<store or operator>-<suffix>`, and its group after the
+application id. Both parts may contain hyphens, so a name alone does not show where the id ends. Groups do.
+"""
+
+import re
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Mapping
+
+import attrs
+
+from headwater.model.cluster import LiveTopic
+from headwater.model.evidence import GroupFacts
+from headwater.model.survey import Survey
+from headwater.planner.adoption.findings import FoundApplication, Recognized, SkippedTopic, SkipReason
+from headwater.planner.evidence.groups import Certainty, candidates, exclusion_text
+from headwater.planner.evidence.names import (
+    beginnings,
+    has_internal_name,
+    internal_to,
+    is_created_by_streams,
+    is_internal_to,
+)
+from headwater.planner.phrases import listed
+
+_GENERATED = re.compile(r"(?P<id>.+?)-(?:KSTREAM|KTABLE|COGROUPKSTREAM)-[A-Z-]+-\d{10}\b.*", re.DOTALL)
+
+
+def recognize(survey: Survey, named: Collection[str] = (), confirmed: Collection[str] = ()) -> Recognized:
+    """Return the applications. `named` are ids of applications whose group no longer exists.
+
+    An application gets only the topics that Kafka Streams certainly created: those that its own group reads,
+    those with the settings of Kafka Streams or a generated name, and those that the user `confirmed`.
+    """
+    known = candidates(survey.groups, named)
+    owners: defaultdict[str, list[LiveTopic]] = defaultdict(list)
+    ambiguities: defaultdict[str, list[str]] = defaultdict(list)
+    skipped = []
+    for topic in _with_internal_names(survey):
+        ids = _possible(topic.name, known)
+        owner = _owner(topic.name, ids, known, survey.groups)
+        is_certain = (
+            topic.name in confirmed
+            or is_created_by_streams(topic)
+            or _reads(survey.groups.get(owner or ""), topic.name)
+        )
+        if owner is None or not is_certain:
+            skipped.append(_skipped(topic.name, owner, known, survey.groups))
+            continue
+        owners[owner].append(topic)
+        others = [id_ for id_ in ids if id_ != owner]
+        if others and not _reads(survey.groups.get(owner), topic.name):
+            ambiguities[owner].append(f"{topic.name} could also belong to {listed(others)}.")
+    applications = tuple(
+        attrs.evolve(
+            _application(id_, topics, survey),
+            prefix_ids=tuple(sorted(other for other in owners if id_.startswith(f"{other}-"))),
+            ambiguities=tuple(ambiguities[id_]),
+        )
+        for id_, topics in sorted(owners.items())
+    )
+    stateless = sorted(
+        id_ for id_, certainty in known.items() if certainty is Certainty.CERTAIN and id_ not in owners
+    )
+    return Recognized(applications, tuple(skipped), tuple(stateless))
+
+
+def _with_internal_names(survey: Survey) -> Iterator[LiveTopic]:
+    return (topic for name, topic in sorted(survey.topics.items()) if has_internal_name(name))
+
+
+def _possible(topic: str, known: Collection[str]) -> list[str]:
+    """Return the known ids that the name may begin with."""
+    return [id_ for id_ in beginnings(topic) if id_ in known and is_internal_to(id_, topic)]
+
+
+def _owner(
+    topic: str, ids: Collection[str], known: Mapping[str, Certainty], groups: Mapping[str, GroupFacts]
+) -> str | None:
+    """Return the id that a topic belongs to: one whose group reads it, else the most certain or longest."""
+    return max(
+        ids,
+        key=lambda id_: (_reads(groups.get(id_), topic), known[id_], len(id_)),
+        default=None,
+    )
+
+
+def _reads(group: GroupFacts | None, topic: str) -> bool:
+    return group is not None and topic in group.read
+
+
+def _skipped(
+    topic: str, owner: str | None, known: Collection[str], groups: Mapping[str, GroupFacts]
+) -> SkippedTopic:
+    if owner is not None:
+        text = f"it does not have the settings of Kafka Streams (since 2.5), so it may not belong to {owner}"
+        return SkippedTopic(topic, SkipReason.OTHER_SETTINGS, text)
+    others = [id_ for id_ in beginnings(topic) if id_ in groups and id_ not in known]
+    if others:
+        return SkippedTopic(topic, SkipReason.OTHER_GROUP, exclusion_text(groups[max(others, key=len)]))
+    generated = _GENERATED.fullmatch(topic)
+    hint = f"; according to its name, it belongs to {generated['id']}" if generated else ""
+    return SkippedTopic(topic, SkipReason.NO_GROUP, f"no group has the id of its application{hint}")
+
+
+def _application(id_: str, topics: list[LiveTopic], survey: Survey) -> FoundApplication:
+    group = survey.groups.get(id_)
+    read = group.read - internal_to(id_, group.read) if group else frozenset()
+    return FoundApplication(
+        id=id_,
+        group=group,
+        topics=tuple(topics),
+        sources={name: survey.topics[name].partitions for name in sorted(read & survey.topics.keys())},
+        missing_sources=tuple(sorted(read - survey.topics.keys())),
+    )

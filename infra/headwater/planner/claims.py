@@ -1,0 +1,149 @@
+"""The ownership records that a run writes: before it changes the cluster, and after it has finished."""
+
+from collections.abc import Mapping, Sequence
+
+import attrs
+
+from headwater.model.ownership import OwnershipChange, OwnershipRecord
+from headwater.model.record import SetupRecord
+from headwater.planner.actions import ActionKind
+from headwater.planner.evidence.topics import read_topics
+from headwater.planner.ownership import Conflict, Ownership
+from headwater.planner.plans import ApplicationPlan, Plan
+
+
+def change_before(plan: Plan, ownership: Ownership) -> OwnershipChange:
+    """Return what to write before the run changes the cluster: it claims applications and topics."""
+    written: list[OwnershipRecord] = []
+    deleted = list(ownership.outdated)
+    for part in plan.applications:
+        claim = _claim(part, ownership)
+        if claim is None:
+            continue
+        if claim != ownership.own.get(part.application_id):
+            written.append(claim)
+        if part.compiled is not None and part.compiled.application.setup.take_over:
+            for conflict in ownership.conflicts(part.application_id, _declared(part)):
+                if conflict.is_same_application:
+                    deleted.append(conflict.record.key)
+                else:
+                    written.append(_without(conflict.record, conflict.topics))
+    return OwnershipChange(tuple(written), tuple(deleted))
+
+
+def change_after(plan: Plan, ownership: Ownership, recorded: Mapping[str, SetupRecord]) -> OwnershipChange:
+    """Return what to write when the run has finished.
+
+    Args:
+        plan: the plan of the run.
+        ownership: the records before the run.
+        recorded: application id → setup record with the ids of all topics.
+    """
+    written, deleted = [], []
+    for part in plan.applications:
+        before = _claim(part, ownership) or ownership.own.get(part.application_id)
+        after = _after(part, recorded.get(part.application_id), ownership)
+        if after is not None and after != before:
+            written.append(after)
+        if after is None and before is not None:
+            deleted.append(before.key)
+    # What is left of applications whose topics an earlier run has deleted.
+    planned = {part.application_id for part in plan.applications}
+    deleted += [record.key for id_, record in ownership.own.items() if id_ not in planned]
+    return OwnershipChange(tuple(written), tuple(deleted))
+
+
+def race(before: OwnershipChange, ownership: Ownership, now: Ownership) -> tuple[Conflict, ...]:
+    """Return conflicts of the written records with records that another stack has written meanwhile."""
+    return tuple(
+        conflict
+        for record in before.written
+        if record.stack == ownership.stack
+        for conflict in now.conflicts(record.application_id, tuple(record.topics))
+        if conflict.record not in ownership.foreign and conflict.record not in before.written
+    )
+
+
+def retraction(before: OwnershipChange, ownership: Ownership) -> OwnershipChange:
+    """Return the change that restores the own records of before the run."""
+    own = [record for record in before.written if record.stack == ownership.stack]
+    previous = {record.key: record for record in ownership.own.values()}
+    return OwnershipChange(
+        written=tuple(previous[record.key] for record in own if record.key in previous),
+        deleted=tuple(record.key for record in own if record.key not in previous),
+    )
+
+
+def _claim(part: ApplicationPlan, ownership: Ownership) -> OwnershipRecord | None:
+    """Return the record during the run: with the topics of before and after. None: nothing to claim."""
+    if part.record is None:
+        return None
+    own = ownership.own.get(part.application_id)
+    topics = {**(own.topics if own else {}), **_topics(part, part.record, ownership)}
+    record = OwnershipRecord(
+        application_id=part.application_id,
+        stack=ownership.stack,
+        topics=topics,
+        is_finished=own is not None and own.is_finished and own.stack.id == ownership.stack.id,
+        is_retired=own is not None and own.is_retired and part.record.retired,
+        reads=_reads(part),
+        retired_topics=(own.retired_topics if own else frozenset()) & _retired(part.record),
+    )
+    # The ids of topics are written after the run.
+    is_same = own is not None and attrs.evolve(record, topics=own.topics, stack=own.stack) == own
+    is_known = own is not None and own.stack.id == ownership.stack.id and topics.keys() == own.topics.keys()
+    return own if is_same and is_known else record
+
+
+def _after(
+    part: ApplicationPlan, recorded: SetupRecord | None, ownership: Ownership
+) -> OwnershipRecord | None:
+    if part.record is None:
+        deleted = {
+            action.name: action.live.topic_id
+            for action in part.actions
+            if action.kind is ActionKind.DELETE and action.live is not None
+        }
+        if not deleted:
+            return None
+        return OwnershipRecord(
+            application_id=part.application_id, stack=ownership.stack, topics=deleted, is_retired=True
+        )
+    record = recorded or part.record
+    return OwnershipRecord(
+        application_id=part.application_id,
+        stack=ownership.stack,
+        topics=_topics(part, record, ownership),
+        is_retired=record.retired,
+        reads=_reads(part),
+        retired_topics=_retired(record),
+    )
+
+
+def _topics(part: ApplicationPlan, record: SetupRecord, ownership: Ownership) -> Mapping[str, str]:
+    """Return the topics to claim: not those that the topology no longer has and another stack records."""
+    declared = set(_declared(part))
+    foreign = {name for other in ownership.foreign for name in other.topics} - declared
+    return {name: topic.topic_id for name, topic in record.topics.items() if name not in foreign}
+
+
+def _reads(part: ApplicationPlan) -> frozenset[str]:
+    """Return the topics of others that the application reads: no other stack may delete them."""
+    return frozenset(read_topics(part.compiled)) if part.compiled is not None else frozenset()
+
+
+def _retired(record: SetupRecord) -> frozenset[str]:
+    return frozenset(name for name, topic in record.topics.items() if topic.is_retired)
+
+
+def _declared(part: ApplicationPlan) -> tuple[str, ...]:
+    """Return the topics that the application declares, or that it retires."""
+    return tuple(
+        action.name
+        for action in part.actions
+        if action.topic is not None or action.kind in (ActionKind.RETIRE, ActionKind.DELETE)
+    )
+
+
+def _without(record: OwnershipRecord, topics: Sequence[str]) -> OwnershipRecord:
+    return attrs.evolve(record, topics={n: id_ for n, id_ in record.topics.items() if n not in topics})

@@ -1,0 +1,220 @@
+"""Make the plan of a run from compiled applications, a snapshot of the cluster and setup records."""
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+
+import attrs
+
+from headwater.model.callers import PLAN, Caller
+from headwater.model.cluster import ClusterSnapshot
+from headwater.model.compiled import CompiledApplication, SubTopology
+from headwater.model.problems import Problem
+from headwater.model.record import SetupRecord
+from headwater.model.topology import Lifecycle
+from headwater.planner.acls.decide import acl_actions, acls_after, revoked_while_running
+from headwater.planner.actions import AclAction, ActionKind, TopicAction
+from headwater.planner.application import ActiveApplication
+from headwater.planner.lifecycle import delete, release, retire
+from headwater.planner.phrases import counted
+from headwater.planner.plans import ApplicationPlan, Plan, PlanPolicy
+from headwater.planner.policies.drift_tolerance import without_ignored
+from headwater.planner.processors import (
+    declared_processors,
+    estimated_expansion,
+    expansion_target,
+    kept_partitions,
+    processors_to_expand,
+)
+from headwater.planner.recording import record_after
+from headwater.planner.rules import APPLICATION_RULES, OTHER_CLUSTER_RULES, RUN_RULES
+from headwater.planner.rules.twice_managed import twice_managed
+from headwater.planner.run import Run, expected_cluster
+from headwater.planner.topic_actions import topic_actions
+from headwater.planner.transfers import Transfers
+from headwater.planner.waves import waves
+
+
+def plan(
+    compiled: Sequence[CompiledApplication],
+    snapshot: ClusterSnapshot,
+    records: Mapping[str, SetupRecord],
+    policy: PlanPolicy,
+    elapsed_ms: int = 0,
+    *,
+    caller: Caller = PLAN,
+    earlier: Mapping[str, CompiledApplication] | None = None,
+) -> Plan:
+    """Decide what a run does to the cluster. Collects every problem and raises none.
+
+    Args:
+        compiled: every application of the run, compiled with the counts of `snapshot`.
+        snapshot: the cluster, with the topics and groups of `snapshot_request`.
+        records: application id → setup record of the last finished run.
+        policy: what holds for the whole stack.
+        elapsed_ms: milliseconds that loading and reading have taken so far, checked against `setup.timeout`.
+        caller: who plans; the texts of the problems depend on it.
+        earlier: applications compiled for the version of Kafka Streams in their record (`compile_recorded`).
+    """
+    ordered = tuple(sorted(compiled, key=lambda application: application.application.id))
+    is_other_cluster = expected_cluster(records, policy, snapshot.cluster_id) != snapshot.cluster_id
+    transfers = Transfers.of(ordered, _without_ids(records) if is_other_cluster else records, snapshot)
+    active = tuple(
+        ActiveApplication.of(
+            each,
+            snapshot,
+            transfers.records.get(each.application.id),
+            predecessor=records.get(each.application.renamed_from or ""),
+            received=transfers.received(each.application.id),
+            earlier=(earlier or {}).get(each.application.id),
+            elapsed_ms=elapsed_ms,
+            caller=caller,
+        )
+        for each in ordered
+        if each.application.lifecycle is Lifecycle.ACTIVE
+    )
+    actions = [
+        without_ignored(application.id, part, policy.policies)
+        for application, part in zip(active, _in_waves(active), strict=True)
+    ]
+    run = Run(
+        ordered,
+        active,
+        snapshot,
+        transfers.records,
+        policy,
+        tuple(action for part in actions for action in part),
+    )
+    acls = acl_actions(run)
+    applications = tuple(
+        sorted(
+            (
+                _completed(part, acls.get(part.application_id, ()), records, transfers)
+                for part in (*_active_plans(active, actions), *_ending_plans(run))
+            ),
+            key=lambda application: application.application_id,
+        )
+    )
+    return Plan(
+        applications=applications,
+        problems=tuple(_problems(run, applications, acls)),
+        cluster_id=snapshot.cluster_id,
+        ownership=run.ownership,
+    )
+
+
+def _in_waves(active: Sequence[ActiveApplication]) -> list[tuple[TopicAction, ...]]:
+    """Return the actions of each application, with wave numbers across all applications."""
+    actions = [topic_actions(application) for application in active]
+    growing = {action.name for part in actions for action in part if action.added_partitions}
+    numbers = waves((application.compiled for application in active), growing)
+    return [
+        tuple(
+            sorted(
+                (attrs.evolve(action, wave=numbers.get(action.name, 0)) for action in part),
+                key=lambda action: (action.wave, action.name),
+            )
+        )
+        for part in actions
+    ]
+
+
+def _active_plans(
+    active: Sequence[ActiveApplication], actions: Sequence[tuple[TopicAction, ...]]
+) -> Iterator[ApplicationPlan]:
+    for application, part in zip(active, actions, strict=True):
+        yield ApplicationPlan(
+            application_id=application.id,
+            compiled=application.compiled,
+            actions=part,
+            record=record_after(application, part),
+            notes=tuple(_notes(application, part)),
+        )
+
+
+def _completed(
+    part: ApplicationPlan,
+    actions: tuple[AclAction, ...],
+    records: Mapping[str, SetupRecord],
+    transfers: Transfers,
+) -> ApplicationPlan:
+    """Return `part` with its ACLs, the record as it is in the stack, and notes about sinks that move away."""
+    record = attrs.evolve(part.record, acls=acls_after(actions)) if part.record else None
+    notes = (*part.notes, *transfers.notes(part.application_id))
+    recorded = records.get(part.application_id)
+    return attrs.evolve(part, acls=actions, record=record, recorded=recorded, notes=notes)
+
+
+def _notes(application: ActiveApplication, actions: Sequence[TopicAction]) -> Iterator[str]:
+    if application.record is None:
+        yield f"first setup ({application.config.setup_mode.value})"
+    upgrade = application.upgrade
+    if upgrade is not None:
+        restart = "is safe" if upgrade.is_rolling else f"is not safe: {upgrade.obstacle}"
+        yield f"Kafka Streams {upgrade.before} to {upgrade.after}: a rolling restart {restart}"
+    yield from _processors(application)
+    adopted = sum(action.kind is ActionKind.ADOPT for action in actions)
+    if adopted:
+        changed = sum(action.kind is ActionKind.ADOPT and bool(action.changes) for action in actions)
+        settings = f", settings of {changed} changed as listed" if changed else ", settings unchanged"
+        yield f"{counted(adopted, 'topic')} that Headwater did not create: adopted{settings}"
+
+
+def _processors(application: ActiveApplication) -> Iterator[str]:
+    """Return the declared processors: one text for all sub-topologies with the same number of partitions."""
+    parts: defaultdict[int, list[SubTopology]] = defaultdict(list)
+    target = expansion_target(application)
+    shown = counted(max(application.compiled.application.processors or 0, target or 0), "processor")
+    present = processors_to_expand(application) if target is None else application.present
+    kept, larger = kept_partitions(application), 0
+    for processors in declared_processors(application):
+        parts[processors.part.tasks].append(processors.part)
+        larger = processors.larger
+    uneven = f", {larger} of them with twice as many keys as the others" if larger else ""
+    for partitions, same in sorted(parts.items()):
+        ids = ", ".join(str(part.id) for part in same)
+        estimate = None if present is None else estimated_expansion(application, same)
+        yield (
+            f"{'sub-topology' if len(same) == 1 else 'sub-topologies'} {ids}: "
+            f"{shown if present is None else f'{present} of {shown}'} "
+            f"for {counted(partitions, 'partition')}{uneven}"
+            + (f" (changelog topics keep {kept})" if kept else "")
+            + (f", {estimate.amount} to read ({estimate.duration})" if estimate else "")
+            + (f", being expanded to {target}" if target else "")
+        )
+
+
+def _ending_plans(run: Run) -> Iterator[ApplicationPlan]:
+    documents = {application.application.id: application for application in run.compiled}
+    for record in run.released:
+        yield release(record, documents.get(record.application_id), run.snapshot)
+    for record in run.retiring:
+        yield retire(record, documents.get(record.application_id), run.evidence)
+    for record in run.deleted:
+        yield delete(record, run.snapshot)
+
+
+def _without_ids(records: Mapping[str, SetupRecord]) -> Mapping[str, SetupRecord]:
+    """Return the records without the ids of topics: on another cluster, no topic has one of them."""
+    return {
+        id_: attrs.evolve(
+            record,
+            topics={name: attrs.evolve(topic, topic_id="") for name, topic in record.topics.items()},
+        )
+        for id_, record in records.items()
+    }
+
+
+def _problems(
+    run: Run, applications: Sequence[ApplicationPlan], acls: Mapping[str, Sequence[AclAction]]
+) -> Iterator[Problem]:
+    is_other_cluster = run.expected_cluster != run.snapshot.cluster_id
+    for rule in OTHER_CLUSTER_RULES if is_other_cluster else RUN_RULES:
+        yield from rule(run)
+    for application in run.active:
+        for problem in application.compiled.problems:
+            yield problem.located(application=application.id)
+        for application_rule in () if is_other_cluster else APPLICATION_RULES:
+            yield from application_rule(application)
+    yield from twice_managed(applications)
+    if not is_other_cluster:
+        yield from revoked_while_running(run, acls)

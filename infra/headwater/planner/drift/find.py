@@ -1,0 +1,170 @@
+"""Compare compiled applications and setup records with one snapshot of the cluster."""
+
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Mapping, Sequence
+
+from headwater.model.callers import DRIFT_WITHOUT_RECORD, PLAN
+from headwater.model.cluster import ClusterSnapshot
+from headwater.model.compiled import CompiledApplication, InternalTopic
+from headwater.model.evidence import EvidenceRequest
+from headwater.model.ownership import StackIdentity
+from headwater.model.policies import Policy
+from headwater.model.problems import Problem, ProblemCode, errors
+from headwater.model.record import SetupRecord
+from headwater.model.topology import Lifecycle
+from headwater.planner.decide import plan
+from headwater.planner.drift.applications import (
+    former_ids,
+    missing_acls,
+    renamed,
+    renumbered,
+    successors,
+    unavailable,
+)
+from headwater.planner.drift.findings import (
+    ApplicationDrift,
+    Drift,
+    Finding,
+    FindingKind,
+    counted_findings,
+)
+from headwater.planner.drift.orphans import declared_topics, orphaned, prefix, undeclared_topics
+from headwater.planner.drift.topics import FINDING_CODES, topic_findings
+from headwater.planner.evidence.questions import evidence_request
+from headwater.planner.evidence.topics import Evidence
+from headwater.planner.plans import ApplicationPlan, Plan, PlanPolicy
+from headwater.planner.policies.drift_tolerance import tolerances
+
+_ORDER = {kind: number for number, kind in enumerate(FindingKind)}
+_ABSENCE = (FindingKind.MISSING, FindingKind.ORPHANED, FindingKind.SUSPECTED)
+
+
+def find_drift(
+    compiled: Sequence[CompiledApplication],
+    snapshot: ClusterSnapshot,
+    records: Mapping[str, SetupRecord] | None = None,
+    stack: StackIdentity | None = None,
+    cluster_id: str | None = None,
+    *,
+    earlier: Mapping[str, CompiledApplication] | None = None,
+    policies: Sequence[Policy] = (),
+) -> Drift:
+    """Return all differences between declared and live; raises nothing.
+
+    Args:
+        compiled: the applications, compiled with the counts of `snapshot`.
+        snapshot: the cluster.
+        records: application id → setup record. None if no record is known: existing topics then count as
+            ours, and a lost topic cannot be distinguished from one that was never set up.
+        stack: the stack of the records; None = ownership records are not compared.
+        cluster_id: the cluster that the stack names (`headwater:clusterId`), if it names one.
+        earlier: applications compiled for the version of Kafka Streams in their record (`compile_recorded`).
+        policies: which differences are not reported, or do not count; others are not checked.
+
+    A problem of the plan that is a difference becomes a finding. Other errors are the drift's `problems`.
+    """
+    caller = PLAN if records is not None else DRIFT_WITHOUT_RECORD
+    policy = PlanPolicy(stack=stack, cluster_id=cluster_id, policies=tolerances(policies))
+    made = plan(compiled, snapshot, records or {}, policy, caller=caller, earlier=earlier)
+    problems = _by_application(made)
+    evidence = Evidence(compiled, snapshot, records or {})
+    declared = declared_topics(compiled)
+    left = undeclared_topics(compiled, snapshot, records or {}, declared)
+    applications = (
+        ApplicationDrift(
+            compiled=part.compiled,
+            topics=tuple(sorted(action.name for action in part.actions if action.topic is not None)),
+            findings=_findings(
+                part,
+                evidence,
+                problems[part.application_id],
+                left.get(part.application_id, ()),
+                declared,
+            ),
+        )
+        for part in made.applications
+        if part.compiled is not None and part.compiled.application.lifecycle is Lifecycle.ACTIVE
+    )
+    return Drift(
+        cluster_id=snapshot.cluster_id,
+        applications=tuple(counted_findings(applications, policies)),
+        problems=tuple(_unreported(made)),
+        partitions=snapshot.partitions,
+    )
+
+
+def drift_evidence_request(
+    compiled: Sequence[CompiledApplication],
+    snapshot: ClusterSnapshot,
+    records: Mapping[str, SetupRecord] | None,
+) -> EvidenceRequest:
+    """Return what to read for `find_drift`; `snapshot` has no evidence yet.
+
+    In question are topics that no document declares, and the ids that applications may have had before.
+    """
+    declared = declared_topics(compiled)
+    left = undeclared_topics(compiled, snapshot, records or {}, declared)
+    recorded = {name for record in (records or {}).values() for name in record.topics} - declared
+    former = (
+        f"{id_}-{topic.name.removeprefix(prefix(each))}"
+        for each in compiled
+        for id_ in former_ids(each, snapshot, declared)
+        for topic in each.internal_topics
+    )
+    in_question = {*(name for names in left.values() for name in names), *recorded, *former}
+    if records is None:
+        in_question &= snapshot.topics.keys()
+        return EvidenceRequest(topics=frozenset(in_question), offsets_of=None, with_ownership=True)
+    return evidence_request(compiled, snapshot, records, in_question)
+
+
+def _by_application(made: Plan) -> Mapping[str | None, list[Problem]]:
+    problems: defaultdict[str | None, list[Problem]] = defaultdict(list)
+    for problem in made.problems:
+        problems[problem.application].append(problem)
+    return problems
+
+
+def _findings(
+    part: ApplicationPlan,
+    evidence: Evidence,
+    problems: Sequence[Problem],
+    left: Sequence[str],
+    declared: Collection[str],
+) -> tuple[Finding, ...]:
+    """A topic with a new name is one finding, not a missing topic and an orphaned one."""
+    snapshot = evidence.snapshot
+    another = renamed(part, evidence, declared)
+    own = [name for name in left if evidence.of(part.application_id, snapshot.topics[name]).is_proven]
+    moved = () if another else successors(part, snapshot, problems, own)
+    explained = {name for problem in moved for name in (problem.expected, problem.topic)}
+    if another and part.compiled is not None:
+        explained |= {topic.name for topic in part.compiled.internal_topics}
+    each = (*topic_findings(part, snapshot, problems), *orphaned(part, left, evidence), *missing_acls(part))
+    findings = [
+        *([another] if another else ()),
+        *renumbered(moved, part),
+        *unavailable(problems, part),
+        *(finding for finding in each if finding.kind not in _ABSENCE or finding.topic not in explained),
+    ]
+    return tuple(
+        sorted(findings, key=lambda finding: (_ORDER[finding.kind], finding.topic or "", finding.what))
+    )
+
+
+def _unreported(made: Plan) -> Iterator[Problem]:
+    """Return errors that no finding reports: findings are about topics that exist."""
+    live = {action.name for action in made.actions if action.live is not None}
+    growing = {
+        part.application_id
+        for part in made.applications
+        if any(action.added_partitions and isinstance(action.topic, InternalTopic) for action in part.actions)
+    }
+    for problem in errors(made.problems):
+        is_reported = problem.code in FINDING_CODES
+        if problem.code in (ProblemCode.REPLICATION_FACTOR, ProblemCode.PROCESSOR_COUNT):
+            is_reported = problem.topic in live
+        elif problem.code is ProblemCode.UNSAFE_EXPANSION:
+            is_reported = problem.application in growing
+        if not is_reported:
+            yield problem

@@ -1,0 +1,116 @@
+"""What policies check: one application's topics, as declared or as they are after a run."""
+
+from collections.abc import Iterator, Mapping
+
+import attrs
+
+from headwater.compiler.described.names import GENERATED
+from headwater.compiler.streams_config import StreamsConfig
+from headwater.model.cluster import ClusterSnapshot
+from headwater.model.compiled import CompiledApplication, InternalTopic, TopicKind
+from headwater.model.policies import TopicClass
+from headwater.model.problems import Location
+from headwater.model.topology import Application, Sink
+from headwater.planner.actions import TopicAction
+
+
+@attrs.frozen(kw_only=True)
+class PolicyTopic:
+    """A topic. None = not known: counts and `defaults` without a cluster.
+
+    `own_name` is the name that a user chose or Kafka Streams generated: of a store or an operator, or the
+    whole name of a managed topic.
+    """
+
+    name: str
+    own_name: str
+    topic_class: TopicClass
+    partitions: int | None
+    replication_factor: int | None
+    config: Mapping[str, str]
+    defaults: Mapping[str, str] | None = None
+    is_generated: bool = False
+    at: Location | None = None
+
+    def effective(self, key: str) -> str | None:
+        """Return the topic's own value, else the broker's; None if it is not known."""
+        return self.config.get(key, (self.defaults or {}).get(key))
+
+    @property
+    def title(self) -> str:
+        """Kind and name of the topic, to begin a sentence with."""
+        return f"{'Sink' if self.topic_class is TopicClass.MANAGED else 'Internal'} topic {self.name}"
+
+
+@attrs.frozen
+class Subject:
+    """An application, its topics, and the named stores without a changelog topic."""
+
+    application: Application
+    topics: tuple[PolicyTopic, ...]
+    unlogged_stores: tuple[str, ...] = ()
+
+
+def declared(compiled: CompiledApplication, *, counts_are_known: bool = True) -> Subject:
+    """Return the application as its document declares it, without a cluster."""
+    topics = tuple(_topics(compiled))
+    if not counts_are_known:
+        topics = tuple(attrs.evolve(topic, partitions=None) for topic in topics)
+    return Subject(compiled.application, topics, _unlogged(compiled))
+
+
+def planned(
+    compiled: CompiledApplication, actions: Mapping[str, TopicAction], snapshot: ClusterSnapshot
+) -> Subject:
+    """Return the application as a run leaves it. `actions` is topic name → action of the run."""
+    after = tuple(_after(topic, actions.get(topic.name), snapshot) for topic in _topics(compiled))
+    return Subject(compiled.application, after, _unlogged(compiled))
+
+
+def _topics(compiled: CompiledApplication) -> Iterator[PolicyTopic]:
+    prefix = f"{StreamsConfig.of(compiled.application).topic_prefix or compiled.application.id}-"
+    for topic in compiled.internal_topics:
+        own_name = topic.node
+        if topic.kind is not TopicKind.CHANGELOG:
+            own_name = topic.name.removeprefix(prefix).removesuffix("-repartition")
+        yield attrs.evolve(
+            _declared(topic, topic.name, own_name),
+            topic_class=TopicClass(topic.kind.value),
+            is_generated=topic.generated or GENERATED.fullmatch(own_name) is not None,
+            at=topic.at,
+        )
+    for sink in compiled.sinks:
+        yield _declared(sink, sink.topic, sink.topic)
+
+
+def _declared(topic: InternalTopic | Sink, name: str, own_name: str) -> PolicyTopic:
+    factor = topic.replication_factor or -1
+    return PolicyTopic(
+        name=name,
+        own_name=own_name,
+        topic_class=TopicClass.MANAGED,
+        partitions=topic.partitions,
+        replication_factor=factor if factor > 0 else None,
+        config=topic.config,
+    )
+
+
+def _after(topic: PolicyTopic, action: TopicAction | None, snapshot: ClusterSnapshot) -> PolicyTopic:
+    defaults = dict(snapshot.topic_defaults)
+    if snapshot.default_min_insync_replicas is not None:
+        defaults.setdefault("min.insync.replicas", str(snapshot.default_min_insync_replicas))
+    if action is None:
+        return attrs.evolve(topic, defaults=defaults)
+    return attrs.evolve(
+        topic,
+        partitions=action.partitions,
+        config=action.config,
+        defaults=defaults,
+        replication_factor=action.replication_factor if action.replication_factor > 0 else None,
+    )
+
+
+def _unlogged(compiled: CompiledApplication) -> tuple[str, ...]:
+    logged = {topic.node for topic in compiled.internal_topics if topic.kind is TopicKind.CHANGELOG}
+    stores = {store for part in compiled.subtopologies for store in part.stores} - logged
+    return tuple(sorted(store for store in stores if not GENERATED.fullmatch(store)))

@@ -1,0 +1,215 @@
+"""The number of processors is not one that the state, or the inputs at the first setup, allow (KIP-287)."""
+
+from collections.abc import Iterator
+
+from headwater.compiler.streams_config import LINEAR_HASH
+from headwater.model.problems import Problem, ProblemCode, Severity
+from headwater.planner.application import ActiveApplication
+from headwater.planner.counts import CountedApplication, CountedTopic
+from headwater.planner.phrases import counted, listed
+from headwater.planner.processors import (
+    Processors,
+    declared_processors,
+    estimated_expansion,
+    expansion_target,
+    has_own_count,
+    known_numbers,
+    processors_in,
+    processors_to_expand,
+)
+
+
+def processors_at_first_setup(application: ActiveApplication) -> Iterator[Problem]:
+    """KIP-287, partition expansion, 1: at first there are as many processors as partitions.
+
+    A sub-topology that is added to an application with processors, or whose changelogs are lost, may start
+    with their number, too. Without a setup record it is not known whether this is the first setup.
+    """
+    is_static = application.config.static_partitioner is not None
+    for processors in declared_processors(application):
+        counts = set(processors.inputs.values())
+        is_later = processors.declared in known_numbers(application) or not application.caller.knows_setup
+        keeps_keys = not processors.too_narrow and (is_static or not processors.misplaced)
+        if processors.live is None and counts != {processors.declared} and not (is_later and keeps_keys):
+            yield _first_setup(application, processors, counts)
+
+
+def processors_and_partitions(application: CountedApplication) -> Iterator[Problem]:
+    """KIP-287, partition expansion, 2 and 3: partitions ≥ processors, and the number is remembered.
+
+    Declared processors that the running application can add are no error: it adds them after its start.
+    """
+    target, declared = expansion_target(application), application.compiled.application.processors
+    if target is not None and declared is not None and declared < target:
+        yield _being_expanded(application, target, declared)
+        return
+    present = processors_to_expand(application)
+    if present is not None:
+        yield _expanded_later(application, present)
+        return
+    for topic in application.internal:
+        have = processors_in(application, topic)
+        if have is not None and have != topic.partitions and has_own_count(application, topic):
+            yield _changed(application, topic, have)
+    for processors in declared_processors(application):
+        if processors.live == processors.declared and processors.too_narrow:
+            yield _too_narrow(application, processors)
+
+
+def _expanded_later(application: CountedApplication, present: int) -> Problem:
+    declared = application.compiled.application.processors or 0
+    changelog = next(topic for topic in application.internal if has_own_count(application, topic))
+    parts = [processors.part for processors in declared_processors(application)]
+    estimate = estimated_expansion(application, parts)
+    work = f", and reads {estimate.amount} for it ({estimate.duration})" if estimate else ""
+    fix = (
+        "Start the application with this document, or start it again: it expands itself. If it must not "
+        f"be restarted, run `headwater processors expand --to {declared}`."
+    )
+    if target := expansion_target(application):
+        fix = (
+            f"Wait until the application has {counted(target, 'processor')}: it adds them now, and "
+            "`headwater status` shows the progress. If it is stopped, start it: it continues."
+        )
+    return application.problem(
+        ProblemCode.PROCESSOR_COUNT,
+        f"The state of {application.id} has {present} of {counted(declared, 'declared processor')}.",
+        topic=changelog,
+        expected=counted(declared, "processor"),
+        found=counted(present, "processor"),
+        why=f"A run never moves state. The application adds the missing processors while it runs{work}.",
+        fix=fix,
+        severity=Severity.WARNING,
+    )
+
+
+def _being_expanded(application: CountedApplication, target: int, declared: int) -> Problem:
+    present = application.present or 0
+    changelog = next(topic for topic in application.internal if has_own_count(application, topic))
+    return application.problem(
+        ProblemCode.PROCESSOR_COUNT,
+        f"{application.id} is being expanded from {present} to {counted(target, 'processor')}.",
+        topic=changelog,
+        expected=counted(target, "processor"),
+        found=f"{counted(declared, 'declared processor')}; the state has {present}",
+        why="An expansion that has begun cannot be canceled. When it is complete, the state has "
+        f"{counted(target, 'processor')}.",
+        fix=f"Declare `processors: {target}`.",
+    )
+
+
+def _first_setup(application: ActiveApplication, processors: Processors, counts: set[int]) -> Problem:
+    if len(counts) > 1:
+        expected = "inputs with equal partition counts"
+        fix = (
+            "Expand the smaller inputs to the largest count, and set `processors` to it. Or put "
+            "repartition() before the operators with state."
+        )
+    else:
+        (count,) = counts
+        expected = f"{counted(count, 'processor')}, as many as partitions"
+        fix = f"Set `processors: {count}`."
+        if count < processors.declared:
+            fix += f" Or expand the source topics to {processors.declared} partitions first."
+    return application.problem(
+        ProblemCode.PROCESSOR_COUNT,
+        f"Sub-topology {processors.part.id} of {application.id} is not set up yet, and it does not have as "
+        "many processors as partitions.",
+        expected=expected,
+        found=f"{counted(processors.declared, 'processor')}, {_counts(processors)}",
+        why="At first each partition has a processor of its own. Partitions that are added later are "
+        "assigned to these processors, so that no key moves (KIP-287).",
+        fix=fix,
+    )
+
+
+def _changed(application: CountedApplication, topic: CountedTopic, have: int) -> Problem:
+    declared = application.compiled.application.processors
+    again = f"`processors: {have}`{' again' if application.initial else ''}."
+    if declared is None:
+        summary = f"The document no longer declares the {counted(have, 'processor')} of {topic.name}."
+        why = (
+            "There are more partitions than processors. With one processor for each partition, keys of the "
+            "new partitions would not find their state."
+        )
+        fix = (
+            f"Declare {again} To lose the connection to the old state, set "
+            "`setup.allowUnsafeExpansion: true`."
+        )
+    elif declared < have:
+        summary = f"The document declares fewer processors than the state in {topic.name} has."
+        why = f"{_ONE_EACH}A run never moves state.{_unread(application)}"
+        fix = f"{_fewer(application)} Or declare {again}"
+        if application.caller.is_running:
+            fix = f"{_OTHER_CLIENT}{fix}"
+    else:
+        summary = f"The document declares more processors than the state in {topic.name} has."
+        why = _ONE_EACH + "The state of the keys of added processors has to move to their partitions."
+        fix = f"{_more(application, declared, have)} Or declare `processors: {have}` again."
+    return application.problem(
+        ProblemCode.PROCESSOR_COUNT,
+        summary,
+        topic=topic,
+        expected=counted(have, "processor"),
+        found="`follow`" if declared is None else counted(declared, "processor"),
+        why=why,
+        fix=fix,
+    )
+
+
+def _fewer(application: CountedApplication) -> str:
+    """Return how to get fewer processors."""
+    if application.config.static_partitioner not in (None, "default", LINEAR_HASH):
+        return _START_AGAIN
+    return (
+        "Stop the application, and run `headwater processors move --offline` with the document. Then run "
+        "this command again, or start the application."
+    )
+
+
+def _unread(application: CountedApplication) -> str:
+    """Return why it is not known whether the state has fewer processors already."""
+    if not application.unread:
+        return ""
+    return (
+        " If processors were removed, only the committed offsets show it, and these could not be read: "
+        f"{application.unread}"
+    )
+
+
+def _more(application: CountedApplication, declared: int, have: int) -> str:
+    """Return how to get more processors."""
+    first = ""
+    if narrow := [each for each in declared_processors(application) if each.too_narrow]:
+        linear = application.config.static_partitioner == LINEAR_HASH
+        count = declared if linear else next(narrow[0].safe_counts)
+        first = f"First expand the source topics to {count} partitions with `processors: {have}`. "
+    return (
+        f"{first}If the application runs, run `headwater processors expand --to {declared}`. Or stop it, and "
+        "run `headwater processors move --offline` with the document. Then run this command again."
+    )
+
+
+def _too_narrow(application: CountedApplication, processors: Processors) -> Problem:
+    return application.problem(
+        ProblemCode.PROCESSOR_COUNT,
+        f"Sub-topology {processors.part.id} of {application.id} has more processors than partitions of "
+        f"{listed(processors.too_narrow)}.",
+        expected=f"at least {counted(processors.declared, 'partition')}",
+        found=_counts(processors),
+        why="A processor without partitions reads nothing, and keys of the state are no longer read by the "
+        "processor that has it (KIP-287). Topics do not shrink: the source topic was re-created.",
+        fix=f"Re-create it with {counted(processors.declared, 'partition')}. {_START_AGAIN}",
+    )
+
+
+def _counts(processors: Processors) -> str:
+    return listed(f"{topic} with {counted(count, 'partition')}" for topic, count in processors.inputs.items())
+
+
+_ONE_EACH = "Each partition of the changelog topic is the state of one processor. "
+_OTHER_CLIENT = "If another client of the application adds processors, start this one again afterwards. "
+_START_AGAIN = (
+    "For another number without the present state, stop the application, delete its internal topics, set "
+    "`setup.reinitialize: true` for one `pulumi up`, and process the input again."
+)

@@ -1,0 +1,152 @@
+"""What a run does with each topic of an active application. The rules decide whether it may."""
+
+from collections.abc import Mapping
+
+from headwater.model.cluster import ClusterSnapshot
+from headwater.model.compiled import InternalTopic
+from headwater.model.record import RecordedTopic
+from headwater.planner.actions import ActionKind, ConfigChange, TopicAction
+from headwater.planner.application import ActiveApplication, TopicState
+from headwater.planner.processors import has_own_count
+from headwater.planner.settings import Settings, differences, misconfigurations, undeclared
+
+
+def topic_actions(application: ActiveApplication) -> tuple[TopicAction, ...]:
+    """Return an action for each declared topic, and for each recorded one that is no longer declared."""
+    declared = [
+        _create(application, state) if state.live is None else _reconcile(application, state)
+        for state in application.topics
+    ]
+    return (*declared, *_undeclared_topics(application))
+
+
+def _create(application: ActiveApplication, state: TopicState) -> TopicAction:
+    return TopicAction(
+        kind=ActionKind.RECREATE if state.is_lost else ActionKind.CREATE,
+        name=state.name,
+        topic=state.declared,
+        partitions=state.partitions,
+        config=state.declared.config,
+        replication_factor=replication_factor(state, application.snapshot),
+        note=_note(state, "it was set up and no longer exists: its data is lost" if state.is_lost else ""),
+    )
+
+
+def _reconcile(application: ActiveApplication, state: TopicState) -> TopicAction:
+    live = state.live
+    if live is None:
+        raise ValueError(state.name)
+    is_expandable = application.config.autoscaling or not state.is_internal
+    grows = state.missing_partitions > 0 and is_expandable and not has_own_count(application, state)
+    changes, drift = _config_changes(application, state, Settings(live, application.snapshot.topic_defaults))
+    return TopicAction(
+        kind=_kind(state, grows=grows, changes=bool(changes)),
+        name=state.name,
+        topic=state.declared,
+        live=live,
+        partitions=state.partitions if grows else live.partitions,
+        config=_changed(live.config, changes),
+        replication_factor=live.replication_factor,
+        changes=changes,
+        drift=drift,
+        note=_note(state, "it was deleted and re-created since it was set up" if state.is_replaced else ""),
+    )
+
+
+def _note(state: TopicState, note: str) -> str:
+    moved = f"managed by {state.former} until now" if state.former else ""
+    return "; ".join(part for part in (moved, note) if part)
+
+
+def _kind(state: TopicState, *, grows: bool, changes: bool) -> ActionKind:
+    if not state.is_ours:
+        return ActionKind.ADOPT
+    if grows:
+        return ActionKind.EXPAND
+    return ActionKind.RECONFIGURE if changes else ActionKind.KEEP
+
+
+def _config_changes(
+    application: ActiveApplication, state: TopicState, settings: Settings
+) -> tuple[tuple[ConfigChange, ...], tuple[ConfigChange, ...]]:
+    """Return changes and remaining differences. `automatic` setup changes settings, `manual` does not."""
+    declared = state.declared
+    wrong = misconfigurations(declared, settings) if isinstance(declared, InternalTopic) else ()
+    changes = {change.key: change for change in differences(declared.config, settings)}
+    changes |= {fault.change.key: fault.change for fault in wrong}
+    others = {change.key: change for change in undeclared(declared.config, settings)}
+    if application.is_manual:
+        return (), _sorted(others | changes)
+    return _sorted(changes), _sorted({key: change for key, change in others.items() if key not in changes})
+
+
+def _sorted(changes: Mapping[str, ConfigChange]) -> tuple[ConfigChange, ...]:
+    return tuple(changes[key] for key in sorted(changes))
+
+
+def _changed(config: Mapping[str, str], changes: tuple[ConfigChange, ...]) -> Mapping[str, str]:
+    changed = dict(config)
+    for change in changes:
+        if change.declared is None:
+            changed.pop(change.key, None)
+        else:
+            changed[change.key] = change.declared
+    return changed
+
+
+def _undeclared_topics(application: ActiveApplication) -> list[TopicAction]:
+    """Return actions for topics that the topology no longer has: they stay unless they are retired."""
+    if not application.is_decided:
+        return []
+    declared = {state.name for state in application.topics}
+    recorded = application.record.topics if application.record else {}
+    left = {name: topic for name, topic in recorded.items() if name not in declared}
+    live = application.snapshot.topics
+    for name in application.compiled.application.leftovers.retire:
+        if application.caller.knows_setup and name in live and name not in declared:
+            # A topic that no run has recorded is adopted and retired at once.
+            left.setdefault(name, RecordedTopic(name, live[name].topic_id, live[name].partitions))
+    return [
+        untouched(topic, application.snapshot, *_leftover(application, topic))
+        for _, topic in sorted(left.items())
+    ]
+
+
+def _leftover(application: ActiveApplication, topic: RecordedTopic) -> tuple[ActionKind, str]:
+    """Return what happens to a topic that the topology no longer has, and a note. Sinks are never deleted."""
+    leftovers = application.compiled.application.leftovers
+    if topic.name in leftovers.keep:
+        return ActionKind.RELEASE, "`leftovers.keep`: it stays"
+    if topic.name in leftovers.delete and topic.is_retired:
+        return ActionKind.DELETE, "it was retired"
+    if topic.name in leftovers.retire and not topic.is_sink:
+        return ActionKind.RETIRE, "it is deleted once it is listed below `leftovers.delete`"
+    return ActionKind.KEEP, _ORPHANED
+
+
+_ORPHANED = "the topology no longer has it; it stays unless `leftovers` retires it"
+_FORGOTTEN = "no longer on the cluster: removed from the record"
+
+
+def untouched(recorded: RecordedTopic, snapshot: ClusterSnapshot, kind: ActionKind, note: str) -> TopicAction:
+    """Return an action that does not change a recorded topic. If it no longer exists, it is released."""
+    live = snapshot.topics.get(recorded.name)
+    if live is None:
+        kind, note = ActionKind.RELEASE, _FORGOTTEN
+    return TopicAction(
+        kind=kind,
+        name=recorded.name,
+        live=live,
+        partitions=live.partitions if live else recorded.partitions,
+        config=live.config if live else {},
+        replication_factor=live.replication_factor if live else -1,
+        note=note,
+    )
+
+
+def replication_factor(state: TopicState, snapshot: ClusterSnapshot) -> int:
+    """Return the factor of a new topic. -1 is replaced by the broker's default, if that is known."""
+    factor = state.declared.replication_factor
+    if factor is None or factor < 1:
+        return snapshot.default_replication_factor or -1
+    return factor

@@ -1,0 +1,172 @@
+"""Compare applications compiled for the version that they run with the same for a later version."""
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from headwater.compiler.version_differences import Difference
+from headwater.model.cluster import ClusterSnapshot
+from headwater.model.compiled import CompiledApplication, TopicKind
+from headwater.model.problems import Problem, ProblemCode, Severity, errors
+from headwater.model.topology import Application, Lifecycle
+from headwater.model.versions import KafkaStreamsVersion
+from headwater.planner.upgrade.changes import ApplicationUpgrade, Change, ChangeKind, State, Upgrade
+from headwater.planner.upgrade.notes import how_to_keep, notes, unseen_differences
+from headwater.planner.upgrade.topics import Versions, topic_changes
+from headwater.planner.upgrade.topology import is_one_group, refusals, topology_changes
+
+_ORDER = {kind: number for number, kind in enumerate(ChangeKind)}
+_WORST = (State.NONE, State.KEPT, State.REBUILT, State.LOST)
+
+
+def find_upgrade(
+    before: Sequence[CompiledApplication],
+    after: Sequence[CompiledApplication],
+    to: KafkaStreamsVersion,
+    *,
+    snapshot: ClusterSnapshot | None = None,
+    assumed: Iterable[str] = (),
+) -> Upgrade:
+    """Return what an upgrade changes; raises nothing.
+
+    Args:
+        before: the applications, compiled for the versions that their documents name.
+        after: the same applications in the same order, compiled for the version `to`.
+        to: the version to upgrade to.
+        snapshot: the cluster, if it was read: topics that do not exist have no data to lose.
+        assumed: source topics whose partition count is not known.
+    """
+    active = [
+        pair for pair in zip(before, after, strict=True) if pair[0].application.lifecycle is Lifecycle.ACTIVE
+    ]
+    problems = [problem for pair in active for problem in _not_compared(*pair, to)]
+    refused = {problem.application for problem in problems}
+    compared = [
+        compare_versions(old, new, snapshot) for old, new in active if old.application.id not in refused
+    ]
+    unknown = [
+        _described(old.application, to, differences)
+        for old, _ in active
+        if old.application.id not in refused and (differences := _unseen(old, to))
+    ]
+    unnamed = [
+        _names_no_version(old.application)
+        for old, _ in active
+        if not old.application.names_version and old.application.id not in refused
+    ]
+    return Upgrade(
+        to=to,
+        applications=tuple(compared),
+        problems=(*problems, *unnamed, *unknown),
+        assumed=tuple(sorted(assumed)),
+        cluster_id=snapshot.cluster_id if snapshot is not None else None,
+    )
+
+
+def _not_compared(
+    old: CompiledApplication, new: CompiledApplication, to: KafkaStreamsVersion
+) -> Iterator[Problem]:
+    application = old.application
+    if application.kafka_streams > to:
+        yield Problem(
+            code=ProblemCode.UNSUPPORTED_VERSION,
+            summary=f"{application.id} runs a later version than Kafka Streams {to}.",
+            application=application.id,
+            expected=f"a version up to {to}",
+            found=str(application.kafka_streams),
+            why="Kafka Streams does not support downgrades: an earlier version may not read local state and "
+            "internal topics of a later one.",
+            fix="Leave the document out: Headwater knows no later version."
+            if application.kafka_streams.is_newer
+            else f"Choose a version from {application.kafka_streams} with `--to`, or leave the document out.",
+            location=application.at,
+        )
+        return
+    same = {(problem.code, problem.summary) for problem in errors(new.problems)}
+    for problem in errors(old.problems):
+        if (problem.code, problem.summary) in same:
+            yield problem.located(application=application.id, location=application.at)
+
+
+def _names_no_version(application: Application) -> Problem:
+    return Problem(
+        code=ProblemCode.MISSING_DETAIL,
+        summary=f"{application.id} names no version of Kafka Streams.",
+        application=application.id,
+        expected="the version that the application runs",
+        found="no `application.kafkaStreams`",
+        why=f"It is compared as if it ran {application.kafka_streams}.",
+        fix="Set `application.kafkaStreams` in the document.",
+        location=application.at,
+        severity=Severity.WARNING,
+    )
+
+
+_UNKNOWN = "the topology that the new version builds is not known"
+
+
+def _described(
+    application: Application, to: KafkaStreamsVersion, differences: Sequence[Difference]
+) -> Problem:
+    before = application.kafka_streams
+    return Problem(
+        code=ProblemCode.MISSING_DETAIL,
+        summary=f"What Kafka Streams {to} builds for {application.id} is not known.",
+        application=application.id,
+        expected="a document with calls, or the text that the new version prints",
+        found=f"a text of Kafka Streams {before}, or topics of a cluster",
+        why="They do not show whether these differences concern the application: "
+        + ", ".join(f"{each.source} ({each.since_text})" for each in differences)
+        + ".",
+        fix=f"Have the application print `Topology#describe()` with Kafka Streams {to}, and compare the "
+        "texts. docs/versions.md explains the differences.",
+        location=application.at,
+        severity=Severity.WARNING,
+    )
+
+
+def compare_versions(
+    old: CompiledApplication, new: CompiledApplication, snapshot: ClusterSnapshot | None = None
+) -> ApplicationUpgrade:
+    """Return what changes between two versions of one application; the second one may be the earlier."""
+    application, to = old.application, new.application.kafka_streams
+    versions = Versions(old, new, snapshot, how_to_keep(application, to))
+    refused = tuple(refusals(versions))
+    is_comparable = not errors(old.problems) and not errors(new.problems)
+    changes = (*refused, *((*topic_changes(versions), *topology_changes(versions)) if is_comparable else ()))
+    unseen = _unseen(old, to)
+    return ApplicationUpgrade(
+        id=application.id,
+        before=application.kafka_streams,
+        after=to,
+        changes=tuple(sorted(changes, key=lambda each: (_ORDER[each.kind], each.topic or "", each.what))),
+        state=_state(old, changes),
+        obstacle=_obstacle(versions, changes) or (_UNKNOWN if unseen else ""),
+        notes=tuple(notes(application, to)),
+        group=snapshot.groups.get(application.id) if snapshot is not None else None,
+        location=application.at,
+        is_known=not unseen,
+    )
+
+
+def _unseen(old: CompiledApplication, to: KafkaStreamsVersion) -> tuple[Difference, ...]:
+    """Return the differences that may concern an application without calls."""
+    if old.described is None and not old.is_observed:
+        return ()
+    return unseen_differences(old.application, to, old.described)
+
+
+def _state(old: CompiledApplication, changes: Iterable[Change]) -> State:
+    has_state = any(topic.kind is TopicKind.CHANGELOG for topic in old.internal_topics)
+    found = [change.state for change in changes if change.state is not None]
+    return max((State.KEPT if has_state else State.NONE, *found), key=_WORST.index)
+
+
+def _obstacle(versions: Versions, changes: Sequence[Change]) -> str:
+    if any(change.kind is ChangeKind.REFUSED for change in changes):
+        return "the new version does not start"
+    if any(change.kind is ChangeKind.ACCEPTED for change in changes):
+        return "the version before does not start"
+    if not is_one_group(versions):
+        return "instances of both versions would have different tasks"
+    if any(change.kind is ChangeKind.PARTITIONS for change in changes):
+        return "internal topics need other partition counts"
+    return ""

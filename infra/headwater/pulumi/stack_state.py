@@ -1,0 +1,215 @@
+"""The state of a stack: setup records, the intentions of unfinished runs, topics and ACLs."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import attrs
+
+from headwater.model.acls import Acl, Operation, Pattern, Permission, ResourceKind
+from headwater.model.record import RecordedTopic, SetupRecord
+
+COMPONENT_TYPE = "headwater:kafka:InternalTopics"
+SETUP_TYPE = "headwater:kafka:Setup"
+TOPIC_TYPE = "kafka:index/topic:Topic"
+ACL_TYPE = "kafka:index/acl:Acl"
+
+Properties = Mapping[str, Any]
+
+
+@attrs.frozen
+class TopicInState:
+    """A topic in the state, with which Pulumi compares; it may differ from the cluster."""
+
+    partitions: int
+    config: Mapping[str, str]
+    replication_factor: int | None = None
+
+
+@attrs.frozen
+class RepairRecord:
+    """How many runs have repaired an application; `texts` are the repairs of the latest, by topic."""
+
+    times: int = 0
+    texts: Mapping[str, str] = attrs.field(factory=dict)
+
+
+@attrs.frozen
+class StackState:
+    """`records` and `repairs` by application id, `topics` by name, `acls` with their URNs.
+
+    `released` are topics that lost their protection in an earlier run. `stack_id` is the random id of the
+    stack in ownership records; empty before the first run that has written one.
+    """
+
+    records: Mapping[str, SetupRecord] = attrs.field(factory=dict)
+    topics: Mapping[str, TopicInState] = attrs.field(factory=dict)
+    released: frozenset[str] = frozenset()
+    repairs: Mapping[str, RepairRecord] = attrs.field(factory=dict)
+    acls: Mapping[Acl, str] = attrs.field(factory=dict)
+    stack_id: str = ""
+    name: str = ""
+    """Project and stack, separated by a slash; empty for a state without resources."""
+
+    @classmethod
+    def of(cls, resources: Mapping[str, Properties]) -> "StackState":
+        """Read the result of `readStackResourceOutputs`: URN → `type` and `outputs`."""
+        finished = dict(_outputs(resources, COMPONENT_TYPE))
+        started = dict(_outputs(resources, SETUP_TYPE))
+        acls = dict(_acls(resources))
+        return cls(
+            records={
+                id_: record
+                for id_ in {**finished, **started}
+                if (record := _record(id_, finished.get(id_, {}), started.get(id_, {}), acls)) is not None
+            },
+            topics={
+                name: _topic(outputs)
+                for name, outputs in _outputs(resources, TOPIC_TYPE, below=COMPONENT_TYPE)
+            },
+            released=frozenset(
+                name for outputs in finished.values() for name in outputs.get("released") or ()
+            ),
+            repairs={
+                id_: RepairRecord(int(outputs.get("repaired") or 0), dict(outputs.get("repairs") or {}))
+                for id_, outputs in started.items()
+            },
+            acls={acl: urn for acl, (_, urn) in acls.items()},
+            stack_id=next(
+                (
+                    str(outputs["stackId"])
+                    for outputs in (*finished.values(), *started.values())
+                    if outputs.get("stackId")
+                ),
+                "",
+            ),
+            name=next(map(_stack_name, resources), ""),
+        )
+
+
+def record_outputs(record: SetupRecord | None) -> dict[str, Any]:
+    """Return the outputs of a component that record a finished setup."""
+    if record is None:
+        return {}
+    return {
+        "topics": topic_outputs(record.topics.values()),
+        "initialProcessors": record.initial_processors,
+        **({"initialBySource": dict(sorted(record.initial.items()))} if record.initial else {}),
+        "generatedNames": sorted(record.generated),
+        "origins": dict(sorted(record.origins.items())),
+        "clusterId": record.cluster_id,
+        "kafkaStreams": record.kafka_streams,
+        "retired": record.retired,
+    }
+
+
+def topic_outputs(topics: Iterable[RecordedTopic]) -> dict[str, Any]:
+    return {
+        topic.name: {
+            "id": topic.topic_id,
+            "partitions": topic.partitions,
+            "sink": topic.is_sink,
+            **({"retired": True} if topic.is_retired else {}),
+        }
+        for topic in topics
+    }
+
+
+def _stack_name(urn: str) -> str:
+    stack, project = urn.removeprefix("urn:pulumi:").split("::", maxsplit=2)[:2]
+    return f"{project}/{stack}"
+
+
+def _outputs(
+    resources: Mapping[str, Properties], type_: str, below: str | None = None
+) -> Iterator[tuple[str, Properties]]:
+    suffix = type_ if below is None else f"{below}${type_}"
+    for urn, resource in resources.items():
+        if resource["type"] == type_:
+            _, _, qualified_type, name = urn.split("::", maxsplit=3)
+            if qualified_type.endswith(suffix):
+                yield name, resource.get("outputs") or {}
+
+
+def _topic(outputs: Properties) -> TopicInState:
+    replicas = outputs.get("replicationFactor")
+    return TopicInState(
+        partitions=int(outputs.get("partitions") or 0),
+        config=dict(outputs.get("config") or {}),
+        replication_factor=int(replicas) if replicas else None,
+    )
+
+
+def urn_name(urn: str) -> str:
+    """Return the resource name in a URN."""
+    return urn.split("::", maxsplit=3)[3]
+
+
+def acl_name(application_id: str, acl: Acl) -> str:
+    """Return the resource name of an ACL: application id, slash, ACL."""
+    return f"{application_id}/{acl.text}"
+
+
+def acl_inputs(acl: Acl) -> dict[str, str]:
+    """Return the provider's inputs for an ACL."""
+    return {
+        "aclPrincipal": acl.principal,
+        "aclHost": acl.host,
+        "aclOperation": acl.permission.operation.value,
+        "aclPermissionType": "Allow",
+        "aclResourceType": acl.permission.kind.value,
+        "aclResourceName": acl.permission.name,
+        "resourcePatternTypeFilter": acl.permission.pattern.value,
+    }
+
+
+def _acls(resources: Mapping[str, Properties]) -> Iterator[tuple[Acl, tuple[str, str]]]:
+    """Yield each ACL in the state with its application's id and its URN."""
+    for urn, resource in resources.items():
+        if resource["type"] == ACL_TYPE:
+            _, _, qualified_type, name = urn.split("::", maxsplit=3)
+            outputs = resource.get("outputs") or {}
+            if qualified_type.endswith(f"{COMPONENT_TYPE}${ACL_TYPE}") and outputs:
+                yield _acl(outputs), (name.partition("/")[0], urn)
+
+
+def _acl(outputs: Properties) -> Acl:
+    permission = Permission(
+        kind=ResourceKind(outputs["aclResourceType"]),
+        name=outputs["aclResourceName"],
+        operation=Operation(outputs["aclOperation"]),
+        pattern=Pattern(outputs["resourcePatternTypeFilter"]),
+    )
+    return Acl(outputs["aclPrincipal"], outputs["aclHost"], permission)
+
+
+def _record(
+    id_: str, finished: Properties, started: Properties, acls: Mapping[Acl, tuple[str, str]]
+) -> SetupRecord | None:
+    if finished and "topics" not in finished:
+        return None
+    return SetupRecord(
+        application_id=id_,
+        topics={**_topics(started), **_topics(finished)},
+        initial_processors=int(finished.get("initialProcessors") or 0),
+        initial={topic: int(count) for topic, count in (finished.get("initialBySource") or {}).items()},
+        generated=frozenset(finished.get("generatedNames") or ()),
+        origins=dict(finished.get("origins") or {}),
+        cluster_id=str(finished.get("clusterId") or ""),
+        kafka_streams=str(finished.get("kafkaStreams") or ""),
+        retired=bool(finished.get("retired")),
+        unfinished=not finished,
+        acls=frozenset(acl for acl, (owner, _) in acls.items() if owner == id_),
+    )
+
+
+def _topics(outputs: Properties) -> dict[str, RecordedTopic]:
+    return {
+        name: RecordedTopic(
+            name,
+            topic["id"],
+            int(topic["partitions"]),
+            is_sink=bool(topic["sink"]),
+            is_retired=bool(topic.get("retired")),
+        )
+        for name, topic in (outputs.get("topics") or {}).items()
+    }

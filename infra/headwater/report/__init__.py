@@ -1,0 +1,10 @@
+"""Reports of problems, plans, drifts and compiled applications, as text, JSON, Markdown, HTML and pictures.
+
+Only rendering belongs here. It reads no files but its own templates.
+"""
+
+from headwater.report.compile_json import compile_json, problem_json
+from headwater.report.plan_text import plan_text
+from headwater.report.problem_text import problem_text, problems_text
+
+__all__ = ["compile_json", "plan_text", "problem_json", "problem_text", "problems_text"]

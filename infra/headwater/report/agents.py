@@ -1,0 +1,211 @@
+"""The status of several agents as tables and as JSON: each client, and every application once.
+
+The parallelism of an application is the maximum over the clients, as KIP-878 advises: only the leader sees
+all expansions. Everything else about an application is taken from the leader's status, or from
+any client if there is no leader. The status of one client follows `agent-status.v1`.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import attrs
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from headwater.report.printable import printable
+
+_STYLES = {
+    "refused": "bold red",
+    "stopped": "bold red",
+    "given-up": "bold red",
+    "waiting": "yellow",
+    "expanding": "cyan",
+    "settling": "cyan",
+    "steady": "green",
+}
+_MOST_TOPICS = 10
+
+
+@attrs.frozen
+class Client:
+    """One endpoint: its status, or the error that kept it from answering."""
+
+    url: str
+    status: Mapping[str, Any] | None = None
+    error: str = ""
+
+    @property
+    def agent(self) -> Mapping[str, Any]:
+        """The section `agent` of its status; empty if the client is no agent."""
+        agent: Mapping[str, Any] = (self.status or {}).get("agent") or {}
+        return agent
+
+    @property
+    def is_leader(self) -> bool:
+        return bool(self.agent.get("leader"))
+
+    @property
+    def not_ready_reason(self) -> str:
+        """Why the client is not ready; empty if it is."""
+        if self.status is None:
+            return self.error
+        ready = self.status.get("ready") or {}
+        return "" if ready.get("ok") else str(ready.get("reason") or "not ready")
+
+
+@attrs.frozen
+class Parallelism:
+    subtopology: int
+    current: int
+    expected: int
+
+
+@attrs.frozen(kw_only=True)
+class ApplicationStatus:
+    """The status of one application, merged over all clients."""
+
+    id: str
+    phase: str
+    autoscaling: bool
+    parallelism: tuple[Parallelism, ...]
+    missing: tuple[Mapping[str, Any], ...] = ()
+    expansion: Mapping[str, Any] | None = None
+    problems: tuple[Mapping[str, Any], ...] = ()
+
+
+def applications(clients: Iterable[Client]) -> tuple[ApplicationStatus, ...]:
+    """Return the applications of all clients, each once, in the order of their ids."""
+    reported: dict[str, list[Mapping[str, Any]]] = {}
+    for client in sorted(clients, key=lambda client: not client.is_leader):
+        for application in client.agent.get("applications") or ():
+            reported.setdefault(str(application["id"]), []).append(application)
+    return tuple(_merged(id_, reported[id_]) for id_ in sorted(reported))
+
+
+def agents_json(clients: Sequence[Client]) -> dict[str, Any]:
+    """Return what `headwater agent status --format json` prints."""
+    return {
+        "version": 1,
+        "clients": [
+            {"url": client.url, "status": client.status, "error": client.error or None} for client in clients
+        ],
+        "applications": [attrs.asdict(application) for application in applications(clients)],
+    }
+
+
+def agents_rich(clients: Sequence[Client]) -> RenderableType:
+    """Return the tables of clients and applications, followed by notes on what needs attention."""
+    seen = applications(clients)
+    parts: list[RenderableType] = [_clients(clients)]
+    if seen:
+        parts += [Text(), _applications(seen)]
+    if notes := tuple(_notes(clients, seen)):
+        parts += [Text(), *notes]
+    return Group(*parts)
+
+
+def _merged(id_: str, reported: Sequence[Mapping[str, Any]]) -> ApplicationStatus:
+    """Merge the reports of several clients; the leader's comes first."""
+    parts: dict[int, Parallelism] = {}
+    for application in reported:
+        for part in application.get("subtopologies") or ():
+            number, current, expected = part["id"], part["current"], part["expected"]
+            if known := parts.get(number):
+                current, expected = max(current, known.current), max(expected, known.expected)
+            parts[number] = Parallelism(number, current, expected)
+    first = reported[0]
+    return ApplicationStatus(
+        id=id_,
+        phase=str(first.get("phase", "")),
+        autoscaling=bool(first.get("autoscaling")),
+        parallelism=tuple(parts[number] for number in sorted(parts)),
+        missing=tuple(first.get("missing") or ()),
+        expansion=first.get("expansion"),
+        problems=tuple(first.get("problems") or ()),
+    )
+
+
+def _table(*columns: str) -> Table:
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    for column in columns:
+        table.add_column(column, no_wrap=True)
+    return table
+
+
+def _clients(clients: Sequence[Client]) -> Table:
+    table = _table("CLIENT", "HOST", "ROLE", "READY", "FAILURES", "READ AT")
+    for client in clients:
+        status, agent = client.status, client.agent
+        if status is None:
+            table.add_row(_cell(client.url), "", "", Text("no", "red"), "", "")
+            continue
+        role = Text("leader", "bold") if client.is_leader else Text("standby" if agent else "")
+        ready = Text("no", "red") if client.not_ready_reason else Text("yes", "green")
+        failures = Text(str(agent.get("failures", "")))
+        read_at = _cell(agent.get("readAt") or "")
+        table.add_row(
+            _cell(status.get("clientId")), _cell(status.get("host")), role, ready, failures, read_at
+        )
+    return table
+
+
+def _applications(seen: Sequence[ApplicationStatus]) -> Table:
+    table = _table("APPLICATION", "PHASE", "AUTOSCALING", "SUB-TOPOLOGY", "CURRENT", "EXPECTED")
+    for column in table.columns[3:]:
+        column.justify = "right"
+    for application in seen:
+        head = (
+            _cell(application.id),
+            Text(application.phase, _STYLES.get(application.phase, "")),
+            Text("on" if application.autoscaling else "off"),
+        )
+        for part in application.parallelism or (None,):
+            if part is None:
+                table.add_row(*head)
+                continue
+            behind = "yellow" if part.current < part.expected else ""
+            table.add_row(
+                *head, str(part.subtopology), Text(str(part.current), behind), Text(str(part.expected))
+            )
+            head = (Text(), Text(), Text())
+    return table
+
+
+def _notes(clients: Sequence[Client], seen: Sequence[ApplicationStatus]) -> Iterator[Text]:
+    for client in clients:
+        name = client.url if client.status is None else str(client.status.get("clientId"))
+        if client.not_ready_reason:
+            yield _note(name, client.not_ready_reason, "red")
+        if trouble := client.agent.get("electionTrouble"):
+            yield _note(name, f"cannot take part in the election: {trouble}", "red")
+    answered = [client for client in clients if client.agent]
+    if answered and not any(client.is_leader for client in answered):
+        yield _note("no leader", "none of these agents is the leader, so none expands topics", "yellow")
+    for application in seen:
+        yield from _application_notes(application)
+
+
+def _application_notes(application: ApplicationStatus) -> Iterator[Text]:
+    expansion = application.expansion
+    if expansion and expansion.get("failingForMs") is not None:
+        text = f"attempt {expansion['attempts']}, failing for {expansion['failingForMs'] / 1_000:.0f} s"
+        yield _note(application.id, text, "yellow")
+    for topic in application.missing[:_MOST_TOPICS]:
+        yield _note(
+            application.id, f"{topic['topic']} has {topic['partitions']} of {topic['wanted']} partitions", ""
+        )
+    if (more := len(application.missing) - _MOST_TOPICS) > 0:
+        yield _note(application.id, f"and {more} more topics", "")
+    for problem in application.problems:
+        yield _note(
+            application.id, f"{problem['code']}: {problem['summary']} {problem.get('fix') or ''}", "red"
+        )
+
+
+def _note(subject: str, text: str, style: str) -> Text:
+    return Text.assemble((printable(subject), "bold"), ": ", (printable(text.rstrip()), style))
+
+
+def _cell(value: Any) -> Text:  # noqa: ANN401 - any value of a client's JSON
+    return Text(printable(str(value or "")))

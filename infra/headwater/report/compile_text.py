@@ -1,0 +1,111 @@
+"""Compiled applications as text: a table of internal topics for each sub-topology."""
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+
+from rich.text import Text
+
+from headwater.model.compiled import Backend, CompiledApplication, InternalTopic, SubTopology
+from headwater.model.problems import ProblemCode, errors
+from headwater.planner.phrases import counted
+from headwater.report.graph import parallelism
+from headwater.report.printable import printable
+
+_KIND_COLORS = {"repartition": "blue", "changelog": "yellow", "fk-subscription": "magenta"}
+_FOLLOWS = "follows its writer, count not known"
+_UNDECIDED = {
+    ProblemCode.MISSING_SOURCE_TOPIC,
+    ProblemCode.UNDECIDABLE_PARTITIONS,
+    ProblemCode.FOLLOW_CYCLE,
+    ProblemCode.POLICY_VIOLATED,
+}
+"""Errors with which the topics that are shown are right, as far as they are known."""
+_HEAD = ("internal topic", "kind", "partitions", "config")
+
+
+def compile_text(compiled: Sequence[CompiledApplication]) -> str:
+    """Return plain lines, without the problems."""
+    return "".join(f"{line.plain.rstrip()}\n" for line in _lines(compiled))
+
+
+def compile_rich(compiled: Sequence[CompiledApplication]) -> Text:
+    """Return the lines of `compile_text` with colors for a terminal."""
+    return Text("\n").join(_lines(compiled))
+
+
+def _lines(compiled: Sequence[CompiledApplication]) -> Iterator[Text]:
+    for application in compiled:
+        yield from _application(application)
+
+
+def _application(compiled: CompiledApplication) -> Iterator[Text]:
+    refused = [problem for problem in errors(compiled.problems) if problem.code not in _UNDECIDED]
+    if refused:
+        yield Text.assemble(
+            (printable(compiled.application.id), "bold underline"),
+            f"  not valid: {counted(len(refused), 'error')}, so no topics are shown",
+        )
+        yield Text("")
+        return
+    topics = compiled.internal_topics
+    total = sum(topic.partitions for topic in topics)
+    yield Text.assemble(
+        (printable(compiled.application.id), "bold underline"),
+        f"  {counted(len(topics), 'internal topic')}, {counted(total, 'partition')}",
+        ", as far as counts are known" if compiled.missing_sources else "",
+    )
+    by_part: defaultdict[int | None, list[InternalTopic]] = defaultdict(list)
+    for topic in topics:
+        by_part[topic.subtopology].append(topic)
+    for part in compiled.subtopologies:
+        yield Text("")
+        yield from _subtopology(part, by_part[part.id])
+    if compiled.is_observed:
+        yield Text("")
+        yield from _observed(compiled)
+    if compiled.sinks:
+        yield Text("")
+        names = ", ".join(f"{sink.topic} ({sink.partitions or _FOLLOWS})" for sink in compiled.sinks)
+        yield Text(f"  managed sinks: {printable(names)}")
+    yield Text("")
+
+
+def _subtopology(part: SubTopology, topics: Sequence[InternalTopic]) -> Iterator[Text]:
+    kind = "global sub-topology" if part.is_global else "sub-topology"
+    native = ", native" if part.backend is Backend.NATIVE else ""
+    yield Text.assemble("  ", (f"{kind} {part.id}", "bold"), f"  {parallelism(part)}{native}")
+    patterns = tuple(f"/{pattern}/" for pattern in part.source_patterns)
+    for label, names in (("reads", (*patterns, *part.sources)), ("writes", part.sinks)):
+        if names:
+            yield Text.assemble("    ", (f"{label:7}", "dim"), printable(", ".join(names)))
+    if topics:
+        yield from _table(topics)
+
+
+def _observed(compiled: CompiledApplication) -> Iterator[Text]:
+    yield Text.assemble("  ", ("sub-topologies not known", "bold"), "  topics as observed on the cluster")
+    if compiled.external_sources:
+        yield Text.assemble("    ", ("reads  ", "dim"), printable(", ".join(compiled.external_sources)))
+    if compiled.internal_topics:
+        yield from _table(compiled.internal_topics)
+
+
+def _table(topics: Sequence[InternalTopic]) -> Iterator[Text]:
+    rows = [
+        (
+            printable(topic.name),
+            topic.kind.value,
+            f"{topic.partitions:,}",
+            printable(" ".join(f"{key}={value}" for key, value in sorted(topic.config.items()))),
+        )
+        for topic in topics
+    ]
+    name, kind, count = (max(map(len, column)) for column in tuple(zip(_HEAD, *rows, strict=True))[:3])
+    yield Text(f"    {_HEAD[0]:{name}}  {_HEAD[1]:{kind}}  {_HEAD[2]:>{count}}  {_HEAD[3]}", "dim")
+    for row in rows:
+        yield Text.assemble(
+            f"    {row[0]:{name}}  ",
+            (f"{row[1]:{kind}}", _KIND_COLORS[row[1]]),
+            f"  {row[2]:>{count}}  ",
+            (row[3], "dim"),
+        )

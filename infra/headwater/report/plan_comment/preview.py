@@ -1,0 +1,160 @@
+"""The output of `pulumi preview --json`: the topics that change, and Headwater's messages."""
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import attrs
+
+from headwater.model.problems import Severity
+from headwater.planner import ActionKind
+
+_TOPIC = "kafka:index/topic:Topic"
+_ACL = "kafka:index/acl:Acl"
+_GRANTING, _REVOKING = ("create", "import"), ("delete",)
+_SEVERITIES = {"error": Severity.ERROR, "warning": Severity.WARNING}
+RISKS_HEAD = "Changes that can lose data or move keys:"
+"""The first line of the message that lists them, one in a line."""
+_ENDINGS = ("nothing was changed: ", "an unhandled error occurred: program exited")
+"""The last messages of a refused program; they only count the problems logged before them."""
+_PLAN_HEAD = re.compile(r"Plan for 1 application: .*\n\n(?P<application>[^\n:]+)")
+
+
+@attrs.frozen
+class Step:
+    """The operation of Pulumi on one topic, `op`; partition counts are None if not known."""
+
+    topic: str
+    application: str
+    op: str
+    before: int | None
+    after: int | None
+
+    @property
+    def added_partitions(self) -> int:
+        """The number of partitions added to a topic that exists."""
+        return max(0, (self.after or 0) - self.before) if self.op == "update" and self.before else 0
+
+
+@attrs.frozen
+class Preview:
+    """`stack` is `project/stack`. `texts` is application id → the text of its plan.
+
+    `recreated` and `reconfigured` are read from Headwater's messages, because Pulumi does not know them.
+    """
+
+    stack: str
+    steps: tuple[Step, ...]
+    errors: tuple[str, ...]
+    warnings: tuple[str, ...]
+    texts: Mapping[str, str]
+    recreated: int = 0
+    reconfigured: int = 0
+    granted_acls: int = 0
+    revoked_acls: int = 0
+    risks: tuple[str, ...] = ()
+    """The changes that can lose data or move keys, each with its topic, the worst first."""
+    digest: str = ""
+    """The digest of the plan; empty if it is not known."""
+
+
+def read_preview(text: str) -> Preview:
+    """Read the JSON; other lines may precede it.
+
+    Raises:
+        ValueError: The text is not the output of a preview.
+    """
+    start = re.search(r"^\{", text, re.MULTILINE)
+    if start is None:
+        raise ValueError("no JSON object")
+    document, _ = json.JSONDecoder().raw_decode(text, start.start())
+    if not isinstance(document.get("steps", []), list) or not document.keys() & {"steps", "diagnostics"}:
+        raise ValueError("neither steps nor diagnostics")
+    steps = document.get("steps") or []
+    try:
+        messages = [
+            (str(each.get("severity", "")), _without_colors(str(each.get("message", ""))))
+            for each in document.get("diagnostics") or ()
+        ]
+        heads = [message.partition("\n")[0] for _, message in messages if _PLAN_HEAD.match(message)]
+        return Preview(
+            stack=_stack(steps),
+            steps=tuple(_steps(steps)),
+            errors=_with_severity(messages, Severity.ERROR),
+            warnings=_with_severity(messages, Severity.WARNING),
+            texts={
+                found["application"]: message.partition("\n\n")[2]
+                for severity, message in messages
+                if severity not in _SEVERITIES and (found := _PLAN_HEAD.match(message))
+            },
+            recreated=_number_to(heads, ActionKind.RECREATE.value),
+            reconfigured=_number_to(heads, ActionKind.RECONFIGURE.value),
+            risks=tuple(
+                line.strip()
+                for _, message in messages
+                if message.startswith(RISKS_HEAD)
+                for line in message.splitlines()[1:]
+            ),
+            granted_acls=_acls(steps, _GRANTING),
+            revoked_acls=_acls(steps, _REVOKING),
+        )
+    except (AttributeError, KeyError, TypeError) as error:
+        raise ValueError(f"{type(error).__name__}: {error}") from error
+
+
+def _steps(steps: Sequence[Mapping[str, Any]]) -> Iterator[Step]:
+    for step in steps:
+        urn = str(step["urn"])
+        if step["op"] == "same" or _kind(urn) != _TOPIC:
+            continue
+        old, new = step.get("oldState") or {}, step.get("newState") or {}
+        yield Step(
+            topic=_parts(urn)[3],
+            application=_parts(str((new or old).get("parent") or ""))[3],
+            op=str(step["op"]),
+            before=_partitions(old, "outputs"),
+            after=_partitions(new, "inputs"),
+        )
+
+
+def _acls(steps: Sequence[Mapping[str, Any]], ops: Sequence[str]) -> int:
+    return sum(step["op"] in ops and _kind(str(step["urn"])) == _ACL for step in steps)
+
+
+def _kind(urn: str) -> str:
+    return _parts(urn)[2].rpartition("$")[2]
+
+
+def _with_severity(messages: Sequence[tuple[str, str]], severity: Severity) -> tuple[str, ...]:
+    """Return the messages of a severity, each once, without those of `_ENDINGS`."""
+    texts = (
+        text for name, text in messages if _SEVERITIES.get(name) is severity and not text.startswith(_ENDINGS)
+    )
+    return tuple(dict.fromkeys(texts))
+
+
+def _number_to(heads: Sequence[str], kind: str) -> int:
+    found = (re.search(rf"([\d,]+) to {kind}\b", head) for head in heads)
+    return sum(int(number[1].replace(",", "")) for number in found if number)
+
+
+def _without_colors(message: str) -> str:
+    return re.sub(r"^(?:error|warning|info): ", "", re.sub(r"\x1b\[[0-9;]*m", "", message)).rstrip()
+
+
+def _partitions(state: Mapping[str, Any], where: str) -> int | None:
+    number = (state.get(where) or {}).get("partitions")
+    return int(number) if isinstance(number, (int, float)) else None
+
+
+def _stack(steps: Sequence[Mapping[str, Any]]) -> str:
+    _, stack, project = ("", *_parts(str(steps[0]["urn"]))[:2]) if steps else ("", "", "")
+    return "/".join(part for part in (project, stack) if part)
+
+
+def _parts(urn: str) -> tuple[str, str, str, str]:
+    """Return stack, project, type and name of `urn:pulumi:stack::project::type::name`."""
+    parts = urn.removeprefix("urn:pulumi:").split("::", maxsplit=3)
+    stack, project, type_, name = (*parts, "", "", "", "")[:4]
+    return stack, project, type_, name

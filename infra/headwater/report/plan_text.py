@@ -1,0 +1,149 @@
+"""A plan as text: a summary line, then the changes of each application's topics and ACLs."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from rich.text import Text
+
+from headwater.model.compiled import InternalTopic
+from headwater.model.problems import errors
+from headwater.model.topology import Sink
+from headwater.planner import (
+    AclAction,
+    AclActionKind,
+    ActionKind,
+    ApplicationPlan,
+    ConfigChange,
+    Plan,
+    TopicAction,
+)
+from headwater.planner.phrases import counted
+from headwater.report.printable import printable
+
+_COLORS = {
+    ActionKind.CREATE: "green",
+    ActionKind.RECREATE: "bold red",
+    ActionKind.ADOPT: "cyan",
+    ActionKind.EXPAND: "blue",
+    ActionKind.RECONFIGURE: "yellow",
+    ActionKind.RETIRE: "red",
+    ActionKind.DELETE: "bold red",
+    ActionKind.RELEASE: "magenta",
+    ActionKind.KEEP: "dim",
+}
+_ACL_COLORS = {
+    AclActionKind.GRANT: "green",
+    AclActionKind.RESTORE: "yellow",
+    AclActionKind.ADOPT: "cyan",
+    AclActionKind.REVOKE: "red",
+    AclActionKind.RELEASE: "magenta",
+}
+_KIND_WIDTH = max(len(kind.value) for kind in ActionKind)
+
+
+def plan_text(plan: Plan) -> str:
+    """Return the plan as plain lines; unchanged topics are listed only if they have a drift or a note."""
+    return plan_rich(plan).plain
+
+
+def plan_rich(plan: Plan) -> Text:
+    """Return the lines of `plan_text` with colors for a terminal."""
+    parts = [Text("\n").join(_application(application)) for application in plan.applications]
+    return Text("\n\n").join([Text(summary(plan), "bold"), *parts])
+
+
+def summary(plan: Plan) -> str:
+    """Return one line: the numbers of changes, and whether the plan is refused."""
+    counts = Counter(action.kind for action in plan.actions)
+    added = sum(action.added_partitions for action in plan.actions)
+    kept = counts.pop(ActionKind.KEEP, 0)
+    parts = [f"{counts[kind]:,} to {kind.value}" for kind in ActionKind if counts[kind]]
+    if added:
+        parts.append(f"{counted(added, 'partition')} to add")
+    parts += _acl_counts(plan)
+    parts.append(f"{kept:,} unchanged")
+    text = f"Plan for {counted(len(plan.applications), 'application')}: {', '.join(parts)}."
+    if not plan.is_applicable:
+        text += f" Refused: {counted(len(errors(plan.problems)), 'error')}, nothing is changed."
+    return text
+
+
+def _application(application: ApplicationPlan) -> Iterator[Text]:
+    notes = "; ".join(application.notes)
+    yield Text.assemble(
+        (printable(application.application_id), "bold"), f": {printable(notes)}" if notes else ""
+    )
+    shown = [action for action in application.actions if _is_listed(action)]
+    width = max((len(action.name) for action in shown), default=0)
+    for action in shown:
+        yield from _action(action, width)
+    if unchanged := len(application.actions) - len(shown):
+        yield Text(f"  {ActionKind.KEEP.value:{_KIND_WIDTH}}  {counted(unchanged, 'topic')}")
+    changing = [action for action in application.acls if action.is_change]
+    for acl_action in changing:
+        yield _acl(acl_action)
+    if kept := len(application.acls) - len(changing):
+        yield Text(f"  {ActionKind.KEEP.value:{_KIND_WIDTH}}  {counted(kept, 'ACL')}")
+
+
+def _acl_counts(plan: Plan) -> Iterator[str]:
+    counts = Counter(action.kind for application in plan.applications for action in application.acls)
+    for kind in AclActionKind:
+        if counts[kind] and kind is not AclActionKind.KEEP:
+            yield f"{counted(counts[kind], 'ACL')} to {kind.value}"
+
+
+def _acl(action: AclAction) -> Text:
+    kind = (f"{action.kind.value:{_KIND_WIDTH}}", _ACL_COLORS[action.kind])
+    reason = f"  {printable(action.reason)}" if action.reason else ""
+    return Text.assemble("  ", kind, f"  ACL {printable(action.acl.text)}{reason}")
+
+
+def _is_listed(action: TopicAction) -> bool:
+    return action.kind is not ActionKind.KEEP or bool(action.drift) or bool(action.note)
+
+
+def _action(action: TopicAction, width: int) -> Iterator[Text]:
+    kind = (f"{action.kind.value:{_KIND_WIDTH}}", _COLORS[action.kind])
+    facts = ", ".join(_facts(action))
+    yield Text.assemble("  ", kind, f"  {printable(action.name):{width}}  {facts}".rstrip())
+    indent = " " * (_KIND_WIDTH + 4)
+    for change in action.changes:
+        yield Text(f"{indent}{_change(change)}")
+    for change in action.drift:
+        yield Text(f"{indent}{_difference(change)}")
+    if action.note:
+        yield Text(f"{indent}{printable(action.note)}")
+
+
+def _facts(action: TopicAction) -> Sequence[str]:
+    facts = [_partitions(action)]
+    if isinstance(action.topic, InternalTopic):
+        facts.append(action.topic.kind.value)
+    elif isinstance(action.topic, Sink):
+        facts.append("sink")
+    if action.added_partitions:
+        facts.append(f"wave {action.wave + 1}")
+    return facts
+
+
+def _partitions(action: TopicAction) -> str:
+    if action.live is not None and action.added_partitions:
+        return f"{action.live.partitions} → {counted(action.partitions, 'partition')}"
+    return counted(action.partitions, "partition")
+
+
+def _change(change: ConfigChange) -> str:
+    return printable(f"{change.key}: {_value(change.live)} → {_value(change.declared)}")
+
+
+def _difference(change: ConfigChange) -> str:
+    if change.declared is None:
+        return printable(f"{change.key}={change.live} is set on the topic but not declared; it is kept")
+    return printable(
+        f"{change.key} is {_value(change.live)}, Kafka Streams would set {change.declared}; it is kept"
+    )
+
+
+def _value(value: str | None) -> str:
+    return "unset" if value is None else value

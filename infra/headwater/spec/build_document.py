@@ -1,0 +1,171 @@
+"""Build the model's `TopologyDocument` from a document that fits the schema."""
+
+from typing import Any
+
+from headwater.compiler.java.config_values import trim_text
+from headwater.model.acls import AclDeclaration, InternalTopicAcls
+from headwater.model.operators import Branch, Split, Step
+from headwater.model.problems import Location, Problem
+from headwater.model.topology import (
+    Application,
+    Leftovers,
+    Lifecycle,
+    Protocol,
+    Setup,
+    Sink,
+    TopologyDocument,
+)
+from headwater.model.versions import DEFAULT_VERSION
+from headwater.spec.build_operators import BUILDERS, complete
+from headwater.spec.build_stores import Options, config, topic_config
+from headwater.spec.described import described_topology
+from headwater.spec.durations import milliseconds
+from headwater.spec.locations import PathPart, Position, RawDocument, pointer
+from headwater.spec.observed import observed_topology
+from headwater.spec.versions import declared_version
+
+
+def build_document(raw: RawDocument) -> tuple[TopologyDocument | None, tuple[Problem, ...]]:
+    """Return the typed document, None if its described text cannot be read, and problems."""
+    data: dict[str, Any] = raw.data
+    application = _application(raw, data)
+    sinks = tuple(_sink(topic, options or {}) for topic, options in data.get("topics", {}).items())
+    if "topology" in data:
+        steps = _Steps(raw.file).steps(data["topology"], raw.position.child("topology"), ("topology",))
+        return TopologyDocument(application, steps=steps, sinks=sinks), ()
+    if "observed" in data:
+        observed = observed_topology(raw, data["observed"])
+        return TopologyDocument(application, observed=observed, sinks=sinks), ()
+    described, problems = described_topology(raw, data["describe"])
+    if described is None:
+        return None, problems
+    return TopologyDocument(application, described=described, sinks=sinks), problems
+
+
+def _application(raw: RawDocument, data: Options) -> Application:
+    options = data["application"]
+    return Application(
+        id=options["id"],
+        at=raw.location(("application", "id")) or Location(raw.file),
+        protocol=_protocol(options),
+        kafka_streams=declared_version(options) or DEFAULT_VERSION,
+        names_version=options.get("kafkaStreams") is not None,
+        config=config(options.get("config")),
+        config_locations=_config_locations(raw, options.get("config") or {}),
+        lifecycle=Lifecycle(options.get("lifecycle", Lifecycle.ACTIVE)),
+        setup=_setup(options.get("setup", {})),
+        renamed_from=options.get("renamedFrom"),
+        acls=_acls(raw, data.get("acls")),
+        processors=_processors(options),
+        leftovers=_leftovers(raw, data.get("leftovers", {})),
+    )
+
+
+def _config_locations(raw: RawDocument, configs: Options) -> dict[str, Location]:
+    path = ("application", "config")
+    return {key: at for key in configs if (at := raw.location((*path, key))) is not None and at.line}
+
+
+def _processors(options: Options) -> int | None:
+    declared: int | str = options.get("processors", "follow")
+    return declared if isinstance(declared, int) else None
+
+
+def _acls(raw: RawDocument, options: Options | None) -> AclDeclaration | None:
+    if options is None:
+        return None
+    at = raw.location(("acls",), at_key=True) or Location(raw.file)
+    default = AclDeclaration((), at)
+    return AclDeclaration(
+        principals=tuple(options["principals"]),
+        at=at,
+        hosts=tuple(options.get("hosts", default.hosts)),
+        internal_topics=InternalTopicAcls(options.get("internalTopics", default.internal_topics)),
+        reads=tuple(options.get("reads", ())),
+        writes=tuple(options.get("writes", ())),
+    )
+
+
+def _leftovers(raw: RawDocument, options: Options) -> Leftovers:
+    return Leftovers(
+        retire=tuple(options.get("retire", ())),
+        delete=tuple(options.get("delete", ())),
+        keep=tuple(options.get("keep", ())),
+        at=raw.location(("leftovers",), at_key=True) if options else None,
+    )
+
+
+def _protocol(options: Options) -> Protocol:
+    """Return `protocol`, else the config `group.protocol`. The compiler reports invalid values."""
+    configured = trim_text(config(options.get("config")).get("group.protocol", "")).lower()
+    word = options.get("protocol", configured)
+    return Protocol(word) if word in set(Protocol) else Protocol.CLASSIC
+
+
+def _setup(options: Options) -> Setup:
+    default = Setup()
+    return Setup(
+        if_incomplete=options.get("ifIncomplete", default.if_incomplete),
+        adopt=options.get("adopt", default.adopt),
+        reinitialize=options.get("reinitialize", default.reinitialize),
+        take_over=options.get("takeOver", default.take_over),
+        timeout_ms=milliseconds(options.get("timeout", default.timeout_ms)),
+        allow_unsafe_expansion=options.get("allowUnsafeExpansion", default.allow_unsafe_expansion),
+        adopt_topics=tuple(options.get("adoptTopics", default.adopt_topics)),
+        allow_id_overlap=options.get("allowIdOverlap", default.allow_id_overlap),
+    )
+
+
+def _sink(topic: str, options: Options) -> Sink:
+    partitions = options.get("partitions", "follow")
+    return Sink(
+        topic,
+        partitions=None if partitions == "follow" else partitions,
+        config=topic_config(options.get("config")),
+        replication_factor=options.get("replicationFactor"),
+    )
+
+
+class _Steps:
+    """Builds steps, and follows values and positions together: a lookup of each path takes too long."""
+
+    def __init__(self, file: str) -> None:
+        self._file = file
+
+    def steps(
+        self, data: list[dict[str, Any]], position: Position, path: tuple[PathPart, ...]
+    ) -> tuple[Step, ...]:
+        return tuple(
+            self._step(step, position.child(index), (*path, index)) for index, step in enumerate(data)
+        )
+
+    def _step(self, data: dict[str, Any], position: Position, path: tuple[PathPart, ...]) -> Step:
+        ((name, given),) = data.items()
+        options = complete(given)
+        inner, path = position.child(name), (*path, name)
+        operator = self._split(options, inner, path) if name == "split" else BUILDERS[name](options)
+        at = Location(self._file, inner.key_line, inner.key_column, pointer(path))
+        return Step(operator, at, input=options.get("from"), alias=options.get("as"))
+
+    def _split(self, options: Options, position: Position, path: tuple[PathPart, ...]) -> Split:
+        inner = position.child("branches")
+        branches = tuple(
+            self._branch(branch, inner.child(index), (*path, "branches", index))
+            for index, branch in enumerate(options.get("branches", ()))
+        )
+        default = options.get("default", False)
+        rest = None
+        if default is not False:
+            rest = self._branch(
+                {} if default is True else default, position.child("default"), (*path, "default")
+            )
+        return Split(options.get("name"), branches, rest)
+
+    def _branch(self, given: Options, position: Position, path: tuple[PathPart, ...]) -> Branch:
+        options = complete(given)
+        return Branch(
+            name=options.get("name"),
+            alias=options.get("as"),
+            where=options.get("where"),
+            then=self.steps(options.get("then", []), position.child("then"), (*path, "then")),
+        )

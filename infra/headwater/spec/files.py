@@ -1,0 +1,220 @@
+"""Find and read files: regular, UTF-8, of limited size."""
+
+import glob
+import os
+import stat
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import attrs
+
+from headwater.model.problems import Location, Problem, ProblemCode
+from headwater.spec.limits import MAX_BYTES
+
+POLICIES = "headwater-policies"
+"""The file of policies, without its suffix. It may be in a folder of documents and is not one of them."""
+_SUFFIXES = frozenset({".yaml", ".yml", ".json"})
+
+
+@attrs.frozen
+class FileKind:
+    """What a file must hold. Problems with a file say what that means for a run."""
+
+    schema: str
+    """The name of the JSON Schema in `topology_schemas`."""
+    why_unreadable: str
+    why_misfit: str
+    """What happens to a file that does not fit the schema."""
+    how_to_split: str
+
+
+DOCUMENT = FileKind(
+    schema="topology.v1",
+    why_unreadable="An application whose document is not read would look as if it had been removed.",
+    why_misfit="A document that does not fit the schema is not planned.",
+    how_to_split="Split it into one document per application.",
+)
+POLICY_FILE = FileKind(
+    schema="policies.v1",
+    why_unreadable="Policies that cannot be read cannot be checked, so nothing is planned.",
+    why_misfit="Policies that do not fit the schema cannot be checked, so nothing is planned.",
+    how_to_split="Split it into several files.",
+)
+
+SCHEMA_FILE = FileKind(
+    schema="",
+    why_unreadable="Without the schema, records of that format cannot be read or written.",
+    why_misfit="Without the schema, records of that format cannot be read or written.",
+    how_to_split="Use a smaller schema.",
+)
+STACK_FILE = FileKind(
+    schema="",
+    why_unreadable="Without the settings of the stack, nothing is planned.",
+    why_misfit="Without the settings of the stack, nothing is planned.",
+    how_to_split="Move settings into policy files.",
+)
+
+
+def find(paths: Sequence[Path]) -> tuple[tuple[Path, ...], tuple[Problem, ...]]:
+    """Return the files of `paths` (files, folders with YAML and JSON files, glob patterns), each once."""
+    files: dict[str, Path] = {}
+    problems = []
+    for path in paths:
+        matches = list(_matches(path))
+        if not matches:
+            problems.append(_nothing(path))
+        for match in matches:
+            if isinstance(match, Problem):
+                problems.append(match)
+            else:
+                files.setdefault(os.path.realpath(match), match)
+    return tuple(files.values()), tuple(problems)
+
+
+def read(
+    file: Path,
+    kind: FileKind = DOCUMENT,
+    *,
+    code: ProblemCode = ProblemCode.UNREADABLE_DOCUMENT,
+    at: Location | None = None,
+) -> str | Problem:
+    """Return the text of `file`, or the problem with it. A file that is too large is not read at all.
+
+    The problem is located at `at`, where another file names this one, else in the file itself.
+    """
+    content = _content(file, kind, code, at or Location(str(file)))
+    if isinstance(content, Problem):
+        return content
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        before = content[: error.start]
+        line = before.count(b"\n") + 1
+        column = len(before) - (before.rfind(b"\n") + 1) + 1
+        return _unreadable(
+            file,
+            "It is not UTF-8 text.",
+            kind=kind,
+            code=code,
+            at=at or Location(str(file), line, column),
+            expected="UTF-8",
+            found=f"byte 0x{content[error.start]:02x}",
+        )
+
+
+def confine_file(folder: Path, name: str) -> Path | None:
+    """Return the file `name` of a document in `folder`; None if it is outside of this folder.
+
+    Links count as the files that they name. A document must not be able to read any file of a machine.
+    """
+    root = Path(os.path.realpath(folder))
+    try:
+        file = Path(os.path.realpath(root / name))
+    except ValueError:  # a null character
+        return None
+    return folder / name if file.is_relative_to(root) and file != root else None
+
+
+def _content(file: Path, kind: FileKind, code: ProblemCode, at: Location) -> bytes | Problem:
+    try:
+        status = file.stat()
+        if not stat.S_ISREG(status.st_mode):
+            return _unreadable(
+                file,
+                "It is not a regular file.",
+                kind=kind,
+                code=code,
+                at=at,
+                expected="a file",
+                found="something else",
+            )
+        if status.st_size > MAX_BYTES:
+            return _too_large(file, status.st_size, kind, at)
+        with file.open("rb") as stream:
+            content = stream.read(MAX_BYTES + 1)
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else "its name is not valid"
+        return _unreadable(
+            file,
+            f"It cannot be read: {reason}.",
+            kind=kind,
+            code=code,
+            at=at,
+            expected="a readable file",
+            found=reason,
+        )
+    if len(content) > MAX_BYTES:  # it grew in the meantime
+        return _too_large(file, len(content), kind, at)
+    return content
+
+
+def _matches(path: Path) -> Iterator[Path | Problem]:
+    names = [path] if os.path.lexists(path) else sorted(glob.glob(str(path), recursive=True))  # noqa: PTH207
+    for name in names:
+        # Path.is_dir() raises for names that are too long and for missing permissions
+        yield from _below(name) if os.path.isdir(name) else (Path(name),)  # noqa: PTH112
+
+
+def _below(folder: str | Path) -> Iterator[Path | Problem]:
+    faults: list[OSError] = []
+    for root, folders, names in os.walk(folder, onerror=faults.append):
+        folders[:] = sorted(name for name in folders if not name.startswith("."))
+        for name in sorted(names):
+            is_another = name.endswith(".schema.json") or Path(name).stem == POLICIES
+            if Path(name).suffix in _SUFFIXES and not name.startswith(".") and not is_another:
+                yield Path(root, name)
+    for fault in faults:
+        yield _unreadable(
+            Path(fault.filename),
+            f"{fault.strerror}.",
+            kind=DOCUMENT,
+            code=ProblemCode.UNREADABLE_DOCUMENT,
+            at=Location(str(fault.filename)),
+            expected="a readable folder",
+            found=str(fault.strerror),
+        )
+
+
+def _nothing(path: Path) -> Problem:
+    return Problem(
+        code=ProblemCode.UNREADABLE_DOCUMENT,
+        summary=f"No topology document was found at `{path}`.",
+        expected="a file, a folder with *.yaml, *.yml or *.json files, or a pattern",
+        found="nothing",
+        why="An application whose document is not found would look as if it had been removed.",
+        fix="Correct the path.",
+        location=Location(str(path)),
+    )
+
+
+def _unreadable(
+    file: Path,
+    reason: str,
+    *,
+    kind: FileKind,
+    code: ProblemCode,
+    at: Location,
+    expected: str,
+    found: str,
+) -> Problem:
+    return Problem(
+        code=code,
+        summary=f"`{file.name}` cannot be used. {reason}",
+        expected=expected,
+        found=found,
+        why=kind.why_unreadable,
+        fix="Make it readable UTF-8 text, or name another file.",
+        location=at,
+    )
+
+
+def _too_large(file: Path, size: int, kind: FileKind, at: Location) -> Problem:
+    return Problem(
+        code=ProblemCode.DOCUMENT_TOO_LARGE,
+        summary=f"`{file.name}` is too large.",
+        expected=f"at most {MAX_BYTES:,} bytes",
+        found=f"{size:,} bytes",
+        why="It was not read: a file of this size could use up the memory of this machine.",
+        fix=kind.how_to_split,
+        location=at,
+    )

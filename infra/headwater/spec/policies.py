@@ -1,0 +1,240 @@
+"""Load policy files, with all problems."""
+
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import attrs
+
+from headwater.compiler.java.patterns import JavaPattern, UntranslatablePatternError
+from headwater.model.policies import (
+    EVERY_CLASS,
+    ApplicationPartitions,
+    BlastRadius,
+    Bounds,
+    DriftTolerance,
+    Effect,
+    MinInsyncReplicas,
+    Named,
+    NamedResources,
+    Naming,
+    Policy,
+    PolicyRule,
+    ReplicationFactor,
+    Retention,
+    TopicClass,
+    TopicConfig,
+    TopicPartitions,
+)
+from headwater.model.problems import Location, Problem, ProblemCode, Severity, errors
+from headwater.spec.build_stores import Options, duration
+from headwater.spec.files import POLICY_FILE, read
+from headwater.spec.locations import PathPart, RawDocument
+from headwater.spec.scalars import config_text
+from headwater.spec.schema_problems import schema_problems
+from headwater.spec.topic_configs import broker_text
+from headwater.spec.yaml_reader import read_yaml
+
+
+@attrs.frozen
+class Policies:
+    """`policies` are those of files without errors; `problems` are those of all files."""
+
+    policies: tuple[Policy, ...] = ()
+    problems: tuple[Problem, ...] = ()
+
+
+def load_policies(files: Sequence[Path]) -> Policies:
+    """Load policy files. Invalid input raises nothing: it is in `problems`."""
+    policies: list[Policy] = []
+    problems: list[Problem] = []
+    for file in files:
+        text = read(file, POLICY_FILE)
+        loaded = Policies((), (text,)) if isinstance(text, Problem) else load_policies_text(text, str(file))
+        policies += loaded.policies
+        problems += loaded.problems
+    return Policies(tuple(policies), tuple(problems))
+
+
+def load_policies_text(text: str, file: str) -> Policies:
+    """Load the YAML or JSON text of one file; `file` is its name in locations."""
+    raws, problems = read_yaml(text, file)
+    found = list(problems)
+    if not raws and not problems:
+        found.append(_empty(file))
+    policies: list[Policy] = []
+    for raw in raws:
+        faults = schema_problems(raw, POLICY_FILE)
+        faults = faults or (() if problems else tuple(_ineffective(raw)))
+        found += faults
+        if not errors(faults):
+            policies += _policies(raw)
+    return Policies(() if errors(found) else tuple(policies), tuple(found))
+
+
+def _policies(raw: RawDocument) -> Iterator[Policy]:
+    for index, item in enumerate(raw.data["policies"]):
+        ((key, options),) = item.items()
+        options = options or {}
+        yield Policy(
+            rule=_RULES[key](options),
+            key=key,
+            at=raw.location(("policies", index, key), at_key=True) or Location(raw.file),
+            severity=Severity(options.get("severity", Severity.ERROR.value)),
+            message=options.get("message", ""),
+            applications=options.get("applications"),
+        )
+
+
+def _naming(of: Named) -> Callable[[Options], PolicyRule]:
+    return lambda options: Naming(of, options["pattern"])
+
+
+def _classes(options: Options) -> frozenset[TopicClass]:
+    return frozenset(map(TopicClass, options["kinds"])) if "kinds" in options else EVERY_CLASS
+
+
+def _bounded(make: Callable[[Bounds, frozenset[TopicClass]], PolicyRule]) -> Callable[[Options], PolicyRule]:
+    return lambda options: make(Bounds(options.get("min"), options.get("max")), _classes(options))
+
+
+def _retention(options: Options) -> PolicyRule:
+    return Retention(Bounds(duration(options, "min"), duration(options, "max")), _classes(options))
+
+
+def _topic_config(options: Options) -> PolicyRule:
+    required = {
+        key: None if value is None else broker_text(key, config_text(value))
+        for key, value in options.get("require", {}).items()
+    }
+    return TopicConfig(required, tuple(options.get("forbid", ())), _classes(options))
+
+
+def _blast_radius(options: Options) -> PolicyRule:
+    return BlastRadius({effect: options[effect.value] for effect in Effect if effect.value in options})
+
+
+def _drift(options: Options) -> PolicyRule:
+    return DriftTolerance(
+        tuple(options.get("ignoreSettings", ())),
+        Severity(options.get("failOn", Severity.INFO.value)),
+        options.get("tolerated", 0),
+        _classes(options),
+    )
+
+
+_RULES: dict[str, Callable[[Options], PolicyRule]] = {
+    **{named.value: _naming(named) for named in Named},
+    "topicPartitions": _bounded(TopicPartitions),
+    "applicationPartitions": _bounded(ApplicationPartitions),
+    "replicationFactor": _bounded(ReplicationFactor),
+    "minInsyncReplicas": _bounded(MinInsyncReplicas),
+    "retention": _retention,
+    "topicConfig": _topic_config,
+    "namedResources": lambda _: NamedResources(),
+    "blastRadius": _blast_radius,
+    "drift": _drift,
+}
+
+
+def _ineffective(raw: RawDocument) -> Iterator[Problem]:
+    """Yield problems of policies that fit the schema and cannot be checked."""
+    for index, item in enumerate(raw.data["policies"]):
+        ((key, options),) = item.items()
+        path: tuple[PathPart, ...] = ("policies", index, key)
+        for name in ("pattern", "applications"):
+            if name in (options or {}):
+                yield from _untranslatable(raw, (*path, name), options[name])
+        if key in _LIMITED and not set(options or {}) & _LIMITED[key]:
+            yield _no_limit(raw, path, sorted(_LIMITED[key]))
+        yield from _contradicting(raw, path, options or {})
+
+
+_BOUNDS = {"min", "max"}
+_LIMITED: dict[str, set[str]] = {
+    "topicPartitions": _BOUNDS,
+    "applicationPartitions": _BOUNDS,
+    "replicationFactor": _BOUNDS,
+    "minInsyncReplicas": _BOUNDS,
+    "retention": _BOUNDS,
+    "topicConfig": {"require", "forbid"},
+    "blastRadius": {effect.value for effect in Effect},
+    "drift": {"ignoreSettings", "failOn", "tolerated"},
+}
+"""Keys of which a policy must have at least one."""
+
+
+def _untranslatable(raw: RawDocument, path: tuple[PathPart, ...], pattern: str) -> Iterator[Problem]:
+    try:
+        JavaPattern(pattern).matches("a" * 249)
+    except UntranslatablePatternError as reason:
+        yield _problem(
+            raw,
+            path,
+            f"The pattern cannot be evaluated: {reason}.",
+            expected="a Java regular expression without back references and similar constructs",
+            found=f"`{pattern}`",
+            fix="Rewrite the pattern without this construct.",
+        )
+
+
+def _no_limit(raw: RawDocument, path: tuple[PathPart, ...], keys: Sequence[str]) -> Problem:
+    listed = " or ".join(f"`{key}`" for key in keys)
+    return _problem(
+        raw,
+        path,
+        f"`{path[-1]}` limits nothing.",
+        expected=listed,
+        found="none of them",
+        fix=f"Add {listed}.",
+    )
+
+
+def _contradicting(
+    raw: RawDocument, path: tuple[PathPart, ...], options: dict[str, Any]
+) -> Iterator[Problem]:
+    least, most = (duration(options, key) for key in ("min", "max"))
+    if least is not None and most is not None and least > most:
+        yield _problem(
+            raw,
+            (*path, "min"),
+            f"No value is both {options['min']} or more and {options['max']} or less.",
+            expected="`min` at most `max`",
+            found=f"{options['min']} and {options['max']}",
+            fix="Swap them, or correct one.",
+        )
+    for key in sorted(set(options.get("require") or ()) & set(options.get("forbid") or ())):
+        yield _problem(
+            raw,
+            (*path, "forbid"),
+            f"The setting {key} is required and forbidden at once.",
+            expected="one of the two",
+            found="both",
+            fix="Remove one.",
+        )
+
+
+def _problem(
+    raw: RawDocument, path: tuple[PathPart, ...], summary: str, *, expected: str, found: str, fix: str
+) -> Problem:
+    return Problem(
+        code=ProblemCode.SCHEMA_VIOLATION,
+        summary=summary,
+        expected=expected,
+        found=found,
+        why="Such a policy would check nothing.",
+        fix=fix,
+        location=raw.location(path) or Location(raw.file),
+    )
+
+
+def _empty(file: str) -> Problem:
+    return Problem(
+        code=ProblemCode.UNREADABLE_DOCUMENT,
+        summary="The file contains no policies.",
+        expected="a file of policies",
+        found="only whitespace and comments",
+        why=POLICY_FILE.why_unreadable,
+        fix="Declare policies, or remove the file from the command or the stack.",
+        location=Location(file),
+    )

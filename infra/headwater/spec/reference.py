@@ -1,0 +1,152 @@
+"""The reference of the document format, generated from the schema: the second half of docs/documents.md."""
+
+import textwrap
+from collections.abc import Iterator
+
+from headwater.compiler.configs.table import find_any_config
+from headwater.compiler.configs.values import allowed_values
+from headwater.model.versions import DEFAULT_VERSION
+from headwater.spec.phrases import code, literal, types
+from headwater.spec.schema import Schema, document_schema, operators, resolve
+
+GROUPS = {
+    "Sources": "stream table globalTable",
+    "One record at a time": "filter filterNot map mapValues flatMap flatMapValues selectKey "
+    "peek foreach print",
+    "Branching, merging, writing": "split merge repartition to",
+    "Grouping and aggregating": "groupByKey groupBy windowedBy count reduce aggregate cogroup suppress",
+    "Joins": "join leftJoin outerJoin",
+    "Between streams and tables": "toTable toStream",
+    "Processors and stores": "process processValues transformValues addStateStore addGlobalStore",
+    "Processor API": "addSource addProcessor addSink connectProcessorAndStateStores addReadOnlyStateStore",
+}
+_SHARED = (
+    "duration", "signedDuration", "joinWindow", "materialized", "storeBuilder", "storeSupplier",
+    "joinStoreSupplier", "logging", "caching", "serdes", "expression", "handle", "name",
+    "topicName", "topicNames", "principal", "applicationId", "offsetReset", "partitioner", "pythonClass",
+    "configValue", "topicConfig",
+)  # fmt: skip
+_LINKED = {*_SHARED, "config", "setup", "describe", "observed", "application", "acls"}
+_NAME_OR_BUILDER = "storeOrName"
+_CONFIG_VALUE = ["string", "number", "boolean"]
+_WIDTH = 120
+
+
+def reference() -> str:
+    """Return the reference as Markdown, section by section."""
+    return "\n".join(_lines()) + "\n"
+
+
+def _lines() -> Iterator[str]:
+    schema = document_schema()
+    definitions = schema["$defs"]
+    yield from _section("## The document", schema)
+    for name, heading in _PARTS.items():
+        yield from _section(heading, definitions[name])
+    yield from ("## Operators", "", f"All {len(operators())} of them, by purpose.", "")
+    for group, names in GROUPS.items():
+        yield from (f"### {group}", "")
+        for name in names.split():
+            yield from _section(f"#### {name}", definitions[f"op.{name}"], name)
+    yield from ("## Shared by several", "")
+    for name in _SHARED:
+        yield from _section(f"### {name}", definitions[name])
+
+
+_PARTS = {
+    "application": "## application",
+    "config": "### config",
+    "setup": "### setup",
+    "sink": "## topics",
+    "acls": "## acls",
+    "describe": "## describe",
+    "observed": "## observed",
+    "observedTopic": "### observedTopic",
+}
+
+
+def _section(heading: str, schema: Schema, operator: str | None = None) -> Iterator[str]:
+    title = schema.get("title", "")
+    yield from (heading, "")
+    yield _wrapped((f"**{title}.** " if operator and title != operator else "") + schema["description"])
+    yield ""
+    yield from _options(schema)
+    if operator is not None:
+        yield "```yaml"
+        yield from (f"- {operator}: {literal(example)}" for example in schema["examples"])
+        yield from ("```", "")
+
+
+def _options(schema: Schema) -> Iterator[str]:
+    if not schema.get("properties"):
+        return
+    required = set(schema.get("required", ()))
+    for name, part in schema["properties"].items():
+        known = resolve(part)
+        yield _option(name, part, is_required=name in required)
+        if "properties" in known and "$ref" not in part:
+            yield from _inner_options(name, known)
+        if known.get("type") == "array" and "$ref" not in part:
+            yield from _inner_options(
+                f"{name}[]", resolve(known["items"]) if "$ref" not in known["items"] else {}
+            )
+    yield ""
+
+
+def _inner_options(name: str, schema: Schema) -> Iterator[str]:
+    """Return the options of a mapping without its own section."""
+    required = set(schema.get("required", ()))
+    for inner, part in schema.get("properties", {}).items():
+        yield _option(f"{name}.{inner}", part, is_required=inner in required)
+
+
+def _option(name: str, part: Schema, *, is_required: bool) -> str:
+    mark = " (required)" if is_required else ""
+    return _wrapped(f"- `{name}`{mark}: {_values(part, name)}. {resolve(part)['description']}", indent="  ")
+
+
+def _values(part: Schema, name: str) -> str:
+    """Return the allowed values: words, a link to a definition, or types; then the default or examples."""
+    known = resolve(part)
+    config = find_any_config(name, DEFAULT_VERSION)
+    if known.get("type") == _CONFIG_VALUE and config is not None:
+        return allowed_values(config) + _remark(known, "")
+    linked = part.get("$ref", "").removeprefix("#/$defs/")
+    if "enum" in known:
+        phrase = code(dict.fromkeys(map(literal, known["enum"])))
+    elif linked in _LINKED or linked == _NAME_OR_BUILDER:
+        phrase = _link(linked)
+    elif known.get("type") == "array":
+        phrase = f"list of {_element(known['items'])}"
+    else:
+        phrase = types(known.get("type", "object"))
+    return phrase + _remark(known, linked)
+
+
+def _remark(known: Schema, linked: str) -> str:
+    if "default" in known:
+        return f"; default `{literal(known['default'])}`"
+    shown = [literal(example) for example in known["examples"] if not isinstance(example, bool)]
+    is_helpful = not linked and "enum" not in known and shown and len(shown[0]) < 50  # noqa: PLR2004 - fits a cell
+    return f", such as `{shown[0]}`" if is_helpful else ""
+
+
+def _element(items: Schema) -> str:
+    linked = items.get("$ref", "").removeprefix("#/$defs/")
+    if linked == "step":
+        return "[operators](#operators)"
+    return _link(linked) if linked in _LINKED or linked == _NAME_OR_BUILDER else types(resolve(items)["type"])
+
+
+def _link(name: str) -> str:
+    if name == _NAME_OR_BUILDER:
+        return f"{_link('name')} or {_link('storeBuilder')}"
+    return f"[{name}](#{name.lower()})"
+
+
+def _wrapped(text: str, indent: str = "") -> str:
+    """Return a paragraph or a list item in lines of at most 120 characters; code spans may be longer."""
+    lines = textwrap.wrap(
+        text, _WIDTH, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
+    )
+    return "\n".join(lines)

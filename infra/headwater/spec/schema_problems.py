@@ -1,0 +1,338 @@
+"""Problems for what does not fit a schema, in the terms of the user who wrote the file."""
+
+import json
+from collections.abc import Callable, Iterator
+from itertools import islice
+from typing import Any
+
+import attrs
+
+from headwater.model.problems import Problem, ProblemCode
+from headwater.spec.files import DOCUMENT, FileKind
+from headwater.spec.limits import MAX_PROBLEMS
+from headwater.spec.locations import PathPart, RawDocument
+from headwater.spec.phrases import (
+    a,
+    capital,
+    code,
+    either,
+    found,
+    literal,
+    nearest,
+    one_of,
+    shorten,
+    subject,
+    such_as,
+    types,
+)
+from headwater.spec.schema import Schema, Violation, find_violations, operators, resolve
+from headwater.spec.split_expressions import SplitExpression, split_expressions
+
+_UNKNOWN = "An unknown key would have no effect, so nothing is planned."
+_MANY_KEYS = 14
+
+
+def schema_problems(raw: RawDocument, kind: FileKind = DOCUMENT) -> tuple[Problem, ...]:
+    """Return what does not fit the schema of this kind of file, at most `MAX_PROBLEMS` problems."""
+    problems = tuple(islice(_problems(raw, kind), MAX_PROBLEMS + 1))
+    if len(problems) <= MAX_PROBLEMS:
+        return problems
+    more = Problem(
+        code=ProblemCode.SCHEMA_VIOLATION,
+        summary=f"There are more than {MAX_PROBLEMS} problems; the others are not shown.",
+        why=kind.why_misfit,
+        fix="Correct the problems above first.",
+        location=raw.location(()),
+    )
+    return (*problems[:MAX_PROBLEMS], more)
+
+
+def _problems(raw: RawDocument, kind: FileKind) -> Iterator[Problem]:
+    reported: set[tuple[object, ...]] = set()
+    for violation in find_violations(raw.data, kind.schema):
+        # a rule about several keys (`required`) is violated once per key, and reported once
+        rule = (violation.path, violation.schema_path, violation.value if violation.is_of_key else None)
+        if rule not in reported and not _follows_from_indentation(raw.data, violation):
+            reported.add(rule)
+            yield from _located(raw, violation, kind)
+
+
+def _follows_from_indentation(data: Any, violation: Violation) -> bool:  # noqa: ANN401 - walks any value
+    """Return whether the value is within a step of several keys, which is reported as such."""
+    for index, part in enumerate(violation.path):
+        data = data[part]
+        is_step = isinstance(part, int) and violation.path[index - 1] in ("topology", "then")
+        if is_step and isinstance(data, dict) and len(data) > 1:
+            return violation.keyword != "maxProperties"
+    return False
+
+
+def _located(raw: RawDocument, violation: Violation, kind: FileKind) -> Iterator[Problem]:
+    for mistake in _mistakes(violation):
+        location = raw.location(mistake.path, at_key=mistake.at_key)
+        if location is not None:
+            yield Problem(
+                code=ProblemCode.SCHEMA_VIOLATION,
+                summary=mistake.summary,
+                expected=mistake.expected,
+                found=mistake.found,
+                why=mistake.why or kind.why_misfit,
+                fix=mistake.fix,
+                location=location,
+            )
+
+
+@attrs.frozen(kw_only=True)
+class _Mistake:
+    """The texts of a problem with the value at `path`, or with `at_key` with its key."""
+
+    path: tuple[PathPart, ...]
+    at_key: bool = False
+    summary: str
+    expected: str
+    found: str
+    fix: str
+    why: str = ""
+    """Empty = what happens to any file that does not fit the schema."""
+
+
+def _mistakes(violation: Violation) -> Iterator[_Mistake]:
+    """Yield one for each thing to correct; none if another one covers it."""
+    describe = _bad_key if violation.is_of_key else _MISTAKES[violation.keyword]
+    return describe(violation)
+
+
+def _unknown_keys(violation: Violation) -> Iterator[_Mistake]:
+    allowed = tuple(violation.schema.get("properties", ()))
+    is_step = allowed == operators()
+    owner = capital(subject(violation.path))
+    splits = split_expressions(violation.value, allowed)
+    yield from (_split_expression(violation.path, split) for split in splits)
+    pieces = {piece for split in splits for piece in split.pieces}
+    for key in violation.value:
+        if key not in allowed and key not in pieces:
+            shown = f"`{shorten(key)}`"
+            yield _Mistake(
+                path=(*violation.path, key),
+                at_key=True,
+                summary=f"There is no operator {shown}." if is_step else f"{owner} has no key {shown}.",
+                expected=f"one of the {len(allowed)} operators" if is_step else f"one of {code(allowed)}",
+                found=shown,
+                fix=_ELSEWHERE.get(key)
+                or _meant(key, allowed)
+                or _deeper_key(key, violation.schema)
+                or f"Use {one_of(allowed)}.",
+                why=_UNKNOWN,
+            )
+
+
+_ELSEWHERE = {
+    "emitStrategy": "Set `emit` of `windowedBy`: `onWindowUpdate` or `onWindowClose`.",
+    "keyed": "Set it on a store in `addStateStore`, or in the `stores` of a processor. Stores of other "
+    "operators need none.",
+}
+"""Names of Kafka Streams, and options, that belong to another operator."""
+
+
+def _split_expression(path: tuple[PathPart, ...], split: SplitExpression) -> _Mistake:
+    whole = shorten(split.text)
+    return _Mistake(
+        path=(*path, split.pieces[0]),
+        at_key=True,
+        summary=f"A comma ends the value of `{split.key}` too early.",
+        expected=f"`{split.key}: {json.dumps(whole, ensure_ascii=False)}`",
+        found=f"`{shorten(split.start)}`, and then the key `{shorten(split.pieces[0])}`",
+        fix="Put the expression in quotes: within braces a comma separates keys.",
+    )
+
+
+def _deeper_key(key: str, schema: Schema) -> str:
+    """Return a fix if the key is valid one level deeper."""
+    inside = _holders(key, schema)
+    return f"Move it into {one_of(inside)}." if 0 < len(inside) < _MANY_KEYS else ""
+
+
+def _holders(key: str, schema: Schema) -> list[str]:
+    parts = schema.get("properties", {})
+    return [name for name, part in parts.items() if key in resolve(part).get("properties", ())]
+
+
+def _wrong_type(violation: Violation) -> Iterator[_Mistake]:
+    allowed = types(violation.requires)
+    is_unquoted = isinstance(violation.value, bool | int | float) and violation.requires == "string"
+    expected = such_as(allowed, violation.schema)
+    yield _Mistake(
+        path=violation.path,
+        summary=f"{capital(subject(violation.path))} must be {allowed}.",
+        expected=expected,
+        found=found(violation.value),
+        fix="Put it in quotes." if is_unquoted else f"Write {expected}.",
+    )
+
+
+def _not_listed(violation: Violation) -> Iterator[_Mistake]:
+    values = [violation.requires] if violation.keyword == "const" else violation.requires
+    words = tuple(dict.fromkeys(literal(value) for value in values))
+    yield _Mistake(
+        path=violation.path,
+        summary=f"{capital(subject(violation.path))} cannot be {found(violation.value)}.",
+        expected=one_of(words),
+        found=found(violation.value),
+        fix=_meant(violation.value, words) or f"Write {one_of(words)}.",
+        why=violation.schema.get("description", "") if violation.keyword == "const" else "",
+    )
+
+
+def _missing(violation: Violation) -> Iterator[_Mistake]:
+    required = violation.requires
+    if violation.keyword == "dependentRequired":
+        required = [name for given, names in required.items() if given in violation.value for name in names]
+    mistyped = _mistyped(violation)
+    for name in dict.fromkeys(required):
+        if name not in violation.value and name not in mistyped:
+            described = resolve(violation.schema.get("properties", {}).get(name, {})).get("description")
+            yield _Mistake(
+                path=violation.path,
+                at_key=True,
+                summary=f"{capital(subject(violation.path))} has no `{name}`.",
+                expected=f"`{name}`",
+                found=found(violation.value),
+                fix=f"Add `{name}`: {described}" if described else f"Add `{name}`.",
+            )
+
+
+def _one_of_several(violation: Violation) -> Iterator[_Mistake]:
+    if not isinstance(violation.value, dict):  # the wrong type is reported
+        return
+    branches = [keys for branch in violation.requires if (keys := _required_keys(branch))]
+    names = [name for branch in branches for name in branch]
+    given = [name for name in names if name in violation.value]
+    if not given and _mistyped(violation) & set(names):
+        return
+    choice = either([" and/or ".join(f"`{name}`" for name in branch) for branch in branches])
+    yield _Mistake(
+        path=violation.path,
+        at_key=True,
+        summary=f"{capital(subject(violation.path))} needs exactly one of {choice}.",
+        expected=f"exactly one of {choice}",
+        found=code(given) or "none of them",
+        fix=f"Keep one of {code(given)}." if given else f"Add {choice}.",
+    )
+
+
+def _required_keys(branch: Schema) -> list[str]:
+    """Return the keys that a branch of a `oneOf` requires, directly or in its alternatives."""
+    return [
+        *branch.get("required", ()),
+        *(name for part in branch.get("anyOf", ()) for name in _required_keys(part)),
+    ]
+
+
+def _excluded(violation: Violation) -> Iterator[_Mistake]:
+    yield _Mistake(
+        path=violation.path,
+        at_key=True,
+        summary=violation.schema["title"],
+        expected=f"no {subject(violation.path)}",
+        found=found(violation.value),
+        fix=f"Remove {subject(violation.path)}.",
+        why=violation.schema["description"],
+    )
+
+
+def _several_keys(violation: Violation) -> Iterator[_Mistake]:
+    keys = tuple(violation.value)
+    known = [key for key in keys if key in operators()]
+    is_indentation = len(known) == 1 and len(keys) > 1
+    yield _Mistake(
+        path=violation.path,
+        summary=f"{capital(subject(violation.path))} must have one key, the operator.",
+        expected="one operator",
+        found=code(shorten(key) for key in keys[:_MANY_KEYS]) or "an empty mapping",
+        fix=f"Indent the options of `{known[0]}` deeper than `{known[0]}` itself."
+        if is_indentation
+        else "Begin each step with `- ` and one operator.",
+    )
+
+
+def _bad_text(violation: Violation) -> Iterator[_Mistake]:
+    examples = [word for word in violation.schema.get("examples", ()) if isinstance(word, str)]
+    expected = such_as(a(violation.schema.get("title", "text of another form")), violation.schema)
+    yield _Mistake(
+        path=violation.path,
+        summary=f"{capital(subject(violation.path))} cannot be {found(violation.value)}.",
+        expected=expected,
+        found=found(violation.value),
+        fix=_meant(violation.value, examples) or f"Write {expected}.",
+        why=_rule(violation.schema),
+    )
+
+
+def _bad_key(violation: Violation) -> Iterator[_Mistake]:
+    expected = such_as(a(violation.schema.get("title", "name")), violation.schema)
+    shown = f"`{shorten(violation.value)}`"
+    yield _Mistake(
+        path=(*violation.path, violation.value),
+        at_key=True,
+        summary=f"{shown} cannot be a key of {subject(violation.path)}.",
+        expected=expected,
+        found=shown,
+        fix=f"Write {expected}.",
+        why=_rule(violation.schema),
+    )
+
+
+def _rule(schema: Schema) -> str:
+    """Return the description of this kind of value, rather than that of this property."""
+    return str(schema.get("$comment", schema.get("description", "")))
+
+
+def _beyond_limit(violation: Violation) -> Iterator[_Mistake]:
+    limit = _LIMITS[violation.keyword].format(violation.requires)
+    yield _Mistake(
+        path=violation.path,
+        summary=f"{capital(subject(violation.path))} must be {limit}.",
+        expected=limit,
+        found=found(violation.value),
+        fix=f"Write {such_as(limit, violation.schema)}.",
+    )
+
+
+_LIMITS = {
+    "minimum": "{} or more",
+    "maximum": "{} or less",
+    "minLength": "text that is not empty",
+    "maxLength": "at most {} characters long",
+    "minItems": "a list of at least {}",
+    "uniqueItems": "a list without repetition",
+}
+_MISTAKES: dict[str, Callable[[Violation], Iterator[_Mistake]]] = {
+    "additionalProperties": _unknown_keys,
+    "type": _wrong_type,
+    "enum": _not_listed,
+    "const": _not_listed,
+    "required": _missing,
+    "dependentRequired": _missing,
+    "oneOf": _one_of_several,
+    "not": _excluded,
+    "maxProperties": _several_keys,
+    "minProperties": _several_keys,
+    "pattern": _bad_text,
+    **dict.fromkeys(_LIMITS, _beyond_limit),
+}
+"""All keywords with which the schemas refuse values (a test compares them)."""
+
+
+def _mistyped(violation: Violation) -> set[str | None]:
+    """Return the keys that unknown keys probably mean: they are not also reported as missing."""
+    allowed = violation.schema.get("properties", {})
+    meant: set[str | None] = set()
+    for key in islice((key for key in violation.value if key not in allowed), _MANY_KEYS):
+        meant.add(nearest(key, allowed))
+        meant.update(_holders(key, violation.schema))
+    return meant
+
+
+def _meant(word: object, allowed: tuple[str, ...] | list[str]) -> str:
+    meant = nearest(word, allowed) if isinstance(word, str) else None
+    return f"Did you mean `{meant}`?" if meant is not None else ""

@@ -1,0 +1,44 @@
+"""`python -m headwater.toolchain`: download or build, ahead of time, what the demo and the tests run."""
+
+import sys
+
+import click
+
+from headwater.toolchain import machine
+from headwater.toolchain.errors import ToolchainError
+from headwater.toolchain.preparation import PARTS, prepare, shell_exports
+
+
+@click.command()
+@click.argument("part", type=click.Choice((*PARTS, "all", "doctor", "env")), default="all")
+def main(part: str) -> None:
+    """Download or build PART into the cache folder.
+
+    `doctor` lists the required programs and their versions on this machine. `env` prints the variables that
+    put the Pulumi CLI of the cache on the PATH of a shell: eval "$(python -m headwater.toolchain env)"
+    """
+    try:
+        if part == "doctor":
+            sys.exit(0 if doctor() else 1)
+        elif part == "env":
+            for line in shell_exports():
+                click.echo(line)
+        else:
+            prepare(PARTS if part == "all" else (part,))
+    except ToolchainError as error:
+        click.echo(str(error), err=True)
+        sys.exit(1)
+
+
+def doctor() -> bool:
+    """Print each required program, found or missing; return whether all are found."""
+    findings = [
+        machine.inspect(program) for program in (machine.JAVA, machine.MAVEN, machine.GO, machine.MAKE)
+    ]
+    for finding in findings:
+        click.echo(finding.describe())
+    return all(finding.sufficient for finding in findings)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,61 @@
+"""Download or build programs ahead of time, and the variables that put them on the PATH of a shell."""
+
+import os
+import shlex
+from collections.abc import Iterable, Iterator
+
+from headwater.toolchain import kafka, kafka_plugin, machine, pulumi_cli, spark
+from headwater.toolchain.broker.class_data import ensure_class_data
+from headwater.toolchain.cache import Cache
+from headwater.toolchain.progress import Progress
+from headwater.toolchain.spark_classes import ensure_spark_classes
+
+PARTS = ("kafka", "spark", "pulumi")
+
+
+def prepare(parts: Iterable[str]) -> None:
+    """Download or build each of `parts` into the cache folder; raises `ToolchainError`."""
+    cache, progress, chosen = Cache(), Progress(), tuple(parts)
+    # Report all missing programs together, before a build that takes minutes.
+    needed = tuple(_needed_programs(chosen, cache, progress))
+    machine.require(needed)
+    if "kafka" in chosen:
+        ensure_class_data(kafka.ensure_kafka(cache, progress), cache, progress)
+    if "spark" in chosen:
+        spark.ensure_spark_jars(cache, progress)
+        ensure_spark_classes(cache, progress)
+    if "pulumi" in chosen:
+        pulumi_cli.ensure_pulumi(cache, progress, is_built=machine.GO in needed)
+
+
+def shell_exports() -> tuple[str, ...]:
+    """Return the `export` lines that a shell needs to run `pulumi`.
+
+    If the user's own CLI is used, only the Kafka plugin may be missing: Pulumi also finds it on PATH.
+
+    Raises:
+        ToolchainError: Pulumi is not in the cache and can be neither downloaded nor built.
+    """
+    pulumi = pulumi_cli.ensure_pulumi()
+    if pulumi.is_users:
+        variables = {} if kafka_plugin.is_visible() else {"PATH": _with_plugin(pulumi)}
+    else:
+        variables = pulumi.environment()
+    return tuple(
+        f"export {name}={shlex.quote(value)}"
+        for name, value in variables.items()
+        if os.environ.get(name) != value
+    )
+
+
+def _with_plugin(pulumi: pulumi_cli.PulumiToolchain) -> str:
+    return os.pathsep.join((str(kafka_plugin.plugin_folder(pulumi.home)), os.environ.get("PATH", os.defpath)))
+
+
+def _needed_programs(parts: tuple[str, ...], cache: Cache, progress: Progress) -> Iterator[machine.Program]:
+    if "kafka" in parts:
+        yield from kafka.needed_programs(cache)
+    if "spark" in parts:
+        yield from spark.needed_programs(cache)
+    if "pulumi" in parts:
+        yield from pulumi_cli.needed_programs(cache, progress)

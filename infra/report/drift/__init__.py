@@ -1,4 +1,0 @@
-"""Reports of a `Drift`: text, JSON, Markdown, JUnit XML and an HTML page.
-
-`infra.planner.drift` finds the differences; the modules here render them.
-"""

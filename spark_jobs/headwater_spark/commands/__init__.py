@@ -1,0 +1,1 @@
+"""Commands of `headwater` that need Spark: `headwater.cli` loads them by their names."""

@@ -1,0 +1,119 @@
+"""`headwater processors status`: how many processors are declared, and how many the state has."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from headwater.cli.console import print_json
+from headwater.cli.exit_codes import ExitCode
+from headwater.cli.options import cluster_options, files_argument
+from headwater.kafka.command_line import connection
+from headwater.model.move_marks import MovePhase
+from headwater_spark.commands.processors_move import declared_documents
+from headwater_spark.driver.run.installed import runtime_installed
+
+if TYPE_CHECKING:
+    from headwater_spark.driver.processor_move.application_state import ProcessorStatus
+
+
+@click.command()
+@files_argument
+@cluster_options
+@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@click.pass_context
+def status(
+    context: click.Context,
+    files: Sequence[Path],
+    *,
+    bootstrap_server: str | None,
+    command_config: Path | None,
+    form: str,
+) -> None:
+    """Show how many processors the state has.
+
+    For each application whose document declares `processors`: the declared number, and for each sub-topology
+    with state the number of processors, the partitions of its input, and what missing processors will get.
+    Changes nothing. Exit code 0: the
+    state is as declared; 1: documents or cluster could not be read; 2: it has to be moved.
+
+    \b
+    Examples:
+      headwater processors status topologies/ --bootstrap-server localhost:9092
+      headwater processors status orders.yaml --format json
+    """
+    with runtime_installed():
+        from headwater_spark.driver.processor_move.start import processor_status  # noqa: PLC0415 - slow
+    documents = declared_documents(files)
+    cluster = connection(bootstrap_server, command_config)
+    found = [processor_status(document, cluster) for document in documents]
+    if form == "json":
+        print_json({"applications": [_as_json(each) for each in found]})
+    else:
+        for each in found:
+            for line in _lines(each):
+                click.echo(line)
+    context.exit(ExitCode.DRIFT if any(each.needs_move for each in found) else ExitCode.DONE)
+
+
+def _as_json(status: "ProcessorStatus") -> dict[str, Any]:
+    move = status.move
+    return {
+        "application": status.application,
+        "declared": status.declared,
+        "subtopologies": [
+            {
+                "id": part.subtopology,
+                "processors": part.processors,
+                "inputs": dict(part.inputs),
+                "added": [
+                    {"processor": each.number, "keysOf": each.source, "partitions": list(each.partitions)}
+                    for each in part.added
+                ],
+            }
+            for part in status.parts
+        ],
+        "move": None if move is None else {"phase": move.phase.value, "from": move.before, "to": move.after},
+    }
+
+
+def _lines(status: "ProcessorStatus") -> Iterator[str]:
+    move = status.move
+    of = f" of {move.after}" if move is not None and move.phase is MovePhase.CATCH_UP else ""
+    for part in status.parts:
+        inputs = ", ".join(f"{topic} ({count})" for topic, count in part.inputs.items())
+        has = "no state yet" if part.processors is None else f"{part.processors}{of} processors"
+        yield f"{status.application}: sub-topology {part.subtopology}: {has}, partitions of {inputs}"
+        for added in part.added:
+            partitions = ", ".join(map(str, added.partitions))
+            what = "partition" if len(added.partitions) == 1 else "partitions"
+            yield f"  processor {added.number} gets {what} {partitions}, and keys of processor {added.source}"
+    if move is not None and move.phase is MovePhase.CATCH_UP:
+        yield (
+            f"{status.application}: it is being expanded from {move.before} to {move.after} processors. The "
+            "expansion continues while the application runs."
+        )
+    elif move is not None:
+        yield (
+            f"{status.application}: the move from {move.before} to {move.after} processors is not complete. "
+            "Run `headwater processors move --offline` again."
+        )
+    elif status.needs_move:
+        yield f"{status.application}: {_remedy(status)}"
+
+
+def _remedy(status: "ProcessorStatus") -> str:
+    """Return what to do if the state has another number of processors than declared."""
+    declared = status.declared
+    present = {part.processors for part in status.parts if part.processors is not None}
+    if len(present) == 1 and declared < (count := present.pop()):
+        return (
+            f"{declared} processors are declared. Declare `processors: {count}`, as the state has, and run "
+            "`pulumi up`. Or stop the application, and run `headwater processors move --offline`."
+        )
+    return (
+        f"{declared} processors are declared. The application adds them after its next start, or at once "
+        f"with `headwater processors expand --to {declared}`. Or stop it, and run `headwater processors move "
+        "--offline`."
+    )

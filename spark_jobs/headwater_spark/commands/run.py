@@ -1,0 +1,89 @@
+"""`headwater run`: run the application of a document on Spark."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from headwater.toolchain import fetched_spark_jars, spark_java_options
+from headwater_spark.driver.run.command import run_application, runtime_options
+
+if TYPE_CHECKING:
+    from headwater_spark.driver.metrics import Instruments
+
+_CONNECTOR = "org.apache.spark:spark-sql-kafka-0-10_2.13:4.2.0"
+
+
+@click.command()
+@runtime_options(log_format="console", master="local[*]")
+@click.option(
+    "--jars",
+    multiple=True,
+    metavar="JAR,...",
+    help="Spark's Kafka connector; default: those of `make toolchain`, else Spark downloads it.",
+)
+@click.option("--conf", multiple=True, metavar="KEY=VALUE", help="A setting of Spark; may be repeated.")
+@click.option(
+    "--web-ui",
+    is_flag=True,
+    help="Serve Spark's web UI, with a local master at the loopback interface. It has no access control.",
+)
+@click.option("--live", is_flag=True, help="Show a table that is kept up to date instead of a log.")
+@click.pass_context
+def run(
+    context: click.Context,
+    /,
+    *,
+    jars: Sequence[str],
+    conf: Sequence[str],
+    web_ui: bool,
+    live: bool,
+    **options: object,
+) -> None:
+    """Run the application of a document on Spark.
+
+    The application runs until it is stopped. Each sub-topology is a streaming query with a checkpoint of its
+    own. If internal topics are missing or wrong, the application does not start (internal.topics.setup:
+    manual), or creates and reconfigures them (automatic). Needs the extra `headwater[spark]` and Java. Exit
+    code 1: the application did not start, or stopped with an error.
+
+    \b
+    Examples:
+      headwater run orders.yaml --bootstrap-server localhost:9092 --live
+      headwater run orders.yaml --command-config client.properties --master spark://host:7077
+    """
+    settings = dict(_setting(each) for each in conf)
+    given = tuple(_jar(path) for each in jars for path in each.split(","))
+    if not given and settings.keys().isdisjoint(("spark.jars", "spark.jars.packages")):
+        given = tuple(map(str, fetched_spark_jars()))
+        settings |= {} if given else {"spark.jars.packages": _CONNECTOR}
+    more: dict[str, Any] = {"jars": given, "java_options": spark_java_options(), "conf": settings}
+    more["web_ui"] = web_ui
+    if live:
+        more |= {"watch": _live}
+        if options["log_level"] == "info":
+            more["log_level"] = "error"
+    context.exit(run_application(options, **more))
+
+
+def _setting(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not equals or not name:
+        raise click.BadParameter(f"{text!r} is not of the form KEY=VALUE.", param_hint="--conf")
+    return name, value
+
+
+def _jar(path: str) -> str:
+    if "://" not in path and not Path(path).is_file():
+        raise click.BadParameter(f"There is no file {path!r}.", param_hint="--jars")
+    return path
+
+
+@contextmanager
+def _live(instruments: "Instruments") -> Iterator[None]:
+    from headwater.cli.live_table import live_table  # noqa: PLC0415 - only for --live
+
+    with live_table(instruments.status):
+        yield

@@ -1,0 +1,150 @@
+"""Kafka as a source of Spark: the columns that tasks read, start offsets, batch limits and end offsets."""
+
+import json
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+import attrs
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sql
+
+from headwater.kafka import Connection
+from headwater_spark.driver.input.signals import InputSignal
+from headwater_spark.engine.records import TopicPartition
+from headwater_spark.worker.task_input import COLUMNS
+
+RECORDS_AT_ONCE = 500_000
+_LOCAL = "file:"
+_TYPES: Mapping[str, str] = {
+    "topic": "string",
+    "partition": "int",
+    "offset": "bigint",
+    "time": "bigint",
+    "key": "binary",
+    "value": "binary",
+    "headers": "array<struct<key:string,value:binary>>",
+}
+
+
+@attrs.frozen(kw_only=True)
+class KafkaSource:
+    """The input of one query: `topics`, and the topics that match `patterns` (Java regular expressions).
+
+    `start_offsets` has every existing partition. Partitions that are added later are read from their
+    beginning. `records_at_once` limits a batch; None = no limit. `consumer_group` is used to read ranges:
+    Spark keeps consumers open by group and partition.
+    """
+
+    connection: Connection
+    topics: tuple[str, ...]
+    patterns: tuple[str, ...] = ()
+    start_offsets: Mapping[TopicPartition, int]
+    exactly_once: bool = True
+    records_at_once: int | None = RECORDS_AT_ONCE
+    consumer_group: str | None = None
+
+    def options(self) -> dict[str, str]:
+        """Return the options of Spark's Kafka source; they contain secrets."""
+        kafka = {
+            **self.connection.java(),
+            "isolation.level": "read_committed" if self.exactly_once else "read_uncommitted",
+            "fetch.max.wait.ms": "10",
+            "max.poll.records": "10000",
+        }
+        if self.consumer_group is not None:
+            kafka["group.id"] = self.consumer_group
+        limit = {} if self.records_at_once is None else {"maxOffsetsPerTrigger": str(self.records_at_once)}
+        return {
+            **{f"kafka.{name}": value for name, value in kafka.items()},
+            **self._subscription(),
+            "startingOffsets": _offsets_json(self.start_offsets),
+            **limit,
+            "includeHeaders": "true",
+            # Retention may delete records before they are processed: Spark logs that, and reads the others.
+            "failOnDataLoss": "false",
+        }
+
+    def _subscription(self) -> dict[str, str]:
+        if not self.patterns:
+            return {"subscribe": ",".join(self.topics)}
+        named = [re.escape(topic) for topic in self.topics]
+        return {"subscribePattern": "|".join(f"(?:{each})" for each in (*self.patterns, *named))}
+
+
+def read_stream(spark: SparkSession, source: KafkaSource, signal: InputSignal | None = None) -> DataFrame:
+    """Return the stream with the columns of `worker.task_input`; it may wait for `signal`."""
+    stream = spark.readStream.format("kafka").options(**source.options()).load()
+    if signal is not None:
+        stream = signal.applied(stream)
+    return _with_columns(stream)
+
+
+def read_ranges(
+    spark: SparkSession, source: KafkaSource, ranges: Mapping[TopicPartition, tuple[int, int]]
+) -> DataFrame:
+    """Return the rows of topic partition → (first offset, offset after the last), as `read_stream` does."""
+    options = {name: value for name, value in source.options().items() if not name.startswith("subscribe")}
+    assigned: dict[str, list[int]] = {}
+    for topic, partition in sorted(ranges):
+        assigned.setdefault(topic, []).append(partition)
+    options |= {
+        "assign": json.dumps(assigned),
+        "startingOffsets": _offsets_json({partition: first for partition, (first, _) in ranges.items()}),
+        "endingOffsets": _offsets_json({partition: end for partition, (_, end) in ranges.items()}),
+    }
+    rows = spark.read.format("kafka").options(**options).load()
+    return _with_columns(rows)
+
+
+def _with_columns(rows: DataFrame) -> DataFrame:
+    # Null for no headers costs nothing per record, an empty array would be created and copied.
+    return rows.withColumn("time", sql.unix_millis("timestamp")).select(*COLUMNS)
+
+
+def with_ticks(spark: SparkSession, stream: DataFrame) -> DataFrame:
+    """Return `stream` with one tick per second, a row without a topic: it advances the wall-clock time."""
+    ticks = spark.readStream.format("rate").option("rowsPerSecond", 1).load()
+    return stream.unionByName(_tick_rows(ticks))
+
+
+def tick(spark: SparkSession) -> DataFrame:
+    """Return a single tick."""
+    return _tick_rows(spark.range(1))
+
+
+def _tick_rows(rows: DataFrame) -> DataFrame:
+    return rows.select(*(sql.lit(None).cast(_TYPES[name]).alias(name) for name in COLUMNS))
+
+
+def batch_end_offsets(checkpoint: str, batch: int) -> Mapping[TopicPartition, int]:
+    """Return the offsets after a batch, from the offset log of its checkpoint; empty for a remote checkpoint.
+
+    A batch of a transactional topic ends after the transaction marker, which no consumer sees. Committing the
+    offset after the last record would show a permanent lag of one.
+    """
+    log = Path(checkpoint.removeprefix(_LOCAL), "offsets", str(batch))
+    try:
+        text = log.read_text(encoding="utf-8")
+    except OSError:
+        return {}
+    return parse_offsets(text)
+
+
+def parse_offsets(text: str) -> Mapping[TopicPartition, int]:
+    """Return the offsets in a file of a checkpoint's offset log; raises `ValueError`."""
+    ends: dict[TopicPartition, int] = {}
+    for line in text.splitlines()[
+        2:
+    ]:  # the version of the format, the batch's metadata, then one line for each source
+        if line.startswith("{"):
+            for topic, partitions in json.loads(line).items():
+                ends |= {(topic, int(partition)): offset for partition, offset in partitions.items()}
+    return ends
+
+
+def _offsets_json(offsets: Mapping[TopicPartition, int]) -> str:
+    topics: dict[str, dict[str, int]] = {}
+    for (topic, partition), offset in sorted(offsets.items()):
+        topics.setdefault(topic, {})[str(partition)] = offset
+    return json.dumps(topics)

@@ -1,0 +1,237 @@
+"""The status, metrics and health of an application, for its HTTP endpoint."""
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Protocol
+
+import attrs
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+
+from headwater.control import Health, Section, Surface
+from headwater.model.problems import Problem
+from headwater_spark.driver.processor_expansion.control import processors_route, processors_status
+from headwater_spark.driver.states import ClientState, ThreadState
+from headwater_spark.driver.threads.control import threads_route
+from headwater_spark.driver.threads.stream_threads import StreamThreads, client_id
+from headwater_spark.processor_expansion import ProcessorsStatus
+from headwater_spark.stream_threads import ThreadMetadata
+
+_COUNTERS = {
+    "recordsRead": ("headwater_runtime_records_read", "Records read from source topics."),
+    "recordsWritten": ("headwater_runtime_records_written", "Records sent to sinks and changelogs."),
+    "recordsDropped": (
+        "headwater_runtime_records_dropped",
+        "Records dropped by operators (no key, too late) or exception handlers (dropped-records-total).",
+    ),
+    "recordsRestored": ("headwater_runtime_records_restored", "Records restored from changelogs."),
+    "restarts": ("headwater_runtime_query_restarts", "Restarts of the query after failures."),
+}
+_GAUGES = {
+    "recordsPerSecond": (
+        "headwater_runtime_records_per_second",
+        "Records read per second, over the last 30 seconds.",
+    ),
+    "secondsWithoutProgress": (
+        "headwater_runtime_seconds_without_progress",
+        "Seconds in which the query had records to read, and finished no batch and committed no offset.",
+    ),
+    "stalled": (
+        "headwater_runtime_stalled",
+        "1 if the query has made no progress for max.poll.interval.ms, else 0.",
+    ),
+    "batchSeconds": (
+        "headwater_runtime_batch_seconds",
+        "Seconds since the running batch, or the running step of one, has begun; 0 = none runs.",
+    ),
+    "lag": ("headwater_runtime_lag_records", "Records of source topics that are not processed yet."),
+    "stateBytes": ("headwater_runtime_state_bytes", "Bytes of local state on disk."),
+    "parallelism": (
+        "headwater_runtime_parallelism",
+        "Number of tasks: the partitions of the largest source topic.",
+    ),
+}
+
+
+class MonitoredApplication(Protocol):
+    """An application that starts (`StartingApplication`) or runs (`StreamsApplication`)."""
+
+    @property
+    def id(self) -> str: ...
+
+    @property
+    def state(self) -> ClientState: ...
+
+    @property
+    def problems(self) -> tuple[Problem, ...]: ...
+
+    @property
+    def starting(self) -> str:
+        """What the application does until its queries run; empty then."""
+        ...
+
+    @property
+    def cluster_problem(self) -> str:
+        """Why the cluster cannot be read; empty if it can be."""
+        ...
+
+    def subtopology_status(self) -> Iterable[Mapping[str, Any]]: ...
+
+    def stall_reason(self) -> str: ...
+
+    @property
+    def slots(self) -> int:
+        """The number of Spark tasks that run at the same time; 0 = not known yet."""
+        ...
+
+    def threads(self) -> tuple[ThreadMetadata, ...]: ...
+
+    def add_stream_thread(self) -> str | None: ...
+
+    def remove_stream_thread(self, timeout_seconds: float | None = None) -> str | None: ...
+
+    def processors(self) -> ProcessorsStatus: ...
+
+    def expand_processors(self, processors: int) -> None: ...
+
+
+class Instruments:
+    """Reads the status of an application at each request."""
+
+    def __init__(self, application: MonitoredApplication, client: str | None = None) -> None:
+        self._application = application
+        self._count_failed_thread: Callable[[], None] = lambda: None
+        self.client_id = client or client_id(application.id)
+
+    def use(self, application: MonitoredApplication, threads: StreamThreads) -> None:
+        """Show `application` from now on, and count its stream threads that fail."""
+        self._application = application
+        threads.on_failed = self._count_failed_thread
+
+    def added_to(self, surface: Surface) -> Surface:
+        """Return `surface` with the section `runtime`, the metrics, and control of threads and processors."""
+        surface.registry.register(_Collector(self))
+        self._count_failed_thread = surface.failed_stream_threads.inc
+        section = Section(name="runtime", status=self.status, ready=self.ready, live=self.live)
+        return (
+            surface.with_section(section)
+            .with_route(threads_route(lambda: self._application))
+            .with_route(processors_route(lambda: self._application))
+        )
+
+    def status(self) -> Mapping[str, Any]:
+        application = self._application
+        return {
+            "application": application.id,
+            "state": application.state.value,
+            "starting": application.starting,
+            "problems": [problem.summary for problem in application.problems],
+            "clusterReadable": not (cluster_problem := application.cluster_problem),
+            "clusterProblem": cluster_problem,
+            "subtopologies": list(application.subtopology_status()),
+            "threads": [attrs.asdict(thread) for thread in application.threads()],
+            "slots": application.slots,
+            "processors": processors_status(application.processors()),
+        }
+
+    def ready(self) -> Health:
+        """Return not OK while the client does not run, no broker answers, or there is no progress."""
+        application = self._application
+        if application.state is not ClientState.RUNNING:
+            return Health(ok=False, reason=f"The application is {application.state.value}.")
+        if problem := application.cluster_problem:
+            return Health(ok=False, reason=f"The cluster cannot be read: {problem}")
+        return self._progress()
+
+    def live(self) -> Health:
+        """Return not OK after an error, or without progress: a restart of the process may help."""
+        if self._application.state is ClientState.ERROR:
+            return Health(ok=False, reason="The application has stopped with an error.")
+        return self._progress()
+
+    def _progress(self) -> Health:
+        reason = self._application.stall_reason()
+        return Health(ok=not reason, reason=reason)
+
+
+class _Collector:
+    def __init__(self, instruments: Instruments) -> None:
+        self._instruments = instruments
+
+    def describe(self) -> Iterable[Metric]:
+        return ()
+
+    def collect(self) -> Iterable[Metric]:
+        status = self._instruments.status()
+        yield _states(status)
+        yield _readable(status)
+        yield _alive_threads(status, self._instruments.client_id)
+        yield from _processors(status["application"], status["processors"])
+        labels = ["application_id", "subtopology_id"]
+        for field, (name, text) in _COUNTERS.items():
+            counter = CounterMetricFamily(name, text, labels=labels)
+            for part in status["subtopologies"]:
+                counter.add_metric([status["application"], part["id"]], part[field])
+            yield counter
+        for field, (name, text) in _GAUGES.items():
+            gauge = GaugeMetricFamily(name, text, labels=labels)
+            for part in status["subtopologies"]:
+                if part[field] is not None:
+                    gauge.add_metric([status["application"], part["id"]], part[field])
+            yield gauge
+
+
+def _readable(status: Mapping[str, Any]) -> Metric:
+    gauge = GaugeMetricFamily(
+        "headwater_runtime_cluster_readable",
+        "1 if the last read of the cluster succeeded, 0 if no broker answered.",
+        labels=["application_id"],
+    )
+    gauge.add_metric([status["application"]], float(status["clusterReadable"]))
+    return gauge
+
+
+def _alive_threads(status: Mapping[str, Any], client: str) -> Metric:
+    gauge = GaugeMetricFamily(
+        "alive_stream_threads", "Stream threads that are alive (KIP-663).", labels=["client_id"]
+    )
+    alive = [thread for thread in status["threads"] if thread["state"] != ThreadState.PENDING_SHUTDOWN]
+    gauge.add_metric([client], len(alive))
+    return gauge
+
+
+def _processors(application: str, status: Mapping[str, Any]) -> Iterable[Metric]:
+    """Yield the numbers of processors, and what an expansion has still to read.
+
+    An application without a number of processors has no samples.
+    """
+    present, target = status["processors"], status["target"]
+    labels = ["application_id"]
+    processors = GaugeMetricFamily(
+        "headwater_runtime_processors", "Processors of each sub-topology with state (KIP-287).", labels=labels
+    )
+    wanted = GaugeMetricFamily(
+        "headwater_runtime_processors_target",
+        "Processors after the expansion that runs; without one, the present number.",
+        labels=labels,
+    )
+    remaining = GaugeMetricFamily(
+        "headwater_runtime_expansion_remaining_records",
+        "Records of changelog topics that the expansion of processors has still to read, by its phase.",
+        labels=[*labels, "phase"],
+    )
+    if present is not None:
+        processors.add_metric([application], present)
+        wanted.add_metric([application], target or present)
+    if target is not None:
+        remaining.add_metric([application, status["phase"]], status["remaining"])
+    yield from (processors, wanted, remaining)
+
+
+def _states(status: Mapping[str, Any]) -> Metric:
+    gauge = GaugeMetricFamily(
+        "headwater_runtime_client_state",
+        "1 for the current state of the client (KafkaStreams.State), 0 for the others.",
+        labels=["application_id", "state"],
+    )
+    for state in ClientState:
+        gauge.add_metric([status["application"], state.value], float(state.value == status["state"]))
+    return gauge

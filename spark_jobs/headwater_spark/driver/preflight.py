@@ -1,0 +1,299 @@
+"""Check what would stop a document later: operators, schemas, folders, output topics, user classes."""
+
+import fcntl
+import os
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryFile
+from typing import Protocol
+
+import attrs
+import structlog
+from pyspark.sql import SparkSession
+
+from headwater.compiler import build_nodes
+from headwater.model.compiled import CompiledApplication
+from headwater.model.nodes import NodeTopology, SinkNode
+from headwater.model.problems import Location, Problem, ProblemCode, ProblemsError, errors
+from headwater.model.topology import Application, TopologyDocument
+from headwater.spec.files import SCHEMA_FILE, confine_file, read
+from headwater_spark.driver.threads.settings import thread_problems
+from headwater_spark.engine.program import (
+    SubtopologyProgram,
+    build_programs,
+    problems_of,
+    registered_formats,
+    schema_files,
+)
+from headwater_spark.engine.program.classes import load_class, named_classes
+from headwater_spark.engine.serdes import RegistryUnavailableError, subject
+from headwater_spark.worker.private_folders import create_private_folder
+from headwater_spark.worker.schema_registry import URL, RegisteredSchemas, registry
+
+_log = structlog.get_logger(__name__)
+_LOCK_FILE = "client.lock"
+_SPECULATION = "spark.speculation"
+_DEAD_LETTER_TOPIC = "errors.dead.letter.queue.topic.name"
+
+
+@attrs.frozen
+class RunnableDocument:
+    """A document that passed the checks: every operator has a behavior, every format can be read and written.
+
+    `schemas` is schema file or registered format → Avro schema text.
+    """
+
+    document: TopologyDocument
+    nodes: NodeTopology
+    schemas: Mapping[str, str] = attrs.field(factory=dict)
+
+    def programs(self, compiled: CompiledApplication) -> tuple[SubtopologyProgram, ...]:
+        schema_of = RegisteredSchemas(self.document.application.config.get(URL))
+        return build_programs(self.document, self.nodes, compiled, self.schemas, schema_of)
+
+
+def check_runnable(document: TopologyDocument, folder: Path = Path()) -> RunnableDocument:
+    """Return `document` with its nodes and schemas; schema files are relative to `folder`.
+
+    Raises:
+        ProblemsError: The document cannot run.
+    """
+    nodes = build_nodes(document)
+    schemas = {}
+    for name in schema_files(nodes, document.application.config):
+        schemas[name] = _read_schema_file(folder, name)
+    schemas |= _latest_schemas(registered_formats(nodes, document.application.config), document.application)
+    if wrong := (
+        *errors(nodes.problems),
+        *problems_of(document, nodes, schemas),
+        *thread_problems(document.application),
+    ):
+        raise ProblemsError(wrong)
+    return RunnableDocument(document, nodes, schemas)
+
+
+@contextmanager
+def checkpoint_lock(checkpoint: str, application: str) -> Iterator[None]:
+    """Lock an application's checkpoint against other processes of this machine.
+
+    A second client on the same checkpoint would make Spark stop the queries of both, again and again. The
+    operating system releases the lock of a process that dies. A checkpoint at a URL is not locked.
+
+    Raises:
+        ProblemsError: Another process holds the lock, or the folder cannot be used.
+    """
+    if "://" in checkpoint:
+        yield
+        return
+    folder = Path(checkpoint, application)
+    try:
+        create_private_folder(folder)
+        file = os.open(folder / _LOCK_FILE, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        problem = _unusable_folder("checkpoint", "--checkpoint", folder, application, error)
+        raise ProblemsError([problem]) from None
+    try:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            owner = os.pread(file, 20, 0).decode(errors="replace").strip()
+            raise ProblemsError([_already_running(application, folder, owner)]) from None
+        os.ftruncate(file, 0)
+        os.pwrite(file, str(os.getpid()).encode(), 0)
+        yield
+    finally:
+        os.close(file)
+
+
+def check_state_folder(folder: Path, application: str) -> None:
+    """Create the folder of local state on this machine and check that it is writable.
+
+    Raises:
+        ProblemsError: It is not.
+    """
+    try:
+        create_private_folder(folder)
+        TemporaryFile(dir=folder).close()
+    except OSError as error:
+        problem = _unusable_folder("state", "--state-dir", folder, application, error)
+        raise ProblemsError([problem]) from None
+
+
+class TopicIds(Protocol):
+    def topic_ids(self, names: Sequence[str]) -> Mapping[str, str]:
+        """Return topic → id of those that exist (`headwater.kafka.ClusterReader`)."""
+        ...
+
+
+def warn_missing_outputs(nodes: NodeTopology, application: Application, cluster: TopicIds) -> None:
+    """Log a warning for each output topic that does not exist; brokers may create it on the first write.
+
+    Without permission to describe topics nothing is logged: the first write will report it.
+    """
+    names = sorted(set(_output_topics(nodes, application)))
+    try:
+        existing: Collection[str] = cluster.topic_ids(names)
+    except ProblemsError:
+        return
+    for name in names:
+        if name not in existing:
+            _log.warning(
+                "output topic does not exist",
+                topic=name,
+                effect="records fail unless the brokers create the topic",
+            )
+
+
+def check_speculation(spark: SparkSession, application: str) -> None:
+    """Check that Spark runs each task once at a time.
+
+    Raises:
+        ProblemsError: `spark.speculation` is set.
+    """
+    if spark.sparkContext.getConf().get(_SPECULATION, "false") != "true":
+        return
+    raise ProblemsError(
+        [
+            Problem(
+                code=ProblemCode.NOT_RUNNABLE,
+                application=application,
+                summary="Spark would run copies of slow tasks.",
+                expected=f"{_SPECULATION} = false",
+                found=f"{_SPECULATION} = true",
+                why="A copy writes the same records, and competes with the first task for its state.",
+                fix=f"Remove {_SPECULATION} from Spark's configuration, or set it to false.",
+            )
+        ]
+    )
+
+
+def check_user_classes(spark: SparkSession, runnable: RunnableDocument) -> None:
+    """Load the classes that the document names, on an executor if there are any.
+
+    Raises:
+        ProblemsError: Some classes cannot be loaded; one problem for each use.
+    """
+    application = runnable.document.application
+    uses = tuple(named_classes(runnable.nodes, application))
+    if not uses:
+        return
+    names = tuple(dict.fromkeys(name for name, _, _ in uses))
+    spark.sparkContext.setJobDescription(f"{application.id}: classes of the document")
+    failures = dict(spark.sparkContext.parallelize([names], 1).flatMap(_load_failures).collect())
+    problems = [
+        _class_not_loaded(application.id, *use, failures[use[0]]) for use in uses if use[0] in failures
+    ]
+    if problems:
+        raise ProblemsError(problems)
+
+
+def _read_schema_file(folder: Path, name: str) -> str:
+    file = confine_file(folder, name)
+    if file is not None:
+        content = read(file, SCHEMA_FILE, code=ProblemCode.NOT_RUNNABLE)
+        if isinstance(content, str):
+            return content
+        raise ProblemsError([content])
+    raise ProblemsError(
+        [
+            Problem(
+                code=ProblemCode.NOT_RUNNABLE,
+                summary=f"Schema file {name} is outside of the document's folder.",
+                expected="a file in or below the document's folder",
+                found=name,
+                why="A document must not be able to read any file of this machine.",
+                fix="Move the schema file into the document's folder.",
+            )
+        ]
+    )
+
+
+def _latest_schemas(formats: Iterable[str], application: Application) -> dict[str, str]:
+    """Return the latest schema of each subject; the application writes with it until it stops."""
+    schemas, problems = {}, []
+    for name in formats:
+        try:
+            source = registry(application.config)
+            found = None if source is None else source.latest(subject(name) or "")
+            reason = "no registry is configured" if source is None else "the registry has no such subject"
+        except (RegistryUnavailableError, ValueError) as error:
+            found, reason = None, str(error)
+        if found is None:
+            problems.append(_no_schema(name, reason, application))
+        else:
+            schemas[name] = found
+    if problems:
+        raise ProblemsError(problems)
+    return schemas
+
+
+def _output_topics(nodes: NodeTopology, application: Application) -> Iterator[str]:
+    """Yield the topics of sinks that are not internal, and the dead letter topic."""
+    internal = {topic.name for topic in nodes.repartition_topics}
+    for node in nodes.nodes:
+        if isinstance(node, SinkNode) and node.topic is not None and node.topic not in internal:
+            yield node.topic
+    if _DEAD_LETTER_TOPIC in application.config:
+        yield application.config[_DEAD_LETTER_TOPIC]
+
+
+def _load_failures(names: tuple[str, ...]) -> Iterator[tuple[str, str]]:
+    for name in names:
+        try:
+            load_class(name)
+        except Exception as error:  # noqa: BLE001 - importing a user's module may raise anything
+            yield name, f"{type(error).__name__}: {error}"
+
+
+def _no_schema(name: str, reason: str, application: Application) -> Problem:
+    return Problem(
+        code=ProblemCode.NOT_RUNNABLE,
+        application=application.id,
+        summary=f"No schema found for format {name}.",
+        expected="a subject of a schema registry with an Avro schema",
+        found=reason,
+        why="Without the schema, records of that format cannot be written.",
+        fix=f"Set {URL} or SCHEMA_REGISTRY_URL to the registry's address, and register the schema there.",
+    )
+
+
+def _unusable_folder(what: str, option: str, folder: Path, application: str, error: OSError) -> Problem:
+    return Problem(
+        code=ProblemCode.NOT_RUNNABLE,
+        application=application,
+        summary=f"The {what} folder cannot be used.",
+        expected="a folder that this process can create, and that no other user can write to",
+        found=f"{folder}: {error.strerror}",
+        why="Without it no record can be processed. Other users could run code as this one by writing there.",
+        fix=f"Choose another folder by {option}, or correct the permissions of this one.",
+    )
+
+
+def _already_running(application: str, folder: Path, owner: str) -> Problem:
+    return Problem(
+        code=ProblemCode.NOT_RUNNABLE,
+        summary=f"{application} is already running with the same checkpoint.",
+        application=application,
+        expected=f"{folder} used by this process alone",
+        found=f"process {owner or 'unknown'}",
+        why="One process drives all tasks of an application; executors add capacity.",
+        fix="Stop the other process first. A standby client needs its own --checkpoint and --state-dir.",
+    )
+
+
+def _class_not_loaded(
+    application: str, name: str, user: str, location: Location | None, failure: str
+) -> Problem:
+    return Problem(
+        code=ProblemCode.NOT_RUNNABLE,
+        application=application,
+        summary=f"The class {name} of {user} cannot be loaded.",
+        node=user,
+        expected="a class that Python can import where the tasks run",
+        found=failure,
+        why="The first record would fail, and every attempt after it.",
+        fix="Correct the name, or make the module available: by PYTHONPATH on this machine, on a cluster by "
+        "--py-files of spark-submit or `--conf spark.submit.pyFiles=...`.",
+        location=location,
+    )

@@ -1,0 +1,199 @@
+"""The `MoveCluster` of a real cluster."""
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from functools import partial
+
+import attrs
+from confluent_kafka import KafkaException
+from confluent_kafka import TopicPartition as KafkaTopicPartition
+
+from headwater.change import admin_client
+from headwater.change.topics import failures, request_new_partitions
+from headwater.kafka import Connection
+from headwater.model.problems import ProblemsError
+from headwater_spark.driver.processor_move.entry_copy import Commits, MoveProducer
+from headwater_spark.driver.processor_move.moves import Committed
+from headwater_spark.driver.processor_move.problems import kafka_failed
+from headwater_spark.engine.partitioners.static import TaskMigrated
+from headwater_spark.engine.records import OutputRecord, TopicPartition
+from headwater_spark.worker import clients
+from headwater_spark.worker.restore import OffsetRange, PartitionFollower, PartitionReader, RecordChunk
+from headwater_spark.worker.transaction import TransactionalProducer
+
+_EXPANSION_SECONDS = 60.0
+_VISIBLE_SECONDS = 10.0
+_COMPLETION_SECONDS = 5.0
+_POLL_SECONDS = 0.1
+_CALLS_AT_ONCE = 8
+_MAX_PREPARED = 64
+"""So many producers may be connected at the same time: each has threads of its own."""
+
+
+@attrs.frozen
+class _Target:
+    """A `TopicTarget`: only the partition count is changed."""
+
+    name: str
+    partitions: int
+    replication_factor: int = -1
+    config: Mapping[str, str] = attrs.field(factory=dict)
+
+
+class KafkaMoveCluster:
+    """Reads and changes what belongs to one application, whose id is also its consumer group.
+
+    Partitions are read one after the other: `read` ends what an earlier one has not read.
+    """
+
+    def __init__(self, connection: Connection, application: str) -> None:
+        self._connection = connection
+        self._application = application
+        self._consumer = clients.consumer(connection, application)
+        self._reader = self._new_reader()
+        self._unstable = clients.consumer(connection, application, {"isolation.level": "read_uncommitted"})
+        self._prepared: dict[str, TransactionalProducer] = {}
+        self._followers: list[PartitionFollower] = []
+        self._topic: str | None = None
+        """A topic that exists; None = none was read yet."""
+
+    def committed(
+        self, partitions: Iterable[TopicPartition], *, stable: bool = True
+    ) -> Mapping[TopicPartition, Committed]:
+        return _committed(clients.committed(self._consumer if stable else self._unstable, partitions))
+
+    def committed_after_stop(
+        self, partitions: Iterable[TopicPartition]
+    ) -> Mapping[TopicPartition, Committed]:
+        """Return what the clients of an application have committed that is stopped.
+
+        Brokers complete a transaction a moment after its client has committed it, and perhaps stopped. One
+        that stays open is that of a client which was killed: then the offsets are those before it.
+        """
+        requested = list(partitions)
+        try:
+            return _committed(clients.committed(self._consumer, requested, _COMPLETION_SECONDS))
+        except KafkaException as error:
+            if not clients.is_timed_out(error):
+                raise
+            return self.committed(requested, stable=False)
+
+    def bounds(self, partitions: Iterable[TopicPartition]) -> Mapping[TopicPartition, tuple[int, int]]:
+        found = clients.bounds(self._consumer, partitions)
+        self._topic = next((topic for topic, _ in found), self._topic)
+        return found
+
+    def counts(self, topics: Iterable[str]) -> Mapping[str, int]:
+        return {topic: self._count(topic) for topic in topics}
+
+    def expand(self, counts: Mapping[str, int]) -> None:
+        due = [_Target(topic, count) for topic, count in counts.items() if self._count(topic) < count]
+        # A move that was killed may have added them just now: then they are refused, and visible soon.
+        admin = admin_client(self._connection)  # its requests end when it is deleted
+        failed = "; ".join(failures(request_new_partitions(admin, due)))
+        deadline = time.monotonic() + (_VISIBLE_SECONDS if failed else _EXPANSION_SECONDS)
+        while any(self._count(topic) < count for topic, count in counts.items()):
+            if time.monotonic() > deadline:
+                reason = failed or f"added partitions are not visible after {_EXPANSION_SECONDS:g} s"
+                raise ProblemsError([kafka_failed(self._application, reason)])
+            time.sleep(_POLL_SECONDS)
+        # The reader keeps its metadata for minutes: it does not know the added partitions.
+        self._reader.close()
+        self._reader = self._new_reader()
+
+    def check_expansion(self, counts: Mapping[str, int]) -> None:
+        """Let the brokers check an expansion, without changing anything; raises `ProblemsError`.
+
+        Topics that have enough partitions are not checked.
+        """
+        due = [_Target(topic, count) for topic, count in counts.items() if self._count(topic) < count]
+        admin = admin_client(self._connection)
+        if failed := tuple(failures(request_new_partitions(admin, due, validate_only=True))):
+            raise ProblemsError([kafka_failed(self._application, "; ".join(failed))])
+
+    def read(self, topic: str, partition: int, first: int = 0) -> Iterator[RecordChunk]:
+        return self._reader.read(topic, partition, OffsetRange(first))
+
+    def follower(self) -> PartitionFollower:
+        follower = PartitionFollower(self._connection, self._application)
+        self._followers.append(follower)
+        return follower
+
+    @contextmanager
+    def producer(self, name: str) -> Iterator[MoveProducer]:
+        producer = self._prepared.pop(name, None) or self._new_producer(name)
+        producer.fence()
+        try:
+            yield _WaitingProducer(self._application, producer)
+        finally:
+            producer.abort()
+
+    def prepare_producers(self, names: Iterable[str]) -> None:
+        """Connect producers that are opened soon: that takes longer than all that they do then."""
+
+        def prepare(name: str) -> None:
+            self._prepared[name] = self._new_producer(name)
+
+        new = [name for name in names if name not in self._prepared]
+        self.at_once([partial(prepare, name) for name in new[: _MAX_PREPARED - len(self._prepared)]])
+
+    def at_once(self, calls: Sequence[Callable[[], None]]) -> None:
+        with ThreadPoolExecutor(_CALLS_AT_ONCE) as threads:
+            for made in [threads.submit(call) for call in calls]:
+                made.result()
+
+    def close(self) -> None:
+        self._consumer.close()
+        self._unstable.close()
+        self._reader.close()
+        self._prepared.clear()
+        for follower in self._followers:
+            follower.close()
+
+    def _new_producer(self, name: str) -> TransactionalProducer:
+        return TransactionalProducer(
+            self._connection, name, self._consumer, topic=self._topic, is_prepared=True
+        )
+
+    def _new_reader(self) -> PartitionReader:
+        return PartitionReader(self._connection, self._application)
+
+    def _count(self, topic: str) -> int:
+        found = self._consumer.list_topics(topic, clients.REQUEST_SECONDS).topics[topic]
+        if found.error is not None:
+            raise KafkaException(found.error)
+        self._topic = topic
+        return len(found.partitions)
+
+
+def _committed(found: Iterable[KafkaTopicPartition]) -> Mapping[TopicPartition, Committed]:
+    return {
+        (each.topic, each.partition): Committed(
+            each.offset if each.offset >= 0 else None, each.metadata or ""
+        )
+        for each in found
+    }
+
+
+@attrs.frozen
+class _WaitingProducer:
+    """A producer that waits until its broker knows added partitions."""
+
+    _application: str
+    _producer: TransactionalProducer
+
+    def send(self, records: Iterable[OutputRecord]) -> int:
+        kept = list(records)
+        deadline = time.monotonic() + _EXPANSION_SECONDS
+        while True:
+            try:
+                return self._producer.send(kept)
+            except TaskMigrated as error:
+                if time.monotonic() > deadline:
+                    raise ProblemsError([kafka_failed(self._application, str(error))]) from error
+                time.sleep(_POLL_SECONDS)
+
+    def commit(self, commits: Commits) -> None:
+        self._producer.commit(commits)

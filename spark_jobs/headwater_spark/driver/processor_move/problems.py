@@ -1,0 +1,431 @@
+"""The problems with which a move of the state is refused (StateNotMovable)."""
+
+from collections.abc import Sequence
+from functools import partial
+
+from headwater.model.problems import Location, Problem, ProblemCode
+from headwater_spark.driver.processor_move.moves import Move
+from headwater_spark.engine.scaling.moved_stores import MovedStore, NotMovable
+
+_not_movable = partial(Problem, code=ProblemCode.STATE_NOT_MOVABLE)
+_PROCESS = "Start the application with `processors: {before}`, wait until it has processed its input, stop it"
+_AGAIN = " and run `headwater processors move --offline` again."
+_LIVE = (
+    "Wait until the application has processed its input, and until all producers know the added partitions "
+    "(`metadata.max.age.ms`). Then request the expansion again."
+)
+
+
+_OLDER = (
+    "A batch that uses fewer partitions could write records to the partition that their key had before. Its "
+    "processor would not have the state of the key any more."
+)
+
+
+def fewer_processors(application: str, before: int, after: int, at: Location | None) -> Problem:
+    """Return the problem of a running application that is to have fewer processors."""
+    return _not_movable(
+        application=application,
+        summary=f"{application} cannot have {after} instead of {before} processors while it runs.",
+        expected=f"more than {before} processors",
+        found=f"a request for {after} processors",
+        why="A running application only adds processors.",
+        fix=f"Stop the application, declare `processors: {after}`, and run `headwater processors move "
+        "--offline`. Or request more processors.",
+        location=at,
+    )
+
+
+def fewer_than_initial(move: Move, initial: int, at: Location | None) -> Problem:
+    """Return the problem of fewer processors than the initial number, and its halves, allow."""
+    least = initial
+    while least % 2 == 0:
+        least //= 2
+    return _not_movable(
+        application=move.application,
+        summary=f"{move.application} cannot have {move.after} instead of {move.before} processors.",
+        expected=f"at least {least} processors",
+        found=f"`processors: {move.after}`",
+        why="Processors are removed in the reverse order of linear hashing. The partition counts of the "
+        f"inputs are {least}, or {least} doubled, so it ends there. Nothing was changed.",
+        fix=f"Declare at least {least} processors.",
+        location=at,
+    )
+
+
+def moved_keys(move: Move, initial: int, counts: Sequence[str], at: Location | None) -> Problem:
+    """Return the problem of inputs whose partition counts send keys to other processors."""
+    return _not_movable(
+        application=move.application,
+        summary=f"The inputs of {move.application} have a partition count that moves keys away from their "
+        "state.",
+        expected=f"{initial}, doubled one or more times: {initial * 2}, {initial * 4}, … partitions",
+        found=", ".join(counts),
+        why="Kafka's partitioner chooses the hash of the key modulo the partition count. Only at doubled "
+        "counts, each key stays with its processor. Nothing was changed.",
+        fix="Expand the source topics to the next doubled count. If the producers partition by linear "
+        "hashing, set `static.partitioner.class: linear-hash`.",
+        location=at,
+    )
+
+
+def other_initial(move: Move, initial: int, linear: int, at: Location | None) -> Problem:
+    """Return the problem of `linear-hash` with another initial number than that of the state."""
+    return _not_movable(
+        application=move.application,
+        summary=f"The state of {move.application} is partitioned with the initial number {initial}.",
+        expected=f"`static.partitioner.initial.partitions: {initial}`",
+        found=f"`static.partitioner.initial.partitions: {linear}`",
+        why="With another initial number, keys belong to other partitions and processors. Nothing was "
+        "changed.",
+        fix="Set the number as before. It stays the same when processors are added.",
+        location=at,
+    )
+
+
+def inputs_too_narrow(application: str, after: int, narrow: Sequence[str], at: Location | None) -> Problem:
+    return _not_movable(
+        application=application,
+        summary=f"{application} has fewer partitions than {after} processors.",
+        expected=f"at least {after} partitions",
+        found=", ".join(narrow),
+        why="A processor without partitions reads nothing (KIP-287).",
+        fix="Expand the source topics first. Then start the application with the present number of "
+        "processors, and run `pulumi up`, which expands repartition topics.",
+        location=at,
+    )
+
+
+def other_partitioner(application: str, partitioner: str, at: Location | None) -> Problem:
+    return _not_movable(
+        application=application,
+        summary=f"The state of {application} cannot move: its keys are partitioned by {partitioner}.",
+        expected="Kafka's default partitioner, or `linear-hash`",
+        found=f"`static.partitioner.class: {partitioner}`",
+        why="Only the bytes of a key are in the state. With this partitioner, they do not say to which "
+        "processor the key belongs.",
+        fix="Keep the number of processors.",
+        location=at,
+    )
+
+
+def store_not_movable(application: str, store: str, reason: NotMovable, at: Location | None) -> Problem:
+    """Return the problem of a store whose entries have no known keys."""
+    keep = "the number of processors. Or replace the processor by operators, and process the input again."
+    return _not_movable(
+        application=application,
+        node=store,
+        summary=f"The state of {application} cannot move: the entries of store {store} have no known keys.",
+        expected="a store of an operator, or one with `keyed: record`, with a changelog topic of its own",
+        found=reason.value,
+        why="Each entry has to move to the processor that reads the records of its key.",
+        fix="If each key in the store is the key of a record in the input topics, in the same bytes, set "
+        f"`keyed: record` on the store, and start the application again if it runs. Otherwise keep {keep}"
+        if reason is NotMovable.ANY_KEYS
+        else f"Keep {keep}",
+        location=at,
+    )
+
+
+def different_changelogs(application: str, counts: Sequence[str]) -> Problem:
+    return _not_movable(
+        application=application,
+        summary=f"The changelog topics of {application} do not have the same number of partitions.",
+        expected="at least one partition for each processor in every changelog topic",
+        found=", ".join(counts),
+        why="Each partition of a changelog topic is the state of one processor.",
+        fix="Run `pulumi up` with the present number of processors: it creates missing changelog topics, or "
+        "reports what is wrong.",
+    )
+
+
+def client_runs(application: str) -> Problem:
+    return _not_movable(
+        application=application,
+        summary=f"{application} is running.",
+        expected="no running client",
+        found="a client that commits offsets, or a member of the consumer group",
+        why="A client that processes records would change the state while it moves.",
+        fix="Stop all clients of the application," + _AGAIN,
+    )
+
+
+def other_owner(move: Move, topic: str, partition: int, owner: int) -> Problem:
+    return _not_movable(
+        application=move.application,
+        topic=topic,
+        summary=f"Partition {partition} of {topic} was processed by processor {owner}, which "
+        f"{move.before} processors do not assign it to.",
+        expected=f"the owners of partitions with {move.before} processors",
+        found="another assignment in the offset metadata",
+        why="The application ran with another number of processors, so the state of the partition's keys is "
+        "in several partitions of the changelog topics. Nothing was changed.",
+        fix="Keep the number of processors. Or process the input again with more of them.",
+    )
+
+
+def forgotten_offset(move: Move, topic: str, partition: int) -> Problem:
+    return _not_movable(
+        application=move.application,
+        topic=topic,
+        summary=f"No offset is committed for partition {partition} of {topic}, but it has records.",
+        expected="a committed offset",
+        found="none",
+        why="It is not known which of the records are in the state. Brokers forget the offsets of partitions "
+        "that are idle for `offsets.retention.minutes`.",
+        fix=_LIVE if move.is_live else _PROCESS.format(before=move.before) + "," + _AGAIN,
+    )
+
+
+def misplaced_entry(move: Move, store: MovedStore, partition: int, owner: int) -> Problem:
+    """Return the problem of an entry in a partition that is not that of its key's processor."""
+    if store.is_keyed_by_user:
+        return _not_keyed_by_record(move, store, partition, owner)
+    return _not_movable(
+        application=move.application,
+        topic=store.changelog,
+        node=store.name,
+        summary=f"Partition {partition} of {store.changelog} has an entry whose key belongs to processor "
+        f"{owner}.",
+        expected="keys that Kafka's default partitioner sends to the partition's processor",
+        found="another key",
+        why="The input is not partitioned as declared, or a key is written with other bytes than the input "
+        "has. So it is not known which entries have to move. Nothing was changed.",
+        fix="Keep the number of processors. Or process the input again with more of them.",
+    )
+
+
+def _not_keyed_by_record(move: Move, store: MovedStore, partition: int, owner: int) -> Problem:
+    return _not_movable(
+        application=move.application,
+        topic=store.changelog,
+        node=store.name,
+        summary=f"Store {store.name} is not keyed by record: processor {partition} has an entry whose key "
+        f"belongs to processor {owner}.",
+        expected="in each entry the key of a record in the input topics, in the same bytes (`keyed: record`)",
+        found="another key, or the key with another serde",
+        why="Entries move to the processor that reads the records with the same key. There, the user's "
+        "processor would not find this entry. Nothing was changed.",
+        fix=f"Remove `keyed: record` of store {store.name}, and keep the number of processors. Or let the "
+        "processor write each entry under the key of its record, give the store the key serde of the input, "
+        "and process the input again.",
+        location=store.at,
+    )
+
+
+def unprocessed_record(move: Move, topic: str, partition: int, offset: int) -> Problem:
+    return _not_movable(
+        application=move.application,
+        topic=topic,
+        summary=f"Partition {partition} of {topic} has a record at offset {offset} that was written with "
+        "another partition count.",
+        expected="records of keys whose partition this is",
+        found="a record that was written before partitions were added, or by a producer that did not know "
+        "them",
+        why="The state of its key would be with another processor. Nothing was changed.",
+        fix=_LIVE if move.is_live else _PROCESS.format(before=move.before) + "," + _AGAIN,
+    )
+
+
+def names_old_processor(move: Move, topic: str, partition: int) -> Problem:
+    return _not_movable(
+        application=move.application,
+        topic=topic,
+        summary=f"Partition {partition} of {topic} has subscriptions that name a processor.",
+        expected="subscriptions of a foreign-key join that name none, or are processed",
+        found="an unprocessed subscription that was written before `processors` was declared",
+        why="The response would go to a processor that does not have the row any more. Nothing was changed.",
+        fix=_LIVE if move.is_live else _PROCESS.format(before=move.before) + "," + _AGAIN,
+    )
+
+
+def other_target(application: str, before: int, after: int, declared: int, at: Location | None) -> Problem:
+    return _not_movable(
+        application=application,
+        summary=f"A move of {application} from {before} to {after} processors is not complete.",
+        expected=f"`processors: {after}`",
+        found=f"`processors: {declared}`",
+        why="A move that has begun cannot be canceled: some of its entries have moved.",
+        fix=f"Declare `processors: {after}`," + _AGAIN,
+        location=at,
+    )
+
+
+def without_state(application: str, at: Location | None) -> Problem:
+    return _not_movable(
+        application=application,
+        summary=f"{application} has no state.",
+        expected="a store",
+        found="none",
+        why="A sub-topology without state has one task for each partition.",
+        fix="Remove `processors`, and expand the source topics.",
+        location=at,
+    )
+
+
+def kafka_failed(application: str, reason: str) -> Problem:
+    return _not_movable(
+        application=application,
+        summary=f"Kafka refused or did not answer while the state of {application} moved.",
+        expected="brokers that answer; permission to read and write the changelog topics and to add "
+        "partitions to them, and to use the transactional ids of the application",
+        found=reason,
+        why="A move can be run again at any time; until it is complete, the application does not start. A "
+        "move that runs somewhere else at the same time also ends this one.",
+        fix="Correct the reason. If the application is stopped, run `headwater processors move --offline` "
+        "again. If it runs, request the expansion again, unless it continues by itself.",
+    )
+
+
+def not_running(application: str, state: str) -> Problem:
+    return _not_movable(
+        application=application,
+        summary=f"{application} does not run.",
+        expected="the state RUNNING or REBALANCING",
+        found=state,
+        why="The application copies its state to the added processors while it runs.",
+        fix="Wait until it runs, and request the expansion again.",
+    )
+
+
+def without_processors(application: str, at: Location | None) -> Problem:
+    return _not_movable(
+        application=application,
+        summary=f"{application} has no fixed number of processors.",
+        expected="`processors` in the document",
+        found="`follow`",
+        why="Each input partition has a processor of its own.",
+        fix="Declare `processors` with the present number of partitions, and start the application again.",
+        location=at,
+    )
+
+
+def other_expansion(application: str, target: int, requested: int) -> Problem:
+    return _not_movable(
+        application=application,
+        summary=f"{application} is being expanded to {target} processors.",
+        expected="one expansion at a time",
+        found=f"a request for {requested} processors",
+        why="An expansion that has begun cannot be canceled: its changelog topics have more partitions.",
+        fix=f"Wait until the application has {target} processors, and request the expansion again.",
+    )
+
+
+def not_begun(application: str, target: int, requested: int) -> Problem:
+    """Return the problem of a request for another number while an expansion is checked."""
+    return _not_movable(
+        application=application,
+        summary=f"The expansion of {application} to {target} processors is being checked, or tried again.",
+        expected="one expansion at a time",
+        found=f"a request for {requested} processors",
+        why="Nothing has changed yet. If it is refused, an expansion to a declared number is tried again.",
+        fix=f"Wait until the check ends, and request the expansion again. If the document declares {target} "
+        f"processors, declare `processors: {requested}` instead, and start the application again.",
+    )
+
+
+def already_expanded(application: str, target: int) -> Problem:
+    return _not_movable(
+        application=application,
+        summary=f"The changelog topics of {application} have {target} partitions already.",
+        expected="one partition for each processor in every changelog topic",
+        found="partitions that no expansion of this application has added",
+        why="It is not known whether they have entries. The expansion adds them itself.",
+        fix="Find the client that adds partitions to internal topics. `headwater processors status` shows "
+        "how many processors the state has.",
+    )
+
+
+def partitions_not_known(move: Move, missing: Sequence[str], since: str) -> Problem:
+    """Return the reason of an expansion that waits: batches use fewer partitions than the inputs have."""
+    return _not_movable(
+        application=move.application,
+        summary=f"The expansion of {move.application} waits since {since} until the application knows all "
+        f"partitions of its inputs: it knows {', '.join(missing)}.",
+        expected="batches with all partitions of the inputs",
+        found=", ".join(missing),
+        why=_OLDER,
+        fix="The topic check finds them within a minute. If it does not, read in the log why it failed.",
+    )
+
+
+def older_batch_runs(move: Move, subtopology: str, since: str) -> Problem:
+    """Return the reason of an expansion that waits for a batch that may have begun with fewer partitions."""
+    written = sorted({topic for part in move.parts for topic in part.inputs})
+    return _not_movable(
+        application=move.application,
+        summary=f"The expansion of {move.application} waits since {since} for a batch of sub-topology "
+        f"{subtopology}.",
+        expected=f"batches with all partitions of {', '.join(written)}",
+        found="a batch that may have begun before partitions were added",
+        why=_OLDER,
+        fix="Wait until the batch ends. If that takes too long, reduce `--max-records`.",
+    )
+
+
+def batch_takes_long(move: Move, subtopology: str, seconds: float) -> Problem:
+    """Return the reason of a cut that is tried again later."""
+    return _not_movable(
+        application=move.application,
+        summary=f"The expansion of {move.application} waits for a batch of sub-topology {subtopology}.",
+        expected=f"batches, or steps of them, of less than {seconds:g} s",
+        found="a longer one",
+        why="Processors are added between two batches or steps. The application continues with "
+        f"{move.before} processors, and tries it again.",
+        fix="Wait. If it happens repeatedly, reduce `--max-records`, or use more cores.",
+    )
+
+
+def many_unprocessed(move: Move, most: int, since: str) -> Problem:
+    """Return the reason of a cut that waits until the application has processed more of its input."""
+    return _not_movable(
+        application=move.application,
+        summary=f"The expansion of {move.application} waits since {since} until no more than {most:,} "
+        "records are unprocessed.",
+        expected=f"at most {most:,} unprocessed records in the inputs of sub-topologies with state",
+        found="more",
+        why="They are read in the pause, to check that each is in the partition of its key. The application "
+        f"continues with {move.before} processors.",
+        fix="Wait until the application has processed its backlog. If the backlog does not become smaller, "
+        "reduce the load. Or stop the application, and run `headwater processors move --offline`.",
+    )
+
+
+def another_client_expands(application: str) -> Problem:
+    return _not_movable(
+        application=application,
+        summary=f"Another client of {application} adds processors, too.",
+        expected="one client",
+        found="another attempt of the expansion",
+        why="Each attempt ends that of the other client, and copies again. Each client waits longer before "
+        "each attempt.",
+        fix="Stop one of the clients, and start it again when the expansion is complete.",
+    )
+
+
+def expanded_elsewhere(application: str) -> Problem:
+    """Return the problem of a client that runs while another one has added processors."""
+    return Problem(
+        code=ProblemCode.PROCESSOR_COUNT,
+        application=application,
+        summary=f"Another client of {application} has added processors.",
+        expected="one client",
+        found="input partitions that belong to added processors",
+        why="This client does not have the present number. It has committed nothing since then.",
+        fix="Start it again: it uses the present number.",
+    )
+
+
+def expansion_incomplete(move: Move, reason: str) -> Problem:
+    """Return the problem of an expansion that failed after its cut had begun."""
+    return Problem(
+        code=ProblemCode.MOVE_INCOMPLETE,
+        application=move.application,
+        summary=f"The expansion of {move.application} from {move.before} to {move.after} processors is not "
+        "complete.",
+        expected="brokers that answer; one client of the application",
+        found=reason,
+        why="Some entries of the state are with the old processors, others with the new ones. So the "
+        "application stops.",
+        fix="Correct the reason, and start the application again: it completes the expansion first.",
+    )

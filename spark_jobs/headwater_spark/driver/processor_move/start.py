@@ -1,0 +1,101 @@
+"""Prepare and execute the move of one application's state, from its document; and report where it is."""
+
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+import attrs
+from confluent_kafka import KafkaException
+
+from headwater.compiler import compile_document
+from headwater.kafka import Connection, KafkaClusterReader, snapshot_request
+from headwater.model.callers import APPLICATION
+from headwater.model.offset_metadata import decode_mark
+from headwater.model.problems import ProblemCode, ProblemsError, errors
+from headwater.model.topology import TopologyDocument
+from headwater.planner import PlanPolicy, plan
+from headwater_spark.driver.layout import Programs
+from headwater_spark.driver.preflight import check_runnable
+from headwater_spark.driver.processor_move import problems
+from headwater_spark.driver.processor_move.application_state import ApplicationState, ProcessorStatus
+from headwater_spark.driver.processor_move.checks import check_entries, check_input
+from headwater_spark.driver.processor_move.entry_copy import Report
+from headwater_spark.driver.processor_move.interpreter import cheap_collections
+from headwater_spark.driver.processor_move.kafka_cluster import KafkaMoveCluster
+from headwater_spark.driver.processor_move.state_move import StateMove
+
+
+@attrs.frozen
+class MoveResult:
+    """`before` = `after`: there was nothing to do. `copied` is the number of entries that were copied."""
+
+    application: str
+    before: int
+    after: int
+    copied: int = 0
+
+
+def move_state(document: TopologyDocument, connection: Connection, report: Report) -> MoveResult:
+    """Move the state of a document's application to its declared number of processors.
+
+    Raises:
+        ProblemsError: The move is refused, or Kafka failed. It can be run again.
+    """
+    application = document.application.id
+    try:
+        with cheap_collections(), opened(document, connection) as (state, cluster, is_active):
+            if is_active:
+                raise ProblemsError([problems.client_runs(application)])
+            if (move := state.move()) is None:
+                return MoveResult(application, state.declared, state.declared)
+            observed = cluster.committed_after_stop(move.partitions)
+            if not any(decode_mark(each.text) for each in observed.values()):
+                check_input(move, cluster, observed, report)
+                check_entries(move, cluster, observed, report)
+                cluster.check_expansion(dict.fromkeys(move.changelogs, move.after))
+            execution = StateMove(move, cluster, observed, report)
+            execution.run()
+            return MoveResult(application, move.before, move.after, execution.copied)
+    except KafkaException as error:
+        raise ProblemsError([problems.kafka_failed(application, str(error.args[0]))]) from error
+
+
+def processor_status(document: TopologyDocument, connection: Connection) -> ProcessorStatus:
+    """Return the processors of a document's application; raises `ProblemsError`."""
+    try:
+        with opened(document, connection) as (state, _, _):
+            return state.status()
+    except KafkaException as error:
+        raise ProblemsError([problems.kafka_failed(document.application.id, str(error.args[0]))]) from error
+
+
+@contextmanager
+def opened(
+    document: TopologyDocument, connection: Connection, programs: Programs | None = None
+) -> Iterator[tuple[ApplicationState, KafkaMoveCluster, bool]]:
+    """Yield the application, its cluster, and whether its consumer group has members.
+
+    `programs` are those of an application that runs: its group is not read, and has no members then.
+
+    Raises:
+        ProblemsError: The document cannot run, the cluster cannot be read, or the planner finds errors other
+            than the number of processors.
+    """
+    at = document.application.at
+    programs_of = programs or check_runnable(document, Path(at.file).parent).programs
+    request = snapshot_request([document], {})
+    if programs is not None:
+        # A coordinator that starts answers late, and librdkafka (2.16) aborts the process then.
+        request = attrs.evolve(request, groups=(), streams_groups=frozenset())
+    snapshot = KafkaClusterReader(connection).read(request)
+    compiled = compile_document(document, snapshot.partitions, APPLICATION)
+    planned = plan([compiled], snapshot, {}, PlanPolicy(), caller=APPLICATION)
+    if wrong := [each for each in errors(planned.problems) if each.code is not ProblemCode.PROCESSOR_COUNT]:
+        raise ProblemsError(wrong)
+    with_state = tuple(program for program in programs_of(compiled) if program.has_state)
+    if not with_state:
+        raise ProblemsError([problems.without_state(document.application.id, at)])
+    group = snapshot.groups.get(document.application.id)
+    with closing(KafkaMoveCluster(connection, document.application.id)) as cluster:
+        state = ApplicationState(document, compiled, with_state, snapshot.partitions, cluster)
+        yield state, cluster, group is not None and group.is_active

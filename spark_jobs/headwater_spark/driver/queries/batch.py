@@ -1,0 +1,304 @@
+"""One batch of a query: its rows go to the workers, one Spark task for each task of the sub-topology."""
+
+import threading
+import time
+from collections.abc import Callable, Iterable
+from functools import reduce
+from secrets import token_hex
+
+import attrs
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as sql
+
+from headwater_spark.driver.input.expansion import InputExpansion
+from headwater_spark.driver.input.step_planner import OffsetRanges, Offsets, StepPlanner
+from headwater_spark.driver.queries.native import evaluate_program
+from headwater_spark.driver.queries.query_spec import QuerySpec
+from headwater_spark.driver.queries.task_function import TaskFunction
+from headwater_spark.engine.partitioners.static import TaskMigrated
+from headwater_spark.engine.task import PoisonRecordError
+from headwater_spark.worker.messages import BatchRequest, BatchResult
+from headwater_spark.worker.task_input import TOPIC
+
+_VALUE = "value"
+_TICK_MS = 1000
+_POLL_SECONDS = 0.05
+
+
+class BatchStoppedError(Exception):
+    """The query was stopped between two steps of a batch; its next start processes the rest."""
+
+
+class BatchProcessor:
+    """Processes the batches of one query; Spark's `foreachBatch` calls it in the query's thread.
+
+    `start` it whenever the query starts. `stop` may be called from any thread.
+
+    Args:
+        on_commit: Called in the query's thread after each step of a batch that has committed records.
+    """
+
+    def __init__(self, spec: QuerySpec, on_commit: Callable[[], None] = lambda: None) -> None:
+        self._spec = spec
+        self._on_commit = on_commit
+        self._tasks = TaskFunction()
+        self._planner: StepPlanner | None = None
+        self._expansion: InputExpansion | None = None
+        self._starts: Offsets = {}
+        self._stopping = threading.Event()
+        self._may_begin = threading.Event()
+        self._may_begin.set()
+        self._running = threading.Lock()
+        """Held while a batch is processed."""
+        self._consumer_group = ""
+        self._ticked_ms = 0
+        self.thread_names: tuple[str, ...] = ()
+        """The stream threads of the last tasks: Spark's task i ran on thread i, modulo their number."""
+        self.failed_thread = ""
+        """The stream thread of the task whose result is a failure."""
+
+    def start(self, positions: Offsets) -> None:
+        """Begin at the committed offsets of the input partitions."""
+        self._stopping.clear()
+        self.thread_names, self.failed_thread = (), ""
+        # Spark keeps records that it read ahead, by group and offset: a re-created topic needs a new group.
+        self._consumer_group = token_hex(4)
+        self._begin_at(positions)
+
+    def stop(self) -> None:
+        """End the running batch before its next step; process no other one."""
+        self._stopping.set()
+
+    def request_hold(self) -> None:
+        """Begin no batch and no step until `cancel_hold` or `release`; one that has begun continues."""
+        self._may_begin.clear()
+
+    def cancel_hold(self) -> None:
+        self._may_begin.set()
+
+    def hold(self, seconds: float) -> bool:
+        """Process nothing until `release`; return False if a batch or step has not ended in `seconds`.
+
+        Without `request_hold`, all steps of a batch have to end.
+        """
+        return self._running.acquire(timeout=seconds)
+
+    def release(self, positions: Offsets | None = None) -> None:
+        """Process batches again; at the committed offsets `positions` if processors were added."""
+        self._tasks.versions.forget()
+        if positions is not None:
+            self._begin_at(positions)
+        self._running.release()
+        self._may_begin.set()
+
+    def _begin_at(self, positions: Offsets) -> None:
+        self._starts = positions
+        self._tasks.versions.forget()
+        self._planner = None if self._spec.reads_single_topic else self._spec.step_planner()
+        self._expansion = self._spec.expansion()
+        if self._planner is not None:
+            self._planner.start(positions)
+
+    def __call__(self, rows: DataFrame, batch: int) -> None:
+        """Process and commit a batch.
+
+        Every task processes its part, then the first failure is raised. When the batch is repeated, tasks
+        skip the records that they have committed.
+
+        Raises:
+            TaskMigrated: A record's partition does not exist yet.
+            PoisonRecordError: A record cannot be processed, and the exception handlers fail.
+            BatchStoppedError: The query is being stopped.
+        """
+        is_complete = is_rest = False
+        while not is_complete:
+            while not self._may_begin.wait(_POLL_SECONDS) and not self._stopping.is_set():
+                pass
+            with self._running:
+                if self._stopping.is_set():
+                    raise BatchStoppedError
+                is_complete = self._process_batch(rows, batch, is_rest=is_rest)
+            is_rest = True
+
+    def _process_batch(self, rows: DataFrame, batch: int, *, is_rest: bool) -> bool:
+        """Return False if a hold was requested before the last step. `is_rest`: so it was before."""
+        self.thread_names, self.failed_thread = (), ""
+        if self._expansion is not None:
+            is_complete = self._process_expanded(self._expansion, batch)
+            if is_complete is not None:
+                return is_complete
+        planner = self._planner
+        if planner is None and is_rest:
+            # Not Spark's rows: what is processed may have been purged from the repartition topics.
+            planner = self._spec.step_planner()
+            planner.start(self._starts)
+        if planner is None:
+            self._process_whole(rows, batch)
+            return True
+        offsets = self._spec.batch_offsets(batch)
+        if offsets is None:
+            return self._process_in_steps(planner, batch, self._spec.end_offsets(), self._spec.end_offsets)
+        starts, ends = offsets
+        if batch == 0:  # each start of the query has a new checkpoint
+            starts = planner.positions
+        if is_rest or not planner.fits_one_batch(starts, ends):
+            return self._process_in_steps(planner, batch, ends, self._spec.end_offsets)
+        read = self._process_whole(rows, batch)
+        ranges = {each: (planner.position(each), end) for each, end in read.items()}
+        planner.advance(ranges, {}, ends, _now_ms())
+        return True
+
+    def task_rows(self, rows: DataFrame) -> DataFrame:
+        """Return `rows` (columns of `worker.task_input`) as the tasks read them.
+
+        Call it once for a stream: Spark's analysis takes as long as a batch. Each field of a row that is not
+        needed would be copied twice in the JVM.
+        """
+        spec = self._spec
+        if spec.native_program is not None:
+            rows = evaluate_program(rows, spec.native_program)
+        if not spec.reads_values:
+            rows = rows.withColumn(_VALUE, sql.when(sql.col(_VALUE).isNotNull(), sql.lit(b"")))
+        return rows if spec.row_topic is None else rows.drop(TOPIC)
+
+    def _process_whole(self, rows: DataFrame, batch: int) -> Offsets:
+        """Process the rows of Spark's batch and the rest of their rounds; return the end offsets."""
+        with self._spec.round():
+            request = self._spec.request(batch)
+            extra = self._spec.extra_ranges(request.end_offsets)
+            if extra:
+                rows = rows.unionByName(self._read(extra))
+                ends = {partition: end for partition, (_, end) in extra.items()}
+                request = attrs.evolve(request, end_offsets={**request.end_offsets, **ends})
+            self._process(rows, batch, request, has_extra=bool(extra))
+        return request.end_offsets
+
+    def _process_expanded(self, expansion: InputExpansion, batch: int) -> bool | None:
+        """Process a batch in steps if tasks have several partitions of a topic; return None if they have not.
+
+        Return False if a hold was requested before the last step.
+        """
+        offsets = self._spec.batch_offsets(batch)
+        if not expansion.applies_to(offsets and offsets[1]):
+            return None
+        planner = self._planner
+        if planner is None:
+            planner = self._planner = self._spec.step_planner()
+            planner.start({**self._starts, **expansion.positions()})
+        until = offsets[1] if offsets else self._spec.end_offsets()
+        return self._process_in_steps(
+            planner, batch, until, lambda: expansion.readable_ends(until, planner.positions)
+        )
+
+    def _process_in_steps(
+        self, planner: StepPlanner, batch: int, until: Offsets, end_offsets: Callable[[], Offsets]
+    ) -> bool:
+        """Process steps until all records before `until` are processed; return False if a hold is requested.
+
+        `end_offsets` returns the present ends of the partitions that may be read.
+        """
+        tick = self._is_tick_due()
+        while tick or planner.is_behind(until):
+            if self._stopping.is_set():
+                raise BatchStoppedError
+            if not self._may_begin.is_set():
+                return False
+            planner.skip_to(self._spec.first_offsets())
+            ends = end_offsets()
+            ranges = planner.next_ranges(ends, _now_ms())
+            if ranges or tick:
+                if self._process_step(planner, batch, ranges, ends, tick=tick):
+                    self._on_commit()
+                # Not beyond `until`: Spark's next batch begins there, and may read what was processed.
+                positions = planner.positions
+                self._spec.report_positions(
+                    {each: min(at, until.get(each, at)) for each, at in positions.items()}
+                )
+            else:
+                self._spec.report_wait(batch)
+                self._stopping.wait(_POLL_SECONDS)
+            tick = planner.is_behind(until) and self._is_tick_due()
+        return True
+
+    def _is_tick_due(self) -> bool:
+        return self._spec.ticks and _now_ms() - self._ticked_ms >= _TICK_MS
+
+    def _process_step(
+        self, planner: StepPlanner, batch: int, ranges: OffsetRanges, ends: Offsets, *, tick: bool
+    ) -> bool:
+        """Return whether the step has committed records."""
+        with self._spec.round():
+            request = self._spec.request(batch, in_step=True)
+            extra = self._spec.extra_ranges({each: end for each, (_, end) in ranges.items()})
+            ranges = {
+                each: (first, extra[each][1] if each in extra else end)
+                for each, (first, end) in ranges.items()
+            }
+            request = attrs.evolve(
+                request,
+                end_offsets={each: end for each, (_, end) in ranges.items()},
+                awaited=planner.awaited(ranges, ends),
+            )
+            parts = [self._read(ranges)] if ranges else []
+            if tick:
+                parts.append(self._spec.tick())
+                self._ticked_ms = _now_ms()
+            results = self._process(reduce(DataFrame.unionByName, parts), batch, request, has_extra=True)
+        held_back = {
+            (topic, partition): offset for result in results for topic, partition, offset in result.held_back
+        }
+        planner.advance(ranges, held_back, ends, _now_ms())
+        return any(result.read for result in results)
+
+    def _read(self, ranges: OffsetRanges) -> DataFrame:
+        return self.task_rows(self._spec.read_ranges(ranges, self._consumer_group))
+
+    def _process(
+        self, rows: DataFrame, batch: int, request: BatchRequest, *, has_extra: bool
+    ) -> list[BatchResult]:
+        context = rows.sparkSession.sparkContext
+        context.setJobDescription(f"{request.application}: sub-topology {request.subtopology}, batch {batch}")
+        shuffled = self._spec.ticks or not self._spec.reads_single_topic or has_extra
+        tasks = request.tasks
+        with self._spec.threads(tasks, self._stopping) as threads:
+            if threads is None:
+                raise BatchStoppedError
+            self.thread_names = threads.names
+            request = attrs.evolve(request, stream_threads=threads.alive)
+            limit = min(threads.limit or tasks, tasks)
+            if limit < tasks:
+                rows = rows.coalesce(limit)  # the reading tasks, too, if there is a shuffle
+            if shuffled:
+                rows = _partitioned_by_task(rows, request, limit, ticks=self._spec.ticks)
+            results = self._tasks.run(rows, batch, request, threads.names, shuffled=shuffled)
+        self._spec.report(batch, results)
+        self.failed_thread = next((result.thread for result in results if result.has_failed), "")
+        _raise_failures(results)
+        return results
+
+
+def _now_ms() -> int:
+    return time.monotonic_ns() // 1_000_000
+
+
+def _partitioned_by_task(rows: DataFrame, request: BatchRequest, limit: int, *, ticks: bool) -> DataFrame:
+    """Return the rows with Spark partition = task, modulo `limit`; each tick goes to every task."""
+    tasks = request.tasks
+    if ticks:
+        all_tasks = sql.sequence(sql.lit(0), sql.lit(tasks - 1))
+        partitions = sql.when(sql.col(TOPIC).isNull(), all_tasks).otherwise(sql.array("partition"))
+        rows = rows.withColumn("partition", sql.explode(partitions))
+    task = sql.col("partition")
+    if request.processors is not None:
+        owners = [sql.lit(request.task_of(each)) for each in range(max(request.partition_counts.values()))]
+        task = sql.element_at(sql.array(*owners), task + 1)
+    return rows.repartitionById(limit, task if limit == tasks else task % limit)
+
+
+def _raise_failures(results: Iterable[BatchResult]) -> None:
+    for result in results:
+        if result.poison_record is not None:
+            raise PoisonRecordError(result.poison_record, result.poison_handler)
+    for result in results:
+        if result.missing_partition is not None:
+            raise TaskMigrated(*result.missing_partition)

@@ -1,0 +1,159 @@
+"""Counters of what an application's batches have done, for its status and metrics."""
+
+import time
+from collections import deque
+from collections.abc import Iterable, Mapping
+from threading import Lock
+
+import attrs
+
+from headwater_spark.driver.queries.stall import RunningBatch
+from headwater_spark.engine.records import TopicPartition
+from headwater_spark.worker.messages import BatchResult
+
+_RATE_WINDOW_SECONDS = 30.0
+
+NO_PROGRESS: Mapping[str, int | float] = {
+    "batch": -1,
+    "recordsRead": 0,
+    "recordsWritten": 0,
+    "recordsSkipped": 0,
+    "recordsDropped": 0,
+    "recordsRestored": 0,
+    "recordsPerSecond": 0.0,
+    "stateBytes": 0,
+    "streamTimeMs": -1,
+}
+"""The status of a query before its first batch."""
+
+
+class Progress:
+    """The counters of all queries; their threads write it, any thread reads it."""
+
+    def __init__(self) -> None:
+        self._queries: dict[str, _QueryProgress] = {}
+        self._lock = Lock()
+
+    def record_batch(self, query: str, number: int, results: Iterable[BatchResult]) -> None:
+        with self._lock:
+            progress = self._queries.setdefault(query, _QueryProgress())
+            progress.batch = number
+            progress.batches += 1
+            read = 0
+            for result in results:
+                read += result.read
+                progress.written += result.written
+                progress.skipped += result.skipped
+                progress.dropped += result.dropped
+                progress.restored += result.restored
+                progress.state_bytes[result.partition] = result.state_bytes
+                progress.stream_time = max(progress.stream_time, result.stream_time)
+            progress.read += read
+            progress.recent.append((time.monotonic(), read))
+
+    def begin_batch(self, query: str, number: int, end_offsets: Mapping[TopicPartition, int]) -> None:
+        """Record that a batch runs; `end_offsets` are those after it, empty if unknown."""
+        with self._lock:
+            progress = self._queries.setdefault(query, _QueryProgress())
+            progress.running = RunningBatch(number, time.monotonic())
+            progress.next_read_to = end_offsets
+
+    def wait_for_round(self, query: str, *, waits: bool) -> None:
+        """Record whether the running batch waits for batches that write its repartition topics."""
+        with self._lock:
+            progress = self._queries.get(query)
+            if progress is not None and progress.running is not None:
+                progress.running = attrs.evolve(progress.running, in_round=waits)
+
+    def wait_for_thread(self, query: str, *, waits: bool) -> None:
+        """Record whether the running batch waits for an idle stream thread."""
+        with self._lock:
+            progress = self._queries.get(query)
+            if progress is not None and progress.running is not None:
+                progress.running = attrs.evolve(progress.running, for_thread=waits)
+
+    def wait_for_topics(self, query: str, number: int) -> None:
+        """Record that a batch waits for records of other topics (`max.task.idle.ms`), which is progress."""
+        with self._lock:
+            progress = self._queries.setdefault(query, _QueryProgress())
+            progress.batches += 1
+            if progress.running is None or not progress.running.for_topics:
+                progress.running = RunningBatch(number, time.monotonic(), for_topics=True)
+
+    def pause_batch(self, query: str) -> None:
+        """Record that no task runs: the batch has finished or failed, or a part of it has."""
+        with self._lock:
+            if (progress := self._queries.get(query)) is not None:
+                progress.running = None
+
+    def finish_batch(self, query: str) -> None:
+        """Record that all records of the batch are processed."""
+        with self._lock:
+            if (progress := self._queries.get(query)) is not None and progress.next_read_to:
+                progress.read_to = progress.next_read_to
+
+    def set_read_to(self, query: str, offsets: Mapping[TopicPartition, int]) -> None:
+        """Record up to where Spark has read, where the checkpoint cannot be read."""
+        with self._lock:
+            self._queries.setdefault(query, _QueryProgress()).read_to = offsets
+
+    def batches(self, query: str) -> int:
+        """Return the number of finished batches since the start of the process."""
+        with self._lock:
+            progress = self._queries.get(query)
+            return progress.batches if progress is not None else 0
+
+    def running(self, query: str) -> RunningBatch | None:
+        with self._lock:
+            progress = self._queries.get(query)
+            return progress.running if progress is not None else None
+
+    def read_to(self, query: str) -> Mapping[TopicPartition, int]:
+        """Return the offsets after the last finished batch; partitions where they are unknown are missing."""
+        with self._lock:
+            progress = self._queries.get(query)
+            return progress.read_to if progress is not None else {}
+
+    def status(self) -> Mapping[str, Mapping[str, int | float]]:
+        """Return query → status, with the keys of `NO_PROGRESS`."""
+        now = time.monotonic()
+        with self._lock:
+            return {
+                name: {
+                    "batch": progress.batch,
+                    "recordsRead": progress.read,
+                    "recordsWritten": progress.written,
+                    "recordsSkipped": progress.skipped,
+                    "recordsDropped": progress.dropped,
+                    "recordsRestored": progress.restored,
+                    "recordsPerSecond": round(progress.rate(now), 1),
+                    "stateBytes": sum(progress.state_bytes.values()),
+                    "streamTimeMs": progress.stream_time,
+                }
+                for name, progress in sorted(self._queries.items())
+            }
+
+
+@attrs.define
+class _QueryProgress:
+    """Totals since the start; `recent` is (time, records read) of each batch in the rate window."""
+
+    batch: int = -1
+    read: int = 0
+    written: int = 0
+    skipped: int = 0
+    dropped: int = 0
+    restored: int = 0
+    state_bytes: dict[int, int] = attrs.field(factory=dict)
+    stream_time: int = -1
+    batches: int = 0
+    running: RunningBatch | None = None
+    next_read_to: Mapping[TopicPartition, int] = attrs.field(factory=dict)
+    read_to: Mapping[TopicPartition, int] = attrs.field(factory=dict)
+    recent: deque[tuple[float, int]] = attrs.field(factory=deque)
+
+    def rate(self, now: float) -> float:
+        """Return the records per second in the rate window."""
+        while self.recent and now - self.recent[0][0] > _RATE_WINDOW_SECONDS:
+            self.recent.popleft()
+        return sum(read for _, read in self.recent) / _RATE_WINDOW_SECONDS

@@ -1,0 +1,186 @@
+"""The function that Spark's Python workers run for a batch.
+
+Each worker imports this module, so it imports few others of the driver.
+"""
+
+import json
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
+
+import attrs
+import pyarrow as pa  # type: ignore[import-untyped]
+from pyspark import TaskContext
+from pyspark.sql import Column, DataFrame
+from pyspark.sql.pandas.functions import PythonEvalType, pandas_udf
+
+from headwater.model.offset_metadata import StateVersion
+from headwater_spark.driver.queries.batch_results import RESULT_SCHEMA, decode_result, encode_results
+from headwater_spark.driver.states import THREAD_NOTE
+from headwater_spark.engine.records import TopicPartition
+from headwater_spark.worker.gc_pause import paused_gc
+from headwater_spark.worker.input_end import complete, worker_stream
+from headwater_spark.worker.messages import BatchRequest, BatchResult
+from headwater_spark.worker.state_proof import PROOF_SECONDS, boot_seconds
+from headwater_spark.worker.task_input import COLUMNS, TOPIC, split_by_task
+from headwater_spark.worker.task_owner import process_task_batch
+
+_END_OFFSETS_KEY = "headwater.ends"
+_VERSIONS_KEY = "headwater.versions"
+_THREADS_KEY = "headwater.threads"
+_BATCH_KEY = "streaming.sql.batchId"
+"""Spark's own key."""
+ArrowFunction = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+EndOffsets = Mapping[TopicPartition, int]
+Versions = Mapping[int, StateVersion]
+
+
+class KnownVersions:
+    """The states of a query's tasks after its last batch, as far as the driver knows them."""
+
+    def __init__(self) -> None:
+        self._versions: Versions = {}
+
+    def begin_batch(self) -> Versions:
+        """Return task → version. None is known until all results arrive: a failed batch commits tasks."""
+        known, self._versions = self._versions, {}
+        return known
+
+    def end_batch(self, known: Versions, results: Iterable[BatchResult]) -> None:
+        """Keep the versions of `results`, and those of tasks that were not part of the batch."""
+        found = {**known, **{result.partition: result.state_version for result in results}}
+        self._versions = {task: version for task, version in found.items() if version is not None}
+
+    def forget(self) -> None:
+        """Know no version any more: others may have committed."""
+        self._versions = {}
+
+
+class TaskFunction:
+    """The function that Spark's workers run, for one query; only the query's thread calls it.
+
+    `DataFrame.mapInArrow` pickles its function, looks up Java classes by name and resolves columns at each
+    call, which takes longer than a small batch. So the prepared call is kept as long as the request stays the
+    same. The batch's end offsets and the tasks' versions differ each time; they are passed as properties of
+    the Spark job.
+    """
+
+    def __init__(self) -> None:
+        self.versions = KnownVersions()
+        self._prepared_for: tuple[BatchRequest, bool] | None = None
+        self._call: Column | None = None
+
+    def run(
+        self, rows: DataFrame, batch: int, request: BatchRequest, threads: tuple[str, ...], *, shuffled: bool
+    ) -> list[BatchResult]:
+        """Process `rows` (columns of `worker.task_input`) in the workers; return the tasks' results.
+
+        Spark's task i runs on stream thread i, modulo their number.
+        """
+        constant = attrs.evolve(request, end_offsets={})
+        if self._call is None or self._prepared_for != (constant, shuffled):
+            function = pandas_udf(  # type: ignore[call-overload]
+                _arrow_function(constant, shuffled=shuffled),
+                RESULT_SCHEMA,
+                PythonEvalType.SQL_MAP_ARROW_ITER_UDF,
+            )
+            columns = (name for name in COLUMNS if request.row_topic is None or name != TOPIC)
+            self._call, self._prepared_for = function(*columns), (constant, shuffled)
+        context = rows.sparkSession.sparkContext
+        context.setLocalProperty(_END_OFFSETS_KEY, encode_end_offsets(request, batch))
+        known = self.versions.begin_batch()
+        request = attrs.evolve(request, versions=known)
+        context.setLocalProperty(_VERSIONS_KEY, encode_versions(request, batch, time.time()))
+        context.setLocalProperty(_THREADS_KEY, json.dumps(threads))
+        results = DataFrame(rows._jdf.mapInArrow(self._call._jc, False, None), rows.sparkSession)  # noqa: SLF001, FBT003 - as PySpark's own method
+        found = [decode_result(row.result) for row in results.collect()]
+        self.versions.end_batch(known, found)
+        return found
+
+
+def encode_end_offsets(request: BatchRequest, batch: int) -> str:
+    """Return the end offsets of a batch, with the application, sub-topology and batch that they belong to."""
+    ends = [[*partition, end] for partition, end in request.end_offsets.items()]
+    return json.dumps([request.application, request.subtopology, batch, ends])
+
+
+def decode_end_offsets(text: str | None, request: BatchRequest, batch: str | None) -> EndOffsets:
+    """Return the end offsets, or none if they belong to another batch.
+
+    Without them the committed offsets may lie before transaction markers, which only affects the lag.
+    """
+    ends = _decode_owned(text, request, batch) or ()
+    return {(topic, partition): end for topic, partition, end in ends}
+
+
+def encode_versions(request: BatchRequest, batch: int, now: float) -> str:
+    """Return the tasks' versions and the time, with what `encode_end_offsets` returns in addition."""
+    versions = [[task, each.number, each.batch_id] for task, each in request.versions.items()]
+    return json.dumps([request.application, request.subtopology, batch, [now, versions]])
+
+
+def decode_versions(text: str | None, request: BatchRequest, batch: str | None) -> tuple[float, Versions]:
+    """Return when the driver knew these versions of tasks, in seconds since 1970; none of another batch."""
+    known_at, versions = _decode_owned(text, request, batch) or (0.0, ())
+    return known_at, {task: StateVersion(number, batch_id) for task, number, batch_id in versions}
+
+
+def _decode_owned(text: str | None, request: BatchRequest, batch: str | None) -> Any:  # noqa: ANN401 - of JSON
+    """Return the last item, or None if it belongs to another batch."""
+    if text is None:
+        return None
+    *owner, found = json.loads(text)
+    return found if [*map(str, owner)] == [request.application, request.subtopology, batch] else None
+
+
+def _arrow_function(constant: BatchRequest, *, shuffled: bool) -> ArrowFunction:
+    def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        request = _request_of_job(constant)
+        with paused_gc():
+            task_of = None if request.processors is None else request.task_of
+            received = complete(batches, worker_stream())
+            tasks = split_by_task(received, request.row_topic, task_of, shuffled=shuffled)
+            thread = _thread_of_task()
+            try:
+                results = [
+                    attrs.evolve(
+                        process_task_batch(request, partition, rows.input, tick=rows.tick), thread=thread
+                    )
+                    for partition, rows in sorted(tasks.items())
+                ]
+            except Exception as error:
+                error.add_note(f"{THREAD_NOTE}{thread}")  # Spark passes on the traceback only
+                raise
+            del tasks
+        if results:
+            yield encode_results(results)
+
+    return run
+
+
+def _request_of_job(constant: BatchRequest) -> BatchRequest:
+    """Return the request with the end offsets and versions of this Spark job.
+
+    Without versions, the tasks read what is committed. So it is in a second attempt: the first one may have
+    committed. So it is, too, if the driver sent them long ago: this machine may have been stopped since then.
+    """
+    context = TaskContext.get()
+    if context is None:
+        return constant
+    batch = context.getLocalProperty(_BATCH_KEY)
+    ends = decode_end_offsets(context.getLocalProperty(_END_OFFSETS_KEY), constant, batch)
+    known_at, versions = decode_versions(context.getLocalProperty(_VERSIONS_KEY), constant, batch)
+    age = time.time() - known_at
+    if context.attemptNumber() or abs(age) > PROOF_SECONDS:
+        versions = {}
+    return attrs.evolve(
+        constant, end_offsets=ends, versions=versions, versions_at=boot_seconds() - max(age, 0.0)
+    )
+
+
+def _thread_of_task() -> str:
+    """Return the name of the stream thread that this Spark task runs on."""
+    context = TaskContext.get()
+    text = context.getLocalProperty(_THREADS_KEY) if context is not None else None
+    threads = json.loads(text) if text else [""]
+    return str(threads[context.partitionId() % len(threads)]) if context is not None else ""

@@ -1,0 +1,152 @@
+"""One run of an application: the checks, the Spark session, the application, and their end."""
+
+import attrs
+import structlog
+from pyspark.errors import AnalysisException
+from pyspark.sql import SparkSession
+
+from headwater.command_line import GatewayWatch, Termination, spark_ended
+from headwater.kafka import KafkaClusterReader
+from headwater.model.problems import ProblemsError
+from headwater.model.topology import TopologyDocument
+from headwater_spark.driver.application import StreamsApplication
+from headwater_spark.driver.captured_failures import capture_failure
+from headwater_spark.driver.failures import RestartPolicy, connector_missing, spark_not_started
+from headwater_spark.driver.input.sources import RECORDS_AT_ONCE
+from headwater_spark.driver.metrics import Instruments
+from headwater_spark.driver.preflight import (
+    RunnableDocument,
+    check_runnable,
+    check_speculation,
+    check_state_folder,
+    check_user_classes,
+    checkpoint_lock,
+    warn_missing_outputs,
+)
+from headwater_spark.driver.run.document import folder_of
+from headwater_spark.driver.run.executors import wait_reported
+from headwater_spark.driver.run.options import RunOptions
+from headwater_spark.driver.run.starting import StartingApplication
+from headwater_spark.driver.run_settings import RunSettings
+from headwater_spark.driver.spark_session.jvm import JvmStart, gateway_port, jvm_end
+from headwater_spark.driver.spark_session.session import SessionSettings, ship_packages, start_session
+from headwater_spark.driver.states import ClientState
+from headwater_spark.driver.threads.stream_threads import spark_slots
+from headwater_spark.driver.threads.uncaught_exceptions import load_handler
+from headwater_spark.driver.topics.application_topics import ApplicationTopics
+from headwater_spark.stream_threads import UncaughtExceptionHandler
+
+_log = structlog.get_logger(__name__)
+_NOTICE_SECONDS = 1.0
+"""How much later than its effects the end of the JVM, or a signal, is noticed at most."""
+
+
+@attrs.frozen
+class ApplicationRun:
+    """One run of an application. `jvm` starts while its document and its topics are checked."""
+
+    options: RunOptions
+    document: TopologyDocument
+    session: SessionSettings
+    jvm: JvmStart
+    starting: StartingApplication
+    instruments: Instruments
+    termination: Termination
+
+    def run(self) -> bool:
+        """Check everything before the session, which starts slowly; then run the application."""
+        options, document = self.options, self.document
+        runnable = check_runnable(document, folder_of(options.file))
+        handler = load_handler(document.application)
+        if (options.master or "").startswith("local"):
+            check_state_folder(options.state_folder(document.application), document.application.id)
+        with checkpoint_lock(options.checkpoint_folder, document.application.id):
+            self.starting.begin("checking topics")
+            ApplicationTopics(document, options.connection).prepare()
+            cluster = KafkaClusterReader(options.connection)
+            warn_missing_outputs(runnable.nodes, document.application, cluster)
+            return self._run_on_spark(runnable, handler)
+
+    def _run_on_spark(self, runnable: RunnableDocument, handler: UncaughtExceptionHandler | None) -> bool:
+        self.starting.begin("starting Spark")
+        spark = self._started_session()
+        check_speculation(spark, self.document.application.id)
+        with GatewayWatch(gateway_port()) as gateway:
+            try:
+                context = spark.sparkContext
+                with wait_reported(
+                    self.starting,
+                    "checking classes and connector",
+                    str(context.master),
+                    spark_slots(context),
+                ):
+                    ship_packages(spark)
+                    check_user_classes(spark, runnable)
+                application = StreamsApplication(
+                    spark, self.document, runnable.programs, self._settings(), handler
+                )
+                gateway.on_end(lambda: _end_with_spark(application, self.termination))
+                return self._run_application(application)
+            except Exception as error:
+                if not gateway.has_ended(_NOTICE_SECONDS):
+                    raise
+                if self.termination.is_requested():
+                    _log.warning("Spark ended while the application stopped")
+                    return True
+                raise ProblemsError([spark_ended(self.starting.id, jvm_end())]) from error
+            finally:
+                _stop(spark, gateway, self.termination)
+
+    def _run_application(self, application: StreamsApplication) -> bool:
+        self.instruments.use(application, application.stream_threads)
+        with self.termination.handling(application.stop):
+            _start(application)
+            if self.options.until_idle:
+                application.wait_until_idle()
+            else:
+                application.wait_until_stopping()
+            with self.termination.limited():  # Spark may hang whatever the reason for the stop is
+                application.close()
+        if application.problems:
+            raise ProblemsError(application.problems)
+        return application.state is ClientState.NOT_RUNNING
+
+    def _started_session(self) -> SparkSession:
+        try:
+            self.jvm.wait()
+            return start_session(self.session)
+        except Exception as error:  # of Java, its gateway or the master: all that is known is a text
+            raise ProblemsError([spark_not_started(self.starting.id, capture_failure(error))]) from error
+
+    def _settings(self) -> RunSettings:
+        options = self.options
+        return RunSettings(
+            connection=options.connection,
+            checkpoint=options.checkpoint_folder,
+            state_folder=options.state_folder(self.document.application),
+            records_at_once=options.records_at_once or RECORDS_AT_ONCE,
+            restarts=RestartPolicy(options.restarts),
+        )
+
+
+def _stop(spark: SparkSession, gateway: GatewayWatch, termination: Termination) -> None:
+    with termination.limited():
+        try:
+            spark.stop()
+        except Exception:
+            if not gateway.has_ended(_NOTICE_SECONDS):
+                raise
+
+
+def _end_with_spark(application: StreamsApplication, termination: Termination) -> None:
+    """Stop the application because of Spark's end, unless a signal has ended both."""
+    if not termination.is_requested(_NOTICE_SECONDS):
+        application.stop_with([spark_ended(application.id, jvm_end())])
+        termination.begin()
+
+
+def _start(application: StreamsApplication) -> None:
+    try:
+        application.start()
+    except AnalysisException as error:
+        raise ProblemsError([connector_missing(application.id, capture_failure(error))]) from error

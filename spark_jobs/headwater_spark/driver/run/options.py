@@ -1,0 +1,61 @@
+"""The options of an application's command line, and the folders and session that they mean."""
+
+import os
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+
+import attrs
+
+from headwater.command_line import JobOptions
+from headwater.model.topology import Application
+from headwater_spark.driver.metrics import Instruments
+from headwater_spark.driver.spark_session.session import SessionSettings, is_remote
+
+DEFAULT_FOLDER = Path(os.environ.get("XDG_STATE_HOME") or "~/.local/state") / "headwater"
+
+
+@attrs.frozen(kw_only=True)
+class RunOptions(JobOptions):
+    """The options of an application.
+
+    `master` None: as `spark-submit` says. `checkpoint` and `state_dir` None: in the state folder of the user.
+    `java_options` are those of the driver's JVM. `records_at_once` None: the default of `RunSettings`.
+    `watch` is a context in which the application starts and runs; it gets the metrics.
+    """
+
+    file: Path
+    master: str | None = None
+    jars: tuple[str, ...] = ()
+    java_options: tuple[str, ...] = ()
+    conf: Mapping[str, str] = attrs.field(factory=dict)
+    web_ui: bool = False
+    checkpoint: str | None = None
+    state_dir: Path | None = None
+    records_at_once: int | None = None
+    restarts: int = 10
+    until_idle: bool = False
+    watch: Callable[[Instruments], AbstractContextManager[object]] = attrs.field(
+        default=lambda _: nullcontext()
+    )
+
+    @property
+    def checkpoint_folder(self) -> str:
+        """The absolute path or the URL of the checkpoints."""
+        given = self.checkpoint or str(DEFAULT_FOLDER.expanduser() / "checkpoints")
+        return given if is_remote(given) else str(Path(given).absolute())
+
+    def state_folder(self, application: Application) -> Path:
+        said = self.state_dir or application.config.get("state.dir")
+        return Path(said or DEFAULT_FOLDER.expanduser() / "state").absolute()
+
+    def session(self, application: str) -> SessionSettings:
+        return SessionSettings(
+            application=f"headwater {application}",
+            master=self.master,
+            jars=self.jars,
+            local_checkpoints=not is_remote(self.checkpoint_folder),
+            java_options=self.java_options,
+            web_ui=self.web_ui,
+            conf=self.conf,
+        )

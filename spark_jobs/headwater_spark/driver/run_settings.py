@@ -1,0 +1,28 @@
+"""Settings of a run that are not in the document."""
+
+from pathlib import Path
+
+import attrs
+
+from headwater.kafka import Connection
+from headwater_spark.driver.failures import RestartPolicy
+from headwater_spark.driver.input.sources import RECORDS_AT_ONCE
+
+_CHECK_INTERVAL_SECONDS = 30.0
+
+
+@attrs.frozen(kw_only=True)
+class RunSettings:
+    """How an application runs.
+
+    `checkpoint` is a folder that driver and executors can reach, `state_folder` one on each worker's own
+    disk. `check_interval_seconds` is the time between full topic checks; whether the topics exist is checked
+    each second.
+    """
+
+    connection: Connection
+    checkpoint: str
+    state_folder: Path
+    records_at_once: int = RECORDS_AT_ONCE
+    restarts: RestartPolicy = attrs.field(factory=RestartPolicy)
+    check_interval_seconds: float = _CHECK_INTERVAL_SECONDS

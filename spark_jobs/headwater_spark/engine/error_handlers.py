@@ -1,0 +1,123 @@
+"""Handling of records that fail: the application's exception handlers and its dead letter queue."""
+
+from headwater_spark.engine.partitioners.static import TaskMigrated
+from headwater_spark.engine.program_interface import EngineSettings
+from headwater_spark.engine.records import Headers, InputRecord
+from headwater_spark.engine.serdes import RegistryUnavailableError
+from headwater_spark.engine.stores.layers import Append
+
+DESERIALIZATION_HANDLER = "deserialization.exception.handler"
+PROCESSING_HANDLER = "processing.exception.handler"
+PRODUCTION_HANDLER = "production.exception.handler"
+_ERRORS = "__streams.errors."
+
+
+class PoisonRecordError(Exception):
+    """A record or a punctuation failed, and the exception handler's answer is to fail.
+
+    The text names topic, partition and offset of the input record, and the cause. `handler` is the config key
+    of the handler; None = no handler applies.
+    """
+
+    def __init__(self, text: str, handler: str | None = None) -> None:
+        super().__init__(text)
+        self.handler = handler
+
+
+class ErrorHandlers:
+    """Apply the exception handlers: fail, or skip the record and send it to the dead letter queue.
+
+    `skipped` counts skipped records (`dropped-records-total`), `latest` describes the last failure.
+    """
+
+    def __init__(self, settings: EngineSettings, append: Append) -> None:
+        self._settings = settings
+        self._append = append
+        self._answers = {
+            DESERIALIZATION_HANDLER: settings.on_bad_input,
+            PROCESSING_HANDLER: settings.on_processing_error,
+            PRODUCTION_HANDLER: settings.on_bad_output,
+        }
+        self.skipped = 0
+        self.latest: str | None = None
+
+    @property
+    def fails_on_processing_error(self) -> bool:
+        return self._settings.on_processing_error == "fail"
+
+    @property
+    def skips_bad_input(self) -> bool:
+        return self._settings.on_bad_input == "continue"
+
+    def deserialization_failed(self, record: InputRecord, cause: Exception) -> None:
+        """Apply `deserialization.exception.handler`."""
+        self._handle(DESERIALIZATION_HANDLER, record, "cannot be read", cause)
+
+    def extraction_failed(self, record: InputRecord, cause: Exception) -> None:
+        """Fail: no handler applies to a timestamp extractor (`RecordQueue#updateHead`)."""
+        text = _description(record, "its timestamp cannot be extracted", cause)
+        raise PoisonRecordError(text) from cause
+
+    def flush_failed(self, record: InputRecord, cause: Exception) -> None:
+        """Fail: an update in a record cache cannot be processed, and the ones after it are not written."""
+        _raise_transient(cause)
+        handler = PROCESSING_HANDLER if self.fails_on_processing_error else None
+        raise PoisonRecordError(_description(record, "cannot be processed", cause), handler) from cause
+
+    def processing_failed(self, record: InputRecord, cause: Exception) -> None:
+        """Apply `processing.exception.handler` (KIP-1033)."""
+        self._handle(PROCESSING_HANDLER, record, "cannot be processed", cause)
+
+    def punctuation_failed(self, task: str, cause: Exception) -> None:
+        """Apply `processing.exception.handler`; there is no record for the dead letter queue."""
+        failure = f"task {task}: a punctuation failed: {type(cause).__name__}: {cause}"
+        if self._settings.on_processing_error == "fail":
+            raise PoisonRecordError(failure, PROCESSING_HANDLER) from cause
+        self.skipped += 1
+        self.latest = failure
+
+    def production_failed(self, record: InputRecord, topic: str, cause: Exception) -> None:
+        """Apply `production.exception.handler`: a value has no bytes, or the brokers refuse the record."""
+        self._handle(PRODUCTION_HANDLER, record, f"cannot be written to {topic}", cause)
+
+    def _handle(self, handler: str, record: InputRecord, failure: str, cause: Exception) -> None:
+        _raise_transient(cause)
+        text = _description(record, failure, cause)
+        if self._answers[handler] == "fail":
+            raise PoisonRecordError(text, handler) from cause
+        self.skipped += 1
+        self.latest = text
+        if self._settings.dead_letter_topic is not None:
+            _, _, _, timestamp, key, value, headers = record
+            all_headers = headers + _error_headers(record, cause)
+            self._append((self._settings.dead_letter_topic, None, key, value, timestamp, all_headers))
+
+
+def _raise_transient(cause: Exception) -> None:
+    """Raise `cause` if the record is valid: it waits for a partition, or for its schema."""
+    if isinstance(cause, TaskMigrated | RegistryUnavailableError):
+        raise cause
+
+
+def _description(record: InputRecord, failure: str, cause: Exception) -> str:
+    topic, partition, offset = record[:3]
+    location = f"record of {topic}, partition {partition}, offset {offset}"
+    return printable(f"{location}: {failure}: {type(cause).__name__}: {cause}")
+
+
+def _error_headers(record: InputRecord, cause: Exception) -> Headers:
+    """Return the headers of KIP-1034, without the stack trace."""
+    topic, partition, offset = record[:3]
+    values = {
+        "exception": type(cause).__qualname__,
+        "message": printable(str(cause)),
+        "topic": topic,
+        "partition": str(partition),
+        "offset": str(offset),
+    }
+    return tuple((_ERRORS + name, text.encode()) for name, text in values.items())
+
+
+def printable(text: str) -> str:
+    """Return `text` with escapes for halves of surrogate pairs, which have no UTF-8."""
+    return text.encode(errors="backslashreplace").decode()

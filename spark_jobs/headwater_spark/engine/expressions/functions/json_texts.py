@@ -1,0 +1,84 @@
+"""JSON in strings. Values of JSON topics are objects, and do not need these functions."""
+
+import json
+import re
+from collections.abc import Mapping
+from datetime import date, datetime
+
+from headwater_spark.engine.expressions.casts import to_text
+from headwater_spark.engine.expressions.faults import EvaluationError
+from headwater_spark.engine.expressions.functions.table import Function, strict
+from headwater_spark.engine.records import Value
+
+_STEP = re.compile(r"\.([^.\[\]]+)|\[(\d+)\]|\['([^']*)'\]")
+
+
+def _parsed(value: Value) -> Value:
+    try:
+        return json.loads(to_text(value))
+    except (ValueError, RecursionError):
+        return None
+
+
+def get_json_object(value: Value, path: Value) -> Value:
+    """Return the value at a path such as `$.a.b[0]`; null if it does not exist or the text is not JSON."""
+    found, at, text = _parsed(value), 1, to_text(path)
+    if not text.startswith("$"):
+        return None
+    while at < len(text):
+        step = _STEP.match(text, at)
+        if step is None:
+            return None
+        name = step[1] if step[1] is not None else step[3]
+        if name is not None:
+            found = found.get(name) if type(found) is dict else None
+        else:
+            index = int(step[2])
+            found = found[index] if type(found) is list and index < len(found) else None
+        at = step.end()
+    if found is None or type(found) is str:
+        return found
+    return _text(found)
+
+
+def _text(value: Value) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=_moment)
+
+
+def _moment(value: Value) -> str:
+    if isinstance(value, datetime):
+        return f"{value:%Y-%m-%dT%H:%M:%S}.{value.microsecond // 1000:03d}Z"
+    if isinstance(value, date):
+        return value.isoformat()
+    raise TypeError
+
+
+def to_json(value: Value) -> Value:
+    """Write JSON without null fields, as Spark does."""
+    if type(value) not in {dict, list}:
+        raise EvaluationError("`to_json` requires a STRUCT or an ARRAY")
+    try:
+        return _text(_without_nulls(value))
+    except TypeError:
+        raise EvaluationError("`to_json` has a value that JSON cannot represent") from None
+
+
+def _without_nulls(value: Value) -> Value:
+    if type(value) is dict:
+        return {name: _without_nulls(each) for name, each in value.items() if each is not None}
+    if type(value) is list:
+        return [_without_nulls(each) for each in value]
+    return value
+
+
+def json_array_length(value: Value) -> Value:
+    found = _parsed(value)
+    return len(found) if type(found) is list else None
+
+
+FUNCTIONS: Mapping[str, Function] = {
+    "get_json_object": strict(get_json_object, 2),
+    "parse_json": strict(_parsed, 1),
+    "to_json": strict(to_json, 1),
+    "json_array_length": strict(json_array_length, 1),
+}

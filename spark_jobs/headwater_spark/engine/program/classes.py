@@ -1,0 +1,39 @@
+"""Users' classes that a document names as `module:Class`."""
+
+from collections.abc import Iterator
+from importlib import import_module
+from typing import Any
+
+from headwater.model.nodes import NodeTopology, SinkNode
+from headwater.model.problems import Location
+from headwater.model.topology import Application
+from headwater_spark.engine.partitioners.static import CLASS
+from headwater_spark.engine.program.expressions import class_of
+
+
+def load_class(name: str) -> Any:  # noqa: ANN401 - an object of the user
+    """Import and return a class. Raises ImportError if `name` is not `module:Class`, or does not exist."""
+    module, colon, path = name.partition(":")
+    if not colon:
+        raise ImportError(f"{name} is not of the form module:Class")
+    found = import_module(module)
+    for part in path.split("."):
+        try:
+            found = getattr(found, part)
+        except AttributeError:
+            raise ImportError(f"{module} has no {path}") from None
+    return found
+
+
+def named_classes(
+    nodes: NodeTopology, application: Application
+) -> Iterator[tuple[str, str, Location | None]]:
+    """Yield (class, node or config key that needs it, location): processors, then partitioners."""
+    for node in nodes.nodes:
+        _, name = class_of(node)
+        if name is not None:
+            yield name, node.name, node.at
+        if isinstance(node, SinkNode) and node.writes is not None and ":" in (node.writes.partitioner or ""):
+            yield node.writes.partitioner or "", node.name, node.at
+    if ":" in application.config.get(CLASS, ""):
+        yield application.config[CLASS], CLASS, application.at

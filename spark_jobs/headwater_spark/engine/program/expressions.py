@@ -1,0 +1,140 @@
+"""The expressions of a node, and the names that each can use."""
+
+from collections.abc import Callable, Iterator, Mapping
+
+import attrs
+
+from headwater.model import behaviors as does
+from headwater.model.behaviors import AggregationKind
+from headwater.model.nodes import Node, ProcessorNode, SinkNode, SourceNode
+from headwater.model.windows import SessionWindow
+from headwater_spark.engine.records import Value
+
+RECORD_METADATA = ("timestamp", "headers", "topic", "partition", "offset")
+"""Available in all expressions."""
+RECORD = ("key", "value", *RECORD_METADATA)
+FOLD = ("key", "total", "value", *RECORD_METADATA)
+PAIR = ("key", "left", "right", *RECORD_METADATA)
+
+
+@attrs.frozen
+class NodeExpression:
+    """One expression of a node. `option` is its key in documents; `text` None = the document has none."""
+
+    option: str
+    text: str | None
+    names: tuple[str, ...]
+
+
+def expressions_of(node: Node) -> Iterator[NodeExpression]:
+    """Yield the expressions of a node: the required ones, and optional ones that are set."""
+    if isinstance(node, SourceNode):
+        if node.reads is not None and node.reads.timestamp is not None:
+            yield NodeExpression("timestamp", node.reads.timestamp, RECORD)
+    elif isinstance(node, SinkNode):
+        if node.topic is None:
+            text = node.writes.topic_expression if node.writes is not None else None
+            yield NodeExpression("topicExpression", text, RECORD)
+    elif isinstance(node, ProcessorNode):
+        yield from _EXPRESSIONS.get(type(node.behavior), _none)(node.behavior)
+
+
+def _none(_behavior: Value) -> Iterator[NodeExpression]:
+    return iter(())
+
+
+def _option(
+    option: str, field: str, names: tuple[str, ...] = RECORD
+) -> Callable[[Value], Iterator[NodeExpression]]:
+    def expressions(behavior: Value) -> Iterator[NodeExpression]:
+        yield NodeExpression(option, getattr(behavior, field), names)
+
+    return expressions
+
+
+def _map(behavior: does.MapRecord) -> Iterator[NodeExpression]:
+    yield NodeExpression("key", behavior.key, RECORD)
+    if not behavior.keeps_value:
+        yield NodeExpression("value", behavior.value, RECORD)
+
+
+def _peek(behavior: does.Peek) -> Iterator[NodeExpression]:
+    if behavior.each is not None:
+        yield NodeExpression("each", behavior.each, RECORD)
+
+
+def _branch(behavior: does.Branch) -> Iterator[NodeExpression]:
+    return (NodeExpression("where", predicate, RECORD) for predicate in behavior.predicates)
+
+
+def _stream_aggregate(behavior: does.StreamAggregate) -> Iterator[NodeExpression]:
+    functions = behavior.aggregation
+    if functions.kind is AggregationKind.COUNT:
+        return
+    if functions.kind is AggregationKind.AGGREGATE:
+        yield NodeExpression("init", functions.init, RECORD_METADATA)
+    yield NodeExpression("add", functions.add, FOLD)
+    if functions.kind is AggregationKind.AGGREGATE and isinstance(behavior.window, SessionWindow):
+        yield NodeExpression("merge", functions.merge, PAIR)
+
+
+def _table_aggregate(behavior: does.TableAggregate) -> Iterator[NodeExpression]:
+    functions = behavior.aggregation
+    if functions.kind is AggregationKind.COUNT:
+        return
+    if functions.kind is AggregationKind.AGGREGATE:
+        yield NodeExpression("init", functions.init, RECORD_METADATA)
+    yield NodeExpression("add", functions.add, FOLD)
+    yield NodeExpression("remove", functions.remove, FOLD)
+
+
+def _regroup(behavior: does.TableRepartitionMap) -> Iterator[NodeExpression]:
+    yield NodeExpression("key", behavior.key, RECORD)
+    if behavior.value is not None:  # otherwise the value is unchanged
+        yield NodeExpression("value", behavior.value, RECORD)
+
+
+def _global_join(behavior: does.StreamGlobalJoin) -> Iterator[NodeExpression]:
+    yield NodeExpression("key", behavior.key, RECORD)
+    yield NodeExpression("value", behavior.value, PAIR)
+
+
+_joiner = _option("value", "value", PAIR)
+
+
+def _one_side(behavior: does.StreamStreamJoin | does.TableTableJoin) -> Iterator[NodeExpression]:
+    """Yield the joiner of a join once: both sides have the same."""
+    return _joiner(behavior) if behavior.is_left else iter(())
+
+
+_EXPRESSIONS: Mapping[type, Callable[[Value], Iterator[NodeExpression]]] = {
+    does.Filter: _option("where", "where"),
+    does.MapRecord: _map,
+    does.MapValues: _option("value", "value"),
+    does.FlatMap: _option("each", "each"),
+    does.FlatMapValues: _option("each", "each"),
+    does.Peek: _peek,
+    does.Branch: _branch,
+    does.StreamAggregate: _stream_aggregate,
+    does.TableAggregate: _table_aggregate,
+    does.TableFilter: _option("where", "where"),
+    does.TableMapValues: _option("value", "value"),
+    does.TableRepartitionMap: _regroup,
+    does.StreamStreamJoin: _one_side,
+    does.StreamSelfJoin: _joiner,
+    does.StreamTableJoin: _joiner,
+    does.StreamGlobalJoin: _global_join,
+    does.TableTableJoin: _one_side,
+    does.ForeignKeySend: _option("foreignKey", "foreign_key"),
+    does.ForeignKeyResolve: _joiner,
+}
+
+
+def class_of(node: Node) -> tuple[bool, str | None]:
+    """Return whether a node requires a user's class, and its name."""
+    behavior = node.behavior if isinstance(node, ProcessorNode) else None
+    if isinstance(behavior, does.RunProcessor | does.TableTransformValues):
+        return True, behavior.processor_class
+    if isinstance(behavior, does.GlobalTableSource):
+        return False, behavior.processor_class
+    return False, None

@@ -1,0 +1,152 @@
+"""Which record key an entry of a changelog topic belongs to, and what changes when it moves (KIP-287)."""
+
+import struct
+from collections.abc import Callable
+from enum import Enum
+
+import attrs
+
+from headwater.model.behaviors import RunProcessor, TableTransformValues
+from headwater.model.nodes import ProcessorNode, SourceNode, StateStore
+from headwater.model.problems import Location
+from headwater_spark.engine.program_interface import Program
+from headwater_spark.engine.scaling.processors import Processors
+from headwater_spark.engine.serdes.internal_topics import VERSION_WITHOUT_PARTITION
+
+_TIME, _SEQUENCE, _SIDE, _LENGTH = 8, 4, 1, 4
+_WINDOW_BYTES = {"time": _TIME, "session": 2 * _TIME}
+_PARTITION = struct.Struct(">i")
+_NULL_HASH = 0x80
+_AROUND_KEY: dict[str, tuple[int, int]] = {
+    "keyValue": (0, 0),
+    "timestampedKeyValue": (0, 0),
+    "versionedKeyValue": (0, 0),
+    "window": (0, _TIME + _SEQUENCE),
+    "timestampedWindow": (0, _TIME + _SEQUENCE),
+    "session": (0, 2 * _TIME),
+    "list": (_TIME + _SIDE, 0),
+    "suppress": (0, 0),
+    "joinBuffer": (1 + _TIME, _SEQUENCE),
+}
+"""Kind of store → bytes before and after the key in a changelog entry's key (`stores`)."""
+_SUBSCRIPTION = "subscription"
+
+
+class NotMovable(Enum):
+    """Why the entries of a store cannot move."""
+
+    NOT_LOGGED = "a store without a changelog topic of its own"
+    ANY_KEYS = "a store of a user's processor, whose keys may be any, without `keyed: record`"
+    WINDOWED_KEYS = "windowed keys in the store and in the input"
+
+
+@attrs.frozen
+class MovedStore:
+    """A store whose entries can move. `counts` are the clocks that depend on which entries the task has."""
+
+    name: str
+    changelog: str
+    record_key: Callable[[bytes], bytes]
+    """Returns the key of the input record, from the key of an entry of the changelog topic."""
+    counts: tuple[str, ...] = ()
+    has_subscriptions: bool = False
+    """Values are subscriptions of a foreign-key join, which may name a processor of the left table."""
+    is_keyed_by_user: bool = False
+    """A user's processor chooses the keys. The document declares that they are those of the input."""
+    at: Location | None = None
+
+    def processor(self, entry_key: bytes, processors: Processors) -> int:
+        """Return the processor of an entry."""
+        return processors.owner_of_key(self.record_key(entry_key))
+
+    def is_outdated(self, value: bytes | None) -> bool:
+        """Return whether a value names a processor: it has another number when the state has moved."""
+        return self.has_subscriptions and value is not None and names_processor(value)
+
+    def value(self, value: bytes | None) -> bytes | None:
+        """Return the value of an entry for any number of processors."""
+        return without_processor(value) if value is not None and self.is_outdated(value) else value
+
+
+def names_processor(subscription: bytes) -> bool:
+    """Return whether a subscription names the processor that gets the response.
+
+    Those of applications with `processors` name none. Others were written before the document declared them.
+    """
+    return subscription[0] & ~_NULL_HASH != VERSION_WITHOUT_PARTITION
+
+
+def without_processor(subscription: bytes) -> bytes:
+    """Return a subscription whose response goes to the partition of the left key."""
+    first = subscription[0] & _NULL_HASH | VERSION_WITHOUT_PARTITION
+    return bytes((first,)) + subscription[1 : -_PARTITION.size]
+
+
+def moved_stores(
+    program: Program,
+) -> tuple[tuple[MovedStore, ...], tuple[tuple[StateStore, NotMovable], ...]]:
+    """Return the stores of a sub-topology that can move, and (store, reason) for those that cannot."""
+    movable, others = [], []
+    own = _stores_of_operators(program)
+    has_windowed_input = any(
+        node.reads is not None and node.reads.format.key is not None and node.reads.format.key.window
+        for node in program.nodes
+        if isinstance(node, SourceNode)
+    )
+    for store in program.stores:
+        if store.is_global:
+            continue
+        changelog, keeps = program.changelog(store.name), store.keeps
+        window = keeps.format.key.window if keeps is not None and keeps.format.key is not None else None
+        if changelog is None or keeps is None:
+            others.append((store, NotMovable.NOT_LOGGED))
+        elif store.name not in own and not keeps.keyed_by_record:
+            others.append((store, NotMovable.ANY_KEYS))
+        elif window is not None and has_windowed_input:
+            others.append((store, NotMovable.WINDOWED_KEYS))
+        elif keeps.kind == _SUBSCRIPTION:
+            movable.append(MovedStore(store.name, changelog, _foreign_key, has_subscriptions=True))
+        else:
+            before, after = _AROUND_KEY[keeps.kind]
+            key = _Slice(before, after + (_WINDOW_BYTES[window] if window is not None else 0))
+            is_buffer = keeps.kind == "suppress"
+            counts = tuple(f"{store.name}/{what}" for what in ("records", "bytes") if is_buffer)
+            movable.append(
+                MovedStore(
+                    store.name,
+                    changelog,
+                    key,
+                    counts,
+                    is_keyed_by_user=store.name not in own,
+                    at=store.at,
+                )
+            )
+    return tuple(movable), tuple(others)
+
+
+def _stores_of_operators(program: Program) -> frozenset[str]:
+    """Return the stores that operators of the DSL write; users' processors may read them, too."""
+    found: set[str] = set()
+    for node in program.nodes:
+        if not isinstance(node, ProcessorNode) or isinstance(node.behavior, RunProcessor):
+            continue
+        if isinstance(node.behavior, TableTransformValues):
+            found |= {node.behavior.store} if node.behavior.store is not None else set()
+        else:
+            found |= set(node.stores)
+    return frozenset(found)
+
+
+@attrs.frozen
+class _Slice:
+    """Removes bytes at both ends of a key."""
+
+    before: int
+    after: int
+
+    def __call__(self, entry_key: bytes) -> bytes:
+        return entry_key[self.before : len(entry_key) - self.after]
+
+
+def _foreign_key(entry_key: bytes) -> bytes:
+    return entry_key[_LENGTH : _LENGTH + int.from_bytes(entry_key[:_LENGTH], "big")]

@@ -1,0 +1,216 @@
+"""Serdes of single values and of windowed keys.
+
+Follows `org.apache.kafka.common.serialization`, `TimeWindowedSerializer` and `SessionWindowedSerializer`.
+"""
+
+import operator
+import struct
+import uuid
+from collections.abc import Callable, Mapping
+
+import attrs
+
+from headwater_spark.engine.records import Value, Windowed
+from headwater_spark.engine.serdes.equality import equal_in_bytes, equal_in_java
+
+
+class DeserializationError(ValueError):
+    """Bytes are not valid in their format. The text names the format and the fault, not the content."""
+
+    def __init__(self, format_name: str, fault: str) -> None:
+        super().__init__(f"invalid {format_name} value: {fault}")
+
+
+class SerializationError(ValueError):
+    """A value cannot be written in its format. The text names the format and the fault, not the value."""
+
+    def __init__(self, format_name: str, fault: str) -> None:
+        super().__init__(f"the value cannot be written as {format_name}: {fault}")
+
+
+def kind_of(value: object) -> str:
+    """Return the type of a value for messages."""
+    return _KINDS.get(type(value), type(value).__name__)
+
+
+_KINDS = {
+    str: "a string",
+    int: "a whole number",
+    float: "a floating-point number",
+    bool: "a boolean",
+    bytes: "bytes",
+    dict: "an object",
+    list: "an array",
+    type(None): "null",
+}
+
+
+@attrs.frozen
+class Plain:
+    """A serde (`program_interface.Serde`)."""
+
+    serialize: Callable[[Value], bytes]
+    deserialize: Callable[[bytes], Value]
+    equal: Callable[[Value, Value], bool] = operator.eq
+
+
+def _write_string(value: Value) -> bytes:
+    """Replace halves of surrogate pairs by a question mark, as Java does."""
+    try:
+        encoded: bytes = value.encode("utf-8", "replace")
+    except AttributeError:
+        raise SerializationError("string", f"it is {kind_of(value)}") from None
+    return encoded
+
+
+def _read_string(data: bytes) -> str:
+    """Replace malformed bytes by U+FFFD, as Java does."""
+    return data.decode("utf-8", "replace")
+
+
+def _write_bytes(value: Value) -> bytes:
+    if not isinstance(value, bytes):
+        raise SerializationError("bytes", f"it is {kind_of(value)}")
+    return value
+
+
+def _write_boolean(value: Value) -> bytes:
+    if not isinstance(value, bool):
+        raise SerializationError("boolean", f"it is {kind_of(value)}")
+    return b"\x01" if value else b"\x00"
+
+
+def _read_boolean(data: bytes) -> bool:
+    if data not in {b"\x00", b"\x01"}:
+        raise DeserializationError("boolean", f"{len(data)} byte(s), expected one that is 0 or 1")
+    return data == b"\x01"
+
+
+def _write_uuid(value: Value) -> bytes:
+    try:
+        return str(uuid.UUID(value)).encode()
+    except (ValueError, AttributeError, TypeError):
+        raise SerializationError("uuid", f"it is {kind_of(value)}, not a UUID") from None
+
+
+def _read_uuid(data: bytes) -> str:
+    try:
+        return str(uuid.UUID(data.decode("ascii")))
+    except ValueError:
+        raise DeserializationError("uuid", f"{len(data)} byte(s) that are not a UUID") from None
+
+
+def _number(name: str, code: str, kinds: tuple[type, ...]) -> Plain:
+    packer = struct.Struct(code)
+    pack, unpack, size = packer.pack, packer.unpack, packer.size
+
+    def write(value: Value) -> bytes:
+        if type(value) not in kinds:
+            raise SerializationError(name, f"it is {kind_of(value)}")
+        try:
+            return pack(value)
+        except (struct.error, OverflowError):
+            raise SerializationError(name, f"the number does not fit {size} bytes") from None
+
+    def read(data: bytes) -> Value:
+        try:
+            return unpack(data)[0]
+        except struct.error:
+            raise DeserializationError(name, f"{len(data)} byte(s), expected {size}") from None
+
+    return Plain(write, read)
+
+
+def _floating(name: str, code: str) -> Plain:
+    """Return a serde whose whole numbers are floating-point numbers, too; NaN equals each NaN."""
+    number = _number(name, code, (float, int))
+    equal_bytes = equal_in_bytes(number.serialize)
+
+    def equal(one: Value, other: Value) -> bool:
+        return equal_in_java(one, other) or equal_bytes(one, other)
+
+    return Plain(number.serialize, number.deserialize, equal)
+
+
+def _double() -> Plain:
+    """Return the serde of doubles; it writes the same bytes for each NaN (`Double#doubleToLongBits`)."""
+    number = _floating("double", ">d")
+    write_number = number.serialize
+
+    def write(value: Value) -> bytes:
+        return write_number(value) if value == value else _NAN  # noqa: PLR0124 - NaN
+
+    return Plain(write, number.deserialize, number.equal)
+
+
+_NAN = bytes.fromhex("7ff8000000000000")
+_WHOLE = (int,)
+
+PLAIN: Mapping[str, Plain] = {
+    "string": Plain(_write_string, _read_string),
+    "bytes": Plain(_write_bytes, lambda data: data),
+    "boolean": Plain(_write_boolean, _read_boolean),
+    "uuid": Plain(_write_uuid, _read_uuid, equal_in_bytes(_write_uuid)),
+    "long": _number("long", ">q", _WHOLE),
+    "integer": _number("integer", ">i", _WHOLE),
+    "short": _number("short", ">h", _WHOLE),
+    "double": _double(),
+    "float": _floating("float", ">f"),
+}
+
+
+def reads_anything(serde: object) -> bool:
+    """Return whether any bytes are valid in the format, so that reading them cannot fail."""
+    return serde is PLAIN["string"] or serde is PLAIN["bytes"]
+
+
+_START = struct.Struct(">q")
+_BOUNDS = struct.Struct(">qq")
+LONGEST_MS = 2**63 - 1
+
+
+def time_windowed(inner: Plain, size_ms: int | None) -> Plain:
+    """Return the serde of `key ‖ start`. Without a window size, the end is the largest timestamp."""
+
+    def write(value: Value) -> bytes:
+        if not isinstance(value, Windowed):
+            raise SerializationError("time-windowed", f"it is {kind_of(value)}")
+        return inner.serialize(value.key) + _START.pack(value.start)
+
+    def read(data: bytes) -> Value:
+        if len(data) < _START.size:
+            raise DeserializationError("time-windowed", f"{len(data)} byte(s), expected at least 8")
+        (start,) = _START.unpack_from(data, len(data) - 8)
+        end = LONGEST_MS if size_ms is None else min(start + size_ms, LONGEST_MS)
+        return Windowed(inner.deserialize(data[:-8]), start, end)
+
+    return Plain(write, read, _equal_windowed(inner))
+
+
+def session_windowed(inner: Plain) -> Plain:
+    """Return the serde of `key ‖ end ‖ start`."""
+
+    def write(value: Value) -> bytes:
+        if not isinstance(value, Windowed):
+            raise SerializationError("session-windowed", f"it is {kind_of(value)}")
+        return inner.serialize(value.key) + _BOUNDS.pack(value.end, value.start)
+
+    def read(data: bytes) -> Value:
+        if len(data) < _BOUNDS.size:
+            raise DeserializationError("session-windowed", f"{len(data)} byte(s), expected at least 16")
+        end, start = _BOUNDS.unpack_from(data, len(data) - 16)
+        return Windowed(inner.deserialize(data[:-16]), start, end)
+
+    return Plain(write, read, _equal_windowed(inner))
+
+
+def _equal_windowed(inner: Plain) -> Callable[[Value, Value], bool]:
+    def equal(one: Value, other: Value) -> bool:
+        return (
+            isinstance(one, Windowed)
+            and isinstance(other, Windowed)
+            and one[1:] == other[1:]
+            and inner.equal(one.key, other.key)
+        )
+
+    return equal

@@ -1,0 +1,195 @@
+"""Backends keep the state of a task between batches; `BatchedState` is the protocol of a batch over them."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Protocol
+
+import attrs
+from sortedcontainers import SortedDict  # type: ignore[import-untyped]
+
+from headwater.model.offset_metadata import BATCH_ID
+from headwater_spark.engine.stores.interfaces import Pair, SortedReads
+from headwater_spark.engine.stores.overlay import Changes, Overlay
+
+
+@attrs.frozen
+class Batch:
+    """What a backend has besides its stores. `version` is the number of applied batches."""
+
+    version: int = 0
+    metadata: Mapping[str, int] = attrs.field(factory=dict)
+    offsets: Mapping[str, int] = attrs.field(factory=dict)
+
+
+@attrs.frozen
+class Prepared:
+    """A batch that is processed, but perhaps not committed."""
+
+    batch: int
+    metadata: Mapping[str, int]
+    changes: Changes
+
+
+class Backend(Protocol):
+    """Ordered stores that apply a batch all or nothing."""
+
+    def open(self, store: str) -> SortedReads:
+        """Return the store as of the latest batch; it remains valid after `apply`."""
+        ...
+
+    def latest(self) -> Batch: ...
+    def apply(self, changes: Changes, batch: Batch) -> None:
+        """Apply changes and `batch` together, all or nothing."""
+        ...
+
+    def save_prepared(self, prepared: Prepared) -> None:
+        """Replace the prepared batch, all or nothing."""
+        ...
+
+    def prepared(self) -> Prepared | None: ...
+    def clear(self) -> None:
+        """Delete everything, so that the state can be restored from the changelog topics."""
+        ...
+
+    def close(self) -> None: ...
+
+
+class BatchedState:
+    """`TaskState` on a backend: overlays have the writes of a batch until it is committed."""
+
+    def __init__(self, backend: Backend) -> None:
+        self._backend = backend
+        self._overlays: dict[str, Overlay] = {}
+        self.metadata: dict[str, int] = dict(backend.latest().metadata)
+
+    @property
+    def version(self) -> int:
+        return self._backend.latest().version
+
+    def store(self, name: str) -> Overlay:
+        if name not in self._overlays:
+            self._overlays[name] = Overlay(self._backend.open(name))
+        return self._overlays[name]
+
+    def changes(self) -> Changes:
+        return {name: overlay.written for name, overlay in self._overlays.items() if overlay.written}
+
+    def prepare(self, batch: int) -> None:
+        changes = {name: dict(entries) for name, entries in self.changes().items()}
+        self._backend.save_prepared(Prepared(batch, dict(self.metadata), changes))
+
+    def commit(self, batch: int, offsets: Mapping[str, int] | None = None) -> None:
+        self._apply(self.changes(), batch, self.metadata, offsets or {})
+
+    def rollback(self) -> None:
+        self._clear_overlays()
+        self.metadata.clear()
+        self.metadata.update(self._backend.latest().metadata)
+
+    def recover(self, version: int, batch_id: int | None = None) -> bool:
+        if self.version == version and self.metadata.get(BATCH_ID) == batch_id:
+            return True
+        prepared = self._backend.prepared()
+        if prepared is None or prepared.batch + 1 != version or self.version != prepared.batch:
+            return False
+        if prepared.metadata.get(BATCH_ID) != batch_id:
+            return False
+        self._clear_overlays()
+        self._apply(prepared.changes, prepared.batch, prepared.metadata, {})
+        self.metadata.clear()
+        self.metadata.update(prepared.metadata)
+        return True
+
+    def reset(self) -> None:
+        """Delete all stores and go back to version 0, to restore from the changelog topics as one batch."""
+        self._clear_overlays()
+        self.metadata.clear()
+        self._backend.clear()
+
+    def offsets(self) -> Mapping[str, int]:
+        return self._backend.latest().offsets
+
+    def close(self) -> None:
+        self._clear_overlays()
+        self._backend.close()
+
+    def _apply(
+        self,
+        changes: Changes,
+        batch: int,
+        metadata: Mapping[str, int],
+        offsets: Mapping[str, int],
+    ) -> None:
+        known = {**self.offsets(), **offsets}
+        self._backend.apply(changes, Batch(batch + 1, dict(metadata), known))
+        self._clear_overlays()
+
+    def _clear_overlays(self) -> None:
+        for overlay in self._overlays.values():
+            overlay.clear()
+
+
+class MemoryBytes:
+    """`OrderedBytes` in a sorted dictionary."""
+
+    __slots__ = ("_entries", "get")
+
+    def __init__(self, entries: Iterable[Pair] = ()) -> None:
+        self._entries: SortedDict[bytes, bytes] = SortedDict(entries)
+        self.get = self._entries.get
+
+    def put(self, key: bytes, value: bytes) -> None:
+        self._entries[key] = value
+
+    def delete(self, key: bytes) -> None:
+        self._entries.pop(key, None)
+
+    def clear(self) -> None:
+        self._entries.clear()
+
+    def range(self, start: bytes = b"", end: bytes | None = None) -> Iterator[Pair]:
+        entries = self._entries
+        return ((key, entries[key]) for key in entries.irange(start, end, (True, False)))
+
+    def reverse_range(self, start: bytes = b"", end: bytes | None = None) -> Iterator[Pair]:
+        entries = self._entries
+        return ((key, entries[key]) for key in entries.irange(start, end, (True, False), reverse=True))
+
+
+class MemoryBackend:
+    """Keeps the state in memory. It may outlive a `BatchedState`, as a disk does."""
+
+    def __init__(self) -> None:
+        self._stores: dict[str, MemoryBytes] = {}
+        self._batch = Batch()
+        self._prepared: Prepared | None = None
+
+    def open(self, store: str) -> SortedReads:
+        return self._stores.setdefault(store, MemoryBytes())
+
+    def latest(self) -> Batch:
+        return self._batch
+
+    def apply(self, changes: Mapping[str, Mapping[bytes, bytes | None]], batch: Batch) -> None:
+        for store, entries in changes.items():
+            entries_of_store = self._stores.setdefault(store, MemoryBytes())
+            for key, value in entries.items():
+                if value is None:
+                    entries_of_store.delete(key)
+                else:
+                    entries_of_store.put(key, value)
+        self._batch = batch
+
+    def save_prepared(self, prepared: Prepared) -> None:
+        self._prepared = prepared
+
+    def prepared(self) -> Prepared | None:
+        return self._prepared
+
+    def clear(self) -> None:
+        for store in self._stores.values():
+            store.clear()
+        self._batch = Batch()
+        self._prepared = None
+
+    def close(self) -> None:
+        """Do nothing."""

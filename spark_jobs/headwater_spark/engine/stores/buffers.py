@@ -1,0 +1,335 @@
+"""Buffers: of `suppress`, and of joins of a stream with a versioned table with a grace period.
+
+A buffered change is written as in Kafka Streams (`BufferValue`, `ProcessorRecordContext`):
+
+    timestamp(8) offset(8) length(4) topic partition(4) headers(4) [length(4) name length(4) value]...
+    length(4) prior   length(4) old   length(4) new
+
+A length of -1 is null; the length -2 of an old value means "the same as prior".
+"""
+
+import struct
+from collections.abc import Callable, Iterator
+from heapq import heappop, heappush
+from typing import NamedTuple
+
+import attrs
+
+from headwater_spark.engine.clocks import Clock
+from headwater_spark.engine.program_interface import Serde
+from headwater_spark.engine.records import Headers, Value
+from headwater_spark.engine.stores.interfaces import BufferedContext
+from headwater_spark.engine.stores.overlay import Overlay
+
+_TIME = 8
+_SEQUENCE = 4
+_SEQUENCES = 0x7FFFFFFF
+_JOIN_ENTRY = b"\0"
+_ENTRY = b"e"
+_AFTER_ENTRIES = b"f"
+_TIME_OF_KEY = b"i"
+_NEVER = 2**63 - 1
+_NOT_SERIALIZED = b""
+_VERSION: Headers = (("v", b"\3"),)
+_FIXED = struct.Struct(">qqi")
+_INT = struct.Struct(">i")
+_NULL = -1
+_SAME = -2
+_CONTEXT_BYTES = 8 + 8 + 4
+
+
+class Buffered(NamedTuple):
+    """A change in bytes. `prior` is the value last emitted, `old` the parent's previous value."""
+
+    context: BufferedContext
+    prior: bytes | None
+    old: bytes | None
+    new: bytes | None
+
+    def serialize(self) -> bytes:
+        same = self.old is not None and self.old == self.prior
+        old = _INT.pack(_SAME) if same else _nullable(self.old)
+        return b"".join((serialize_context(self.context), _nullable(self.prior), old, _nullable(self.new)))
+
+    @property
+    def estimated_bytes(self) -> int:
+        """Return the size as Kafka Streams counts it (`residentMemorySizeEstimate`)."""
+        old = None if self.old == self.prior else self.old
+        values = sum(len(part) for part in (self.prior, old, self.new) if part is not None)
+        _, _, topic, _, headers = self.context
+        named = sum(len(name) + len(value or b"") for name, value in headers)
+        return values + _CONTEXT_BYTES + len(topic) + named
+
+
+def serialize_context(context: BufferedContext) -> bytes:
+    timestamp, offset, topic, partition, headers = context
+    name = topic.encode()
+    parts = [_FIXED.pack(timestamp, offset, len(name)), name, _INT.pack(partition), _INT.pack(len(headers))]
+    for header, value in headers:
+        parts += (_nullable(header.encode()), _nullable(value))
+    return b"".join(parts)
+
+
+def deserialize(stored: bytes) -> Buffered:
+    """Read a change; ignore bytes after it: the changelog has the buffer time there."""
+    timestamp, offset, length = _FIXED.unpack_from(stored)
+    at = _FIXED.size + length
+    topic = stored[_FIXED.size : at].decode()
+    (partition,), (count,) = _INT.unpack_from(stored, at), _INT.unpack_from(stored, at + _INT.size)
+    at += 2 * _INT.size
+    headers: list[tuple[str, bytes | None]] = []
+    for _ in range(count):
+        name, at = _read(stored, at)
+        value, at = _read(stored, at)
+        headers.append(((name or b"").decode(), value))
+    prior, at = _read(stored, at)
+    if _INT.unpack_from(stored, at)[0] == _SAME:
+        old, at = prior, at + _INT.size
+    else:
+        old, at = _read(stored, at)
+    new, at = _read(stored, at)
+    return Buffered((timestamp, offset, topic, partition, tuple(headers)), prior, old, new)
+
+
+def _nullable(value: bytes | None) -> bytes:
+    return _INT.pack(_NULL) if value is None else _INT.pack(len(value)) + value
+
+
+def _read(stored: bytes, at: int) -> tuple[bytes | None, int]:
+    (length,) = _INT.unpack_from(stored, at)
+    at += _INT.size
+    return (None, at) if length == _NULL else (stored[at : at + length], at + length)
+
+
+LogEntry = Callable[[bytes, bytes | None, Headers], None]
+"""Appends (key, value, headers) to the changelog topic."""
+
+
+class JoinBufferBytes:
+    """`JoinBuffer` (`RocksDBTimeOrderedKeyValueBuffer`).
+
+    A key, in store and changelog, is `0 ‖ time(8) ‖ key ‖ sequence(4)` (`TimeFirstWindowKeySchema`).
+    `observed` is the largest time ever put, `sequence` counts the records.
+    """
+
+    def __init__(
+        self,
+        overlay: Overlay,
+        key: Serde,
+        value: Serde,
+        log: LogEntry,
+        *,
+        grace_ms: int,
+        observed: Clock,
+        sequence: Clock,
+    ) -> None:
+        self._overlay = overlay
+        self._key = key
+        self._value = value
+        self._log = log
+        self._grace = grace_ms
+        self._observed = observed
+        self._sequence = sequence
+        self._from = b""
+
+    @property
+    def min_time(self) -> int | None:
+        first = next(self._overlay.range(self._from), None)
+        return None if first is None else _time_of(first[0])
+
+    def put(self, key: Value, value: Value, context: BufferedContext) -> bool:
+        time = context[0]
+        if self._observed.now - self._grace > time:
+            return False
+        self._observed.now = max(self._observed.now, time)
+        self._sequence.now = (max(self._sequence.now, 0) + 1) & _SEQUENCES
+        sequence = self._sequence.now.to_bytes(_SEQUENCE, "big")
+        entry_key = _JOIN_ENTRY + time.to_bytes(_TIME, "big") + self._key.serialize(key) + sequence
+        stored = Buffered(context, None, None, self._value.serialize(value)).serialize()
+        self._overlay.put(entry_key, stored)
+        self._log(entry_key, stored + bytes(_TIME), ())
+        self._from = min(self._from, entry_key)
+        return True
+
+    def pop_until(self, time: int) -> Iterator[tuple[Value, Value, BufferedContext]]:
+        end = _JOIN_ENTRY + (time + 1).to_bytes(_TIME, "big") if time >= 0 else _JOIN_ENTRY
+        for entry_key, stored in list(self._overlay.range(self._from, end)):
+            entry = deserialize(stored)
+            self._overlay.delete(entry_key)
+            self._log(entry_key, None, ())
+            self._from = entry_key
+            yield (
+                self._key.deserialize(entry_key[1 + _TIME : -_SEQUENCE]),
+                None if entry.new is None else self._value.deserialize(entry.new),
+                entry.context,
+            )
+
+    def restore(self, key: bytes, value: bytes | None) -> None:
+        """Apply a record of the changelog topic."""
+        self._observed.now = max(self._observed.now, _time_of(key))
+        if value is None:
+            self._overlay.delete(key)
+        else:
+            self._overlay.put(key, value[:-_TIME])
+            self._from = min(self._from, key)
+
+
+@attrs.frozen
+class BufferSize:
+    """The number of buffered records and bytes, as clocks of the task."""
+
+    records: Clock
+    bytes: Clock
+
+
+class SuppressBytes:
+    """`SuppressBuffer` (`InMemoryTimeOrderedKeyValueChangeBuffer`), in the store of the task.
+
+    Entries have the key `e ‖ time(8) ‖ key`; `i ‖ key` has the time of the key's entry. When the batch ends,
+    the changelog gets each changed key once: the entry followed by its time, with the header `v` = 3.
+    """
+
+    def __init__(self, overlay: Overlay, key: Serde, value: Serde, log: LogEntry, size: BufferSize) -> None:
+        self._overlay = overlay
+        self._key = key
+        self._value = value
+        self._log = log
+        self._size = size
+        self._changed: dict[bytes, None] = {}
+        self._entries: dict[bytes, Buffered] = {}  # changed in this batch, serialized when it ends
+        self._first: bytes | None = None
+        self._from = _ENTRY
+        self._late: list[bytes] = []
+        """A heap of the entries before `_from`; some may have been removed."""
+
+    @property
+    def records(self) -> int:
+        return max(self._size.records.now, 0)
+
+    @property
+    def size(self) -> int:
+        return max(self._size.bytes.now, 0)
+
+    @property
+    def min_time(self) -> int:
+        """The time of the oldest entry; the largest possible time if the buffer is empty."""
+        first = self._oldest()
+        return _NEVER if first is None else _time_of(first)
+
+    def put(self, time: int, key: Value, change: tuple[Value, Value], context: BufferedContext) -> None:
+        """Buffer a change (new, old). A key that is buffered already keeps its time and its prior value."""
+        key_bytes = self._key.serialize(key)
+        new, old = (None if part is None else self._value.serialize(part) for part in change)
+        index = self._overlay.get(_TIME_OF_KEY + key_bytes)
+        if index is None:
+            entry_key = _ENTRY + time.to_bytes(_TIME, "big") + key_bytes
+            entry = Buffered(context, old, old, new)
+            self._count(1, _estimate(key_bytes, entry))
+        else:
+            entry_key = _ENTRY + index + key_bytes
+            before = self._at(entry_key)
+            entry = Buffered(context, before.prior, old, new)
+            self._count(0, _estimate(key_bytes, entry) - _estimate(key_bytes, before))
+        self._keep(entry_key, key_bytes, entry)
+        self._changed[key_bytes] = None
+
+    def prior(self, key: Value) -> tuple[Value, int] | bool | None:
+        key_bytes = self._key.serialize(key)
+        index = self._overlay.get(_TIME_OF_KEY + key_bytes)
+        if index is None:
+            return False
+        known = self._at(_ENTRY + index + key_bytes).prior
+        return None if known is None else (self._value.deserialize(known), -1)
+
+    def oldest(self) -> tuple[Value, tuple[Value, Value], BufferedContext]:
+        """Raises LookupError if the buffer is empty."""
+        entry_key = self._oldest_entry_key()
+        entry = self._at(entry_key)
+        new, old = (
+            None if part is None else self._value.deserialize(part) for part in (entry.new, entry.old)
+        )
+        return self._key.deserialize(entry_key[1 + _TIME :]), (new, old), entry.context
+
+    def drop_oldest(self) -> None:
+        """Raises LookupError if the buffer is empty."""
+        entry_key = self._oldest_entry_key()
+        key_bytes = entry_key[1 + _TIME :]
+        self._remove(entry_key, key_bytes, self._at(entry_key))
+        self._changed[key_bytes] = None
+
+    def _oldest_entry_key(self) -> bytes:
+        entry_key = self._oldest()
+        if entry_key is None:
+            raise LookupError("the buffer is empty")
+        return entry_key
+
+    def flush(self) -> None:
+        """Write and log the changes since the last flush."""
+        for entry_key, entry in self._entries.items():
+            self._overlay.put(entry_key, entry.serialize())
+        self._entries.clear()
+        for key_bytes in self._changed:
+            index = self._overlay.get(_TIME_OF_KEY + key_bytes)
+            if index is None:
+                self._log(key_bytes, None, ())
+            else:
+                stored = self._overlay.get(_ENTRY + index + key_bytes) or b""
+                self._log(key_bytes, stored + index, _VERSION)
+        self._changed.clear()
+
+    def restore(self, key: bytes, value: bytes | None) -> None:
+        """Apply a record of the changelog topic."""
+        index = self._overlay.get(_TIME_OF_KEY + key)
+        if index is not None:
+            self._remove(_ENTRY + index + key, key, self._at(_ENTRY + index + key))
+        if value is not None:
+            entry = deserialize(value)
+            entry_key = _ENTRY + value[-_TIME:] + key
+            self._count(1, _estimate(key, entry))
+            self._keep(entry_key, key, entry)
+            self._overlay.put(entry_key, self._entries.pop(entry_key).serialize())
+
+    def _keep(self, entry_key: bytes, key_bytes: bytes, entry: Buffered) -> None:
+        self._entries[entry_key] = entry
+        self._overlay.put(entry_key, _NOT_SERIALIZED)
+        self._overlay.put(_TIME_OF_KEY + key_bytes, entry_key[1 : 1 + _TIME])
+        if self._first is not None and entry_key < self._first:
+            self._first = entry_key
+        if entry_key < self._from:
+            heappush(self._late, entry_key)
+
+    def _remove(self, entry_key: bytes, key_bytes: bytes, entry: Buffered) -> None:
+        self._entries.pop(entry_key, None)
+        self._overlay.delete(entry_key)
+        self._overlay.delete(_TIME_OF_KEY + key_bytes)
+        self._count(-1, -_estimate(key_bytes, entry))
+        if entry_key == self._first:
+            self._first = None
+
+    def _at(self, entry_key: bytes) -> Buffered:
+        return self._entries.get(entry_key) or deserialize(self._overlay.get(entry_key) or b"")
+
+    def _oldest(self) -> bytes | None:
+        """Search from the last entry that was found on, so that removed entries are not read again."""
+        if self._first is None and self.records:
+            while self._late and self._overlay.get(self._late[0]) is None:
+                heappop(self._late)
+            if self._late:
+                self._first = self._late[0]
+                return self._first
+            found = next(self._overlay.range(self._from, _AFTER_ENTRIES), None)
+            if found is not None:
+                self._first = self._from = found[0]
+        return self._first
+
+    def _count(self, records: int, size: int) -> None:
+        self._size.records.now = max(self._size.records.now, 0) + records
+        self._size.bytes.now = max(self._size.bytes.now, 0) + size
+
+
+def _estimate(key: bytes, entry: Buffered) -> int:
+    return _TIME + len(key) + entry.estimated_bytes
+
+
+def _time_of(entry_key: bytes) -> int:
+    return int.from_bytes(entry_key[1 : 1 + _TIME], "big")

@@ -1,0 +1,231 @@
+"""Window stores, plain and timestamped, with or without duplicates (`RocksDBWindowStore`).
+
+The suffix of an entry key is `start(8) ‖ sequence(4)`.
+"""
+
+from collections.abc import Callable, Iterator
+
+from headwater_spark.engine.clocks import UNSET, Clock
+from headwater_spark.engine.program_interface import Serde
+from headwater_spark.engine.records import Context, Value, ValueAndTimestamp, Windowed
+from headwater_spark.engine.stores.layers import TIMESTAMP, Get, StoreBytes, read_timestamp, with_timestamp
+from headwater_spark.engine.stores.segments import LAST_TIME, SEGMENT, TIME, SegmentedStore
+
+_SEQUENCE = 4
+_SUFFIX = TIME + _SEQUENCE
+_LAST_SEQUENCE = b"\xff" * _SEQUENCE
+_SEQUENCES = 0x7FFFFFFF
+_MAX_CACHED_STARTS = 4096
+
+
+def window_end(start: int, size: int) -> int:
+    """Return the end of a window (`WindowKeySchema#timeWindowForSize`): at most the last time."""
+    return min(start + size, LAST_TIME)
+
+
+class WindowBytes(SegmentedStore):
+    """`WindowStore`.
+
+    Args:
+        size_ms: The size of the windows, which keys of iterators carry.
+        observed: The largest start ever put.
+        sequence: Counts the entries of a store with duplicates; None = no duplicates.
+        nulls_move_time: With duplicates, whether a null moves `observed` (in-memory stores).
+        emits_on_close: Kafka Streams then uses another store, in which entries are visible 1 ms longer.
+        ordered_by_key: The supplier is a user's, so Kafka Streams does not use that store.
+    """
+
+    def __init__(
+        self,
+        below: StoreBytes,
+        key: Serde,
+        value: Serde,
+        context: Callable[[], Context],
+        *,
+        retention_ms: int,
+        size_ms: int,
+        observed: Clock,
+        sequence: Clock | None = None,
+        nulls_move_time: bool = False,
+        emits_on_close: bool = False,
+        ordered_by_key: bool = False,
+    ) -> None:
+        super().__init__(
+            below,
+            key,
+            value,
+            context,
+            suffix=_SUFFIX,
+            retention_ms=retention_ms,
+            visible_ms=retention_ms if emits_on_close and not ordered_by_key else retention_ms - 1,
+            observed=observed,
+            emits_on_close=emits_on_close,
+        )
+        self._sequence = sequence
+        self._ordered_by_key = ordered_by_key
+        self._size = size_ms
+        self._nulls_move_time = nulls_move_time
+        self._parts_by_start: dict[int, tuple[bytes, bytes]] = {}
+
+    def put(self, key: Value, value: Value, start: int, context: Context | None = None) -> None:
+        """Put (None = delete) a value. Operators pass `context`; for users it is the current record's."""
+        stored = None if value is None else self._encode(value)
+        self.put_bytes(self.key_serde.serialize(key), stored, start, context or self._context())
+
+    def put_bytes(self, key: bytes, value: bytes | None, start: int, context: Context) -> None:
+        sequence = 0
+        if self._sequence is not None:
+            sequence = self._sequence.now = (max(self._sequence.now, 0) + 1) & _SEQUENCES
+            if value is None:
+                self._log_null(key, start, sequence, context)
+                return
+        if self._cached is None:
+            self.observed.now = max(self.observed.now, start)
+        elif start > self._last_put > UNSET:
+            self._last_put = start
+        elif start < self._first_put:
+            self._observe_cached(start)
+        entry_key = self.entry_key(key, start, sequence)
+        (self._index.add if value is not None else self._index.remove)(key, entry_key)
+        if self._by_time is not None:
+            self._by_time.put(entry_key, exists=value is not None)
+        self.below.put(entry_key, value, context)
+
+    def _log_null(self, key: bytes, start: int, sequence: int, context: Context) -> None:
+        """Log a null: in a store with duplicates it deletes no entry."""
+        if self._nulls_move_time:
+            self.observed.now = max(self.observed.now, start)
+        self.below.put(self.entry_key(key, start, sequence), None, context)
+
+    def fetch(self, key: Value, start: int) -> Value:
+        stored = self.fetch_bytes(self.key_serde.serialize(key), start, self.below.get)
+        return None if stored is None else self._decode(stored)
+
+    def fetch_bytes(self, key: bytes, start: int, get: Get) -> bytes | None:
+        """Return the value of an entry, read with `get`, a function of `below`."""
+        entry_key = self.entry_key(key, start)
+        if start < self.observed.now - self._visible_ms and not self._is_cached(entry_key):
+            return None
+        return get(entry_key)
+
+    def fetch_range(self, key: Value, first: int, last: int) -> Iterator[tuple[int, Value]]:
+        decode = self._decode
+        return ((start, decode(value)) for start, value in self._of_key(key, first, last))
+
+    def backward_fetch_range(self, key: Value, first: int, last: int) -> Iterator[tuple[int, Value]]:
+        decode = self._decode
+        return ((start, decode(value)) for start, value in self._of_key(key, first, last, forward=False))
+
+    def fetch_keys(
+        self,
+        first_key: Value,
+        last_key: Value,
+        first: int,
+        last: int,
+    ) -> Iterator[tuple[Windowed, Value]]:
+        low = b"" if first_key is None else self.key_serde.serialize(first_key)
+        high = None if last_key is None else self.key_serde.serialize(last_key)
+        return (
+            entry
+            for key, entry in self._of_times(first, last)
+            if key >= low and (high is None or key <= high)
+        )
+
+    def fetch_all(self, first: int, last: int) -> Iterator[tuple[Windowed, Value]]:
+        return (entry for _, entry in self._of_times(first, last))
+
+    def backward_fetch_all(self, first: int, last: int) -> Iterator[tuple[Windowed, Value]]:
+        return (entry for _, entry in self._of_times(first, last, forward=False))
+
+    def closed(self, first: int, last: int) -> Iterator[tuple[Windowed, Value]]:
+        """Yield windows for emission on close: by start and key bytes, or by entry key (`ordered_by_key`)."""
+        if self._by_time is None:
+            raise TypeError("the store has no index by time")
+        oldest = self._first_visible(first)
+        found = list(self._by_time.between(oldest if self._cached is None else first, last))
+        for entry_key, value in sorted(found) if self._ordered_by_key else found:
+            start = int.from_bytes(entry_key[-_SUFFIX:-_SEQUENCE], "big")
+            if start < oldest and not self._is_cached(entry_key):
+                continue
+            key = self.key_serde.deserialize(entry_key[SEGMENT:-_SUFFIX])
+            yield Windowed(key, start, window_end(start, self._size)), self._decode(value)
+
+    def all(self) -> Iterator[tuple[Windowed, Value]]:
+        return self.fetch_all(0, LAST_TIME)
+
+    def entry_key(self, key: bytes, start: int, sequence: int = 0) -> bytes:
+        parts = self._parts_by_start.get(start)
+        if parts is None:
+            if len(self._parts_by_start) >= _MAX_CACHED_STARTS:
+                self._parts_by_start.clear()
+            parts = self._parts_by_start[start] = self.segments.id(start), start.to_bytes(TIME, "big")
+        return parts[0] + key + parts[1] + sequence.to_bytes(_SEQUENCE, "big")
+
+    def _of_key(
+        self, key: Value, first: int, last: int, *, forward: bool = True
+    ) -> Iterator[tuple[int, bytes]]:
+        get = self.below.get
+        high = min(last, LAST_TIME).to_bytes(TIME, "big") + _LAST_SEQUENCE
+        entry_keys = self._entry_keys(key, first, high)
+        for entry_key in entry_keys if forward else reversed(entry_keys):
+            value = get(entry_key)
+            if value is not None:
+                yield int.from_bytes(entry_key[-_SUFFIX:-_SEQUENCE], "big"), value
+        if self._cached is not None:
+            self._touch_segment(key, first, last, forward=forward)
+
+    def _touch_segment(self, key: Value, first: int, last: int, *, forward: bool) -> None:
+        """Touch the entries that an iterator reads to its end: the segment's (`CacheIteratorWrapper`)."""
+        interval = self.segments.interval
+        if forward:
+            end = min((last // interval + 1) * interval - 1, LAST_TIME)
+            self._touch(key, max(first, 0), end.to_bytes(TIME, "big") + _LAST_SEQUENCE)
+        else:
+            begin = max(first, 0) // interval * interval
+            self._touch(
+                key, begin, min(last, LAST_TIME).to_bytes(TIME, "big") + _LAST_SEQUENCE, forward=False
+            )
+
+    def _of_times(
+        self, first: int, last: int, *, forward: bool = True
+    ) -> Iterator[tuple[bytes, tuple[Windowed, Value]]]:
+        """Return (key bytes, entry) of the visible windows that start from `first` to `last`."""
+        oldest = self._first_visible(first)
+        read_from = oldest if self._cached is None else min(oldest, max(first, self._first_put))
+        return self._visible(read_from, oldest, min(last, LAST_TIME), forward=forward)
+
+    def _visible(
+        self, first: int, oldest: int, last: int, *, forward: bool
+    ) -> Iterator[tuple[bytes, tuple[Windowed, Value]]]:
+        """Yield windows that start from `first` to `last`; before `oldest` only those in the cache."""
+        read = self.below.range if forward else self.below.reverse_range
+        deserialize = self.key_serde.deserialize
+        for entry_key, value in read(*self.segments.bounds(first, last)):
+            start = int.from_bytes(entry_key[-_SUFFIX:-_SEQUENCE], "big")
+            if first <= start <= last and (start >= oldest or self._is_cached(entry_key)):
+                key = entry_key[SEGMENT:-_SUFFIX]
+                yield (
+                    key,
+                    (Windowed(deserialize(key), start, window_end(start, self._size)), self._decode(value)),
+                )
+
+    def _encode(self, value: Value) -> bytes:
+        return self.value_serde.serialize(value)
+
+    def _decode(self, stored: bytes) -> Value:
+        return self.value_serde.deserialize(stored)
+
+
+class TimestampedWindowBytes(WindowBytes):
+    """`TimestampedWindowStore`: values are (value, timestamp); a pair of (None, t) deletes."""
+
+    def put(
+        self, key: Value, value: tuple[Value, int] | None, start: int, context: Context | None = None
+    ) -> None:
+        super().put(key, None if value is None or value[0] is None else value, start, context)
+
+    def _encode(self, value: tuple[Value, int]) -> bytes:
+        return with_timestamp(self.value_serde.serialize(value[0]), value[1])
+
+    def _decode(self, stored: bytes) -> ValueAndTimestamp:
+        return ValueAndTimestamp(self.value_serde.deserialize(stored[TIMESTAMP:]), read_timestamp(stored))

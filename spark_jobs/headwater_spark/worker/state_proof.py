@@ -1,0 +1,126 @@
+"""The proof that the state of an open task is the state after the task's last committed batch.
+
+Spark may run a task on any host, and hosts share no disk: a host that keeps a task open does not notice that
+another host has committed since. With `exactly_once_v2` the brokers would refuse its commit, after it has
+processed the whole batch. With `at_least_once` they would accept it, and records would be missing in the
+state. So the state is proved before each batch, in one of two ways:
+
+- The driver names the version that its last batch committed. It costs no request. The driver names none after
+  a failure, and Spark's second attempts do not use it.
+- The committed offsets are read again.
+
+A version that the driver names is true when the batch begins. If the batch takes longer than `PROOF_SECONDS`,
+Spark may have lost this host meanwhile, and another one may have the task. Then, and if the driver named no
+version, a task that is not fenced reads the committed offsets again before it writes and before it commits.
+"""
+
+import time
+from collections.abc import Callable, Mapping
+
+import attrs
+from confluent_kafka import KafkaException
+
+from headwater.model.offset_metadata import OffsetMetadata
+from headwater_spark.engine.records import TopicPartition
+from headwater_spark.worker.messages import BatchRequest
+
+PROOF_SECONDS = 10.0
+"""Spark runs a task on another host after `spark.network.timeout` (120 s) at the earliest, or when the first
+executor has ended, which ends its Python workers, too."""
+_CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+"""It also counts the time while the machine is suspended, and all processes of a machine agree on it."""
+
+
+class OutdatedStateError(Exception):
+    """Another process has committed a batch of the task: open it again, and process the batch there."""
+
+    def __init__(self, task: str) -> None:
+        super().__init__(f"another process has committed a batch of task {task}: its state is outdated here")
+
+
+@attrs.frozen
+class CommittedState:
+    """What is committed for a task: its latest offset metadata, and the offsets of its input partitions."""
+
+    metadata: OffsetMetadata
+    offsets: Mapping[TopicPartition, int]
+
+
+class StateProof:
+    """What is known about the state of one open task.
+
+    Args:
+        request: The request that opened the task.
+        partition: The number of the task.
+        present: Returns what the task has committed or read itself.
+        read: Reads what is committed now; raises `KafkaException`.
+        at: `boot_seconds()` before the committed offsets were read to open the task.
+    """
+
+    def __init__(
+        self,
+        request: BatchRequest,
+        partition: int,
+        present: Callable[[], CommittedState],
+        read: Callable[[], CommittedState],
+        *,
+        at: float,
+    ) -> None:
+        self._request = request
+        self._partition = partition
+        self._present = present
+        self._read = read
+        self._at = at
+        self._is_new = True
+        self._is_by_driver = False
+
+    def begin_batch(self, request: BatchRequest) -> None:
+        """Prove the state before a batch.
+
+        Raises:
+            OutdatedStateError: It is not the state after the last committed batch.
+        """
+        is_new, self._is_new = self._is_new, False
+        known = request.versions.get(self._partition)
+        if boot_seconds() - request.versions_at > PROOF_SECONDS:
+            known = None
+        self._is_by_driver = known == self._present().metadata.state_version
+        if self._is_by_driver:
+            self._at = request.versions_at
+        elif not is_new:
+            if known is not None:
+                raise self._outdated()
+            self._read_again()
+
+    def before_write(self) -> None:
+        """Prove the state again before records are written, if the proof is old or was read from Kafka."""
+        if not self._request.exactly_once and not (self._is_by_driver and self._is_recent):
+            self._read_again()
+
+    def before_commit(self) -> None:
+        """Prove the state again before offsets are committed, if the proof is old."""
+        if not self._request.exactly_once and not self._is_recent:
+            self._read_again()
+
+    @property
+    def _is_recent(self) -> bool:
+        return boot_seconds() - self._at <= PROOF_SECONDS
+
+    def _read_again(self) -> None:
+        started = boot_seconds()
+        try:
+            found = self._read()
+        except KafkaException as error:  # the task is opened again, which waits for the brokers
+            raise self._outdated() from error
+        present = self._present()
+        if found.metadata.state_version != present.metadata.state_version or found.offsets != present.offsets:
+            raise self._outdated()
+        self._at = started
+
+    def _outdated(self) -> OutdatedStateError:
+        return OutdatedStateError(self._request.task_name(self._partition))
+
+
+def boot_seconds() -> float:
+    """Return the seconds since this machine was started."""
+    return time.clock_gettime(_CLOCK)

@@ -1,0 +1,271 @@
+"""One batch of one task: from its input to the commit.
+
+The order of the steps makes a crash at any moment harmless:
+
+    1. Open the session: the committed offsets are known. With exactly once, earlier owners are fenced.
+    2. Restore the local state to the committed version (prepared batch, else changelogs).
+    3. Prove that this is the last committed state (`state_proof`). Skip records below the committed offsets,
+       process the others, except those that are held back.
+    4. Save the state's changes on disk as the prepared batch.
+    5. Commit one transaction: records of sinks and changelogs, input offsets with their metadata.
+    6. Apply the prepared changes to the local state.
+
+A crash before step 5 has no effect. After a later crash, step 2 of the next owner applies the prepared
+batch.
+"""
+
+import secrets
+import sys
+import time
+from collections.abc import Callable, Iterable, Mapping
+
+import structlog
+
+from headwater.model.offset_metadata import BATCH_ID, DELETING_KEY, OffsetMetadata
+from headwater_spark.engine.error_handlers import printable
+from headwater_spark.engine.records import OutputRecord, TopicPartition
+from headwater_spark.engine.refused_output import no_refusal
+from headwater_spark.engine.scaling.moved_entries import MovedEntries, can_delete_later
+from headwater_spark.engine.scaling.moved_stores import moved_stores
+from headwater_spark.engine.scaling.processors import Processors
+from headwater_spark.engine.stores.record_cache import bytes_per_thread
+from headwater_spark.engine.task import Task
+from headwater_spark.worker.global_state import read_global_stores
+from headwater_spark.worker.held_back import (
+    ProcessedPart,
+    in_processing_order,
+    processed_part,
+    without_read,
+    without_task_headers,
+)
+from headwater_spark.worker.interleaving import interleaved, with_task_header
+from headwater_spark.worker.local_state import LocalState, MemoryState
+from headwater_spark.worker.messages import BatchRequest, BatchResult, task_folder
+from headwater_spark.worker.native_task import NativeTask
+from headwater_spark.worker.refusals import RefusedRecords
+from headwater_spark.worker.restore import restore_state
+from headwater_spark.worker.task_input import ColumnInput, RecordInput, TaskInput, count_keys
+from headwater_spark.worker.transaction import open_session
+
+_DELETED_AT_ONCE = 5_000
+"""Entries that a batch checks to delete those whose keys have moved: a few hundredths of a second."""
+_BLOCK_BYTES = 512
+"""The unit of `st_blocks`, whatever the file system's block size is."""
+
+
+class OpenTask:
+    """A task with its session, local state and operators, kept from batch to batch.
+
+    The constructor does steps 1 and 2, `process_batch` steps 3 to 6. After an exception only `close` may be
+    called. `refused` are the records that the brokers refused when an earlier task attempted the batch.
+    """
+
+    def __init__(self, request: BatchRequest, partition: int, refused: RefusedRecords | None = None) -> None:
+        self.layout_version = request.layout_version
+        self.is_slow = False
+        """The task writes single records, and none of the last batch was refused: open it again."""
+        self._partition = partition
+        self._writes_single = refused is not None
+        self._refused = RefusedRecords() if refused is None else refused
+        self._session = open_session(request, partition, single=refused is not None)
+        self._proof = self._session.proof
+        self._folder = task_folder(request.state_folder, request.subtopology, partition)
+        self._state = LocalState(self._folder) if request.program.has_state else MemoryState()
+        self._restored = restore_state(request, partition, self._state, self._session)
+        self._task: Task | NativeTask = (
+            NativeTask(request.program, self._refused)
+            if request.is_native
+            else Task(
+                request.program,
+                partition,
+                self._state,
+                read_global_stores(request),
+                _logger,
+                refusal=no_refusal if refused is None else refused.reason,
+            )
+        )
+        self._moved = _moved_entries(request, partition, self._state, self._session.metadata)
+
+    def process_batch(self, request: BatchRequest, input_: TaskInput, *, tick: bool) -> BatchResult:
+        """Process and commit the task's part of a batch; with `tick` also without records, for punctuation.
+
+        Raises:
+            OutdatedStateError: Another process has committed a batch of the task since it was opened.
+            TaskMigrated: A record's partition does not exist yet.
+            PoisonRecordError: A record cannot be processed, and the exception handlers fail.
+            RecordsRefusedError: The brokers refuse records of the batch.
+            KafkaException: Kafka fails.
+        """
+        if self._proof is not None:
+            self._proof.begin_batch(request)
+        fresh = input_.starting_at(self._session.offsets)
+        if self._session.has_positions:
+            fresh = RecordInput(without_read(fresh.records(), self._session.positions))
+        if not fresh and not tick:
+            version = self._session.metadata.state_version
+            return BatchResult(partition=self._partition, skipped=len(input_), state_version=version)
+        if isinstance(self._task, Task):
+            self._task.resize_cache(cache_bytes(request))
+        awaited = frozenset(each for each in request.awaited if request.task_of(each[1]) == self._partition)
+        if awaited:
+            return self._process_group(request, fresh, awaited, len(input_) - len(fresh), tick=tick)
+        part = ProcessedPart(len(fresh), *fresh.progress())
+        read_global_stores(request)
+        deleted = self._delete_moved(request)
+        outputs = self._process(fresh, request.shared_topics)
+        written = self._commit(request, [*deleted, *outputs] if deleted else outputs, part)
+        return self._result(part, skipped=len(input_) - len(fresh), written=written)
+
+    def close(self) -> None:
+        """Release the task; records that were not committed are discarded."""
+        self._session.producer.abort()
+        self._task.close()
+        if isinstance(self._state, LocalState):
+            self._state.release()
+
+    def _process_group(
+        self,
+        request: BatchRequest,
+        fresh: TaskInput,
+        awaited: frozenset[TopicPartition],
+        skipped: int,
+        *,
+        tick: bool,
+    ) -> BatchResult:
+        """Process and commit what is first in time; hold the other records back."""
+        shared = request.shared_topics
+        records = in_processing_order(fresh.records(), shared)
+        read_global_stores(request)
+        deleted = self._delete_moved(request)
+        outputs, group = self._task.process_group(
+            without_task_headers(records, shared), awaited, time.time_ns() // 1_000_000
+        )
+        outputs = [*deleted, *outputs]
+        part = processed_part(records, group.held_back, shared, self._session.positions)
+        has_result = part.offsets or outputs or tick
+        written = self._commit(request, outputs, part) if has_result else 0
+        blocked_by = tuple(sorted(topic for topic, _ in group.blocked_by))
+        return self._result(part, skipped=skipped, written=written, blocked_by=blocked_by)
+
+    def _result(
+        self, part: ProcessedPart, *, skipped: int, written: int, blocked_by: tuple[str, ...] = ()
+    ) -> BatchResult:
+        restored, self._restored = self._restored, 0
+        dropped, handler_message = self._task.take_dropped()
+        return BatchResult(
+            partition=self._partition,
+            read=part.read,
+            skipped=skipped,
+            held_back=tuple((*partition, offset) for partition, offset in part.held_back.items()),
+            blocked_by=blocked_by,
+            written=written,
+            dropped=dropped,
+            handler_message=handler_message,
+            stream_time=max(part.times.values(), default=-1),
+            restored=restored,
+            state_bytes=self._state_bytes(),
+            state_version=self._session.metadata.state_version,
+        )
+
+    def _process(self, fresh: TaskInput, shared_topics: frozenset[str]) -> Iterable[OutputRecord]:
+        task = self._task
+        if isinstance(task, NativeTask):
+            return task.process(fresh, shared_topics)
+        now = time.time_ns() // 1_000_000
+        # With counts per key, the input record of an output record would be unknown.
+        if (
+            not self._refused
+            and task.key_counter is not None
+            and isinstance(fresh, ColumnInput)
+            and fresh.has_columns
+        ):
+            counts = count_keys(fresh, shared_topics)
+            if counts is not None and task.can_process_key_counts(counts):
+                return task.process_key_counts(counts, now)
+        return task.process(interleaved(fresh.records(), shared_topics), now)
+
+    def _delete_moved(self, request: BatchRequest) -> list[OutputRecord]:
+        """Delete some entries of keys that belong to other processors now; return the changelog records."""
+        if self._moved is None:
+            return []
+        most = _DELETED_AT_ONCE if can_delete_later(request.program) else sys.maxsize
+        deleted = self._moved.delete(most, time.time_ns() // 1_000_000)
+        if self._moved.are_deleted:
+            self._moved = None
+            del self._state.metadata[DELETING_KEY]
+        return deleted
+
+    def _commit(self, request: BatchRequest, outputs: Iterable[OutputRecord], part: ProcessedPart) -> int:
+        """Commit the batch to Kafka, apply it to the local state; return the number of written records."""
+        outputs = with_task_header(outputs, request.shared_topics, self._partition)
+        version = self._session.metadata.version
+        if self._proof is not None:
+            self._proof.before_write()
+        written = self._session.producer.send(outputs)
+        self._state.metadata[BATCH_ID] = secrets.randbits(62) | 1
+        self._state.prepare(version)
+        offsets = part.offsets
+        if not offsets:  # a tick: the metadata is committed with the unchanged offset of some partition
+            partition = request.input_partitions(self._partition)[0]
+            offsets = {partition: self._session.offsets.get(partition, 0)}
+        offsets = {
+            partition: offset
+            if partition in part.held_back
+            else max(offset, request.end_offsets.get(partition, 0))
+            for partition, offset in offsets.items()
+        }
+        metadata = OffsetMetadata(version + 1, dict(self._state.metadata))
+        self._session.commit(offsets, part.times, metadata, part.positions)
+        self._state.commit(version, self._changelog_offsets(request, outputs, offsets))
+        self.is_slow = self._writes_single and not self._refused
+        self._refused.clear()
+        return written
+
+    def _changelog_offsets(
+        self, request: BatchRequest, written: Iterable[OutputRecord], offsets: Mapping[TopicPartition, int]
+    ) -> Mapping[str, int]:
+        """Return the offsets where a restore resumes; they may precede the ends by transaction markers."""
+        known = self._state.offsets()
+        topics = [record[0] for record in written] if known else []
+        counts = {topic: topics.count(topic) for topic in known}  # they are few: faster than a `Counter`
+        after = {topic: known[topic] + count for topic, count in counts.items() if count}
+        sources = set(request.program.source_changelogs.values())
+        return after | {topic: next_ for (topic, _), next_ in offsets.items() if topic in sources}
+
+    def _state_bytes(self) -> int:
+        if not isinstance(self._state, LocalState):
+            return 0
+        return sum(file.stat().st_blocks for file in self._folder.iterdir()) * _BLOCK_BYTES
+
+
+def _moved_entries(
+    request: BatchRequest, partition: int, state: LocalState | MemoryState, committed: OffsetMetadata
+) -> MovedEntries | None:
+    """Return the entries that the task has to delete, because their keys moved; None = there are none."""
+    if DELETING_KEY not in committed.clocks:
+        # A local state that was behind may have it, although another task has deleted them since then.
+        state.metadata.pop(DELETING_KEY, None)
+        return None
+    state.metadata[DELETING_KEY] = committed.clocks[DELETING_KEY]
+    stores, _ = moved_stores(request.program)
+    processors = request.processors or Processors(request.tasks, request.tasks)
+    return MovedEntries(stores, state, partition, processors)
+
+
+def cache_bytes(request: BatchRequest) -> int:
+    """Return the bound of a task's record cache: its stream thread processes one task at a time."""
+    return bytes_per_thread(
+        request.program.settings.cache_max_bytes,
+        request.stream_threads,
+        has_global_thread=bool(request.global_programs),
+    )
+
+
+def _logger(node: str) -> Callable[..., None]:
+    log: Callable[..., None] = structlog.get_logger(node).info
+
+    def log_printable(event: str, **fields: object) -> None:
+        texts = {name: printable(value) for name, value in fields.items() if isinstance(value, str)}
+        log(printable(event), **(fields | texts))
+
+    return log_printable

@@ -1,1 +1,0 @@
-"""Topologies run on Spark: programs of sub-topologies, the engine that executes them, the queries."""
