@@ -50,9 +50,6 @@ def in_shell(script: str, folder: Path, environment: Mapping[str, str]) -> "subp
 def test_the_commands_of_the_readme_work_in_an_empty_folder(
     repository: Path, wheel: Path, environment: Mapping[str, str]
 ) -> None:
-    for own in ("infra", "spark_jobs", "toolchain", "topology_schemas"):  # the folders of the clone
-        (repository / own).mkdir()
-        (repository / own / "__init__.py").write_text("raise ImportError('a module of the user')")
     modules = "import headwater, headwater_spark, sys; print(*sys.path, headwater, headwater_spark)"
     imported = in_shell(f"python -c '{modules}'", repository, environment)
     assert f"'{repository}/.venv/" in imported.stdout
@@ -60,6 +57,9 @@ def test_the_commands_of_the_readme_work_in_an_empty_folder(
     assert str(_ROOT) not in imported.stdout.split()
     created = in_shell("headwater new .", repository, environment)
     assert created.returncode == 0
+    for own in ("infra", "spark_jobs", "toolchain", "topology_schemas"):  # the folders of the clone
+        (repository / own).mkdir()
+        (repository / own / "__init__.py").write_text("raise ImportError('a module of the user')")
     digest = hashlib.sha256(wheel.read_bytes()).hexdigest()
     assert f"headwater @ {wheel.as_uri()}#sha256={digest}\n" in (repository / "requirements.txt").read_text()
     assert "Headwater is installed from a file" in created.stderr
