@@ -63,6 +63,17 @@ check-behavior: $(STAMP)
 	$(PYTEST) -m "not broker and not pulumi and not oracle and not spark and not slow and not soak" \
 	    --numprocesses $$($(BIN)/python -c 'import os; print(1 + os.cpu_count())') --hypothesis-profile=quick
 
+.PHONY: lowest
+lowest: ## run the quick tests with the oldest versions of the dependencies of users (requires uv)
+	uv venv --quiet --clear build/lowest
+	uv pip compile --quiet --universal --python-version 3.11 --no-emit-index-url --no-header --no-annotate \
+	    --resolution lowest-direct --group dev --extra spark pyproject.toml --output-file build/lowest.txt
+	uv pip install --quiet --python build/lowest --requirement build/lowest.txt
+	uv pip install --quiet --python build/lowest --no-deps --no-build-isolation --editable .
+	build/lowest/bin/python -m pytest -m "not broker and not pulumi and not oracle and not spark and not slow and not soak" \
+	    --numprocesses 3 --hypothesis-profile=quick \
+	    --deselect tests/deploy/test_container.py::test_the_locks_contain_what_the_agent_needs
+
 .PHONY: bench
 bench: toolchain ## compare speed and memory with plain programs, write the results into the docs (an hour)
 	$(BIN)/python -m tests.bench --save

@@ -18,8 +18,7 @@ from tests.locks import closure, locked
 Golden = Callable[[Path, str], None]
 _CONTAINER = DEPLOY / "container"
 _FILE = (_CONTAINER / "Containerfile").read_text(encoding="utf-8")
-# Packages that only `pulumi up`, Spark and the engine of the runtime need.
-_NOT_FOR_THE_AGENT = {"pulumi", "pulumi-kafka", "fastavro", "lmdb", "sortedcontainers", "sqlglot"}
+_NOT_FOR_THE_AGENT = {"pulumi", "pulumi-kafka"}
 _PROGRAM = """
 import sys
 from importlib.metadata import packages_distributions

@@ -3,6 +3,7 @@
 import io
 import json
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from importlib.resources import files
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from rich.console import Console
 from headwater.doctor import Finding, Section, Status, has_errors
 from headwater.doctor.agents import AgentFacts, AgentGroup, agent_findings
 from headwater.doctor.cluster import ClusterFacts, Login, cluster_findings
-from headwater.doctor.machine import MachineFacts, Program, machine_findings
+from headwater.doctor.machine import MachineFacts, Package, Program, machine_findings
 from headwater.doctor.permissions import PermissionFacts, Purpose, Right, permission_findings
 from headwater.doctor.stack import Lock, StackFacts, stack_findings
 from headwater.model.problems import Location, Problem, ProblemCode
@@ -25,6 +26,7 @@ _WIDTH = 110
 
 JAVA = Program(path="/usr/bin/java", version=(17, 0, 9), minimum=(17,))
 PULUMI = Program(path="/usr/bin/pulumi", version=(3, 250, 0), minimum=(3, 250))
+_package = partial(Package, is_fitting=True)
 MACHINE = MachineFacts(
     python=(3, 12, 1),
     java=JAVA,
@@ -38,8 +40,14 @@ MACHINE = MachineFacts(
     kafka=True,
     connector_found=True,
     connector="4.2.0",
-    packages={"attrs": ("26.1.0", "26.1.0"), "pulumi": ("3.272.0", "3.272.0")},
-    spark_packages={"pyspark": ("4.2.1", "4.2.1"), "pandas": ("2.3.3", "2.3.3")},
+    packages={
+        "attrs": _package(">=24.2,<27", "26.1.0"),
+        "pulumi": _package(">=3.260,<4", "3.272.0"),
+    },
+    spark_packages={
+        "pyspark": _package("~=4.2.0", "4.2.1"),
+        "pandas": _package(">=2.2.3,<3", "2.3.3"),
+    },
 )
 LOGIN = Login(protocol="SASL_SSL", mechanism="PLAIN", username="al", verifies=True, is_local=False)
 CLUSTER = ClusterFacts(
@@ -82,8 +90,14 @@ def machine() -> Iterator[Iterable[Finding]]:
             plugin=None,
             kafka=False,
             connector_found=False,
-            packages={"attrs": ("26.1.0", "25.0.0"), "pulumi": ("3.272.0", None)},
-            spark_packages={"pyspark": ("4.2.1", "4.1.0"), "pandas": ("2.3.3", None)},
+            packages={
+                "attrs": _package(">=24.2,<27", "25.0.0", is_fitting=False),
+                "pulumi": _package(">=3.260,<4", None, is_fitting=False),
+            },
+            spark_packages={
+                "pyspark": _package("~=4.2.0", "4.1.0", is_fitting=False),
+                "pandas": _package(">=2.2.3,<3", None, is_fitting=False),
+            },
         )
     )
     yield machine_findings(
@@ -93,7 +107,10 @@ def machine() -> Iterator[Iterable[Finding]]:
             pulumi=None,
             kafka=False,
             connector_found=False,
-            spark_packages={"pyspark": ("4.2.1", None), "pandas": ("2.3.3", "2.3.2")},
+            spark_packages={
+                "pyspark": _package("~=4.2.0", None, is_fitting=False),
+                "pandas": _package(">=2.2.3,<3", "2.1.4", is_fitting=False),
+            },
         )
     )
     yield machine_findings(
@@ -102,7 +119,10 @@ def machine() -> Iterator[Iterable[Finding]]:
             java=attrs.evolve(JAVA, version=None),
             pulumi_is_on_path=False,
             plugin_is_visible=False,
-            spark_packages={"pyspark": ("4.2.1", "4.2.1"), "pandas": ("2.3.3", "2.3.2")},
+            spark_packages={
+                "pyspark": _package("~=4.2.0", "4.2.1"),
+                "pandas": _package(">=2.2.3,<3", "2.1.4", is_fitting=False),
+            },
         )
     )
 

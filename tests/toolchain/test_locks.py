@@ -6,6 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 from headwater.toolchain.kafka import KAFKA_VERSION, OTHER_VERSIONS
 from headwater.toolchain.kafka_plugin import PLUGIN_VERSION
@@ -30,16 +32,34 @@ def test_locks_hold_hashes_and_no_registry(lock: Path) -> None:
         assert "--hash=sha256:" in requirement, requirement
 
 
-def test_every_direct_dependency_is_pinned_and_locked_as_pinned() -> None:
-    locked = set(re.findall(r"^(\S+==\S+)", (_ROOT / "requirements" / "dev.txt").read_text(), re.MULTILINE))
+def _locked() -> dict[str, str]:
+    """Return package → version."""
+    text = (_ROOT / "requirements" / "dev.txt").read_text()
+    return {
+        canonicalize_name(name): number for name, number in re.findall(r"^(\S+)==(\S+)", text, re.MULTILINE)
+    }
+
+
+def test_every_development_dependency_is_pinned_and_locked_as_pinned() -> None:
     groups = project()["dependency-groups"]
-    pins = [*project()["project"]["dependencies"], *groups["build"], *project()["build-system"]["requires"]]
+    pins = [*groups["build"], *project()["build-system"]["requires"]]
     pins += [pin for pin in groups["dev"] if isinstance(pin, str)]
-    assert {re.sub(r"\[.*]", "", pin) for pin in pins} <= locked
+    assert {re.sub(r"\[.*]", "", pin) for pin in pins} <= {
+        f"{name}=={number}" for name, number in _locked().items()
+    }
+
+
+def test_every_dependency_of_users_is_a_range_that_contains_the_locked_version() -> None:
+    described = project()["project"]
+    for text in (*described["dependencies"], *described["optional-dependencies"]["spark"]):
+        requirement = Requirement(text)
+        assert {each.operator for each in requirement.specifier} & {">=", "~="}, text
+        assert requirement.specifier.contains(_locked()[canonicalize_name(requirement.name)]), text
 
 
 def test_the_plugin_is_that_of_the_sdk() -> None:
-    assert f"pulumi-kafka=={PLUGIN_VERSION}" in project()["project"]["dependencies"]
+    assert f"pulumi-kafka~={PLUGIN_VERSION}" in project()["project"]["dependencies"]
+    assert _locked()["pulumi-kafka"] == PLUGIN_VERSION
 
 
 def test_the_go_and_maven_files_have_the_reported_versions() -> None:

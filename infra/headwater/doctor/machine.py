@@ -25,14 +25,22 @@ class Program:
         return self.version is not None and self.version >= self.minimum
 
 
+@attrs.frozen
+class Package:
+    """A Python package: the required versions (such as `>=6,<7`), and the installed one; None = not found."""
+
+    required: str
+    installed: str | None
+    is_fitting: bool
+
+
 @attrs.frozen(kw_only=True)
 class MachineFacts:
     """What was found on this machine; None = not found.
 
-    `packages` is distribution → (required version, installed version or None), `spark_packages` the same
-    for the extra `spark`. `connector` is the version of Spark's Kafka connector that Headwater uses.
-    `pulumi_is_on_path` says that a shell finds this CLI, and `plugin_is_visible` that the CLI then finds the
-    plugin.
+    `packages` are by the name of the distribution, `spark_packages` are the packages of the extra `spark`.
+    `connector` is the version of Spark's Kafka connector that Headwater uses. `pulumi_is_on_path` says that a
+    shell finds this CLI, and `plugin_is_visible` that the CLI then finds the plugin.
     """
 
     python: tuple[int, ...]
@@ -47,8 +55,8 @@ class MachineFacts:
     kafka: bool
     connector_found: bool
     connector: str
-    packages: Mapping[str, tuple[str, str | None]]
-    spark_packages: Mapping[str, tuple[str, str | None]]
+    packages: Mapping[str, Package]
+    spark_packages: Mapping[str, Package]
 
 
 def machine_findings(facts: MachineFacts) -> Iterator[Finding]:
@@ -69,19 +77,19 @@ def _check(name: str) -> Check:
 def _packages(facts: MachineFacts) -> Finding:
     wrong = _differing(facts.packages)
     if not wrong:
-        return _check("packages").ok(f"{len(facts.packages)} required packages have the tested versions")
+        return _check("packages").ok(f"{len(facts.packages)} required packages are installed")
     return _check("packages").error(
         f"Python packages differ from the versions that Headwater requires: {wrong}.",
-        why="Other versions are not tested; commands may fail or behave differently.",
+        why="Commands may fail, or behave differently.",
         fix=f"Install Headwater in an environment of its own: {_INSTALL}",
     )
 
 
-def _differing(packages: Mapping[str, tuple[str, str | None]]) -> str:
+def _differing(packages: Mapping[str, Package]) -> str:
     return ", ".join(
-        f"{name} {found or 'is missing'} (required: {required})"
-        for name, (required, found) in sorted(packages.items())
-        if found != required
+        f"{name} {package.installed or 'is missing'} (required: {package.required})"
+        for name, package in sorted(packages.items())
+        if not package.is_fitting
     )
 
 
@@ -169,23 +177,23 @@ def _with_maven(maven: Program | None, command: str) -> str:
 
 def _spark(facts: MachineFacts) -> Finding:
     check = _check("spark")
-    required, found = facts.spark_packages["pyspark"]
-    if found is None:
+    installed = facts.spark_packages["pyspark"].installed
+    if installed is None:
         return check.warning(
             "PySpark is not installed.", why="Only `headwater run` needs it.", fix=f"Run `{_SPARK}`."
         )
     if wrong := _differing(facts.spark_packages):
         return check.error(
             f"Packages of Spark differ from the versions that Headwater requires: {wrong}.",
-            why="`headwater run` is tested with these versions only.",
+            why="`headwater run` may fail: it uses parts of these packages that change between versions.",
             fix=f"Run `{_SPARK}` in an environment of its own.",
         )
-    return check.ok(f"PySpark {required}")
+    return check.ok(f"PySpark {installed}")
 
 
 def _connector(facts: MachineFacts) -> Finding:
     check = _check("spark-connector")
-    _, spark = facts.spark_packages["pyspark"]
+    spark = facts.spark_packages["pyspark"].installed
     if spark is not None and _line(spark) != _line(facts.connector):
         return check.error(
             f"Spark's Kafka connector {facts.connector} does not fit PySpark {spark}.",

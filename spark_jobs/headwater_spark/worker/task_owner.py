@@ -310,14 +310,14 @@ class _OwnerWait:
     def check(self) -> None:
         """Log a long wait once. Raises `TaskOwnedError` after the timeout."""
         waited = time.monotonic() - self._started
+        if waited >= _REPORT_AFTER_SECONDS and not self._is_reported:
+            self._is_reported = True
+            _log.warning("waiting for the owner of a task", task=self._task, seconds=round(waited))
         if waited >= self._seconds:
             raise TaskOwnedError(
                 f"another process owns task {self._task} and did not finish its batch within "
                 f"{self._seconds:g} s"
             )
-        if waited >= _REPORT_AFTER_SECONDS and not self._is_reported:
-            self._is_reported = True
-            _log.warning("waiting for the owner of a task", task=self._task, seconds=round(waited))
 
 
 def _forward(

@@ -1,12 +1,13 @@
 """Observe the programs and packages of this machine."""
 
-import re
 import shutil
 import sys
 from collections.abc import Mapping
 from importlib.metadata import PackageNotFoundError, requires, version
 
-from headwater.doctor.machine import MachineFacts, Program
+from packaging.requirements import Requirement
+
+from headwater.doctor.machine import MachineFacts, Package, Program
 from headwater.toolchain import (
     PulumiToolchain,
     fetched_spark_jars,
@@ -17,7 +18,6 @@ from headwater.toolchain import (
     spark,
 )
 
-_PINNED = re.compile(r"([A-Za-z0-9._-]+)==([^\s;]+)\s*(?:;.*extra == ['\"](\w+)['\"])?")
 _OLDEST_PULUMI = (3, 250)
 
 
@@ -54,10 +54,21 @@ def _pulumi(found: PulumiToolchain | None) -> Program | None:
     return Program(path=str(found.cli), version=pulumi_cli.pulumi_version(found.cli), minimum=_OLDEST_PULUMI)
 
 
-def _packages(extra: str) -> Mapping[str, tuple[str, str | None]]:
-    """Return distribution → (required, installed) of Headwater's requirements for `extra`."""
-    matches = (match for text in requires("headwater") or () if (match := _PINNED.match(text)))
-    return {match[1]: (match[2], _installed(match[1])) for match in matches if (match[3] or "") == extra}
+def _packages(extra: str) -> Mapping[str, Package]:
+    """Return distribution → package of Headwater's requirements for `extra`, "" = those of every command."""
+    found = {}
+    for requirement in map(Requirement, requires("headwater") or ()):
+        of_base = requirement.marker is None or requirement.marker.evaluate({"extra": ""})
+        of_extra = requirement.marker is None or requirement.marker.evaluate({"extra": extra})
+        if of_extra and (of_base is (extra == "")):
+            found[requirement.name] = _package(requirement)
+    return found
+
+
+def _package(requirement: Requirement) -> Package:
+    installed = _installed(requirement.name)
+    is_fitting = installed is not None and requirement.specifier.contains(installed, prereleases=True)
+    return Package(str(requirement.specifier), installed, is_fitting)
 
 
 def _installed(name: str) -> str | None:
