@@ -10,14 +10,14 @@ import pytest
 from headwater.cli.exit_codes import ExitCode
 from headwater.cli.main import main
 from headwater.cli.stack_context import StackContext
-from headwater.compiler import compile_documents
-from headwater.kafka import Connection, KafkaClusterReader, SnapshotRequest, snapshot_request
+from headwater.kafka import Connection, KafkaClusterReader, SnapshotRequest
 from headwater.kafka.reader import GroupsRead
 from headwater.model.cluster import ClusterSnapshot
 from headwater.model.move_marks import MoveMark, MovePhase
 from headwater.model.offset_metadata import OffsetMetadata
 from headwater.model.problems import Problem, ProblemCode, ProblemsError, errors
 from headwater.model.record import RecordedTopic, SetupRecord
+from headwater.operations.observation import observe_cluster
 from headwater.pulumi.planning import Planned, plan_stack
 from headwater.pulumi.settings import stack_settings
 from headwater.pulumi.stack_state import StackState
@@ -83,9 +83,8 @@ def test_headwater_plan_requires_the_replication_factor_too(
 ) -> None:
     """It prints the plan of a preview."""
     loaded = load_documents([documents]).documents
-    snapshot = NoDefaultsReader(cluster()).read(snapshot_request(loaded, {}))
-    compiled = compile_documents(loaded, snapshot.partitions)
-    monkeypatch.setattr(StackContext, "compile", lambda _: (compiled, snapshot))
+    observed = observe_cluster(NoDefaultsReader(cluster()), loaded, None, with_ownership=False)
+    monkeypatch.setattr(StackContext, "observe", lambda _: observed)
     reader = KafkaClusterReader(Connection(bootstrap_servers=("b:9092",)))  # it connects when it reads
     context = StackContext(documents=loaded, reader=reader, document_problems=())
     monkeypatch.setattr("headwater.cli.plan.load_context", lambda *_, **__: context)

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
-from headwater.pulumi import validation
+from headwater.operations import validation
 from tests.planner.simulated_cluster import SimulatedCluster, application
 
 if TYPE_CHECKING:

@@ -88,10 +88,27 @@ class FakeCluster:
 
 
 @attrs.frozen
+class ReadSnapshot:
+    """A `SnapshotReading` of a snapshot that was read at once."""
+
+    found: ClusterSnapshot
+
+    @property
+    def partitions(self) -> Mapping[str, int]:
+        return self.found.partitions
+
+    def snapshot(self) -> ClusterSnapshot:
+        return self.found
+
+
+@attrs.frozen
 class FakeClusterReader:
     """A `ClusterReader` of a `FakeCluster`."""
 
     cluster: FakeCluster
+
+    def begin(self, request: SnapshotRequest) -> ReadSnapshot:
+        return ReadSnapshot(self.read(request))
 
     def read(self, request: SnapshotRequest) -> ClusterSnapshot:
         topics = self.cluster.topics

@@ -100,14 +100,14 @@ def _policies(files: Sequence[Path]) -> "tuple[Policy, ...]":
 
 
 def _drift(inputs: StackContext, policies: "tuple[Policy, ...]") -> "Drift":
-    compiled, snapshot = inputs.compile(for_drift=True)
-    from headwater.planner.drift import find_drift  # noqa: PLC0415 - imported after the requests are sent
+    from headwater.planner.drift import drift_evidence_request, find_drift  # noqa: PLC0415 - after `open`
     from headwater.planner.upgrade import compile_recorded  # noqa: PLC0415 - same
 
-    earlier = compile_recorded(inputs.documents, inputs.records or {}, snapshot.partitions)
+    observed = inputs.observe(drift_evidence_request)
+    earlier = compile_recorded(inputs.documents, inputs.records or {}, observed.snapshot.partitions)
     found = find_drift(
-        compiled,
-        snapshot,
+        observed.compiled,
+        observed.snapshot,
         inputs.records,
         inputs.stack,
         inputs.cluster_id,

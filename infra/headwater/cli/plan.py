@@ -93,19 +93,14 @@ def plan(
 
 def _plan(inputs: StackContext, policies: "tuple[Policy, ...]") -> "Plan":
     start_ms = _milliseconds()
-    compiled, snapshot = inputs.compile()
-    from headwater import planner  # noqa: PLC0415 - imported after the requests are sent
-    from headwater.planner.upgrade import compile_recorded  # noqa: PLC0415 - same
-    from headwater.pulumi.unknown_replication import unknown_replication  # noqa: PLC0415 - same
+    observed = inputs.observe()
+    from headwater.operations.planning import plan_documents  # noqa: PLC0415 - after the requests are sent
+    from headwater.planner import PlanPolicy  # noqa: PLC0415 - same
 
-    limits = planner.PlanPolicy(
+    limits = PlanPolicy(
         cluster_id=inputs.cluster_id, policies=(*inputs.policies, *policies), stack=inputs.stack
     )
-    records = inputs.records or {}
-    earlier = compile_recorded(inputs.documents, records, snapshot.partitions)
-    elapsed_ms = _milliseconds() - start_ms
-    result = planner.plan(compiled, snapshot, records, limits, elapsed_ms, earlier=earlier)
-    return attrs.evolve(result, problems=(*result.problems, *unknown_replication(result)))
+    return plan_documents(observed, limits, _milliseconds() - start_ms)
 
 
 def _validated(inputs: StackContext, result: "Plan") -> "Plan":
@@ -113,7 +108,7 @@ def _validated(inputs: StackContext, result: "Plan") -> "Plan":
     if not (result.is_applicable and any(action.is_change for action in result.actions)):
         return result
     from headwater.change import admin_client  # noqa: PLC0415 - same
-    from headwater.pulumi.validation import refusals  # noqa: PLC0415 - same
+    from headwater.operations.validation import refusals  # noqa: PLC0415 - same
 
     refused = refusals(admin_client(inputs.reader.connection), result, with_permissions=False)
     return attrs.evolve(result, problems=(*result.problems, *refused))

@@ -10,15 +10,9 @@ from typing import TYPE_CHECKING
 import attrs
 import click
 
-from headwater.kafka import Connection, KafkaClusterReader, snapshot_request
+from headwater.kafka import Connection, KafkaClusterReader
 from headwater.kafka.command_line import connection, named_connection
 from headwater.kafka.environment import names_cluster
-from headwater.kafka.evidence import with_evidence
-from headwater.kafka.processor_state import with_processor_state
-from headwater.kafka.visibility import check_visible
-from headwater.model.cluster import ClusterSnapshot
-from headwater.model.compiled import CompiledApplication
-from headwater.model.evidence import EvidenceRequest
 from headwater.model.ownership import StackIdentity
 from headwater.model.problems import Problem, ProblemsError, errors
 from headwater.model.record import SetupRecord
@@ -26,6 +20,7 @@ from headwater.model.topology import TopologyDocument
 
 if TYPE_CHECKING:
     from headwater.model.policies import Policy
+    from headwater.operations.observation import Observation, Questions
     from headwater.spec import Documents
 
 
@@ -64,41 +59,20 @@ class StackContext:
 
         return attrs.evolve(self, documents=with_recorded_versions(self.documents, records), records=records)
 
-    def compile(self, *, for_drift: bool = False) -> tuple[tuple[CompiledApplication, ...], ClusterSnapshot]:
+    def observe(self, questions: "Questions | None" = None) -> "Observation":
         """Compile the documents for the cluster while the cluster answers the remaining requests.
 
-        If the owner of a topic is in question, the evidence is read, too; `for_drift`: also of topics that no
-        document declares.
-
-        Raises:
-            ProblemsError: The cluster could not be read.
+        `questions` None = those of a plan. Raises `ProblemsError`: the cluster could not be read.
         """
-        read = snapshot_request(self.documents, self.records or {})
-        reading = self.reader.begin(
-            attrs.evolve(read, with_ids=self.records is not None, with_ownership=self.has_ownership_records)
+        from headwater.operations.observation import observe_cluster  # noqa: PLC0415 - while it answers
+
+        return observe_cluster(
+            self.reader,
+            self.documents,
+            self.records,
+            with_ownership=self.has_ownership_records,
+            questions=questions,
         )
-        import headwater.planner  # noqa: F401, PLC0415 - the callers need it: imported while the cluster answers
-        from headwater.compiler import compile_documents  # noqa: PLC0415 - same
-
-        compiled = compile_documents(self.documents, reading.partitions)
-        snapshot = reading.snapshot()
-        if snapshot.partitions != reading.partitions:  # a topic became visible in between
-            compiled = compile_documents(self.documents, snapshot.partitions)
-        check_visible(self.reader, snapshot, compiled)
-        snapshot = with_processor_state(self.reader, snapshot, compiled)
-        request = self._evidence_request(compiled, snapshot, for_drift=for_drift)
-        return compiled, with_evidence(self.reader, snapshot, request)
-
-    def _evidence_request(
-        self, compiled: tuple[CompiledApplication, ...], snapshot: ClusterSnapshot, *, for_drift: bool
-    ) -> EvidenceRequest:
-        if for_drift:
-            from headwater.planner.drift import drift_evidence_request  # noqa: PLC0415 - imported meanwhile
-
-            return drift_evidence_request(compiled, snapshot, self.records)
-        from headwater.planner.evidence.questions import evidence_request  # noqa: PLC0415 - same
-
-        return evidence_request(compiled, snapshot, self.records)
 
 
 def load_context(

@@ -42,6 +42,19 @@ GroupsRead = tuple[Mapping[str, GroupFacts], Sequence[str]]
 """Group id → facts, and phrases for what the user may not read."""
 
 
+class SnapshotReading(Protocol):
+    """A snapshot that is being read; the partition counts are known first."""
+
+    @property
+    def partitions(self) -> Mapping[str, int]:
+        """Return topic name → partition count of all topics that the user may describe."""
+        ...
+
+    def snapshot(self) -> ClusterSnapshot:
+        """Return the snapshot; call it once. Raises as `ClusterReader` says."""
+        ...
+
+
 class ClusterReader(Protocol):
     """Reads a cluster.
 
@@ -50,6 +63,10 @@ class ClusterReader(Protocol):
 
     def read(self, request: SnapshotRequest) -> ClusterSnapshot:
         """Return the snapshot, in a number of requests that does not depend on the number of topics."""
+        ...
+
+    def begin(self, request: SnapshotRequest) -> SnapshotReading:
+        """Send the requests of a snapshot, and return when the partition counts are known."""
         ...
 
     def topic_ids(self, names: Sequence[str]) -> Mapping[str, str]:

@@ -15,9 +15,9 @@ from headwater.kafka.acl_bindings import acl_binding
 from headwater.model.acls import Acl
 from headwater.model.ownership import OwnershipChange
 from headwater.model.problems import Problem
+from headwater.operations.validation import refusals
 from headwater.planner import Plan
 from headwater.pulumi.registration import Repair
-from headwater.pulumi.validation import refusals
 
 if TYPE_CHECKING:
     from concurrent.futures import Future

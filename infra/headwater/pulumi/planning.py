@@ -5,20 +5,16 @@ from collections.abc import Callable
 
 import attrs
 
-from headwater.compiler import compile_documents
-from headwater.kafka import ClusterReader, Connection, KafkaClusterReader, snapshot_request
-from headwater.kafka.evidence import with_evidence
-from headwater.kafka.processor_state import with_processor_state
-from headwater.kafka.visibility import check_visible
+from headwater.kafka import ClusterReader, Connection, KafkaClusterReader
 from headwater.model.ownership import StackIdentity
 from headwater.model.problems import Problem, ProblemsError
-from headwater.planner import Plan, plan
-from headwater.planner.evidence.questions import evidence_request
+from headwater.operations.observation import observe_cluster
+from headwater.operations.planning import plan_documents
+from headwater.planner import Plan
 from headwater.planner.run import Run
-from headwater.planner.upgrade import compile_recorded, with_recorded_versions
+from headwater.planner.upgrade import with_recorded_versions
 from headwater.pulumi.settings import StackSettings
 from headwater.pulumi.stack_state import StackState
-from headwater.pulumi.unknown_replication import unknown_replication
 
 
 @attrs.frozen
@@ -46,20 +42,15 @@ def plan_stack(
     if settings.connection is None:
         return Planned(None, settings.problems)
     try:
-        reader = reader_for(settings.connection)
-        documents = with_recorded_versions(settings.documents, state.records)
-        request = snapshot_request(documents, state.records)
-        with_ownership = settings.has_ownership_records and stack is not None
-        snapshot = reader.read(attrs.evolve(request, with_ownership=with_ownership))
-        compiled = compile_documents(documents, snapshot.partitions)
-        check_visible(reader, snapshot, compiled)
-        snapshot = with_processor_state(reader, snapshot, compiled)
-        snapshot = with_evidence(reader, snapshot, evidence_request(compiled, snapshot, state.records))
+        observed = observe_cluster(
+            reader_for(settings.connection),
+            with_recorded_versions(settings.documents, state.records),
+            state.records,
+            with_ownership=settings.has_ownership_records and stack is not None,
+        )
     except ProblemsError as error:
         return Planned(None, (*settings.problems, *error.problems))
-    elapsed_ms = round((time.monotonic() - started) * 1000)
     policy = attrs.evolve(settings.policy, stack=stack)
-    earlier = compile_recorded(documents, state.records, snapshot.partitions)
-    planned = plan(compiled, snapshot, state.records, policy, elapsed_ms, earlier=earlier)
-    problems = (*settings.problems, *planned.problems, *unknown_replication(planned))
-    return Planned(planned, problems, Run(compiled, (), snapshot, state.records, policy))
+    planned = plan_documents(observed, policy, round((time.monotonic() - started) * 1000))
+    run = Run(observed.compiled, (), observed.snapshot, state.records, policy)
+    return Planned(planned, (*settings.problems, *planned.problems), run)

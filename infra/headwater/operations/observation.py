@@ -1,0 +1,64 @@
+"""Read a cluster, and compile documents for its partition counts.
+
+Imports that need time are made while the cluster answers: a plan of a few documents takes less than a second.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+
+import attrs
+
+from headwater.kafka import snapshot_request
+from headwater.kafka.evidence import with_evidence
+from headwater.kafka.processor_state import with_processor_state
+from headwater.kafka.reader import ClusterReader
+from headwater.kafka.visibility import check_visible
+from headwater.model.cluster import ClusterSnapshot
+from headwater.model.compiled import CompiledApplication
+from headwater.model.evidence import EvidenceRequest
+from headwater.model.record import SetupRecord
+from headwater.model.topology import TopologyDocument
+
+Compiled = tuple[CompiledApplication, ...]
+Questions = Callable[[Compiled, ClusterSnapshot, Mapping[str, SetupRecord] | None], EvidenceRequest]
+"""Which topics have an owner in question: of these, groups and offsets are read, too."""
+
+
+@attrs.frozen
+class Observation:
+    """Documents, compiled for the cluster of `snapshot`. `records` None = of no stack."""
+
+    documents: Sequence[TopologyDocument]
+    compiled: Compiled
+    snapshot: ClusterSnapshot
+    records: Mapping[str, SetupRecord] | None
+
+
+def observe_cluster(
+    reader: ClusterReader,
+    documents: Sequence[TopologyDocument],
+    records: Mapping[str, SetupRecord] | None,
+    *,
+    with_ownership: bool,
+    questions: Questions | None = None,
+) -> Observation:
+    """Compile `documents` for the cluster, and read what a plan of them depends on.
+
+    `records` is application id → setup record. `with_ownership`: also the ownership records. `questions` None
+    = those of a plan.
+
+    Raises:
+        ProblemsError: The cluster could not be read, or a topic is not visible.
+    """
+    request = snapshot_request(documents, records or {})
+    reading = reader.begin(attrs.evolve(request, with_ids=records is not None, with_ownership=with_ownership))
+    from headwater.compiler import compile_documents  # noqa: PLC0415 - while the cluster answers
+    from headwater.planner.evidence.questions import evidence_request  # noqa: PLC0415 - same
+
+    compiled = compile_documents(documents, reading.partitions)
+    snapshot = reading.snapshot()
+    if snapshot.partitions != reading.partitions:  # a topic became visible in between
+        compiled = compile_documents(documents, snapshot.partitions)
+    check_visible(reader, snapshot, compiled)
+    snapshot = with_processor_state(reader, snapshot, compiled)
+    asked = (questions or evidence_request)(compiled, snapshot, records)
+    return Observation(documents, compiled, with_evidence(reader, snapshot, asked), records)
