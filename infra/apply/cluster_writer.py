@@ -11,7 +11,7 @@ from infra.apply.registration import Repair
 from infra.apply.validation import refusals
 from infra.change import admin_client, change_topics, failures
 from infra.change.deletion import delete_topics
-from infra.change.ownership import write_ownership
+from infra.change.ownership import configure_topic, write_ownership
 from infra.model.acls import Acl
 from infra.model.ownership import OwnershipChange
 from infra.model.problems import Problem
@@ -44,6 +44,10 @@ class ClusterWriter(Protocol):
         Raises:
             pulumi.RunError: Some remain; the message names each with the reason.
         """
+        ...
+
+    def configure_ownership(self, settings: Mapping[str, str]) -> Sequence[Problem]:
+        """Change settings of the topic of the ownership records; return a problem if this is refused."""
         ...
 
     def write_ownership(self, change: OwnershipChange) -> None:
@@ -79,6 +83,9 @@ class KafkaClusterWriter:
         if remaining:
             reasons = (f"{name}: {reason}" for name, reason in sorted(remaining.items()))
             raise pulumi.RunError("these topics are not deleted: " + "; ".join(reasons))
+
+    def configure_ownership(self, settings: Mapping[str, str]) -> Sequence[Problem]:
+        return configure_topic(self.connection, settings)
 
     def write_ownership(self, change: OwnershipChange) -> None:
         write_ownership(self.connection, change)

@@ -18,6 +18,7 @@ from infra.model.cluster import ClusterSnapshot
 from infra.model.evidence import ClusterEvidence, EvidenceRequest, GroupFacts, GroupType
 from infra.model.ownership import OWNERSHIP_TOPIC, OwnershipRecord
 from infra.model.problems import ProblemCode, ProblemsError
+from infra.model.untrusted import UnreadRecord
 from infra.observe.group_admin import GroupAdmin, ListedGroup
 from infra.observe.kafka_errors import is_denial, unexpected
 from infra.observe.reader import ClusterReader, GroupsRead
@@ -104,16 +105,24 @@ def _ownership(
     reader: ClusterReader, snapshot: ClusterSnapshot, *, is_requested: bool
 ) -> tuple[tuple[OwnershipRecord, ...], Sequence[str]]:
     """Return the records; without permission to see their topic, Kafka says that it does not exist."""
-    if snapshot.ownership is not None or not is_requested:
-        return snapshot.ownership or (), ()
+    if snapshot.ownership is not None:
+        return snapshot.ownership, _phrases(snapshot.ownership_topic.unread)
+    if not is_requested:
+        return (), ()
     try:
         if OWNERSHIP_TOPIC not in snapshot.topics and not reader.topic_ids([OWNERSHIP_TOPIC]):
             return (), ()
-        return reader.ownership(), ()
+        log = reader.ownership()
+        return log.records, _phrases(log.unread)
     except ProblemsError as error:
         if not all(problem.code is ProblemCode.NOT_AUTHORIZED for problem in error.problems):
             raise
         return (), (f"the ownership records ({error.problems[0].expected})",)
+
+
+def _phrases(unread: Sequence[UnreadRecord]) -> Sequence[str]:
+    """Return a phrase for each record that may name the topic."""
+    return [f"a record in {each.location}" for each in unread]
 
 
 def _sees_all_groups(admin: GroupAdmin) -> bool:

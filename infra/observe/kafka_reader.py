@@ -9,7 +9,7 @@ from confluent_kafka import KafkaError, TopicPartition
 from confluent_kafka.admin import TopicDescription  # type: ignore[attr-defined]  # public in the library
 
 from infra.model.cluster import ClusterSnapshot
-from infra.model.ownership import OwnershipRecord
+from infra.model.ownership import OwnershipLog
 from infra.model.problems import Problem, ProblemsError
 from infra.observe.connection import Connection
 from infra.observe.evidence import read_cleanup_policy, read_group_facts
@@ -66,7 +66,7 @@ class KafkaClusterReader:
         ids = {name: str(topic.topic_id) for name, topic in found}
         return ids, {name: len(topic.partitions) for name, topic in found}
 
-    def ownership(self) -> tuple[OwnershipRecord, ...]:
+    def ownership(self) -> OwnershipLog:
         """Return the ownership records; raises `ProblemsError`."""
         return self._read_ownership()
 

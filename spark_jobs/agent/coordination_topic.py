@@ -9,6 +9,7 @@ import structlog
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]  # public, but not exported explicitly
 
+from infra.model.ownership import RECORD_TOPIC_SETTINGS
 from infra.observe import Connection
 from infra.observe.client_log import client_log
 
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 TOPIC_PREFIX = "headwater-agent-"
 PARTITION = 0
 # Every key is unique, so compaction removes nothing; and a compacted topic loses no records by age.
-TOPIC_CONFIG = {"cleanup.policy": "compact"}
+TOPIC_CONFIG = dict(RECORD_TOPIC_SETTINGS)
 _CREATION_SECONDS = 5.0
 
 _log = structlog.get_logger(__name__)

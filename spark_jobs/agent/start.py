@@ -10,7 +10,7 @@ from pathlib import Path
 import attrs
 import structlog
 
-from infra.model.problems import ProblemsError
+from infra.model.problems import Problem, ProblemsError
 from infra.observe import Connection
 from spark_jobs.agent.documents import DocumentFiles, SwitchedDocuments
 from spark_jobs.agent.instruments import AgentInstruments
@@ -90,6 +90,7 @@ def _run(options: AgentOptions, termination: Termination, gateway: GatewayWatch 
         access,
         wake=clock.wake,
         election_error=lambda: coordination.leadership.error,
+        journal_problems=lambda: coordination.journal.problems,
     ) as endpoint:
         agent = Agent(
             attrs.evolve(settings, documents=endpoint.documents), endpoint.instruments, coordination, clock
@@ -130,13 +131,14 @@ def serve(
     *,
     wake: Callable[[], None],
     election_error: Callable[[], str] = lambda: "",
+    journal_problems: Callable[[], Sequence[Problem]] = lambda: (),
 ) -> Iterator[Endpoint]:
     """Serve the endpoint of an agent in this context; raises `ProblemsError` if the address is not available.
 
     Without `access` the instruments only log.
     """
     surface = Surface.of(client_id, host=socket.gethostname(), headwater=version("headwater"))
-    instruments = AgentInstruments(surface.registry, client_id, election_error)
+    instruments = AgentInstruments(surface.registry, client_id, election_error, journal_problems)
     switched = SwitchedDocuments(documents)
     if access is None:
         yield Endpoint(instruments, switched, None)
