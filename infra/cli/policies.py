@@ -5,14 +5,14 @@ from pathlib import Path
 
 import attrs
 
-from infra.cli.console import ProblemsExit, exit_for
+from infra.cli.console import ProblemsExit
 from infra.compiler import compile_documents
 from infra.model.compiled import CompiledApplication
 from infra.model.policies import Policy
 from infra.model.problems import Problem, ProblemsError
 from infra.model.topology import Lifecycle, TopologyDocument
 from infra.planner.policies import check_application, declared
-from infra.spec.policies import load_policies
+from infra.spec.policies import read_policies as load_all
 
 
 def read_policies(files: Sequence[Path]) -> tuple[Policy, ...]:
@@ -21,10 +21,10 @@ def read_policies(files: Sequence[Path]) -> tuple[Policy, ...]:
     Raises:
         ProblemsExit: A file has errors.
     """
-    loaded = load_policies(files)
-    if exit_for(loaded.problems):
-        raise ProblemsExit(ProblemsError(loaded.problems))
-    return loaded.policies
+    try:
+        return load_all(files)
+    except ProblemsError as error:
+        raise ProblemsExit(error) from None
 
 
 def violations(

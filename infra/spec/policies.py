@@ -26,7 +26,7 @@ from infra.model.policies import (
     TopicConfig,
     TopicPartitions,
 )
-from infra.model.problems import Location, Problem, ProblemCode, Severity, errors
+from infra.model.problems import Location, Problem, ProblemCode, ProblemsError, Severity, errors
 from infra.spec.build_stores import Options, duration
 from infra.spec.files import POLICY_FILE, read
 from infra.spec.locations import PathPart, RawDocument
@@ -54,6 +54,14 @@ def load_policies(files: Sequence[Path]) -> Policies:
         policies += loaded.policies
         problems += loaded.problems
     return Policies(tuple(policies), tuple(problems))
+
+
+def read_policies(files: Sequence[Path]) -> tuple[Policy, ...]:
+    """Return the policies of all files; raises `ProblemsError` if one has errors."""
+    loaded = load_policies(files)
+    if errors(loaded.problems):
+        raise ProblemsError(loaded.problems)
+    return loaded.policies
 
 
 def load_policies_text(text: str, file: str) -> Policies:

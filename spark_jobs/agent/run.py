@@ -9,6 +9,7 @@ from typing import Self
 
 import attrs
 
+from infra.model.policies import Policy
 from infra.observe import Connection
 from spark_jobs.agent.callbacks import callbacks_of
 from spark_jobs.agent.coordination_topic import coordination_topic
@@ -40,6 +41,8 @@ class AgentSettings:
     session_timeout_ms: int = DEFAULT_SESSION_TIMEOUT_MS
     callback: str | None = None
     """`module:Class` with `on_partition_expansion`, for all applications."""
+    policies: tuple[Policy, ...] = ()
+    """Policies that an expansion must not violate."""
 
 
 @attrs.frozen
@@ -101,6 +104,7 @@ class Agent:
                 poll_ms=settings.metadata_max_age_ms,
                 settle_ms=settings.settle_ms,
                 lag_ms=settings.settle_ms,
+                policies=settings.policies,
             ),
             callbacks=callbacks,
         )

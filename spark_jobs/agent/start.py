@@ -12,6 +12,7 @@ import structlog
 
 from infra.model.problems import Problem, ProblemsError
 from infra.observe import Connection
+from infra.spec.policies import read_policies
 from spark_jobs.agent.documents import DocumentFiles, SwitchedDocuments
 from spark_jobs.agent.instruments import AgentInstruments
 from spark_jobs.agent.lag import LagWatch, consumed_topics
@@ -80,6 +81,7 @@ def _run(options: AgentOptions, termination: Termination, gateway: GatewayWatch 
         request_timeout_ms=options.request_timeout_ms,
         session_timeout_ms=options.session_timeout_ms,
         callback=options.callback,
+        policies=read_policies(options.policy_files),
     )
     access = options.access()
     clock, coordination = SystemClock(), coordination_of(settings)

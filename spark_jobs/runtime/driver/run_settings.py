@@ -4,6 +4,7 @@ from pathlib import Path
 
 import attrs
 
+from infra.model.policies import Policy
 from infra.observe import Connection
 from spark_jobs.runtime.driver.failures import RestartPolicy
 from spark_jobs.runtime.driver.input.sources import RECORDS_AT_ONCE
@@ -26,3 +27,5 @@ class RunSettings:
     records_at_once: int = RECORDS_AT_ONCE
     restarts: RestartPolicy = attrs.field(factory=RestartPolicy)
     check_interval_seconds: float = _CHECK_INTERVAL_SECONDS
+    policies: tuple[Policy, ...] = ()
+    """Policies that topics which the application creates, and expansions, must not violate."""
