@@ -17,7 +17,7 @@ from infra.model.compiled import CompiledApplication
 from infra.model.nodes import NodeTopology, SinkNode
 from infra.model.problems import Location, Problem, ProblemCode, ProblemsError, errors
 from infra.model.topology import Application, TopologyDocument
-from infra.spec.files import SCHEMA_FILE, confine_file, read
+from infra.spec.files import SCHEMA_FILE, read_confined
 from spark_jobs.runtime.driver.threads.settings import thread_problems
 from spark_jobs.runtime.engine.program import (
     SubtopologyProgram,
@@ -189,11 +189,10 @@ def check_user_classes(spark: SparkSession, runnable: RunnableDocument) -> None:
 
 
 def _read_schema_file(folder: Path, name: str) -> str:
-    file = confine_file(folder, name)
-    if file is not None:
-        content = read(file, SCHEMA_FILE, code=ProblemCode.NOT_RUNNABLE)
-        if isinstance(content, str):
-            return content
+    content = read_confined(folder, name, SCHEMA_FILE, code=ProblemCode.NOT_RUNNABLE)
+    if isinstance(content, str):
+        return content
+    if content is not None:
         raise ProblemsError([content])
     raise ProblemsError(
         [
