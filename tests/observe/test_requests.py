@@ -7,6 +7,7 @@ import pytest
 from confluent_kafka.admin import AdminClient, ListOffsetsResultInfo, NewTopic  # type: ignore[attr-defined]
 
 from infra.model.cluster import LiveGroup
+from infra.model.ownership import OwnershipLog
 from infra.observe import Connection, KafkaClusterReader, SnapshotRequest, admin
 from infra.observe.admin import Admin
 from infra.observe.pending_snapshot import PendingSnapshot
@@ -158,7 +159,7 @@ def test_topic_created_between_two_requests_has_its_settings(
     client.create_topics([NewTopic(topic, 1, 1, config={"cleanup.policy": "compact"})])[topic].result()
     assert until(lambda: topic in reader.topic_ids([topic]), _SECONDS)
     request = SnapshotRequest(names=frozenset([topic]), with_ids=with_ids)
-    snapshot = PendingSnapshot(opened, request, metadata, tuple).snapshot()
+    snapshot = PendingSnapshot(opened, request, metadata, OwnershipLog).snapshot()
     assert snapshot.topics[topic].config["cleanup.policy"] == "compact"
     assert topic in snapshot.described
 
