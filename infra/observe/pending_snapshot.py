@@ -58,9 +58,6 @@ class PendingSnapshot:
         self._ownership_topic = (
             admin.request_topics([OWNERSHIP_TOPIC]) if request.with_ownership and not has_topic else None
         )
-        self._ownership_config = admin.request_configs(
-            ResourceType.TOPIC, [OWNERSHIP_TOPIC] if has_topic else []
-        )
         self._ownership_replicas = _replicas(metadata.topics[OWNERSHIP_TOPIC].partitions) if has_topic else 0
         self._cluster_id, self._brokers = str(metadata.cluster_id), len(metadata.brokers)
         self._listed = {
@@ -83,6 +80,9 @@ class PendingSnapshot:
         self._descriptions = admin.request_topics(sorted({*described, *unseen}))
         self._configs = admin.request_configs(
             ResourceType.TOPIC, [name for name in described_names if name not in request.sources]
+        )
+        self._ownership_config = admin.request_configs(
+            ResourceType.TOPIC, [OWNERSHIP_TOPIC] if has_topic else []
         )
         self._features = admin.request_features() if request.with_features else None
         self._acls = admin.request_acls(request.acl_principals) if request.acl_principals else None
