@@ -12,21 +12,29 @@ import yaml
 from headwater.change.ownership import write_ownership
 from headwater.cli.exit_codes import ExitCode
 from headwater.compiler import compile_document
-from headwater.kafka import KafkaClusterReader
+from headwater.kafka import KafkaClusterReader, SnapshotRequest
 from headwater.model.acls import Operation, Pattern, Permission, ResourceKind
-from headwater.model.ownership import OWNERSHIP_TOPIC, OwnershipChange, OwnershipRecord, StackIdentity
-from headwater.model.problems import Problem, ProblemCode, errors
+from headwater.model.ownership import (
+    OWNERSHIP_TOPIC,
+    RECORD_TOPIC_SETTINGS,
+    OwnershipChange,
+    OwnershipRecord,
+    OwnershipTopic,
+    StackIdentity,
+)
+from headwater.model.problems import Problem, ProblemCode, Severity, errors
 from headwater.model.record import RecordedTopic, SetupRecord
 from headwater.planner.acls import Purpose, headwater_needs
 from headwater.pulumi import stack_settings
 from headwater.pulumi.cluster_writer import KafkaClusterWriter
-from headwater.pulumi.ownership import claim_applications
+from headwater.pulumi.ownership import claim_applications, protect_records
 from headwater.pulumi.planning import Planned, plan_stack
 from headwater.pulumi.stack_state import StackState
 from headwater.spec import load_text
 from tests.acls.conftest import HEADWATER
 from tests.acls.secured_cluster import SecuredCluster
 from tests.cli.conftest import Headwater, headwater
+from tests.contract.real_cluster import RealCluster
 
 __all__ = ["headwater"]
 
@@ -34,7 +42,9 @@ pytestmark = pytest.mark.broker
 
 PRINCIPAL = f"User:{HEADWATER.name}"
 ID = "stock"
+# Only needed if the topic of the records is missing, or has other settings.
 CREATE_RECORDS = Permission(ResourceKind.TOPIC, OWNERSHIP_TOPIC, Operation.CREATE)
+PROTECT_RECORDS = Permission(ResourceKind.TOPIC, OWNERSHIP_TOPIC, Operation.ALTER_CONFIGS)
 OTHER = OwnershipRecord(application_id="other", stack=StackIdentity("other", "organization/headwater/other"))
 CHANGELOG, REPARTITION = f"{ID}-levels-changelog", f"{ID}-by-item-repartition"
 DOCUMENT: Mapping[str, Any] = {
@@ -121,8 +131,10 @@ def run(
     if planned.plan is None or errors(planned.problems):
         return Outcome(planned, errors(planned.problems))
     writer = KafkaClusterWriter(connection)
-    denied = writer.refusals(planned.plan, with_permissions=True) or claim_applications(
-        planned.plan, KafkaClusterReader(connection), writer
+    denied = (
+        writer.refusals(planned.plan, with_permissions=True)
+        or protect_records(planned.plan, writer)
+        or claim_applications(planned.plan, KafkaClusterReader(connection), writer)
     )
     return Outcome(planned, tuple(denied))
 
@@ -172,7 +184,7 @@ def names_permission(problem: Problem, missing: Permission) -> bool:
 
 @pytest.mark.parametrize(
     "missing",
-    [permission for permission in needs(Purpose.UP) if permission != CREATE_RECORDS],
+    [permission for permission in needs(Purpose.UP) if permission not in (CREATE_RECORDS, PROTECT_RECORDS)],
     ids=lambda each: each.text.replace(" ", "-"),
 )
 def test_a_run_without_one_of_the_permissions_is_refused_before_it_changes_anything(
@@ -261,7 +273,7 @@ def test_deleting_topics_needs_an_additional_permission(cluster: SecuredCluster,
     for denied, text in (
         (Permission(ResourceKind.GROUP, "*", Operation.DESCRIBE), "Describe on group *"),
         (
-            Permission(ResourceKind.TOPIC, OWNERSHIP_TOPIC, Operation.DESCRIBE_CONFIGS),
+            PROTECT_RECORDS,
             f"DescribeConfigs on topic {OWNERSHIP_TOPIC}",
         ),
     ):
@@ -282,3 +294,31 @@ def test_the_first_run_on_a_cluster_creates_the_topic_of_ownership_records(
     assert names_permission(problem, CREATE_RECORDS)
     assert run(cluster, needs(Purpose.UP), documents).problems == ()
     write_ownership(cluster.superuser, OwnershipChange((OTHER,)))
+
+
+def test_the_settings_of_the_topic_of_the_records_are_repaired_or_the_run_is_refused(
+    cluster: SecuredCluster, documents: Path
+) -> None:
+    admin = RealCluster(",".join(cluster.superuser.bootstrap_servers))
+    reader = KafkaClusterReader(cluster.superuser)
+
+    def topic() -> OwnershipTopic:
+        return reader.read(SnapshotRequest(with_ownership=True)).ownership_topic
+
+    assert not topic().changes
+    admin.configure(OWNERSHIP_TOPIC, {"cleanup.policy": "delete", "max.message.bytes": "100000000"})
+    unprotected = topic()
+    assert unprotected.changes.keys() == {"cleanup.policy", "max.message.bytes"}
+    permissions = without_permission(needs(Purpose.UP), PROTECT_RECORDS)
+    (problem,) = run(cluster, permissions, documents).problems
+    assert problem.severity is Severity.ERROR
+    assert names_permission(problem, PROTECT_RECORDS), problem.found
+    assert topic() == unprotected
+    done = run(cluster, needs(Purpose.UP), documents)
+    assert done.problems == ()
+    assert ProblemCode.RECORDS_NOT_SAFE in {problem.code for problem in done.planned.problems}
+    assert not topic().changes
+    admin.configure(OWNERSHIP_TOPIC, {"max.message.bytes": "1000000"})
+    (problem,) = run(cluster, permissions, documents).problems
+    assert problem.severity is Severity.WARNING
+    admin.configure(OWNERSHIP_TOPIC, RECORD_TOPIC_SETTINGS)

@@ -248,6 +248,7 @@ CHANGING = {
     "Describe Group headwater-ownership",
     "Write Topic headwater-ownership",
     "Create Topic headwater-ownership",
+    "AlterConfigs Topic headwater-ownership",
     "Describe Topic orders",
     "Describe Topic regions",
     "Create Topic shop-*",
@@ -272,7 +273,6 @@ AGENT = {
 DELETING = (CHANGING - {"Describe Group shop", "Describe Group headwater-ownership"}) | {
     "Delete Topic shop-*",
     "Describe Group *",
-    "DescribeConfigs Topic headwater-ownership",
 }
 
 

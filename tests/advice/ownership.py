@@ -1,7 +1,21 @@
 """Fixes about stacks, conflicts between applications, the group protocol and versions."""
 
+from collections.abc import Callable
+
+import attrs
+
+from headwater.model.ownership import OwnershipTopic
+from headwater.model.untrusted import UnreadReason
 from tests.advice.trial import Advice, Trial, steps
-from tests.advice.trials import CHANGELOG, COUNT, begin, changed, recorded_elsewhere, set_up
+from tests.advice.trials import (
+    CHANGELOG,
+    COUNT,
+    begin,
+    changed,
+    recorded_elsewhere,
+    set_up,
+    with_unread_record,
+)
 
 STAGING, SAME = "acme/headwater/staging", "acme/headwater/production"
 SINK = COUNT.replace("topics: {}", "topics: {orders-out: {partitions: 4}}")
@@ -63,7 +77,64 @@ def _unnamed() -> Trial:
     return trial
 
 
+def _unread(
+    reason: UnreadReason, stack_id: str = "another id", application: str = "orders"
+) -> Callable[[], Trial]:
+    return lambda: with_unread_record(set_up(), reason, stack_id=stack_id, application=application)
+
+
+def _delete_records(trial: Trial) -> None:
+    trial.ownership, trial.ownership_topic = (), OwnershipTopic()
+
+
+def _use_later_version(trial: Trial) -> None:
+    """A later version reads its own record."""
+    trial.ownership_topic = attrs.evolve(trial.ownership_topic, unread=())
+    trial.up()
+
+
+def _uncompacted() -> Trial:
+    trial = with_unread_record(set_up(), UnreadReason.NOT_OURS)
+    trial.ownership_topic = OwnershipTopic({"cleanup.policy": "delete", "min.insync.replicas": "1"}, 3)
+    return trial
+
+
+def _without_record() -> Trial:
+    trial = with_unread_record(set_up(), UnreadReason.NOT_OURS)
+    trial.ownership, trial.ownership_topic = (), OwnershipTopic()
+    return trial
+
+
 OWNERSHIP = (
+    Advice(
+        says="Find out who writes to headwater-ownership, and remove the permission. Then delete the topic: "
+        "the next `pulumi up` of each stack creates it and writes its records again",
+        make=_unread(UnreadReason.TOO_LARGE),
+        follow=_delete_records,
+        leaves=("RecordsNotSafe",),
+    ),
+    Advice(
+        says="Then delete the topic",
+        make=_unread(UnreadReason.NOT_OURS),
+        follow=_delete_records,
+        leaves=("RecordsNotSafe",),
+    ),
+    Advice(
+        says="If no other stack manages orders, set `setup.takeOver: true` for one `pulumi up`",
+        make=_unread(UnreadReason.OTHER_KEY),
+        follow=_taken,
+    ),
+    Advice(
+        says="Use the version of Headwater that has written the record, or a later one",
+        make=_unread(UnreadReason.LATER_FORMAT, "its id"),
+        follow=_use_later_version,
+    ),
+    Advice(
+        says="The next `pulumi up` writes the record of this stack again",
+        make=_unread(UnreadReason.NOT_OURS, "its id"),
+    ),
+    Advice(says="The next `pulumi up` writes it again", make=_without_record),
+    Advice(says="The next `pulumi up` changes the settings", make=_uncompacted),
     Advice(
         says="in stack acme/headwater/staging first",
         make=lambda: recorded_elsewhere(begin(), STAGING),

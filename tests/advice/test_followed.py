@@ -25,6 +25,7 @@ ADVICE = (*EVIDENCE, *LIFECYCLE, *COUNTS, *SETTINGS, *OWNERSHIP, *POLICIES, *PRO
 EXPLAINS = (
     "A star at the end of a name stands for all names with this prefix",
     "Until then it stays as it is",
+    "Its user needs permission AlterConfigs on the topic",
     "Later, its topics, offsets and state stay behind under the old id (`renamedFrom",
     "Later, its changelog topic stays behind",
     "Kafka Streams itself deletes the records that it has read, so -1 is correct",
@@ -57,6 +58,8 @@ _REPORT = "`headwater upgrade` prints it before anything is declared: a plan has
 NOT_FOLLOWED = {
     "If the application was running before, find out who deleted the topic: its data is lost": _FINDS_OUT,
     "Find out who revoked it": _FINDS_OUT,
+    "Find out who else writes to": _FINDS_OUT,
+    "If you have not deleted the topic yourself, find out who writes to": _FINDS_OUT,
     "Check the plan": _FINDS_OUT,
     "Check whether data is already lost, and who changed the setting": _FINDS_OUT,
     "If the topic is empty": "The plan knows whether it is, unless the offsets cannot be read.",
@@ -108,6 +111,7 @@ NOT_FOLLOWED = {
 
 NOT_PLANNED = {
     "infra/headwater/pulumi": "About settings of a stack: the program stops before it makes a plan.",
+    "infra/headwater/change": "About permissions and limits of brokers: `tests/change`.",
     "infra/headwater/cli": "About files that the command does not find or replace.",
     "infra/headwater/compiler": "About one document, before a plan: `tests/compiler` and `tests/oracle` "
     "compare each refusal "

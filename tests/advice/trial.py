@@ -11,7 +11,7 @@ from headwater.compiler import compile_documents
 from headwater.model.acls import Acl, LiveAcls
 from headwater.model.cluster import ClusterSnapshot, LiveTopic
 from headwater.model.compiled import CompiledApplication
-from headwater.model.ownership import OwnershipChange, OwnershipRecord, StackIdentity
+from headwater.model.ownership import OwnershipChange, OwnershipRecord, OwnershipTopic, StackIdentity
 from headwater.model.policies import Policy
 from headwater.model.problems import Problem, Severity, errors
 from headwater.model.record import SetupRecord
@@ -44,6 +44,7 @@ class Trial:
     stack: StackIdentity | None = None
     cluster_id: str | None = None
     ownership: tuple[OwnershipRecord, ...] | None = None
+    ownership_topic: OwnershipTopic = OwnershipTopic()  # noqa: RUF009 - immutable
     acls: LiveAcls | None = None
     elapsed_ms: int = 0
 
@@ -66,7 +67,13 @@ class Trial:
         """The cluster, with the number of records of each topic."""
         found = self.cluster.snapshot
         topics = {name: self._observed(topic) for name, topic in found.topics.items()}
-        return attrs.evolve(found, topics=topics, ownership=self.ownership, acls=self.acls)
+        return attrs.evolve(
+            found,
+            topics=topics,
+            ownership=self.ownership,
+            ownership_topic=self.ownership_topic,
+            acls=self.acls,
+        )
 
     @property
     def records(self) -> Mapping[str, SetupRecord]:
@@ -88,6 +95,8 @@ class Trial:
         planned = self.plan()
         assert planned.is_applicable, planned.problems
         if planned.ownership is not None:
+            settings = {**self.ownership_topic.settings, **planned.ownership_settings}
+            self.ownership_topic = attrs.evolve(self.ownership_topic, settings=settings)
             self._record(change_before(planned, planned.ownership))
         self.cluster.apply(planned)
         if self.acls is not None:
@@ -102,6 +111,9 @@ class Trial:
         records = {record.key: record for record in self.ownership or ()}
         records |= {record.key: record for record in change.written}
         self.ownership = tuple(record for each, record in records.items() if each not in change.deleted)
+        replaced = {*change.deleted, *(record.key for record in change.written)}
+        unread = tuple(each for each in self.ownership_topic.unread if each.key not in replaced)
+        self.ownership_topic = attrs.evolve(self.ownership_topic, unread=unread)
 
     def fill(self, *names: str) -> None:
         """Let applications write records to topics."""

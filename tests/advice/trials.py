@@ -2,7 +2,14 @@
 
 from collections.abc import Callable
 
-from headwater.model.ownership import OwnershipRecord, StackIdentity
+from headwater.model.ownership import (
+    OWNERSHIP_TOPIC,
+    RECORD_TOPIC_SETTINGS,
+    OwnershipRecord,
+    OwnershipTopic,
+    StackIdentity,
+)
+from headwater.model.untrusted import UnreadReason, UnreadRecord
 from tests.advice.trial import Trial
 
 STORE = "KSTREAM-AGGREGATE-STATE-STORE-0000000002"
@@ -75,6 +82,29 @@ def created_elsewhere(trial: Trial, *names: str, partitions: int = 4, is_filled:
         trial.cluster.create(name, partitions, declared[name].config)
         if is_filled:
             trial.fill(name)
+    return trial
+
+
+def with_unread_record(
+    trial: Trial, reason: UnreadReason, *, stack_id: str = "another id", application: str = "orders"
+) -> Trial:
+    """Return a stack whose records are on the cluster, and a record that is not readable."""
+    trial.stack = StackIdentity("its id", "acme/headwater/production", has_records=True)
+    trial.ownership = ()
+    trial.up()
+    written: tuple[OwnershipRecord, ...] = trial.ownership
+    unread = UnreadRecord(
+        topic=OWNERSHIP_TOPIC,
+        partition=0,
+        offset=41,
+        last_offset=41,
+        reason=reason,
+        key=None if reason is UnreadReason.TOO_LARGE else (stack_id, application),
+    )
+    trial.ownership = tuple(record for record in written if record.key != unread.key)
+    trial.ownership_topic = OwnershipTopic(
+        {**RECORD_TOPIC_SETTINGS, "min.insync.replicas": "2"}, 3, (unread,)
+    )
     return trial
 
 

@@ -80,9 +80,14 @@ class Writer:
         self.repairs: list[Repair] = []
         self.asked_for_permissions: list[bool] = []
         self.write_ownership = cluster.write_ownership
+        self.configured: list[Mapping[str, str]] = []
 
     def refusals(self, _: Plan, *, with_permissions: bool) -> Sequence[Problem]:
         self.asked_for_permissions.append(with_permissions)
+        return ()
+
+    def configure_ownership(self, settings: Mapping[str, str]) -> Sequence[Problem]:
+        self.configured.append(settings)
         return ()
 
     def repair(self, repairs: Sequence[Repair]) -> None:

@@ -67,7 +67,10 @@ def test_security_and_limits(documents: Path) -> None:
     ]
 
 
-def test_policy_file_is_added_to_the_limits(documents: Path, tmp_path: Path) -> None:
+def test_policy_file_is_added_to_the_limits(
+    documents: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
     file = tmp_path / "headwater-policies.yaml"
     file.write_text("policies: [{topicPartitions: {max: 12}}]")
     read = settings(documents, policies=str(file), maxNewTopics="10")

@@ -12,7 +12,7 @@ from headwater.kafka import SnapshotRequest
 from headwater.kafka.reader import GroupsRead
 from headwater.model.cluster import ClusterSnapshot, LiveGroup, LiveTopic
 from headwater.model.evidence import GroupFacts
-from headwater.model.ownership import OWNERSHIP_TOPIC, OwnershipChange, OwnershipRecord
+from headwater.model.ownership import OWNERSHIP_TOPIC, OwnershipChange, OwnershipLog, OwnershipRecord
 
 BROKER_DEFAULTS = {
     "cleanup.policy": "delete",
@@ -127,14 +127,14 @@ class FakeClusterReader:
             default_replication_factor=1,
             default_min_insync_replicas=1,
             topic_defaults=BROKER_DEFAULTS if described else {},
-            ownership=self.ownership() if request.with_ownership else None,
+            ownership=self.ownership().records if request.with_ownership else None,
         )
 
     def topic_ids(self, names: Sequence[str]) -> Mapping[str, str]:
         return {name: self.cluster.topics[name].topic_id for name in names if name in self.cluster.topics}
 
-    def ownership(self) -> tuple[OwnershipRecord, ...]:
-        return tuple(record for _, record in sorted(self.cluster.ownership.items()))
+    def ownership(self) -> OwnershipLog:
+        return OwnershipLog(tuple(record for _, record in sorted(self.cluster.ownership.items())))
 
     def partition_counts(self, names: Sequence[str]) -> Mapping[str, int]:
         return {name: self.cluster.topics[name].partitions for name in names if name in self.cluster.topics}

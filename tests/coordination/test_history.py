@@ -20,7 +20,8 @@ from headwater.agent.journal_lines import JournalLine, decode, encode, key_of, l
 from headwater.agent.state import ExpansionEntry, Stage
 from headwater.cli.exit_codes import ExitCode
 from headwater.cli.main import main
-from headwater.model.problems import ProblemsError
+from headwater.model.problems import ProblemCode, ProblemsError
+from headwater.model.untrusted import LARGEST_VALUE
 from headwater.toolchain.broker import Broker
 from headwater.toolchain.broker.local import LocalBroker
 from headwater.toolchain.broker.ports import free_ports
@@ -89,12 +90,28 @@ def test_unknown_fields_and_stages_are_ignored() -> None:
     [
         *(None, b"", b"x", b"[]", b"{}", b'{"term": 1}', b'{"term":1,"at":"soon"}'),
         pytest.param(b"[" * 100_000, id="deeply nested"),
-        b'{"term": 9223372036854775808, "at": "2026-09-21T14:13:20Z"}',
-        b'{"term": -1, "at": "2026-09-21T14:13:20Z"}',
-        b'{"term": 1, "at": "2026-09-21T14:13:20Z", "after": {"a": 99999999999}}',
-        b'{"term": 1e999, "at": "2026-09-21T14:13:20Z"}',
-        b'{"term": 1, "at": "0001-01-01T00:00:00+23:59"}',
-        b'{"term": 1, "at": "2026-09-21T14:13:20Z", "application": "\\ud800"}',
+        *(
+            pytest.param(b'{"version": 1, %s}' % fields, id=fields.decode()[:60])
+            for fields in (
+                b'"term": 9223372036854775808, "at": "2026-09-21T14:13:20Z"',
+                b'"term": -1, "at": "2026-09-21T14:13:20Z"',
+                b'"term": true, "at": "2026-09-21T14:13:20Z"',
+                b'"term": 1, "at": "2026-09-21T14:13:20Z", "after": {"a": 99999999999}',
+                b'"term": 1, "at": "2026-09-21T14:13:20Z", "after": [["a", 1]]',
+                b'"term": 1, "at": "2026-09-21T14:13:20Z", "done": "a topic"',
+                b'"term": 1, "at": "2026-09-21T14:13:20Z", "done": [{}]',
+                b'"term": 1, "at": "2026-09-21T14:13:20Z", "host": ["a"]',
+                b'"term": 1, "at": 1758464000',
+                b'"term": 1e999, "at": "2026-09-21T14:13:20Z"',
+                b'"term": 1, "at": "0001-01-01T00:00:00+23:59"',
+                b'"term": 1, "at": "2026-09-21T14:13:20Z", "application": "\\ud800"',
+                b'"term": 1, "at": "2026-09-21T14:13:20Z", "reason": "%s"' % (b"x" * 200_000),
+            )
+        ),
+        b'{"term": 1, "at": "2026-09-21T14:13:20Z"}',
+        pytest.param(
+            b" " * LARGEST_VALUE + b'{"version":1,"term":1,"at":"2026-09-21T14:13:20Z"}', id="large"
+        ),
     ],
 )
 def test_records_of_other_formats_are_skipped(value: bytes | None) -> None:
@@ -161,6 +178,43 @@ def test_journal_is_read_completely_and_in_order(kafka: LocalBroker, group: Make
     assert [line.entry() for line in lines] == written
     assert {line.term for line in lines} == {term}
     assert agent.journal.latest(term) == {"orders-app": written[-1]}
+
+
+@pytest.mark.broker
+def test_each_record_of_others_is_one_problem_and_hides_no_line(kafka: LocalBroker, group: MakeGroup) -> None:
+    agents = group(kafka.bootstrap_servers)
+    agent = agents.join("agent")
+    _, term = agents.leader([agent])
+    agent.journal.append(entry("agent", Stage.STARTED), term)
+    topic = coordination_topic(agents.name)
+    producer = Producer({"bootstrap.servers": kafka.bootstrap_servers, "compression.type": "gzip"})
+    producer.produce(topic, b"[" * 100_000, b"one", partition=0)
+    producer.produce(topic, b'{"version": 1, "term": 9223372036854775808}', b"two", partition=0)
+    refused: list[object] = []
+    large = b"[" * (LARGEST_VALUE + 1)
+    huge = Producer(
+        {
+            "bootstrap.servers": kafka.bootstrap_servers,
+            "compression.type": "gzip",
+            "message.max.bytes": 2 * LARGEST_VALUE,
+        }
+    )
+    huge.produce(topic, large, b"three", partition=0, on_delivery=lambda error, _: refused.append(error))
+    assert producer.flush(30) == huge.flush(30) == 0
+    assert [error is None for error in refused] == [False]
+    agent.journal.append(entry("agent", Stage.EXPANDED), term)
+    assert agent.journal.latest(term) == {"orders-app": entry("agent", Stage.EXPANDED)}
+    problems = agent.journal.problems
+    assert [problem.code for problem in problems] == [ProblemCode.UNREADABLE_RECORD] * 2
+    offsets = [int(str(problem.found).removeprefix("offset ")) for problem in problems]
+    assert offsets == [offsets[0], offsets[0] + 1]
+    assert all(f"{topic}, partition 0, offset" in problem.summary for problem in problems)
+    shown = CliRunner().invoke(
+        main,
+        ["agent", "history", "--bootstrap-server", kafka.bootstrap_servers, "--group", agents.name],
+    )
+    assert shown.exit_code == ExitCode.DONE
+    assert shown.stderr.count("UnreadableRecord") == 2
 
 
 @pytest.mark.broker

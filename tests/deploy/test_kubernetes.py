@@ -1,6 +1,8 @@
 """Tests of the Kubernetes manifests: valid, consistent with each other and with the program."""
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -119,6 +121,28 @@ def test_the_agent_has_minimal_permissions(container: Mapping[str, Any]) -> None
     policy = _of_kind("NetworkPolicy")["spec"]
     assert set(policy["policyTypes"]) == {"Ingress", "Egress"}
     assert all(rule["from"] for rule in policy["ingress"])
+    assert all(_is_limited(rule) for rule in policy["egress"])
+
+
+def test_the_example_adds_egress_to_few_addresses_only() -> None:
+    kustomization = yaml.safe_load(
+        (_KUBERNETES / "example" / "kustomization.yaml").read_text(encoding="utf-8")
+    )
+    [patch] = kustomization["patches"]
+    rules = [change["value"] for change in yaml.safe_load(patch["patch"])]
+    assert rules
+    assert all(_is_limited(rule) for rule in rules)
+
+
+def _is_limited(rule: Mapping[str, Any]) -> bool:
+    """Return whether an egress rule names its ports, and the pods, namespaces or addresses."""
+    peers = rule.get("to", [])
+    named = [
+        peer.get("ipBlock", {}).get("cidr") not in (None, "0.0.0.0/0", "::/0")
+        or bool(peer.get("namespaceSelector", {}).get("matchLabels"))
+        for peer in peers
+    ]
+    return bool(peers) and all(named) and bool(rule.get("ports"))
 
 
 def test_secrets_are_referenced_and_never_contained(container: Mapping[str, Any]) -> None:
@@ -136,7 +160,9 @@ def test_the_example_replaces_the_image(container: Mapping[str, Any]) -> None:
         )
         [images[folder]] = kustomization["images"]
     assert images["base"]["name"] == images["example"]["name"] == container["image"]
-    assert images["base"]["newTag"] == images["example"]["newTag"]
+    assert images["base"]["newTag"] == version("headwater")
+    assert re.fullmatch(r"sha256:[0-9a-f]{64}", images["example"]["digest"])
+    assert "newTag" not in images["example"]
     assert images["example"]["newName"].endswith(f"/{container['image']}")
 
 

@@ -174,6 +174,19 @@ def problems_of(**changed: object) -> tuple[Problem, ...]:
             {"protocol": "SASL_SSL", "mechanism": "OAUTHBEARER", "username": "a", "password": "b"},
             "needs the token URL",
         ),
+        *(
+            (
+                {
+                    "protocol": "SASL_SSL",
+                    "mechanism": "OAUTHBEARER",
+                    "username": "a",
+                    "password": "b",
+                    "token_url": url,
+                },
+                "token URL without TLS",
+            )
+            for url in ("http://id.example/token", "HTTP://10.0.0.1:80", "//id.example", "http://[bad")
+        ),
         ({"protocol": "SASL_SSL", "mechanism": "AWS_MSK_IAM"}, "needs the AWS region"),
         ({"protocol": "SASL_PLAINTEXT", "mechanism": "AWS_MSK_IAM", "aws_region": "x"}, "needs TLS"),
         ({"protocol": "SSL", "ca": "/etc/ca.jks"}, "CA certificate is not in PEM format"),
@@ -188,6 +201,14 @@ def test_inconsistent_settings_are_problems(changed: Mapping[str, object], summa
     assert summary in problem.summary
     assert problem.expected
     assert problem.fix
+
+
+@pytest.mark.parametrize(
+    "url", ["https://id.example", "http://127.0.0.1:8080", "http://[::1]:1", "http://localhost"]
+)
+def test_a_token_url_with_tls_or_on_this_machine_is_accepted(url: str) -> None:
+    settings = attrs.evolve(OAUTH, token_url=url)
+    assert settings.checked() == settings
 
 
 def test_all_problems_are_reported_together() -> None:

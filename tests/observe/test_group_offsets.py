@@ -1,5 +1,6 @@
 """What a consumer group has committed is read completely, or not at all."""
 
+import base64
 from collections.abc import Callable, Sequence
 from types import SimpleNamespace
 from typing import TYPE_CHECKING
@@ -57,6 +58,24 @@ def test_a_partition_that_cannot_be_read_is_a_problem(
     [problem] = raised.value.problems
     assert problem.code is code
     assert " b" in problem.summary
+
+
+@pytest.mark.broker
+def test_a_text_of_a_later_version_is_one_problem_with_its_partition(
+    kafka: "LocalBroker", unique: Callable[[str], str]
+) -> None:
+    topic, group = unique("in"), unique("group")
+    cluster = RealCluster(kafka.bootstrap_servers)
+    cluster.create(topic, 2)
+    later = base64.b64encode(b"\x04" + bytes(12)).decode()
+    cluster.commit(group, topic, {0: "of another program", 1: later})
+    connection = Connection(bootstrap_servers=(kafka.bootstrap_servers,))
+    with pytest.raises(ProblemsError) as raised:
+        read_metadata(connection, group, {topic: 2}, 5)
+    [problem] = raised.value.problems
+    assert problem.code is ProblemCode.UNREADABLE_RECORD
+    assert f"{topic}, partition 1, offset 0" in problem.summary
+    assert "version of Headwater" in problem.fix
 
 
 @pytest.mark.broker

@@ -10,6 +10,7 @@ from headwater.kafka import Connection, KafkaClusterReader, SnapshotRequest, adm
 from headwater.kafka.admin import Admin
 from headwater.kafka.pending_snapshot import PendingSnapshot
 from headwater.model.cluster import LiveGroup
+from headwater.model.ownership import OwnershipLog
 from headwater.toolchain.broker.local import LocalBroker
 from headwater.toolchain.broker.readiness import until
 
@@ -158,7 +159,7 @@ def test_topic_created_between_two_requests_has_its_settings(
     client.create_topics([NewTopic(topic, 1, 1, config={"cleanup.policy": "compact"})])[topic].result()
     assert until(lambda: topic in reader.topic_ids([topic]), _SECONDS)
     request = SnapshotRequest(names=frozenset([topic]), with_ids=with_ids)
-    snapshot = PendingSnapshot(opened, request, metadata, tuple).snapshot()
+    snapshot = PendingSnapshot(opened, request, metadata, OwnershipLog).snapshot()
     assert snapshot.topics[topic].config["cleanup.policy"] == "compact"
     assert topic in snapshot.described
 

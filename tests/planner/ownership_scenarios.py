@@ -3,8 +3,9 @@
 import attrs
 
 from headwater.model.compiled import CompiledApplication
-from headwater.model.ownership import OwnershipRecord, StackIdentity
+from headwater.model.ownership import OWNERSHIP_TOPIC, OwnershipRecord, OwnershipTopic, StackIdentity
 from headwater.model.topology import Lifecycle, Setup, Sink
+from headwater.model.untrusted import UnreadReason, UnreadRecord
 from headwater.planner import Plan, PlanPolicy, plan
 from tests.planner.simulated_cluster import CHANGELOG, REPARTITION, SimulatedCluster, application
 
@@ -76,3 +77,52 @@ def unnecessary_take_over() -> Plan:
     snapshot = attrs.evolve(cluster.snapshot, ownership=())
     policy = PlanPolicy(stack=StackIdentity("its id", "acme/headwater/production"))
     return plan([compiled], snapshot, cluster.records, policy)
+
+
+STACK = StackIdentity("its id", "acme/headwater/production", has_records=True)
+
+
+def unread(
+    reason: UnreadReason, key: tuple[str, str] | None = None, offset: int = 41, last: int | None = None
+) -> UnreadRecord:
+    return UnreadRecord(
+        topic=OWNERSHIP_TOPIC,
+        partition=0,
+        offset=offset,
+        last_offset=offset if last is None else last,
+        reason=reason,
+        key=key,
+    )
+
+
+def with_topic(topic: OwnershipTopic, *applications: CompiledApplication, is_new: bool = False) -> Plan:
+    """Return the plan of a stack whose records are in a topic in this state."""
+    cluster = SimulatedCluster() if is_new else SimulatedCluster.set_up(*applications)
+    own = tuple(
+        OwnershipRecord(application_id=id_, stack=STACK, topics=dict.fromkeys(record.topics, "id"))
+        for id_, record in cluster.records.items()
+        if (STACK.id, id_) not in {each.key for each in topic.unread}
+    )
+    snapshot = attrs.evolve(cluster.snapshot, ownership=own, ownership_topic=topic)
+    return plan(applications, snapshot, cluster.records, PlanPolicy(stack=STACK))
+
+
+def unreadable_records() -> Plan:
+    records = (
+        unread(UnreadReason.TOO_LARGE, offset=3),
+        unread(UnreadReason.COMPRESSED, offset=5, last=7),
+        unread(UnreadReason.NOT_OURS, ("another id", "sales"), 8),
+        unread(UnreadReason.NOT_OURS, ("another id", "orders"), 9),
+        unread(UnreadReason.NOT_OURS, ("its id", "orders"), 10),
+        unread(UnreadReason.LATER_FORMAT, ("its id", "orders"), 11),
+        unread(UnreadReason.LATER_FORMAT, ("another id", "sales"), 12),
+        unread(UnreadReason.OTHER_KEY, None, 13),
+    )
+    return with_topic(OwnershipTopic(unread=records, more_unread=7), application())
+
+
+def unsafe_records() -> Plan:
+    cluster = SimulatedCluster.set_up(application())
+    topic = OwnershipTopic({"cleanup.policy": "delete", "compression.type": "producer"}, 3)
+    snapshot = attrs.evolve(cluster.snapshot, ownership=(), ownership_topic=topic)
+    return plan([application()], snapshot, cluster.records, PlanPolicy(stack=STACK))

@@ -30,6 +30,8 @@ from tests.planner.ownership_scenarios import (
     sinks_of_another_stack,
     taken_over,
     unnecessary_take_over,
+    unreadable_records,
+    unsafe_records,
 )
 from tests.planner.simulated_cluster import (
     CHANGELOG,
@@ -348,6 +350,8 @@ SCENARIOS: tuple[Scenario, ...] = (
     group_active_while_retired,
     re_created_before_retiring,
     re_created_while_retired,
+    unreadable_records,
+    unsafe_records,
     managed_by_another_stack,
     managed_by_a_lost_state,
     sink_of_another_stack,

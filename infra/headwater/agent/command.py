@@ -100,6 +100,7 @@ def run_agent(options: Mapping[str, Any]) -> int:
             log_level=options["log_level"],
             stop_timeout_ms=options["stop_timeout_ms"],
             once=options["once"],
+            policy_files=options["policy_files"],
         )
     )
     return 0 if succeeded else 1

@@ -11,6 +11,7 @@ from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-def
 
 from headwater.kafka import Connection
 from headwater.kafka.client_log import client_log
+from headwater.model.ownership import RECORD_TOPIC_SETTINGS
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 TOPIC_PREFIX = "headwater-agent-"
 PARTITION = 0
 # Every key is unique, so compaction removes nothing; and a compacted topic loses no records by age.
-TOPIC_CONFIG = {"cleanup.policy": "compact"}
+TOPIC_CONFIG = dict(RECORD_TOPIC_SETTINGS)
 _CREATION_SECONDS = 5.0
 
 _log = structlog.get_logger(__name__)

@@ -76,13 +76,19 @@ def _shown(value: object) -> object:
     return value
 
 
-def agent_status(state: AgentState, read_at: str | None, election_error: str = "") -> Mapping[str, Any]:
+def agent_status(
+    state: AgentState,
+    read_at: str | None,
+    election_error: str = "",
+    journal_problems: Sequence[Problem] = (),
+) -> Mapping[str, Any]:
     """Return the JSON object of an agent.
 
     Args:
         state: the state of the agent.
         read_at: when the cluster was last read, as an ISO 8601 time.
         election_error: why this agent cannot take part in the election, empty if it can.
+        journal_problems: records of the journal that were skipped.
     """
     return {
         "leader": state.is_leader,
@@ -91,7 +97,10 @@ def agent_status(state: AgentState, read_at: str | None, election_error: str = "
         "clusterReadable": state.observed_at_ms is not None and not state.read_problems,
         "readAt": read_at,
         "failures": state.failures,
-        "problems": [problem_status(problem) for problem in (*state.read_problems, *state.journal_problems)],
+        "problems": [
+            problem_status(problem)
+            for problem in (*state.read_problems, *state.journal_problems, *journal_problems)
+        ],
         "applications": [
             _application(application, state.clock_ms) for _, application in sorted(state.applications.items())
         ],

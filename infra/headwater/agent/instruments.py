@@ -15,13 +15,13 @@ clients take the maximum: only the leader observes every expansion.
 """
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
 
 import structlog
-from prometheus_client import CollectorRegistry, Counter, Histogram
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
@@ -29,6 +29,7 @@ from headwater.agent.events import AgentEvent, AttemptEnded, AttemptFailed, Expa
 from headwater.agent.instrument_texts import agent_status, log_line
 from headwater.agent.state import AgentState, ApplicationState, Outcome, Phase
 from headwater.control import FINE, Health, Section
+from headwater.model.problems import Problem
 
 _LONGEST_ITERATION_SECONDS = 300.0
 """The loop iterates about once a second; several requests without an answer can delay it for minutes."""
@@ -42,14 +43,26 @@ _log = structlog.get_logger("agent")
 class AgentInstruments:
     """Written by the thread of the loop and read by those of the endpoint: the state is one frozen value.
 
-    `election_error` returns why this agent cannot take part in the election (`KafkaLeadership.error`).
+    `election_error` returns why this agent cannot take part in the election (`KafkaLeadership.error`),
+    `journal_problems` the records of the journal that it has skipped (`KafkaJournal.problems`).
     """
 
     def __init__(
-        self, registry: CollectorRegistry, client_id: str, election_error: Callable[[], str] = lambda: ""
+        self,
+        registry: CollectorRegistry,
+        client_id: str,
+        election_error: Callable[[], str] = lambda: "",
+        journal_problems: Callable[[], Sequence[Problem]] = lambda: (),
     ) -> None:
         self._metrics = AgentMetrics(registry, client_id)
         self._election_error = election_error
+        self._journal_problems = journal_problems
+        skipped = Gauge(
+            "headwater_agent_skipped_journal_records",
+            "Records of the journal that no agent has written",
+            registry=registry,
+        )
+        skipped.set_function(lambda: len(journal_problems()))
         self._iterated = time.monotonic()
         self._read_at: str | None = None
         self.state = AgentState()
@@ -79,7 +92,7 @@ class AgentInstruments:
         return Section(name="agent", status=self._status, ready=self._ready, live=self._live)
 
     def _status(self) -> Mapping[str, Any]:
-        return agent_status(self.state, self._read_at, self._election_error())
+        return agent_status(self.state, self._read_at, self._election_error(), self._journal_problems())
 
     def _ready(self) -> Health:
         if problems := (*self.state.read_problems, *self.state.journal_problems):

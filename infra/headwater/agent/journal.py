@@ -10,7 +10,8 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from uuid import uuid4
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
+import structlog
+from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from headwater.agent.coordination_topic import PARTITION, client_settings
 from headwater.agent.journal_lines import JournalLine, decode, encode, key_of, latest_entries
@@ -18,12 +19,15 @@ from headwater.agent.leadership import LeadershipStatus
 from headwater.agent.ports import NoLongerLeaderError
 from headwater.agent.state import ExpansionEntry
 from headwater.kafka import Connection
-from headwater.model.problems import Problem, ProblemCode, ProblemsError
+from headwater.kafka.bounded_records import BoundedTopic, ReadRecord
+from headwater.model.problems import Problem, ProblemCode, ProblemsError, Severity
+from headwater.model.untrusted import LARGEST_VALUE, MOST_UNREAD, UnreadReason, UnreadRecord
 
 _WRITE_SECONDS = 15.0
 _READ_SECONDS = 30.0
-_POLL_SECONDS = 0.05  # `consume` always waits this long, unless there are records for a whole batch
 _LARGEST_LINE = 64 * 1024 * 1024  # of a line before compression; the brokers' limit is on what is sent
+
+_log = structlog.get_logger(__name__)
 
 
 class KafkaJournal:
@@ -45,6 +49,8 @@ class KafkaJournal:
         self._leadership_status = leadership_status
         self._host = socket.gethostname()
         self._producer: Producer | None = None
+        self.problems: tuple[Problem, ...] = ()
+        """A problem for each record that no agent has written, since the beginning of the term."""
 
     def append(self, entry: ExpansionEntry, term: int) -> None:
         """See `ports.Journal.append`.
@@ -64,7 +70,19 @@ class KafkaJournal:
         )
         end = self._write(beginning) + 1
         self._confirm(term)
-        return latest_entries(read_lines(self._connection, self._topic, self._client_id, end), term)
+        unread: list[UnreadRecord] = []
+        lines = read_lines(
+            self._connection,
+            self._topic,
+            self._client_id,
+            end,
+            lambda each: unread.append(each) if len(unread) < MOST_UNREAD else None,
+        )
+        found = latest_entries(lines, term)
+        self.problems = tuple(map(skipped_record, unread))
+        for problem in self.problems:
+            _log.warning("journal record skipped", reason=problem.summary, fix=problem.fix)
+        return found
 
     def close(self) -> None:
         self._producer = None  # no line is in flight: each write waited for its acknowledgment
@@ -113,58 +131,50 @@ class KafkaJournal:
 
 
 def read_lines(
-    connection: Connection, topic: str, client_id: str, end: int | None = None
+    connection: Connection,
+    topic: str,
+    client_id: str,
+    end: int | None = None,
+    on_unread: Callable[[UnreadRecord], object] = lambda _: None,
 ) -> Iterator[JournalLine]:
     """Yield all lines in the order of the log, up to the offset `end` (default: the current end).
 
-    Skips records of other formats. Raises `ProblemsError` if the topic does not exist or the brokers do not
-    answer in time.
+    Records that no agent has written are passed to `on_unread`. Raises `ProblemsError` if the topic does not
+    exist or the brokers do not answer in time.
     """
-    consumer = Consumer(
-        {
-            **client_settings(connection, client_id),
-            "group.id": topic,  # the consumer never joins: the partition is assigned manually
-            "enable.auto.commit": False,
-            "auto.offset.reset": "earliest",
-            "enable.partition.eof": True,
-            "fetch.wait.max.ms": 50,
-        }
-    )
+    settings = {
+        **client_settings(connection, client_id),
+        "group.id": topic,  # the consumer never joins: the partition is assigned manually
+    }
     try:
-        partition = TopicPartition(topic, PARTITION, 0)
-        first, last = consumer.get_watermark_offsets(partition, timeout=_READ_SECONDS)
-        consumer.assign([partition])
-        yield from _lines(consumer, last if end is None else end, is_empty=first == last)
+        for record in BoundedTopic(settings, topic, PARTITION, _READ_SECONDS).records(end):
+            if isinstance(record, UnreadRecord):
+                on_unread(record)
+            elif (line := decode(record.value)) is not None:
+                yield line
+            elif record.value is not None:
+                on_unread(_unread(topic, record))
     except KafkaException as error:
         reason = error.args[0]
         is_absent = reason.code() in (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_PARTITION)  # noqa: SLF001
         problem = _no_journal(topic) if is_absent else _no_answer(topic, "read", reason.str())
         raise ProblemsError([problem]) from None
-    finally:
-        consumer.close()
+
+
+def _unread(topic: str, record: ReadRecord) -> UnreadRecord:
+    is_large = len(record.value or b"") > LARGEST_VALUE
+    return UnreadRecord(
+        topic=topic,
+        partition=PARTITION,
+        offset=record.offset,
+        last_offset=record.offset,
+        reason=UnreadReason.TOO_LARGE if is_large else UnreadReason.NOT_OURS,
+    )
 
 
 def highest_term(connection: Connection, topic: str, client_id: str) -> int:
     """Return the highest term of a line, 0 if there is no line; raises `ProblemsError`."""
     return max((line.term for line in read_lines(connection, topic, client_id)), default=0)
-
-
-def _lines(consumer: Consumer, end: int, *, is_empty: bool) -> Iterator[JournalLine]:
-    deadline = time.monotonic() + _READ_SECONDS
-    offset = end if is_empty else 0
-    while offset < end:
-        if time.monotonic() > deadline:
-            raise KafkaException(KafkaError(KafkaError._TIMED_OUT))  # noqa: SLF001 - librdkafka's own code
-        for message in consumer.consume(500, timeout=_POLL_SECONDS):
-            error = message.error()
-            if error is None:
-                offset = (message.offset() or 0) + 1
-                if offset <= end and (line := decode(message.value())) is not None:
-                    yield line
-            elif error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001 - librdkafka's own code
-                offset = message.offset() or 0
-            else:
-                raise KafkaException(error)
 
 
 def _no_answer(topic: str, what: str, reason: str = "") -> Problem:
@@ -189,4 +199,20 @@ def _no_journal(topic: str) -> Problem:
         found="no such topic, or no permission to describe it",
         why="There is no history to show.",
         fix="Use the same --group as the agents, and a user with permission to read the topic.",
+    )
+
+
+def skipped_record(record: UnreadRecord) -> Problem:
+    """Return the problem for a record of the journal that no agent has written."""
+    return Problem(
+        code=ProblemCode.UNREADABLE_RECORD,
+        summary=f"A record in {record.location} is {record.reason.value}.",
+        topic=record.topic,
+        expected="only lines that agents have written",
+        found=f"offset {record.offset}",
+        why="The record is skipped, and all other lines are used. Nothing is expanded because of it.",
+        fix=f"Find out who writes to {record.topic}, and remove the permission. To remove the record, stop "
+        "the agents, delete the topic and start them again: they create it, and the history of expansions "
+        "begins again.",
+        severity=Severity.WARNING,
     )

@@ -12,11 +12,15 @@ from typing import Any
 import attrs
 
 from headwater.agent.state import ExpansionEntry, Stage
+from headwater.model.untrusted import json_object, mapping, text, texts, whole
 
 _VERSION = 1
 _LARGEST_TERM = 2**40
 """Far more than the seconds since the epoch with which terms begin: no agent writes such a term."""
 _LARGEST_NUMBER = 2**31 - 1
+_LATEST_VERSION = 2**31 - 1
+"""Later versions may add keys: their lines are read without them."""
+_LONGEST_REASON = 100_000
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -99,38 +103,30 @@ def decode(value: bytes | None) -> JournalLine | None:
     write it again or print its time.
     """
     try:
-        document = json.loads(value or b"")
+        document = json_object(value or b"", _LATEST_VERSION, "version")
         line = JournalLine(
-            term=_whole(document["term"], _LARGEST_TERM),
-            client_id=str(document.get("clientId", "")),
-            host=str(document.get("host", "")),
-            wall_ms=(datetime.fromisoformat(document["at"]) - _EPOCH) // timedelta(milliseconds=1),
-            application=str(document.get("application", "")),
-            number=_whole(document.get("number", 0), _LARGEST_NUMBER),
-            stage=str(document.get("stage", "")),
+            term=whole(document.get("term"), _LARGEST_TERM),
+            client_id=text(document.get("clientId", "")),
+            host=text(document.get("host", "")),
+            wall_ms=(datetime.fromisoformat(text(document.get("at"))) - _EPOCH) // timedelta(milliseconds=1),
+            application=text(document.get("application", "")),
+            number=whole(document.get("number", 0), _LARGEST_NUMBER),
+            stage=text(document.get("stage", "")),
             before=_counts(document, "before"),
             after=_counts(document, "after"),
             sources_before=_counts(document, "sourcesBefore"),
             sources_after=_counts(document, "sourcesAfter"),
-            done=tuple(str(topic) for topic in document.get("done", ())),
-            reason=str(document.get("reason", "")),
+            done=texts(document.get("done", [])),
+            reason=text(document.get("reason", ""), _LONGEST_REASON),
         )
         encode(line)
-    except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError):
+    except (ValueError, TypeError, OverflowError):
         return None
     return line
 
 
 def _counts(document: Mapping[str, Any], name: str) -> Mapping[str, int]:
-    return {str(topic): _whole(count, _LARGEST_NUMBER) for topic, count in document.get(name, {}).items()}
-
-
-def _whole(value: Any, most: int) -> int:  # noqa: ANN401 - a value of JSON
-    """Return a whole number from 0 to `most`; raises `ValueError`."""
-    number = int(value)
-    if not 0 <= number <= most:
-        raise ValueError(number)
-    return number
+    return {topic: whole(count, _LARGEST_NUMBER) for topic, count in mapping(document.get(name, {})).items()}
 
 
 def valid_lines(lines: Iterable[JournalLine]) -> Iterator[JournalLine]:

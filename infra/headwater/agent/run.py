@@ -20,6 +20,7 @@ from headwater.agent.ports import Documents, Instruments
 from headwater.agent.state import AgentState, Phase
 from headwater.agent.system_clock import SystemClock
 from headwater.kafka import Connection
+from headwater.model.policies import Policy
 
 _IN_PROGRESS = (Phase.EXPANDING, Phase.SETTLING)
 _WAITING = (*_IN_PROGRESS, Phase.WAITING)
@@ -40,6 +41,8 @@ class AgentSettings:
     session_timeout_ms: int = DEFAULT_SESSION_TIMEOUT_MS
     callback: str | None = None
     """`module:Class` with `on_partition_expansion`, for all applications."""
+    policies: tuple[Policy, ...] = ()
+    """Policies that an expansion must not violate."""
 
 
 @attrs.frozen
@@ -101,6 +104,7 @@ class Agent:
                 poll_ms=settings.metadata_max_age_ms,
                 settle_ms=settings.settle_ms,
                 lag_ms=settings.settle_ms,
+                policies=settings.policies,
             ),
             callbacks=callbacks,
         )

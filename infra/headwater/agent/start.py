@@ -21,7 +21,8 @@ from headwater.agent.system_clock import SystemClock
 from headwater.command_line import GatewayWatch, JobOptions, Termination, gateway_port_of, spark_ended
 from headwater.control import Access, ControlServer, Surface
 from headwater.kafka import Connection
-from headwater.model.problems import ProblemsError
+from headwater.model.problems import Problem, ProblemsError
+from headwater.spec.policies import read_policies
 
 _log = structlog.get_logger(__name__)
 
@@ -80,6 +81,7 @@ def _run(options: AgentOptions, termination: Termination, gateway: GatewayWatch 
         request_timeout_ms=options.request_timeout_ms,
         session_timeout_ms=options.session_timeout_ms,
         callback=options.callback,
+        policies=read_policies(options.policy_files),
     )
     access = options.access()
     clock, coordination = SystemClock(), coordination_of(settings)
@@ -90,6 +92,7 @@ def _run(options: AgentOptions, termination: Termination, gateway: GatewayWatch 
         access,
         wake=clock.wake,
         election_error=lambda: coordination.leadership.error,
+        journal_problems=lambda: coordination.journal.problems,
     ) as endpoint:
         agent = Agent(
             attrs.evolve(settings, documents=endpoint.documents), endpoint.instruments, coordination, clock
@@ -130,13 +133,14 @@ def serve(
     *,
     wake: Callable[[], None],
     election_error: Callable[[], str] = lambda: "",
+    journal_problems: Callable[[], Sequence[Problem]] = lambda: (),
 ) -> Iterator[Endpoint]:
     """Serve the endpoint of an agent in this context; raises `ProblemsError` if the address is not available.
 
     Without `access` the instruments only log.
     """
     surface = Surface.of(client_id, host=socket.gethostname(), headwater=version("headwater"))
-    instruments = AgentInstruments(surface.registry, client_id, election_error)
+    instruments = AgentInstruments(surface.registry, client_id, election_error, journal_problems)
     switched = SwitchedDocuments(documents)
     if access is None:
         yield Endpoint(instruments, switched, None)

@@ -1,18 +1,25 @@
 """Write ownership records to a compacted topic with one partition; the first one creates the topic."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer, TopicCollection
-from confluent_kafka.admin import NewTopic  # type: ignore[attr-defined]  # public, but not exported explicitly
+from confluent_kafka.admin import (  # type: ignore[attr-defined]  # public, but not exported explicitly
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    NewTopic,
+    ResourceType,
+)
 
 from headwater.change.topics import admin_client
 from headwater.kafka import Connection
 from headwater.kafka.client_log import client_log
+from headwater.kafka.kafka_errors import is_denial
 from headwater.kafka.ownership import PARTITION, encode, key_of, ownership_problem
 from headwater.model.acls import Operation
-from headwater.model.ownership import OWNERSHIP_TOPIC, OwnershipChange
-from headwater.model.problems import ProblemsError
+from headwater.model.ownership import OWNERSHIP_TOPIC, RECORD_TOPIC_SETTINGS, OwnershipChange
+from headwater.model.problems import Problem, ProblemCode, ProblemsError, Severity
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
@@ -65,6 +72,44 @@ def _messages(change: OwnershipChange) -> Iterator[tuple[bytes, bytes | None]]:
         yield key_of(stack_id, application_id), None
 
 
+def configure_topic(connection: Connection, settings: Mapping[str, str]) -> Sequence[Problem]:
+    """Change settings of the topic of the records; return a problem if the brokers refuse it."""
+    incremental = [
+        ConfigEntry(key, value, incremental_operation=AlterConfigOpType.SET)
+        for key, value in settings.items()
+    ]
+    resource = ConfigResource(ResourceType.TOPIC, OWNERSHIP_TOPIC, incremental_configs=incremental)
+    admin = admin_client(connection)  # requests end with their client
+    altered = admin.incremental_alter_configs([resource], request_timeout=_SECONDS)
+    try:
+        altered[resource].result(_SECONDS + 1)
+    except TimeoutError:
+        return (_not_configured(_TIMED_OUT, settings),)
+    except KafkaException as error:
+        return (_not_configured(error.args[0], settings),)
+    return ()
+
+
+def _not_configured(error: KafkaError, settings: Mapping[str, str]) -> Problem:
+    pairs = ",".join(f"{key}={value}" for key, value in settings.items())
+    is_denied = is_denial(error)
+    right = f"{Operation.ALTER_CONFIGS} on topic {OWNERSHIP_TOPIC}"
+    by_hand = (
+        "kafka-configs.sh --bootstrap-server SERVERS --alter --entity-type topics --entity-name "
+        f"{OWNERSHIP_TOPIC} --add-config {pairs}"
+    )
+    return Problem(
+        code=ProblemCode.NOT_AUTHORIZED if is_denied else ProblemCode.RECORDS_NOT_SAFE,
+        summary=f"The settings of topic {OWNERSHIP_TOPIC} are not changed.",
+        topic=OWNERSHIP_TOPIC,
+        expected=f"permission {right}" if is_denied else pairs,
+        found=error.name() if is_denied else f"{error.name()}: {error.str()}",
+        why="Brokers may delete records of stacks, or store records that are too large to be read.",
+        fix=f"Grant the user {right}, or change them once: {by_hand}" if is_denied else f"Run {by_hand}",
+        severity=Severity.ERROR if "cleanup.policy" in settings else Severity.WARNING,
+    )
+
+
 def _create_topic(connection: Connection) -> None:
     admin = admin_client(connection)
     try:
@@ -72,7 +117,7 @@ def _create_topic(connection: Connection) -> None:
         known[OWNERSHIP_TOPIC].result(_SECONDS + 1)
     except (KafkaException, TimeoutError):
         new = NewTopic(
-            OWNERSHIP_TOPIC, num_partitions=1, replication_factor=-1, config={"cleanup.policy": "compact"}
+            OWNERSHIP_TOPIC, num_partitions=1, replication_factor=-1, config=dict(RECORD_TOPIC_SETTINGS)
         )
         created = admin.create_topics([new], operation_timeout=_SECONDS)[OWNERSHIP_TOPIC]
         _wait_for_creation(created)

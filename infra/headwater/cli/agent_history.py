@@ -6,13 +6,14 @@ from pathlib import Path
 import click
 
 from headwater.agent.coordination_topic import coordination_topic
-from headwater.agent.journal import read_lines
+from headwater.agent.journal import read_lines, skipped_record
 from headwater.agent.journal_lines import Change, PastExpansion, expansions, history_json, outcome
-from headwater.cli.console import ProblemsExit, print_json
+from headwater.cli.console import ProblemsExit, print_json, print_problems
 from headwater.cli.options import cluster_options
 from headwater.control.logs import configure_log
 from headwater.kafka.command_line import connection
 from headwater.model.problems import ProblemsError
+from headwater.model.untrusted import MOST_UNREAD, UnreadRecord
 from headwater.report.printable import printable
 
 
@@ -40,8 +41,12 @@ def history(
     """
     configure_log()  # log lines go to standard error; programs read the output
     try:
+        unread: list[UnreadRecord] = []
         lines = read_lines(
-            connection(bootstrap_server, command_config), coordination_topic(group), "headwater-history"
+            connection(bootstrap_server, command_config),
+            coordination_topic(group),
+            "headwater-history",
+            on_unread=unread.append,
         )
         past = expansions(lines, application)
     except ProblemsError as error:
@@ -52,6 +57,7 @@ def history(
         click.echo(
             "\n\n".join("\n".join(map(printable, _lines(each))) for each in past) or "No expansions yet."
         )
+    print_problems(map(skipped_record, unread[:MOST_UNREAD]), after_result=True)
 
 
 def _lines(expansion: PastExpansion) -> Iterator[str]:

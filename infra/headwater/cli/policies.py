@@ -5,14 +5,14 @@ from pathlib import Path
 
 import attrs
 
-from headwater.cli.console import ProblemsExit, exit_for
+from headwater.cli.console import ProblemsExit
 from headwater.compiler import compile_documents
 from headwater.model.compiled import CompiledApplication
 from headwater.model.policies import Policy
 from headwater.model.problems import Problem, ProblemsError
 from headwater.model.topology import Lifecycle, TopologyDocument
 from headwater.planner.policies import check_application, declared
-from headwater.spec.policies import load_policies
+from headwater.spec.policies import read_policies as load_all
 
 
 def read_policies(files: Sequence[Path]) -> tuple[Policy, ...]:
@@ -21,10 +21,10 @@ def read_policies(files: Sequence[Path]) -> tuple[Policy, ...]:
     Raises:
         ProblemsExit: A file has errors.
     """
-    loaded = load_policies(files)
-    if exit_for(loaded.problems):
-        raise ProblemsExit(ProblemsError(loaded.problems))
-    return loaded.policies
+    try:
+        return load_all(files)
+    except ProblemsError as error:
+        raise ProblemsExit(error) from None
 
 
 def violations(

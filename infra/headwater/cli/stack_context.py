@@ -149,7 +149,11 @@ def _with_stack(loaded: "Documents", reader: KafkaClusterReader, stack: StackOpt
     context = attrs.evolve(context, documents=documents).with_records(state.records)
     return attrs.evolve(
         context,
-        stack=StackIdentity(state.stack_id, state.name or stack_name(name, stack.project)),
+        stack=StackIdentity(
+            state.stack_id,
+            state.name or stack_name(name, stack.project),
+            has_records=bool(state.stack_id),
+        ),
         has_ownership_records=has_ownership(config),
         policies=policy.policies,
         cluster_id=config.text("clusterId"),

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any, TypeVar
 
 import attrs
@@ -29,6 +30,7 @@ class JobOptions:
     log_format: LogFormat = "console"
     log_level: str = "info"
     stop_timeout_ms: int = STOP_TIMEOUT_MS
+    policy_files: tuple[Path, ...] = ()
 
     def configure_log(self) -> None:
         """Set up the log of the process, with every secret of the job redacted."""
@@ -50,6 +52,14 @@ def job_options(*, cluster: str, http: str, log_format: LogFormat) -> Callable[[
     """
     return all_of(
         cluster_options(cluster),
+        click.option(
+            "--policies",
+            "policy_files",
+            multiple=True,
+            type=click.Path(exists=True, dir_okay=False, path_type=Path),
+            help="Add no partitions, and create no topics, that the policies of this file forbid. May be "
+            "repeated.",
+        ),
         click.option("--http", metavar="HOST:PORT", help=http),
         click.option(
             "--log-format",

@@ -204,7 +204,7 @@ def _connector(facts: MachineFacts) -> Finding:
         return check.ok(f"{facts.connector} is downloaded")
     return check.warning(
         f"Spark's Kafka connector {facts.connector} is not downloaded.",
-        why="Spark downloads it at the first start, which fails on machines without access to Maven Central.",
+        why="`headwater run` downloads it at the first start, which fails without Maven or Maven Central.",
         fix=_with_maven(facts.maven, "headwater toolchain spark"),
     )
 

@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator
 
 from headwater.kafka.connection_settings import ConnectionSettings
+from headwater.kafka.urls import is_readable_by_others
 from headwater.model.problems import Problem, ProblemCode
 
 PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
@@ -103,6 +104,13 @@ def _unknown(what: str, found: str, allowed: tuple[str, ...]) -> Problem:
 def _credentials(connection: ConnectionSettings) -> Iterator[Problem]:
     if connection.token_url and "@" in connection.token_url:
         yield _credentials_in("token URL", "a URL without user and password")
+    if connection.token_url and is_readable_by_others(connection.token_url):
+        yield setting_problem(
+            "The client secret would be sent to the token URL without TLS.",
+            expected="https://",
+            found="http://",
+            fix="Set a token URL that begins with https://.",
+        )
     match connection.mechanism:
         case "PLAIN" | "SCRAM-SHA-256" | "SCRAM-SHA-512":
             needed = {"user name": connection.username, "password": connection.password}

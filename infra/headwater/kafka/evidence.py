@@ -22,6 +22,7 @@ from headwater.model.cluster import ClusterSnapshot
 from headwater.model.evidence import ClusterEvidence, EvidenceRequest, GroupFacts, GroupType
 from headwater.model.ownership import OWNERSHIP_TOPIC, OwnershipRecord
 from headwater.model.problems import ProblemCode, ProblemsError
+from headwater.model.untrusted import UnreadRecord
 
 _ALL_GROUPS = f"the groups of other clients (permission {Operation.DESCRIBE} on group *)"
 _NO_SUCH_GROUP = (KafkaError.GROUP_ID_NOT_FOUND, KafkaError.INVALID_GROUP_ID)
@@ -104,16 +105,24 @@ def _ownership(
     reader: ClusterReader, snapshot: ClusterSnapshot, *, is_requested: bool
 ) -> tuple[tuple[OwnershipRecord, ...], Sequence[str]]:
     """Return the records; without permission to see their topic, Kafka says that it does not exist."""
-    if snapshot.ownership is not None or not is_requested:
-        return snapshot.ownership or (), ()
+    if snapshot.ownership is not None:
+        return snapshot.ownership, _phrases(snapshot.ownership_topic.unread)
+    if not is_requested:
+        return (), ()
     try:
         if OWNERSHIP_TOPIC not in snapshot.topics and not reader.topic_ids([OWNERSHIP_TOPIC]):
             return (), ()
-        return reader.ownership(), ()
+        log = reader.ownership()
+        return log.records, _phrases(log.unread)
     except ProblemsError as error:
         if not all(problem.code is ProblemCode.NOT_AUTHORIZED for problem in error.problems):
             raise
         return (), (f"the ownership records ({error.problems[0].expected})",)
+
+
+def _phrases(unread: Sequence[UnreadRecord]) -> Sequence[str]:
+    """Return a phrase for each record that may name the topic."""
+    return [f"a record in {each.location}" for each in unread]
 
 
 def _sees_all_groups(admin: GroupAdmin) -> bool:

@@ -12,7 +12,9 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 from headwater.kafka.client_log import client_log
 from headwater.kafka.connection import Connection
 from headwater.kafka.kafka_errors import is_denial, not_authorized, unexpected
-from headwater.model.problems import Problem, ProblemsError
+from headwater.model.offset_metadata import unread_reason
+from headwater.model.problems import Problem, ProblemCode, ProblemsError
+from headwater.model.untrusted import UnreadReason
 
 _LOADING = (
     KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
@@ -57,7 +59,31 @@ def read_metadata(
     for each in found:
         if each.error is not None:
             raise ProblemsError([_problem(each.error, "topic", each.topic)])
+    if unread := [problem for each in found if (problem := unread_problem(group, each)) is not None]:
+        raise ProblemsError(unread)
     return [each.metadata for each in found if each.metadata]
+
+
+def unread_problem(group: str, committed: TopicPartition) -> Problem | None:
+    """Return the problem for a committed text that must not be replaced; None if there is none."""
+    reason = unread_reason(committed.metadata or "")
+    if reason is None:
+        return None
+    where = f"{committed.topic}, partition {committed.partition}, offset {committed.offset}"
+    is_later = reason is UnreadReason.LATER_FORMAT
+    return Problem(
+        code=ProblemCode.UNREADABLE_RECORD,
+        summary=f"The text that group {group} has committed for {where} is {reason.value}.",
+        application=group,
+        topic=committed.topic,
+        expected="a text of Headwater, or of Kafka Streams",
+        found=f"{len(committed.metadata or '')} characters",
+        why="It says how far the task has processed, and which state it has.",
+        fix="Use the version of Headwater that has committed it, or a later one."
+        if is_later
+        else "Find out who commits for the group, and remove the permission. Then reset the application: "
+        "`kafka-streams-application-reset`.",
+    )
 
 
 def _problem(error: KafkaError, what: str, name: str) -> Problem:

@@ -16,7 +16,7 @@ from headwater.kafka.ownership import read_ownership
 from headwater.kafka.pending_snapshot import PendingSnapshot, successes
 from headwater.kafka.reader import GroupsRead, SnapshotRequest
 from headwater.model.cluster import ClusterSnapshot
-from headwater.model.ownership import OwnershipRecord
+from headwater.model.ownership import OwnershipLog
 from headwater.model.problems import Problem, ProblemsError
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ class KafkaClusterReader:
         ids = {name: str(topic.topic_id) for name, topic in found}
         return ids, {name: len(topic.partitions) for name, topic in found}
 
-    def ownership(self) -> tuple[OwnershipRecord, ...]:
+    def ownership(self) -> OwnershipLog:
         """Return the ownership records; raises `ProblemsError`."""
         return self._read_ownership()
 

@@ -1,21 +1,36 @@
 """Read the ownership records of a cluster: the topic, its records, and what they contain.
 
-Each record has a key of stack id and application id, so compaction keeps the latest of each.
+Each record has a key of stack id and application id, so compaction keeps the latest of each. Records
+that this version cannot read are kept apart: the planner reports them, and no run replaces one of a later
+version.
 """
 
 import json
-import time
-from collections.abc import Iterator
-from typing import Any
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
+import attrs
+from confluent_kafka import KafkaError, KafkaException
 
+from headwater.kafka.bounded_records import BoundedTopic, ReadRecord, too_many_records
 from headwater.kafka.client_log import client_log
 from headwater.kafka.connection import Connection
 from headwater.kafka.kafka_errors import is_denial
 from headwater.model.acls import Operation
-from headwater.model.ownership import OWNERSHIP_TOPIC, OwnershipRecord, StackIdentity
+from headwater.model.ownership import OWNERSHIP_TOPIC, OwnershipLog, OwnershipRecord, StackIdentity
 from headwater.model.problems import Problem, ProblemCode, ProblemsError
+from headwater.model.untrusted import (
+    LARGEST_VALUE,
+    MOST_BYTES,
+    MOST_KEYS,
+    MOST_UNREAD,
+    LaterFormatError,
+    UnreadReason,
+    UnreadRecord,
+    json_object,
+    mapping,
+    name,
+    texts,
+    truth,
+)
 
 PARTITION = 0
 _ABSENT = (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_PARTITION)  # noqa: SLF001
@@ -23,39 +38,79 @@ _GRANT = (
     "Grant the user {}. `headwater acls FILES --self --principal User:NAME` prints all permissions that "
     "Headwater needs. If no other stack uses this cluster, `headwater:ownership: none` continues without."
 )
-_POLL_SECONDS = 0.05  # `consume` always waits this long, unless there are records for a whole batch
-_BATCH = 500
+_FORMAT = 1
+_LONGEST_KEY = 2_000
 
 
-def read_ownership(connection: Connection, timeout_seconds: float) -> tuple[OwnershipRecord, ...]:
-    """Return the latest records, sorted by key; none if the topic does not exist.
+def read_ownership(connection: Connection, timeout_seconds: float) -> OwnershipLog:
+    """Return the latest record of each key, sorted by key; none if the topic does not exist.
+
+    Each user who may write to the topic can write anything: memory is bounded, and a record that cannot be
+    read does not end the reading of the others.
 
     Raises:
-        ProblemsError: NotAuthorized, ClusterUnreachable.
+        ProblemsError: NotAuthorized, ClusterUnreachable, UnreadableRecord (too many records).
     """
-    consumer = Consumer(
-        {
-            **connection.confluent(),
-            "client.id": "headwater",
-            "group.id": OWNERSHIP_TOPIC,  # the consumer never joins: the partition is assigned manually
-            "enable.auto.commit": False,
-            "auto.offset.reset": "earliest",
-            "enable.partition.eof": True,
-            "fetch.wait.max.ms": 50,
-            "logger": client_log(),
-        }
-    )
+    settings = {
+        **connection.confluent(),
+        "client.id": "headwater",
+        "group.id": OWNERSHIP_TOPIC,  # the consumer never joins: the partition is assigned manually
+        "logger": client_log(),
+    }
+    latest = LatestRecords()
     try:
-        latest = dict(_records(consumer, timeout_seconds))
+        for record in BoundedTopic(settings, OWNERSHIP_TOPIC, PARTITION, timeout_seconds).records():
+            latest.add(record)
     except KafkaException as error:
         if error.args[0].code() in _ABSENT:
-            return ()
+            return OwnershipLog()
         raise ProblemsError([ownership_problem(error.args[0], Operation.READ)]) from None
-    finally:
-        consumer.close()
-    found = ((key, decode(value)) for key, value in sorted(latest.items()) if value is not None)
-    # A record below the key of another one could not be replaced by the stack that it names.
-    return tuple(record for key, record in found if record is not None and key == key_of(*record.key))
+    return latest.log()
+
+
+@attrs.define
+class LatestRecords:
+    """The latest record of each key, in bounded memory; also of a key whose latest record is not readable."""
+
+    _found: dict[bytes, OwnershipRecord | UnreadRecord] = attrs.field(factory=dict)
+    _sizes: dict[bytes, int] = attrs.field(factory=dict)
+    _total: int = 0
+    _without_key: list[UnreadRecord] = attrs.field(factory=list)
+    _more: int = 0
+
+    def add(self, record: ReadRecord | UnreadRecord) -> None:
+        """Add the next record of the log.
+
+        Raises:
+            ProblemsError: UnreadableRecord: there are more keys or bytes than the stacks of a cluster need.
+        """
+        if isinstance(record, UnreadRecord):
+            if len(self._without_key) < MOST_UNREAD:
+                self._without_key.append(record)
+            else:
+                self._more += 1
+            return
+        # A key as long as this is of no stack: two of them may be the same afterwards.
+        key = record.key[:_LONGEST_KEY]
+        self._found.pop(key, None)
+        self._total -= self._sizes.pop(key, 0)
+        if record.value is not None:
+            self._found[key] = entry = _entry(record)
+            self._sizes[key] = len(record.value) if isinstance(entry, OwnershipRecord) else 0
+            self._total += self._sizes[key]
+        if len(self._found) > MOST_KEYS or self._total > MOST_BYTES:
+            raise ProblemsError([too_many_records(OWNERSHIP_TOPIC, PARTITION, record.offset)])
+
+    def log(self) -> OwnershipLog:
+        """Return the records and what could not be read."""
+        entries = [each for _, each in sorted(self._found.items())]
+        unread = [*self._without_key, *(each for each in entries if isinstance(each, UnreadRecord))]
+        unread.sort(key=lambda each: each.offset)
+        return OwnershipLog(
+            tuple(each for each in entries if isinstance(each, OwnershipRecord)),
+            tuple(unread[:MOST_UNREAD]),
+            self._more + max(0, len(unread) - MOST_UNREAD),
+        )
 
 
 def ownership_problem(error: KafkaError, operation: Operation) -> Problem:
@@ -89,7 +144,7 @@ def key_of(stack_id: str, application_id: str) -> bytes:
 
 def encode(record: OwnershipRecord) -> bytes:
     fields = {
-        "format": 1,
+        "format": _FORMAT,
         "application": record.application_id,
         "stack": {"id": record.stack.id, "name": record.stack.name},
         "topics": dict(sorted(record.topics.items())),
@@ -101,47 +156,56 @@ def encode(record: OwnershipRecord) -> bytes:
     return json.dumps(fields, separators=(",", ":")).encode()
 
 
-def decode(value: bytes) -> OwnershipRecord | None:
-    """Return the record; None for a value of another format, whoever wrote it.
+def decode(value: bytes) -> OwnershipRecord:
+    """Return the record.
 
-    Each user of `pulumi up` may write to the topic: one record must not end the runs of all stacks.
+    Raises:
+        LaterFormatError: A later version of Headwater has written it.
+        ValueError: The value has another format.
     """
+    fields = json_object(value, _FORMAT, "format")
+    stack = mapping(fields.get("stack"))
+    topics = mapping(fields.get("topics"))
+    return OwnershipRecord(
+        application_id=name(fields.get("application")),
+        stack=StackIdentity(name(stack.get("id")), name(stack.get("name"))),
+        topics={name(topic): name(id_) for topic, id_ in topics.items()},
+        is_finished=truth(fields.get("finished")),
+        is_retired=truth(fields.get("retired")),
+        # Earlier versions write neither.
+        reads=frozenset(map(name, texts(fields.get("reads", [])))),
+        retired_topics=frozenset(map(name, texts(fields.get("retiredTopics", [])))),
+    )
+
+
+def _entry(record: ReadRecord) -> OwnershipRecord | UnreadRecord:
+    value = record.value or b""
     try:
-        fields: dict[str, Any] = json.loads(value)
-        return OwnershipRecord(
-            application_id=str(fields["application"]),
-            stack=StackIdentity(str(fields["stack"]["id"]), str(fields["stack"]["name"])),
-            topics={str(name): str(id_) for name, id_ in fields["topics"].items()},
-            is_finished=bool(fields["finished"]),
-            is_retired=bool(fields["retired"]),
-            reads=_names(fields, "reads"),
-            retired_topics=_names(fields, "retiredTopics"),
-        )
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        found = decode(value)
+    except LaterFormatError:
+        return _unread(record, UnreadReason.LATER_FORMAT)
+    except ValueError:
+        is_large = len(value) > LARGEST_VALUE
+        return _unread(record, UnreadReason.TOO_LARGE if is_large else UnreadReason.NOT_OURS)
+    # A record below the key of another one could not be replaced by the stack that it names.
+    return found if record.key == key_of(*found.key) else _unread(record, UnreadReason.OTHER_KEY)
+
+
+def _unread(record: ReadRecord, reason: UnreadReason) -> UnreadRecord:
+    return UnreadRecord(
+        topic=OWNERSHIP_TOPIC,
+        partition=PARTITION,
+        offset=record.offset,
+        last_offset=record.offset,
+        reason=reason,
+        key=_key(record.key),
+    )
+
+
+def _key(key: bytes) -> tuple[str, str] | None:
+    """Return the stack and the application that a key names."""
+    try:
+        stack_id, _, application_id = name(key.decode()).partition("/")
+    except ValueError:
         return None
-
-
-def _names(fields: dict[str, Any], key: str) -> frozenset[str]:
-    """Return topic names; earlier versions write none."""
-    return frozenset(str(name) for name in fields.get(key, ()))
-
-
-def _records(consumer: Consumer, timeout_seconds: float) -> Iterator[tuple[bytes, bytes | None]]:
-    """Yield key and value of all records up to the current end."""
-    deadline = time.monotonic() + timeout_seconds
-    partition = TopicPartition(OWNERSHIP_TOPIC, PARTITION, 0)
-    first, end = consumer.get_watermark_offsets(partition, timeout=timeout_seconds)
-    consumer.assign([TopicPartition(OWNERSHIP_TOPIC, PARTITION, first)])
-    offset = first
-    while offset < end:
-        if time.monotonic() > deadline:
-            raise KafkaException(KafkaError(KafkaError._TIMED_OUT))  # noqa: SLF001 - librdkafka's own code
-        for message in consumer.consume(_BATCH, timeout=_POLL_SECONDS):
-            error = message.error()
-            if error is None:
-                offset = (message.offset() or 0) + 1
-                yield message.key() or b"", message.value()
-            elif error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001 - librdkafka's own code
-                offset = end
-            else:
-                raise KafkaException(error)
+    return (stack_id, application_id) if stack_id and application_id else None

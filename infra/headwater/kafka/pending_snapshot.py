@@ -23,7 +23,7 @@ from headwater.kafka.reader import SnapshotRequest
 from headwater.kafka.topic_settings import TopicSettings
 from headwater.model.acls import LiveAcls, Operation
 from headwater.model.cluster import ClusterSnapshot, LiveGroup, LiveTopic
-from headwater.model.ownership import OWNERSHIP_TOPIC, OwnershipRecord
+from headwater.model.ownership import OWNERSHIP_TOPIC, OwnershipLog, OwnershipTopic
 from headwater.model.problems import Problem, ProblemsError
 
 T = TypeVar("T")
@@ -44,7 +44,7 @@ class PendingSnapshot:
         admin: Admin,
         request: SnapshotRequest,
         metadata: ClusterMetadata,
-        read_ownership: Callable[[], tuple[OwnershipRecord, ...]],
+        read_ownership: Callable[[], OwnershipLog],
     ) -> None:
         self.partitions = {name: len(topic.partitions) for name, topic in metadata.topics.items()}
         described_names = sorted(name for name in self.partitions if _is_requested(name, request))
@@ -58,6 +58,7 @@ class PendingSnapshot:
         self._ownership_topic = (
             admin.request_topics([OWNERSHIP_TOPIC]) if request.with_ownership and not has_topic else None
         )
+        self._ownership_replicas = _replicas(metadata.topics[OWNERSHIP_TOPIC].partitions) if has_topic else 0
         self._cluster_id, self._brokers = str(metadata.cluster_id), len(metadata.brokers)
         self._listed = {
             name: LiveTopic(
@@ -79,6 +80,9 @@ class PendingSnapshot:
         self._descriptions = admin.request_topics(sorted({*described, *unseen}))
         self._configs = admin.request_configs(
             ResourceType.TOPIC, [name for name in described_names if name not in request.sources]
+        )
+        self._ownership_config = admin.request_configs(
+            ResourceType.TOPIC, [OWNERSHIP_TOPIC] if has_topic else []
         )
         self._features = admin.request_features() if request.with_features else None
         self._acls = admin.request_acls(request.acl_principals) if request.acl_principals else None
@@ -116,7 +120,8 @@ class PendingSnapshot:
             group_protocols=_words(defaults, "group.coordinator.rebalance.protocols"),
             features=self._features.result() if self._features else None,
             acls=acls,
-            ownership=ownership,
+            ownership=None if ownership is None else ownership.records,
+            ownership_topic=self._ownership_of(ownership),
         )
 
     def _described(self, settings: TopicSettings, denied: list[Problem]) -> dict[str, LiveTopic]:
@@ -176,7 +181,7 @@ class PendingSnapshot:
         allowed = (acl_of(binding) for binding in self._admin.acls(self._acls))
         return LiveAcls(frozenset(acl for acl in allowed if acl is not None))
 
-    def _ownership_records(self, denied: list[Problem]) -> tuple[OwnershipRecord, ...] | None:
+    def _ownership_records(self, denied: list[Problem]) -> OwnershipLog | None:
         if self._ownership is not None:
             try:
                 return self._ownership.result()
@@ -189,7 +194,22 @@ class PendingSnapshot:
             return self._read_ownership()  # it was created a moment ago
         if is_denial(answer):
             denied.append(ownership_problem(answer, Operation.READ))
-        return ()
+        return OwnershipLog()
+
+    def _ownership_of(self, log: OwnershipLog | None) -> OwnershipTopic:
+        """Return the topic of the records; without permission to read its settings, none are known."""
+        if log is None:
+            return OwnershipTopic()
+        config = next(
+            (
+                each
+                for _, each in self._admin.answers(self._ownership_config)
+                if not isinstance(each, KafkaError)
+            ),
+            {},
+        )
+        settings = {key: str(entry.value) for key, entry in config.items() if entry.value is not None}
+        return OwnershipTopic(settings, self._ownership_replicas, log.unread, log.more_unread)
 
     def _emptiness(self, topics: Mapping[str, LiveTopic]) -> dict[str, LiveTopic]:
         """Check whether anything was ever written to topics whose ids differ from the recorded ones."""

@@ -7,7 +7,7 @@ import attrs
 
 from headwater.model.cluster import ClusterSnapshot
 from headwater.model.evidence import GroupFacts
-from headwater.model.ownership import OwnershipRecord
+from headwater.model.ownership import OwnershipLog
 
 
 @attrs.frozen(kw_only=True)
@@ -73,8 +73,8 @@ class ClusterReader(Protocol):
         """Return topic name → id for those of `names` that exist."""
         ...
 
-    def ownership(self) -> tuple[OwnershipRecord, ...]:
-        """Return the ownership records; none before the first is written."""
+    def ownership(self) -> OwnershipLog:
+        """Return the ownership records, none before the first is written, and what could not be read."""
         ...
 
     def partition_counts(self, names: Sequence[str]) -> Mapping[str, int]:

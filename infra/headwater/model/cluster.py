@@ -7,7 +7,7 @@ import attrs
 from headwater.model.acls import LiveAcls
 from headwater.model.evidence import ClusterEvidence
 from headwater.model.move_marks import MoveMark
-from headwater.model.ownership import OwnershipRecord
+from headwater.model.ownership import OwnershipRecord, OwnershipTopic
 
 
 @attrs.frozen
@@ -75,6 +75,7 @@ class ClusterSnapshot:
     """None = not read, because no document declares and no stack has any."""
     ownership: tuple[OwnershipRecord, ...] | None = None
     """None = not read, because no stack asks."""
+    ownership_topic: OwnershipTopic = OwnershipTopic()  # noqa: RUF009 - immutable
     processors: Mapping[str, int] = attrs.field(factory=dict)
     """Application → the number of processors that is committed with its offsets (KIP-287).
 

@@ -5,7 +5,6 @@ application that takes over the offsets finds the stream time in them, and we fi
 """
 
 import base64
-import binascii
 import struct
 import zlib
 from collections.abc import Iterable, Mapping
@@ -13,6 +12,7 @@ from collections.abc import Iterable, Mapping
 import attrs
 
 from headwater.model.move_marks import MoveMark, MovePhase
+from headwater.model.untrusted import UnreadReason
 
 _FORMAT = 2
 _COMPRESSED_FORMAT = 3
@@ -40,6 +40,18 @@ _MOVE_KEY = "headwater.move."
 _MOVED_FROM = f"{_MOVE_KEY}from"
 _NO_CLOCKS = (_PROCESSOR_KEY, _INITIAL_KEY, _COUNT_KEY)
 _NO_TIME = -1
+_LONGEST_TEXT = 256 * 1024
+"""Far more than brokers accept by default (`MAX_METADATA_BYTES`)."""
+_LARGEST_BODY = 4 * 1024 * 1024
+_MOST_PROCESSORS = 1_000_000
+"""More than a topic can have partitions in practice: a number is used to count with."""
+_LEAST: Mapping[str, int] = {
+    _PROCESSOR_KEY: 0,
+    _INITIAL_KEY: 1,
+    _COUNT_KEY: 1,
+    **{f"{_MOVE_KEY}{name}": 1 for name in ("from", *(phase.value for phase in MovePhase))},
+}
+"""Entry → its least number."""
 _HEAD = struct.Struct(">bq")
 _COUNT = struct.Struct(">i")
 _TIME = struct.Struct(">q")
@@ -190,7 +202,7 @@ def decode_time(text: str) -> int:
     """Return the largest timestamp of the partition, also if Kafka Streams wrote the text; -1 = none."""
     try:
         _, time = _HEAD.unpack_from(base64.b64decode(text, validate=True))
-    except (binascii.Error, struct.error):
+    except (ValueError, struct.error):  # also for characters that are not ASCII
         return _NO_TIME
     return int(time)
 
@@ -201,14 +213,63 @@ def latest_metadata(texts: Iterable[str]) -> OffsetMetadata | None:
     return max(decoded, key=lambda metadata: metadata.version, default=None)
 
 
-def _decode(text: str) -> dict[str, int]:
+def unread_reason(text: str) -> UnreadReason | None:
+    """Return why a committed text must not be replaced; None if it can be read, or is of another program.
+
+    Everyone who may commit for the group can commit any text. A text of a later version of Headwater is not
+    one that Kafka Streams wrote: a task that ignored it would lose its positions.
+    """
+    if len(text) > _LONGEST_TEXT:
+        return UnreadReason.TOO_LARGE
     try:
         raw = base64.b64decode(text, validate=True)
         format_, _ = _HEAD.unpack_from(raw)
-        body = raw[_HEAD.size :]
-        return _decode_entries(zlib.decompress(body) if format_ == _COMPRESSED_FORMAT else body)
-    except (binascii.Error, struct.error, zlib.error, UnicodeDecodeError):
+    except (ValueError, struct.error):  # also for characters that are not ASCII
+        return None
+    if format_ > _COMPRESSED_FORMAT:
+        return UnreadReason.LATER_FORMAT
+    if format_ == _COMPRESSED_FORMAT and not _decode(text):
+        return UnreadReason.NOT_OURS
+    entries = _entries(raw)
+    return UnreadReason.NOT_OURS if _VERSION_KEY in entries and not _is_valid(entries) else None
+
+
+def _decode(text: str) -> dict[str, int]:
+    if len(text) > _LONGEST_TEXT:
         return {}
+    try:
+        entries = _entries(base64.b64decode(text, validate=True))
+    except ValueError:  # no base64, or not ASCII
+        return {}
+    return entries if _is_valid(entries) else {}
+
+
+def _entries(raw: bytes) -> dict[str, int]:
+    try:
+        format_, _ = _HEAD.unpack_from(raw)
+        body = raw[_HEAD.size :]
+        return _decode_entries(_decompressed(body) if format_ == _COMPRESSED_FORMAT else body)
+    except (struct.error, zlib.error, UnicodeDecodeError):
+        return {}
+
+
+def _decompressed(body: bytes) -> bytes:
+    """Return at most as many bytes as a text of Headwater has; more are an error."""
+    decompressor = zlib.decompressobj()
+    found = decompressor.decompress(body, _LARGEST_BODY)
+    if not decompressor.eof:
+        raise zlib.error("too large, or incomplete")
+    return found
+
+
+def _is_valid(entries: Mapping[str, int]) -> bool:
+    """Return whether the numbers of Headwater's own entries are in their ranges."""
+    return all(
+        _LEAST[name] <= number <= _MOST_PROCESSORS
+        if name in _LEAST
+        else number >= 0 or not name.startswith((_VERSION_KEY, _POSITION_KEY))
+        for name, number in entries.items()
+    )
 
 
 def _encode_entry(entry: tuple[str, int]) -> bytes:

@@ -4,8 +4,21 @@ from collections.abc import Mapping
 
 import attrs
 
+from headwater.model.untrusted import LARGEST_VALUE, UnreadRecord
+
 OWNERSHIP_TOPIC = "headwater-ownership"
 """The topic of the records: one partition, compacted."""
+RECORD_TOPIC_SETTINGS: Mapping[str, str] = {
+    "cleanup.policy": "compact",
+    # Brokers compare the limit with what they store, so they also refuse a small batch that is large when it
+    # is decompressed.
+    "compression.type": "uncompressed",
+    "max.message.bytes": str(LARGEST_VALUE),
+}
+"""Settings of topics of records that Headwater reads back: no record is lost, or larger than it reads."""
+
+_MIN_ISR = "min.insync.replicas"
+_REPLICAS = 3
 
 
 @attrs.frozen
@@ -17,6 +30,8 @@ class StackIdentity:
 
     id: str
     name: str
+    has_records: bool = attrs.field(default=False, eq=False)
+    """Whether the state shows that an earlier run has written ownership records."""
 
     def has_same_name(self, other: "StackIdentity") -> bool:
         """Return whether project and stack are the same; the organization may be unknown."""
@@ -45,6 +60,44 @@ class OwnershipRecord:
     def key(self) -> tuple[str, str]:
         """Return what identifies the record: a newer record with the same key replaces it."""
         return self.stack.id, self.application_id
+
+
+@attrs.frozen
+class OwnershipLog:
+    """What the topic of the records contains: the latest record of each key, and what is not used.
+
+    `more_unread` is the number of unreadable records beyond those in `unread`.
+    """
+
+    records: tuple[OwnershipRecord, ...] = ()
+    unread: tuple[UnreadRecord, ...] = ()
+    more_unread: int = 0
+
+
+@attrs.frozen
+class OwnershipTopic:
+    """The topic of the records as it is: `settings` are all settings that have an effect.
+
+    `settings` empty: the topic does not exist, or the user may not read its settings.
+    """
+
+    settings: Mapping[str, str] = attrs.field(factory=dict)
+    replication_factor: int = 0
+    unread: tuple[UnreadRecord, ...] = ()
+    more_unread: int = 0
+
+    @property
+    def changes(self) -> Mapping[str, str]:
+        """Return the settings that the topic must get, none if its settings are not known.
+
+        With three replicas or more, a record survives the loss of a broker only if two have it.
+        """
+        if not self.settings:
+            return {}
+        has_replicas = self.replication_factor >= _REPLICAS
+        is_low = has_replicas and self.settings.get(_MIN_ISR, "1") == "1"
+        expected = {**RECORD_TOPIC_SETTINGS, **({_MIN_ISR: "2"} if is_low else {})}
+        return {key: value for key, value in expected.items() if self.settings.get(key) != value}
 
 
 @attrs.frozen

@@ -71,6 +71,8 @@ class ProblemCode(StrEnum):
     SETTING_REMOVES_DATA = "SettingRemovesData"
     DELETION_REFUSED = "DeletionRefused"
     MANAGED_BY_ANOTHER_STACK = "ManagedByAnotherStack"
+    UNREADABLE_RECORD = "UnreadableRecord"
+    RECORDS_NOT_SAFE = "RecordsNotSafe"
     GROUP_PROTOCOL_MISSING = "GroupProtocolMissing"
     GROUP_ACTIVE = "GroupActive"
     PLAN_NOT_APPROVED = "PlanNotApproved"

@@ -1,6 +1,6 @@
 """The ownership records that a run writes: before it changes the cluster, and after it has finished."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import attrs
 
@@ -28,6 +28,7 @@ def change_before(plan: Plan, ownership: Ownership) -> OwnershipChange:
                     deleted.append(conflict.record.key)
                 else:
                     written.append(_without(conflict.record, conflict.topics))
+            deleted += _unread_keys(part.application_id, ownership)
     return OwnershipChange(tuple(written), tuple(deleted))
 
 
@@ -72,6 +73,14 @@ def retraction(before: OwnershipChange, ownership: Ownership) -> OwnershipChange
         written=tuple(previous[record.key] for record in own if record.key in previous),
         deleted=tuple(record.key for record in own if record.key not in previous),
     )
+
+
+def _unread_keys(application_id: str, ownership: Ownership) -> Iterator[tuple[str, str]]:
+    """Yield the keys of unreadable records that may say that another stack manages the application."""
+    for record in ownership.unread:
+        stack_id, application = record.key or ("", "")
+        if application == application_id and stack_id != ownership.stack.id:
+            yield stack_id, application
 
 
 def _claim(part: ApplicationPlan, ownership: Ownership) -> OwnershipRecord | None:

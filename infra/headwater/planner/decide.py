@@ -99,6 +99,7 @@ def plan(
         problems=tuple(_problems(run, applications, acls)),
         cluster_id=snapshot.cluster_id,
         ownership=run.ownership,
+        ownership_settings=snapshot.ownership_topic.changes if run.ownership is not None else {},
     )
 
 

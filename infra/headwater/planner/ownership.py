@@ -6,6 +6,7 @@ import attrs
 
 from headwater.model.cluster import ClusterSnapshot
 from headwater.model.ownership import OwnershipRecord, StackIdentity
+from headwater.model.untrusted import UnreadRecord
 
 
 @attrs.frozen
@@ -36,6 +37,8 @@ class Ownership:
     foreign: tuple[OwnershipRecord, ...]
     outdated: tuple[tuple[str, str], ...] = ()
     expired: tuple[OwnershipRecord, ...] = ()
+    unread: tuple[UnreadRecord, ...] = ()
+    """Records that cannot be used: those of other stacks may be among them."""
 
     @classmethod
     def of(

@@ -1,6 +1,6 @@
 """The plan: the one value that Pulumi applies and that previews, texts and reports show."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import attrs
 
@@ -61,6 +61,8 @@ class Plan:
     cluster_id: str
     ownership: Ownership | None = None
     """The ownership records of the cluster; None = not read, or no stack plans."""
+    ownership_settings: Mapping[str, str] = attrs.field(factory=dict)
+    """The settings that the topic of these records gets."""
 
     @property
     def is_applicable(self) -> bool:

@@ -49,7 +49,8 @@ class Run:
         applications = frozenset(
             {compiled.application.id for compiled in self.compiled} | self.records.keys()
         )
-        return Ownership.of(self.snapshot.ownership, self.snapshot, self.policy.stack, applications)
+        found = Ownership.of(self.snapshot.ownership, self.snapshot, self.policy.stack, applications)
+        return attrs.evolve(found, unread=self.snapshot.ownership_topic.unread)
 
     @cached_property
     def evidence(self) -> Evidence:

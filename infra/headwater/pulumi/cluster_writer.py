@@ -9,7 +9,7 @@ from confluent_kafka.admin import AdminClient
 
 from headwater.change import admin_client, change_topics, failures
 from headwater.change.deletion import delete_topics
-from headwater.change.ownership import write_ownership
+from headwater.change.ownership import configure_topic, write_ownership
 from headwater.kafka import Connection
 from headwater.kafka.acl_bindings import acl_binding
 from headwater.model.acls import Acl
@@ -46,6 +46,10 @@ class ClusterWriter(Protocol):
         """
         ...
 
+    def configure_ownership(self, settings: Mapping[str, str]) -> Sequence[Problem]:
+        """Change settings of the topic of the ownership records; return a problem if this is refused."""
+        ...
+
     def write_ownership(self, change: OwnershipChange) -> None:
         """Write and delete ownership records; raises `ProblemsError` (NotAuthorized, ClusterUnreachable)."""
         ...
@@ -79,6 +83,9 @@ class KafkaClusterWriter:
         if remaining:
             reasons = (f"{name}: {reason}" for name, reason in sorted(remaining.items()))
             raise pulumi.RunError("these topics are not deleted: " + "; ".join(reasons))
+
+    def configure_ownership(self, settings: Mapping[str, str]) -> Sequence[Problem]:
+        return configure_topic(self.connection, settings)
 
     def write_ownership(self, change: OwnershipChange) -> None:
         write_ownership(self.connection, change)

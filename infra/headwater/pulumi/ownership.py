@@ -23,12 +23,22 @@ def claim_applications(plan: Plan, reader: ClusterReader, writer: ClusterWriter)
         return ()
     try:
         writer.write_ownership(change)
-        lost = race(change, ownership, ownership.reread(reader.ownership()))
+        lost = race(change, ownership, ownership.reread(reader.ownership().records))
         if lost:
             writer.write_ownership(retraction(change, ownership))
     except ProblemsError as error:
         return error.problems
     return tuple(refusal(conflict, ownership) for conflict in lost)
+
+
+def protect_records(plan: Plan, writer: ClusterWriter) -> Sequence[Problem]:
+    """Change the settings of the topic of the records as planned; return the problems.
+
+    A topic that is not compacted loses records, so this is an error. Without the other settings, the records
+    of this stack are as safe as before: a warning.
+    """
+    changes = plan.ownership_settings
+    return writer.configure_ownership(changes) if changes else ()
 
 
 def record_ownership(plan: Plan, recorded: Mapping[str, SetupRecord], writer: ClusterWriter) -> None:

@@ -26,7 +26,7 @@ from headwater.pulumi.component import InternalTopics, Target
 from headwater.pulumi.guard import Deletable, DeletionCheck, deletion_guard
 from headwater.pulumi.messages import log_interrupted, log_plan, log_problems, log_risks
 from headwater.pulumi.ordering import register_all
-from headwater.pulumi.ownership import claim_applications, record_ownership
+from headwater.pulumi.ownership import claim_applications, protect_records, record_ownership
 from headwater.pulumi.planning import Planned, plan_stack
 from headwater.pulumi.provider import connect_for_deletions, kafka_provider
 from headwater.pulumi.registration import Registration, registration_of
@@ -84,6 +84,9 @@ async def deploy(
     is_preview = pulumi.runtime.is_dry_run()
     _raise_if_any(await asyncio.to_thread(writer.refusals, planned.plan, with_permissions=not is_preview))
     if not is_preview:
+        unprotected = await asyncio.to_thread(protect_records, planned.plan, writer)
+        log_problems(unprotected)
+        _raise_if_any(errors(unprotected), is_logged=True)
         _raise_if_any(await asyncio.to_thread(claim_applications, planned.plan, reader, writer))
     target = Target(
         provider=kafka_provider(connection, settings.secret_variables),
@@ -136,7 +139,7 @@ def _identity(state: StackState) -> StackIdentity:
     name = f"{pulumi.get_organization()}/{pulumi.get_project()}/{pulumi.get_stack()}"
     # A preview does not write the state, so it has no id to give.
     new = "" if pulumi.runtime.is_dry_run() else uuid4().hex
-    return StackIdentity(state.stack_id or new, name)
+    return StackIdentity(state.stack_id or new, name, has_records=bool(state.stack_id))
 
 
 def _record_ownership(plan: Plan, recorded: Mapping[str, SetupRecord], writer: ClusterWriter) -> None:
@@ -147,9 +150,9 @@ def _record_ownership(plan: Plan, recorded: Mapping[str, SetupRecord], writer: C
         raise pulumi.RunError("the ownership records are not written: run again") from None
 
 
-def _raise_if_any(problems: Sequence[Problem]) -> None:
+def _raise_if_any(problems: Sequence[Problem], *, is_logged: bool = False) -> None:
     if problems:
-        log_problems(problems)
+        log_problems(() if is_logged else problems)
         raise pulumi.RunError(_refusal_text(problems))
 
 

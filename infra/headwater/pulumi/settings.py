@@ -132,7 +132,7 @@ def stack_connection(config: StackConfig, environment: Mapping[str, str]) -> Con
 
 def plan_policy(config: StackConfig, folder: Path = _HERE) -> tuple[PlanPolicy, tuple[Problem, ...]]:
     """Return a stack's limits and policies, and the problems of its policy files; `folder` is their base."""
-    declared = load_policies([folder / path for path in config.texts("policies")])
+    declared = load_policies([Path(path) for path in config.texts("policies")], folder)
     policies = (*_limits(config), *declared.policies)
     return PlanPolicy(cluster_id=config.text("clusterId"), policies=policies), declared.problems
 

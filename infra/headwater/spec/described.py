@@ -6,7 +6,7 @@ from typing import Any
 from headwater.model.problems import Location, Problem, ProblemCode
 from headwater.model.topology import CreatedBy, DescribedTopology, StoreDetail, UnknownDetails
 from headwater.spec.build_stores import Options, duration, topic_config
-from headwater.spec.files import confine_file, read
+from headwater.spec.files import DOCUMENT, read_confined
 from headwater.spec.locations import RawDocument
 from headwater.spec.phrases import shorten
 
@@ -20,12 +20,11 @@ def described_topology(
     at = raw.location(path) or Location(raw.file)
     text, file = options.get("text", ""), raw.file
     if "file" in options:
-        found = _file(raw, options["file"], at)
-        unreadable = ProblemCode.UNREADABLE_DESCRIBE
-        content = found if isinstance(found, Problem) else read(found, code=unreadable, at=at)
-        if isinstance(content, Problem):
-            return None, (content,)
-        text, file = content, str(found)
+        name, folder = options["file"], Path(raw.file).parent
+        content = read_confined(folder, name, DOCUMENT, code=ProblemCode.UNREADABLE_DESCRIBE, at=at)
+        if not isinstance(content, str):
+            return None, (_outside(name, at) if content is None else content,)
+        text, file = content, str(folder / name)
     elif not file.endswith(".json"):  # so that line numbers are those of the file
         text = "\n" * at.line + text
     from headwater.describe import read_description  # noqa: PLC0415 - imports the compiler, which documents with calls do not need
@@ -44,10 +43,7 @@ def described_topology(
     return described, problems
 
 
-def _file(raw: RawDocument, name: str, at: Location) -> Path | Problem:
-    file = confine_file(Path(raw.file).parent, name)
-    if file is not None:
-        return file
+def _outside(name: str, at: Location) -> Problem:
     return Problem(
         code=ProblemCode.UNREADABLE_DESCRIBE,
         summary="`file` is outside of the document's folder.",

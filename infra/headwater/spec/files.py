@@ -3,7 +3,8 @@
 import glob
 import os
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 
 import attrs
@@ -13,6 +14,7 @@ from headwater.spec.limits import MAX_BYTES
 
 POLICIES = "headwater-policies"
 """The file of policies, without its suffix. It may be in a folder of documents and is not one of them."""
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _SUFFIXES = frozenset({".yaml", ".yml", ".json"})
 
 
@@ -82,7 +84,36 @@ def read(
 
     The problem is located at `at`, where another file names this one, else in the file itself.
     """
-    content = _content(file, kind, code, at or Location(str(file)))
+    return _text(file, partial(_open, file), kind, code, at)
+
+
+def read_confined(
+    folder: Path,
+    name: str,
+    kind: FileKind,
+    *,
+    code: ProblemCode = ProblemCode.UNREADABLE_DOCUMENT,
+    at: Location | None = None,
+) -> str | Problem | None:
+    """Return the text of the file `name`, which a document or a setting in `folder` names.
+
+    Links count as the files that they name. None: the file is outside of the folder. A document must not be
+    able to read any file of a machine, also if a folder or the file becomes a link in the meantime.
+    """
+    root = Path(os.path.realpath(folder))
+    try:
+        file = Path(os.path.realpath(root / name))
+    except ValueError:  # a null character
+        return None
+    if not file.is_relative_to(root) or file == root:
+        return None
+    return _text(folder / name, partial(_open_below, root, file.relative_to(root)), kind, code, at)
+
+
+def _text(
+    file: Path, opened: Callable[[], int], kind: FileKind, code: ProblemCode, at: Location | None
+) -> str | Problem:
+    content = _content(file, opened, kind, code, at or Location(str(file)))
     if isinstance(content, Problem):
         return content
     try:
@@ -102,50 +133,74 @@ def read(
         )
 
 
-def confine_file(folder: Path, name: str) -> Path | None:
-    """Return the file `name` of a document in `folder`; None if it is outside of this folder.
+def _open(file: Path) -> int:
+    # Without waiting for the other end of a pipe.
+    return os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
 
-    Links count as the files that they name. A document must not be able to read any file of a machine.
-    """
-    root = Path(os.path.realpath(folder))
+
+def _open_below(root: Path, relative: Path) -> int:
+    """Open a file by a path that had no links a moment ago; fails if a part of it is a link now."""
+    folder = os.open(root, _FOLDER)
     try:
-        file = Path(os.path.realpath(root / name))
-    except ValueError:  # a null character
-        return None
-    return folder / name if file.is_relative_to(root) and file != root else None
+        for part in relative.parts[:-1]:
+            below = os.open(part, _FOLDER | os.O_NOFOLLOW, dir_fd=folder)
+            os.close(folder)
+            folder = below
+        flags = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
+        return os.open(relative.name, flags, dir_fd=folder)
+    finally:
+        os.close(folder)
 
 
-def _content(file: Path, kind: FileKind, code: ProblemCode, at: Location) -> bytes | Problem:
+def _content(
+    file: Path, opened: Callable[[], int], kind: FileKind, code: ProblemCode, at: Location
+) -> bytes | Problem:
     try:
-        status = file.stat()
-        if not stat.S_ISREG(status.st_mode):
-            return _unreadable(
-                file,
-                "It is not a regular file.",
-                kind=kind,
-                code=code,
-                at=at,
-                expected="a file",
-                found="something else",
-            )
-        if status.st_size > MAX_BYTES:
-            return _too_large(file, status.st_size, kind, at)
-        with file.open("rb") as stream:
-            content = stream.read(MAX_BYTES + 1)
+        descriptor = opened()
     except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) and error.strerror else "its name is not valid"
+        return _unopened(file, error, kind, code, at)
+    try:
+        return _read(descriptor, file, kind, code, at)
+    except OSError as error:
+        return _unopened(file, error, kind, code, at)
+    finally:
+        os.close(descriptor)
+
+
+def _read(descriptor: int, file: Path, kind: FileKind, code: ProblemCode, at: Location) -> bytes | Problem:
+    status = os.fstat(descriptor)
+    if not stat.S_ISREG(status.st_mode):
         return _unreadable(
             file,
-            f"It cannot be read: {reason}.",
+            "It is not a regular file.",
             kind=kind,
             code=code,
             at=at,
-            expected="a readable file",
-            found=reason,
+            expected="a file",
+            found="something else",
         )
+    if status.st_size > MAX_BYTES:
+        return _too_large(file, status.st_size, kind, at)
+    with os.fdopen(descriptor, "rb", closefd=False) as stream:
+        content = stream.read(MAX_BYTES + 1)
     if len(content) > MAX_BYTES:  # it grew in the meantime
         return _too_large(file, len(content), kind, at)
     return content
+
+
+def _unopened(
+    file: Path, error: OSError | ValueError, kind: FileKind, code: ProblemCode, at: Location
+) -> Problem:
+    reason = error.strerror if isinstance(error, OSError) and error.strerror else "its name is not valid"
+    return _unreadable(
+        file,
+        f"It cannot be read: {reason}.",
+        kind=kind,
+        code=code,
+        at=at,
+        expected="a readable file",
+        found=reason,
+    )
 
 
 def _matches(path: Path) -> Iterator[Path | Problem]:

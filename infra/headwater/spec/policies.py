@@ -26,9 +26,9 @@ from headwater.model.policies import (
     TopicConfig,
     TopicPartitions,
 )
-from headwater.model.problems import Location, Problem, ProblemCode, Severity, errors
+from headwater.model.problems import Location, Problem, ProblemCode, ProblemsError, Severity, errors
 from headwater.spec.build_stores import Options, duration
-from headwater.spec.files import POLICY_FILE, read
+from headwater.spec.files import POLICY_FILE, read, read_confined
 from headwater.spec.locations import PathPart, RawDocument
 from headwater.spec.scalars import config_text
 from headwater.spec.schema_problems import schema_problems
@@ -44,16 +44,28 @@ class Policies:
     problems: tuple[Problem, ...] = ()
 
 
-def load_policies(files: Sequence[Path]) -> Policies:
-    """Load policy files. Invalid input raises nothing: it is in `problems`."""
+def load_policies(files: Sequence[Path], folder: Path | None = None) -> Policies:
+    """Load policy files. Invalid input raises nothing: it is in `problems`.
+
+    With a `folder`, the files are those that a setting names: they must be in or below the folder.
+    """
     policies: list[Policy] = []
     problems: list[Problem] = []
     for file in files:
-        text = read(file, POLICY_FILE)
-        loaded = Policies((), (text,)) if isinstance(text, Problem) else load_policies_text(text, str(file))
+        text = read(file, POLICY_FILE) if folder is None else _confined(folder, file)
+        shown = file if folder is None else folder / file
+        loaded = Policies((), (text,)) if isinstance(text, Problem) else load_policies_text(text, str(shown))
         policies += loaded.policies
         problems += loaded.problems
     return Policies(tuple(policies), tuple(problems))
+
+
+def read_policies(files: Sequence[Path]) -> tuple[Policy, ...]:
+    """Return the policies of all files; raises `ProblemsError` if one has errors."""
+    loaded = load_policies(files)
+    if errors(loaded.problems):
+        raise ProblemsError(loaded.problems)
+    return loaded.policies
 
 
 def load_policies_text(text: str, file: str) -> Policies:
@@ -70,6 +82,20 @@ def load_policies_text(text: str, file: str) -> Policies:
         if not errors(faults):
             policies += _policies(raw)
     return Policies(() if errors(found) else tuple(policies), tuple(found))
+
+
+def _confined(folder: Path, file: Path) -> str | Problem:
+    text = read_confined(folder, str(file), POLICY_FILE)
+    if text is not None:
+        return text
+    return Problem(
+        code=ProblemCode.UNREADABLE_DOCUMENT,
+        summary=f"Policy file {file} is outside of the project's folder.",
+        expected="a file in or below the project's folder",
+        found=str(file),
+        why="A setting in a pull request must not be able to read any file of this machine.",
+        fix="Move the policies into the project's folder.",
+    )
 
 
 def _policies(raw: RawDocument) -> Iterator[Policy]:

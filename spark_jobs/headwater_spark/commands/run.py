@@ -1,19 +1,22 @@
 """`headwater run`: run the application of a document on Spark."""
 
-from collections.abc import Iterator, Sequence
+import os
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from headwater.toolchain import fetched_spark_jars, spark_java_options
+from headwater.toolchain import ToolchainError, ensure_spark_jars, fetched_spark_jars, spark_java_options
 from headwater_spark.driver.run.command import run_application, runtime_options
 
 if TYPE_CHECKING:
     from headwater_spark.driver.metrics import Instruments
 
-_CONNECTOR = "org.apache.spark:spark-sql-kafka-0-10_2.13:4.2.0"
+_WITH_JARS = ("spark.jars", "spark.jars.packages")
+_INSTALLED = "spark-sql-kafka-0-10_*.jar"
 
 
 @click.command()
@@ -22,7 +25,7 @@ _CONNECTOR = "org.apache.spark:spark-sql-kafka-0-10_2.13:4.2.0"
     "--jars",
     multiple=True,
     metavar="JAR,...",
-    help="Spark's Kafka connector; default: those of `make toolchain`, else Spark downloads it.",
+    help="Spark's Kafka connector; default: those of `headwater toolchain`, downloaded if necessary.",
 )
 @click.option("--conf", multiple=True, metavar="KEY=VALUE", help="A setting of Spark; may be repeated.")
 @click.option(
@@ -56,9 +59,9 @@ def run(
     """
     settings = dict(_setting(each) for each in conf)
     given = tuple(_jar(path) for each in jars for path in each.split(","))
-    if not given and settings.keys().isdisjoint(("spark.jars", "spark.jars.packages")):
-        given = tuple(map(str, fetched_spark_jars()))
-        settings |= {} if given else {"spark.jars.packages": _CONNECTOR}
+    _refuse_plain_http(settings)
+    if not given and settings.keys().isdisjoint(_WITH_JARS):
+        given = _connector()
     more: dict[str, Any] = {"jars": given, "java_options": spark_java_options(), "conf": settings}
     more["web_ui"] = web_ui
     if live:
@@ -75,7 +78,32 @@ def _setting(text: str) -> tuple[str, str]:
     return name, value
 
 
+def _connector() -> tuple[str, ...]:
+    """Return the jars of the connector, compared with the hashes of this version; none if Spark has them."""
+    spark = find_spec("pyspark")
+    homes = (os.environ.get("SPARK_HOME"), *(spark.submodule_search_locations or () if spark else ()))
+    if any(home and any(Path(home, "jars").glob(_INSTALLED)) for home in homes):
+        return ()
+    try:
+        return tuple(map(str, fetched_spark_jars() or ensure_spark_jars()))
+    except ToolchainError as error:
+        raise click.ClickException(
+            f"{error}\n  Or name the jars of Spark's Kafka connector with --jars."
+        ) from None
+
+
+def _refuse_plain_http(settings: Mapping[str, str]) -> None:
+    """Refuse jars and repositories without TLS: others could replace the code that Spark runs."""
+    for name, value in settings.items():
+        if name.startswith("spark.jars") and "http://" in value.lower():
+            raise click.BadParameter(
+                f"{name} names an address with http://. Use https://.", param_hint="--conf"
+            )
+
+
 def _jar(path: str) -> str:
+    if path.lower().startswith("http://"):
+        raise click.BadParameter(f"{path!r} is not an https:// address.", param_hint="--jars")
     if "://" not in path and not Path(path).is_file():
         raise click.BadParameter(f"There is no file {path!r}.", param_hint="--jars")
     return path

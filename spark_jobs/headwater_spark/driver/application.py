@@ -76,7 +76,7 @@ class StreamsApplication:
         self.id = document.application.id
         self.problems: tuple[Problem, ...] = ()
         self._spark = spark
-        self._topics = ApplicationTopics(document, settings.connection)
+        self._topics = ApplicationTopics(document, settings.connection, settings.policies)
         self._exactly_once = config.guarantee.is_exactly_once
         self._offsets = GroupOffsets(settings.connection, self.id)
         self._offsets_open = threading.Lock()

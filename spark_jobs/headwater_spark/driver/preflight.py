@@ -17,7 +17,7 @@ from headwater.model.compiled import CompiledApplication
 from headwater.model.nodes import NodeTopology, SinkNode
 from headwater.model.problems import Location, Problem, ProblemCode, ProblemsError, errors
 from headwater.model.topology import Application, TopologyDocument
-from headwater.spec.files import SCHEMA_FILE, confine_file, read
+from headwater.spec.files import SCHEMA_FILE, read_confined
 from headwater_spark.driver.threads.settings import thread_problems
 from headwater_spark.engine.program import (
     SubtopologyProgram,
@@ -189,11 +189,10 @@ def check_user_classes(spark: SparkSession, runnable: RunnableDocument) -> None:
 
 
 def _read_schema_file(folder: Path, name: str) -> str:
-    file = confine_file(folder, name)
-    if file is not None:
-        content = read(file, SCHEMA_FILE, code=ProblemCode.NOT_RUNNABLE)
-        if isinstance(content, str):
-            return content
+    content = read_confined(folder, name, SCHEMA_FILE, code=ProblemCode.NOT_RUNNABLE)
+    if isinstance(content, str):
+        return content
+    if content is not None:
         raise ProblemsError([content])
     raise ProblemsError(
         [

@@ -5,6 +5,7 @@ from pathlib import Path
 import attrs
 
 from headwater.kafka import Connection
+from headwater.model.policies import Policy
 from headwater_spark.driver.failures import RestartPolicy
 from headwater_spark.driver.input.sources import RECORDS_AT_ONCE
 
@@ -26,3 +27,5 @@ class RunSettings:
     records_at_once: int = RECORDS_AT_ONCE
     restarts: RestartPolicy = attrs.field(factory=RestartPolicy)
     check_interval_seconds: float = _CHECK_INTERVAL_SECONDS
+    policies: tuple[Policy, ...] = ()
+    """Policies that topics which the application creates, and expansions, must not violate."""

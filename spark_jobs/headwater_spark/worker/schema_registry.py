@@ -22,6 +22,7 @@ from typing import Any
 import attrs
 from tenacity import retry, retry_if_exception_type, stop_after_attempt, wait_exponential
 
+from headwater.kafka.urls import is_readable_by_others
 from headwater_spark.engine.serdes import RegistryUnavailableError, SchemaOf, no_registry
 
 URL = "schema.registry.url"
@@ -137,6 +138,8 @@ def registry(config: Mapping[str, str], environment: Mapping[str, str] = os.envi
                 f"the credentials of the environment are not for {', '.join(foreign)}: they are sent only to "
                 f"addresses in {_URL_VARIABLE}"
             )
+        if plain := [url for url in urls if is_readable_by_others(url)]:
+            raise ValueError(f"credentials are not sent without TLS: use https:// for {', '.join(plain)}")
     return SchemaRegistry(urls, authorization)
 
 

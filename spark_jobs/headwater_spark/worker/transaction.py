@@ -26,6 +26,7 @@ from headwater.model.offset_metadata import (
     decode_positions,
     decode_processor,
     latest_metadata,
+    unread_reason,
 )
 from headwater_spark.engine.records import OutputRecord, TopicPartition
 from headwater_spark.engine.scaling.processors import Processors
@@ -64,6 +65,16 @@ class OtherNumberError(Exception):
 
     def __init__(self, topic: str, partition: int, count: int) -> None:
         super().__init__(f"partition {partition} of {topic} is not read: the state has {count} processors")
+
+
+class UnreadableMetadataError(Exception):
+    """The text that is committed for a partition is of a later version of Headwater, or beyond its bounds."""
+
+    def __init__(self, topic: str, partition: int, offset: int, reason: str) -> None:
+        super().__init__(
+            f"partition {partition} of {topic} is not read: the text that is committed with its offset "
+            f"{offset} is {reason}"
+        )
 
 
 class MoveIncompleteError(Exception):
@@ -147,6 +158,7 @@ def open_session(request: BatchRequest, partition: int, *, single: bool = False)
     Raises:
         OtherProcessorError: The state for an input partition is that of another processor, and the document
             does not accept to lose it.
+        UnreadableMetadataError: A committed text must not be replaced.
         OtherNumberError: Processors were removed or added since the request was made.
         MoveIncompleteError: The state is being moved to another number of processors.
     """
@@ -156,6 +168,9 @@ def open_session(request: BatchRequest, partition: int, *, single: bool = False)
     # Read only now: with exactly once, an earlier owner of the task cannot commit any more.
     committed = clients.committed(reader, request.input_partitions(partition))
     for found in committed:
+        reason = unread_reason(found.metadata or "")
+        if reason is not None and not request.may_lose_state:
+            raise UnreadableMetadataError(found.topic, found.partition, found.offset, reason.value)
         if decode_mark(found.metadata or "") is not None:
             raise MoveIncompleteError(found.topic, found.partition)
         owner = decode_processor(found.metadata or "", found.partition)

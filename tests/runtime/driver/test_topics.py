@@ -10,6 +10,7 @@ from headwater.change import TopicChange, change_topics
 from headwater.kafka import Connection
 from headwater.model.problems import ProblemCode, ProblemsError
 from headwater.spec import load_text
+from headwater.spec.policies import load_policies_text
 from headwater.toolchain.broker import local
 from headwater.toolchain.broker.readiness import until
 from headwater_spark.driver.topics import application_topics as module
@@ -36,6 +37,12 @@ class Application:
     own: ApplicationTopics
     topics: Topics
     changelog: str
+
+    def with_policy(self, text: str) -> ApplicationTopics:
+        """Return another view of the application, with a policy."""
+        loaded = load_policies_text(f"policies:\n  - {text}\n", "policies.yaml")
+        assert not loaded.problems, loaded.problems
+        return ApplicationTopics(self.own.document, self.own._connection, loaded.policies)
 
     def delete_changelog(self) -> None:
         self.topics.delete(self.changelog)
@@ -72,6 +79,41 @@ def test_application_does_not_start_if_a_new_topic_is_deleted_at_once(
         application.own.prepare()
     (problem,) = raised.value.problems
     assert (problem.code, problem.topic) == (ProblemCode.MISSING_INTERNAL_TOPICS, application.changelog)
+
+
+@pytest.mark.parametrize(
+    ("policy", "code"),
+    [
+        ("topicConfig: {forbid: [min.insync.replicas]}", None),
+        ("replicationFactor: {min: 3}", ProblemCode.POLICY_VIOLATED),
+        ("blastRadius: {createdTopics: 0}", ProblemCode.BLAST_RADIUS),
+    ],
+)
+def test_topics_that_a_policy_forbids_are_not_created(
+    application: Application, policy: str, code: ProblemCode | None
+) -> None:
+    own = application.with_policy(policy)
+    if code is None:
+        own.prepare()
+        return
+    with pytest.raises(ProblemsError) as raised:
+        own.prepare()
+    assert {problem.code for problem in raised.value.problems} == {code}
+    assert application.changelog not in application.topics.names()
+    # Topics that exist are not affected by a policy: the application creates nothing.
+    application.own.prepare()
+    own.prepare()
+
+
+def test_an_expansion_of_processors_that_a_policy_forbids_is_refused(application: Application) -> None:
+    application.own.prepare()
+    own = application.with_policy("topicPartitions: {max: 2}")
+    own.prepare()
+    own.check_expansion({application.changelog: 2})
+    with pytest.raises(ProblemsError) as raised:
+        own.check_expansion({application.changelog: 3})
+    [problem] = raised.value.problems
+    assert (problem.code, problem.topic) == (ProblemCode.POLICY_VIOLATED, application.changelog)
 
 
 class _UnansweredReader:

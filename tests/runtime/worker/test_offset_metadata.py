@@ -2,6 +2,8 @@
 
 import base64
 import struct
+import tracemalloc
+import zlib
 
 import pytest
 from hypothesis import given
@@ -12,12 +14,15 @@ from headwater.model.offset_metadata import (
     MAX_METADATA_BYTES,
     OffsetMetadata,
     decode,
+    decode_count,
     decode_mark,
     decode_positions,
     decode_processor,
     decode_time,
     latest_metadata,
+    unread_reason,
 )
+from headwater.model.untrusted import UnreadReason
 
 NAMES = st.text(max_size=40).filter(lambda name: not name.startswith("headwater."))
 CLOCKS = st.dictionaries(NAMES, st.integers(-(2**63), 2**63 - 1), max_size=20)
@@ -66,6 +71,77 @@ def test_only_metadata_that_does_not_fit_is_compressed(length: int, layout: int)
 @pytest.mark.timeout(20)
 def test_metadata_of_other_programs_is_ignored(text: str) -> None:
     assert decode(text) is None
+
+
+def text_of(entries: dict[str, int], layout: int = 2) -> str:
+    """Return a text with any entries, as another program could commit it."""
+    pairs = b"".join(
+        struct.pack(">i", len(name)) + name.encode() + struct.pack(">q", number)
+        for name, number in entries.items()
+    )
+    body = struct.pack(">i", len(entries)) + pairs
+    return base64.b64encode(
+        struct.pack(">bq", layout, 0) + (zlib.compress(body) if layout == 3 else body)
+    ).decode()
+
+
+@pytest.mark.parametrize("layout", [2, 3])
+@pytest.mark.parametrize(
+    ("name", "number"),
+    [
+        ("headwater.version", -1),
+        ("headwater.processor", -1),
+        ("headwater.processor", 2**40),
+        ("headwater.initial", 0),
+        ("headwater.count", 2**62),
+        ("headwater.count", -5),
+        ("headwater.move.from", 0),
+        ("headwater.move.copy", 2**31),
+        ("headwater.move.clear", -1),
+        ("headwater.read.0", -1),
+    ],
+)
+def test_numbers_out_of_their_ranges_are_not_used(name: str, number: int, layout: int) -> None:
+    valid = {"headwater.version": 3, "headwater.processor": 2, "headwater.count": 4}
+    text = text_of(valid | {name: number}, layout)
+    assert unread_reason(text) is UnreadReason.NOT_OURS
+    assert decode(text) is None
+    assert decode_mark(text) is None
+    assert decode_processor(text, 6) is None
+    assert decode_count([text]) is None
+    assert decode_positions(text) == {}
+    assert unread_reason(text_of(valid, layout)) is None
+    assert decode_count([text_of(valid, layout)]) == 4
+
+
+def test_a_small_text_that_is_large_when_decompressed_is_not_read() -> None:
+    bomb = struct.pack(">bq", 3, 0) + zlib.compress(bytes(200_000_000), 9)
+    text = base64.b64encode(bomb).decode()
+    assert len(text) < 300_000
+    tracemalloc.start()
+    assert decode(text) is None
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 20_000_000
+    assert unread_reason(text) in (UnreadReason.NOT_OURS, UnreadReason.TOO_LARGE)
+    assert unread_reason("A" * 10_000_000) is UnreadReason.TOO_LARGE
+
+
+@pytest.mark.parametrize("layout", [4, 5, 127])
+def test_a_text_of_a_later_version_is_recognized(layout: int) -> None:
+    assert unread_reason(text_of({"headwater.version": 3}, layout)) is UnreadReason.LATER_FORMAT
+
+
+@pytest.mark.parametrize("text", ["", "nonsense", "AgAAAAAAAAAA", OffsetMetadata(3, {"task": -5}).encode(0)])
+def test_texts_of_other_programs_and_of_this_one_can_be_replaced(text: str) -> None:
+    assert unread_reason(text) is None
+
+
+@given(st.text() | st.binary().map(lambda raw: base64.b64encode(raw).decode()))
+def test_no_text_raises_an_exception(text: str) -> None:
+    decode(text)
+    unread_reason(text)
+    decode_time(text)
 
 
 def test_latest_metadata_is_that_of_the_last_batch() -> None:

@@ -148,6 +148,17 @@ def test_credentials_are_not_sent_to_a_host_that_only_a_document_names(
     assert registry({URL: server.url}, {"SCHEMA_REGISTRY_URL": configured}) == SchemaRegistry((server.url,))
 
 
+@pytest.mark.parametrize("variable", ["SCHEMA_REGISTRY_USER_INFO", "SCHEMA_REGISTRY_TOKEN"])
+def test_credentials_are_not_sent_without_tls(server: Server, variable: str) -> None:
+    addresses = f"https://one.example,http://two.example:8081,{server.url}"
+    environment = {variable: "me:s3cret", "SCHEMA_REGISTRY_URL": addresses}
+    with pytest.raises(ValueError, match=r"without TLS: use https:// for http://two.example:8081$"):
+        registry({}, environment)
+    assert registry({}, {"SCHEMA_REGISTRY_URL": addresses}) is not None
+    # On this machine no other one can read them.
+    assert registry({}, {**environment, "SCHEMA_REGISTRY_URL": server.url}) is not None
+
+
 def test_an_address_with_the_default_port_is_the_same() -> None:
     environment = {"SCHEMA_REGISTRY_TOKEN": "s3cret", "SCHEMA_REGISTRY_URL": "https://Registry.example:443/"}
     assert registry({URL: "https://registry.example/apis"}, environment) is not None

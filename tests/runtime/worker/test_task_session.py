@@ -27,6 +27,7 @@ from headwater_spark.worker.transaction import (
     OtherNumberError,
     OtherProcessorError,
     TaskSession,
+    UnreadableMetadataError,
     open_session,
 )
 from tests.runtime.worker.memory_broker import COUNTS, batch_request
@@ -182,6 +183,16 @@ def test_a_session_commits_the_number_of_processors_and_opens_with_no_other(
     # Only the changelog topics of another sub-topology have more partitions than there are processors.
     request = Request(partitions=2)
     assert open_session(request, 0).offsets == {A: 5}
+
+
+def test_a_session_does_not_replace_a_text_of_a_later_version(monkeypatch: pytest.MonkeyPatch) -> None:
+    later = base64.b64encode(b"\x04" + bytes(12)).decode()
+    monkeypatch.setattr(transaction, "_offset_reader", lambda *_: "reader")
+    monkeypatch.setattr(transaction, "_open_producer", lambda *_, **__: "producer")
+    monkeypatch.setattr(clients, "committed", lambda *_: [KafkaTopicPartition("a", 2, 5, later)])
+    request: Any = Request()
+    with pytest.raises(UnreadableMetadataError, match=r"partition 2 of a .* is in a format of a later"):
+        open_session(request, 0)
 
 
 def test_a_partition_that_no_task_has_processed_has_no_processor() -> None:

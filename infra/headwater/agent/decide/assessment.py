@@ -3,7 +3,7 @@
 The problems are those of the planner's rules, so that the agent and `pulumi up` never disagree.
 """
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 import attrs
 
@@ -12,9 +12,11 @@ from headwater.compiler import StreamsConfig
 from headwater.model.callers import AGENT
 from headwater.model.compiled import CompiledApplication, InternalTopic, SubTopology
 from headwater.model.linear_hashing import round_start
+from headwater.model.policies import Policy
 from headwater.model.problems import Problem, ProblemCode, Severity, errors
 from headwater.model.topology import Sink
 from headwater.planner.counts import CountedApplication, CountedTopic
+from headwater.planner.policies import expansion_violations
 from headwater.planner.processors import has_own_count
 from headwater.planner.rules.missing_source import missing_source
 from headwater.planner.rules.over_partitioned import over_partitioned
@@ -56,6 +58,8 @@ def assess(
     settled: TopicCounts,
     processors: int | None = None,
     unread: str = "",
+    *,
+    policies: Sequence[Policy] = (),
 ) -> Assessment:
     """Return the assessment.
 
@@ -65,6 +69,7 @@ def assess(
         settled: the counts of its topics when they last matched its sources.
         processors: the committed number of processors; None = the partition count of the changelog topics.
         unread: why that number could not be read; empty = it was, or need not be.
+        policies: policies that an expansion must not violate.
     """
     application = attrs.evolve(_counted(compiled, live, settled, processors), unread=unread)
     config = StreamsConfig.of(compiled.application)
@@ -75,6 +80,9 @@ def assess(
         if topic.missing_partitions and (config.autoscaling or topic.is_internal)
         if not has_own_count(application, topic)
     ]
+    shortfalls = tuple(_shortfall(compiled, state) for state in too_small)
+    expanded = {item.topic: item.required for item in shortfalls}
+    found += expansion_violations(compiled, live, expanded, policies if config.autoscaling else ())
     short = {
         topic.name: topic.live_partitions or 0
         for topic in application.topics
@@ -93,7 +101,7 @@ def assess(
         sources={name: live[name] for name in compiled.external_sources if name in live},
         reads=frozenset(compiled.external_sources),
         sinks=frozenset(sink.topic for sink in compiled.sinks),
-        shortfalls=tuple(_shortfall(compiled, state) for state in too_small),
+        shortfalls=shortfalls,
         parallelism=tuple(
             Parallelism(part.id, _current(part, short), part.tasks)
             for part in compiled.subtopologies

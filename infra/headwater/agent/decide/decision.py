@@ -61,6 +61,7 @@ def _assessed(pending: PendingDecision) -> PendingDecision:
             known[compiled.application.id].settled,
             state.processors.get(compiled.application.id),
             state.unread_processors.get(compiled.application.id, ""),
+            policies=pending.context.policy.policies,
         )
         for compiled in state.requirements.applications
     }

@@ -6,6 +6,7 @@ import attrs
 
 from headwater.compiler import StreamsConfig
 from headwater.model.compiled import CompiledApplication
+from headwater.model.policies import Policy
 
 
 @attrs.frozen(kw_only=True)
@@ -22,6 +23,8 @@ class AgentPolicy:
     backoff_ms: int = 500
     """Pause before the first follow-up after a failure; doubled each time, up to `backoff_max_ms`."""
     backoff_max_ms: int = 30_000
+    policies: tuple[Policy, ...] = ()
+    """Policies that an expansion must not violate."""
 
     def interval_ms(self, applications: Iterable[CompiledApplication]) -> int:
         """Return the time from one read of the cluster to the next, if nothing requires an earlier one."""

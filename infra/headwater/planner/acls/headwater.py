@@ -130,6 +130,9 @@ def _ownership(purpose: Purpose) -> Iterator[Need]:
         yield from topic(
             OWNERSHIP_TOPIC, Operation.WRITE, Operation.CREATE, reason="record which stack manages it"
         )
+        yield from topic(
+            OWNERSHIP_TOPIC, Operation.ALTER_CONFIGS, reason="protect these records by settings of the topic"
+        )
 
 
 def _cluster(operation: Operation, reason: str) -> Need:

@@ -34,18 +34,23 @@ def blast_radius(rule: BlastRadius, policy: Policy, run: Run) -> Iterator[Proble
     for effect, limit in rule.limits.items():
         number = effects[effect]
         if number > limit:
-            noun = _NOUNS[effect]
-            yield Problem(
-                code=ProblemCode.BLAST_RADIUS,
-                summary=f"This run would result in {_many(number, noun)}, more than allowed for one run.",
-                expected=f"at most {_many(limit, noun)}",
-                found=_many(number, noun),
-                why=policy.message or _WHY.get(effect, _TOO_MANY),
-                fix=f"Check the plan. If it is intended, raise `{_setting(policy, effect)}` for this run, or "
-                "change the applications one after another.",
-                location=policy.at,
-                severity=policy.severity,
-            )
+            yield exceeded(policy, effect, limit, number)
+
+
+def exceeded(policy: Policy, effect: Effect, limit: int, number: int) -> Problem:
+    """Return the problem for a run that has an effect more often than the policy allows."""
+    noun = _NOUNS[effect]
+    return Problem(
+        code=ProblemCode.BLAST_RADIUS,
+        summary=f"This run would result in {_many(number, noun)}, more than allowed for one run.",
+        expected=f"at most {_many(limit, noun)}",
+        found=_many(number, noun),
+        why=policy.message or _WHY.get(effect, _TOO_MANY),
+        fix=f"Check the plan. If it is intended, raise `{_setting(policy, effect)}` for this run, or "
+        "change the applications one after another.",
+        location=policy.at,
+        severity=policy.severity,
+    )
 
 
 def _effects(policy: Policy, run: Run) -> Mapping[Effect, int]:

@@ -24,6 +24,7 @@ from headwater.planner.rules.missing_sink import missing_sink
 from headwater.planner.rules.missing_source import missing_source
 from headwater.planner.rules.no_authorizer import no_authorizer
 from headwater.planner.rules.over_partitioned import over_partitioned
+from headwater.planner.rules.ownership_records import ownership_records
 from headwater.planner.rules.processor_count import processors_and_partitions, processors_at_first_setup
 from headwater.planner.rules.reinitialize_stays_on import reinitialize_stays_on
 from headwater.planner.rules.removing_settings import removing_settings
@@ -71,6 +72,7 @@ RUN_RULES: tuple[RunRule, ...] = (
     wrong_cluster,
     application_removed,
     managed_elsewhere,
+    ownership_records,
     id_overlap,
     group_active,
     retired_topics,

@@ -203,6 +203,7 @@ class ProcessorExpansion:
         """Check all that an offline move checks, and that the topics can be checked during the cut."""
         with self._layout_changes:
             self._topics.check()
+            self._topics.check_expansion(dict.fromkeys(move.changelogs, move.after))
         observed = cluster.committed(move.partitions)
         check_input(move, cluster, observed, self._note_checked)
         check_entries(move, cluster, observed, self._note_checked)

@@ -13,6 +13,7 @@ from confluent_kafka import TopicPartition as KafkaTopicPartition
 from headwater.change import admin_client
 from headwater.change.topics import failures, request_new_partitions
 from headwater.kafka import Connection
+from headwater.kafka.group_offsets import unread_problem
 from headwater.model.problems import ProblemsError
 from headwater_spark.driver.processor_move.entry_copy import Commits, MoveProducer
 from headwater_spark.driver.processor_move.moves import Committed
@@ -62,7 +63,9 @@ class KafkaMoveCluster:
     def committed(
         self, partitions: Iterable[TopicPartition], *, stable: bool = True
     ) -> Mapping[TopicPartition, Committed]:
-        return _committed(clients.committed(self._consumer if stable else self._unstable, partitions))
+        return _committed(
+            self._application, clients.committed(self._consumer if stable else self._unstable, partitions)
+        )
 
     def committed_after_stop(
         self, partitions: Iterable[TopicPartition]
@@ -74,7 +77,9 @@ class KafkaMoveCluster:
         """
         requested = list(partitions)
         try:
-            return _committed(clients.committed(self._consumer, requested, _COMPLETION_SECONDS))
+            return _committed(
+                self._application, clients.committed(self._consumer, requested, _COMPLETION_SECONDS)
+            )
         except KafkaException as error:
             if not clients.is_timed_out(error):
                 raise
@@ -168,7 +173,11 @@ class KafkaMoveCluster:
         return len(found.partitions)
 
 
-def _committed(found: Iterable[KafkaTopicPartition]) -> Mapping[TopicPartition, Committed]:
+def _committed(group: str, found: Iterable[KafkaTopicPartition]) -> Mapping[TopicPartition, Committed]:
+    """Return what is committed; raises `ProblemsError` if a text must not be replaced."""
+    found = tuple(found)
+    if unread := [problem for each in found if (problem := unread_problem(group, each)) is not None]:
+        raise ProblemsError(unread)
     return {
         (each.topic, each.partition): Committed(
             each.offset if each.offset >= 0 else None, each.metadata or ""

@@ -1,5 +1,7 @@
 """One run of an application: the checks, the Spark session, the application, and their end."""
 
+from functools import cached_property
+
 import attrs
 import structlog
 from pyspark.errors import AnalysisException
@@ -7,8 +9,10 @@ from pyspark.sql import SparkSession
 
 from headwater.command_line import GatewayWatch, Termination, spark_ended
 from headwater.kafka import KafkaClusterReader
+from headwater.model.policies import Policy
 from headwater.model.problems import ProblemsError
 from headwater.model.topology import TopologyDocument
+from headwater.spec.policies import read_policies
 from headwater_spark.driver.application import StreamsApplication
 from headwater_spark.driver.captured_failures import capture_failure
 from headwater_spark.driver.failures import RestartPolicy, connector_missing, spark_not_started
@@ -62,7 +66,7 @@ class ApplicationRun:
             check_state_folder(options.state_folder(document.application), document.application.id)
         with checkpoint_lock(options.checkpoint_folder, document.application.id):
             self.starting.begin("checking topics")
-            ApplicationTopics(document, options.connection).prepare()
+            ApplicationTopics(document, options.connection, self._policies).prepare()
             cluster = KafkaClusterReader(options.connection)
             warn_missing_outputs(runnable.nodes, document.application, cluster)
             return self._run_on_spark(runnable, handler)
@@ -118,6 +122,10 @@ class ApplicationRun:
         except Exception as error:  # of Java, its gateway or the master: all that is known is a text
             raise ProblemsError([spark_not_started(self.starting.id, capture_failure(error))]) from error
 
+    @cached_property
+    def _policies(self) -> tuple[Policy, ...]:
+        return read_policies(self.options.policy_files)
+
     def _settings(self) -> RunSettings:
         options = self.options
         return RunSettings(
@@ -126,6 +134,7 @@ class ApplicationRun:
             state_folder=options.state_folder(self.document.application),
             records_at_once=options.records_at_once or RECORDS_AT_ONCE,
             restarts=RestartPolicy(options.restarts),
+            policies=self._policies,
         )
 
 

@@ -81,5 +81,6 @@ def run_application(options: Mapping[str, Any], **more: Any) -> int:  # noqa: AN
         "log_level": options["log_level"],
         "stop_timeout_ms": options["stop_timeout_ms"],
         "until_idle": options["until_idle"],
+        "policy_files": options["policy_files"],
     }
     return 0 if start(RunOptions(**fields | more)) else 1

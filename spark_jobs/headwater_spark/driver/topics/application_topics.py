@@ -18,10 +18,12 @@ from headwater.model.callers import APPLICATION
 from headwater.model.cluster import ClusterSnapshot
 from headwater.model.compiled import CompiledApplication
 from headwater.model.offset_metadata import decode_count
+from headwater.model.policies import Policy
 from headwater.model.problems import ProblemsError, errors
 from headwater.model.record import RecordedTopic, SetupRecord
 from headwater.model.topology import TopologyDocument
 from headwater.planner import PlanPolicy, plan
+from headwater.planner.policies import expansion_violations
 from headwater_spark.driver.failures import client_failed
 from headwater_spark.driver.offsets import GroupOffsets
 from headwater_spark.driver.processor_move.moves import announcements
@@ -51,8 +53,11 @@ _CREATION_SECONDS = 30.0
 class ApplicationTopics:
     """Checks and changes the topics of one document; remembers the topics that existed."""
 
-    def __init__(self, document: TopologyDocument, connection: Connection) -> None:
+    def __init__(
+        self, document: TopologyDocument, connection: Connection, policies: tuple[Policy, ...] = ()
+    ) -> None:
         self._document = document
+        self._policies = policies
         self._connection = connection
         self._reader = _RenewedReader(partial(KafkaClusterReader, connection))
         self._watching = _RenewedReader(partial(KafkaClusterReader, connection, _WATCH_SECONDS))
@@ -103,6 +108,14 @@ class ApplicationTopics:
         counts = self._partition_counts
         topics = {name: RecordedTopic(name, id_, counts[name]) for name, id_ in self._ids.items()}
         return self._check(SetupRecord(self._document.application.id, topics))
+
+    def check_expansion(self, after: Mapping[str, int]) -> None:
+        """Check an expansion of topics to these counts against the policies; raises `ProblemsError`."""
+        if self._policies:
+            check = self.check()
+            found = expansion_violations(check.compiled, check.partition_counts, after, self._policies)
+            if refused := errors(found):
+                raise ProblemsError(refused)
 
     def has_changed(self) -> bool:
         """Return whether a topic was created, deleted or replaced, by one request; raises `ProblemsError`.
@@ -207,6 +220,10 @@ class ApplicationTopics:
         compiled = compile_document(self._document, snapshot.partitions, APPLICATION)
         snapshot = self._with_number(snapshot, compiled)
         planned = plan([compiled], snapshot, records, PlanPolicy(), caller=APPLICATION)
+        # An application that changes no topic must not stop because a policy is new.
+        if self._policies and any(map(own_change, planned.actions)) and not self._is_manual:
+            policies = PlanPolicy(policies=self._policies)
+            planned = plan([compiled], snapshot, records, policies, caller=APPLICATION)
         required = {topic.name for topic in compiled.internal_topics} | set(compiled.external_sources)
         changes = () if self._is_manual else filter(None, map(own_change, planned.actions))
         ids = self._topic_ids(required) | known
