@@ -40,6 +40,7 @@ def test_many_steps_of_the_real_series_lose_nothing() -> None:
         take_steps(seed)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mutation", MUTATIONS)
 def test_the_search_finds_each_accident(mutation: str, monkeypatch: pytest.MonkeyPatch) -> None:
     mutate(mutation, monkeypatch)
@@ -47,6 +48,7 @@ def test_the_search_finds_each_accident(mutation: str, monkeypatch: pytest.Monke
         take_many_incidents(_MOST_SERIES)
 
 
+@pytest.mark.slow
 def test_without_a_mutation_the_same_search_finds_none() -> None:
     take_many_incidents(8)
 
