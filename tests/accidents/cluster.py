@@ -48,8 +48,9 @@ class AccidentCluster(FakeCluster):
 
     def forget(self, group: str) -> None:
         """Delete a group with its offsets."""
-        for groups in (self.groups, self.readers, self.committed):
-            groups.pop(group, None)  # type: ignore[attr-defined]  # three dictionaries with equal keys
+        self.groups.pop(group, None)
+        self.readers.pop(group, None)
+        self.committed.pop(group, None)
 
     def users(self, topic: str) -> frozenset[str]:
         """Return the groups with members that read the topic, or with committed offsets of it."""

@@ -143,7 +143,8 @@ class SimulatedStack:
             organization="organization",
         )
         ROOT.set(None)
-        SETTINGS.callbacks = SimpleNamespace(  # type: ignore[misc]  # a property of the SDK's context
+        sdk: Any = SETTINGS
+        sdk.callbacks = SimpleNamespace(
             register_resource_hook=lambda hook: engine.hooks.__setitem__(hook.name, hook)
         )
 

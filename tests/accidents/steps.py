@@ -104,9 +104,10 @@ class Series:
             left = internal_topics(document.id, document.stores) - internal_topics(
                 document.id, frozenset("a")
             )
-            for lists in ({"retire": left}, {"delete": left}, {}):
-                plain = {"retire": frozenset(), "delete": frozenset()}
-                self.world.declare(stack, attrs.evolve(document, stores={"a"}, **{**plain, **lists}))
+            none = frozenset[str]()
+            for retire, delete in ((left, none), (none, left), (none, none)):
+                changed = attrs.evolve(document, stores=frozenset({"a"}), retire=retire, delete=delete)
+                self.world.declare(stack, changed)
                 self.world.up(stack)
 
     def _move(self) -> None:
