@@ -52,7 +52,7 @@ class Ledger:
     applied: defaultdict[str, dict[str, Declared]] = attrs.field(factory=lambda: defaultdict(dict))
     """Stack → application → the document of its last run that finished."""
     stores: defaultdict[str, set[str]] = attrs.field(factory=lambda: defaultdict(set))
-    """Application → all stores that a document has declared."""
+    """Application → all stores that a run has set up."""
 
     def check(self, seen: Observation) -> None:
         """Compare the cluster before and after a run, and note what the run has released.
@@ -127,7 +127,8 @@ class Ledger:
         """Note what the documents of a run that has begun release, and what they take back."""
         ids = {name: topic.topic_id for name, topic in {**seen.before, **seen.after}.items()}
         for document in seen.documents:
-            self.stores[document.id] |= document.stores
+            if document.is_active:
+                self.stores[document.id] |= document.stores
             ever = self._ever(document.id)
             if document.lifecycle == "retired":
                 self._release(seen, document, ever)
@@ -145,7 +146,7 @@ class Ledger:
                 self.manager.update({ids[name]: seen.stack for name in document.topics & ids.keys()})
 
     def _ever(self, id_: str) -> frozenset[str]:
-        """Return all internal topics that documents of the application have declared."""
+        """Return all internal topics that runs of the application have set up."""
         return internal_topics(id_, frozenset(self.stores[id_])) if id_ else frozenset()
 
     def _release(self, seen: Observation, document: Declared, names: frozenset[str]) -> None:
