@@ -182,6 +182,7 @@ class SimulatedEngine(MockMonitor):
 
     def _topic(self, urn: str, request: Any, inputs: Mapping[str, Any]) -> Mapping[str, Any]:  # noqa: ANN401
         old = self._state.get(urn)
+        wanted: Mapping[str, Any]
         if old is None and request.importId:
             if request.importId not in self._cluster.topics:
                 raise _FailedError(f"{request.importId} does not exist")

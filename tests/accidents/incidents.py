@@ -39,7 +39,7 @@ def _old_state_of_a_killed_run(world: World, stack: str, document: Declared, cho
 
 def _taken_over(world: World, stack: str, document: Declared, _choose: Choose) -> None:
     other = STACKS[1] if stack == STACKS[0] else STACKS[0]
-    world.declare(other, attrs.evolve(document, setup={"takeOver", "adopt"}))
+    world.declare(other, attrs.evolve(document, setup=frozenset({"takeOver", "adopt"})))
     world.up(other)
 
 

@@ -69,7 +69,7 @@ def test_a_record_of_another_stack_with_the_topic_allows_no_deletion(world: Worl
 
 def test_a_stack_does_not_continue_a_deletion_of_what_another_one_has_taken_over(world: World) -> None:
     retire(world)
-    apply(world, attrs.evolve(PAY, setup={"takeOver", "adopt"}), "two")
+    apply(world, attrs.evolve(PAY, setup=frozenset({"takeOver", "adopt"})), "two")
     assert "ManagedByAnotherStack" in refused(world)
     settle(world, "one")
     assert {CHANGELOG, REPARTITION} <= ids(world).keys()
@@ -135,7 +135,7 @@ def test_each_run_can_be_killed_before_each_of_its_changes(step: str) -> None:
         elif step == "retire":
             world.declare("one", RETIRED)
         else:
-            world.declare("one", attrs.evolve(PAY, stores={"a", "b"}))
+            world.declare("one", attrs.evolve(PAY, stores=frozenset({"a", "b"})))
         run = world.up("one", Clock(ends_at=changes))
         if not run.is_killed:
             break
