@@ -124,7 +124,7 @@ class SimulatedEngine(MockMonitor):
         return resource_pb2.ResourceInvokeResponse(**{"failures": None, "return": returned})
 
     def RegisterResource(self, request: Any) -> Any:  # noqa: ANN401, N802 - the protocol's
-        urn = self.make_urn(request.parent, request.type, request.name)  # type: ignore[no-untyped-call]
+        urn = self.make_urn(request.parent, request.type, request.name)
         if request.type == "pulumi:pulumi:Stack":
             return resource_pb2.RegisterResourceResponse(urn=urn)
         with _loop_of_thread():

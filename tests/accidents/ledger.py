@@ -1,4 +1,4 @@
-"""What nobody may lose: the topics of a cluster, and who has released which of them in a reviewed step.
+"""The topics that must not be lost, and who has released which of them in a reviewed step.
 
 It knows nothing of evidence: it follows the documents that were applied, and what other clients have done.
 """
@@ -18,7 +18,7 @@ _UNLIMITED = -1
 
 
 class AccidentError(AssertionError):
-    """A topic, its records or the settings that keep them were lost, and nobody had released it."""
+    """A topic, its records or the settings that keep them were lost, and no step had released it."""
 
 
 @attrs.frozen(kw_only=True)

@@ -26,7 +26,8 @@ def _nothing(*_: object, **__: object) -> tuple[()]:
 
 
 def _delete_any_topic_with_the_name(connection: Any, ids: Mapping[str, str]) -> Mapping[str, str]:  # noqa: ANN401
-    admin = deletion.admin_client(connection)
+    module: Any = deletion  # its client is that of the simulation
+    admin = module.admin_client(connection)
     for name in ids:
         try:
             admin.delete_topics([name])[name].result()

@@ -234,7 +234,7 @@ def _patched(
     with ExitStack() as patches:
         for name, value in replaced.items():
             patches.enter_context(patch(name, value))
-        # It logs the errors of a killed run, which nobody awaits any more.
+        # It logs the errors of a killed run, which are not awaited any more.
         patches.enter_context(patch.object(logging.getLogger("asyncio"), "disabled", new=True))
         yield
 

@@ -20,12 +20,12 @@ T = TypeVar("T")
 _MOST_SERIES = 120
 
 
-def test_a_topic_that_nobody_released_stays() -> None:
+def test_a_topic_that_no_step_released_stays() -> None:
     search(settings(max_examples=8, stateful_step_count=25))
 
 
 @pytest.mark.soak
-def test_a_topic_that_nobody_released_stays_in_long_series() -> None:
+def test_a_topic_that_no_step_released_stays_in_long_series() -> None:
     search(settings(max_examples=4_000, stateful_step_count=60, derandomize=False, database=None))
 
 
