@@ -37,6 +37,10 @@ def _moved() -> Trial:
     return recorded_elsewhere(set_up(), STAGING)
 
 
+def _copied() -> Trial:
+    return recorded_elsewhere(set_up(), STAGING, id_="its id")
+
+
 def _sink_elsewhere() -> Trial:
     return recorded_elsewhere(set_up(SINK), "acme/sales/production", application="sales", sink="orders-out")
 
@@ -166,6 +170,12 @@ OWNERSHIP = (
         follow=_release_here,
     ),
     Advice(says="To take it back, set `setup.takeOver: true`", make=_moved, follow=_taken),
+    Advice(says="was renamed to this one, set `setup.takeOver: true`", make=_copied, follow=_taken),
+    Advice(
+        says="If this state is a copy of its state, set `lifecycle: released` here: the topics stay",
+        make=_copied,
+        follow=_release_here,
+    ),
     Advice(
         says="Declare it in one document only; the other application may still write to it",
         make=_sink_elsewhere,

@@ -112,6 +112,7 @@ NOT_FOLLOWED = {
 NOT_PLANNED = {
     "infra/headwater/pulumi": "About settings of a stack: the program stops before it makes a plan.",
     "infra/headwater/change": "About permissions and limits of brokers: `tests/change`.",
+    "infra/headwater/operations": "About what brokers refuse: `tests/apply/test_validation.py`.",
     "infra/headwater/cli": "About files that the command does not find or replace.",
     "infra/headwater/compiler": "About one document, before a plan: `tests/compiler` and `tests/oracle` "
     "compare each refusal "

@@ -108,14 +108,19 @@ def with_unread_record(
     return trial
 
 
-def recorded_elsewhere(trial: Trial, stack: str, *, application: str = "orders", sink: str = "") -> Trial:
-    """Return the stack `acme/headwater/production`, and a record of another stack on the cluster."""
+def recorded_elsewhere(
+    trial: Trial, stack: str, *, application: str = "orders", sink: str = "", id_: str = "another id"
+) -> Trial:
+    """Return the stack `acme/headwater/production`, and a record of another stack on the cluster.
+
+    The stack has the id `its id`. The record has it, too, if the state was copied.
+    """
     trial.stack = StackIdentity("its id", "acme/headwater/production")
     names = [sink] if sink else [REPARTITION, CHANGELOG]
     topics = {
         name: trial.cluster.topics[name].topic_id if name in trial.cluster.topics else "id" for name in names
     }
     trial.ownership = (
-        OwnershipRecord(application_id=application, stack=StackIdentity("another id", stack), topics=topics),
+        OwnershipRecord(application_id=application, stack=StackIdentity(id_, stack), topics=topics),
     )
     return trial

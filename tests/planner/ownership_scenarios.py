@@ -49,12 +49,14 @@ def sink_taken_over() -> Plan:
     return _owned("acme/sales/production", taking, sink="shared-out")
 
 
-def _set_up_in_two_stacks(compiled: CompiledApplication, owner: str, *, sink: str | None = None) -> Plan:
+def _set_up_in_two_stacks(
+    compiled: CompiledApplication, owner: str, *, sink: str | None = None, id_: str = "another id"
+) -> Plan:
     cluster = SimulatedCluster.set_up(application(sink=Sink("orders-out", 4)))
     topics = {name: topic.topic_id for name, topic in cluster.topics.items() if sink in (None, name)}
     record = OwnershipRecord(
         application_id="orders" if sink is None else "sales",
-        stack=StackIdentity("another id", owner),
+        stack=StackIdentity(id_, owner),
         topics=topics,
     )
     snapshot = attrs.evolve(cluster.snapshot, ownership=(record,))
@@ -64,6 +66,10 @@ def _set_up_in_two_stacks(compiled: CompiledApplication, owner: str, *, sink: st
 
 def moved_to_another_stack() -> Plan:
     return _set_up_in_two_stacks(application(sink=Sink("orders-out", 4)), "acme/headwater/staging")
+
+
+def managed_with_a_copied_state() -> Plan:
+    return _set_up_in_two_stacks(application(), "acme/headwater/staging", id_="its id")
 
 
 def retired_in_one_of_two_stacks() -> Plan:

@@ -23,6 +23,7 @@ from tests.planner.evidence_scenarios import (
 from tests.planner.ownership_scenarios import (
     managed_by_a_lost_state,
     managed_by_another_stack,
+    managed_with_a_copied_state,
     moved_to_another_stack,
     retired_in_one_of_two_stacks,
     sink_of_another_stack,
@@ -357,6 +358,7 @@ SCENARIOS: tuple[Scenario, ...] = (
     sink_of_another_stack,
     sinks_of_another_stack,
     moved_to_another_stack,
+    managed_with_a_copied_state,
     retired_in_one_of_two_stacks,
     taken_over,
     sink_taken_over,

@@ -373,3 +373,37 @@ def test_a_plan_without_records_has_no_owners(first: Stack, cluster: Cluster) ->
     second = plan([ORDERS], unread, {}, PlanPolicy(stack=StackIdentity("second", "second")))
     assert second.ownership is None
     assert not conflicts(second)
+
+
+# Copied states
+
+
+def copied(first: Stack) -> Stack:
+    """Return another stack with a copy of the state of the first one: it has the same id."""
+    second = Stack.on(first.cluster, "second", first.identity.id)
+    second.records = dict(first.records)
+    return second
+
+
+def test_a_copied_state_deletes_no_topic_of_the_stack_that_it_was_copied_from(first: Stack) -> None:
+    first.up(ORDERS)
+    second = copied(first)
+    (problem,) = conflicts(second.plan(RETIRED))
+    assert "If this state is a copy" in problem.fix
+    first.up(RETIRED)
+    second.records = dict(first.records)
+    assert conflicts(second.plan())
+    second.up(RELEASED)
+    second.up()
+    assert first.cluster.simulated.topics.keys() == {CHANGELOG, REPARTITION}
+
+
+def test_a_renamed_stack_takes_its_applications_over(first: Stack) -> None:
+    first.up(ORDERS)
+    renamed = copied(first)
+    renamed.up(TAKING_OVER)
+    (record,) = first.cluster.ownership.values()
+    assert record.stack == renamed.identity
+    assert record.is_finished
+    assert not renamed.plan(ORDERS).problems
+    assert conflicts(first.plan(ORDERS))

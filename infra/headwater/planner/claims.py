@@ -24,10 +24,10 @@ def change_before(plan: Plan, ownership: Ownership) -> OwnershipChange:
             written.append(claim)
         if part.compiled is not None and part.compiled.application.setup.take_over:
             for conflict in ownership.conflicts(part.application_id, _declared(part)):
-                if conflict.is_same_application:
-                    deleted.append(conflict.record.key)
-                else:
+                if not conflict.is_same_application:
                     written.append(_without(conflict.record, conflict.topics))
+                elif conflict.record.key != claim.key:  # the claim itself replaces one of a copied state
+                    deleted.append(conflict.record.key)
             deleted += _unread_keys(part.application_id, ownership)
     return OwnershipChange(tuple(written), tuple(deleted))
 

@@ -79,7 +79,8 @@ class Ownership:
 
 
 def _is_own(record: OwnershipRecord, stack: StackIdentity, applications: frozenset[str]) -> bool:
-    if record.stack.id == stack.id:
+    # A state that was copied to another stack has the same id; a renamed stack has it, too.
+    if record.stack.id == stack.id and record.stack.has_same_name(stack):
         return bool(stack.id)
     # Another stack with the same name may run at this moment, with applications of its own.
     is_left_by_a_killed_run = not record.is_finished and record.stack.has_same_name(stack)

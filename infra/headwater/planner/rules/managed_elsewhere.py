@@ -44,6 +44,11 @@ def refusal(conflict: Conflict, ownership: Ownership, *, is_recorded: bool = Fal
     has_same_name = stack.has_same_name(ownership.stack)
     if has_same_name:
         fix = f"If the state of this stack was lost, or restored from elsewhere, {_TAKE_OVER} {_SAME_NAME}"
+    elif stack.id == ownership.stack.id and conflict.is_same_application:
+        fix = (
+            f"If stack {stack.name} was renamed to this one, {_TAKE_OVER} If this state is a copy of its "
+            "state, set `lifecycle: released` here: the topics stay."
+        )
     elif not conflict.is_same_application:
         fix = (
             "Declare it in one document only; the other application may still write to it. To move it here, "

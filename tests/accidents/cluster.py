@@ -1,0 +1,90 @@
+"""A cluster in memory with repeatable topic ids, groups, and the requests of a deletion by name."""
+
+from collections.abc import Mapping, Sequence
+
+import attrs
+from confluent_kafka import KafkaError, KafkaException, TopicCollection
+
+from headwater.model.cluster import LiveGroup, LiveTopic
+from headwater.model.evidence import GroupFacts
+from tests.contract.fake_cluster import FakeCluster
+
+
+@attrs.define
+class AccidentCluster(FakeCluster):
+    """A `FakeCluster` with topic ids that are equal in each run of a test."""
+
+    created: int = 0
+
+    def create(self, name: str, partitions: int, config: Mapping[str, str] | None = None) -> None:
+        assert name not in self.topics
+        self.created += 1
+        self.topics[name] = LiveTopic(name, f"id-{self.created}", partitions, 1, dict(config or {}))
+
+    def replace_settings(self, name: str, config: Mapping[str, str]) -> None:
+        self.topics[name] = attrs.evolve(self.topics[name], config=dict(config))
+
+    def set_or_reset(self, name: str, config: Mapping[str, str | None]) -> None:
+        """Change settings; None resets one to the default of the brokers."""
+        changed = {**self.topics[name].config, **config}
+        settings = {key: value for key, value in changed.items() if value is not None}
+        self.replace_settings(name, settings)
+
+    def expand(self, name: str, partitions: int) -> None:
+        topic = self.topics[name]
+        self.topics[name] = attrs.evolve(topic, partitions=max(partitions, topic.partitions))
+
+    def read_as_member(self, group: str, topics: frozenset[str]) -> None:
+        self.groups[group] = LiveGroup(group, "Stable", 1)
+        self.readers[group] = GroupFacts(
+            id=group, state="Stable", protocol_type="consumer", members=1, subscribed=topics
+        )
+
+    def stop(self, group: str) -> None:
+        """Let all members leave. The committed offsets stay."""
+        if group in self.groups:
+            self.groups[group] = LiveGroup(group, "Empty", 0)
+            self.readers[group] = GroupFacts(id=group, protocol_type="consumer")
+
+    def forget(self, group: str) -> None:
+        """Delete a group with its offsets."""
+        self.groups.pop(group, None)
+        self.readers.pop(group, None)
+        self.committed.pop(group, None)
+
+    def users(self, topic: str) -> frozenset[str]:
+        """Return the groups with members that read the topic, or with committed offsets of it."""
+        subscribed = {id_ for id_, facts in self.readers.items() if topic in facts.subscribed}
+        committed = {id_ for id_, offsets in self.committed.items() for name, _ in offsets if name == topic}
+        return frozenset(subscribed | committed)
+
+
+@attrs.frozen
+class SimulatedAdmin:
+    """The requests of the admin client with which a topic is deleted by name."""
+
+    cluster: AccidentCluster
+
+    def describe_topics(self, names: TopicCollection, **_: float) -> Mapping[str, "_Answer"]:
+        (name,) = names.topic_names
+        topic = self.cluster.topics.get(name)
+        return {name: _Answer(topic.topic_id if topic else None)}
+
+    def delete_topics(self, names: Sequence[str], **_: float) -> Mapping[str, "_Answer"]:
+        (name,) = names
+        topic = self.cluster.topics.get(name)
+        if topic is not None:
+            self.cluster.delete(name)
+        return {name: _Answer(topic.topic_id if topic else None)}
+
+
+@attrs.frozen
+class _Answer:
+    """The answer about a topic; None = there is none."""
+
+    topic_id: str | None
+
+    def result(self) -> "_Answer":
+        if self.topic_id is None:
+            raise KafkaException(KafkaError(KafkaError.UNKNOWN_TOPIC_OR_PART))
+        return self
