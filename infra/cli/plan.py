@@ -113,9 +113,8 @@ def _validated(inputs: StackContext, result: "Plan") -> "Plan":
     if not (result.is_applicable and any(action.is_change for action in result.actions)):
         return result
     from infra.apply.validation import refusals  # noqa: PLC0415 - same
-    from infra.change import admin_client  # noqa: PLC0415 - same
 
-    refused = refusals(admin_client(inputs.reader.connection), result, with_permissions=False)
+    refused = refusals(inputs.reader.connection, result, with_permissions=False)
     return attrs.evolve(result, problems=(*result.problems, *refused))
 
 

@@ -7,11 +7,8 @@ from collections.abc import Sequence
 from uuid import uuid4
 
 import attrs
-from confluent_kafka import KafkaError, TopicPartition
-from confluent_kafka.admin import (  # type: ignore[attr-defined]  # public, but not exported explicitly
-    MemberDescription,
-    ResourceType,
-)
+from confluent_kafka import KafkaError
+from confluent_kafka.admin import ResourceType  # type: ignore[attr-defined]  # public in the library
 
 from infra.model.acls import Operation
 from infra.model.cluster import ClusterSnapshot
@@ -21,7 +18,6 @@ from infra.model.problems import ProblemCode, ProblemsError
 from infra.observe.group_admin import GroupAdmin, ListedGroup
 from infra.observe.kafka_errors import is_denial, unexpected
 from infra.observe.reader import ClusterReader, GroupsRead
-from infra.observe.subscriptions import subscribed_topics
 
 _ALL_GROUPS = f"the groups of other clients (permission {Operation.DESCRIBE} on group *)"
 _NO_SUCH_GROUP = (KafkaError.GROUP_ID_NOT_FOUND, KafkaError.INVALID_GROUP_ID)
@@ -54,9 +50,9 @@ def with_evidence(
 def read_group_facts(admin: GroupAdmin, offsets_of: frozenset[str] | None) -> GroupsRead:
     """Return group id → facts of all groups, and phrases for what the user may not read.
 
-    Three requests per broker, one for each group whose offsets are requested (librdkafka cannot batch them),
-    and one for each group of the consumer protocol. `offsets_of` None = of all groups: then it matters
-    whether the user may see all of them.
+    A list of groups from each broker, their descriptions, and the committed offsets of the groups
+    `offsets_of`, batched for each coordinator. None = of all groups: then it matters whether the user may
+    see all of them.
     """
     groups = {group.id: group_facts(group) for group in admin.listed_groups()}
     unread = [_ALL_GROUPS] if offsets_of is None and not _sees_all_groups(admin) else []
@@ -65,17 +61,16 @@ def read_group_facts(admin: GroupAdmin, offsets_of: frozenset[str] | None) -> Gr
         if isinstance(described, KafkaError):
             unread += _unread(id_, described)
             continue
-        assigned = (part.topic for member in described.members for part in _assignment(member))
+        topics = (member.subscribed | member.assigned for member in described.members)
         groups[id_] = attrs.evolve(
-            groups[id_], members=len(described.members), subscribed=frozenset(assigned)
+            groups[id_], members=len(described.members), subscribed=frozenset().union(*topics)
         )
     asked = sorted(groups if offsets_of is None else groups.keys() & offsets_of)
-    for id_, offsets in admin.answers(admin.request_committed(asked)):
-        if isinstance(offsets, KafkaError):
-            unread += _unread(id_, offsets)
+    for id_, committed in admin.committed_topics(asked).items():
+        if isinstance(committed, KafkaError):
+            unread += _unread(id_, committed)
             continue
-        topics = (offset.topic for offset in offsets.topic_partitions or () if offset.offset >= 0)
-        groups[id_] = attrs.evolve(groups[id_], committed=frozenset(topics))
+        groups[id_] = attrs.evolve(groups[id_], committed=committed)
     return groups, unread
 
 
@@ -87,8 +82,8 @@ def group_facts(group: ListedGroup) -> GroupFacts:
         state="Unknown" if group.type is GroupType.STREAMS else group.state,
         protocol_type=group.protocol_type,
         assignor=group.assignor,
-        members=len(group.members),
-        subscribed=frozenset().union(*map(subscribed_topics, group.members)),
+        members=group.members,
+        subscribed=group.subscribed,
     )
 
 
@@ -134,7 +129,3 @@ def _unread(id_: str, error: KafkaError) -> Sequence[str]:
     if is_denial(error):
         return (f"group {id_} (permission {Operation.DESCRIBE})",)
     raise ProblemsError([unexpected(error, "read consumer group", id_)])
-
-
-def _assignment(member: MemberDescription) -> Sequence[TopicPartition]:
-    return member.assignment.topic_partitions or ()

@@ -2,10 +2,10 @@
 
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import attrs
-from confluent_kafka import ConsumerGroupState, KafkaError, TopicPartition
+from confluent_kafka import KafkaError, TopicPartition
 from confluent_kafka.admin import (  # type: ignore[attr-defined]  # public, but not exported explicitly
     ClusterMetadata,
     ConfigEntry,
@@ -20,11 +20,15 @@ from infra.model.ownership import OWNERSHIP_TOPIC, OwnershipRecord
 from infra.model.problems import Problem, ProblemsError
 from infra.observe.acl_bindings import acl_of
 from infra.observe.admin import Admin
+from infra.observe.group_messages import DEAD
 from infra.observe.kafka_errors import is_denial, not_authorized, unexpected
 from infra.observe.ownership import ownership_problem
 from infra.observe.pending_requests import PendingRequests, in_background
 from infra.observe.reader import SnapshotRequest
 from infra.observe.topic_settings import TopicSettings
+
+if TYPE_CHECKING:
+    from infra.observe.group_client import Groups
 
 T = TypeVar("T")
 TopicConfigs = PendingRequests[str, Mapping[str, ConfigEntry]]
@@ -72,7 +76,7 @@ class PendingSnapshot:
             )
             for name in described_names
         }
-        self._groups = admin.groups(request.groups) if request.groups else {}
+        self._groups = admin.request_groups(request.groups) if request.groups else None
         self._broker = admin.request_configs(
             ResourceType.BROKER, [str(id_) for id_ in [*metadata.brokers][:1]]
         )
@@ -148,11 +152,11 @@ class PendingSnapshot:
         return next((config for _, config in answers if not isinstance(config, KafkaError)), {})
 
     def _live_groups(self, denied: list[Problem]) -> dict[str, LiveGroup]:
-        found = successes(self._groups.items(), "see consumer group", denied)
+        described: Groups = self._groups.result() if self._groups is not None else {}
         groups = {
-            id_: LiveGroup(id_, group.state.name.capitalize(), len(group.members))
-            for id_, group in found
-            if group.state is not ConsumerGroupState.DEAD
+            id_: LiveGroup(id_, group.state, len(group.members))
+            for id_, group in successes(described.items(), "see consumer group", denied)
+            if group.state != DEAD
         }
         streams: Collection[str] = self._request.streams_groups
         hidden = [id_ for id_ in sorted(streams) if id_ not in groups and self._admin.has_group(id_)]
@@ -169,7 +173,7 @@ class PendingSnapshot:
         authorizer = broker.get(_AUTHORIZER)
         if authorizer is not None and not authorizer.value:
             return LiveAcls(has_authorizer=False)
-        if Operation.DESCRIBE not in self._admin.cluster_operations(self._operations):
+        if Operation.DESCRIBE not in self._operations.result():
             error = KafkaError(KafkaError.CLUSTER_AUTHORIZATION_FAILED)
             denied.append(not_authorized(error, "list the ACLs of", "the cluster"))
             return None

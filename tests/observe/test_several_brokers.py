@@ -24,7 +24,9 @@ topology: [{stream: orders}, {groupByKey: }, {count: {materialized: counts}}]
 """
 _SECONDS = 30
 _GROUPS = tuple(f"group-{number}" for number in range(12))
-"""Enough for a coordinator on each broker."""
+_COMPACT = {"cleanup.policy": "compact"}
+_COORDINATORS = 5
+"""Partitions of the topic of the coordinators: the last is on the third broker, the others on the first."""
 
 
 @pytest.fixture(scope="module")
@@ -35,9 +37,11 @@ def brokers(
     with several_brokers(kafka_distribution, tmp_path_factory.mktemp("brokers")) as started:
         admin = _admin(started)
         assert until(lambda: _alive(admin) == 3, _SECONDS)
-        admin.create_topics([NewTopic("orders", 3, 3)])["orders"].result()
-        reader = _reader(started[0], 20.0)
-        reader.read(SnapshotRequest(groups=_GROUPS))  # creates the topic of the coordinators
+        replicas = [[1]] * (_COORDINATORS - 1) + [[3]]
+        offsets = NewTopic("__consumer_offsets", _COORDINATORS, replica_assignment=replicas, config=_COMPACT)
+        for future in admin.create_topics([NewTopic("orders", 3, 3), offsets]).values():
+            future.result()
+        assert len(_reader(started[0], _SECONDS).group_facts(frozenset(_GROUPS))[0]) == 0
         yield started
 
 
@@ -89,10 +93,21 @@ def test_a_request_without_an_answer_names_the_request_and_the_brokers(brokers: 
     server = ("--bootstrap-server", first.bootstrap_servers)
     checked = CliRunner().invoke(main, ("doctor", *server), prog_name="headwater").stdout
     assert "replicas that are not in sync" in checked or "have no leader" in checked, checked
+    available = [id_ for id_ in _GROUPS if _partition(id_) < _COORDINATORS - 1]
+    assert 0 < len(available) < len(_GROUPS)
+    assert _reader(first, _SECONDS).read(SnapshotRequest(groups=tuple(available))).brokers == 1
     problem = _refused(lambda: _reader(first, 3.0).read(SnapshotRequest(groups=_GROUPS)))
     assert problem.code is ProblemCode.CLUSTER_UNREACHABLE
     assert problem.summary.startswith("The Kafka brokers did not answer the request to describe 12 groups")
     assert (problem.found or "").startswith(f"{first.bootstrap_servers} answers, and names ")
+
+
+def _partition(group: str) -> int:
+    """Return the partition of the coordinator of a group (`String#hashCode` of its id)."""
+    code = 0
+    for character in group:
+        code = (31 * code + ord(character)) & 0xFFFF_FFFF
+    return min(code, (1 << 32) - code) % _COORDINATORS
 
 
 def _refused(call: Callable[[], object]) -> Problem:
