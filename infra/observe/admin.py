@@ -51,6 +51,8 @@ _CONNECT_SECONDS = 3.0
 # librdkafka ends a request at its timeout; this applies when it does not.
 _GRACE_SECONDS = 1.0
 _PAUSE_SECONDS = 0.1
+_OFFSETS = "__consumer_offsets"
+"""The topic of the coordinators: each partition belongs to one, and has no coordinator without a leader."""
 _METADATA = "describe the cluster"
 _NOTHING_YET = KafkaError._PARTIAL  # noqa: SLF001 - the library's own codes begin with an underscore
 
@@ -86,6 +88,8 @@ class Admin:
         self._descriptions: set[Future[TopicDescription]] = set()
         self._group_client = GroupClient(connection, timeout_seconds)
         self._answering: Answering | None = None
+        self.has_all_coordinators = True
+        """Whether every group that exists could be listed when the metadata was read."""
         self._connect()
 
     def _connect(self) -> None:
@@ -132,6 +136,10 @@ class Admin:
             self._client.poll(0)
             raise ProblemsError([self._unreachable(_METADATA)]) from None
         self._messages.clear()
+        offsets = metadata.topics.get(_OFFSETS)
+        self.has_all_coordinators = offsets is None or all(
+            partition.leader >= 0 for partition in offsets.partitions.values()
+        )
         addresses = {id_: f"{broker.host}:{broker.port}" for id_, broker in metadata.brokers.items()}
         self._answering = Answering(
             str(metadata.orig_broker_name).partition("/")[0], tuple(sorted(addresses.values()))
@@ -243,14 +251,15 @@ class Admin:
         return self._described(ids, with_operations=with_operations)
 
     def request_groups(self, ids: Sequence[str]) -> "Future[Groups]":
-        """Request consumer groups as `groups` does; awaiting them raises `ProblemsError`."""
-        self.requests += 1
-        return in_background(lambda: self._described(ids))
+        """Request consumer groups as `groups` does; awaiting them raises `ProblemsError`.
 
-    def _described(self, ids: Sequence[str], *, with_operations: bool = False) -> Groups:
-        return self._at_brokers(
-            _describe(ids), lambda client: client.describe(ids, with_operations=with_operations)
-        )
+        Groups whose coordinators are not available have the error COORDINATOR_NOT_AVAILABLE.
+        """
+        self.requests += 1
+        return in_background(partial(self._described, ids, tolerates_unavailable=True))
+
+    def _described(self, ids: Sequence[str], **options: bool) -> Groups:
+        return self._at_brokers(_describe(ids), lambda client: client.describe(ids, **options))
 
     def has_group(self, id_: str) -> bool:
         """Return whether a group of any type exists; the description of a streams group says `Dead`."""

@@ -16,7 +16,7 @@ from confluent_kafka import KafkaError
 
 from infra.observe.addresses import open_connection
 from infra.observe.connection_settings import ConnectionSettings
-from infra.observe.login import Login, wire_mechanism
+from infra.observe.login import Login, LoginRefusedError, wire_mechanism
 from infra.observe.wire import ResponseReader, compact_text, receive_response
 
 T = TypeVar("T")
@@ -35,10 +35,6 @@ class Message:
     key: int
     lowest: int
     highest: int
-
-
-class LoginRefusedError(OSError):
-    """The broker refuses the credentials."""
 
 
 class UnknownRequestError(OSError):

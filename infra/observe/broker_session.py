@@ -10,25 +10,18 @@ from confluent_kafka import KafkaError
 
 from infra.observe.broker_connection import (
     BrokerConnection,
-    LoginRefusedError,
     Message,
     UnknownRequestError,
     failure_text,
 )
 from infra.observe.connection_settings import ConnectionSettings
 from infra.observe.group_messages import FIND_COORDINATOR, Coordinator, coordinators, find_coordinator
-from infra.observe.kafka_errors import ClientMessage
-from infra.observe.login import Login
+from infra.observe.kafka_errors import ClientMessage, is_moving
+from infra.observe.login import Login, LoginRefusedError
 from infra.observe.wire import ResponseReader
 
 T = TypeVar("T")
 Ask = Callable[[BrokerConnection, Sequence[str]], Sequence[tuple[str, T | KafkaError]]]
-COORDINATOR_MOVING = (
-    KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
-    KafkaError.COORDINATOR_NOT_AVAILABLE,
-    KafkaError.NOT_COORDINATOR,
-)
-"""The answers while the coordinator of a group starts, moves to another broker, or has no replica in sync."""
 _PAUSE_SECONDS = 0.1
 _LONGEST_PAUSE_SECONDS = 1.0
 _SHORTEST_TRY_SECONDS = 5.0
@@ -56,6 +49,7 @@ class BrokerSession:
         self._stack = ExitStack()
         self._connections: dict[str, BrokerConnection] = {}
         self._failures: dict[str, ClientMessage] = {}
+        self._is_answered = False
 
     def __enter__(self) -> Self:
         return self
@@ -113,9 +107,16 @@ class BrokerSession:
             time.sleep(pause)
             pause = min(2 * pause, _LONGEST_PAUSE_SECONDS)
 
-    def at_coordinators(self, ids: Sequence[str], ask: Ask[T]) -> Mapping[str, T | KafkaError]:
-        """Return group → answer of its coordinator, in the order of `ids`; raises `NoAnswerError`."""
+    def at_coordinators(
+        self, ids: Sequence[str], ask: Ask[T], *, tolerates_unavailable: bool = False
+    ) -> Mapping[str, T | KafkaError]:
+        """Return group → answer of its coordinator, in the order of `ids`; raises `NoAnswerError`.
+
+        With `tolerates_unavailable`, the answer for a group is COORDINATOR_NOT_AVAILABLE if the cluster
+        answers and the group's coordinator does not.
+        """
         found: dict[str, T | KafkaError] = {}
+        self._is_answered = False
 
         def ask_remaining() -> bool | KafkaError:
             remaining = [id_ for id_ in ids if id_ not in found]
@@ -124,15 +125,21 @@ class BrokerSession:
             is_complete = all(id_ in found for id_ in ids)
             return is_complete or KafkaError(KafkaError.COORDINATOR_NOT_AVAILABLE)
 
-        self.retry(ask_remaining)
-        return {id_: found[id_] for id_ in ids}
+        try:
+            self.retry(ask_remaining)
+        except NoAnswerError as error:
+            is_final = any(message.is_final for message in error.messages)
+            if not tolerates_unavailable or not self._is_answered or is_final:
+                raise
+        unavailable = KafkaError(KafkaError.COORDINATOR_NOT_AVAILABLE)
+        return {id_: found.get(id_, unavailable) for id_ in ids}
 
     def _ask_coordinators(self, ids: Sequence[str], ask: Ask[T], found: dict[str, T | KafkaError]) -> None:
         """Add the answers that are final to `found`."""
         by_address: dict[str, list[str]] = defaultdict(list)
-        for id_, coordinator in self.request(
-            self.any_broker(), FIND_COORDINATOR, find_coordinator(ids), coordinators
-        ):
+        answered = self.request(self.any_broker(), FIND_COORDINATOR, find_coordinator(ids), coordinators)
+        self._is_answered = True
+        for id_, coordinator in answered:
             if isinstance(coordinator, Coordinator):
                 by_address[coordinator.address].append(id_)
             elif not is_moving(coordinator):
@@ -174,8 +181,3 @@ class BrokerSession:
                 connected.__exit__()
             raise
         self._failures.pop(address, None)
-
-
-def is_moving(answer: object) -> bool:
-    """Return whether the coordinator of a group starts or moves, so that the request is sent again."""
-    return isinstance(answer, KafkaError) and answer.code() in COORDINATOR_MOVING

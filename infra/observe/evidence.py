@@ -20,6 +20,9 @@ from infra.observe.kafka_errors import is_denial, unexpected
 from infra.observe.reader import ClusterReader, GroupsRead
 
 _ALL_GROUPS = f"the groups of other clients (permission {Operation.DESCRIBE} on group *)"
+_HIDDEN_GROUPS = (
+    "the groups of brokers that are stopped (`__consumer_offsets` has partitions without a leader)"
+)
 _NO_SUCH_GROUP = (KafkaError.GROUP_ID_NOT_FOUND, KafkaError.INVALID_GROUP_ID)
 """The group ended since it was listed, or is of a type that has no committed offsets."""
 
@@ -55,7 +58,9 @@ def read_group_facts(admin: GroupAdmin, offsets_of: frozenset[str] | None) -> Gr
     see all of them.
     """
     groups = {group.id: group_facts(group) for group in admin.listed_groups()}
-    unread = [_ALL_GROUPS] if offsets_of is None and not _sees_all_groups(admin) else []
+    unread = [] if admin.has_all_coordinators else [_HIDDEN_GROUPS]
+    if offsets_of is None and not unread and not _sees_all_groups(admin):
+        unread.append(_ALL_GROUPS)
     consumers = sorted(id_ for id_, group in groups.items() if group.type is GroupType.CONSUMER)
     for id_, described in admin.groups(consumers).items() if consumers else ():
         if isinstance(described, KafkaError):

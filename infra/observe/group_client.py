@@ -45,10 +45,13 @@ class GroupClient:
         self._timeout = timeout_seconds
         self._login = Login(settings)
 
-    def describe(self, ids: Sequence[str], *, with_operations: bool = False) -> Groups:
+    def describe(
+        self, ids: Sequence[str], *, with_operations: bool = False, tolerates_unavailable: bool = False
+    ) -> Groups:
         """Return groups, optionally with the operations that the user may perform on them.
 
         Classic groups and groups of the consumer protocol are described; the state of all others is `Dead`.
+        With `tolerates_unavailable`, groups without a coordinator have the error COORDINATOR_NOT_AVAILABLE.
         """
         with self._session() as session:
 
@@ -62,7 +65,7 @@ class GroupClient:
                 found = _described_consumers(session, connected, body) if unknown else {}
                 return tuple({**answers, **found}.items())
 
-            return session.at_coordinators(ids, ask)
+            return session.at_coordinators(ids, ask, tolerates_unavailable=tolerates_unavailable)
 
     def committed(self, ids: Sequence[str]) -> Mapping[str, frozenset[str] | KafkaError]:
         """Return group → topics with committed offsets, by one request to each coordinator."""

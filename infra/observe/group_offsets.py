@@ -12,13 +12,8 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 from infra.model.problems import Problem, ProblemsError
 from infra.observe.client_log import client_log
 from infra.observe.connection import Connection
-from infra.observe.kafka_errors import is_denial, not_authorized, unexpected
+from infra.observe.kafka_errors import is_denial, is_moving, not_authorized, unexpected
 
-_LOADING = (
-    KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
-    KafkaError.COORDINATOR_NOT_AVAILABLE,
-    KafkaError.NOT_COORDINATOR,
-)
 _PAUSE_SECONDS = 0.1
 
 
@@ -73,6 +68,6 @@ def _committed(
         try:
             return consumer.committed(partitions, max(0.1, deadline - time.monotonic()))
         except KafkaException as error:
-            if error.args[0].code() not in _LOADING or time.monotonic() > deadline:
+            if not is_moving(error.args[0]) or time.monotonic() > deadline:
                 raise
         time.sleep(_PAUSE_SECONDS)

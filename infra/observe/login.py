@@ -26,6 +26,10 @@ def wire_mechanism(settings: ConnectionSettings) -> str:
     return "OAUTHBEARER" if settings.mechanism == "AWS_MSK_IAM" else str(settings.mechanism)
 
 
+class LoginRefusedError(OSError):
+    """The broker refuses the credentials, or there is no token."""
+
+
 class Login:
     """The credentials of a connection. Connections that are opened soon after each other share a token."""
 
@@ -48,11 +52,14 @@ class Login:
     def _send_token(self, exchange: Exchange) -> None:
         """Log in with a token (RFC 7628, sections 3.1 and 3.2.3)."""
         if (now := time.monotonic()) > self._token_until:
-            self._token, self._token_until = request_token(self._settings), now + _TOKEN_SECONDS
+            try:
+                self._token, self._token_until = request_token(self._settings), now + _TOKEN_SECONDS
+            except OSError as error:
+                raise LoginRefusedError(str(error)) from None
         refusal = exchange(b"n,,\x01auth=Bearer " + self._token.encode() + b"\x01\x01")
         if refusal:  # the error follows the client's answer to it
             exchange(b"\x01")
-            raise OSError(f"the broker refuses the token: {refusal.decode(errors='replace')}")
+            raise LoginRefusedError(f"the broker refuses the token: {refusal.decode(errors='replace')}")
 
 
 def _scram(

@@ -23,6 +23,7 @@ def request_token(settings: ConnectionSettings) -> str:
     except ProblemsError as error:
         raise OSError(error.problems[0].summary) from None
     except HTTPError as error:
+        error.close()
         raise OSError(f"no OAUTHBEARER token: the token URL answers {error.code}") from None
     except (OSError, ValueError) as error:
         raise OSError(f"no OAUTHBEARER token: {error}") from None

@@ -21,7 +21,7 @@ from infra.model.problems import Problem, ProblemsError
 from infra.observe.acl_bindings import acl_of
 from infra.observe.admin import Admin
 from infra.observe.group_messages import DEAD
-from infra.observe.kafka_errors import is_denial, not_authorized, unexpected
+from infra.observe.kafka_errors import is_denial, is_moving, not_authorized, unexpected
 from infra.observe.ownership import ownership_problem
 from infra.observe.pending_requests import PendingRequests, in_background
 from infra.observe.reader import SnapshotRequest
@@ -153,11 +153,14 @@ class PendingSnapshot:
 
     def _live_groups(self, denied: list[Problem]) -> dict[str, LiveGroup]:
         described: Groups = self._groups.result() if self._groups is not None else {}
+        unavailable = {id_ for id_, group in described.items() if is_moving(group)}
+        answered = ((id_, group) for id_, group in described.items() if id_ not in unavailable)
         groups = {
             id_: LiveGroup(id_, group.state, len(group.members))
-            for id_, group in successes(described.items(), "see consumer group", denied)
+            for id_, group in successes(answered, "see consumer group", denied)
             if group.state != DEAD
         }
+        groups |= {id_: LiveGroup.without_coordinator(id_) for id_ in sorted(unavailable)}
         streams: Collection[str] = self._request.streams_groups
         hidden = [id_ for id_ in sorted(streams) if id_ not in groups and self._admin.has_group(id_)]
         return groups | {id_: LiveGroup(id_, "Unknown", None) for id_ in hidden}

@@ -10,7 +10,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from confluent_kafka import ConsumerGroupState, KafkaException
+from confluent_kafka import KafkaException
 from confluent_kafka.admin import (  # type: ignore[attr-defined]  # public, but not exported explicitly
     AdminClient,
     ConfigResource,
@@ -19,6 +19,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # public, but
     ResourceType,
 )
 
+from infra.observe.group_messages import GroupDescription
 from spark_jobs.agent import leadership as leadership_module
 from spark_jobs.agent.coordination_topic import coordination_topic
 from spark_jobs.agent.leadership import committed_term, next_term
@@ -26,6 +27,7 @@ from spark_jobs.agent.ports import NoLongerLeaderError
 from spark_jobs.agent.state import Stage
 from tests.coordination.conftest import SESSION_MS, Group
 from tests.coordination.leader_process import entry
+from tests.groups import describe_group
 from tests.runtime.spark.kafka_topics import Topics
 from toolchain.broker import Broker
 from toolchain.broker.local import LocalBroker
@@ -282,14 +284,13 @@ def _answers(process: subprocess.Popen[str]) -> list[str]:
 
 
 def _is_rebalancing(agents: Group) -> bool:
-    [address] = agents.connection.bootstrap_servers
-    admin = AdminClient({"bootstrap.servers": address, "log_level": 0})
-    topic = coordination_topic(agents.name)
-    return admin.describe_consumer_groups([topic])[topic].result().state is not ConsumerGroupState.STABLE
+    return _described(agents).state != "Stable"
 
 
 def _members(agents: Group) -> list[object]:
+    return list(_described(agents).members)
+
+
+def _described(agents: Group) -> GroupDescription:
     [address] = agents.connection.bootstrap_servers
-    admin = AdminClient({"bootstrap.servers": address, "log_level": 0})
-    topic = coordination_topic(agents.name)
-    return list(admin.describe_consumer_groups([topic])[topic].result().members)
+    return describe_group(address, coordination_topic(agents.name))
