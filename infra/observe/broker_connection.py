@@ -154,7 +154,8 @@ def _feature(reader: ResponseReader) -> tuple[str, int]:
 def failure_text(address: str, error: OSError) -> str:
     """Return an error of a connection in the words of librdkafka's log, which `kafka_errors` evaluates."""
     if isinstance(error, ssl.SSLError):
-        return f"{address}/bootstrap: SSL handshake failed: {error.reason or error}"
+        reason = (error.reason or str(error)).replace("_", " ").lower()
+        return f"{address}/bootstrap: SSL handshake failed: {reason}"
     if isinstance(error, TimeoutError):
         return f"{address}/bootstrap: Connection setup timed out"
     return f"{address}/bootstrap: Connect to {address} failed: {error.strerror or error}"

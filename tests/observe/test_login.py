@@ -204,6 +204,22 @@ def test_a_wrong_password_is_named_at_once(
 
 
 @pytest.mark.broker
+def test_certificates_that_are_not_trusted_are_named_at_once(
+    secured: Broker, certificate_authority: trustme.CA
+) -> None:
+    connection = _certificate(secured, certificate_authority, "", "")
+    foreign = attrs.evolve(connection, ca=trustme.CA().cert_pem.bytes().decode())
+    unknown = attrs.evolve(connection, certificate=None, key=None)
+    for wrong, reason in (
+        (foreign, "certificate verify failed"),
+        (unknown, "alert (bad certificate|certificate required)"),
+    ):
+        with pytest.raises(NoAnswerError, match=f"SSL handshake failed: .*{reason}") as refused:
+            GroupClient(wrong, 600.0).describe(["some-group"])
+        assert all(message.is_final for message in refused.value.messages)
+
+
+@pytest.mark.broker
 def test_a_wrong_password_of_a_key_is_an_error(secured: Broker, certificate_authority: trustme.CA) -> None:
     """OpenSSL would ask on the terminal for a password that is missing."""
     connection = _certificate(secured, certificate_authority, "", _KEY_PASSWORD)

@@ -103,9 +103,9 @@ def test_a_request_without_an_answer_names_the_request_and_the_brokers(brokers: 
     reader.read(SnapshotRequest())
     [unread] = reader.group_facts(frozenset())[1]  # a group that is not listed may read a topic
     assert unread.startswith("the groups of brokers that are stopped")
-    admin = Admin(reader.connection, 3.0)
-    admin.metadata(admin.open())
-    problem = _refused(lambda: admin.groups(_GROUPS))
+    requests = Admin(reader.connection, 3.0)
+    requests.metadata(requests.open())
+    problem = _refused(lambda: requests.groups(_GROUPS))
     assert problem.code is ProblemCode.CLUSTER_UNREACHABLE
     assert problem.summary.startswith("The Kafka brokers did not answer the request to describe 12 groups")
     assert (problem.found or "").startswith(f"{first.bootstrap_servers} answers, and names ")
