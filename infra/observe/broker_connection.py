@@ -140,6 +140,8 @@ class BrokerConnection:
 def _open(settings: ConnectionSettings, address: str, seconds: float) -> socket.socket:
     try:
         return open_connection(settings, address, seconds)
+    except OSError:  # a certificate that is not trusted is a ValueError, too
+        raise
     except ValueError as error:
         raise OSError(f"no connection to {address} is possible: {error}") from None
 
