@@ -42,7 +42,7 @@ EXPLAINS = (
     "Nothing: the topic does not exist on this cluster",
     "No name that you can give keeps the name of this topic",
     "docs/versions.md explains the differences",
-    "A group has a coordinator only while a replica",
+    "A group has a coordinator only while a replica of its partition of `__consumer_offsets` is in sync",
     "A policy `blastRadius: {removingSettings: 0}` refuses such changes",
 )
 """Parts of fixes that instruct nothing, or that belong to the instruction before or after them."""
