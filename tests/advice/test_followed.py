@@ -43,6 +43,7 @@ EXPLAINS = (
     "Nothing: the topic does not exist on this cluster",
     "No name that you can give keeps the name of this topic",
     "docs/versions.md explains the differences",
+    "A group has a coordinator only while a replica of its partition of `__consumer_offsets` is in sync",
     "A policy `blastRadius: {removingSettings: 0}` refuses such changes",
 )
 """Parts of fixes that instruct nothing, or that belong to the instruction before or after them."""
@@ -56,6 +57,8 @@ _IN_USE = "Kafka does not show which changelog topics members use: the warning s
 _RUNNING = "A running application prints it, which has no plan: see `test_texts` and `test_processors`."
 _REPORT = "`headwater upgrade` prints it before anything is declared: a plan has the problem only afterwards."
 NOT_FOLLOWED = {
+    "Start the brokers that are stopped, and run again": "A simulated cluster has no brokers that stop: see "
+    "`observe/test_several_brokers`.",
     "If the application was running before, find out who deleted the topic: its data is lost": _FINDS_OUT,
     "Find out who revoked it": _FINDS_OUT,
     "Find out who else writes to": _FINDS_OUT,

@@ -5,12 +5,10 @@ from threading import Event
 from typing import cast
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from headwater.agent.callbacks import call_callback, callbacks_of
 from headwater.agent.expand import expand
-from headwater.agent.kafka_cluster import _MOST_ADDED, KafkaCluster, _batches
+from headwater.agent.kafka_cluster import KafkaCluster
 from headwater.agent.ports import Callback
 from headwater.agent.state import Outcome, Shortfall, TopicResult
 from headwater.kafka import Connection
@@ -93,15 +91,6 @@ def test_leadership_is_confirmed_before_each_wave() -> None:
     results = expand(WAVES, validate=Broker(), create=create, is_leader=lambda: answers.pop(0))
     assert len(create.requests) == 1
     assert {result.error for result in results[2:]} == {"LEADERSHIP_NOT_CONFIRMED"}
-
-
-@given(st.lists(st.integers(1, 3 * _MOST_ADDED), max_size=30))
-def test_request_adds_at_most_the_partitions_a_controller_accepts(added: list[int]) -> None:
-    shortfalls = [Shortfall("a", str(number), 1, 1 + more) for number, more in enumerate(added)]
-    batches = list(_batches(shortfalls))
-    assert [item for batch in batches for item in batch] == shortfalls
-    for batch in batches:
-        assert len(batch) == 1 or sum(item.required - item.partitions for item in batch) <= _MOST_ADDED
 
 
 @pytest.mark.parametrize("seconds", [0.001, 0.5, 400])

@@ -113,3 +113,26 @@ def test_the_architecture_guide_names_every_folder() -> None:
     ]
     parts = (*FOLDERS, *packages)
     assert not [part for part in parts if f"`{part}" not in text]
+
+
+ABORTING_CALLS = {
+    # librdkafka (2.16) aborts on an answer of a coordinator after the timeout (its pull request 5397).
+    "describe_consumer_groups",
+    "list_consumer_group_offsets",
+    "alter_consumer_group_offsets",
+    "delete_consumer_groups",
+    # It aborts on an answer without brokers.
+    "describe_cluster",
+}
+
+
+@pytest.mark.parametrize("path", MODULES, ids=str)
+def test_no_request_may_abort_the_process(path: Path) -> None:
+    """`headwater.kafka.group_client` sends these requests."""
+    tree = ast.parse(path.read_text())
+    called = {
+        node.func.attr
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)
+    }
+    assert called & ABORTING_CALLS == set()

@@ -80,21 +80,6 @@ def test_a_user_with_a_password_needs_permission(
         delete_topics(attrs.evolve(connection, password="wrong"), ids)
 
 
-def test_without_a_known_way_to_log_in_the_id_is_compared_first(
-    kafka: LocalBroker, unique: Callable[[str], str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("headwater.change.deletion._is_supported", lambda _: False)
-    connection = Connection(bootstrap_servers=(kafka.bootstrap_servers,))
-    cluster = Cluster(kafka.bootstrap_servers)
-    retired, replaced = unique("retired"), unique("replaced")
-    for name in (retired, replaced):
-        cluster.create(name, 1)
-    ids = {retired: cluster.topic_id(retired), replaced: "another-id", unique("gone"): "id"}
-    assert delete_topics(connection, ids) == {}
-    assert until(lambda: cluster.partitions(retired) is None, _SECONDS)
-    assert cluster.partitions(replaced) == 1
-
-
 def test_no_broker_that_answers_is_an_error() -> None:
     with pytest.raises(OSError, match="refused"):
         delete_topics(Connection(bootstrap_servers=("127.0.0.1:1",)), {"a": "Pb8QEjjNSZeqdoOWZfNKSA"})

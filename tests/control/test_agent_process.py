@@ -9,8 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka import ConsumerGroupState
-from confluent_kafka.admin import AdminClient
 
 from headwater.agent.coordination_topic import coordination_topic
 from headwater.toolchain.broker import Broker
@@ -19,6 +17,7 @@ from headwater.toolchain.broker.readiness import until
 from tests.agent.live_documents import texts, unique_documents
 from tests.agent.running import await_counts, make_topics
 from tests.control.agent_process import ROOT, SECONDS, AgentProcess
+from tests.groups import describe_group
 from tests.listening_sockets import is_loopback, listening_addresses
 from tests.preloaded import headwater
 from tests.pulumi.cluster import Cluster
@@ -35,7 +34,6 @@ class Deployment:
         self.servers, self.suffix, self.folder = servers, suffix, folder
         self.totals_app, self.orders = f"totals-app-{suffix}", f"orders-{suffix}"
         self._cluster = Cluster(servers)
-        self._admin = AdminClient({"bootstrap.servers": servers})
         self._agents: list[AgentProcess] = []
         for number, text in enumerate(texts(suffix)):
             (folder / f"{number}.yaml").write_text(text)
@@ -57,9 +55,8 @@ class Deployment:
 
     def _members(self) -> int:
         """Return the number of agents in the group; 0 while it rebalances."""
-        topic = coordination_topic(self.suffix)
-        group = self._admin.describe_consumer_groups([topic])[topic].result()
-        return len(group.members) if group.state is ConsumerGroupState.STABLE else 0
+        group = describe_group(self.servers, coordination_topic(self.suffix))
+        return len(group.members) if group.state == "Stable" else 0
 
     def expand_orders(self, orders: int) -> None:
         self._cluster.expand(self.orders, orders)

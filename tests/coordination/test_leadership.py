@@ -10,7 +10,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from confluent_kafka import ConsumerGroupState, KafkaException
+from confluent_kafka import KafkaException
 from confluent_kafka.admin import (  # type: ignore[attr-defined]  # public, but not exported explicitly
     AdminClient,
     ConfigResource,
@@ -24,11 +24,13 @@ from headwater.agent.coordination_topic import coordination_topic
 from headwater.agent.leadership import committed_term, next_term
 from headwater.agent.ports import NoLongerLeaderError
 from headwater.agent.state import Stage
+from headwater.kafka.group_messages import GroupDescription
 from headwater.toolchain.broker import Broker
 from headwater.toolchain.broker.local import LocalBroker
 from headwater.toolchain.broker.readiness import until
 from tests.coordination.conftest import SESSION_MS, Group
 from tests.coordination.leader_process import entry
+from tests.groups import describe_group
 from tests.runtime.spark.kafka_topics import Topics
 
 _ROOT = Path(__file__).parents[2]
@@ -282,14 +284,13 @@ def _answers(process: subprocess.Popen[str]) -> list[str]:
 
 
 def _is_rebalancing(agents: Group) -> bool:
-    [address] = agents.connection.bootstrap_servers
-    admin = AdminClient({"bootstrap.servers": address, "log_level": 0})
-    topic = coordination_topic(agents.name)
-    return admin.describe_consumer_groups([topic])[topic].result().state is not ConsumerGroupState.STABLE
+    return _described(agents).state != "Stable"
 
 
 def _members(agents: Group) -> list[object]:
+    return list(_described(agents).members)
+
+
+def _described(agents: Group) -> GroupDescription:
     [address] = agents.connection.bootstrap_servers
-    admin = AdminClient({"bootstrap.servers": address, "log_level": 0})
-    topic = coordination_topic(agents.name)
-    return list(admin.describe_consumer_groups([topic])[topic].result().members)
+    return describe_group(address, coordination_topic(agents.name))

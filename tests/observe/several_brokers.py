@@ -8,7 +8,12 @@ from headwater.toolchain.broker import Broker, Settings
 from headwater.toolchain.broker.ports import HOST, free_ports
 from headwater.toolchain.kafka import KafkaDistribution
 
-_REPLICATED = {"default.replication.factor": "3", "min.insync.replicas": "2"}
+_REPLICATED = {
+    "default.replication.factor": "3",
+    "min.insync.replicas": "2",
+    # With fewer replicas, groups have no coordinator while their broker is stopped.
+    "offsets.topic.replication.factor": "3",
+}
 
 
 @contextmanager

@@ -231,23 +231,35 @@ def brokers(reader: KafkaClusterReader) -> int:
 
 _SLOW_COORDINATOR = """
 import os, signal, sys, threading
-from headwater.kafka import Connection, KafkaClusterReader, SnapshotRequest
+from headwater.model.problems import ProblemsError
+from headwater.kafka import Connection
+from headwater.kafka.admin import Admin
 server, pid = sys.argv[1], int(sys.argv[2])
-reader = KafkaClusterReader(Connection(bootstrap_servers=(server,)), 60)
-for _ in range(2):  # a new cluster has no coordinators yet
-    reader.read(SnapshotRequest(groups=("app",)))
+patient, impatient = (Admin(Connection(bootstrap_servers=(server,)), seconds) for seconds in (60, 1))
+for admin in (patient, impatient):
+    admin.metadata(admin.open())
+groups = ["app", "other"]
+patient.groups(groups)  # a new cluster has no coordinators yet
 os.kill(pid, signal.SIGSTOP)
 threading.Timer(2.0, os.kill, (pid, signal.SIGCONT)).start()
-print(len(reader._admin.groups(["app", "other"])))
+print(len(patient.groups(groups)))
+os.kill(pid, signal.SIGSTOP)
+try:
+    impatient.groups(groups)
+except ProblemsError as error:
+    print(error.problems[0].summary)
+os.kill(pid, signal.SIGCONT)  # the broker answers the request now
+print(len(patient.groups(groups)))
 """
 
 
 def test_slow_answer_of_a_coordinator_is_awaited(own_broker: Callable[..., Broker]) -> None:
     """librdkafka aborts the process on an answer that comes after the timeout."""
+    late = "The Kafka brokers did not answer the request to describe 2 groups."
     with own_broker(Settings(overrides={"broker.session.timeout.ms": "60000"})) as broker:
         command = [sys.executable, "-c", _SLOW_COORDINATOR, broker.bootstrap_servers, str(broker.pid)]
         done = subprocess.run(command, capture_output=True, text=True, timeout=200, check=False)
-    assert (done.returncode, done.stdout, done.stderr) == (0, "2\n", "")
+    assert (done.returncode, done.stdout, done.stderr) == (0, f"2\n{late}\n2\n", "")
 
 
 def test_requesting_topics_creates_none(own_broker: Callable[..., Broker]) -> None:

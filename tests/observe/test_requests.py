@@ -13,6 +13,7 @@ from headwater.model.cluster import LiveGroup
 from headwater.model.ownership import OwnershipLog
 from headwater.toolchain.broker.local import LocalBroker
 from headwater.toolchain.broker.readiness import until
+from tests.contract.real_cluster import RealCluster
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
@@ -34,15 +35,11 @@ def prefix(kafka: LocalBroker, unique: Callable[[str], str]) -> str:
 
 
 @pytest.fixture
-def requests(kafka: LocalBroker, monkeypatch: pytest.MonkeyPatch) -> Callable[[SnapshotRequest], int]:
+def requests(kafka: LocalBroker) -> Callable[[SnapshotRequest], int]:
     """Return a function that reads the cluster and returns the number of requests."""
 
     def read(request: SnapshotRequest) -> int:
         reader = KafkaClusterReader(Connection(bootstrap_servers=(kafka.bootstrap_servers,)), _SECONDS)
-        # A request to the coordinator of a new broker is repeated, until it is up.
-        reader.read(SnapshotRequest(groups=("some-group",)))
-        # After that, only a busy machine would cause a repetition.
-        monkeypatch.setattr(admin, "_FIRST_TRY_SECONDS", _SECONDS)
         before = reader.requests
         reader.read(request)
         return reader.requests - before
@@ -73,12 +70,21 @@ def test_many_topics_are_requested_in_chunks(
     assert requests(SnapshotRequest(prefixes=(f"{prefix}-",))) == 4 + 2 * 2
 
 
-def test_evidence_requires_a_request_only_for_each_group_whose_offsets_matter(kafka: LocalBroker) -> None:
+def test_evidence_requires_a_request_only_if_offsets_matter(
+    kafka: LocalBroker, unique: Callable[[str], str]
+) -> None:
+    topic, groups = unique("topic"), [unique(f"group-{number}") for number in range(3)]
+    cluster = RealCluster(kafka.bootstrap_servers)
+    cluster.create(topic, 1)
+    for group in groups:
+        cluster.commit(group, topic, {0: "text"})
     reader = KafkaClusterReader(Connection(bootstrap_servers=(kafka.bootstrap_servers,)), _SECONDS)
-    reader.read(SnapshotRequest(groups=("some-group",)))
-    before = reader.requests
-    reader.group_facts(frozenset())
-    assert reader.requests - before == 2  # two lists of groups
+    found, _ = reader.group_facts(frozenset())
+    assert {found[group].committed for group in groups} == {frozenset()}
+    assert reader.requests == 2  # the list of groups, and their descriptions
+    found, _ = reader.group_facts(frozenset(groups))
+    assert {found[group].committed for group in groups} == {frozenset({topic})}
+    assert reader.requests == 2 + 3
 
 
 def test_records_of_fifty_topics_are_counted_in_two_requests(kafka: LocalBroker, prefix: str) -> None:
@@ -108,28 +114,6 @@ def test_unknown_group_does_not_exist(kafka: LocalBroker, unique: Callable[[str]
     reader = KafkaClusterReader(Connection(bootstrap_servers=(kafka.bootstrap_servers,)))
     id_ = unique("app")
     assert not reader.read(SnapshotRequest(groups=(id_,), streams_groups=frozenset({id_}))).groups
-
-
-def test_groups_are_requested_without_other_pending_requests(
-    kafka: LocalBroker, prefix: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A coordinator's answer that comes after the time-out, as one behind others does, ends the process."""
-    order: list[str] = []
-
-    def noted(name: str) -> None:
-        asked = getattr(Admin, name)
-
-        def note(self: Admin, *arguments: object) -> object:
-            order.append(name)
-            return asked(self, *arguments)
-
-        monkeypatch.setattr(Admin, name, note)
-
-    for name in ("metadata", "groups", "request_topics", "request_configs"):
-        noted(name)
-    reader = KafkaClusterReader(Connection(bootstrap_servers=(kafka.bootstrap_servers,)))
-    reader.read(SnapshotRequest(prefixes=(f"{prefix}-",), groups=("some-group",)))
-    assert order[:2] == ["metadata", "groups"]
 
 
 def test_first_requests_are_answered_once(kafka: LocalBroker, prefix: str) -> None:

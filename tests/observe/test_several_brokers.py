@@ -11,6 +11,8 @@ from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-def
 from headwater.cli.exit_codes import ExitCode
 from headwater.cli.main import main
 from headwater.kafka import Connection, KafkaClusterReader, SnapshotRequest
+from headwater.kafka.admin import Admin
+from headwater.model.cluster import LiveGroup
 from headwater.model.problems import Problem, ProblemCode, ProblemsError
 from headwater.toolchain.broker import Broker
 from headwater.toolchain.broker.readiness import until
@@ -19,12 +21,14 @@ from tests.observe.several_brokers import several_brokers
 
 pytestmark = pytest.mark.broker
 _DOCUMENT = """\
-application: {id: app, config: {replication.factor: FACTOR}}
+application: {id: APPLICATION, config: {replication.factor: FACTOR}}
 topology: [{stream: orders}, {groupByKey: }, {count: {materialized: counts}}]
 """
 _SECONDS = 30
 _GROUPS = tuple(f"group-{number}" for number in range(12))
-"""Enough for a coordinator on each broker."""
+_COMPACT = {"cleanup.policy": "compact"}
+_COORDINATORS = 5
+"""Partitions of the topic of the coordinators: the last is on the third broker, the others on the first."""
 
 
 @pytest.fixture(scope="module")
@@ -35,9 +39,11 @@ def brokers(
     with several_brokers(kafka_distribution, tmp_path_factory.mktemp("brokers")) as started:
         admin = _admin(started)
         assert until(lambda: _alive(admin) == 3, _SECONDS)
-        admin.create_topics([NewTopic("orders", 3, 3)])["orders"].result()
-        reader = _reader(started[0], 20.0)
-        reader.read(SnapshotRequest(groups=_GROUPS))  # creates the topic of the coordinators
+        replicas = [[1]] * (_COORDINATORS - 1) + [[3]]
+        offsets = NewTopic("__consumer_offsets", _COORDINATORS, replica_assignment=replicas, config=_COMPACT)
+        for future in admin.create_topics([NewTopic("orders", 3, 3), offsets]).values():
+            future.result()
+        assert len(_reader(started[0], _SECONDS).group_facts(frozenset(_GROUPS))[0]) == 0
         yield started
 
 
@@ -54,11 +60,11 @@ def _reader(broker: Broker, seconds: float) -> KafkaClusterReader:
     return KafkaClusterReader(Connection(bootstrap_servers=(broker.bootstrap_servers,)), seconds)
 
 
-def _run(command: str, folder: Path, broker: Broker, *arguments: str, factor: int = 3) -> Result:
+def _run(command: str, folder: Path, broker: Broker, *, factor: int = 3, application: str = "app") -> Result:
     file = folder / "app.yaml"
-    file.write_text(_DOCUMENT.replace("FACTOR", str(factor)))
+    file.write_text(_DOCUMENT.replace("FACTOR", str(factor)).replace("APPLICATION", application))
     server = ("--bootstrap-server", broker.bootstrap_servers)
-    return CliRunner().invoke(main, (command, str(file), *server, *arguments), prog_name="headwater")
+    return CliRunner().invoke(main, (command, str(file), *server), prog_name="headwater")
 
 
 def test_a_stopped_broker_is_registered_and_does_not_refuse_a_plan(
@@ -88,11 +94,43 @@ def test_a_request_without_an_answer_names_the_request_and_the_brokers(brokers: 
     assert (orders.in_sync, orders.leaderless, orders.replication_factor) == (1, 0, 3)
     server = ("--bootstrap-server", first.bootstrap_servers)
     checked = CliRunner().invoke(main, ("doctor", *server), prog_name="headwater").stdout
-    assert "replicas that are not in sync" in checked or "have no leader" in checked, checked
-    problem = _refused(lambda: _reader(first, 3.0).read(SnapshotRequest(groups=_GROUPS)))
+    assert "replicas that are not in sync" in checked or "no leader" in checked, checked
+    available = [id_ for id_ in _GROUPS if _partition(id_) < _COORDINATORS - 1]
+    assert 0 < len(available) < len(_GROUPS)
+    described = _reader(first, 3.0).read(SnapshotRequest(groups=_GROUPS)).groups
+    assert described == {id_: LiveGroup.without_coordinator(id_) for id_ in _GROUPS if id_ not in available}
+    reader = _reader(first, _SECONDS)
+    reader.read(SnapshotRequest())
+    [unread] = reader.group_facts(frozenset())[1]  # a group that is not listed may read a topic
+    assert unread.startswith("the groups of brokers that are stopped")
+    requests = Admin(reader.connection, 3.0)
+    requests.metadata(requests.open())
+    problem = _refused(lambda: requests.groups(_GROUPS))
     assert problem.code is ProblemCode.CLUSTER_UNREACHABLE
     assert problem.summary.startswith("The Kafka brokers did not answer the request to describe 12 groups")
     assert (problem.found or "").startswith(f"{first.bootstrap_servers} answers, and names ")
+
+
+def test_a_plan_needs_no_coordinator_unless_topics_are_lost(
+    brokers: tuple[Broker, ...], tmp_path: Path
+) -> None:
+    """It would create the topics of a group that cannot be seen, and only they matter."""
+    first, second, third = brokers
+    for broker in (second, third):
+        broker.kill()
+    assert until(lambda: _alive(_admin((first,))) == 1, _SECONDS)
+    (id_, *_) = (id_ for id_ in _GROUPS if _partition(id_) == _COORDINATORS - 1)
+    planned = _run("plan", tmp_path, first, application=id_)
+    assert planned.exit_code == ExitCode.DONE, planned.output
+    assert f"{id_}-counts-changelog" in planned.stdout
+
+
+def _partition(group: str) -> int:
+    """Return the partition of the coordinator of a group (`String#hashCode` of its id)."""
+    code = 0
+    for character in group:
+        code = (31 * code + ord(character)) & 0xFFFF_FFFF
+    return min(code, (1 << 32) - code) % _COORDINATORS
 
 
 def _refused(call: Callable[[], object]) -> Problem:

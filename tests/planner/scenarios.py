@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 import attrs
 
+from headwater.model.cluster import LiveGroup
 from headwater.model.compiled import CompiledApplication
 from headwater.model.nodes import ChangelogKind
 from headwater.model.problems import Location
@@ -252,6 +253,15 @@ def group_of_the_streams_protocol() -> Plan:
     return cluster.plan(compiled, application(id_="sales", lifecycle=Lifecycle.RETIRED))
 
 
+def group_without_coordinator() -> Plan:
+    compiled = application(config=MANUAL, setup=Setup(reinitialize=True))
+    retired = application(id_="sales")
+    cluster = SimulatedCluster.set_up(compiled, retired)
+    del cluster.topics[CHANGELOG]
+    cluster.groups |= {id_: LiveGroup.without_coordinator(id_) for id_ in ("orders", "sales")}
+    return cluster.plan(compiled, application(id_="sales", lifecycle=Lifecycle.RETIRED))
+
+
 def unnecessary_reinitialize() -> Plan:
     compiled = application(config=MANUAL, setup=Setup(reinitialize=True))
     return SimulatedCluster.set_up(compiled).plan(compiled)
@@ -364,6 +374,7 @@ SCENARIOS: tuple[Scenario, ...] = (
     sink_taken_over,
     unnecessary_take_over,
     group_of_the_streams_protocol,
+    group_without_coordinator,
     unnecessary_reinitialize,
     application_removed,
     stateless_application_removed,

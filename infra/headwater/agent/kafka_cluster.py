@@ -13,6 +13,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # public, but
 
 from headwater.agent.state import Outcome, Shortfall, TopicCounts, TopicResult
 from headwater.kafka import Connection
+from headwater.kafka.batches import batches
 from headwater.kafka.client_log import client_log
 from headwater.kafka.group_offsets import read_metadata
 from headwater.kafka.kafka_errors import ClientMessage, client_message, unreachable
@@ -20,8 +21,6 @@ from headwater.kafka.pending_requests import in_background
 from headwater.model.offset_metadata import decode_count
 from headwater.model.problems import ProblemsError
 
-_MOST_ADDED = 5_000
-"""New partitions in one request: a controller rejects a request that writes more than 10,000 records."""
 _GRACE_SECONDS = 1.0
 _LONGEST_SOCKET_MS = 300_000  # that librdkafka accepts
 _SHORTEST_SOCKET_MS = 10
@@ -72,7 +71,7 @@ class KafkaCluster:
         """See `ports.Cluster`."""
         results = [
             result
-            for batch in _batches(shortfalls)
+            for batch in batches(shortfalls, lambda item: item.required - item.partitions)
             for result in self._request(batch, validate_only=validate_only)
         ]
         return tuple(results)
@@ -108,18 +107,6 @@ class KafkaCluster:
         wait(futures.values(), self._timeout + _GRACE_SECONDS)
         self._client.poll(0)
         return (_result(item, _error(futures[item.topic])) for item in shortfalls)
-
-
-def _batches(shortfalls: Sequence[Shortfall]) -> Iterator[Sequence[Shortfall]]:
-    start = added = 0
-    for index, item in enumerate(shortfalls):
-        more = item.required - item.partitions
-        if added and added + more > _MOST_ADDED:
-            yield shortfalls[start:index]
-            start, added = index, 0
-        added += more
-    if start < len(shortfalls):
-        yield shortfalls[start:]
 
 
 def _error(future: "Future[None]") -> KafkaError | None:

@@ -16,6 +16,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # public, but
 )
 
 from headwater.kafka import Connection
+from headwater.kafka.batches import batches
 from headwater.kafka.client_log import client_log
 
 if TYPE_CHECKING:
@@ -24,8 +25,6 @@ if TYPE_CHECKING:
     Results = Mapping[str, Future[Any]]
 
 _TIMEOUT_SECONDS = 60
-_MAX_RECORDS = 5_000
-"""Metadata records of a request; the controller refuses more than 10,000 (`MAX_RECORDS_PER_USER_OP`)."""
 
 
 class TopicTarget(Protocol):
@@ -156,28 +155,12 @@ def _in_chunks(
     send: Callable[[Sequence[TopicTarget]], "Results"],
     timeout_seconds: float,
 ) -> "Results":
-    """Send requests of at most `_MAX_RECORDS` or one topic each, one after the other."""
+    """Send requests of a limited size, one after the other."""
     results: dict[str, Future[Any]] = {}
-    for chunk in _chunks(topics, records_of):
+    for chunk in batches(topics, records_of):
         wait(results.values(), timeout_seconds)  # the controller answers in turn: the last must not wait long
         results |= send(chunk)
     return results
-
-
-def _chunks(
-    topics: Sequence[TopicTarget], records_of: Callable[[TopicTarget], int]
-) -> Iterator[Sequence[TopicTarget]]:
-    chunk: list[TopicTarget] = []
-    total = 0
-    for topic in topics:
-        records = records_of(topic)
-        if chunk and total + records > _MAX_RECORDS:
-            yield chunk
-            chunk, total = [], 0
-        chunk.append(topic)
-        total += records
-    if chunk:
-        yield chunk
 
 
 def _entry(key: str, value: str | None) -> ConfigEntry:

@@ -46,7 +46,7 @@ def with_cluster_details(
 
 def _with_protocol(application: Application, snapshot: ClusterSnapshot) -> Application:
     group = snapshot.groups.get(application.id)
-    if group is None or group.members is not None:
+    if group is None or group.members is not None or not group.is_available:
         return application
     return attrs.evolve(application, protocol=Protocol.STREAMS)
 

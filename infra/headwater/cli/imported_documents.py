@@ -83,6 +83,8 @@ def group_sentence(id_: str, snapshot: ClusterSnapshot) -> str:
     group = snapshot.groups.get(id_)
     if group is None:
         return f"Cluster {snapshot.cluster_id} has no group {id_}: the application is not running there."
+    if not group.is_available:
+        return f"The coordinator of group {id_} on cluster {snapshot.cluster_id} does not answer."
     if group.members is None:
         return f"Group {id_} on cluster {snapshot.cluster_id} uses the streams protocol."
     members = f"{group.members} member{'' if group.members == 1 else 's'}"

@@ -107,10 +107,9 @@ def _validated(inputs: StackContext, result: "Plan") -> "Plan":
     """Return the plan with what the brokers refuse of it; they validate it without executing it."""
     if not (result.is_applicable and any(action.is_change for action in result.actions)):
         return result
-    from headwater.change import admin_client  # noqa: PLC0415 - same
     from headwater.operations.validation import refusals  # noqa: PLC0415 - same
 
-    refused = refusals(admin_client(inputs.reader.connection), result, with_permissions=False)
+    refused = refusals(inputs.reader.connection, result, with_permissions=False)
     return attrs.evolve(result, problems=(*result.problems, *refused))
 
 

@@ -5,27 +5,25 @@ import ssl
 import time
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager
 
 from headwater.kafka.connection_settings import ConnectionSettings
+from headwater.kafka.tls import tls_context
 
 _PARALLEL = 32
 _DAY_SECONDS = 86_400
 
 
-def open_connection(
-    settings: ConnectionSettings, address: str, timeout_seconds: float
-) -> AbstractContextManager[socket.socket]:
+def open_connection(settings: ConnectionSettings, address: str, timeout_seconds: float) -> socket.socket:
     """Connect to `address` (host:port), with TLS if the settings use it; raises `OSError`, `ValueError`."""
     host, port = _host_and_port(address)
     plain = socket.create_connection((host, port), timeout_seconds)
     if not settings.uses_tls:
         return plain
-    context = ssl.create_default_context(cadata=settings.ca)
-    context.check_hostname = settings.verify_hostname and not settings.skip_tls_verify
-    if settings.skip_tls_verify:
-        context.verify_mode = ssl.CERT_NONE
-    return context.wrap_socket(plain, server_hostname=host)
+    try:
+        return tls_context(settings).wrap_socket(plain, server_hostname=host)
+    except BaseException:
+        plain.close()
+        raise
 
 
 def unreachable(addresses: Iterable[str], timeout_seconds: float) -> Mapping[str, str]:

@@ -6,18 +6,16 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Future, wait
 from functools import partial
 from typing import Any, TypeVar
-from warnings import catch_warnings, simplefilter
 
 import attrs
 from confluent_kafka import KafkaError, KafkaException, TopicCollection, TopicPartition
 from confluent_kafka.admin import (  # type: ignore[attr-defined]  # public, but not exported explicitly
     AclBinding,
+    AclOperation,
     AdminClient,
     ClusterMetadata,
     ConfigEntry,
     ConfigResource,
-    ConsumerGroupDescription,
-    DescribeClusterResult,
     ListOffsetsResultInfo,
     OffsetSpec,
     ResourceType,
@@ -25,10 +23,12 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # public, but
 )
 
 from headwater.kafka.acl_bindings import filter_for, operations_of
+from headwater.kafka.broker_session import NoAnswerError
 from headwater.kafka.client_log import client_log
 from headwater.kafka.connection import Connection
 from headwater.kafka.connection_checks import setting_problem
 from headwater.kafka.features import enabled_features
+from headwater.kafka.group_client import GroupClient, Groups
 from headwater.kafka.kafka_errors import (
     ALL_BROKERS_DOWN,
     NO_ANSWER,
@@ -50,24 +50,15 @@ _POLL_SECONDS = 0.02
 _CONNECT_SECONDS = 3.0
 # librdkafka ends a request at its timeout; this applies when it does not.
 _GRACE_SECONDS = 1.0
-_FIRST_TRY_SECONDS = 5.0
-_NEW_CLUSTER_SECONDS = 1.0
-_TIMES_AS_LONG = 5
-_OFFSETS = "__consumer_offsets"
-"""The topic of the coordinators, which a cluster creates for its first group."""
 _PAUSE_SECONDS = 0.1
-_COORDINATOR_LOADING = (
-    KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
-    KafkaError.COORDINATOR_NOT_AVAILABLE,
-    KafkaError.NOT_COORDINATOR,
-)
-
+_OFFSETS = "__consumer_offsets"
+"""The topic of the coordinators: each partition belongs to one, and has no coordinator without a leader."""
 _METADATA = "describe the cluster"
 _NOTHING_YET = KafkaError._PARTIAL  # noqa: SLF001 - the library's own codes begin with an underscore
 
 K = TypeVar("K")
+T = TypeVar("T")
 V = TypeVar("V")
-Groups = Mapping[str, ConsumerGroupDescription | KafkaError]
 
 
 @attrs.frozen
@@ -95,8 +86,10 @@ class Admin:
         self._timeout = timeout_seconds
         self.requests = 0
         self._descriptions: set[Future[TopicDescription]] = set()
-        self._group_timeout = _NEW_CLUSTER_SECONDS
+        self._group_client = GroupClient(connection, timeout_seconds)
         self._answering: Answering | None = None
+        self.has_all_coordinators = True
+        """Whether every group that exists could be listed when the metadata was read."""
         self._connect()
 
     def _connect(self) -> None:
@@ -143,13 +136,14 @@ class Admin:
             self._client.poll(0)
             raise ProblemsError([self._unreachable(_METADATA)]) from None
         self._messages.clear()
+        offsets = metadata.topics.get(_OFFSETS)
+        self.has_all_coordinators = offsets is None or all(
+            partition.leader >= 0 for partition in offsets.partitions.values()
+        )
         addresses = {id_: f"{broker.host}:{broker.port}" for id_, broker in metadata.brokers.items()}
         self._answering = Answering(
             str(metadata.orig_broker_name).partition("/")[0], tuple(sorted(addresses.values()))
         )
-        taken = time.monotonic() - first.at
-        shortest = _FIRST_TRY_SECONDS if _OFFSETS in metadata.topics else _NEW_CLUSTER_SECONDS
-        self._group_timeout = min(self._timeout, max(shortest, _TIMES_AS_LONG * taken))
         return metadata
 
     def _metadata(self, client: AdminClient) -> ClusterMetadata:
@@ -217,18 +211,16 @@ class Admin:
             raise ProblemsError([unexpected(answer, "list the ACLs of", "the cluster")])
         return answer
 
-    def request_cluster_operations(self) -> "Future[DescribeClusterResult]":
-        """Request the operations that the user may perform on the cluster."""
+    def request_cluster_operations(self) -> "Future[frozenset[Operation]]":
+        """Request the user's operations on the cluster; awaiting it raises `ProblemsError`."""
         self.requests += 1
-        return self._client.describe_cluster(
-            include_authorized_operations=True, request_timeout=self._timeout
-        )
+        return in_background(self._cluster_operations)
 
-    def cluster_operations(self, pending: "Future[DescribeClusterResult]") -> frozenset[Operation]:
-        answer = self._answer(pending, "describe the cluster")
-        if isinstance(answer, KafkaError):
-            raise ProblemsError([unexpected(answer, "describe", "the cluster")])
-        return operations_of(answer.authorized_operations or ())
+    def _cluster_operations(self) -> frozenset[Operation]:
+        cluster = self._at_brokers(_METADATA, lambda client: client.cluster())
+        if isinstance(cluster, KafkaError):
+            raise ProblemsError([unexpected(cluster, "describe", "the cluster")])
+        return operations_of(map(AclOperation, cluster.operations or ()))
 
     def request_first_offsets(
         self, partitions: Sequence[TopicPartition]
@@ -252,38 +244,37 @@ class Admin:
     def groups(self, ids: Sequence[str], *, with_operations: bool = False) -> Groups:
         """Return consumer groups, optionally with the operations that the user may perform on them.
 
-        Waits for a coordinator that is loading.
-
-        No other request may be pending: an answer of a coordinator after the timeout, for example behind
-        large requests, makes librdkafka (2.16) abort the process or hang when the client is closed. So a slow
-        coordinator has five seconds, or a multiple of the time that the metadata took.
-
-        A new cluster creates the topic of the coordinators on the first request. librdkafka then sends three
-        requests and sleeps until the timeout, so there the first timeout is shorter.
+        Waits for a coordinator that is loading. This and all other requests to coordinators are not sent by
+        librdkafka (ADR 37).
         """
-        deadline, timeout = time.monotonic() + self._timeout, self._group_timeout
-        while True:
-            self.requests += 1
-            pending = self._client.describe_consumer_groups(
-                list(ids), include_authorized_operations=with_operations, request_timeout=timeout
-            )
-            answers = {id_: self._outcome(future, _describe(ids)) for id_, future in pending.items()}
-            if not any(_is_retriable(answer) for answer in answers.values()):
-                return answers
-            if time.monotonic() > deadline:
-                raise ProblemsError([self._unreachable(_describe(ids))])
-            self._client.poll(_PAUSE_SECONDS)
-            timeout = min(2 * timeout, self._timeout)
+        self.requests += 1
+        return self._described(ids, with_operations=with_operations)
+
+    def request_groups(self, ids: Sequence[str]) -> "Future[Groups]":
+        """Request consumer groups as `groups` does; awaiting them raises `ProblemsError`.
+
+        Groups whose coordinators are not available have the error COORDINATOR_NOT_AVAILABLE.
+        """
+        self.requests += 1
+        return in_background(partial(self._described, ids, tolerates_unavailable=True))
+
+    def _described(self, ids: Sequence[str], **options: bool) -> Groups:
+        return self._at_brokers(_describe(ids), lambda client: client.describe(ids, **options))
 
     def has_group(self, id_: str) -> bool:
         """Return whether a group of any type exists; the description of a streams group says `Dead`."""
         self.requests += 1
-        with catch_warnings():
-            simplefilter("ignore", DeprecationWarning)  # its successor lists consumer groups only
-            try:
-                return bool(self._client.list_groups(id_, timeout=self._timeout))
-            except KafkaException:
-                raise ProblemsError([self._unreachable(f"find group {id_}")]) from None
+        listing = self._at_brokers(f"find group {id_}", lambda client: client.listing())
+        if isinstance(listing, KafkaError):
+            raise ProblemsError([unexpected(listing, "find group", id_)])
+        return any(group.id == id_ for group in listing)
+
+    def _at_brokers(self, what: str, ask: Callable[[GroupClient], T]) -> T:
+        """Return the answer to the request `what`; raises `ProblemsError` if none came in time."""
+        try:
+            return ask(self._group_client)
+        except NoAnswerError as error:
+            raise ProblemsError([self._no_answer(what, error.messages)]) from None
 
     def _request_offsets(
         self, partitions: Sequence[TopicPartition], spec: OffsetSpec
@@ -345,22 +336,22 @@ class Admin:
             raise ProblemsError([self._unreachable(what)])
 
     def _unreachable(self, what: str) -> Problem:
-        """Report the messages of the client library, which say more than the timeout.
+        """Report the messages of the client library, which say more than the timeout."""
+        self._is_lost = True
+        return self._no_answer(what, tuple(self._messages))
+
+    def _no_answer(self, what: str, messages: Sequence[ClientMessage]) -> Problem:
+        """Return the problem for a request without an answer.
 
         A cluster that has answered an earlier request can be reached: then `what` was not answered.
         """
-        self._is_lost = True
         if self._answering is not None:
-            return unanswered(what, self._answering, tuple(self._messages), self._timeout)
-        return unreachable(self._servers, tuple(self._messages), self._timeout)
+            return unanswered(what, self._answering, messages, self._timeout)
+        return unreachable(self._servers, messages, self._timeout)
 
 
 def _describe(groups: Sequence[str]) -> str:
     return f"describe group {groups[0]}" if len(groups) == 1 else f"describe {len(groups)} groups"
-
-
-def _is_retriable(answer: object) -> bool:
-    return isinstance(answer, KafkaError) and answer.code() in (*_COORDINATOR_LOADING, *NO_ANSWER)
 
 
 def _unusable(error: KafkaError) -> Problem:

@@ -7,16 +7,12 @@ from collections.abc import Sequence
 from uuid import uuid4
 
 import attrs
-from confluent_kafka import KafkaError, TopicPartition
-from confluent_kafka.admin import (  # type: ignore[attr-defined]  # public, but not exported explicitly
-    MemberDescription,
-    ResourceType,
-)
+from confluent_kafka import KafkaError
+from confluent_kafka.admin import ResourceType  # type: ignore[attr-defined]  # public in the library
 
 from headwater.kafka.group_admin import GroupAdmin, ListedGroup
 from headwater.kafka.kafka_errors import is_denial, unexpected
 from headwater.kafka.reader import ClusterReader, GroupsRead
-from headwater.kafka.subscriptions import subscribed_topics
 from headwater.model.acls import Operation
 from headwater.model.cluster import ClusterSnapshot
 from headwater.model.evidence import ClusterEvidence, EvidenceRequest, GroupFacts, GroupType
@@ -25,6 +21,9 @@ from headwater.model.problems import ProblemCode, ProblemsError
 from headwater.model.untrusted import UnreadRecord
 
 _ALL_GROUPS = f"the groups of other clients (permission {Operation.DESCRIBE} on group *)"
+_HIDDEN_GROUPS = (
+    "the groups of brokers that are stopped (`__consumer_offsets` has partitions without a leader)"
+)
 _NO_SUCH_GROUP = (KafkaError.GROUP_ID_NOT_FOUND, KafkaError.INVALID_GROUP_ID)
 """The group ended since it was listed, or is of a type that has no committed offsets."""
 
@@ -55,28 +54,29 @@ def with_evidence(
 def read_group_facts(admin: GroupAdmin, offsets_of: frozenset[str] | None) -> GroupsRead:
     """Return group id → facts of all groups, and phrases for what the user may not read.
 
-    Three requests per broker, one for each group whose offsets are requested (librdkafka cannot batch them),
-    and one for each group of the consumer protocol. `offsets_of` None = of all groups: then it matters
-    whether the user may see all of them.
+    A list of groups from each broker, their descriptions, and the committed offsets of the groups
+    `offsets_of`, batched for each coordinator. None = of all groups: then it matters whether the user may
+    see all of them.
     """
     groups = {group.id: group_facts(group) for group in admin.listed_groups()}
-    unread = [_ALL_GROUPS] if offsets_of is None and not _sees_all_groups(admin) else []
+    unread = [] if admin.has_all_coordinators else [_HIDDEN_GROUPS]
+    if offsets_of is None and not unread and not _sees_all_groups(admin):
+        unread.append(_ALL_GROUPS)
     consumers = sorted(id_ for id_, group in groups.items() if group.type is GroupType.CONSUMER)
     for id_, described in admin.groups(consumers).items() if consumers else ():
         if isinstance(described, KafkaError):
             unread += _unread(id_, described)
             continue
-        assigned = (part.topic for member in described.members for part in _assignment(member))
+        topics = (member.subscribed | member.assigned for member in described.members)
         groups[id_] = attrs.evolve(
-            groups[id_], members=len(described.members), subscribed=frozenset(assigned)
+            groups[id_], members=len(described.members), subscribed=frozenset().union(*topics)
         )
     asked = sorted(groups if offsets_of is None else groups.keys() & offsets_of)
-    for id_, offsets in admin.answers(admin.request_committed(asked)):
-        if isinstance(offsets, KafkaError):
-            unread += _unread(id_, offsets)
+    for id_, committed in admin.committed_topics(asked).items():
+        if isinstance(committed, KafkaError):
+            unread += _unread(id_, committed)
             continue
-        topics = (offset.topic for offset in offsets.topic_partitions or () if offset.offset >= 0)
-        groups[id_] = attrs.evolve(groups[id_], committed=frozenset(topics))
+        groups[id_] = attrs.evolve(groups[id_], committed=committed)
     return groups, unread
 
 
@@ -88,8 +88,8 @@ def group_facts(group: ListedGroup) -> GroupFacts:
         state="Unknown" if group.type is GroupType.STREAMS else group.state,
         protocol_type=group.protocol_type,
         assignor=group.assignor,
-        members=len(group.members),
-        subscribed=frozenset().union(*map(subscribed_topics, group.members)),
+        members=group.members,
+        subscribed=group.subscribed,
     )
 
 
@@ -143,7 +143,3 @@ def _unread(id_: str, error: KafkaError) -> Sequence[str]:
     if is_denial(error):
         return (f"group {id_} (permission {Operation.DESCRIBE})",)
     raise ProblemsError([unexpected(error, "read consumer group", id_)])
-
-
-def _assignment(member: MemberDescription) -> Sequence[TopicPartition]:
-    return member.assignment.topic_partitions or ()

@@ -1,80 +1,61 @@
-"""The admin requests that list all groups of a cluster."""
+"""The requests that list all groups of a cluster."""
 
 from collections.abc import Mapping, Sequence
-from concurrent.futures import Future
-from typing import Any
-from warnings import catch_warnings, simplefilter
 
 import attrs
-from confluent_kafka import ConsumerGroupTopicPartitions, ConsumerGroupType, KafkaException
+from confluent_kafka import KafkaError
 
 from headwater.kafka.admin import Admin
-from headwater.kafka.pending_requests import PendingRequests
+from headwater.kafka.group_messages import DEAD, GroupDescription, GroupListing
+from headwater.kafka.kafka_errors import unexpected
 from headwater.model.evidence import GroupType
 from headwater.model.problems import ProblemsError
-
-_TYPES = {ConsumerGroupType.CONSUMER: GroupType.CONSUMER}
 
 
 @attrs.frozen
 class ListedGroup:
-    """A group of the list; `members` are the metadata that each member sent when it joined."""
+    """A group of the list; `subscribed` are the topics that its members subscribe to."""
 
     id: str
     type: GroupType
     state: str
     protocol_type: str
     assignor: str
-    members: tuple[bytes, ...]
+    members: int
+    subscribed: frozenset[str]
 
 
 class GroupAdmin(Admin):
     """An admin client that lists groups. Raises as `Admin` does."""
 
     def listed_groups(self) -> Sequence[ListedGroup]:
-        """Return all groups that the user may describe, by two lists with two requests per broker each."""
-        try:
-            types = self._group_types()
-            return [_listed(group, types) for group in self._described_groups()]
-        except KafkaException:
-            raise ProblemsError([self._unreachable("list the groups")]) from None
-
-    def request_committed(self, ids: Sequence[str]) -> PendingRequests[str, ConsumerGroupTopicPartitions]:
-        """Request the committed offsets of groups, one request per group."""
-
-        def send(chunk: Sequence[str]) -> dict[str, Future[ConsumerGroupTopicPartitions]]:
-            return {
-                id_: self._client.list_consumer_group_offsets(
-                    [ConsumerGroupTopicPartitions(id_)], request_timeout=self._timeout
-                )[id_]
-                for id_ in chunk
-            }
-
-        return self._request("read the committed offsets of groups", ids, send)
-
-    def _described_groups(self) -> Sequence[Any]:
+        """Return all groups that the user may describe, classic ones with their members."""
         self.requests += 1
-        with catch_warnings():
-            simplefilter("ignore", DeprecationWarning)  # its successor hides the subscriptions of members
-            return self._client.list_groups(timeout=self._timeout)
+        listing = self._at_brokers("list the groups", lambda client: client.listing())
+        if isinstance(listing, KafkaError):
+            raise ProblemsError([unexpected(listing, "list", "the groups")])
+        classic = [group.id for group in listing if group.type is GroupType.CLASSIC]
+        described = self.groups(classic) if classic else {}
+        return [_listed(group, described.get(group.id)) for group in listing]
 
-    def _group_types(self) -> Mapping[str, ConsumerGroupType]:
+    def committed_topics(self, ids: Sequence[str]) -> Mapping[str, frozenset[str] | KafkaError]:
+        """Return group → the topics with committed offsets."""
+        if not ids:
+            return {}
         self.requests += 1
-        listing = self._awaited(
-            self._client.list_consumer_groups(request_timeout=self._timeout), "list the groups"
-        )
-        return {group.group_id: group.type for group in listing.valid}
+        return self._at_brokers("read the committed offsets of groups", lambda client: client.committed(ids))
 
 
-def _listed(group: Any, types: Mapping[str, ConsumerGroupType]) -> ListedGroup:  # noqa: ANN401 - untyped there
-    """Combine both lists: the old one describes classic groups only, the new one omits streams groups."""
-    is_hidden = group.state == "Dead" and group.id not in types
-    own = GroupType.STREAMS if is_hidden else GroupType.CLASSIC
+def _listed(group: GroupListing, described: GroupDescription | KafkaError | None) -> ListedGroup:
+    """Combine the list with the description; a group may have ended since it was listed."""
+    if not isinstance(described, GroupDescription) or described.state == DEAD:
+        described = GroupDescription(id=group.id, state=group.state, protocol_type=group.protocol_type)
     return ListedGroup(
-        id=str(group.id),
-        type=_TYPES.get(types[group.id], own) if group.id in types else own,
-        state=str(group.state),
-        protocol_type=str(group.protocol_type or ""),
-        assignor=str(group.protocol or ""),
-        members=tuple(bytes(member.metadata or b"") for member in group.members),
+        id=group.id,
+        type=group.type,
+        state=described.state,
+        protocol_type=described.protocol_type,
+        assignor=described.assignor,
+        members=len(described.members),
+        subscribed=frozenset().union(*(member.subscribed for member in described.members)),
     )

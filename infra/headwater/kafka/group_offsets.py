@@ -11,16 +11,11 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from headwater.kafka.client_log import client_log
 from headwater.kafka.connection import Connection
-from headwater.kafka.kafka_errors import is_denial, not_authorized, unexpected
+from headwater.kafka.kafka_errors import is_denial, is_moving, not_authorized, unexpected
 from headwater.model.offset_metadata import unread_reason
 from headwater.model.problems import Problem, ProblemCode, ProblemsError
 from headwater.model.untrusted import UnreadReason
 
-_LOADING = (
-    KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
-    KafkaError.COORDINATOR_NOT_AVAILABLE,
-    KafkaError.NOT_COORDINATOR,
-)
 _PAUSE_SECONDS = 0.1
 
 
@@ -99,6 +94,6 @@ def _committed(
         try:
             return consumer.committed(partitions, max(0.1, deadline - time.monotonic()))
         except KafkaException as error:
-            if error.args[0].code() not in _LOADING or time.monotonic() > deadline:
+            if not is_moving(error.args[0]) or time.monotonic() > deadline:
                 raise
         time.sleep(_PAUSE_SECONDS)

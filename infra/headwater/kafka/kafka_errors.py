@@ -12,6 +12,12 @@ from headwater.model.problems import Problem, ProblemCode
 # librdkafka's own codes begin with an underscore.
 ALL_BROKERS_DOWN = KafkaError._ALL_BROKERS_DOWN  # noqa: SLF001
 NO_ANSWER = (KafkaError._TIMED_OUT, KafkaError._TRANSPORT, ALL_BROKERS_DOWN)  # noqa: SLF001
+COORDINATOR_MOVING = (
+    KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
+    KafkaError.COORDINATOR_NOT_AVAILABLE,
+    KafkaError.NOT_COORDINATOR,
+)
+"""The answers while the coordinator of a group starts, moves to another broker, or has no replica in sync."""
 _UNAUTHENTICATED = (KafkaError._AUTHENTICATION, KafkaError.SASL_AUTHENTICATION_FAILED)  # noqa: SLF001
 
 _DENIED = {
@@ -174,6 +180,11 @@ def _closed(where: str, item: ClientMessage) -> Problem:
         fix="Set the security protocol to that of the listener: SSL or SASL_SSL where it uses TLS, "
         "SASL_PLAINTEXT or SASL_SSL where it requires a login.",
     )
+
+
+def is_moving(answer: object) -> bool:
+    """Return whether the coordinator of a group starts or moves, so that the request is sent again."""
+    return isinstance(answer, KafkaError) and answer.code() in COORDINATOR_MOVING
 
 
 def is_denial(error: KafkaError) -> bool:

@@ -2,10 +2,10 @@
 
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import attrs
-from confluent_kafka import ConsumerGroupState, KafkaError, TopicPartition
+from confluent_kafka import KafkaError, TopicPartition
 from confluent_kafka.admin import (  # type: ignore[attr-defined]  # public, but not exported explicitly
     ClusterMetadata,
     ConfigEntry,
@@ -16,7 +16,8 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # public, but
 
 from headwater.kafka.acl_bindings import acl_of
 from headwater.kafka.admin import Admin
-from headwater.kafka.kafka_errors import is_denial, not_authorized, unexpected
+from headwater.kafka.group_messages import DEAD
+from headwater.kafka.kafka_errors import is_denial, is_moving, not_authorized, unexpected
 from headwater.kafka.ownership import ownership_problem
 from headwater.kafka.pending_requests import PendingRequests, in_background
 from headwater.kafka.reader import SnapshotRequest
@@ -25,6 +26,9 @@ from headwater.model.acls import LiveAcls, Operation
 from headwater.model.cluster import ClusterSnapshot, LiveGroup, LiveTopic
 from headwater.model.ownership import OWNERSHIP_TOPIC, OwnershipLog, OwnershipTopic
 from headwater.model.problems import Problem, ProblemsError
+
+if TYPE_CHECKING:
+    from headwater.kafka.group_client import Groups
 
 T = TypeVar("T")
 TopicConfigs = PendingRequests[str, Mapping[str, ConfigEntry]]
@@ -73,7 +77,7 @@ class PendingSnapshot:
             )
             for name in described_names
         }
-        self._groups = admin.groups(request.groups) if request.groups else {}
+        self._groups = admin.request_groups(request.groups) if request.groups else None
         self._broker = admin.request_configs(
             ResourceType.BROKER, [str(id_) for id_ in [*metadata.brokers][:1]]
         )
@@ -153,12 +157,15 @@ class PendingSnapshot:
         return next((config for _, config in answers if not isinstance(config, KafkaError)), {})
 
     def _live_groups(self, denied: list[Problem]) -> dict[str, LiveGroup]:
-        found = successes(self._groups.items(), "see consumer group", denied)
+        described: Groups = self._groups.result() if self._groups is not None else {}
+        unavailable = {id_ for id_, group in described.items() if is_moving(group)}
+        answered = ((id_, group) for id_, group in described.items() if id_ not in unavailable)
         groups = {
-            id_: LiveGroup(id_, group.state.name.capitalize(), len(group.members))
-            for id_, group in found
-            if group.state is not ConsumerGroupState.DEAD
+            id_: LiveGroup(id_, group.state, len(group.members))
+            for id_, group in successes(answered, "see consumer group", denied)
+            if group.state != DEAD
         }
+        groups |= {id_: LiveGroup.without_coordinator(id_) for id_ in sorted(unavailable)}
         streams: Collection[str] = self._request.streams_groups
         hidden = [id_ for id_ in sorted(streams) if id_ not in groups and self._admin.has_group(id_)]
         return groups | {id_: LiveGroup(id_, "Unknown", None) for id_ in hidden}
@@ -174,7 +181,7 @@ class PendingSnapshot:
         authorizer = broker.get(_AUTHORIZER)
         if authorizer is not None and not authorizer.value:
             return LiveAcls(has_authorizer=False)
-        if Operation.DESCRIBE not in self._admin.cluster_operations(self._operations):
+        if Operation.DESCRIBE not in self._operations.result():
             error = KafkaError(KafkaError.CLUSTER_AUTHORIZATION_FAILED)
             denied.append(not_authorized(error, "list the ACLs of", "the cluster"))
             return None

@@ -1,6 +1,8 @@
-"""Read the subscriptions of members of a classic group from the bytes of their join requests."""
+"""Read what members of a classic group subscribe to and are assigned, from the bytes that they exchange."""
 
-import struct
+from collections.abc import Iterator
+
+from headwater.kafka.wire import ResponseReader
 
 
 def subscribed_topics(metadata: bytes) -> frozenset[str]:
@@ -8,16 +10,27 @@ def subscribed_topics(metadata: bytes) -> frozenset[str]:
 
     Bytes of another protocol yield no topics.
     """
+    return _topics(metadata, with_partitions=False)
+
+
+def assigned_topics(assignment: bytes) -> frozenset[str]:
+    """Return the topics of a `ConsumerProtocolAssignment`: version, then names with partitions.
+
+    Bytes of another protocol yield no topics.
+    """
+    return _topics(assignment, with_partitions=True)
+
+
+def _topics(data: bytes, *, with_partitions: bool) -> frozenset[str]:
     try:
-        (count,) = struct.unpack_from(">i", metadata, 2)
-        offset, topics = 6, []
-        for _ in range(count):
-            (length,) = struct.unpack_from(">h", metadata, offset)
-            name = metadata[offset + 2 : offset + 2 + length]
-            if length < 0 or len(name) < length:
-                return frozenset()
-            topics.append(name.decode())
-            offset += 2 + length
-    except (struct.error, UnicodeDecodeError):
+        return frozenset(_names(ResponseReader(data), with_partitions=with_partitions))
+    except ValueError:
         return frozenset()
-    return frozenset(topics)
+
+
+def _names(reader: ResponseReader, *, with_partitions: bool) -> Iterator[str]:
+    reader.skip(2)  # version
+    for _ in range(reader.number(4)):
+        yield reader.take(reader.number(2)).decode()
+        if with_partitions:
+            reader.skip(4 * max(0, reader.number(4)))

@@ -19,8 +19,8 @@ def survey(
 ) -> Survey:
     """Return all topics, with settings where names match `patterns` (Python `re`), and all groups.
 
-    Requests offsets only of groups whose id is the beginning of such a topic name, one request per group;
-    everything else is a few requests. `named` are groups that must be visible if they exist.
+    Requests offsets only of groups whose id is the beginning of such a topic name. `named` are groups that
+    must be visible if they exist.
 
     Raises:
         ProblemsError: ClusterUnreachable, AuthenticationRefused, NotAuthorized.
@@ -31,10 +31,9 @@ def survey(
     groups = {group.id: group_facts(group) for group in admin.listed_groups()}
     asked = sorted(groups.keys() & set(_beginnings(snapshot.described)))
     denied: list[Problem] = []
-    committed = admin.answers(admin.request_committed(asked))
-    for id_, offsets in successes(committed, "read the offsets of consumer group", denied):
-        topics = (offset.topic for offset in offsets.topic_partitions or () if offset.offset >= 0)
-        groups[id_] = attrs.evolve(groups[id_], committed=frozenset(topics))
+    committed = admin.committed_topics(asked).items()
+    for id_, topics in successes(committed, "read the offsets of consumer group", denied):
+        groups[id_] = attrs.evolve(groups[id_], committed=topics)
     if denied:
         raise ProblemsError(denied)
     return Survey(snapshot.cluster_id, snapshot.topics, groups)

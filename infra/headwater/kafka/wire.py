@@ -1,30 +1,65 @@
-"""Responses of Kafka's protocol as bytes, for the requests that librdkafka does not offer."""
+"""Requests and responses of Kafka's protocol as bytes, for requests that librdkafka cannot send safely."""
 
+import base64
 import socket
+from collections.abc import Callable, Iterable, Iterator
+from typing import TypeVar
 
-_MOST_BYTES = 1 << 20
+T = TypeVar("T")
+_MOST_BYTES = 100 << 20
+"""The limit that brokers have for requests by default (`socket.request.max.bytes`)."""
+_VARINT_BITS = 35
 
 
-def receive_response(connected: socket.socket) -> bytes:
-    """Return a response without its length and correlation id; raises `OSError`, `ValueError`."""
+def receive_response(connected: socket.socket, correlation: int) -> bytes:
+    """Return the response to a request without length and id; raises `OSError`, `ValueError`."""
     size = int.from_bytes(_exactly(connected, 4), "big")
-    if size > _MOST_BYTES:
+    if not 4 <= size <= _MOST_BYTES:  # noqa: PLR2004 - the bytes of the correlation id
         raise ValueError("not a response of Kafka")
-    return _exactly(connected, size)[4:]
+    response = _exactly(connected, size)
+    if int.from_bytes(response[:4], "big") != correlation:
+        raise ValueError("the response belongs to another request")
+    return response[4:]
 
 
 def _exactly(connected: socket.socket, size: int) -> bytes:
-    received = b""
+    received = bytearray()
     while len(received) < size:
-        part = connected.recv(size - len(received))
+        part = connected.recv(min(size - len(received), 1 << 20))
         if not part:
             raise OSError("the connection was closed")
         received += part
-    return received
+    return bytes(received)
+
+
+def unsigned(value: int) -> bytes:
+    """Return an UNSIGNED_VARINT."""
+    encoded = bytearray()
+    while value > 0x7F:  # noqa: PLR2004 - the highest bit: another byte follows
+        encoded.append((value & 0x7F) | 0x80)
+        value >>= 7
+    return bytes([*encoded, value])
+
+
+def compact_text(value: str) -> bytes:
+    """Return a COMPACT_STRING."""
+    encoded = value.encode()
+    return unsigned(len(encoded) + 1) + encoded
+
+
+def compact_array(items: Iterable[bytes]) -> bytes:
+    """Return a COMPACT_ARRAY of encoded items."""
+    encoded = tuple(items)
+    return unsigned(len(encoded) + 1) + b"".join(encoded)
+
+
+def topic_id_bytes(id_: str) -> bytes:
+    """Return the bytes of a topic id: base64 for URLs without padding (`Uuid#toString`)."""
+    return base64.urlsafe_b64decode(id_ + "==")
 
 
 class ResponseReader:
-    """Reads the types of Kafka's protocol from bytes."""
+    """Reads the types of Kafka's protocol from bytes; raises `ValueError` for bytes that are none."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data
@@ -32,7 +67,7 @@ class ResponseReader:
 
     def take(self, size: int) -> bytes:
         taken = self._data[self._at : self._at + size]
-        if len(taken) < size:
+        if size < 0 or len(taken) < size:
             raise ValueError("the response is too short")
         self._at += size
         return taken
@@ -46,12 +81,26 @@ class ResponseReader:
     def unsigned(self) -> int:
         """Return an UNSIGNED_VARINT."""
         value = shift = 0
-        while True:
+        while shift < _VARINT_BITS:
             (byte,) = self.take(1)
             value |= (byte & 0x7F) << shift
             if byte < 0x80:  # noqa: PLR2004 - the highest bit: another byte follows
                 return value
             shift += 7
+        raise ValueError("the response contains a number that is too long")
+
+    def compact_bytes(self) -> bytes:
+        """Return COMPACT_BYTES; none are empty."""
+        return self.take(max(0, self.unsigned() - 1))
+
+    def compact_text(self) -> str:
+        """Return a COMPACT_STRING or COMPACT_NULLABLE_STRING; null is empty."""
+        return self.compact_bytes().decode()
+
+    def compact_array(self, read: Callable[[], T]) -> Iterator[T]:
+        """Yield the items of a COMPACT_ARRAY, each read by `read`; null is empty."""
+        for _ in range(self.unsigned() - 1):
+            yield read()
 
     def tagged_fields(self) -> dict[int, bytes]:
         return {self.unsigned(): self.take(self.unsigned()) for _ in range(self.unsigned())}

@@ -34,6 +34,9 @@ class LiveTopic:
     """The number of offsets from the first to the end of each partition: an upper limit of the records."""
 
 
+_NO_COORDINATOR = "CoordinatorNotAvailable"
+
+
 @attrs.frozen
 class LiveGroup:
     """A consumer group; `state` in the broker's words: Stable, Empty and so on."""
@@ -41,7 +44,17 @@ class LiveGroup:
     id: str
     state: str
     members: int | None = 0
-    """None = unknown: the client library cannot describe groups of the streams protocol (KIP-1071)."""
+    """None = unknown: groups of the streams protocol (KIP-1071) and unavailable groups are not described."""
+
+    @classmethod
+    def without_coordinator(cls, id_: str) -> "LiveGroup":
+        """Return a group whose coordinator does not answer: it may exist, and may have members."""
+        return cls(id_, _NO_COORDINATOR, None)
+
+    @property
+    def is_available(self) -> bool:
+        """Return whether the group's coordinator has answered."""
+        return self.state != _NO_COORDINATOR
 
     @property
     def is_active(self) -> bool:

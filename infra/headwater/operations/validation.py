@@ -14,10 +14,12 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # public, but
     AdminClient,
 )
 
-from headwater.change import request_config_changes, request_new_partitions, request_new_topics
+from headwater.change import admin_client, request_config_changes, request_new_partitions, request_new_topics
+from headwater.kafka import Connection
+from headwater.kafka.admin import Admin
 from headwater.kafka.kafka_errors import is_denial, not_authorized
 from headwater.model.acls import Operation
-from headwater.model.problems import Problem, ProblemCode
+from headwater.model.problems import Problem, ProblemCode, ProblemsError
 from headwater.planner import ActionKind, Plan
 
 if TYPE_CHECKING:
@@ -37,12 +39,13 @@ _INVALID = frozenset(
 _WHY = "A run without all permissions would stop halfway. Nothing has been changed."
 
 
-def refusals(admin: AdminClient, plan: Plan, *, with_permissions: bool = True) -> Iterator[Problem]:
+def refusals(connection: Connection, plan: Plan, *, with_permissions: bool = True) -> Iterator[Problem]:
     """Yield a problem for each change of a topic that the brokers refuse, and one for the ACLs.
 
     Missing permissions are refusals only `with_permissions`: who reviews a change may have no permission to
     make it. Other errors, such as a timeout, are ignored here; the run itself reports them.
     """
+    admin = admin_client(connection)
     actions = tuple(plan.actions)
     new = [action for action in actions if action.kind in (ActionKind.CREATE, ActionKind.RECREATE)]
     expanding = [action for action in actions if action.added_partitions]
@@ -60,7 +63,7 @@ def refusals(admin: AdminClient, plan: Plan, *, with_permissions: bool = True) -
             admin, [action.name for action in actions if action.kind is ActionKind.DELETE]
         )
         if any(action.is_change for application in plan.applications for action in application.acls):
-            yield from _acl_change_denied(admin)
+            yield from _acl_change_denied(connection)
 
 
 @attrs.frozen
@@ -120,9 +123,12 @@ def _deletion_denied(admin: AdminClient, names: Sequence[str]) -> Iterator[Probl
             yield not_authorized(error, "delete topic", name, Operation.DELETE, _WHY)
 
 
-def _acl_change_denied(admin: AdminClient) -> Iterator[Problem]:
-    result = admin.describe_cluster(include_authorized_operations=True, request_timeout=_SECONDS)
-    if _error(result) is None and AclOperation.ALTER not in (result.result().authorized_operations or ()):
+def _acl_change_denied(connection: Connection) -> Iterator[Problem]:
+    try:
+        allowed = Admin(connection, _SECONDS).request_cluster_operations().result()
+    except ProblemsError:
+        return
+    if Operation.ALTER not in allowed:
         error = KafkaError(KafkaError.CLUSTER_AUTHORIZATION_FAILED)
         yield not_authorized(error, "change the ACLs of", "the cluster", Operation.ALTER, _WHY)
 

@@ -64,7 +64,7 @@ class KafkaClusterWriter:
     def refusals(self, plan: Plan, *, with_permissions: bool) -> Sequence[Problem]:
         if not plan.has_changes:
             return ()
-        return tuple(refusals(admin_client(self.connection), plan, with_permissions=with_permissions))
+        return tuple(refusals(self.connection, plan, with_permissions=with_permissions))
 
     def repair(self, repairs: Sequence[Repair]) -> None:
         admin = admin_client(self.connection)

@@ -13,6 +13,7 @@ from tenacity import retry, retry_if_exception, stop_after_delay, wait_fixed
 
 from headwater.kafka import Connection
 from headwater.kafka.client_log import client_log
+from headwater.kafka.kafka_errors import COORDINATOR_MOVING
 from headwater_spark.engine.records import TopicPartition
 
 REQUEST_SECONDS = 30.0
@@ -57,9 +58,7 @@ def client_logger() -> logging.Logger:
 
 def _is_transient(error: BaseException) -> bool:
     return isinstance(error, KafkaException) and error.args[0].code() in (
-        KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
-        KafkaError.COORDINATOR_NOT_AVAILABLE,
-        KafkaError.NOT_COORDINATOR,
+        *COORDINATOR_MOVING,
         KafkaError.NOT_LEADER_FOR_PARTITION,
         KafkaError.LEADER_NOT_AVAILABLE,
         # A broker reports an added partition a moment before it leads it.

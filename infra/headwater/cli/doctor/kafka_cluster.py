@@ -19,6 +19,7 @@ from headwater.doctor.cluster import ClusterFacts, Login
 from headwater.kafka import Connection
 from headwater.kafka.addresses import certificate_days, unreachable
 from headwater.kafka.admin import Admin
+from headwater.kafka.group_messages import GroupDescription, GroupMember
 from headwater.model.problems import ProblemsError
 from headwater.model.topology import Protocol, TopologyDocument
 from headwater.planner.acls.headwater import AGENT_PREFIX
@@ -118,24 +119,23 @@ def _is_agents(name: str) -> bool:
     return name.startswith(AGENT_PREFIX)
 
 
-def _agent_group(topic: str, group: object) -> AgentGroup:
+def _agent_group(topic: str, group: GroupDescription | KafkaError | None) -> AgentGroup:
     if group is None:
         return AgentGroup(topic=topic)
     if isinstance(group, KafkaError):
         if group.code() == KafkaError.GROUP_ID_NOT_FOUND:
             return AgentGroup(topic=topic)
         return AgentGroup(topic=topic, error=group.name())
-    members = list(getattr(group, "members", ()))
-    leaders = [member for member in members if member.assignment and member.assignment.topic_partitions]
+    leaders = [member for member in group.members if member.assigned]
     return AgentGroup(
         topic=topic,
-        members=sorted(map(_member_name, members)),
+        members=sorted(map(_member_name, group.members)),
         leader=_member_name(leaders[0]) if leaders else None,
     )
 
 
-def _member_name(member: object) -> str:
-    return f"{getattr(member, 'client_id', '')} at {str(getattr(member, 'host', '')).lstrip('/')}"
+def _member_name(member: GroupMember) -> str:
+    return f"{member.client_id} at {member.host.lstrip('/')}"
 
 
 def _login(connection: Connection) -> Login:

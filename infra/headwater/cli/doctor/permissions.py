@@ -174,7 +174,8 @@ def _denied_groups(admin: Admin, ids: Sequence[str]) -> Mapping[Right, Sequence[
         id_
         for id_, answer in described.items()
         if not isinstance(answer, KafkaError)
-        and AclOperation.READ not in (answer.authorized_operations or [AclOperation.READ])
+        and answer.operations is not None
+        and AclOperation.READ.value not in answer.operations
     ]
     return {Right.DESCRIBE_GROUPS: denied, Right.READ_GROUPS: [*denied, *unreadable]}
 

@@ -58,7 +58,7 @@ def has_run(described: DescribedTopology, application: Application, snapshot: Cl
     never have been one of Kafka Streams.
     """
     group = snapshot.groups.get(application.id)
-    if group is not None and group.is_active:
+    if group is not None and group.is_available and group.is_active:
         return True
     structure, naming = Structure.of(described.nodes), live_naming(described, application)
     return any(naming.changelog(store) in snapshot.topics for store in structure.users) or any(

@@ -51,7 +51,9 @@ def restart(part: ApplicationUpgrade) -> str:
         )
         verdict = "not safe" if part.is_known else "not known to be safe"
         text = f"Rolling restart: {verdict}, because {part.obstacle}.{stop}"
-    if part.group is not None and part.group.is_active:
+    if part.group is not None and not part.group.is_available:
+        text += " The coordinator of its group does not answer."
+    elif part.group is not None and part.group.is_active:
         members = "" if part.group.members is None else f" with {counted(part.group.members, 'member')}"
         text += f" Its group is active{members}."
     return text

@@ -1,0 +1,163 @@
+"""A connection to one broker that speaks Kafka's protocol, for requests that librdkafka cannot send safely.
+
+librdkafka (2.16) aborts the process if the answer of a group's coordinator comes after the timeout of an
+admin request (its pull request 5397), and if an answer has no brokers. It deletes topics by name only.
+"""
+
+import socket
+import ssl
+import time
+from collections.abc import Callable, Mapping
+from struct import pack
+from typing import Self, TypeVar
+
+import attrs
+from confluent_kafka import KafkaError
+
+from headwater.kafka.addresses import open_connection
+from headwater.kafka.connection_settings import ConnectionSettings
+from headwater.kafka.login import Login, LoginRefusedError, wire_mechanism
+from headwater.kafka.wire import ResponseReader, compact_text, receive_response
+
+T = TypeVar("T")
+_API_VERSIONS = 18
+_SASL_HANDSHAKE, _SASL_AUTHENTICATE = 17, 36
+_CLIENT = b"headwater"
+_FINALIZED_FEATURES = 2
+"""The tag of the field in the response to ApiVersions."""
+
+
+@attrs.frozen
+class Message:
+    """A request of Kafka's protocol with the versions that are sent here, all of them flexible."""
+
+    name: str
+    key: int
+    lowest: int
+    highest: int
+
+
+class UnknownRequestError(OSError):
+    """The broker does not know the request, or no version of it that is sent here."""
+
+
+class BrokerConnection:
+    """A connection, logged in. Use it in a `with` statement and in one thread.
+
+    Every method raises `OSError`. `features` are the enabled features of the cluster: name → level.
+    """
+
+    def __init__(
+        self, settings: ConnectionSettings, address: str, seconds: float, login: Login | None
+    ) -> None:
+        """Connect and log in; without `login` the broker answers no request."""
+        self.address = address
+        self._correlation = 0
+        self._deadline = time.monotonic() + seconds
+        self._connected = _open(settings, address, seconds)
+        self._versions: Mapping[int, tuple[int, int]] = {}
+        self.features: Mapping[str, int] = {}
+        try:
+            self._read_versions()
+            if login is not None and settings.uses_sasl:
+                self._log_in(settings, login)
+        except ValueError as error:
+            self._connected.close()
+            raise OSError(f"{address} is not a Kafka broker: {error}") from None
+        except BaseException:
+            self._connected.close()
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._connected.close()
+
+    def version(self, message: Message) -> int:
+        """Return the highest version of a request that both sides know; raises `UnknownRequestError`."""
+        first, last = self._versions.get(message.key, (0, -1))
+        chosen = min(message.highest, last)
+        if chosen < max(message.lowest, first):
+            raise UnknownRequestError(f"{self.address} does not know the request {message.name}")
+        return chosen
+
+    def request(
+        self, message: Message, body: bytes, seconds: float, read: Callable[[ResponseReader], T]
+    ) -> T:
+        """Send a request of a flexible version (KIP-482), and return what `read` makes of the response."""
+        version = self.version(message)
+        self._deadline = time.monotonic() + seconds
+        try:
+            reader = self._exchange(message.key, version, b"\x00" + body)
+            reader.tagged_fields()
+            return read(reader)
+        except ValueError as error:
+            raise OSError(f"{self.address} sent an answer that cannot be read: {error}") from None
+
+    def _read_versions(self) -> None:
+        name = compact_text(_CLIENT.decode())
+        reader = self._exchange(_API_VERSIONS, 3, b"\x00" + name + compact_text("1") + b"\x00")
+        if (code := reader.number(2)) != 0:
+            raise OSError(f"{self.address} does not tell its versions: {KafkaError(code).name()}")
+
+        def versions() -> tuple[int, tuple[int, int]]:
+            key, span = reader.number(2), (reader.number(2), reader.number(2))
+            reader.tagged_fields()
+            return key, span
+
+        self._versions = dict(reader.compact_array(versions))
+        reader.skip(4)  # throttle time
+        if (found := reader.tagged_fields().get(_FINALIZED_FEATURES)) is not None:
+            features = ResponseReader(found)
+            self.features = dict(features.compact_array(lambda: _feature(features)))
+
+    def _log_in(self, settings: ConnectionSettings, login: Login) -> None:
+        mechanism = wire_mechanism(settings).encode()
+        answer = self._exchange(_SASL_HANDSHAKE, 1, pack(">h", len(mechanism)) + mechanism)
+        if answer.number(2) != 0:
+            raise LoginRefusedError(f"the broker does not accept {mechanism.decode()}")
+
+        def exchange(message: bytes) -> bytes:
+            reader = self._exchange(_SASL_AUTHENTICATE, 1, pack(">i", len(message)) + message)
+            code, size = reader.number(2), reader.number(2)
+            reason = reader.take(max(0, size)).decode()
+            if code != 0:
+                raise LoginRefusedError(reason or KafkaError(code).name())
+            return reader.take(max(0, reader.number(4)))
+
+        login.exchange(exchange)
+
+    def _exchange(self, key: int, version: int, body: bytes) -> ResponseReader:
+        """Send a request, with the body after the client id, and return the response after its id."""
+        self._correlation += 1
+        self._connected.settimeout(max(0.001, self._deadline - time.monotonic()))
+        header = pack(">hhih", key, version, self._correlation, len(_CLIENT)) + _CLIENT
+        self._connected.sendall(pack(">i", len(header) + len(body)) + header + body)
+        return ResponseReader(receive_response(self._connected, self._correlation))
+
+
+def _open(settings: ConnectionSettings, address: str, seconds: float) -> socket.socket:
+    try:
+        return open_connection(settings, address, seconds)
+    except OSError:  # a certificate that is not trusted is a ValueError, too
+        raise
+    except ValueError as error:
+        raise OSError(f"no connection to {address} is possible: {error}") from None
+
+
+def _feature(reader: ResponseReader) -> tuple[str, int]:
+    name, level = reader.compact_text(), reader.number(2)
+    reader.skip(2)
+    reader.tagged_fields()
+    return name, level
+
+
+def failure_text(address: str, error: OSError) -> str:
+    """Return an error of a connection in the words of librdkafka's log, which `kafka_errors` evaluates."""
+    if isinstance(error, ssl.SSLError):
+        reason = (error.reason or str(error)).replace("_", " ").lower()
+        return f"{address}/bootstrap: SSL handshake failed: {reason}"
+    if isinstance(error, TimeoutError):
+        return f"{address}/bootstrap: Connection setup timed out"
+    return f"{address}/bootstrap: Connect to {address} failed: {error.strerror or error}"

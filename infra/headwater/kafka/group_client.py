@@ -1,0 +1,133 @@
+"""Requests to the coordinators of groups, over own connections instead of librdkafka's admin client."""
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+
+from confluent_kafka import KafkaError
+
+from headwater.kafka.broker_connection import BrokerConnection, UnknownRequestError
+from headwater.kafka.broker_session import BrokerSession
+from headwater.kafka.connection_settings import ConnectionSettings
+from headwater.kafka.group_messages import (
+    DEAD,
+    DESCRIBE_CLUSTER,
+    DESCRIBE_CONSUMER_GROUPS,
+    DESCRIBE_GROUPS,
+    FETCH_OFFSETS,
+    LIST_GROUPS,
+    ClusterDescription,
+    GroupDescription,
+    GroupListing,
+    classic_groups,
+    cluster_description,
+    committed_topics,
+    consumer_groups,
+    describe_cluster,
+    describe_groups,
+    fetch_offsets,
+    list_groups,
+    listed_groups,
+)
+from headwater.kafka.login import Login
+
+Groups = Mapping[str, GroupDescription | KafkaError]
+
+
+class GroupClient:
+    """Describes, lists and reads groups.
+
+    A coordinator that starts, moves or does not answer is asked again for `timeout_seconds`; then the methods
+    raise `NoAnswerError`. They may be called in several threads.
+    """
+
+    def __init__(self, settings: ConnectionSettings, timeout_seconds: float) -> None:
+        self._settings = settings
+        self._timeout = timeout_seconds
+        self._login = Login(settings)
+
+    def describe(
+        self, ids: Sequence[str], *, with_operations: bool = False, tolerates_unavailable: bool = False
+    ) -> Groups:
+        """Return groups, optionally with the operations that the user may perform on them.
+
+        Classic groups and groups of the consumer protocol are described; the state of all others is `Dead`.
+        With `tolerates_unavailable`, groups without a coordinator have the error COORDINATOR_NOT_AVAILABLE.
+        """
+        with self._session() as session:
+
+            def ask(
+                connected: BrokerConnection, asked: Sequence[str]
+            ) -> Sequence[tuple[str, GroupDescription | KafkaError]]:
+                body = describe_groups(asked, with_operations=with_operations)
+                answers = dict(session.request(connected, DESCRIBE_GROUPS, body, classic_groups))
+                unknown = [id_ for id_, answer in answers.items() if _is_dead(answer)]
+                body = describe_groups(unknown, with_operations=with_operations)
+                found = _described_consumers(session, connected, body) if unknown else {}
+                return tuple({**answers, **found}.items())
+
+            return session.at_coordinators(ids, ask, tolerates_unavailable=tolerates_unavailable)
+
+    def committed(self, ids: Sequence[str]) -> Mapping[str, frozenset[str] | KafkaError]:
+        """Return group → topics with committed offsets, by one request to each coordinator."""
+        with self._session() as session:
+
+            def ask(
+                connected: BrokerConnection, asked: Sequence[str]
+            ) -> Sequence[tuple[str, frozenset[str] | KafkaError]]:
+                return session.request(connected, FETCH_OFFSETS, fetch_offsets(asked), committed_topics)
+
+            return session.at_coordinators(ids, ask)
+
+    def listing(self) -> Sequence[GroupListing] | KafkaError:
+        """Return all groups that the user may describe, of every broker that is alive."""
+        with self._session() as session:
+            return session.retry(lambda: _listing(session))
+
+    def cluster(self) -> ClusterDescription | KafkaError:
+        """Return the brokers that are alive, and the operations that the user may perform on the cluster."""
+        with self._session() as session:
+            return session.retry(lambda: _cluster(session, with_operations=True))
+
+    def _session(self) -> BrokerSession:
+        return BrokerSession(self._settings, self._login, self._timeout)
+
+
+def _described_consumers(session: BrokerSession, connected: BrokerConnection, body: bytes) -> Groups:
+    """Return those groups that have the consumer protocol."""
+    try:
+        answers = session.request(connected, DESCRIBE_CONSUMER_GROUPS, body, consumer_groups)
+    except UnknownRequestError:
+        return {}
+    is_other = (KafkaError.GROUP_ID_NOT_FOUND, KafkaError.UNSUPPORTED_VERSION)
+    return {
+        id_: answer
+        for id_, answer in answers
+        if not isinstance(answer, KafkaError) or answer.code() not in is_other
+    }
+
+
+def _listing(session: BrokerSession) -> Sequence[GroupListing] | KafkaError:
+    cluster = _cluster(session)
+    if isinstance(cluster, KafkaError):
+        return cluster
+    if not cluster.brokers:  # all are fenced, for example after a pause
+        return KafkaError(KafkaError.COORDINATOR_NOT_AVAILABLE)
+    groups: dict[str, GroupListing] = {}
+    for address in cluster.brokers:
+        connected = session.broker(address)
+        version = connected.version(LIST_GROUPS)
+        read = partial(listed_groups, version)
+        answer = session.request(connected, LIST_GROUPS, list_groups(version), read)
+        if isinstance(answer, KafkaError):
+            return answer
+        groups |= {group.id: group for group in answer}
+    return tuple(groups.values())
+
+
+def _cluster(session: BrokerSession, *, with_operations: bool = False) -> ClusterDescription | KafkaError:
+    body = describe_cluster(with_operations=with_operations)
+    return session.request(session.any_broker(), DESCRIBE_CLUSTER, body, cluster_description)
+
+
+def _is_dead(answer: GroupDescription | KafkaError) -> bool:
+    return isinstance(answer, GroupDescription) and answer.state == DEAD

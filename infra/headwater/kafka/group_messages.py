@@ -1,0 +1,284 @@
+"""The requests to coordinators of groups, and the values of their answers."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
+
+import attrs
+from confluent_kafka import KafkaError
+
+from headwater.kafka.broker_connection import Message
+from headwater.kafka.subscriptions import assigned_topics, subscribed_topics
+from headwater.kafka.wire import ResponseReader, compact_array, compact_text
+from headwater.model.evidence import GroupType
+
+FIND_COORDINATOR = Message("FindCoordinator", 10, 4, 4)
+DESCRIBE_GROUPS = Message("DescribeGroups", 15, 5, 5)
+DESCRIBE_CONSUMER_GROUPS = Message("ConsumerGroupDescribe", 69, 0, 0)
+LIST_GROUPS = Message("ListGroups", 16, 4, 5)
+FETCH_OFFSETS = Message("OffsetFetch", 9, 8, 8)
+DESCRIBE_CLUSTER = Message("DescribeCluster", 60, 0, 0)
+
+DEAD = "Dead"
+"""The state of a group that does not exist, or has another protocol than the request."""
+_FIRST_VERSION_WITH_TYPES = 5
+_TYPES = {
+    "classic": GroupType.CLASSIC,
+    "consumer": GroupType.CONSUMER,
+    "streams": GroupType.STREAMS,
+}
+_NO_TAGS = b"\x00"
+
+
+@attrs.frozen
+class Coordinator:
+    """The broker (host:port) that coordinates a group."""
+
+    address: str
+
+
+@attrs.frozen(kw_only=True)
+class GroupMember:
+    """A member of a group: its client, and the topics that it subscribes to and is assigned."""
+
+    client_id: str = ""
+    host: str = ""
+    subscribed: frozenset[str] = frozenset()
+    assigned: frozenset[str] = frozenset()
+
+
+@attrs.frozen(kw_only=True)
+class GroupDescription:
+    """A group as its coordinator describes it; `state` in the broker's words.
+
+    `operations` are the codes of the operations that the user may perform on it; None = not requested.
+    """
+
+    id: str
+    state: str
+    protocol_type: str = ""
+    assignor: str = ""
+    members: tuple[GroupMember, ...] = ()
+    operations: frozenset[int] | None = None
+
+
+@attrs.frozen(kw_only=True)
+class GroupListing:
+    """A group in the list of its coordinator."""
+
+    id: str
+    type: GroupType
+    state: str
+    protocol_type: str
+
+
+@attrs.frozen
+class ClusterDescription:
+    """The addresses of the brokers that are alive, and the codes of the user's operations on the cluster."""
+
+    brokers: tuple[str, ...]
+    operations: frozenset[int] | None
+
+
+Answers = Sequence[tuple[str, GroupDescription | KafkaError]]
+
+
+def find_coordinator(ids: Iterable[str]) -> bytes:
+    return b"\x00" + compact_array(map(compact_text, ids)) + _NO_TAGS
+
+
+def coordinators(reader: ResponseReader) -> Sequence[tuple[str, Coordinator | KafkaError]]:
+    reader.skip(4)  # throttle time
+
+    def read() -> tuple[str, Coordinator | KafkaError]:
+        id_ = reader.compact_text()
+        reader.skip(4)  # id of the broker
+        host, port = reader.compact_text(), reader.number(4)
+        code = reader.number(2)
+        reader.compact_text()  # message
+        reader.tagged_fields()
+        return id_, KafkaError(code) if code else Coordinator(address(host, port))
+
+    return tuple(reader.compact_array(read))
+
+
+def describe_groups(ids: Iterable[str], *, with_operations: bool) -> bytes:
+    """Return the body of DescribeGroups and of ConsumerGroupDescribe."""
+    return compact_array(map(compact_text, ids)) + (b"\x01" if with_operations else b"\x00") + _NO_TAGS
+
+
+def classic_groups(reader: ResponseReader) -> Answers:
+    """Return the answer to DescribeGroups."""
+    reader.skip(4)  # throttle time
+    return tuple(reader.compact_array(partial(_classic_group, reader)))
+
+
+def _classic_group(reader: ResponseReader) -> tuple[str, GroupDescription | KafkaError]:
+    code, id_ = reader.number(2), reader.compact_text()
+    state, protocol_type, assignor = reader.compact_text(), reader.compact_text(), reader.compact_text()
+    members = tuple(reader.compact_array(partial(_classic_member, reader)))
+    operations = _operations(reader.number(4))
+    reader.tagged_fields()
+    if code:
+        return id_, KafkaError(code)
+    return id_, GroupDescription(
+        id=id_,
+        state=state,
+        protocol_type=protocol_type,
+        assignor=assignor,
+        members=members,
+        operations=operations,
+    )
+
+
+def _classic_member(reader: ResponseReader) -> GroupMember:
+    reader.compact_text()  # id
+    reader.compact_text()  # id of the instance
+    client, host = reader.compact_text(), reader.compact_text()
+    metadata, assignment = reader.compact_bytes(), reader.compact_bytes()
+    reader.tagged_fields()
+    return GroupMember(
+        client_id=client,
+        host=host,
+        subscribed=subscribed_topics(metadata),
+        assigned=assigned_topics(assignment),
+    )
+
+
+def consumer_groups(reader: ResponseReader) -> Answers:
+    """Return the answer to ConsumerGroupDescribe (KIP-848)."""
+    reader.skip(4)  # throttle time
+    return tuple(reader.compact_array(partial(_consumer_group, reader)))
+
+
+def _consumer_group(reader: ResponseReader) -> tuple[str, GroupDescription | KafkaError]:
+    code = reader.number(2)
+    reader.compact_text()  # message
+    id_, state = reader.compact_text(), reader.compact_text()
+    reader.skip(8)  # epochs
+    assignor = reader.compact_text()
+    members = tuple(reader.compact_array(partial(_consumer_member, reader)))
+    operations = _operations(reader.number(4))
+    reader.tagged_fields()
+    if code:
+        return id_, KafkaError(code)
+    return id_, GroupDescription(
+        id=id_,
+        state=state,
+        protocol_type="consumer",
+        assignor=assignor,
+        members=members,
+        operations=operations,
+    )
+
+
+def _consumer_member(reader: ResponseReader) -> GroupMember:
+    for _ in range(3):
+        reader.compact_text()  # id, id of the instance, rack
+    reader.skip(4)  # epoch
+    client, host = reader.compact_text(), reader.compact_text()
+    subscribed = frozenset(reader.compact_array(reader.compact_text))
+    reader.compact_text()  # regular expression
+    assigned, _ = frozenset(_assignment(reader)), frozenset(_assignment(reader))
+    reader.tagged_fields()
+    return GroupMember(client_id=client, host=host, subscribed=subscribed, assigned=assigned)
+
+
+def _assignment(reader: ResponseReader) -> Iterator[str]:
+    def topic() -> str:
+        reader.skip(16)  # id
+        name = reader.compact_text()
+        for _ in reader.compact_array(partial(reader.skip, 4)):
+            pass
+        reader.tagged_fields()
+        return name
+
+    yield from reader.compact_array(topic)
+    reader.tagged_fields()
+
+
+def list_groups(version: int) -> bytes:
+    """Return the body for all states and types."""
+    types = compact_array(()) if version >= _FIRST_VERSION_WITH_TYPES else b""
+    return compact_array(()) + types + _NO_TAGS
+
+
+def listed_groups(version: int, reader: ResponseReader) -> Sequence[GroupListing] | KafkaError:
+    reader.skip(4)  # throttle time
+    code = reader.number(2)
+
+    def read() -> GroupListing:
+        id_, protocol_type, state = reader.compact_text(), reader.compact_text(), reader.compact_text()
+        type_ = reader.compact_text() if version >= _FIRST_VERSION_WITH_TYPES else ""
+        reader.tagged_fields()
+        group_type = _TYPES.get(type_.lower(), GroupType.CLASSIC)
+        return GroupListing(id=id_, type=group_type, state=state, protocol_type=protocol_type)
+
+    groups = tuple(reader.compact_array(read))
+    return KafkaError(code) if code else groups
+
+
+def fetch_offsets(ids: Iterable[str]) -> bytes:
+    """Return the body for all committed offsets of groups, without waiting for open transactions."""
+    groups = compact_array(compact_text(id_) + b"\x00" + _NO_TAGS for id_ in ids)
+    return groups + b"\x00" + _NO_TAGS
+
+
+def committed_topics(reader: ResponseReader) -> Sequence[tuple[str, frozenset[str] | KafkaError]]:
+    """Return group id → the topics with committed offsets."""
+    reader.skip(4)  # throttle time
+
+    def partition() -> bool:
+        reader.skip(4)  # number
+        has_offset = reader.number(8) >= 0
+        reader.skip(4)  # epoch of the leader
+        reader.compact_bytes()  # metadata
+        reader.skip(2)  # error, of a partition of an unknown topic
+        reader.tagged_fields()
+        return has_offset
+
+    def topic() -> tuple[str, bool]:
+        name = reader.compact_text()
+        has_offsets = any([*reader.compact_array(partition)])
+        reader.tagged_fields()
+        return name, has_offsets
+
+    def group() -> tuple[str, frozenset[str] | KafkaError]:
+        id_ = reader.compact_text()
+        topics = frozenset(name for name, has_offsets in reader.compact_array(topic) if has_offsets)
+        code = reader.number(2)
+        reader.tagged_fields()
+        return id_, KafkaError(code) if code else topics
+
+    return tuple(reader.compact_array(group))
+
+
+def describe_cluster(*, with_operations: bool) -> bytes:
+    return (b"\x01" if with_operations else b"\x00") + _NO_TAGS
+
+
+def cluster_description(reader: ResponseReader) -> ClusterDescription | KafkaError:
+    reader.skip(4)  # throttle time
+    code = reader.number(2)
+    reader.compact_text()  # message
+    reader.compact_text()  # id of the cluster
+    reader.skip(4)  # id of the controller
+
+    def broker() -> str:
+        reader.skip(4)  # id
+        host, port = reader.compact_text(), reader.number(4)
+        reader.compact_text()  # rack
+        reader.tagged_fields()
+        return address(host, port)
+
+    brokers = tuple(reader.compact_array(broker))
+    operations = _operations(reader.number(4))
+    return KafkaError(code) if code else ClusterDescription(brokers, operations)
+
+
+def _operations(bits: int) -> frozenset[int] | None:
+    """Return the codes of the operations (KIP-430): bit n stands for the operation with code n."""
+    return None if bits < 0 else frozenset(code for code in range(31) if bits >> code & 1)
+
+
+def address(host: str, port: int) -> str:
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

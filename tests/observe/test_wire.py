@@ -1,0 +1,86 @@
+"""Bytes that are no answer of Kafka are refused, and never read beyond their end."""
+
+import contextlib
+import socket
+import struct
+import threading
+from collections.abc import Callable, Iterator
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from headwater.kafka import Connection
+from headwater.kafka.broker_session import NoAnswerError
+from headwater.kafka.group_client import GroupClient
+from headwater.kafka.group_messages import (
+    classic_groups,
+    cluster_description,
+    committed_topics,
+    consumer_groups,
+    coordinators,
+)
+from headwater.kafka.subscriptions import assigned_topics
+from headwater.kafka.wire import ResponseReader, compact_array, compact_text, topic_id_bytes, unsigned
+
+READERS = (classic_groups, consumer_groups, coordinators, committed_topics, cluster_description)
+
+
+@given(st.integers(0, 2**35 - 1))
+def test_numbers_are_read_as_written(number: int) -> None:
+    assert ResponseReader(unsigned(number)).unsigned() == number
+
+
+@given(st.lists(st.text()))
+def test_texts_are_read_as_written(texts: list[str]) -> None:
+    reader = ResponseReader(compact_array(map(compact_text, texts)))
+    assert list(reader.compact_array(reader.compact_text)) == texts
+
+
+@pytest.mark.parametrize("read", READERS)
+@given(data=st.binary(max_size=200))
+def test_any_bytes_are_read_or_refused(read: Callable[[ResponseReader], object], data: bytes) -> None:
+    with contextlib.suppress(ValueError):
+        read(ResponseReader(data))
+
+
+@pytest.mark.parametrize("data", [b"\xff" * 6, b"\x05\x00", b""])
+def test_numbers_without_end_and_short_texts_are_refused(data: bytes) -> None:
+    with pytest.raises(ValueError, match=r"too (short|long)"):
+        ResponseReader(data).compact_text()
+
+
+def test_topic_ids_are_those_of_kafka() -> None:
+    assert topic_id_bytes("AAAAAAAAAAAAAAAAAAAAAQ") == b"\x00" * 15 + b"\x01"
+
+
+def test_assigned_topics_are_read() -> None:
+    assignment = struct.pack(">hih", 3, 2, 2) + b"in" + struct.pack(">iii", 2, 0, 1)
+    assignment += struct.pack(">h", 3) + b"out" + struct.pack(">i", 0) + b"rest"
+    assert assigned_topics(assignment) == {"in", "out"}
+    assert assigned_topics(assignment[:12]) == frozenset()
+
+
+@pytest.fixture
+def strange_server() -> Iterator[str]:
+    """A server that answers every connection as if it spoke HTTP, and closes it."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def answer() -> None:
+            while True:
+                try:
+                    connected, _ = server.accept()
+                except OSError:
+                    return
+                with connected:
+                    connected.recv(1000)
+                    connected.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+
+        threading.Thread(target=answer, daemon=True).start()
+        yield f"127.0.0.1:{server.getsockname()[1]}"
+        server.shutdown(socket.SHUT_RDWR)
+
+
+def test_a_server_that_is_not_kafka_is_named(strange_server: str) -> None:
+    with pytest.raises(NoAnswerError, match="not a Kafka broker"):
+        GroupClient(Connection(bootstrap_servers=(strange_server,)), 0.3).describe(["orders"])
