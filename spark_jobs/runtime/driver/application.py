@@ -3,6 +3,7 @@
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import structlog
@@ -30,6 +31,7 @@ from spark_jobs.runtime.driver.queries.specs import QueryServices, QuerySpecs
 from spark_jobs.runtime.driver.queries.stall import UNOBSERVED_SECONDS
 from spark_jobs.runtime.driver.queries.watched_inputs import create_input_watch, watch_inputs
 from spark_jobs.runtime.driver.run_settings import RunSettings
+from spark_jobs.runtime.driver.spark_session.jvm_watch import JvmWatch, jvm_time
 from spark_jobs.runtime.driver.spark_session.session import is_remote
 from spark_jobs.runtime.driver.states import ClientState, QueryState
 from spark_jobs.runtime.driver.threads.settings import may_shut_down_application, stream_threads
@@ -113,11 +115,13 @@ class StreamsApplication:
         )
         self._specs = QuerySpecs(services=services, programs=programs)
         self._queries: dict[str, SubtopologyQuery] = {}
+        self._jvm_watch = JvmWatch(ask=partial(jvm_time, spark))
         self._progress_watch = ProgressWatch(
             queries=self._queries,
             # A task may wait for the other inputs before it processes a record.
             limit_seconds=(config.max_poll_interval_ms + max(0, config.max_task_idle_ms)) / 1_000,
             has_executors=lambda: self.stream_threads.has_executors,
+            jvm_silence=lambda: self._jvm_watch.silent_seconds,
         )
         layout_changes = threading.Lock()
         self._expansion = ProcessorExpansion(
@@ -317,6 +321,7 @@ class StreamsApplication:
         watches = WatchThreads(
             {
                 f"{self.id}-cluster": self._cluster_watch.run,
+                f"{self.id}-jvm": self._jvm_watch.run,
                 f"{self.id}-topics": self._topic_watch.run,
                 f"{self.id}-processors": self._expansion.run,
                 f"{self.id}-input": self._input_watch.run,
