@@ -63,4 +63,4 @@ class JvmWatch:
 
 def jvm_time(spark: SparkSession) -> int:
     """Return the JVM's clock in milliseconds: a request that needs nothing of Spark."""
-    return int(spark._jvm.java.lang.System.currentTimeMillis())  # type: ignore[attr-defined]  # noqa: SLF001 - no public name
+    return int(spark._jvm.java.lang.System.currentTimeMillis())  # type: ignore[union-attr]  # noqa: SLF001 - no public name
