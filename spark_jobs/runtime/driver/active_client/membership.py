@@ -26,6 +26,8 @@ _POLL_SECONDS = 1.0
 _FIRST_RENEWAL_SECONDS = 0.5
 """Then a client that became active at the same moment has written its record."""
 _RENEWAL_SECONDS = 2.0
+_WRITE_SECONDS = 10.0
+_END_OFFSET_SECONDS = 1.0
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 _DENIED = (KafkaError.GROUP_AUTHORIZATION_FAILED, KafkaError.TOPIC_AUTHORIZATION_FAILED)
 
@@ -59,6 +61,8 @@ class ActiveClient:
         self._connection = connection
         self._on_problem = on_problem
         self._consumer: Consumer | None = None
+        self._offset = 0
+        """The end offset of the partition, when it was known last."""
         self._term: ActiveTerm | None = None
         self._replaced: Problem | None = None
         self._lock = Lock()
@@ -223,13 +227,31 @@ class ActiveClient:
         return found.get(self.topic)
 
     def _write(self, consumer: Consumer, record: ClientRecord) -> None:
-        """Write the record with the end offset, so that monitoring sees no lag of its group."""
-        partition = (self.topic, 0)
-        offset = clients.list_offsets(consumer, {partition: clients.LATEST})[partition]
-        requested = KafkaTopicPartition(*partition, offset, record.encode())
-        for each in consumer.commit(offsets=[requested], asynchronous=False) or ():
-            if each.error is not None:
-                raise KafkaException(each.error)
+        """Write the record with the end offset, so that monitoring sees no lag of its group.
+
+        Raises:
+            KafkaException: No broker has stored it in time; a late request may still store it.
+        """
+        self._offset = _end_offset(consumer, self.topic) or self._offset
+        requested = KafkaTopicPartition(self.topic, 0, self._offset, record.encode())
+
+        def commit() -> None:
+            for each in consumer.commit(offsets=[requested], asynchronous=False) or ():
+                if each.error is not None:
+                    raise KafkaException(each.error)
+
+        clients.call_with_timeout(_WRITE_SECONDS, "write the record of the active client", commit)
+
+
+def _end_offset(consumer: Consumer, topic: str) -> int | None:
+    """Return the end offset of partition 0; None if its leader does not answer at once."""
+    try:
+        (found,) = consumer.offsets_for_times(
+            [KafkaTopicPartition(topic, 0, clients.LATEST)], _END_OFFSET_SECONDS
+        )
+    except KafkaException:
+        return None
+    return None if found.error is not None or found.offset < 0 else int(found.offset)
 
 
 def _place(checkpoint: str) -> str:
