@@ -7,6 +7,7 @@ import attrs
 import pytest
 
 from headwater.model.callers import APPLICATION
+from headwater.model.client_record import client_group
 from headwater.model.compiled import CompiledApplication
 from headwater.model.ownership import OwnershipRecord, StackIdentity
 from headwater.model.problems import Problem, ProblemCode, Severity
@@ -285,6 +286,16 @@ def test_a_retired_topic_that_another_group_reads_is_not_deleted() -> None:
     cluster.up(RETIRED)
     cluster.read_by("audit", CHANGELOG)
     assert [each.topic for each in refusals(cluster.plan())] == [CHANGELOG]
+
+
+def test_the_record_of_the_own_active_client_reads_nothing() -> None:
+    """It is a committed offset in a group of its own."""
+    cluster = SimulatedCluster.set_up(application())
+    cluster.read_by(client_group("orders"), CHANGELOG, state="Empty")
+    assert refusals(cluster.plan(RETIRED)) == []
+    cluster.read_by(client_group("audit"), CHANGELOG, state="Empty")
+    (problem,) = refusals(cluster.plan(RETIRED))
+    assert client_group("audit") in (problem.found or "")
 
 
 def test_a_retired_topic_that_a_longer_id_may_own_is_not_deleted() -> None:

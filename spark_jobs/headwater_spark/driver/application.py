@@ -3,6 +3,7 @@
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import structlog
@@ -14,6 +15,7 @@ from headwater.compiler import StreamsConfig
 from headwater.model.compiled import Backend
 from headwater.model.problems import Problem, ProblemsError, errors
 from headwater.model.topology import TopologyDocument
+from headwater_spark.driver.active_client.membership import ActiveClient
 from headwater_spark.driver.captured_failures import failure_reason
 from headwater_spark.driver.failures import client_failed
 from headwater_spark.driver.input.rounds import RepartitionRounds
@@ -29,6 +31,7 @@ from headwater_spark.driver.queries.specs import QueryServices, QuerySpecs
 from headwater_spark.driver.queries.stall import UNOBSERVED_SECONDS
 from headwater_spark.driver.queries.watched_inputs import create_input_watch, watch_inputs
 from headwater_spark.driver.run_settings import RunSettings
+from headwater_spark.driver.spark_session.jvm_watch import JvmWatch, jvm_time
 from headwater_spark.driver.spark_session.session import is_remote
 from headwater_spark.driver.states import ClientState, QueryState
 from headwater_spark.driver.threads.settings import may_shut_down_application, stream_threads
@@ -48,6 +51,8 @@ _log = structlog.get_logger(__name__)
 _POLL_SECONDS = 0.1
 _READ_TO_SECONDS = 5.0
 _REQUESTS_SECONDS = 1.0
+_RENEWAL_SECONDS = 2.0
+"""How long a stop waits for the renewal of the record of the active client."""
 _JOIN_SECONDS = 10.0
 """How long a stop waits for requests to Kafka, which may take 30 s: less than --stop-timeout-ms."""
 
@@ -75,6 +80,7 @@ class StreamsApplication:
         client = configured_client_id(document.application)
         self.id = document.application.id
         self.problems: tuple[Problem, ...] = ()
+        self._stopping = threading.Event()
         self._spark = spark
         self._topics = ApplicationTopics(document, settings.connection, settings.policies)
         self._exactly_once = config.guarantee.is_exactly_once
@@ -101,6 +107,17 @@ class StreamsApplication:
             handler=self.handler,
         )
         self._exceptions.init(self)
+        self._client: ActiveClient | None = None
+        if not self._exactly_once:
+            checkpoint = None if is_remote(settings.checkpoint) else settings.checkpoint
+            self._client = ActiveClient(
+                settings.connection, self.id, client, checkpoint, lambda problem: self.stop_with([problem])
+            )
+        self._renewals = WatchThreads(
+            {} if self._client is None else {f"{self.id}-active": self._client.run},
+            self._stopping,
+            on_failure=self._stop_because_of,
+        )
         services = QueryServices(
             application=self.id,
             spark=spark,
@@ -110,14 +127,17 @@ class StreamsApplication:
             threads=self.stream_threads,
             exceptions=self._exceptions,
             exactly_once=self._exactly_once,
+            client=self._client,
         )
         self._specs = QuerySpecs(services=services, programs=programs)
         self._queries: dict[str, SubtopologyQuery] = {}
+        self._jvm_watch = JvmWatch(ask=partial(jvm_time, spark))
         self._progress_watch = ProgressWatch(
             queries=self._queries,
             # A task may wait for the other inputs before it processes a record.
             limit_seconds=(config.max_poll_interval_ms + max(0, config.max_task_idle_ms)) / 1_000,
             has_executors=lambda: self.stream_threads.has_executors,
+            jvm_silence=lambda: self._jvm_watch.silent_seconds,
         )
         layout_changes = threading.Lock()
         self._expansion = ProcessorExpansion(
@@ -152,7 +172,6 @@ class StreamsApplication:
         self._polled_at = self._read_to_at = self._requests_read_at = time.monotonic()
         self._state = ClientState.CREATED
         self._state_changed = threading.Condition()
-        self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name=f"{self.id}-client", daemon=True)
 
     @property
@@ -166,15 +185,37 @@ class StreamsApplication:
     @property
     def starting(self) -> str:
         """What the application does until its queries run; empty then."""
+        if self._client is not None and self._client.waits_for:
+            return f"waiting until this client ends: {self._client.waits_for}"
         return "starting the queries" if self._state is ClientState.CREATED else ""
 
     def start(self) -> None:
-        """Check the topics, set up the internal ones, start the queries.
+        """Check the topics, set up the internal ones, wait until this client is active, start the queries.
+
+        Return without queries if a stop is requested before.
 
         Raises:
             ProblemsError: The topics have errors; no query was started.
         """
+        try:
+            self._start()
+        except BaseException:
+            self._stopping.set()
+            if self._client is not None:
+                self._renewals.join(_RENEWAL_SECONDS)
+                self._client.close()
+            raise
+
+    def _start(self) -> None:
         check = self._topics.prepare()
+        if self._client is not None:
+            self._specs.update(check)
+            if not self._client.acquire(self._specs.source_topics, self._stopping):
+                self._end(close_offsets=True)
+                return
+            self._renewals.start()
+            if self._client.has_waited:  # perhaps for days
+                check = self._topics.prepare()
         if self._expansion.complete_interrupted():
             check = self._topics.prepare()
         self._specs.update(check)
@@ -317,6 +358,7 @@ class StreamsApplication:
         watches = WatchThreads(
             {
                 f"{self.id}-cluster": self._cluster_watch.run,
+                f"{self.id}-jvm": self._jvm_watch.run,
                 f"{self.id}-topics": self._topic_watch.run,
                 f"{self.id}-processors": self._expansion.run,
                 f"{self.id}-input": self._input_watch.run,
@@ -332,7 +374,7 @@ class StreamsApplication:
                 self._polled_at = time.monotonic()
         except Exception as error:  # noqa: BLE001 - of Spark or its JVM; without this thread nothing continues
             self._stop_because_of(error)
-        unended = watches.join(_JOIN_SECONDS)
+        unended = [*watches.join(_JOIN_SECONDS), *self._renewals.join(_RENEWAL_SECONDS)]
         if unended:
             _log.warning("stop continues without the answers that these threads wait for", threads=unended)
         self._end(close_offsets=not unended)
@@ -375,6 +417,8 @@ class StreamsApplication:
             if close_offsets:
                 with self._offsets_open:
                     self._offsets.close()
+                if self._client is not None:
+                    self._client.close(records_end=not self._cluster_watch.problem)
             if self._shutdown_requests is not None:
                 self._shutdown_requests.close()
         except Exception as error:  # noqa: BLE001 - of Spark, which may have ended

@@ -32,11 +32,12 @@ class WatchThreads:
     def join(self, seconds: float) -> list[str]:
         """Wait until the threads have ended; return the names of those that have not in `seconds`.
 
-        Such a thread waits for an answer, and ends after it.
+        Such a thread waits for an answer, and ends after it. Threads that were not started have ended.
         """
         deadline = time.monotonic() + seconds
         for thread in self._threads:
-            thread.join(max(0.0, deadline - time.monotonic()))
+            if thread.ident is not None:
+                thread.join(max(0.0, deadline - time.monotonic()))
         return [thread.name for thread in self._threads if thread.is_alive()]
 
     def _execute(self, run: _Run) -> None:

@@ -35,6 +35,8 @@ class BatchRequest:
     `is_native`: Spark SQL has evaluated the program, keys and values are as the sink writes them.
     `stream_threads` is the number of stream threads of the client that are alive when the batch begins.
     `processors` assigns input partitions to tasks; None = task and partition have the same number.
+    `client` is the process id of the client, if it has to be the active one (`client_record`); its record is
+    in partition 0 of `client_topic`. It was active for certain at `client_at`, in seconds as `versions_at`.
     """
 
     application: str
@@ -55,6 +57,9 @@ class BatchRequest:
     is_native: bool = False
     stream_threads: int = 1
     processors: Processors | None = None
+    client: str = ""
+    client_topic: str = ""
+    client_at: float = 0.0
 
     @property
     def subtopology(self) -> str:

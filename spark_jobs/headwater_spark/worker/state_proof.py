@@ -12,6 +12,9 @@ state. So the state is proved before each batch, in one of two ways:
 A version that the driver names is true when the batch begins. If the batch takes longer than `PROOF_SECONDS`,
 Spark may have lost this host meanwhile, and another one may have the task. Then, and if the driver named no
 version, a task that is not fenced reads the committed offsets again before it writes and before it commits.
+
+So it is with the client that sent the batch: if it was not proved recently that it is the active one, its
+record is read before the task writes and before it commits (`client_record`).
 """
 
 import time
@@ -22,6 +25,7 @@ from confluent_kafka import KafkaException
 
 from headwater.model.offset_metadata import OffsetMetadata
 from headwater_spark.engine.records import TopicPartition
+from headwater_spark.worker.client_record import check_active
 from headwater_spark.worker.messages import BatchRequest
 
 PROOF_SECONDS = 10.0
@@ -66,7 +70,7 @@ class StateProof:
         *,
         at: float,
     ) -> None:
-        self._request = request
+        self._request = self._batch = request
         self._partition = partition
         self._present = present
         self._read = read
@@ -81,6 +85,7 @@ class StateProof:
             OutdatedStateError: It is not the state after the last committed batch.
         """
         is_new, self._is_new = self._is_new, False
+        self._batch = request
         known = request.versions.get(self._partition)
         if boot_seconds() - request.versions_at > PROOF_SECONDS:
             known = None
@@ -93,14 +98,26 @@ class StateProof:
             self._read_again()
 
     def before_write(self) -> None:
-        """Prove the state again before records are written, if the proof is old or was read from Kafka."""
+        """Prove the state again before records are written, if the proof is old or was read from Kafka.
+
+        Raises:
+            OutdatedStateError: It is not the state after the last committed batch.
+            ClientReplacedError: The client that sent the batch is not the active one.
+        """
+        self._prove_client()
         if not self._request.exactly_once and not (self._is_by_driver and self._is_recent):
             self._read_again()
 
     def before_commit(self) -> None:
-        """Prove the state again before offsets are committed, if the proof is old."""
+        """Prove the state again before offsets are committed, if the proof is old; raises the same."""
+        self._prove_client()
         if not self._request.exactly_once and not self._is_recent:
             self._read_again()
+
+    def _prove_client(self) -> None:
+        batch = self._batch
+        if batch.client and boot_seconds() - batch.client_at > PROOF_SECONDS:
+            check_active(batch)
 
     @property
     def _is_recent(self) -> bool:

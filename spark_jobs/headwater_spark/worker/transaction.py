@@ -2,7 +2,7 @@
 
 With `exactly_once_v2`, opening a session of a task fences all earlier ones, here or on other machines: their
 next transaction fails. So a session never commits on top of outdated offsets. With `at_least_once`, it
-proves before a commit that no other session has committed (`state_proof`).
+proves before a commit that no other session has committed, and that its client is active (`state_proof`).
 """
 
 import time

@@ -47,5 +47,9 @@ def test_a_failure_is_reported_and_the_others_continue() -> None:
     assert watches.join(_LONG_SECONDS) == []
 
 
+def test_threads_that_were_not_started_have_ended() -> None:
+    assert WatchThreads({"idle": lambda _: None}, Event(), on_failure=_unexpected).join(0) == []
+
+
 def _unexpected(failure: Exception) -> None:
     raise AssertionError(failure)

@@ -1,8 +1,14 @@
 """The processes of a Spark application on this machine, from Linux's /proc."""
 
+import os
+import signal
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
+from headwater.toolchain.broker.readiness import until
+
+_STOP_SECONDS = 30.0
 _PYTHON_WORKERS = ("pyspark.daemon", "worker_daemon")
 """Spark's daemon of Python workers, and that of local sessions."""
 _EXECUTOR = "CoarseGrainedExecutorBackend"
@@ -46,6 +52,26 @@ def is_stopped(pid: int) -> bool:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] in "TZ"
     except OSError:
         return True
+
+
+def stop_all(driver: int) -> None:
+    """Stop a driver, its JVM and their child processes; a child may be started meanwhile."""
+
+    def is_all_stopped() -> bool:
+        found = [driver, *descendants(driver)]
+        for pid in found:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGSTOP)
+        return all(map(is_stopped, found))
+
+    assert until(is_all_stopped, _STOP_SECONDS)
+
+
+def continue_all(driver: int) -> None:
+    """Let a driver and its child processes continue."""
+    for pid in (*descendants(driver), driver):
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGCONT)
 
 
 def all_ended(pids: Iterable[int]) -> bool:

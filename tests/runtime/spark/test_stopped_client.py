@@ -6,7 +6,7 @@ Then it continues: its batches, and the transactions that they have begun, are t
 import os
 import signal
 from collections.abc import Callable, Mapping
-from contextlib import closing, suppress
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -28,7 +28,7 @@ from tests.runtime.spark.growing_processes import (
 )
 from tests.runtime.spark.kafka_topics import Topics
 from tests.runtime.spark.process_application import TIMEOUT_SECONDS
-from tests.runtime.spark.processes import descendants, is_stopped
+from tests.runtime.spark.processes import continue_all, stop_all
 
 if TYPE_CHECKING:
     import subprocess
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(600)]
 
 _REPARTITION = "counted-regions-repartition"
-_STOP_SECONDS = 30.0
 _INPUTS = ("in", _REPARTITION)
 
 
@@ -60,14 +59,14 @@ def test_a_process_that_was_stopped_while_another_one_added_processors_commits_n
             topics.expand(_REPARTITION, 4)
             stale.feed(1_500)
             stale.await_progress(100, stopped)
-            _stop(stopped)
+            stop_all(stopped.pid)
             assert not stale.has_all_results()
             client.fed = stale.fed
             with running(client) as (process, logged):
                 _expand(client, process, await_running(client, logged))
                 _await_results(client, process)
                 before = _committed(broker)
-                _continue(stopped)
+                continue_all(stopped.pid)
                 assert stopped.wait(TIMEOUT_SECONDS) != os.EX_OK, stale.log()
                 # Its topic check may be due before its batches have failed so often that it gives up.
                 reasons = (ProblemCode.PROCESSOR_COUNT.value, "was processed by processor")
@@ -97,25 +96,6 @@ def _expand(client: GrowingApplication, process: "subprocess.Popen[bytes]", endp
 def _await_results(client: GrowingApplication, process: "subprocess.Popen[bytes]") -> None:
     until(lambda: process.poll() is not None or client.has_all_results(), TIMEOUT_SECONDS)
     assert process.poll() is None, client.log()
-
-
-def _stop(process: "subprocess.Popen[bytes]") -> None:
-    """Stop the driver, its JVM and their child processes; a child may be started meanwhile."""
-
-    def is_all_stopped() -> bool:
-        found = [process.pid, *descendants(process.pid)]
-        for pid in found:
-            with suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGSTOP)
-        return all(map(is_stopped, found))
-
-    assert until(is_all_stopped, _STOP_SECONDS)
-
-
-def _continue(process: "subprocess.Popen[bytes]") -> None:
-    for pid in (*descendants(process.pid), process.pid):
-        with suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGCONT)
 
 
 def _committed(broker: Broker) -> Mapping[TopicPartition, Committed]:

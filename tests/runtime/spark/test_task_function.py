@@ -11,6 +11,7 @@ from headwater.model.offset_metadata import StateVersion
 from headwater.spec import load_text
 from headwater_spark.driver.queries.batch_results import decode_result, encode_results
 from headwater_spark.driver.queries.task_function import (
+    Known,
     KnownVersions,
     decode_end_offsets,
     decode_versions,
@@ -19,6 +20,7 @@ from headwater_spark.driver.queries.task_function import (
 )
 from headwater_spark.engine.program import build_programs
 from headwater_spark.worker.messages import BatchRequest, BatchResult
+from headwater_spark.worker.state_proof import boot_seconds
 
 _TEXT = """
 application: {id: shop}
@@ -27,6 +29,8 @@ topology:
   - to: {topic: out}
 """
 _ENDS = {("in", 0): 7, ("in", 1): 0}
+_SECONDS = 60.0
+"""No step of a test takes so long."""
 
 
 @pytest.fixture
@@ -70,12 +74,15 @@ def test_missing_end_offsets_are_no_error(batch_request: BatchRequest) -> None:
 
 def test_batch_decodes_its_own_versions(batch_request: BatchRequest) -> None:
     versions = {0: StateVersion(3, 2**62), 7: StateVersion(1)}
-    text = encode_versions(attrs.evolve(batch_request, versions=versions), 3, 12.5)
-    assert decode_versions(text, batch_request, "3") == (12.5, versions)
+    request = attrs.evolve(batch_request, versions=versions, client_at=boot_seconds() - 5)
+    text = encode_versions(request, 3, 12.5)
+    known = decode_versions(text, batch_request, "3")
+    assert (known.at, known.versions) == (12.5, versions)
+    assert 5 <= known.client_age < 5 + _SECONDS
     for batch in ("4", "", None):
-        assert decode_versions(text, batch_request, batch) == (0.0, {})
-    assert decode_versions(text, attrs.evolve(batch_request, application="store"), "3") == (0.0, {})
-    assert decode_versions(None, batch_request, "3") == (0.0, {})
+        assert decode_versions(text, batch_request, batch) == Known()
+    assert decode_versions(text, attrs.evolve(batch_request, application="store"), "3") == Known()
+    assert decode_versions(None, batch_request, "3") == Known()
 
 
 def test_versions_are_known_when_all_results_have_arrived() -> None:

@@ -3,6 +3,7 @@
 from collections.abc import Collection, Mapping
 from enum import IntEnum
 
+from headwater.model.client_record import is_client_group
 from headwater.model.evidence import GroupFacts, GroupType
 from headwater.planner.evidence.names import internal_to
 
@@ -31,6 +32,8 @@ def exclusion_text(group: GroupFacts) -> str:
     """Return a clause that explains why a group is not that of a Kafka Streams application."""
     if group.id.startswith(_OTHER_SYSTEMS):
         return f"group {group.id} belongs to ksqlDB, which manages its own topics"
+    if is_client_group(group.id):
+        return f"group {group.id} has only the record of the active client of `headwater run`"
     if group.type is GroupType.CONSUMER:
         return f"group {group.id} uses the consumer protocol, which Kafka Streams does not use"
     if group.protocol_type not in _CONSUMER_PROTOCOL_TYPES:
@@ -40,6 +43,8 @@ def exclusion_text(group: GroupFacts) -> str:
 
 def _certainty(group: GroupFacts) -> Certainty | None:
     if group.id.startswith(_OTHER_SYSTEMS) or group.type is GroupType.CONSUMER:
+        return None
+    if is_client_group(group.id):
         return None
     if group.type is GroupType.STREAMS or group.assignor == _ASSIGNOR:
         return Certainty.CERTAIN

@@ -7,6 +7,7 @@ from functools import cached_property
 
 import attrs
 
+from headwater.model.client_record import client_group
 from headwater.model.cluster import ClusterSnapshot, LiveTopic
 from headwater.model.compiled import CompiledApplication
 from headwater.model.evidence import ClusterEvidence, GroupFacts
@@ -215,7 +216,8 @@ class Evidence:
         return {topic: tuple(found.items()) for topic, found in readers.items()}
 
     def _readers(self, application: str, topic: str) -> Iterator[str]:
-        yield from (group.text for group in self._users.get(topic, ()) if group.id != application)
+        own = (application, client_group(application))
+        yield from (group.text for group in self._users.get(topic, ()) if group.id not in own)
         yield from (text for id_, text in self._declared_readers.get(topic, ()) if id_ != application)
 
     def _others(self, application: str, topic: str) -> Iterator[tuple[str, str]]:

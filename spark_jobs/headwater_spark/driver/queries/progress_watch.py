@@ -10,7 +10,13 @@ import structlog
 from headwater_spark.driver.offsets import Backlog
 from headwater_spark.driver.queries.progress import Progress
 from headwater_spark.driver.queries.query import SubtopologyQuery
-from headwater_spark.driver.queries.stall import Observation, ProgressClock, stall_reason, waits_for
+from headwater_spark.driver.queries.stall import (
+    Observation,
+    ProgressClock,
+    stall_reason,
+    waits_for,
+    waits_for_jvm,
+)
 
 _log = structlog.get_logger(__name__)
 _UNKNOWN = Backlog(lag=None, committed=0)
@@ -27,6 +33,8 @@ class ProgressWatch:
     """`max.poll.interval.ms` of the application."""
     has_executors: Callable[[], bool] = lambda: True
     """Returns whether Spark has executors for the tasks of a batch."""
+    jvm_silence: Callable[[], float] = lambda: 0.0
+    """Returns for how many seconds Spark's JVM has not answered."""
     _reported: dict[str, float] = attrs.field(factory=dict, init=False)
     """Query → the begin of the batch that was reported last, because it takes long."""
     _clocks: dict[str, ProgressClock] = attrs.field(factory=dict, init=False)
@@ -78,6 +86,9 @@ class ProgressWatch:
             _log.warning("batch takes long", subtopology=name, batch=batch.number, waits_for=waiting)
 
     def _reason(self, name: str, progress: Progress, now: float) -> str:
+        silence = self.jvm_silence()
+        if waits_for_jvm(self.queries[name].state, silence, self.limit_seconds):
+            return f"waits for Spark's JVM, which has not answered for {silence:.0f} s"
         clock = self._clocks.get(name)
         if clock is None:
             return ""

@@ -9,6 +9,7 @@ import attrs
 import structlog
 from pyspark.sql import DataFrame, SparkSession
 
+from headwater_spark.driver.active_client.membership import ActiveClient
 from headwater_spark.driver.failures import Failure
 from headwater_spark.driver.input.expansion import InputExpansion, check_no_move, check_processors
 from headwater_spark.driver.input.rounds import RepartitionRounds
@@ -44,6 +45,8 @@ class QueryServices:
     threads: StreamThreads
     exceptions: UncaughtExceptions
     exactly_once: bool
+    client: ActiveClient | None = None
+    """None: brokers fence clients, so several may be active."""
 
 
 @attrs.define(kw_only=True, eq=False)
@@ -63,6 +66,11 @@ class QuerySpecs:
     def has_threads(self) -> bool:
         """Whether a stream thread is alive."""
         return self._services.threads.alive > 0
+
+    @property
+    def source_topics(self) -> frozenset[str]:
+        """The topics that the sub-topologies with a query read."""
+        return frozenset().union(*map(self.layout.topics, self.layout.queries))
 
     def update(self, check: TopicCheck) -> None:
         """Use the topics of `check` from the next batch on."""
@@ -124,6 +132,8 @@ class SubtopologyQuerySpec:
 
     def source(self, forgotten: Offsets) -> KafkaSource:
         application, offsets = self.services.application, self.services.offsets
+        if self.services.client is not None:
+            self.services.client.check()
         layout = self._layout
         check_no_move(application, offsets.move_mark(self._marked(layout)))
         processed_by = offsets.processors(layout.input_partitions(self.subtopology))
@@ -155,6 +165,7 @@ class SubtopologyQuerySpec:
         end_offsets = {} if in_step else batch_end_offsets(self.checkpoint(), batch)
         self._progress.begin_batch(self.subtopology, batch, end_offsets)
         is_expanded = layout.is_expanded(self.subtopology)
+        client = services.client if services.client is not None and services.client.topic else None
         return BatchRequest(
             application=services.application,
             group=services.application,
@@ -170,6 +181,9 @@ class SubtopologyQuerySpec:
             row_topic=self.row_topic,
             is_native=self.subtopology in layout.native,
             processors=layout.processors[self.subtopology] if is_expanded else None,
+            client="" if client is None else client.process,
+            client_topic="" if client is None else client.topic,
+            client_at=0.0 if client is None else client.proved_at,
         )
 
     @contextmanager

@@ -3,6 +3,9 @@
 As with `max.poll.interval.ms` of a consumer, a query that has records to read must show progress within a
 limited time: a finished batch, or committed offsets while a batch runs. Time without records to read does not
 count, nor while a query is paused or waits for its restart, nor while no broker answers.
+
+A query that waits for its start or restart makes no progress anyway. If Spark's JVM does not answer
+meanwhile, it waits without end, so that is a stall, too.
 """
 
 import attrs
@@ -13,7 +16,10 @@ _LONGEST_STEP_SECONDS = 10.0
 """More time between two observations is not counted: the process itself was paused."""
 UNOBSERVED_SECONDS = 120.0
 """The requests between two observations take less, also if no broker answers."""
+MOST_SILENT_SECONDS = 30.0
+"""Spark's JVM hangs if it answers no request for so long: a collection of garbage takes less."""
 _POLLED = (QueryState.STARTING, QueryState.RUNNING)
+_NOT_STARTED = (QueryState.STARTING, QueryState.WAITING)
 
 
 @attrs.frozen(kw_only=True)
@@ -117,6 +123,11 @@ def _waits_of(batch: RunningBatch, *, has_executors: bool) -> str:
         return f"executors: Spark has none for batch {batch.number}"
     of = " and batches that write its repartition topics" if batch.in_round else ""
     return f"batch {batch.number}{of}"
+
+
+def waits_for_jvm(state: QueryState, silent_seconds: float, limit_seconds: float) -> bool:
+    """Return whether a query cannot start because Spark's JVM hangs, silent for so many seconds."""
+    return state in _NOT_STARTED and silent_seconds >= min(limit_seconds, MOST_SILENT_SECONDS)
 
 
 def stall_reason(clock: ProgressClock, limit_seconds: float, waiting_for: str, now: float) -> str:

@@ -77,7 +77,7 @@ class TaskFunction:
 
         Spark's task i runs on stream thread i, modulo their number.
         """
-        constant = attrs.evolve(request, end_offsets={})
+        constant = attrs.evolve(request, end_offsets={}, client_at=0.0)
         if self._call is None or self._prepared_for != (constant, shuffled):
             function = pandas_udf(  # type: ignore[call-overload]
                 _arrow_function(constant, shuffled=shuffled),
@@ -114,15 +114,34 @@ def decode_end_offsets(text: str | None, request: BatchRequest, batch: str | Non
 
 
 def encode_versions(request: BatchRequest, batch: int, now: float) -> str:
-    """Return the tasks' versions and the time, with what `encode_end_offsets` returns in addition."""
+    """Return the tasks' versions and the time, with what `encode_end_offsets` returns in addition.
+
+    The last number is how many seconds ago the client was active for certain.
+    """
     versions = [[task, each.number, each.batch_id] for task, each in request.versions.items()]
-    return json.dumps([request.application, request.subtopology, batch, [now, versions]])
+    age = boot_seconds() - request.client_at
+    return json.dumps([request.application, request.subtopology, batch, [now, versions, age]])
 
 
-def decode_versions(text: str | None, request: BatchRequest, batch: str | None) -> tuple[float, Versions]:
-    """Return when the driver knew these versions of tasks, in seconds since 1970; none of another batch."""
-    known_at, versions = _decode_owned(text, request, batch) or (0.0, ())
-    return known_at, {task: StateVersion(number, batch_id) for task, number, batch_id in versions}
+@attrs.frozen
+class Known:
+    """What the driver knew when it sent a batch, at `at` seconds since 1970.
+
+    `versions` is task → version. Until `client_age` seconds before, the client was active for certain.
+    """
+
+    at: float = 0.0
+    versions: Versions = attrs.field(factory=dict)
+    client_age: float = 0.0
+
+
+def decode_versions(text: str | None, request: BatchRequest, batch: str | None) -> Known:
+    """Return what `encode_versions` was given; nothing of another batch."""
+    found = _decode_owned(text, request, batch)
+    if found is None:
+        return Known()
+    known_at, versions, client_age = found
+    return Known(known_at, {task: StateVersion(number, id_) for task, number, id_ in versions}, client_age)
 
 
 def _decode_owned(text: str | None, request: BatchRequest, batch: str | None) -> Any:  # noqa: ANN401 - of JSON
@@ -169,12 +188,16 @@ def _request_of_job(constant: BatchRequest) -> BatchRequest:
         return constant
     batch = context.getLocalProperty(_BATCH_KEY)
     ends = decode_end_offsets(context.getLocalProperty(_END_OFFSETS_KEY), constant, batch)
-    known_at, versions = decode_versions(context.getLocalProperty(_VERSIONS_KEY), constant, batch)
-    age = time.time() - known_at
-    if context.attemptNumber() or abs(age) > PROOF_SECONDS:
-        versions = {}
+    known = decode_versions(context.getLocalProperty(_VERSIONS_KEY), constant, batch)
+    age = time.time() - known.at
+    sent_at = boot_seconds() - max(age, 0.0)
+    is_late = abs(age) > PROOF_SECONDS
     return attrs.evolve(
-        constant, end_offsets=ends, versions=versions, versions_at=boot_seconds() - max(age, 0.0)
+        constant,
+        end_offsets=ends,
+        versions={} if context.attemptNumber() or is_late else known.versions,
+        versions_at=sent_at,
+        client_at=0.0 if is_late else sent_at - known.client_age,
     )
 
 

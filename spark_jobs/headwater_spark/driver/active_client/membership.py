@@ -1,0 +1,261 @@
+"""The part of a client in the choice of the active one: it waits, becomes active, renews its record."""
+
+import hashlib
+import socket
+from collections.abc import Callable, Collection
+from pathlib import Path
+from secrets import token_hex
+from threading import Event, Lock
+
+import structlog
+from confluent_kafka import Consumer, KafkaError, KafkaException
+from confluent_kafka import TopicPartition as KafkaTopicPartition
+
+from headwater.kafka import Connection
+from headwater.model.client_record import ClientRecord, client_group
+from headwater.model.problems import Problem, ProblemsError
+from headwater_spark.driver.active_client.decide import ActiveTerm, Candidate, Role
+from headwater_spark.driver.active_client.problems import client_replaced
+from headwater_spark.driver.captured_failures import failure_reason
+from headwater_spark.worker import clients
+from headwater_spark.worker.client_record import read_records
+from headwater_spark.worker.state_proof import PROOF_SECONDS, boot_seconds
+
+_log = structlog.get_logger(__name__)
+_POLL_SECONDS = 1.0
+_FIRST_RENEWAL_SECONDS = 0.5
+"""Then a client that became active at the same moment has written its record."""
+_RENEWAL_SECONDS = 2.0
+_WRITE_SECONDS = 10.0
+_END_OFFSET_SECONDS = 1.0
+_BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
+_DENIED = (KafkaError.GROUP_AUTHORIZATION_FAILED, KafkaError.TOPIC_AUTHORIZATION_FAILED)
+
+
+class ActiveClient:
+    """The membership of one client. `acquire` it, `run` it in a thread of its own, `close` it.
+
+    Args:
+        client: its client id.
+        checkpoint: the folder that this process has locked; None: it has locked none.
+        on_problem: gets the problem when another client has become active.
+    """
+
+    def __init__(
+        self,
+        connection: Connection,
+        application: str,
+        client: str,
+        checkpoint: str | None,
+        on_problem: Callable[[Problem], None],
+    ) -> None:
+        self.process = token_hex(8)
+        self.topic = ""
+        """The topic whose partition 0 has the record; empty: no client is chosen."""
+        self.waits_for = ""
+        """The active client that this one waits for; empty: it does not wait."""
+        self.has_waited = False
+        self._application = application
+        self._name = f"{client} on {socket.gethostname()}"
+        self._place = "" if checkpoint is None else _place(checkpoint)
+        self._connection = connection
+        self._on_problem = on_problem
+        self._consumer: Consumer | None = None
+        self._offset = 0
+        """The end offset of the partition, when it was known last."""
+        self._term: ActiveTerm | None = None
+        self._replaced: Problem | None = None
+        self._lock = Lock()
+        """Held while the record is read and written."""
+
+    @property
+    def proved_at(self) -> float:
+        """When this client was active for certain, as `boot_seconds`; 0 = not known yet."""
+        term = self._term
+        return 0.0 if term is None or term.proved_at is None else term.proved_at
+
+    def acquire(self, topics: Collection[str], stopping: Event) -> bool:
+        """Wait until this client is active; return False if `stopping` was set before.
+
+        `topics` are the source topics, the same for all clients. Without the permission to use the group,
+        the client is active at once, and others are not noticed.
+
+        Raises:
+            KafkaException: The record cannot be read or written.
+        """
+        if not topics:
+            return True
+        self._consumer = clients.consumer(self._connection, client_group(self._application))
+        candidate = Candidate(self._place)
+        while not stopping.is_set():
+            try:
+                candidate = candidate.observed(self._read(topics), boot_seconds())
+                if candidate.may_claim and self._claim(candidate, stopping):
+                    return True
+            except KafkaException as error:
+                if error.args[0].code() in _DENIED:
+                    self._continue_alone(failure_reason(error))
+                    return True
+                if not self.has_waited:
+                    raise
+                # Brokers do not answer: the active client has the same problem.
+                _log.debug("record of the active client not read", reason=failure_reason(error))
+            self._wait(candidate, stopping)
+        return False
+
+    def check(self) -> None:
+        """Raise `ProblemsError` if another client is active; read that if the last proof is old."""
+        if self._replaced is not None:
+            raise ProblemsError([self._replaced])
+        if boot_seconds() - self.proved_at > PROOF_SECONDS:
+            self._renew()
+
+    def run(self, stopping: Event) -> None:
+        """Renew the record until `stopping` is set; report it if another client has become active."""
+        seconds = _FIRST_RENEWAL_SECONDS
+        while not stopping.wait(seconds):
+            seconds = _RENEWAL_SECONDS
+            if self._term is None:
+                continue
+            try:
+                self._renew()
+            except ProblemsError as error:
+                self._on_problem(error.problems[0])
+            except KafkaException as error:  # brokers do not answer: the workers read the record themselves
+                _log.debug("record of the active client not renewed", reason=failure_reason(error))
+
+    def close(self, *, records_end: bool = True) -> None:
+        """Let another client become active at once. Call it when nothing processes records any more.
+
+        Without `records_end`, send no request: no broker answers.
+        """
+        with self._lock:
+            consumer, self._consumer = self._consumer, None
+            term, self._term = self._term, None
+            if consumer is None:
+                return
+            try:
+                if term is not None and records_end and term.role(self._found(consumer)) is Role.ACTIVE:
+                    self._write(consumer, term.own.ended())
+            except KafkaException as error:
+                _log.debug("end of the active client not recorded", reason=failure_reason(error))
+            consumer.close()
+
+    def _claim(self, candidate: Candidate, stopping: Event) -> bool:
+        """Become active; return False if another client has done so meanwhile, or `stopping` is set."""
+        own = candidate.claim(self.process, self._name)
+        with self._lock:
+            if self._consumer is None:
+                return False
+            self._write(self._consumer, own)
+        self._term = candidate.claimed(own, boot_seconds())
+        if candidate.record is not None and not candidate.has_no_rival:
+            _log.warning(
+                "client takes over: the active one is silent",
+                application=self._application,
+                client=self._name,
+                replaced=candidate.record.name,
+                seconds=round(candidate.seconds),
+            )
+            if not self._settle(stopping):
+                return False
+        self.waits_for = ""
+        return True
+
+    def _settle(self, stopping: Event) -> bool:
+        """Wait until no worker trusts the client that was silent; return False if that one continues."""
+        while not self.proved_at:
+            if stopping.wait(_POLL_SECONDS):
+                return False
+            try:
+                self._renew()
+            except ProblemsError:
+                self._replaced = None
+                return False
+            except KafkaException as error:
+                _log.debug("record of the active client not renewed", reason=failure_reason(error))
+        return True
+
+    def _wait(self, candidate: Candidate, stopping: Event) -> None:
+        self.has_waited = True
+        active = candidate.record.name if candidate.record is not None else ""
+        if self.waits_for != active:
+            self.waits_for = active
+            _log.info(
+                "waiting: another client is active",
+                application=self._application,
+                client=self._name,
+                active=active,
+            )
+        stopping.wait(_POLL_SECONDS)
+
+    def _continue_alone(self, reason: str) -> None:
+        _log.warning(
+            "other clients are not noticed: start no second one",
+            application=self._application,
+            required=f"permission Read on group {client_group(self._application)}",
+            reason=reason,
+        )
+        self.topic = ""
+
+    def _renew(self) -> None:
+        """Read the record and renew it; raise `ProblemsError` if another client is active."""
+        with self._lock:
+            term, consumer = self._term, self._consumer
+            if term is None or consumer is None:
+                return
+            read_at, found = boot_seconds(), self._found(consumer)
+            if term.role(found) is Role.REPLACED and found is not None:
+                self._term = None
+                self._replaced = client_replaced(self._application, self._name, found.name)
+                raise ProblemsError([self._replaced])
+            self._write(consumer, term.own.renewed())
+            self._term = term.renewed(found, read_at, boot_seconds())
+
+    def _found(self, consumer: Consumer) -> ClientRecord | None:
+        return read_records(consumer, [self.topic]).get(self.topic)
+
+    def _read(self, topics: Collection[str]) -> ClientRecord | None:
+        """Return the record of the last term, and use its topic; with a pattern, topics are added."""
+        with self._lock:
+            if self._consumer is None:
+                return None
+            found = read_records(self._consumer, topics)
+        internal = f"{self._application}-"
+        first = min(topics, key=lambda topic: (topic.startswith(internal), topic))
+        self.topic = max(found, key=lambda topic: found[topic].term, default=first)
+        return found.get(self.topic)
+
+    def _write(self, consumer: Consumer, record: ClientRecord) -> None:
+        """Write the record with the end offset, so that monitoring sees no lag of its group.
+
+        Raises:
+            KafkaException: No broker has stored it in time; a late request may still store it.
+        """
+        self._offset = _end_offset(consumer, self.topic) or self._offset
+        requested = KafkaTopicPartition(self.topic, 0, self._offset, record.encode())
+
+        def commit() -> None:
+            for each in consumer.commit(offsets=[requested], asynchronous=False) or ():
+                if each.error is not None:
+                    raise KafkaException(each.error)
+
+        clients.call_with_timeout(_WRITE_SECONDS, "write the record of the active client", commit)
+
+
+def _end_offset(consumer: Consumer, topic: str) -> int | None:
+    """Return the end offset of partition 0; None if its leader does not answer at once."""
+    try:
+        (found,) = consumer.offsets_for_times(
+            [KafkaTopicPartition(topic, 0, clients.LATEST)], _END_OFFSET_SECONDS
+        )
+    except KafkaException:
+        return None
+    return None if found.error is not None or found.offset < 0 else int(found.offset)
+
+
+def _place(checkpoint: str) -> str:
+    """Return what identifies a folder on this machine, until its next start."""
+    boot_id = _BOOT_ID.read_text(encoding="ascii").strip() if _BOOT_ID.exists() else ""
+    text = f"{boot_id}\n{socket.gethostname()}\n{checkpoint}"
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
