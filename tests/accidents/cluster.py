@@ -1,9 +1,8 @@
-"""A cluster in memory with repeatable topic ids, groups, and the requests of a deletion by name."""
+"""A cluster in memory with repeatable topic ids, and with groups."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import attrs
-from confluent_kafka import KafkaError, KafkaException, TopicCollection
 
 from headwater.model.cluster import LiveGroup, LiveTopic
 from headwater.model.evidence import GroupFacts
@@ -57,34 +56,3 @@ class AccidentCluster(FakeCluster):
         subscribed = {id_ for id_, facts in self.readers.items() if topic in facts.subscribed}
         committed = {id_ for id_, offsets in self.committed.items() for name, _ in offsets if name == topic}
         return frozenset(subscribed | committed)
-
-
-@attrs.frozen
-class SimulatedAdmin:
-    """The requests of the admin client with which a topic is deleted by name."""
-
-    cluster: AccidentCluster
-
-    def describe_topics(self, names: TopicCollection, **_: float) -> Mapping[str, "_Answer"]:
-        (name,) = names.topic_names
-        topic = self.cluster.topics.get(name)
-        return {name: _Answer(topic.topic_id if topic else None)}
-
-    def delete_topics(self, names: Sequence[str], **_: float) -> Mapping[str, "_Answer"]:
-        (name,) = names
-        topic = self.cluster.topics.get(name)
-        if topic is not None:
-            self.cluster.delete(name)
-        return {name: _Answer(topic.topic_id if topic else None)}
-
-
-@attrs.frozen
-class _Answer:
-    """The answer about a topic; None = there is none."""
-
-    topic_id: str | None
-
-    def result(self) -> "_Answer":
-        if self.topic_id is None:
-            raise KafkaException(KafkaError(KafkaError.UNKNOWN_TOPIC_OR_PART))
-        return self

@@ -6,9 +6,7 @@ from typing import Any
 
 import attrs
 import pytest
-from confluent_kafka import KafkaException
 
-from headwater.change import deletion
 from headwater.model.ownership import OwnershipRecord, StackIdentity
 from headwater.planner.claims import _claim
 from headwater.planner.ownership import Ownership
@@ -23,17 +21,6 @@ Mutation = tuple[str, str, Callable[..., Any]]
 
 def _nothing(*_: object, **__: object) -> tuple[()]:
     return ()
-
-
-def _delete_any_topic_with_the_name(connection: Any, ids: Mapping[str, str]) -> Mapping[str, str]:  # noqa: ANN401
-    module: Any = deletion  # its client is that of the simulation
-    admin = module.admin_client(connection)
-    for name in ids:
-        try:
-            admin.delete_topics([name])[name].result()
-        except KafkaException:
-            continue
-    return {}
 
 
 def _check_nothing_again(check: DeletionCheck) -> Mapping[str, tuple[str, ...]]:
@@ -69,11 +56,6 @@ MUTATIONS: Mapping[str, Mutation] = {
         "headwater.pulumi.guard",
         "DeletionCheck.obstacles",
         _check_nothing_again,
-    ),
-    "a deletion does not compare ids": (
-        "headwater.change.deletion",
-        "_delete_by_name",
-        _delete_any_topic_with_the_name,
     ),
     "a plan does not compare the ids of retired topics": (f"{_RULES}.retired_topics", "_replaced", _nothing),
     "other stacks do not matter": ("headwater.planner.ownership", "Ownership.conflicts", _nothing),

@@ -15,7 +15,6 @@ from pulumi.runtime.settings import ROOT, SETTINGS
 from pulumi.runtime.stack import run_in_stack
 from pulumi.runtime.sync_await import _ensure_event_loop, _sync_await
 
-from headwater.change import deletion
 from headwater.kafka import Connection
 from headwater.model.ownership import OWNERSHIP_TOPIC, OwnershipChange
 from headwater.model.policies import BlastRadius, Effect, Policy
@@ -26,7 +25,7 @@ from headwater.pulumi.planning import Planned, plan_stack
 from headwater.pulumi.provider import kafka_provider
 from headwater.pulumi.registration import Repair
 from headwater.pulumi.settings import StackSettings
-from tests.accidents.cluster import AccidentCluster, SimulatedAdmin
+from tests.accidents.cluster import AccidentCluster
 from tests.accidents.documents import Declared, loaded
 from tests.accidents.engine import Clock, KilledError, NoMocks, SimulatedEngine, State
 
@@ -111,7 +110,7 @@ class SimulatedStack:
         found: list[Planned] = []
         begun: list[Connection] = []
         error = None
-        with _patched(found, begun, self.cluster, clock):
+        with _patched(found, begun, clock):
             error = self._run(engine, writer, settings, is_preview=is_preview)
             if error is None and not is_preview:
                 try:
@@ -191,9 +190,8 @@ class Writer:
         self.users = {name: self.cluster.users(name) for name in self.cluster.topics}
         for name, id_ in ids.items():
             self.clock.tick()
-            remaining = deletion.delete_topics(_CONNECTION, {name: id_})
-            if remaining:
-                raise pulumi.RunError(f"not deleted: {remaining}")
+            if name in self.cluster.topics and self.cluster.topics[name].topic_id == id_:  # as brokers do
+                self.cluster.delete(name)
 
     def configure_ownership(self, settings: Mapping[str, str]) -> Sequence[Problem]:
         self.clock.tick()
@@ -210,10 +208,8 @@ class Writer:
 
 
 @contextmanager
-def _patched(
-    found: list[Planned], begun: list[Connection], cluster: AccidentCluster, clock: Clock
-) -> Iterator[None]:
-    """Note the plan and the begin of the changes, and use the simulated cluster for deletions by name.
+def _patched(found: list[Planned], begun: list[Connection], clock: Clock) -> Iterator[None]:
+    """Note the plan and the begin of the changes.
 
     Resources are registered one at a time, so that a series can be repeated, and nothing waits.
     """
@@ -231,8 +227,6 @@ def _patched(
         "headwater.pulumi.program.plan_stack": plan_and_keep,
         "headwater.pulumi.program.kafka_provider": provide_and_note,
         "headwater.pulumi.program.uuid4": lambda: SimpleNamespace(hex=f"stack-{next(_IDS)}"),
-        "headwater.change.deletion._is_supported": lambda _: False,
-        "headwater.change.deletion.admin_client": lambda _: SimulatedAdmin(cluster),
         "headwater.pulumi.ordering._AT_A_TIME": 1,
         "headwater.pulumi.component._PROPAGATION_SECONDS": 0,
     }
