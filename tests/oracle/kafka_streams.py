@@ -84,6 +84,10 @@ class Answer:
     refusal: Refusal | None = None
 
 
+def built_library() -> Path:
+    return Path("/tmp/exp/classes")
+
+
 def built_program(version: str = VERSION, cache: Cache | None = None) -> tuple[Path, Path]:
     """Return the `java` executable and the folder with classes and jars of a version of Kafka Streams.
 
@@ -170,6 +174,11 @@ class KafkaStreams:
         request = {"document": document, "topics": dict(topics or {}), "stores": True}
         response = json.loads(self._exchange(json.dumps(request)))
         return _refusal(response) or response["stores"]
+
+    def exported(self, document: Mapping[str, Any]) -> str | Refusal:
+        """Return the document that the library for applications writes of the built topology."""
+        response = json.loads(self._exchange(json.dumps({"document": document, "export": True})))
+        return _refusal(response) or response["exported"]
 
     def run(
         self, document: Mapping[str, Any], data: Sequence[Mapping[str, Any]]
@@ -274,7 +283,9 @@ class KafkaStreams:
             return self._process
         self.close()
         java, folder = built_program(self.version)
-        class_path = os.pathsep.join((str(folder / "classes"), str(folder / "jars" / "*")))
+        class_path = os.pathsep.join(
+            (str(folder / "classes"), str(folder / "jars" / "*"), str(built_library()))
+        )
         self._folder = TemporaryDirectory(
             prefix="headwater-oracle-", dir=_IN_MEMORY if _IN_MEMORY.is_dir() else None
         )

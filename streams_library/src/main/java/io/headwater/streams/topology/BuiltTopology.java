@@ -95,9 +95,8 @@ final class BuiltTopology {
         if (type.equals("SinkNodeFactory")) {
             sink(factory, node);
         } else {
-            final Set<String> stores = new TreeSet<>();
-            ((Collection<?>) Internals.field(factory, "stateStoreNames")).forEach(store -> stores.add((String) store));
-            stores.forEach(store -> users.computeIfAbsent(store, ignored -> new TreeSet<>()).add(name));
+            final Collection<?> stores = (Collection<?>) Internals.field(factory, "stateStoreNames");
+            stores.forEach(store -> users.computeIfAbsent((String) store, ignored -> new TreeSet<>()).add(name));
             if (!stores.isEmpty()) {
                 node.put("stores", new ArrayList<>(stores));
             }
