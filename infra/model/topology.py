@@ -184,7 +184,7 @@ class Application:
 
 @attrs.frozen
 class TopologyDocument:
-    """One application: `steps` (calls in order), a `described` text, `exported` nodes or `observed` topics."""
+    """One application: `steps` (calls), a `described` text, `exported` nodes or `observed` topics."""
 
     application: Application
     steps: tuple[Step, ...] = ()

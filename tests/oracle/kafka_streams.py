@@ -19,6 +19,7 @@ from toolchain.cache import Cache, fingerprint
 from toolchain.commands import run_logged
 from toolchain.kafka import KAFKA_VERSION
 from toolchain.progress import Progress
+from toolchain.streams_library import ensure_streams_library
 
 _SOURCE = Path(__file__).parent / "java"
 _MAIN = "headwater.oracle.Oracle"
@@ -82,10 +83,6 @@ class Answer:
     insides: Mapping[str, Any] | None
     runs: tuple[Counts, ...]
     refusal: Refusal | None = None
-
-
-def built_library() -> Path:
-    return Path("/tmp/exp/classes")
 
 
 def built_program(version: str = VERSION, cache: Cache | None = None) -> tuple[Path, Path]:
@@ -284,7 +281,7 @@ class KafkaStreams:
         self.close()
         java, folder = built_program(self.version)
         class_path = os.pathsep.join(
-            (str(folder / "classes"), str(folder / "jars" / "*"), str(built_library()))
+            (str(folder / "classes"), str(folder / "jars" / "*"), str(ensure_streams_library()))
         )
         self._folder = TemporaryDirectory(
             prefix="headwater-oracle-", dir=_IN_MEMORY if _IN_MEMORY.is_dir() else None

@@ -2,6 +2,8 @@
 
 from collections.abc import Collection, Iterator
 
+import attrs
+
 from infra.compiler.described.cluster import has_run
 from infra.model.cluster import ClusterSnapshot, LiveTopic
 from infra.model.compiled import CompiledApplication, InternalTopic
@@ -10,6 +12,14 @@ from infra.model.problems import Problem, ProblemCode, Severity, errors
 from infra.model.topology import DescribedTopology
 
 _MOST_SETTINGS = 10
+_OTHER_CODE = (
+    "The document is what the exported code needs. So the application that runs on this cluster has other "
+    "code or other properties, or a user changed the topic."
+)
+_EXPORT_AGAIN = (
+    "Export the code that runs, with its properties. Or deploy the exported code: `headwater plan` shows "
+    "what changes."
+)
 
 
 def compare_with_cluster(
@@ -17,11 +27,13 @@ def compare_with_cluster(
     described: DescribedTopology,
     snapshot: ClusterSnapshot,
     undeclared: Collection[str] = (),
+    *,
+    is_exported: bool = False,
 ) -> Iterator[Problem]:
     """Yield a warning for each internal topic that differs from the cluster: existence, count, settings.
 
     `undeclared` are the topics of the application that the document does not have. Their names alone do not
-    show that they belong to it.
+    show that they belong to it. `is_exported`: the document is complete, so that other code runs there.
     An application that has not run yet has no topics to compare with; one with errors has no topics itself.
     """
     application = compiled.application
@@ -29,7 +41,8 @@ def compare_with_cluster(
     if is_refused or not has_run(described, application, snapshot):
         return
     for problem in _differences(compiled, snapshot, undeclared):
-        yield problem.located(application=application.id, location=described.at)
+        found = attrs.evolve(problem, why=_OTHER_CODE, fix=_EXPORT_AGAIN) if is_exported else problem
+        yield found.located(application=application.id, location=described.at)
 
 
 def _differences(

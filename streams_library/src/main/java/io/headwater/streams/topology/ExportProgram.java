@@ -1,10 +1,10 @@
 package io.headwater.streams.topology;
 
 import java.io.IOException;
-import java.io.InputStream;
-import java.io.OutputStream;
 import java.io.PrintWriter;
+import java.io.Reader;
 import java.io.StringWriter;
+import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.Locale;
@@ -13,51 +13,48 @@ import java.util.Properties;
 /**
  * The program that {@code headwater import --jar} runs: it calls a method of the application and writes the document.
  *
- * <p>The argument is a properties file: {@code target} ({@code com.acme.Orders::topology}), {@code document} and {@code result}
- * (files to write), and the properties of the application with the prefix {@code property.}. The result is a properties file with
- * {@code outcome}, and {@code detail} and {@code trace} of an error. Standard output belongs to the application, and so does the
- * exit code. The program ends although threads of the application run.
+ * <p>Arguments: the target ({@code com.acme.Orders::topology}), the document to write, an empty folder for the result, a properties
+ * file or an empty text, and any number of properties {@code key=value}. The result is the file {@code outcome}, and the files
+ * {@code detail} and {@code trace} of an error. Standard output belongs to the application, and so does the exit code. The program
+ * ends although threads of the application run.
  */
 public final class ExportProgram {
-    private static final String PROPERTY = "property.";
+    private static final int FIRST_PROPERTY = 4;
 
     private ExportProgram() {
     }
 
     public static void main(final String[] arguments) throws IOException {
-        final Properties request = new Properties();
-        try (InputStream stream = Files.newInputStream(Path.of(arguments[0]))) {
-            request.load(stream);
-        }
-        final Properties result = new Properties();
+        final Path result = Path.of(arguments[2]);
         try {
-            export(request);
-            result.setProperty("outcome", "written");
+            // The part that needs Kafka Streams, which may not be on the class path.
+            Export.write(arguments[0], properties(arguments), Path.of(arguments[1]));
+            write(result, "written", "", null);
         } catch (final ExportException error) {
-            describe(error.outcome, error.getMessage(), error.getCause(), result);
+            write(result, error.outcome, error.getMessage(), error.getCause());
         } catch (final LinkageError error) {
-            describe(outcomeOf(error), String.valueOf(error.getMessage()), error, result);
+            write(result, outcomeOf(error), String.valueOf(error.getMessage()), error);
         } catch (final RuntimeException error) {
             final boolean isUnsupported = error.getClass().getSimpleName().equals("UnsupportedKafkaStreamsException");
-            describe(isUnsupported ? "unsupported" : "refused", String.valueOf(error.getMessage()), error, result);
+            write(result, isUnsupported ? "unsupported" : "refused", String.valueOf(error.getMessage()), error);
         } catch (final StackOverflowError | OutOfMemoryError error) {
-            describe("threw", error.toString(), error, result);
+            write(result, "threw", error.toString(), error);
         }
-        final Path written = Path.of(request.getProperty("result"));
-        final Path draft = written.resolveSibling(written.getFileName() + ".draft");
-        try (OutputStream stream = Files.newOutputStream(draft)) {
-            result.store(stream, null);
-        }
-        Files.move(draft, written);
         Runtime.getRuntime().halt(0);
     }
 
-    /** Runs the part that needs Kafka Streams, which may not be on the class path. */
-    private static void export(final Properties request) {
+    private static Properties properties(final String[] arguments) throws IOException {
         final Properties properties = new Properties();
-        request.stringPropertyNames().stream().filter(key -> key.startsWith(PROPERTY))
-            .forEach(key -> properties.setProperty(key.substring(PROPERTY.length()), request.getProperty(key)));
-        Export.write(request.getProperty("target"), properties, Path.of(request.getProperty("document")));
+        if (!arguments[FIRST_PROPERTY - 1].isEmpty()) {
+            try (Reader reader = Files.newBufferedReader(Path.of(arguments[FIRST_PROPERTY - 1]), StandardCharsets.UTF_8)) {
+                properties.load(reader);
+            }
+        }
+        for (int index = FIRST_PROPERTY; index < arguments.length; index++) {
+            final int separator = arguments[index].indexOf('=');
+            properties.setProperty(arguments[index].substring(0, separator), arguments[index].substring(separator + 1));
+        }
+        return properties;
     }
 
     static String outcomeOf(final LinkageError error) {
@@ -71,13 +68,16 @@ public final class ExportProgram {
         return "missing dependency";
     }
 
-    private static void describe(final String outcome, final String detail, final Throwable cause, final Properties result) {
-        result.setProperty("outcome", outcome);
-        result.setProperty("detail", String.valueOf(detail));
+    /** Writes the outcome last: without this file, the program has not ended by itself. */
+    private static void write(final Path folder, final String outcome, final String detail, final Throwable cause) throws IOException {
+        final StringWriter trace = new StringWriter();
         if (cause != null) {
-            final StringWriter trace = new StringWriter();
             cause.printStackTrace(new PrintWriter(trace));
-            result.setProperty("trace", trace.toString());
         }
+        Files.writeString(folder.resolve("detail"), String.valueOf(detail), StandardCharsets.UTF_8);
+        Files.writeString(folder.resolve("trace"), trace.toString(), StandardCharsets.UTF_8);
+        final Path draft = folder.resolve("outcome.draft");
+        Files.writeString(draft, outcome, StandardCharsets.UTF_8);
+        Files.move(draft, folder.resolve("outcome"));
     }
 }
