@@ -1,4 +1,4 @@
-"""Run real Kafka Streams applications of any supported version in one JVM, with the library on the class path."""
+"""Run real Kafka Streams applications of any supported version in one JVM, with the library."""
 
 import os
 import queue
@@ -154,7 +154,7 @@ class Applications:
         return event
 
     def failed(self, name: str) -> Event:
-        """Wait until the uncaught exception handler is called, or the start refused, and return that event."""
+        """Wait for a call of the uncaught exception handler, or a refused start."""
         return self.wait(name, lambda event: event.kind in ("failed", "refused"))
 
     def wait(self, name: str, accepted: Callable[[Event], bool], seconds: float = SECONDS) -> Event:
