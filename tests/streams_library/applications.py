@@ -142,6 +142,13 @@ class Applications:
         text = self.wait(name, lambda event: event.kind == what).words[0].strip("{}")
         return dict(entry.rpartition("=")[::2] for entry in text.split(", ") if entry)
 
+    def await_tasks(self, name: str, count: int) -> Event:
+        """Wait until the application is RUNNING with so many active tasks, and return that event."""
+        self._send("awaitTasks", name, str(count))
+        event = self.wait(name, lambda event: event.kind in ("awaitTasks", "failed", "refused"))
+        assert event.kind == "awaitTasks", event
+        return event
+
     def running(self, name: str) -> Event:
         """Wait until the application is RUNNING, and return that event; fails if it stops before."""
         event = self.wait(
@@ -192,9 +199,11 @@ class Applications:
             "default.key.serde": "org.apache.kafka.common.serialization.Serdes$StringSerde",
             "default.value.serde": "org.apache.kafka.common.serialization.Serdes$StringSerde",
             "auto.offset.reset": "earliest",
+            "consumer.internal.leave.group.on.close": "true",
             "consumer.session.timeout.ms": "6000",
             "consumer.heartbeat.interval.ms": "500",
             "default.client.supplier": SUPPLIER,
+            "test.name": name,
         }
         merged = {key: value for key, value in {**defaults, **configs}.items() if value}
         return "\\n".join(f"{key}={value}" for key, value in merged.items())

@@ -63,6 +63,9 @@ public final class Applications {
             case "tasks":
                 print("tasks\t" + name + "\t" + tasks(RUNNING.get(name)));
                 break;
+            case "awaitTasks": // until so many tasks are active
+                awaitTasks(name, Integer.parseInt(words[2]));
+                break;
             case "metrics":
                 print("metrics\t" + name + "\t" + metrics());
                 break;
@@ -121,6 +124,25 @@ public final class Applications {
         return tasks.toString();
     }
 
+    private static void awaitTasks(final String name, final int count) throws InterruptedException {
+        new Thread(() -> {
+            try {
+                while (RUNNING.containsKey(name)) {
+                    final KafkaStreams application = RUNNING.get(name);
+                    final long active = application.metadataForLocalThreads().stream()
+                        .mapToLong(thread -> thread.activeTasks().size()).sum();
+                    if (active == count && application.state() == KafkaStreams.State.RUNNING) {
+                        print("awaitTasks\t" + name);
+                        return;
+                    }
+                    Thread.sleep(20);
+                }
+            } catch (final InterruptedException | RuntimeException error) {
+                failed(name, "refused", error);
+            }
+        }).start();
+    }
+
     private static String metrics() throws Exception {
         final MBeanServer server = ManagementFactory.getPlatformMBeanServer();
         final Map<String, Object> values = new TreeMap<>();
@@ -144,7 +166,7 @@ public final class Applications {
         return String.valueOf(text).replace('\n', ' ').replace('\t', ' ');
     }
 
-    private static synchronized void print(final String line) {
+    static synchronized void print(final String line) {
         System.out.println(line);
         System.out.flush();
     }

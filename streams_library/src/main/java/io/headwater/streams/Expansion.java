@@ -2,6 +2,7 @@ package io.headwater.streams;
 
 import org.apache.kafka.clients.admin.CreatePartitionsOptions;
 import org.apache.kafka.clients.admin.NewPartitions;
+import org.apache.kafka.common.KafkaException;
 import org.apache.kafka.common.KafkaFuture;
 import org.apache.kafka.common.errors.InterruptException;
 import org.apache.kafka.common.errors.InvalidPartitionsException;
@@ -99,8 +100,14 @@ final class Expansion {
             return false;
         }
         boolean failed = false;
-        final Map<String, KafkaFuture<Void>> results = context.admin.createPartitions(requested,
-            new CreatePartitionsOptions().timeoutMs(REQUEST_MS).retryOnQuotaViolation(false)).values();
+        final Map<String, KafkaFuture<Void>> results;
+        try {
+            results = context.admin.createPartitions(requested,
+                new CreatePartitionsOptions().timeoutMs(REQUEST_MS).retryOnQuotaViolation(false)).values();
+        } catch (final KafkaException error) {
+            LOG.warn("Expansion of internal topics {} failed, retrying: {}", requested.keySet(), error.toString());
+            return true;
+        }
         for (final Map.Entry<String, KafkaFuture<Void>> result : results.entrySet()) {
             try {
                 result.getValue().get();
