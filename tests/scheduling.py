@@ -123,6 +123,7 @@ _WAITING = (
     "tests/runtime/worker/test_partition_follower.py",
     "tests/runtime/driver/test_offsets.py",
     "tests/runtime/driver/test_topics.py",
+    "tests/streams_library/",
     "tests/change/",
     "tests/contract/",
     "tests/upgrade/test_command.py",

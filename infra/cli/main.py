@@ -64,6 +64,11 @@ _COMMANDS: Mapping[str, Lazy] = {
         "Show the processors of applications with state, add and remove some.",
     ),
     "agent": Lazy("infra.cli.agent", "agent", "Expand internal topics while applications run."),
+    "streams-library": Lazy(
+        "infra.cli.streams_library",
+        "streams_library",
+        "Copy the library for Kafka Streams applications into a folder.",
+    ),
     "local": Lazy("infra.cli.local", "local", "Start, stop and inspect a Kafka broker on this machine."),
     "demo": Lazy("infra.cli.demo.command", "demo", "Demonstrate Headwater on a real Kafka broker."),
 }

@@ -18,7 +18,10 @@ EXCEPTIONS = {
 }
 VAGUE_NAMES = {"utils", "util", "helpers", "helper", "manager", "common", "misc"}
 
-FOLDERS = ("deploy", "docs", "infra", "requirements", "spark_jobs", "tests", "toolchain", "topology_schemas")
+FOLDERS = (
+    *("deploy", "docs", "infra", "requirements", "spark_jobs", "streams_library"),
+    *("tests", "toolchain", "topology_schemas"),
+)
 
 MODULES = sorted(
     path for package in ("infra", "toolchain", "spark_jobs") for path in (ROOT / package).rglob("*.py")

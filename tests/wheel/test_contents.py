@@ -5,7 +5,7 @@ import zipfile
 from pathlib import Path
 
 _ROOT = Path(__file__).parents[2]
-_PACKAGES = ("infra", "spark_jobs", "toolchain", "topology_schemas")
+_PACKAGES = ("infra", "spark_jobs", "streams_library", "toolchain", "topology_schemas")
 _FOR_TESTS = (
     *("toolchain/actionlint.py", "toolchain/promtool.py", "toolchain/schema_registry.py"),
     *("toolchain/go/actionlint/", "toolchain/go/promtool/", "toolchain/maven/kafka-"),
