@@ -84,7 +84,11 @@ def _contradiction(raw: RawDocument, path: tuple[PathPart, ...], declared: str, 
         expected=f"`{shorten(exported)}`, as in `exported`",
         found=f"`{shorten(declared)}`",
         why="The application would need other topics than the document declares.",
-        fix=f"Remove `{name}` from `application`. If the code has changed, export the topology again.",
+        fix=(
+            "Correct the id. If the application has another id now, give it a document of its own."
+            if path == ("id",)
+            else f"Remove `{name}` from `application`. If the code has changed, export the topology again."
+        ),
         location=raw.location(("application", *path)),
     )
 
