@@ -22,6 +22,7 @@ import attrs
 _MAIN = "io.headwater.streams.topology.ExportProgram"
 _KEPT_LINES = 20
 _LONGEST_LINE = 500
+_SECONDS_OF_READER = 5
 _NESTED = ("BOOT-INF/", "WEB-INF/")
 """Folders of the classes and jars inside an executable jar of Spring Boot, or inside a web application."""
 _WRITTEN = "written"
@@ -102,25 +103,24 @@ def _unpacked(jar: Path, folder: Path) -> Iterable[str]:
 
 def _run(command: Sequence[str], folder: Path, timeout_seconds: float) -> tuple[int | None, str]:
     """Return the exit code, None after the timeout, and the end of the output."""
-    process = subprocess.Popen(
+    lines: deque[str] = deque(maxlen=_KEPT_LINES)
+    code: int | None = None
+    with subprocess.Popen(
         command,
         cwd=folder,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         start_new_session=True,
-    )
-    lines: deque[str] = deque(maxlen=_KEPT_LINES)
-    reader = threading.Thread(target=_keep_last, args=(process.stdout, lines), daemon=True)
-    reader.start()
-    code: int | None = None
-    try:
-        with suppress(subprocess.TimeoutExpired):
-            code = process.wait(timeout_seconds)
-    finally:
-        _kill_group(process)
-        process.wait()
-    reader.join(timeout=5)
+    ) as process:
+        reader = threading.Thread(target=_keep_last, args=(process.stdout, lines), daemon=True)
+        reader.start()
+        try:
+            with suppress(subprocess.TimeoutExpired):
+                code = process.wait(timeout_seconds)
+        finally:
+            _kill_group(process)
+            reader.join(_SECONDS_OF_READER)
     return code, "\n".join(lines)
 
 

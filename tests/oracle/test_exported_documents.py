@@ -55,9 +55,7 @@ def test_exports_of_many_random_topologies(
 
 
 @pytest.mark.parametrize("version", [_ALL[0], _ALL[-1]])
-def test_exports_of_stored_situations(
-    kafka_streams_of: Callable[[str], KafkaStreams], version: str
-) -> None:
+def test_exports_of_stored_situations(kafka_streams_of: Callable[[str], KafkaStreams], version: str) -> None:
     for name, situation in _STORED.items():
         compared = compare_export(kafka_streams_of(version), situation)
         assert not compared.differences, f"{name}: {compared.differences[0]}"
