@@ -162,7 +162,7 @@ class KafkaStreams:
                 for run in runs
             ],
         }
-        return _answer(json.loads(self._exchange(json.dumps(request))))
+        return answer_of(json.loads(self._exchange(json.dumps(request))))
 
     def stores(
         self, document: Mapping[str, Any], topics: Mapping[str, int] | None = None
@@ -176,6 +176,13 @@ class KafkaStreams:
         """Return the document that the library for applications writes of the built topology."""
         response = json.loads(self._exchange(json.dumps({"document": document, "export": True})))
         return _refusal(response) or response["exported"]
+
+    def call_library(self, method: str, document: Mapping[str, Any], file: Path) -> str | None:
+        """Call `write` or `verify` of the library; return the message of what it throws, None if nothing."""
+        response = json.loads(self._exchange(json.dumps({"document": document, method: str(file)})))
+        assert "error" not in response, response
+        thrown: str | None = response.get("thrown")
+        return thrown
 
     def run(
         self, document: Mapping[str, Any], data: Sequence[Mapping[str, Any]]
@@ -309,7 +316,8 @@ def _pump(process: subprocess.Popen[str], answers: queue.Queue[str | None]) -> N
     answers.put(None)
 
 
-def _answer(response: Mapping[str, Any]) -> Answer:
+def answer_of(response: Mapping[str, Any]) -> Answer:
+    """Return the typed answer of the JVM."""
     return Answer(
         response.get("describe"),
         response.get("insides"),
