@@ -1,5 +1,7 @@
 """`headwater import --jar`: documents from the code of applications, also of badly behaved ones."""
 
+import re
+import shlex
 import zipfile
 from pathlib import Path
 
@@ -14,6 +16,7 @@ from tests.cli.conftest import Headwater
 from tests.oracle.kafka_streams import built_program
 
 pytestmark = pytest.mark.oracle
+_BLOCK = re.compile(r"^```sh\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
 
 @attrs.frozen
@@ -108,6 +111,22 @@ def test_sections_of_the_user_are_kept(
         assert text.startswith("# Our orders.\napplication: {id: orders}\nexported:\n")
         assert text.endswith("\n\n# They may do this.\nacls:\n  principals: [User:orders]\n")
         assert _document(file).application.acls is not None
+
+
+def test_command_of_the_documentation(
+    headwater: Headwater, application: _Application, tmp_path: Path
+) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "exported-documents.md").read_text(encoding="utf-8")
+    (command,) = (block for block in _BLOCK.findall(page) if "import --jar" in block)
+    _jar(application.classes, tmp_path / "app.jar")
+    (tmp_path / "libs").symlink_to(Path(application.libraries).parent)
+    (tmp_path / "app.properties").write_text("application.id=orders\n", encoding="utf-8")
+    (tmp_path / "topologies").mkdir()
+    program, *arguments = shlex.split(command)
+    assert program == "headwater"
+    done = headwater(*arguments)
+    assert (done.returncode, done.stderr) == (ExitCode.DONE, "")
+    assert _document(tmp_path / "topologies" / "orders.yaml").application.id == "orders"
 
 
 def test_jar_of_spring_boot(headwater: Headwater, application: _Application, tmp_path: Path) -> None:
