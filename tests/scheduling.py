@@ -46,6 +46,8 @@ _VERSIONS = (
     "tests/oracle/test_neighbors.py",
     "tests/oracle/test_topic_configs.py",
     "tests/oracle/test_stores.py",
+    "tests/oracle/test_exported_documents.py",
+    "tests/oracle/test_kafka_programs.py",
     "tests/oracle/test_config_support.py",
     "tests/runtime/engine/fuzzing/test_rounds.py",
     "tests/oracle/test_configs.py",

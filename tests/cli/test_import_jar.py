@@ -122,7 +122,7 @@ def test_command_of_the_documentation(
     (tmp_path / "libs").symlink_to(Path(application.libraries).parent)
     (tmp_path / "app.properties").write_text("application.id=orders\n", encoding="utf-8")
     (tmp_path / "topologies").mkdir()
-    program, *arguments = shlex.split(command)
+    program, *arguments = shlex.split(command.replace("\\\n", " "))
     assert program == "headwater"
     done = headwater(*arguments)
     assert (done.returncode, done.stderr) == (ExitCode.DONE, "")
