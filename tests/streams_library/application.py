@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 
 import attrs
 from confluent_kafka import Consumer, Producer, TopicPartition
-from confluent_kafka.admin import (
+from confluent_kafka.admin import (  # type: ignore[attr-defined]  # public, but not exported explicitly
     AdminClient,
     AlterConfigOpType,
     ConfigEntry,
