@@ -20,11 +20,6 @@ def ensure_streams_library(cache: Cache | None = None, progress: Progress | None
     return folder / JAR
 
 
-def needed_programs(cache: Cache) -> tuple[machine.Program, ...]:
-    """Return the programs that the next `ensure_streams_library` runs."""
-    return () if cache.find(_entry()) else (machine.JAVA, machine.MAVEN)
-
-
 def _entry() -> str:
     sources = sorted(
         path

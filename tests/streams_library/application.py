@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 
 import attrs
 from confluent_kafka import Consumer, Producer, TopicPartition
-from confluent_kafka.admin import (
+from confluent_kafka.admin import (  # type: ignore[attr-defined]  # public, but not exported explicitly
     AdminClient,
     AlterConfigOpType,
     ConfigEntry,
@@ -14,6 +14,7 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
+from spark_jobs.runtime.engine.partitioners.murmur2 import default_partition
 from toolchain.broker.readiness import until
 
 _SECONDS = 30
@@ -97,6 +98,42 @@ class TestedApplication:
         for number in range(count):
             producer.produce(self.source, str(number % 7), str(number % 3))
         assert producer.flush(_SECONDS) == 0
+
+    def produce_static(self, count: int, initial: int) -> None:
+        """Produce records to the partitions that `initial-hash` chooses."""
+        producer = Producer({"bootstrap.servers": self.bootstrap_servers})
+        for number in range(count):
+            key = str(number % 7)
+            partition = default_partition(key.encode(), initial)
+            producer.produce(self.source, f"value-{number % 11}", key, partition)
+        assert producer.flush(_SECONDS) == 0
+
+    def totals(self) -> dict[str, int]:
+        """Return the greatest count of each key of the sink."""
+        consumer = Consumer(
+            {
+                "bootstrap.servers": self.bootstrap_servers,
+                "group.id": "totals",
+                "enable.partition.eof": True,
+                "isolation.level": "read_committed",
+            }
+        )
+        partitions = self.counts(self.sink)[self.sink]
+        consumer.assign([TopicPartition(self.sink, number, 0) for number in range(partitions)])
+        totals: dict[str, int] = {}
+        ended = 0
+        while ended < partitions:
+            message = consumer.poll(_SECONDS)
+            assert message is not None
+            if message.error() is not None:
+                ended += 1
+                continue
+            key, value = message.key(), message.value()
+            assert key is not None
+            assert value is not None
+            totals[key.decode()] = max(totals.get(key.decode(), 0), int.from_bytes(value, "big"))
+        consumer.close()
+        return totals
 
     def end_offsets(self, topic: str) -> int:
         """Return the sum of the end offsets of a topic."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+import attrs
 import pytest
 
 from infra.model.versions import SUPPORTED
@@ -247,6 +248,82 @@ def test_a_failed_expansion_is_retried_and_then_given_up_once(
     assert metrics[f"{bean} current-subtopology-parallelism"] == "2"
     assert metrics[f"{bean} expected-subtopology-parallelism"] == "4"
     jvm.close(application.id)
+
+
+def test_counts_continue_after_an_expansion_with_static_partitioning(
+    jvm: Applications, application: TestedApplication
+) -> None:
+    configs = application.configs(
+        internal_topics_setup="manual",
+        partition_autoscaling_enabled="true",
+        processing_guarantee="exactly_once_v2",
+        producer_partitioner_class="io.headwater.streams.partitioning.StaticPartitioner",
+        producer_static_partitioner_class="initial-hash",
+        producer_static_partitioner_initial_partitions="2",
+    )
+    jvm.initialize(application.id, application.topology, configs)
+    jvm.start(application.id, application.topology, configs)
+    jvm.await_tasks(application.id, 4)
+    application.produce_static(110, initial=2)
+    application.expand(application.source, 5)
+    application.produce_static(110, initial=2)
+    jvm.await_tasks(application.id, 10)
+    application.produce_static(110, initial=2)
+    expected = {f"value-{number}": 30 for number in range(11)}
+    application.await_true(lambda: application.totals() == expected, "all records are counted once")
+    jvm.close(application.id)
+
+
+def test_a_topic_that_was_deleted_and_re_created_stops_a_running_application(
+    jvm: Applications, application: TestedApplication
+) -> None:
+    manual = application.configs(internal_topics_setup="manual", partition_autoscaling_enabled="true")
+    jvm.initialize(application.id, application.topology, manual)
+    jvm.start(application.id, application.topology, manual)
+    jvm.await_tasks(application.id, 4)
+    application.delete(application.changelog)
+    application.create(application.changelog, 2, {"cleanup.policy": "compact"})
+    application.expand(application.source, 3)
+    failed = jvm.failed(application.id)
+    assert (failed.exception, failed.topics) == ("MissingInternalTopicsException", [application.changelog])
+    assert "deleted and re-created" in failed.message
+    jvm.close(application.id)
+
+
+def test_a_retention_that_is_too_short_is_an_error(jvm: Applications, application: TestedApplication) -> None:
+    windows = attrs.evolve(application, kind="windows")
+    manual = windows.configs(internal_topics_setup="manual")
+    jvm.initialize(windows.id, windows.topology, manual)
+    assert windows.config(windows.changelog, "retention.ms") == "90000000"
+    windows.set_config(windows.changelog, "retention.ms", "90000001")
+    jvm.start(windows.id, windows.topology, manual)
+    jvm.running(windows.id)
+    jvm.close(windows.id)
+    windows.set_config(windows.changelog, "retention.ms", "3600000")
+    jvm.start(windows.id, windows.topology, manual)
+    assert "Set retention.ms=90000000" in jvm.failed(windows.id).message
+    jvm.close(windows.id)
+
+
+def test_an_application_without_internal_topics_needs_nothing(
+    jvm: Applications, application: TestedApplication
+) -> None:
+    stateless = attrs.evolve(application, kind="stateless")
+    manual = stateless.configs(internal_topics_setup="manual", partition_autoscaling_enabled="true")
+    assert jvm.initialize(stateless.id, stateless.topology, manual).kind == "initialized"
+    jvm.start(stateless.id, stateless.topology, manual)
+    jvm.await_tasks(stateless.id, 2)
+    stateless.expand(stateless.source, 4)
+    jvm.await_tasks(stateless.id, 4)
+    jvm.close(stateless.id)
+
+
+def test_the_streams_protocol_refuses_the_start(jvm: Applications, application: TestedApplication) -> None:
+    configs = application.configs(internal_topics_setup="manual", group_protocol="streams")
+    jvm.start(application.id, application.topology, configs)
+    refused = jvm.failed(application.id)
+    assert refused.kind == "refused"
+    assert "the brokers create the internal topics" in f"{refused.message} {refused.words[3]}"
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ final class AutoscalingClock {
     private final long timeoutMs;
     private long firstFailureMs = -1;
     private boolean isReported;
+    private String gaveUpOn = "";
 
     AutoscalingClock(final long timeoutMs) {
         this.timeoutMs = timeoutMs;
@@ -13,6 +14,14 @@ final class AutoscalingClock {
     void success() {
         firstFailureMs = -1;
         isReported = false;
+        gaveUpOn = "";
+    }
+
+    /** Begins again if something else is to be expanded than when the time expired. */
+    void begin(final String expansion) {
+        if (isReported && !gaveUpOn.equals(expansion)) {
+            success();
+        }
     }
 
     void failure(final long nowMs) {
@@ -26,9 +35,10 @@ final class AutoscalingClock {
     }
 
     /** Returns whether the time has expired and this was not reported yet: a failure counts once. */
-    boolean report(final long nowMs) {
+    boolean report(final long nowMs, final String expansion) {
         final boolean isNew = isExpired(nowMs) && !isReported;
         isReported |= isNew;
+        gaveUpOn = expansion;
         return isNew;
     }
 }

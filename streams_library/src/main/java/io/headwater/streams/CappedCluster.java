@@ -39,7 +39,7 @@ final class CappedCluster {
         if (!context.lastCounts.isEmpty()) {
             final CappedCluster last = of(expectedTopics, cap(metadata, context.lastCounts), subscriptions);
             if (last != null && last.internalCounts.entrySet().stream()
-                .allMatch(entry -> actual.get(entry.getKey()).partitions >= entry.getValue())) {
+                .allMatch(entry -> partitions(actual, entry.getKey()) >= entry.getValue())) {
                 return last;
             }
         }
@@ -48,7 +48,11 @@ final class CappedCluster {
         metadata.topics().forEach(topic -> counts.put(topic, least));
         final CappedCluster same = of(expectedTopics, cap(metadata, counts), subscriptions);
         return same != null && same.internalCounts.entrySet().stream()
-            .allMatch(entry -> actual.get(entry.getKey()).partitions == entry.getValue()) ? same : null;
+            .allMatch(entry -> partitions(actual, entry.getKey()) == entry.getValue()) ? same : null;
+    }
+
+    private static int partitions(final Map<String, ActualTopic> actual, final String topic) {
+        return actual.containsKey(topic) ? actual.get(topic).partitions : 0;
     }
 
     private static CappedCluster of(

@@ -51,6 +51,7 @@ final class Expansion {
         final long started = System.currentTimeMillis();
         long backoff = LEAST_BACKOFF_MS;
         List<TopicComparison.Count> tooFew = tooFew();
+        context.clock.begin(tooFew.toString());
         while (!tooFew.isEmpty()) {
             if (context.clock.isExpired(System.currentTimeMillis())) {
                 reportFailure(tooFew);
@@ -80,7 +81,7 @@ final class Expansion {
     }
 
     private void reportFailure(final List<TopicComparison.Count> tooFew) {
-        if (context.clock.report(System.currentTimeMillis())) {
+        if (context.clock.report(System.currentTimeMillis(), tooFew.toString())) {
             context.metrics.countFailure();
         }
         LOG.warn("Gave up the expansion of internal topics after {} ms without success ({}): {}. Expand them"

@@ -23,10 +23,14 @@ public final class InternalTopicsAssignor implements ConsumerPartitionAssignor, 
     static final String DELEGATE = "__headwater.assignor__";
     static final String CONTEXT = "__headwater.context__";
 
+    private static final String POLL_INTERVAL = "max.poll.interval.ms";
+    private static final long DEFAULT_POLL_INTERVAL_MS = 300_000;
+
     private ConsumerPartitionAssignor assignor;
     private ExpectedTopics expectedTopics;
     private LeaderContext context;
     private AssignorInternals internals;
+    private long longestMs;
     private boolean isFollowUpDue;
 
     /** The consumer calls this constructor, then {@link #configure}. */
@@ -40,6 +44,8 @@ public final class InternalTopicsAssignor implements ConsumerPartitionAssignor, 
             throw new ConfigException("InternalTopicsAssignor is not for use without HeadwaterClientSupplier.");
         }
         internals = AssignorInternals.of(configs);
+        final Object interval = configs.get(POLL_INTERVAL);
+        longestMs = (interval == null ? DEFAULT_POLL_INTERVAL_MS : Long.parseLong(interval.toString().trim())) / 2;
         assignor = newAssignor(configs);
         expectedTopics = new ExpectedTopics(newAssignor(configs), context);
     }
@@ -69,7 +75,8 @@ public final class InternalTopicsAssignor implements ConsumerPartitionAssignor, 
     @Override
     public GroupAssignment assign(final Cluster metadata, final GroupSubscription subscriptions) {
         synchronized (context) { // the threads of an instance share what their leaders have learned
-            final LeaderAssignment leader = new LeaderAssignment(context, assignor, expectedTopics, internals);
+            final LeaderAssignment leader = new LeaderAssignment(
+                context, assignor, expectedTopics, internals, longestMs);
             final GroupAssignment assignment = leader.assign(metadata, subscriptions);
             isFollowUpDue = leader.isFollowUpDue();
             return assignment;

@@ -16,26 +16,27 @@ import java.util.stream.Collectors;
 /** One assignment of the group leader: checks the internal topics, then lets Kafka Streams assign the tasks. */
 final class LeaderAssignment {
     private static final Logger LOG = LoggerFactory.getLogger(LeaderAssignment.class);
-    private static final long READ_MS = 60_000;
-    /** Time for expansions in one assignment if the application can go on without them. */
+    private static final long MOST_READ_MS = 60_000;
+    /** Time for expansions in one assignment if the application can continue without them. */
     private static final long BRIEFLY_MS = 10_000;
-    /** If it cannot: half of the default of max.poll.interval.ms, as long as Kafka Streams waits for creations. */
-    private static final long LONG_MS = 150_000;
 
     private final LeaderContext context;
     private final ConsumerPartitionAssignor assignor;
     private final ExpectedTopics expectedTopics;
     private final AssignorInternals internals;
+    /** Half of max.poll.interval.ms, as long as Kafka Streams waits for creations. */
+    private final long longestMs;
     private boolean isFollowUpDue;
 
     LeaderAssignment(
         final LeaderContext context, final ConsumerPartitionAssignor assignor, final ExpectedTopics expectedTopics,
-        final AssignorInternals internals
+        final AssignorInternals internals, final long longestMs
     ) {
         this.context = context;
         this.assignor = assignor;
         this.expectedTopics = expectedTopics;
         this.internals = internals;
+        this.longestMs = longestMs;
     }
 
     /** Returns whether another assignment is necessary soon, because topics are not expanded yet. */
@@ -49,7 +50,7 @@ final class LeaderAssignment {
             return assignTasks(metadata, subscriptions, Map.of());
         }
         Map<String, ActualTopic> actual = ClusterTopics.read(
-            context.admin, names(expected), context.config.isSetupGiven, READ_MS);
+            context.admin, names(expected), context.config.isSetupGiven, Math.min(MOST_READ_MS, longestMs));
         TopicComparison found = TopicComparison.of(expected, actual, context.topicIds);
         checkExistence(found);
         rememberIds(actual, found);
@@ -57,12 +58,14 @@ final class LeaderAssignment {
         if (!found.tooFew.isEmpty() && found.tooMany.isEmpty() && context.config.isAutoscaling) {
             final Expansion expansion = new Expansion(context, expected, actual);
             final CappedCluster capped = CappedCluster.find(context, expectedTopics, metadata, subscriptions, found, actual);
-            final Expansion.Outcome outcome = expansion.run(capped == null ? LONG_MS : BRIEFLY_MS);
+            final Expansion.Outcome outcome = expansion.run(
+                capped == null ? longestMs : Math.min(BRIEFLY_MS, longestMs));
             actual = expansion.actual();
             if (outcome != Expansion.Outcome.DONE && capped != null) {
                 return continueWith(capped, metadata, subscriptions, expected, outcome);
             }
             found = TopicComparison.of(expected, actual, context.topicIds);
+            checkExistence(found);
         }
         return assignAll(metadata, subscriptions, expected, actual, found);
     }
