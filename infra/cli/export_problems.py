@@ -35,7 +35,7 @@ def unreadable(file: str, reason: str) -> Problem:
 
 def export_problem(request: ExportRequest, result: ExportResult) -> Problem:
     """Return why there is no document."""
-    return _PROBLEMS.get(result.outcome, _refused)(request, result)
+    return OUTCOMES.get(result.outcome, _refused)(request, result)
 
 
 def _no_class(request: ExportRequest, result: ExportResult) -> Problem:
@@ -157,7 +157,7 @@ def _timeout(request: ExportRequest, result: ExportResult) -> Problem:
     )
 
 
-_PROBLEMS: Mapping[str, Callable[[ExportRequest, ExportResult], Problem]] = {
+OUTCOMES: Mapping[str, Callable[[ExportRequest, ExportResult], Problem]] = {
     "no class": _no_class,
     "no member": _no_member,
     "no constructor": _no_constructor,
@@ -170,6 +170,7 @@ _PROBLEMS: Mapping[str, Callable[[ExportRequest, ExportResult], Problem]] = {
     "exited": _exited,
     "timeout": _timeout,
 }
+"""Outcome of an export → the function that returns its problem; others refuse the request itself."""
 
 
 def _first_line(text: str) -> str:

@@ -79,8 +79,7 @@ def test_an_example_has_no_error(block: str, tmp_path: Path) -> None:
                 ("application", "application: {id: shown}"),
                 ("topology", "topology: [stream: orders]"),
             )
-            if key not in data
-            and not (key == "topology" and _CONTENTS & data.keys())
+            if key not in data and not (key == "topology" and _CONTENTS & data.keys())
         )
         assert _errors(block + missing, str(tmp_path / "shown.yaml")) == ()
 
