@@ -52,7 +52,9 @@ _COMMANDS: Mapping[str, Lazy] = {
     ),
     "acls": Lazy("infra.cli.acls", "acls", "Show the ACLs that applications or Headwater require."),
     "describe": Lazy("infra.cli.describe", "describe", "Print Kafka Streams' description of a topology."),
-    "import": Lazy("infra.cli.import_", "import_", "Create documents from running applications."),
+    "import": Lazy(
+        "infra.cli.import_", "import_", "Create documents from code or from running applications."
+    ),
     "run": Lazy("infra.cli.run", "run", "Run the application of a document on Spark."),
     "status": Lazy("infra.cli.status", "status", "Show the status of a running application."),
     "threads": Lazy(
