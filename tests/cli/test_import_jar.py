@@ -14,6 +14,7 @@ from infra.model.topology import TopologyDocument
 from infra.spec import load_text
 from tests.cli.conftest import Headwater
 from tests.oracle.kafka_streams import built_program
+from toolchain.streams_library import ensure_streams_library
 
 pytestmark = pytest.mark.oracle
 _BLOCK = re.compile(r"^```sh\n(.*?)^```", re.MULTILINE | re.DOTALL)
@@ -29,6 +30,7 @@ class _Application:
 
 @pytest.fixture(scope="module")
 def application() -> _Application:
+    ensure_streams_library()  # so that no command reports the build
     _, folder = built_program()
     return _Application(folder / "classes", str(folder / "jars" / "*"))
 
