@@ -11,19 +11,22 @@ from tests.streams_library.applications import NEWEST, OLDEST, SUPPLIER, Applica
 from toolchain.broker.local import LocalBroker
 
 OBSERVED = "headwater.streamstest.ObservedClients"
-pytestmark = [
-    pytest.mark.broker,
-    pytest.mark.oracle,
-    pytest.mark.parametrize(
+pytestmark = [pytest.mark.broker, pytest.mark.oracle]
+
+
+def _with_versions(*usual: str) -> pytest.MarkDecorator:
+    """Run a test with these versions, and with all other ones in the soak tests."""
+    return pytest.mark.parametrize(
         "version",
         [
-            str(version)
-            if str(version) in (OLDEST, NEWEST)
-            else pytest.param(str(version), marks=pytest.mark.soak)
+            str(version) if str(version) in usual else pytest.param(str(version), marks=pytest.mark.soak)
             for version in SUPPORTED
         ],
-    ),
-]
+    )
+
+
+_with_oldest_and_newest = _with_versions(OLDEST, NEWEST)
+_with_newest = _with_versions(NEWEST)
 
 
 @pytest.fixture
@@ -39,6 +42,7 @@ def application(kafka: LocalBroker, unique: Callable[[str], str]) -> TestedAppli
     return application
 
 
+@_with_oldest_and_newest
 def test_topics_are_set_up_by_initialize_only_when_setup_is_manual(
     jvm: Applications, application: TestedApplication
 ) -> None:
@@ -64,6 +68,7 @@ def test_topics_are_set_up_by_initialize_only_when_setup_is_manual(
     jvm.close(application.id)
 
 
+@_with_newest
 def test_a_missing_source_topic_is_an_error_of_initialize(
     jvm: Applications, application: TestedApplication
 ) -> None:
@@ -73,6 +78,7 @@ def test_a_missing_source_topic_is_an_error_of_initialize(
     assert application.source in refused.message
 
 
+@_with_newest
 def test_missing_topics_are_created_with_a_warning_when_setup_is_automatic(
     jvm: Applications, application: TestedApplication
 ) -> None:
@@ -83,6 +89,7 @@ def test_missing_topics_are_created_with_a_warning_when_setup_is_automatic(
     jvm.close(application.id)
 
 
+@_with_oldest_and_newest
 def test_a_running_application_follows_its_source_topic(
     jvm: Applications, application: TestedApplication
 ) -> None:
@@ -107,6 +114,7 @@ def test_a_running_application_follows_its_source_topic(
     jvm.close(application.id)
 
 
+@_with_newest
 @pytest.mark.parametrize(
     ("setup", "exception"),
     [("automatic", "StreamsException"), ("manual", "MisconfiguredInternalTopicException")],
@@ -126,6 +134,7 @@ def test_too_few_partitions_are_an_error_with_a_hint_without_autoscaling(
     jvm.close(application.id)
 
 
+@_with_newest
 @pytest.mark.parametrize("setup", ["automatic", "manual"])
 def test_too_many_partitions_are_always_an_error(
     jvm: Applications, application: TestedApplication, setup: str
@@ -138,6 +147,7 @@ def test_too_many_partitions_are_always_an_error(
     jvm.close(application.id)
 
 
+@_with_newest
 def test_a_config_that_loses_data_is_an_error_or_corrected(
     jvm: Applications, application: TestedApplication
 ) -> None:
@@ -155,6 +165,7 @@ def test_a_config_that_loses_data_is_an_error_or_corrected(
     jvm.close(application.id)
 
 
+@_with_newest
 def test_no_record_is_processed_after_a_changelog_was_deleted(
     jvm: Applications, application: TestedApplication
 ) -> None:
@@ -176,6 +187,7 @@ def test_no_record_is_processed_after_a_changelog_was_deleted(
     jvm.close(application.id)
 
 
+@_with_oldest_and_newest
 def test_an_unchanged_application_reads_the_same_lags_with_and_without_the_library(
     jvm: Applications, application: TestedApplication
 ) -> None:
@@ -196,6 +208,7 @@ def test_an_unchanged_application_reads_the_same_lags_with_and_without_the_libra
     assert read == [f"{application.changelog}-0,{application.changelog}-1"] * 4
 
 
+@_with_oldest_and_newest
 def test_instances_with_and_without_the_library_are_in_one_group(
     jvm: Applications, application: TestedApplication
 ) -> None:
@@ -218,6 +231,7 @@ def test_instances_with_and_without_the_library_are_in_one_group(
     jvm.close(third)
 
 
+@_with_oldest_and_newest
 def test_a_failed_expansion_is_retried_and_then_given_up_once(
     jvm: Applications, application: TestedApplication
 ) -> None:
@@ -250,6 +264,7 @@ def test_a_failed_expansion_is_retried_and_then_given_up_once(
     jvm.close(application.id)
 
 
+@_with_newest
 def test_counts_continue_after_an_expansion_with_static_partitioning(
     jvm: Applications, application: TestedApplication
 ) -> None:
@@ -274,6 +289,7 @@ def test_counts_continue_after_an_expansion_with_static_partitioning(
     jvm.close(application.id)
 
 
+@_with_newest
 def test_a_topic_that_was_deleted_and_re_created_stops_a_running_application(
     jvm: Applications, application: TestedApplication
 ) -> None:
@@ -290,6 +306,7 @@ def test_a_topic_that_was_deleted_and_re_created_stops_a_running_application(
     jvm.close(application.id)
 
 
+@_with_newest
 def test_a_retention_that_is_too_short_is_an_error(jvm: Applications, application: TestedApplication) -> None:
     windows = attrs.evolve(application, kind="windows")
     manual = windows.configs(internal_topics_setup="manual")
@@ -305,6 +322,7 @@ def test_a_retention_that_is_too_short_is_an_error(jvm: Applications, applicatio
     jvm.close(windows.id)
 
 
+@_with_newest
 def test_an_application_without_internal_topics_needs_nothing(
     jvm: Applications, application: TestedApplication
 ) -> None:
@@ -318,6 +336,7 @@ def test_an_application_without_internal_topics_needs_nothing(
     jvm.close(stateless.id)
 
 
+@_with_newest
 def test_the_streams_protocol_refuses_the_start(jvm: Applications, application: TestedApplication) -> None:
     configs = application.configs(internal_topics_setup="manual", group_protocol="streams")
     jvm.start(application.id, application.topology, configs)
@@ -326,6 +345,7 @@ def test_the_streams_protocol_refuses_the_start(jvm: Applications, application: 
     assert "the brokers create the internal topics" in f"{refused.message} {refused.words[3]}"
 
 
+@_with_newest
 @pytest.mark.parametrize(
     ("name", "value", "part"),
     [
