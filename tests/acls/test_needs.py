@@ -70,6 +70,19 @@ def test_transactions_need_transactional_ids_with_the_application_id_as_prefix()
     }
 
 
+def test_the_client_supplier_checks_and_expands_internal_topics_and_creates_none() -> None:
+    supplier = "default.client.supplier: io.headwater.streams.HeadwaterClientSupplier"
+    topics = ("shop-by-customer-repartition", "shop-totals-changelog")
+    checks = {f"DescribeConfigs Topic {topic}" for topic in topics}
+    alters = {f"Alter Topic {topic}" for topic in topics}
+    assert texts(shop(supplier)) == SHOP_RIGHTS
+    assert texts(shop(f"{supplier}, internal.topics.setup: manual")) == SHOP_RIGHTS | checks
+    assert texts(shop(f"{supplier}, partition.autoscaling.enabled: true")) == SHOP_RIGHTS | alters
+    both = f"{supplier}, internal.topics.setup: manual, partition.autoscaling.enabled: true"
+    assert texts(shop(both)) == SHOP_RIGHTS | checks | alters
+    assert texts(shop("internal.topics.setup: manual, partition.autoscaling.enabled: true")) == SHOP_RIGHTS
+
+
 @pytest.mark.parametrize("named_by", ["literal", "prefixed"])
 def test_an_application_with_processors_adds_partitions_to_its_changelog_topics(named_by: str) -> None:
     document = APPLICATION.replace("{id: shop,", "{id: shop, processors: 4,") % (

@@ -60,6 +60,9 @@ def test_each_application_gets_a_file_with_a_portable_name(imported: Import, tmp
     assert loaded.problems == ()
     assert {document.application.id for document in loaded.documents} == {"shop", "Shop", ".dot"}
     assert "stateless has no internal topics and needs no document." in done.stdout
+    command = "headwater import --jar JAR --topology CLASS::METHOD --application-id"
+    for id_, file in (("Shop", "Shop.yaml"), (".dot", "application.dot.yaml"), ("shop", "shop-2.yaml")):
+        assert f"complete it from its code: {command} {id_} -o new/folder/{file}" in done.stdout
     assert "Skipped gone-x-changelog: no group has the id of its application." in done.stdout
 
 

@@ -18,7 +18,10 @@ EXCEPTIONS = {
 }
 VAGUE_NAMES = {"utils", "util", "helpers", "helper", "manager", "common", "misc"}
 
-FOLDERS = ("deploy", "docs", "infra", "requirements", "spark_jobs", "tests", "topology_schemas")
+FOLDERS = (
+    *("deploy", "docs", "infra", "requirements", "spark_jobs", "streams_library"),
+    *("tests", "topology_schemas"),
+)
 
 SOURCE_ROOTS = {"headwater": "infra", "headwater_spark": "spark_jobs"}
 

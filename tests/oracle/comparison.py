@@ -101,7 +101,7 @@ def differences(document: Mapping[str, Any], answer: Answer, runs: Iterable[Run]
     text = write_description(nodes)
     if text != answer.describe:
         yield f"describe:\n--- ours\n{text}\n--- Kafka Streams\n{answer.describe}"
-    yield from _run_differences(typed, nodes, answer, tuple(runs))
+    yield from run_differences(typed, nodes, answer, tuple(runs))
     yield from import_differences(typed, nodes, text, tuple(runs))
 
 
@@ -159,9 +159,10 @@ def essence(application: CompiledApplication) -> Json:
     }
 
 
-def _run_differences(
-    document: TopologyDocument, nodes: NodeTopology, answer: Answer, runs: tuple[Run, ...]
+def run_differences(
+    document: TopologyDocument, nodes: NodeTopology, answer: Answer, runs: Sequence[Run]
 ) -> Iterator[str]:
+    """Yield the differences of counts, tasks and refusals of each run, and of sub-topologies and configs."""
     for run, counts in zip(runs, answer.runs, strict=True):
         ours = compiled(document, run)
         found = errors(ours.problems)

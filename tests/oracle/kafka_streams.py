@@ -18,6 +18,7 @@ from headwater.toolchain.cache import Cache, fingerprint
 from headwater.toolchain.commands import run_logged
 from headwater.toolchain.kafka import KAFKA_VERSION
 from headwater.toolchain.progress import Progress
+from headwater.toolchain.streams_library import ensure_streams_library
 from tests.broker_version import BROKER_VERSION, has_streams_groups
 
 _SOURCE = Path(__file__).parent / "java"
@@ -161,7 +162,7 @@ class KafkaStreams:
                 for run in runs
             ],
         }
-        return _answer(json.loads(self._exchange(json.dumps(request))))
+        return answer_of(json.loads(self._exchange(json.dumps(request))))
 
     def stores(
         self, document: Mapping[str, Any], topics: Mapping[str, int] | None = None
@@ -170,6 +171,18 @@ class KafkaStreams:
         request = {"document": document, "topics": dict(topics or {}), "stores": True}
         response = json.loads(self._exchange(json.dumps(request)))
         return _refusal(response) or response["stores"]
+
+    def exported(self, document: Mapping[str, Any]) -> str | Refusal:
+        """Return the document that the library for applications writes of the built topology."""
+        response = json.loads(self._exchange(json.dumps({"document": document, "export": True})))
+        return _refusal(response) or response["exported"]
+
+    def call_library(self, method: str, document: Mapping[str, Any], file: Path) -> str | None:
+        """Call `write` or `verify` of the library; return the message of what it throws, None if nothing."""
+        response = json.loads(self._exchange(json.dumps({"document": document, method: str(file)})))
+        assert "error" not in response, response
+        thrown: str | None = response.get("thrown")
+        return thrown
 
     def run(
         self, document: Mapping[str, Any], data: Sequence[Mapping[str, Any]]
@@ -274,7 +287,9 @@ class KafkaStreams:
             return self._process
         self.close()
         java, folder = built_program(self.version)
-        class_path = os.pathsep.join((str(folder / "classes"), str(folder / "jars" / "*")))
+        class_path = os.pathsep.join(
+            (str(folder / "classes"), str(folder / "jars" / "*"), str(ensure_streams_library()))
+        )
         self._folder = TemporaryDirectory(
             prefix="headwater-oracle-", dir=_IN_MEMORY if _IN_MEMORY.is_dir() else None
         )
@@ -301,7 +316,8 @@ def _pump(process: subprocess.Popen[str], answers: queue.Queue[str | None]) -> N
     answers.put(None)
 
 
-def _answer(response: Mapping[str, Any]) -> Answer:
+def answer_of(response: Mapping[str, Any]) -> Answer:
+    """Return the typed answer of the JVM."""
     return Answer(
         response.get("describe"),
         response.get("insides"),

@@ -10,6 +10,7 @@ _FOLDERS = {
     "spark_jobs/headwater_spark/": "headwater_spark/",
     "spark_jobs/": "headwater_spark/",
     "topology_schemas/": "headwater/topology_schemas/",
+    "streams_library/": "headwater/streams_library/",
 }
 """Folder of the repository → folder of the wheel; the first one that fits."""
 _FOR_TESTS = (

@@ -1,5 +1,6 @@
 """`headwater import`: create documents from running applications."""
 
+import re
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -14,25 +15,22 @@ from headwater.cli.exit_codes import ExitCode
 from headwater.cli.import_all import ImportRequest, import_all
 from headwater.cli.import_details import (
     differences_from_cluster,
-    undeclared_topics,
     with_cluster_details,
+    with_owners,
     with_unknown_details,
 )
+from headwater.cli.import_jar import JarImport, import_jar
 from headwater.cli.imported_documents import DescribedApplication
 from headwater.cli.options import Count, Setting, StoreDetails, Version, cluster_options
 from headwater.compiler import compile_documents
 from headwater.describe import read_description, write_description
-from headwater.kafka import Connection, KafkaClusterReader
+from headwater.kafka import Connection
 from headwater.kafka.command_line import named_connection
-from headwater.kafka.evidence import with_evidence
-from headwater.model.cluster import ClusterSnapshot
-from headwater.model.compiled import CompiledApplication
-from headwater.model.evidence import EvidenceRequest
 from headwater.model.problems import Problem, ProblemCode, ProblemsError, errors
-from headwater.model.topology import TopologyDocument
 from headwater.model.versions import DEFAULT_VERSION, KafkaStreamsVersion, logged_version, read_any_version
 from headwater.spec import load_text
 
+_OF_JAR = ("--jar", "--classpath", "--properties", "--timeout")
 _NEED_A_CLUSTER = {ProblemCode.MISSING_SOURCE_TOPIC, ProblemCode.UNDECIDABLE_PARTITIONS}
 
 
@@ -45,6 +43,31 @@ _NEED_A_CLUSTER = {ProblemCode.MISSING_SOURCE_TOPIC, ProblemCode.UNDECIDABLE_PAR
     help="The output of Topology#describe(), with or without other log lines; - is standard input.",
 )
 @click.option(
+    "--jar",
+    type=click.Path(exists=True, path_type=Path),
+    help="The jar of the application, or a folder of its classes. Its code builds the topology.",
+)
+@click.option(
+    "--classpath",
+    "class_path",
+    multiple=True,
+    metavar="JARS",
+    help="With --jar: a jar that the application needs, a folder of classes, or all jars of a folder "
+    "('libs/*'); may be repeated.",
+)
+@click.option(
+    "--properties",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="With --jar: the properties file of the application.",
+)
+@click.option(
+    "--timeout",
+    type=click.FloatRange(min=0, min_open=True),
+    default=60,
+    show_default=True,
+    help="With --jar: seconds until Java is killed.",
+)
+@click.option(
     "--application-id",
     "ids",
     multiple=True,
@@ -53,8 +76,9 @@ _NEED_A_CLUSTER = {ProblemCode.MISSING_SOURCE_TOPIC, ProblemCode.UNDECIDABLE_PAR
 )
 @click.option(
     "--topology",
-    metavar="NAME|NUMBER",
-    help="The topology, if the text describes several different ones: its name, or its number in the text.",
+    metavar="NAME",
+    help="With --jar: the method or field with the topology, CLASS::NAME. With --describe: the topology, if "
+    "the text describes several different ones, by its name or its number in the text.",
 )
 @click.option(
     "--repartition",
@@ -107,6 +131,10 @@ def import_(
     *,
     everything: bool,
     description: Path | None,
+    jar: Path | None,
+    class_path: Sequence[str],
+    properties: Path | None,
+    timeout: float,
     ids: Sequence[str],
     topology: str | None,
     repartitions: Sequence[tuple[str, int]],
@@ -120,7 +148,12 @@ def import_(
     topics: Sequence[str],
     force: bool,
 ) -> None:
-    """Create documents from running applications.
+    """Create documents from the code of applications, or from running applications.
+
+    With --jar, the code of the application builds its topology, without a broker. The document has everything
+    that decides the internal topics. The method or field may be static, or belong to a class that has a
+    constructor without parameters. A method has no parameter, or one: Properties, a Map or a StreamsBuilder.
+    Other sections of an existing document are kept.
 
     The text of `Topology#describe()` does not show everything that decides the internal topics: explicit
     partition counts, the kind and retention of some stores, disabled logging, overrides of changelogs, the
@@ -138,6 +171,7 @@ def import_(
 
     \b
     Examples:
+      headwater import --jar app.jar --topology com.acme.Orders::topology --properties app.properties
       headwater import --all --bootstrap-server kafka:9092 -o topologies/
       headwater import --describe app.txt --application-id orders --bootstrap-server kafka:9092 -o app.yaml
       headwater import --describe app.txt --application-id orders --store counts=window,retention=1d
@@ -145,7 +179,7 @@ def import_(
     """
     if everything:
         _refuse_options(
-            *("--all", "--describe", "--topology", "--repartition", "--store", "--assume-defaults"),
+            *("--all", "--describe", "--topology", "--repartition", "--store", "--assume-defaults", *_OF_JAR),
             context=context,
         )
         context.exit(
@@ -162,9 +196,33 @@ def import_(
                 )
             )
         )
+    if jar is not None:
+        _refuse_options(
+            *("--jar", "--describe", "--repartition", "--store", "--assume-defaults", "--kafka-streams"),
+            *("--topic", "--force"),
+            context=context,
+        )
+        if topology is None or not re.fullmatch(r"[\w.$]+::[\w$]+", topology) or len(ids) > 1:
+            raise click.UsageError(
+                "--jar requires --topology CLASS::NAME, such as com.acme.Orders::topology."
+            )
+        arguments = JarImport(
+            jar=jar,
+            topology=topology,
+            class_path=class_path,
+            properties=properties,
+            config={**dict(config), **({"application.id": ids[0]} if ids else {})},
+            timeout_seconds=timeout,
+            bootstrap_server=bootstrap_server,
+            command_config=command_config,
+            output=output,
+        )
+        _end(context, _import_jar(arguments))
     if description is None or len(ids) != 1:
-        raise click.UsageError("--describe and --application-id, or --all, are required.")
-    _refuse_options("--describe", "--force", "--topic", context=context)
+        raise click.UsageError(
+            "--jar and --topology, --describe and --application-id, or --all are required."
+        )
+    _refuse_options("--describe", "--force", "--topic", *_OF_JAR, context=context)
     if output is not None and output.is_dir():
         raise click.BadParameter(f"File '{output}' is a directory.", param_hint="--output")
     (application_id,) = ids
@@ -187,9 +245,21 @@ def import_(
                 imported, bootstrap_server, command_config, output, assume_defaults=assume_defaults
             ),
         )
+    _end(context, problems)
+
+
+def _end(context: click.Context, problems: Sequence[Problem]) -> None:
+    """Print the problems, and exit with the code for them."""
     print_problems(problems)
     differs = any(problem.code is ProblemCode.DIFFERS_FROM_CLUSTER for problem in problems)
     context.exit(exit_for(problems) or (ExitCode.DRIFT if differs else ExitCode.DONE))
+
+
+def _import_jar(arguments: JarImport) -> tuple[Problem, ...]:
+    try:
+        return import_jar(arguments)
+    except ProblemsError as error:
+        raise ProblemsExit(error) from None
 
 
 def _version(given: KafkaStreamsVersion | None, logged: str | None) -> str:
@@ -287,23 +357,9 @@ def _complete(
         found = [problem for problem in found if problem.code not in _NEED_A_CLUSTER]
     else:
         found += differences_from_cluster(
-            compiled, loaded.documents, _with_owners(compiled, loaded.documents, snapshot, connection)
+            compiled, loaded.documents, with_owners(compiled, loaded.documents, snapshot, connection)
         )
     return imported, (*loaded.problems, *found)
-
-
-def _with_owners(
-    compiled: Sequence[CompiledApplication],
-    documents: Sequence[TopologyDocument],
-    snapshot: ClusterSnapshot,
-    connection: Connection | None,
-) -> ClusterSnapshot:
-    """Return the snapshot with the groups that may own topics which no document has, if there are any."""
-    named = (undeclared_topics(*each, snapshot) for each in zip(compiled, documents, strict=True))
-    topics = frozenset().union(*named)
-    if connection is None or not topics:
-        return snapshot
-    return with_evidence(KafkaClusterReader(connection), snapshot, EvidenceRequest(topics=topics))
 
 
 def _questions(problems: Sequence[Problem]) -> list[str]:

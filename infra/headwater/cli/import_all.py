@@ -44,10 +44,12 @@ class ImportRequest:
 
 @attrs.frozen
 class Outcome:
-    """The result for one document: its file, or the reason why it was not written."""
+    """The result for one document: its `file`, or the reason why it was not written."""
 
     text: str
     is_refused: bool = False
+    is_declared: bool = False
+    file: Path | None = None
 
 
 def import_all(request: ImportRequest) -> bool:
@@ -87,7 +89,7 @@ def _write_files(folder: Path, documents: Mapping[str, str], *, force: bool) -> 
         file = folder / names[id_]
         others = sorted(other for other, path in declared.items() if path == file and other != id_)
         if id_ in declared and not (force and declared[id_] == file and not others):
-            outcomes[id_] = Outcome(f"already declared in {declared[id_]}")
+            outcomes[id_] = Outcome(f"already declared in {declared[id_]}", is_declared=True)
         elif others:
             outcomes[id_] = Outcome(f"not written: {file} declares {', '.join(others)}", is_refused=True)
         elif os.path.lexists(file) and not force:
@@ -96,7 +98,7 @@ def _write_files(folder: Path, documents: Mapping[str, str], *, force: bool) -> 
             )
         else:
             write(text, file)
-            outcomes[id_] = Outcome(f"{file}")
+            outcomes[id_] = Outcome(f"{file}", file=file)
     return outcomes
 
 
@@ -125,6 +127,8 @@ def _summary(found: Recognized, outcomes: Mapping[str, Outcome]) -> Iterator[str
         outcome = outcomes.get(application.id)
         result = f"  → {outcome.text}" if outcome else ""
         yield f"  {application.id:{width}}  {_counts_text(application)}{result}"
+        if outcome is None or not (outcome.is_refused or outcome.is_declared):
+            yield f"  {'':{width}}  complete it from its code: {_from_code(application, outcome)}"
     for id_ in found.stateless:
         yield f"  {id_} has no internal topics and needs no document."
     by_text = sorted(found.skipped, key=lambda each: (each.text, each.topic))
@@ -137,6 +141,12 @@ def _summary(found: Recognized, outcomes: Mapping[str, Outcome]) -> Iterator[str
         yield "To import an application without a group, use --application-id."
     if SkipReason.OTHER_SETTINGS in reasons:
         yield "To include a topic that Kafka Streams created before version 2.5, use --topic."
+
+
+def _from_code(application: FoundApplication, outcome: Outcome | None) -> str:
+    """Return the command that replaces what is observed by the topology of the code."""
+    file = f" -o {outcome.file}" if outcome is not None and outcome.file is not None else ""
+    return f"headwater import --jar JAR --topology CLASS::METHOD --application-id {application.id}{file}"
 
 
 def _visibility_notes(seen: Survey) -> Iterator[str]:

@@ -12,10 +12,19 @@ from headwater.compiler.described import (
     has_run,
     live_naming,
 )
+from headwater.kafka import Connection, KafkaClusterReader
+from headwater.kafka.evidence import with_evidence
 from headwater.model.cluster import ClusterSnapshot
 from headwater.model.compiled import CompiledApplication
+from headwater.model.evidence import EvidenceRequest
 from headwater.model.problems import Problem
-from headwater.model.topology import Application, Protocol, TopologyDocument, UnknownDetails
+from headwater.model.topology import (
+    Application,
+    DescribedTopology,
+    Protocol,
+    TopologyDocument,
+    UnknownDetails,
+)
 from headwater.planner.evidence.names import internal_to
 from headwater.planner.evidence.topics import Evidence
 from headwater.spec.topic_configs import is_valid
@@ -103,20 +112,45 @@ def differences_from_cluster(
     """
     evidence = Evidence(compiled, snapshot, {})
     for application, document in zip(compiled, documents, strict=True):
-        if document.described is not None:
+        described = _described(document)
+        if described is not None:
             own = [
                 name
                 for name in undeclared_topics(application, document, snapshot)
                 if evidence.of(application.application.id, snapshot.topics[name]).is_proven
             ]
-            yield from compare_with_cluster(application, document.described, snapshot, own)
+            yield from compare_with_cluster(
+                application, described, snapshot, own, is_exported=document.exported is not None
+            )
+
+
+def _described(document: TopologyDocument) -> DescribedTopology | None:
+    """Return the nodes of the document without details, which a comparison does not need."""
+    if document.exported is not None:
+        return DescribedTopology(document.exported.nodes, document.exported.at)
+    return document.described
 
 
 def undeclared_topics(
     compiled: CompiledApplication, document: TopologyDocument, snapshot: ClusterSnapshot
 ) -> frozenset[str]:
     """Return the topics that are named like internal topics of the application, and that it does not have."""
-    if document.described is None:
+    described = _described(document)
+    if described is None:
         return frozenset()
-    prefix = live_naming(document.described, compiled.application).prefix
+    prefix = live_naming(described, compiled.application).prefix
     return internal_to(prefix, snapshot.topics) - {topic.name for topic in compiled.internal_topics}
+
+
+def with_owners(
+    compiled: Sequence[CompiledApplication],
+    documents: Sequence[TopologyDocument],
+    snapshot: ClusterSnapshot,
+    connection: Connection | None,
+) -> ClusterSnapshot:
+    """Return the snapshot with the groups that may own topics which no document has, if there are any."""
+    named = (undeclared_topics(*each, snapshot) for each in zip(compiled, documents, strict=True))
+    topics = frozenset().union(*named)
+    if connection is None or not topics:
+        return snapshot
+    return with_evidence(KafkaClusterReader(connection), snapshot, EvidenceRequest(topics=topics))

@@ -59,7 +59,9 @@ _COMMANDS: Mapping[str, Lazy] = {
     ),
     "acls": Lazy("headwater.cli.acls", "acls", "Show the ACLs that applications or Headwater require."),
     "describe": Lazy("headwater.cli.describe", "describe", "Print Kafka Streams' description of a topology."),
-    "import": Lazy("headwater.cli.import_", "import_", "Create documents from running applications."),
+    "import": Lazy(
+        "headwater.cli.import_", "import_", "Create documents from code or from running applications."
+    ),
     "run": Lazy("headwater_spark.commands.run", "run", "Run the application of a document on Spark."),
     "status": Lazy("headwater.cli.status", "status", "Show the status of a running application."),
     "threads": Lazy(
@@ -73,6 +75,11 @@ _COMMANDS: Mapping[str, Lazy] = {
         "Show the processors of applications with state, add and remove some.",
     ),
     "agent": Lazy("headwater.cli.agent", "agent", "Expand internal topics while applications run."),
+    "streams-library": Lazy(
+        "headwater.cli.streams_library",
+        "streams_library",
+        "Copy the library for Kafka Streams applications into a folder.",
+    ),
     "local": Lazy("headwater.cli.local", "local", "Start, stop and inspect a Kafka broker on this machine."),
     "demo": Lazy("headwater.cli.demo.command", "demo", "Demonstrate Headwater on a real Kafka broker."),
 }

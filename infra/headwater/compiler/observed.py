@@ -82,7 +82,10 @@ def open_questions(
             f"The topology of {application.id} is not known, only its internal topics are.",
             "the text of Topology#describe()",
             "Their partition counts stay as observed: none can follow a source topic that is expanded.",
-            f"Have the application print `topology.describe()`, and run {_import(application.id)}.",
+            (
+                f"Export the topology from the code of the application: {_export(application.id)}. "
+                f"Or have it print `topology.describe()`, and run {_import(application.id)}."
+            ),
         ),
         Unknown.SOURCES: (
             f"Which topics {application.id} reads is not known.",
@@ -111,6 +114,10 @@ def open_questions(
             location=at,
             severity=Severity.WARNING if is_needed else Severity.INFO,
         )
+
+
+def _export(id_: str) -> str:
+    return f"`headwater import --jar JAR --topology CLASS::METHOD --application-id {id_} -o DOCUMENT`"
 
 
 def _import(id_: str) -> str:

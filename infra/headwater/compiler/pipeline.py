@@ -39,13 +39,15 @@ PASSES: tuple[Callable[[Compilation], Compilation], ...] = (
 
 
 def build_nodes(document: TopologyDocument) -> NodeTopology:
-    """Return the node topology of a document, built from its calls or completed from its described text.
+    """Return the node topology of a document: exported, built from calls, or completed from a described text.
 
     The topology of an observed application is empty; its problems are the open questions. Never raises for an
     invalid topology: see `NodeTopology.problems`.
     """
     if document.observed is not None:
         return NodeTopology((), problems=tuple(open_questions(document.application, document.observed)))
+    if document.exported is not None:
+        return document.exported.nodes
     config = StreamsConfig.of(document.application)
     if document.described is not None:
         return complete(
@@ -111,5 +113,5 @@ def compile_nodes(
         extractor_sinks=tuple(
             node.name for node in topology.nodes if isinstance(node, SinkNode) and node.topic is None
         ),
-        described=document.described.nodes if document.described is not None else None,
+        described=topology if document.described is not None or document.exported is not None else None,
     )

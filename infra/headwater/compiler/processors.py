@@ -27,6 +27,9 @@ def processor_problems(document: TopologyDocument, compilation: Compilation) -> 
     if document.described is not None:
         yield not_executable(application, "the text of Topology#describe()")
         return
+    if document.exported is not None:
+        yield not_executable(application, "an exported topology")
+        return
     if compilation.config.guarantee is not Guarantee.EXACTLY_ONCE_V2:
         yield _not_exactly_once(application, compilation.config.guarantee)
     stateful = [group for group in compilation.groups if group.stores and not group.is_global]

@@ -39,7 +39,7 @@ def _block(group: NodeGroup, topology: NodeTopology) -> str:
 
 
 def _listed_nodes(group: NodeGroup, topology: NodeTopology) -> list[_Listed]:
-    if topology.printed_groups:
+    if topology.listing:
         return [_Listed(node, *topology.listing[node.name], is_imported=True) for node in group.nodes]
     by_name = {node.name: node for node in group.nodes}
     parents = {

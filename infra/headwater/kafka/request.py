@@ -74,8 +74,9 @@ def _sources(document: TopologyDocument) -> Iterator[str]:
                 yield topic
     if document.observed is not None:
         yield from document.observed.sources
-    if document.described is not None:
-        nodes = document.described.nodes
+    content = document.described or document.exported
+    if content is not None:
+        nodes = content.nodes
         internal = {topic.name for topic in nodes.repartition_topics}
         for node in nodes.nodes:
             if isinstance(node, SourceNode):

@@ -97,7 +97,7 @@ class CompiledApplication:
     is_observed: bool = False
     """Only the internal topics are known: `subtopologies` is empty, counts are those of the document."""
     described: NodeTopology | None = attrs.field(default=None, eq=False, repr=False)
-    """The text of `Topology#describe()` that the document has in place of calls."""
+    """The nodes of a document without calls: of the text of `Topology#describe()`, or exported from code."""
 
     @property
     def is_stateful(self) -> bool:

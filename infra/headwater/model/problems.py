@@ -32,6 +32,7 @@ class ProblemCode(StrEnum):
     UNREADABLE_DESCRIBE = "UnreadableDescribe"
     MISSING_DETAIL = "MissingDetail"
     DIFFERS_FROM_CLUSTER = "DiffersFromCluster"
+    TOPOLOGY_NOT_EXPORTED = "TopologyNotExported"
     UNSUPPORTED_VERSION = "UnsupportedVersion"
     NOT_IN_VERSION = "NotInVersion"
     PROJECT_NOT_CREATED = "ProjectNotCreated"

@@ -139,6 +139,16 @@ class DescribedTopology:
 
 
 @attrs.frozen
+class ExportedTopology:
+    """The complete topology that the code of an application builds; `nodes` has sub-topologies and stores."""
+
+    nodes: NodeTopology
+    at: Location
+    partitioners: Mapping[str, str] = attrs.field(factory=dict)
+    """Sink node → the class that chooses the partition of each record instead of the producer."""
+
+
+@attrs.frozen
 class Application:
     """An application; `config` has Kafka Streams' config keys with the values of a properties file."""
 
@@ -174,10 +184,16 @@ class Application:
 
 @attrs.frozen
 class TopologyDocument:
-    """One application with either `steps` (calls in order), a `described` text or `observed` topics."""
+    """One application: `steps` (calls), a `described` text, `exported` nodes or `observed` topics."""
 
     application: Application
     steps: tuple[Step, ...] = ()
     described: DescribedTopology | None = None
     observed: ObservedTopology | None = None
     sinks: tuple[Sink, ...] = ()
+    exported: ExportedTopology | None = None
+
+    @property
+    def has_calls(self) -> bool:
+        """Return whether the topology is declared by its calls, so that it can be built for any version."""
+        return self.described is None and self.observed is None and self.exported is None

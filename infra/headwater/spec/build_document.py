@@ -20,6 +20,7 @@ from headwater.spec.build_operators import BUILDERS, complete
 from headwater.spec.build_stores import Options, config, topic_config
 from headwater.spec.described import described_topology
 from headwater.spec.durations import milliseconds
+from headwater.spec.exported import exported_topology
 from headwater.spec.locations import PathPart, Position, RawDocument, pointer
 from headwater.spec.observed import observed_topology
 from headwater.spec.versions import declared_version
@@ -36,6 +37,11 @@ def build_document(raw: RawDocument) -> tuple[TopologyDocument | None, tuple[Pro
     if "observed" in data:
         observed = observed_topology(raw, data["observed"])
         return TopologyDocument(application, observed=observed, sinks=sinks), ()
+    if "exported" in data:
+        exported, problems = exported_topology(raw, data["exported"])
+        if exported is None:
+            return None, problems
+        return TopologyDocument(application, exported=exported, sinks=sinks), problems
     described, problems = described_topology(raw, data["describe"])
     if described is None:
         return None, problems

@@ -12,6 +12,7 @@ from headwater.model.topology import TopologyDocument
 from headwater.spec.application_ids import application_id, id_problems
 from headwater.spec.build_document import build_document
 from headwater.spec.config_keys import config_problems
+from headwater.spec.exported_application import exported_application_problems, with_exported_application
 from headwater.spec.files import find, read
 from headwater.spec.handles import handle_problems
 from headwater.spec.locations import NO_POSITION, RawDocument
@@ -29,7 +30,7 @@ class Documents:
     problems: tuple[Problem, ...] = ()
 
 
-_CHECKS = (schema_problems, handle_problems, config_problems, topic_config_problems, version_problems)
+_CHECKS = (handle_problems, config_problems, topic_config_problems, version_problems)
 
 
 def load_documents(paths: Sequence[Path]) -> Documents:
@@ -78,8 +79,14 @@ def _checked(raws: Sequence[RawDocument], problems: Iterable[Problem]) -> Docume
     broken = {problem.location.file for problem in reading if problem.location is not None}
     documents: list[TopologyDocument] = []
     found: list[Problem] = []
-    for raw in raws:
-        faults = tuple(_named(raw, chain.from_iterable(check(raw) for check in _CHECKS)))
+    for read_raw in raws:
+        raw = with_exported_application(read_raw)
+        checks = (
+            schema_problems(read_raw),
+            exported_application_problems(read_raw),
+            *(check(raw) for check in _CHECKS),
+        )
+        faults = tuple(_named(raw, chain.from_iterable(checks)))
         found += faults
         if not errors(faults) and raw.file not in broken:
             document, faults = build_document(raw)

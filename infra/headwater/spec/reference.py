@@ -26,7 +26,8 @@ _SHARED = (
     "topicName", "topicNames", "principal", "applicationId", "offsetReset", "partitioner", "pythonClass",
     "configValue", "topicConfig",
 )  # fmt: skip
-_LINKED = {*_SHARED, "config", "setup", "describe", "observed", "application", "acls"}
+_EXPORTED = ("exportedApplication", "exportedSubtopology", "exportedNode", "exportedStore")
+_LINKED = {*_SHARED, *_EXPORTED, "config", "setup", "describe", "exported", "observed", "application", "acls"}
 _NAME_OR_BUILDER = "storeOrName"
 _CONFIG_VALUE = ["string", "number", "boolean"]
 _WIDTH = 120
@@ -60,6 +61,8 @@ _PARTS = {
     "sink": "## topics",
     "acls": "## acls",
     "describe": "## describe",
+    "exported": "## exported",
+    **{name: f"### {name}" for name in _EXPORTED},
     "observed": "## observed",
     "observedTopic": "### observedTopic",
 }

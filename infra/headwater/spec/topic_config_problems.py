@@ -64,8 +64,9 @@ def _mappings(data: Mapping[str, Any]) -> Iterator[tuple[Path, Mapping[str, Any]
     for topic, options in _mapping(data.get("topics")).items():
         yield ("topics", topic, "config"), _mapping(_mapping(options).get("config"))
     yield from _logging(data.get("topology"), ("topology",))
-    for store, options in _mapping(_mapping(data.get("describe")).get("stores")).items():
-        yield ("describe", "stores", store, "overrides"), _mapping(_mapping(options).get("overrides"))
+    for section in ("describe", "exported"):
+        for store, options in _mapping(_mapping(data.get(section)).get("stores")).items():
+            yield (section, "stores", store, "overrides"), _mapping(_mapping(options).get("overrides"))
 
 
 def _logging(part: object, path: Path) -> Iterator[tuple[Path, Mapping[str, Any]]]:

@@ -12,7 +12,9 @@
 
 `headwater run` also adds partitions to changelog topics of applications with a number of processors: Alter.
 
-DescribeConfigs is never needed: nothing calls the checks of settings in `InternalTopicManager#validate`.
+Kafka Streams never needs DescribeConfigs: nothing calls the checks in `InternalTopicManager#validate`. The
+library in `streams_library` checks configs if `internal.topics.setup` is set, and adds partitions if
+autoscaling is on.
 Since Kafka 3.0 an idempotent producer needs only Write on a topic (KIP-679).
 Transactional ids are `<application.id>-<process id>-<thread>`.
 """
@@ -42,6 +44,8 @@ from headwater.planner.acls.topics import (
 )
 from headwater.planner.phrases import listed
 
+_SUPPLIER = "io.headwater.streams.HeadwaterClientSupplier"
+
 
 def application_needs(
     compiled: CompiledApplication, declared: AclDeclaration | None = None
@@ -53,6 +57,7 @@ def application_needs(
             *_sinks(compiled),
             *_declared(declared),
             *_internal_topics(compiled, declared.internal_topics if declared else InternalTopicAcls.LITERAL),
+            *_library(compiled),
             *_coordination(compiled),
         )
     )
@@ -111,6 +116,18 @@ def _expandable(compiled: CompiledApplication) -> frozenset[str]:
     """Return the changelog topics to which an application adds partitions when it gets more processors."""
     parts = [part for part in compiled.subtopologies if part.processors is not None]
     return frozenset(topic for part in parts for topic in part.changelog_topics)
+
+
+def _library(compiled: CompiledApplication) -> Iterator[Need]:
+    """Yield what the client supplier of the library needs, if the application's config names it."""
+    config = compiled.application.config
+    if config.get("default.client.supplier") != _SUPPLIER:
+        return
+    for name in (*repartition_topics(compiled), *changelog_topics(compiled)):
+        if "internal.topics.setup" in config:
+            yield from topic(name, Operation.DESCRIBE_CONFIGS, reason="the client supplier checks configs")
+        if StreamsConfig.of(compiled.application).autoscaling:
+            yield from topic(name, Operation.ALTER, reason="the client supplier expands")
 
 
 def _coordination(compiled: CompiledApplication) -> Iterator[Need]:

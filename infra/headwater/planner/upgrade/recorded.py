@@ -44,7 +44,7 @@ def compile_recorded(
     changed = {
         document.application.id: recorded
         for document in documents
-        if document.described is None and document.observed is None
+        if document.has_calls
         if (recorded := _recorded(records.get(document.application.id))) is not None
         if recorded != document.application.kafka_streams
     }

@@ -39,7 +39,7 @@ def problems_of(
     `schemas`: texts of schemas by `serdes.schema_key`.
     """
     application = document.application
-    if document.described is not None or document.observed is not None:
+    if not document.has_calls:
         return (_only_described(document),)
     found = list(setting_problems(application))
     defaults = Defaults.of(application.config)
@@ -166,7 +166,15 @@ def _only_described(document: TopologyDocument) -> Problem:
         summary="The document has no calls, so the behavior of the nodes is unknown.",
         application=document.application.id,
         expected="`topology` with calls",
-        found="`describe`" if document.described is not None else "`observed`",
+        found=next(
+            f"`{section}`"
+            for section, content in (
+                ("describe", document.described),
+                ("exported", document.exported),
+                ("observed", document.observed),
+            )
+            if content is not None
+        ),
         why="Its topics can be planned, but only its own program can process records.",
         fix="Write the topology as calls with their expressions.",
         location=document.application.at,

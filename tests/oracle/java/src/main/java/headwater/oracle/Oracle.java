@@ -12,7 +12,10 @@ import org.apache.kafka.streams.processor.internals.StartedTopology;
 import java.io.BufferedReader;
 import java.io.InputStreamReader;
 import java.io.PrintStream;
+import java.lang.reflect.InvocationTargetException;
+import java.lang.reflect.Method;
 import java.nio.charset.StandardCharsets;
+import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
@@ -30,12 +33,15 @@ import java.util.concurrent.Callable;
  * {@code "error": {"class", "message", "stage"}} instead of the failed part. The response to {@code {"document": …, "data": […]}} is that of
  * {@link DataRun}; so is that to {@code {"document": …, "batches": [[…]], "cacheBytes": …}}, which may have
  * {@code "groups": [[topic]]}. The response to {@code {"document": …, "topics": …, "stores": true}} is
- * {@code {"stores": {name: …}}} with what {@link StoreLayers} finds. The response to {@code {"topicConfigs": [{key: value}]}} is {@code {"table", "refusals"}} of {@link TopicConfigs}. The response to
+ * {@code {"stores": {name: …}}} with what {@link StoreLayers} finds. The response to {@code {"document": …, "export": true}} is
+ * {@code {"exported": …}}, the text of the library for applications. The response to {@code {"document": …, "write": file}} or
+ * {@code {"document": …, "verify": file}} is empty, or {@code {"thrown": …}} if the library throws. The response to {@code {"topicConfigs": [{key: value}]}} is {@code {"table", "refusals"}} of {@link TopicConfigs}. The response to
  * {@code {"configKeys": true}} is {@code {"keys": […]}}.
  * {@code {"configTables": true}} is answered with the tables of {@link Configs}, {@code {"configs": [{key: value}]}} with {@code {"refusals"}}.
  */
 public final class Oracle {
     private static final ObjectMapper JSON = new ObjectMapper();
+    private static final String LIBRARY = "io.headwater.streams.topology.TopologyDocument";
 
     private Oracle() {
     }
@@ -82,6 +88,29 @@ public final class Oracle {
             });
             return answer;
         }
+        for (final String method : List.of("write", "verify")) {
+            if (request.containsKey(method)) {
+                guarded(answer, "build", () -> {
+                    final Topology topology = build(document, applicationId);
+                    final Path path = Path.of(String.valueOf(request.get(method)));
+                    try {
+                        Class.forName(LIBRARY).getMethod(method, Topology.class, Map.class, Path.class)
+                            .invoke(null, topology, properties(document, applicationId), path);
+                    } catch (final InvocationTargetException error) {
+                        answer.put("thrown", error.getCause().getMessage());
+                    }
+                    return null;
+                });
+                return answer;
+            }
+        }
+        if (Boolean.TRUE.equals(request.get("export"))) {
+            guarded(answer, "build", () -> {
+                answer.put("exported", exported(document, applicationId));
+                return null;
+            });
+            return answer;
+        }
         if (Boolean.TRUE.equals(request.get("stores"))) {
             guarded(answer, "start", () -> {
                 final Map<String, Object> stores = new TreeMap<>();
@@ -108,6 +137,21 @@ public final class Oracle {
         }
         answer.put("runs", runs);
         return answer;
+    }
+
+    /** Returns the document that the library for applications writes; it is the same after the application was constructed. */
+    private static String exported(final Map<String, Object> document, final String applicationId) throws Exception {
+        final Topology topology = build(document, applicationId);
+        final Properties properties = properties(document, applicationId);
+        final Method text = Class.forName(LIBRARY).getMethod("text", Topology.class, Map.class);
+        final String before = (String) text.invoke(null, topology, properties);
+        final StartedTopology started = new StartedTopology(TopologyInsides.builderOf(topology), new StreamsConfig(properties));
+        started.stores();
+        final String after = (String) text.invoke(null, topology, properties);
+        if (!before.equals(after)) {
+            throw new IllegalStateException("The start has changed the export:\n" + before + "\n---\n" + after);
+        }
+        return before;
     }
 
     private static Map<String, Object> run(final Map<String, Object> document, final Call run) {

@@ -1,0 +1,107 @@
+"""`headwater import --jar`: create the document of an application from its code."""
+
+import zipfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import attrs
+import click
+
+from headwater.cli.cluster import read_snapshot
+from headwater.cli.console import write
+from headwater.cli.export_problems import export_problem, no_java, unreadable
+from headwater.cli.import_details import differences_from_cluster, with_owners
+from headwater.cli.java_export import ExportRequest, find_java, run_export
+from headwater.compiler import compile_documents
+from headwater.kafka.command_line import named_connection
+from headwater.model.problems import Problem, ProblemCode, errors
+from headwater.spec import load_text
+
+_NEED_A_CLUSTER = {ProblemCode.MISSING_SOURCE_TOPIC, ProblemCode.UNDECIDABLE_PARTITIONS}
+
+
+@attrs.frozen(kw_only=True)
+class JarImport:
+    """The arguments of the command."""
+
+    jar: Path
+    topology: str
+    class_path: Sequence[str]
+    properties: Path | None
+    config: Mapping[str, str]
+    timeout_seconds: float
+    bootstrap_server: str | None
+    command_config: Path | None
+    output: Path | None
+
+
+def import_jar(arguments: JarImport) -> tuple[Problem, ...]:
+    """Write the document if the code could be exported; return all problems.
+
+    Raises:
+        ProblemsError: The cluster could not be read.
+        click.ClickException: The library could not be built, or the document not be written.
+    """
+    java = find_java()
+    if java is None:
+        return (no_java(),)
+    request = ExportRequest(
+        jar=arguments.jar.absolute(),
+        target=arguments.topology,
+        class_path=[_absolute(entry) for entry in arguments.class_path],
+        properties=arguments.properties,
+        config=arguments.config,
+        timeout_seconds=arguments.timeout_seconds,
+    )
+    try:
+        existing = _existing(arguments.output)
+        result = run_export(java, _library(), request, existing)
+    except (OSError, zipfile.BadZipFile) as error:
+        return (unreadable(str(arguments.jar), str(error)),)
+    if result.document is None:
+        return (export_problem(request, result),)
+    problems = _check(result.document, arguments)
+    if not errors(problems):
+        write(result.document, arguments.output)
+    return problems
+
+
+def _check(text: str, arguments: JarImport) -> tuple[Problem, ...]:
+    """Return the problems of the document and, with a cluster, its differences from the topics there."""
+    loaded = load_text(text, str(arguments.output or "document"))
+    if not loaded.documents:
+        return loaded.problems
+    connection = named_connection(arguments.bootstrap_server, arguments.command_config)
+    if connection is None:
+        compiled = compile_documents(loaded.documents, {})
+        found = [
+            problem for each in compiled for problem in each.problems if problem.code not in _NEED_A_CLUSTER
+        ]
+        return (*loaded.problems, *found)
+    snapshot = read_snapshot(loaded.documents, connection, protocol_is_known=False)
+    compiled = compile_documents(loaded.documents, snapshot.partitions)
+    found = [problem for each in compiled for problem in each.problems]
+    owned = with_owners(compiled, loaded.documents, snapshot, connection)
+    found += differences_from_cluster(compiled, loaded.documents, owned)
+    return (*loaded.problems, *found)
+
+
+def _existing(output: Path | None) -> str | None:
+    if output is None or str(output) == "-" or not output.exists():
+        return None
+    return output.read_text(encoding="utf-8")
+
+
+def _absolute(entry: str) -> str:
+    """Return an entry of a class path for a process with another working folder; `*` stands for all jars."""
+    return str(Path(entry).absolute())
+
+
+def _library() -> Path:
+    from headwater.toolchain import ToolchainError  # noqa: PLC0415 - only this command needs it
+    from headwater.toolchain.streams_library import ensure_streams_library  # noqa: PLC0415
+
+    try:
+        return ensure_streams_library()
+    except ToolchainError as error:
+        raise click.ClickException(str(error)) from None

@@ -1,0 +1,149 @@
+"""Run the program of the library for Kafka Streams that calls an application and writes its document.
+
+The application is foreign code: it may print, exit, start threads or never return. The result is in files,
+its output is discarded except for the end, and after the timeout its processes are killed.
+"""
+
+import os
+import shutil
+import signal
+import subprocess
+import threading
+import zipfile
+from collections import deque
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import IO
+
+import attrs
+
+_MAIN = "io.headwater.streams.topology.ExportProgram"
+_KEPT_LINES = 20
+_LONGEST_LINE = 500
+_SECONDS_OF_READER = 5
+_NESTED = ("BOOT-INF/", "WEB-INF/")
+"""Folders of the classes and jars inside an executable jar of Spring Boot, or inside a web application."""
+_WRITTEN = "written"
+
+
+@attrs.frozen(kw_only=True)
+class ExportRequest:
+    """What to call: `target` is `class::method`, `class_path` has the jars besides the application's own."""
+
+    jar: Path
+    target: str
+    class_path: Sequence[str] = ()
+    properties: Path | None = None
+    config: Mapping[str, str] = attrs.field(factory=dict)
+    timeout_seconds: float = 60
+
+
+@attrs.frozen(kw_only=True)
+class ExportResult:
+    """The document, or why there is none; `output` are the last lines that the application printed.
+
+    `outcome` is a word of the Java program, or `exited` or `timeout`.
+    """
+
+    document: str | None = None
+    outcome: str = _WRITTEN
+    detail: str = ""
+    trace: str = ""
+    output: str = ""
+
+
+def run_export(
+    java: Path, library: Path, request: ExportRequest, existing: str | None = None
+) -> ExportResult:
+    """Return the document; `existing` is the text of an earlier one, whose other sections are kept."""
+    with TemporaryDirectory(prefix="headwater-export-", ignore_cleanup_errors=True) as name:
+        folder = Path(name)
+        document, result = folder / "document.yaml", folder / "result"
+        result.mkdir()
+        if existing is not None:
+            document.write_text(existing, encoding="utf-8")
+        jars = (str(library), *_unpacked(request.jar, folder / "application"), *request.class_path)
+        command = [
+            *(str(java), "-cp", os.pathsep.join(jars), _MAIN, request.target, str(document), str(result)),
+            str(request.properties.absolute()) if request.properties else "",
+            *(f"{key}={value}" for key, value in request.config.items()),
+        ]
+        code, output = _run(command, folder, request.timeout_seconds)
+        outcome = _read(result / "outcome")
+        if not outcome:
+            return ExportResult(
+                outcome="timeout" if code is None else "exited", detail=str(code), output=output
+            )
+        return ExportResult(
+            document=document.read_text(encoding="utf-8") if outcome == _WRITTEN else None,
+            outcome=outcome,
+            detail=_read(result / "detail"),
+            trace=_read(result / "trace"),
+            output=output,
+        )
+
+
+def _unpacked(jar: Path, folder: Path) -> Iterable[str]:
+    """Return the class path of an application; Java does not read jars inside a jar.
+
+    Raises:
+        OSError, zipfile.BadZipFile: The jar cannot be read.
+    """
+    if jar.is_dir():
+        return (str(jar),)
+    with zipfile.ZipFile(jar) as archive:
+        nested = [name for name in archive.namelist() if name.startswith(_NESTED)]
+        for name in nested:
+            archive.extract(name, folder)
+    inside = [folder / prefix for prefix in _NESTED if (folder / prefix).is_dir()]
+    return (str(jar), *(str(part) for each in inside for part in (each / "classes", each / "lib" / "*")))
+
+
+def _run(command: Sequence[str], folder: Path, timeout_seconds: float) -> tuple[int | None, str]:
+    """Return the exit code, None after the timeout, and the end of the output."""
+    lines: deque[str] = deque(maxlen=_KEPT_LINES)
+    code: int | None = None
+    with subprocess.Popen(
+        command,
+        cwd=folder,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        start_new_session=True,
+    ) as process:
+        reader = threading.Thread(target=_keep_last, args=(process.stdout, lines), daemon=True)
+        reader.start()
+        try:
+            with suppress(subprocess.TimeoutExpired):
+                code = process.wait(timeout_seconds)
+        finally:
+            _kill_group(process)
+            reader.join(_SECONDS_OF_READER)
+    return code, "\n".join(lines)
+
+
+def _keep_last(stream: IO[bytes] | None, lines: deque[str]) -> None:
+    while stream and (line := stream.readline(_LONGEST_LINE)):
+        lines.append(line.decode(errors="replace").rstrip())
+
+
+def _kill_group(process: subprocess.Popen[bytes]) -> None:
+    """Kill the process and those that it has started, which may hold its output open."""
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+
+
+def _read(file: Path) -> str:
+    return file.read_text(encoding="utf-8", errors="replace") if file.exists() else ""
+
+
+def find_java() -> Path | None:
+    """Return the `java` of JAVA_HOME or of PATH."""
+    home = os.environ.get("JAVA_HOME")
+    inside = Path(home, "bin", "java") if home else None
+    if inside is not None and os.access(inside, os.X_OK):
+        return inside
+    found = shutil.which("java")
+    return Path(found) if found else None
