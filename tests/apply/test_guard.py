@@ -39,6 +39,12 @@ def run_hook(
         loop.close()
 
 
+@pytest.fixture(autouse=True)
+def _up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Run as in an `up`: other tests of this process may have run a preview before."""
+    monkeypatch.setattr(pulumi.runtime, "is_dry_run", lambda: False)
+
+
 @pytest.fixture
 def cluster() -> FakeCluster:
     cluster = FakeCluster()

@@ -148,7 +148,7 @@ def import_(
     topics: Sequence[str],
     force: bool,
 ) -> None:
-    """Create documents from the code of applications, or from running applications.
+    """Create documents from code, or from running applications.
 
     With --jar, the code of the application builds its topology, without a broker. The document has everything
     that decides the internal topics. The method or field may be static, or belong to a class that has a

@@ -60,7 +60,7 @@ _COMMANDS: Mapping[str, Lazy] = {
     "acls": Lazy("headwater.cli.acls", "acls", "Show the ACLs that applications or Headwater require."),
     "describe": Lazy("headwater.cli.describe", "describe", "Print Kafka Streams' description of a topology."),
     "import": Lazy(
-        "headwater.cli.import_", "import_", "Create documents from code or from running applications."
+        "headwater.cli.import_", "import_", "Create documents from code, or from running applications."
     ),
     "run": Lazy("headwater_spark.commands.run", "run", "Run the application of a document on Spark."),
     "status": Lazy("headwater.cli.status", "status", "Show the status of a running application."),

@@ -25,8 +25,9 @@ def streams_library(output: Path) -> None:
     an application obeys KIP-698 and KIP-878. Maven builds the jar on first use.
 
     \b
-    Example:
-      headwater streams-library -o libs/
+    Examples:
+      headwater streams-library
+      headwater streams-library -o orders/libs/
     """
     try:
         jar = ensure_streams_library()
