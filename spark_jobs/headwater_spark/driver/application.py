@@ -195,7 +195,8 @@ class StreamsApplication:
         Return without queries if a stop is requested before.
 
         Raises:
-            ProblemsError: The topics have errors; no query was started.
+            ProblemsError: The topics have errors, or all clients had to stop while this one waited;
+                no query was started.
         """
         try:
             self._start()
@@ -204,17 +205,21 @@ class StreamsApplication:
             if self._client is not None:
                 self._renewals.join(_RENEWAL_SECONDS)
                 self._client.close()
+            if self._shutdown_requests is not None:
+                self._shutdown_requests.close()
             raise
 
     def _start(self) -> None:
         check = self._topics.prepare()
         if self._client is not None:
             self._specs.update(check)
+            self._await_shutdown_requests()  # also those that come while this client waits
             if not self._client.acquire(self._specs.source_topics, self._stopping):
                 self._end(close_offsets=True)
                 return
             self._renewals.start()
             if self._client.has_waited:  # perhaps for days
+                self._obey_shutdown_request()
                 check = self._topics.prepare()
         if self._expansion.complete_interrupted():
             check = self._topics.prepare()
@@ -222,8 +227,8 @@ class StreamsApplication:
         signals = watch_inputs(self._input_watch, self._spark, self._specs)
         for name in self._specs.layout.queries:
             self._queries[name] = SubtopologyQuery(self._spark, self._specs.spec(name), signals.get(name))
-        if self._shutdown_requests is not None:
-            self._shutdown_requests.start(set().union(*map(self._specs.layout.topics, self._queries)))
+        if self._client is None:
+            self._await_shutdown_requests()
         self._expansion.started()
         self._become(ClientState.REBALANCING)
         self._rounds.start()
@@ -429,6 +434,15 @@ class StreamsApplication:
     def _shut_down_application(self) -> None:
         if self._shutdown_requests is not None:
             self._shutdown_requests.send()
+
+    def _await_shutdown_requests(self) -> None:
+        if self._shutdown_requests is not None:
+            self._shutdown_requests.start(self._specs.source_topics)
+
+    def _obey_shutdown_request(self) -> None:
+        """Raise `ProblemsError` if all clients were requested to stop while this one waited."""
+        if self._shutdown_requests is not None and (by := self._shutdown_requests.requested_by()):
+            raise ProblemsError([shutdown_requested(self.id, by)])
 
     def _check_shutdown_requests(self, now: float) -> None:
         requests = self._shutdown_requests

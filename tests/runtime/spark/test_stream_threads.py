@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from headwater.model.problems import ProblemCode
+from headwater.kafka.pending_requests import in_background
+from headwater.model.problems import ProblemCode, ProblemsError
 from headwater.toolchain.broker.readiness import until
 from headwater_spark.driver.states import ClientState
 from headwater_spark.driver.threads.stream_threads import StreamThreads
@@ -369,7 +370,10 @@ def test_handler_that_raises_shuts_the_client_down(cluster: Cluster, tmp_path: P
 
 def test_shutdown_of_the_application_reaches_its_other_client(cluster: Cluster, tmp_path: Path) -> None:
     file = tmp_path / "fail"
-    config = {"uncaught.exception.handler": "shutdown-application"}
+    config = {
+        "uncaught.exception.handler": "shutdown-application",
+        "processing.guarantee": "exactly_once_v2",  # otherwise one of the clients waits
+    }
     with cluster.application(CONTROLLED, config) as running:
         other = cluster.attach(running, "other")
         try:
@@ -393,3 +397,20 @@ def test_shutdown_of_the_application_reaches_its_other_client(cluster: Cluster, 
         file.unlink()
         running.restart()
         assert until(lambda: len(running.values()) == 1, TIMEOUT_SECONDS), "the request is of the past"
+
+
+def test_shutdown_of_the_application_reaches_a_client_that_waits(cluster: Cluster, tmp_path: Path) -> None:
+    """With at least once, one of the clients is active."""
+    file = tmp_path / "fail"
+    config = {"uncaught.exception.handler": "shutdown-application"}
+    with cluster.application(CONTROLLED, config) as running:
+        running.application.start()
+        other = cluster.attach(running, "other")
+        started = in_background(other.start)
+        assert until(lambda: other.starting.startswith("waiting"), TIMEOUT_SECONDS)
+        file.touch()
+        running.feed(b"fail %s" % str(file).encode())
+        assert running.application.wait(TIMEOUT_SECONDS)
+        with pytest.raises(ProblemsError) as stopped:
+            started.result(TIMEOUT_SECONDS)
+        assert stopped.value.problems[0].summary == "All clients of the application stop."
