@@ -62,7 +62,7 @@ class StackContext:
     def observe(self, questions: "Questions | None" = None) -> "Observation":
         """Compile the documents for the cluster while the cluster answers the remaining requests.
 
-        `questions` None = those of a plan. Raises `ProblemsError`: the cluster could not be read.
+        `questions` None = the questions of a plan. Raises `ProblemsError`: the cluster could not be read.
         """
         from headwater.operations.observation import observe_cluster  # noqa: PLC0415 - while it answers
 

@@ -44,7 +44,7 @@ def observe_cluster(
     """Compile `documents` for the cluster, and read what a plan of them depends on.
 
     `records` is application id → setup record. `with_ownership`: also the ownership records. `questions` None
-    = those of a plan.
+    = the questions of a plan.
 
     Raises:
         ProblemsError: The cluster could not be read, or a topic is not visible.

@@ -17,8 +17,8 @@ import java.util.Map;
  *
  * <pre>{@code TopologyDocument.verify(topology, properties, Path.of("topologies/orders.yaml"));}</pre>
  *
- * <p>The topology is that of {@code builder.build(properties)} or of the Processor API. It is not changed, and no broker is
- * necessary. The properties are those of production: the document contains the configs that decide internal topics.
+ * <p>The topology is the result of {@code builder.build(properties)}, or of the Processor API. It is not changed, and no broker is
+ * necessary. Use the properties of production: the document contains the configs that decide internal topics.
  */
 public final class TopologyDocument {
     /** The system property and the environment variable with which {@link #verify} writes the document. */
