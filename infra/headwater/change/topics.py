@@ -1,10 +1,10 @@
 """Create topics, add partitions, change settings, for any number of topics in few requests."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import wait
 from typing import TYPE_CHECKING, Any, Protocol
 
-from confluent_kafka import KafkaException
+from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import (  # type: ignore[attr-defined]  # public, but not exported explicitly
     AdminClient,
     AlterConfigOpType,
@@ -56,12 +56,20 @@ def admin_client(connection: Connection) -> AdminClient:
     return AdminClient(connection.confluent(), logger=client_log())
 
 
-def change_topics(admin: AdminClient, changes: Sequence[TopicChange]) -> tuple[str, ...]:
-    """Make all changes and wait for the results; return `topic: reason` for each that failed."""
+def change_topics(
+    admin: AdminClient, changes: Sequence[TopicChange], *, with_others: bool = False
+) -> tuple[str, ...]:
+    """Make all changes and wait for the results; return `topic: reason` for each that failed.
+
+    `with_others`: other clients make the same changes at the same time. A topic that one of them has created
+    or expanded is no failure; check the topics afterwards.
+    """
     existing = [change for change in changes if not change.create]
+    new = request_new_topics(admin, [change for change in changes if change.create])
+    partitions = request_new_partitions(admin, [change for change in existing if change.partitions])
     return (
-        *failures(request_new_topics(admin, [change for change in changes if change.create])),
-        *failures(request_new_partitions(admin, [change for change in existing if change.partitions])),
+        *failures(new, {KafkaError.TOPIC_ALREADY_EXISTS} if with_others else ()),
+        *failures(partitions, {KafkaError.INVALID_PARTITIONS} if with_others else ()),
         *failures(request_config_changes(admin, [change for change in existing if change.config])),
     )
 
@@ -138,13 +146,14 @@ def request_config_changes(
     return _in_chunks(topics, lambda topic: len(topic.config), send, timeout_seconds)
 
 
-def failures(results: "Results") -> Iterator[str]:
-    """Wait for all `results`; yield `name: reason` for each that failed."""
+def failures(results: "Results", tolerated: Collection[int] = ()) -> Iterator[str]:
+    """Wait for all `results`; yield `name: reason` for each that failed, except for `tolerated` codes."""
     for name, future in results.items():
         try:
             future.result(timeout=_TIMEOUT_SECONDS)
         except KafkaException as error:
-            yield f"{name}: {error.args[0].str()}"
+            if error.args[0].code() not in tolerated:
+                yield f"{name}: {error.args[0].str()}"
         except TimeoutError:
             yield f"{name}: no answer within {_TIMEOUT_SECONDS} s"
 

@@ -52,9 +52,11 @@ class Application:
         monkeypatch.setattr(module, "change_topics", self.change_and_delete)
         monkeypatch.setattr(module, "_CREATION_SECONDS", 0.2)  # the topic will not appear
 
-    def change_and_delete(self, admin: object, changes: Sequence[TopicChange]) -> tuple[str, ...]:
+    def change_and_delete(
+        self, admin: object, changes: Sequence[TopicChange], *, with_others: bool
+    ) -> tuple[str, ...]:
         """Do `change_topics`, then delete the changelog topic."""
-        failed = change_topics(admin, changes)  # type: ignore[arg-type]  # the module's own client
+        failed = change_topics(admin, changes, with_others=with_others)  # type: ignore[arg-type]  # the module's own client
         assert until(lambda: self.changelog in self.topics.names(), _TIMEOUT_SECONDS)
         self.delete_changelog()
         return failed
@@ -79,6 +81,16 @@ def test_application_does_not_start_if_a_new_topic_is_deleted_at_once(
         application.own.prepare()
     (problem,) = raised.value.problems
     assert (problem.code, problem.topic) == (ProblemCode.MISSING_INTERNAL_TOPICS, application.changelog)
+
+
+def test_clients_that_start_at_the_same_time_set_up_the_same_topics(application: Application) -> None:
+    """Both find the topics missing, and one of them creates the topics first."""
+    first = application.own
+    second = ApplicationTopics(first.document, first._connection)
+    found, found_too = first._check(None), second._check(None)
+    assert {change.create for change in (*found.changes, *found_too.changes)} == {True}
+    created = first.apply_changes(found)
+    assert second.apply_changes(found_too).topic_ids == created.topic_ids
 
 
 @pytest.mark.parametrize(
