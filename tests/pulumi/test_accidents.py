@@ -2,6 +2,7 @@
 
 import logging
 import random
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from headwater.toolchain.broker import Broker
 from tests.accidents.cluster import AccidentCluster
 from tests.accidents.continuation import settle
 from tests.accidents.real import RealMirror, create_stacks
+from tests.accidents.simulated import discard_killed_runs
 from tests.accidents.steps import Series
 from tests.accidents.world import STACKS, World
 from tests.pulumi.cluster import Cluster
@@ -18,6 +20,12 @@ from tests.pulumi.cluster import Cluster
 pytestmark = [pytest.mark.pulumi, pytest.mark.slow]
 
 _log = logging.getLogger(__name__)
+
+
+@pytest.fixture(autouse=True)
+def _discarded() -> Iterator[None]:
+    yield
+    discard_killed_runs()
 
 
 def test_a_few_accidents_end_as_in_the_simulation(
