@@ -241,11 +241,19 @@ def _patched(found: list[Planned], begun: list[Connection], clock: Clock) -> Ite
 
 
 def discard_killed_runs() -> None:
-    """Collect what killed runs have not awaited: otherwise it is reported in a later test of this process."""
+    """End what killed runs have scheduled and never started: a later test of this process would report it.
+
+    Pulumi schedules the registrations of hooks in the loop of the thread, which no run executes.
+    """
     SETTINGS.rpc_manager.clear()
     SETTINGS.outputs.clear()
     with warnings.catch_warnings(), patch.object(logging.getLogger("asyncio"), "disabled", new=True):
         warnings.simplefilter("ignore")
+        loop = _ensure_event_loop()  # type: ignore[no-untyped-call]
+        for task in (pending := asyncio.all_tasks(loop)):
+            task.cancel()
+        loop.run_until_complete(asyncio.gather(*pending, return_exceptions=True))
+        del pending
         gc.collect()
 
 
