@@ -7,7 +7,7 @@ from typing import Any
 import attrs
 import pytest
 
-from headwater.model.ownership import OwnershipRecord, StackIdentity
+from headwater.model.records import OwnershipRecord, StackIdentity
 from headwater.planner.claims import _claim
 from headwater.planner.ownership import Ownership
 from headwater.planner.plans import ApplicationPlan

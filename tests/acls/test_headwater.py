@@ -14,16 +14,17 @@ from headwater.cli.exit_codes import ExitCode
 from headwater.compiler import compile_document
 from headwater.kafka import KafkaClusterReader, SnapshotRequest
 from headwater.model.acls import Operation, Pattern, Permission, ResourceKind
-from headwater.model.ownership import (
+from headwater.model.problems import Problem, ProblemCode, Severity, errors
+from headwater.model.records import (
     OWNERSHIP_TOPIC,
     RECORD_TOPIC_SETTINGS,
     OwnershipChange,
     OwnershipRecord,
     OwnershipTopic,
+    RecordedTopic,
+    SetupRecord,
     StackIdentity,
 )
-from headwater.model.problems import Problem, ProblemCode, Severity, errors
-from headwater.model.record import RecordedTopic, SetupRecord
 from headwater.planner.acls import Purpose, headwater_needs
 from headwater.pulumi import stack_settings
 from headwater.pulumi.cluster_writer import KafkaClusterWriter

@@ -11,9 +11,7 @@ from headwater.cli.exit_codes import ExitCode
 from headwater.cli.main import main
 from headwater.compiler import compile_documents
 from headwater.kafka import Connection
-from headwater.model.cluster import LiveTopic
-from headwater.model.evidence import GroupFacts
-from headwater.model.survey import Survey
+from headwater.model.cluster import GroupFacts, LiveTopic, Survey
 from headwater.report.graph import graph
 from headwater.report.mermaid import mermaid
 from headwater.spec import load_documents, load_text

@@ -20,8 +20,7 @@ from headwater.agent.state import (
     Stage,
 )
 from headwater.compiler import compile_documents
-from headwater.model.callers import AGENT
-from headwater.model.problems import Problem, ProblemCode
+from headwater.model.problems import AGENT, Problem, ProblemCode
 from tests.agent.simulation import CHANGELOG, ORDERS, RANKS, REPARTITION, documents
 
 POLICY = AgentPolicy(client_id="agent-1", poll_ms=30_000)

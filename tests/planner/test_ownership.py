@@ -5,8 +5,8 @@ from collections.abc import Mapping
 import attrs
 import pytest
 
-from headwater.model.ownership import OwnershipRecord, StackIdentity
 from headwater.model.problems import Problem, ProblemCode, Severity
+from headwater.model.records import OwnershipRecord, StackIdentity
 from headwater.model.topology import Lifecycle, Setup, Sink
 from headwater.planner import ActionKind, Plan, PlanPolicy, plan
 from headwater.planner.claims import change_after, change_before, race, retraction

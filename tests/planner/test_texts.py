@@ -5,9 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from headwater.model.callers import APPLICATION
 from headwater.model.compiled import CompiledApplication
-from headwater.model.problems import Severity
+from headwater.model.problems import APPLICATION, Severity
 from headwater.planner.application import ActiveApplication
 from headwater.planner.rules.over_partitioned import over_partitioned as over_partitioned_topics
 from headwater.planner.rules.replaced_topics import replaced_topics

@@ -13,7 +13,7 @@ from headwater.model.compiled import CompiledApplication
 from headwater.model.problems import Location, Problem, ProblemCode, ProblemsError, errors
 from headwater.model.topology import TopologyDocument
 from headwater.spec import parse_document
-from headwater.spec.schema_files import topology_schemas
+from headwater.spec.schema import topology_schemas
 
 _SCHEMA = "agent-manifest.v1.schema.json"
 

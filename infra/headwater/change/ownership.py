@@ -18,8 +18,8 @@ from headwater.kafka.client_log import client_log
 from headwater.kafka.kafka_errors import is_denial
 from headwater.kafka.ownership import PARTITION, encode, key_of, ownership_problem
 from headwater.model.acls import Operation
-from headwater.model.ownership import OWNERSHIP_TOPIC, RECORD_TOPIC_SETTINGS, OwnershipChange
 from headwater.model.problems import Problem, ProblemCode, ProblemsError, Severity
+from headwater.model.records import OWNERSHIP_TOPIC, RECORD_TOPIC_SETTINGS, OwnershipChange
 
 if TYPE_CHECKING:
     from concurrent.futures import Future

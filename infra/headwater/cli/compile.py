@@ -11,8 +11,8 @@ from headwater.cli.console import exit_for, json_text, print_problems, write
 from headwater.cli.options import Count, cluster_options, files_argument, output_option, policies_option
 from headwater.cli.policies import read_policies, violations, with_problems
 from headwater.compiler import compile_documents
-from headwater.model.callers import OFFLINE, PLAN
 from headwater.model.compiled import CompiledApplication
+from headwater.model.problems import OFFLINE, PLAN
 from headwater.spec import load_documents
 
 _FORMATS = ("text", "json", "dot", "mermaid", "svg")

@@ -13,9 +13,8 @@ import click
 from headwater.kafka import Connection, KafkaClusterReader
 from headwater.kafka.command_line import connection, named_connection
 from headwater.kafka.environment import names_cluster
-from headwater.model.ownership import StackIdentity
 from headwater.model.problems import Problem, ProblemsError, errors
-from headwater.model.record import SetupRecord
+from headwater.model.records import SetupRecord, StackIdentity
 from headwater.model.topology import TopologyDocument
 
 if TYPE_CHECKING:

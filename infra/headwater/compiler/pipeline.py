@@ -20,9 +20,9 @@ from headwater.compiler.processors import processor_problems
 from headwater.compiler.source_problems import check_sources, missing_topics, with_locations
 from headwater.compiler.streams_config import REUSE_SOURCE_TOPICS, StreamsConfig, streams_config_problems
 from headwater.compiler.topic_groups import Naming
-from headwater.model.callers import PLAN, Caller
 from headwater.model.compiled import CompiledApplication
 from headwater.model.nodes import NodeTopology, SinkNode
+from headwater.model.problems import PLAN, Caller
 from headwater.model.topology import TopologyDocument
 
 PASSES: tuple[Callable[[Compilation], Compilation], ...] = (

@@ -5,9 +5,8 @@ from collections.abc import Iterable
 from headwater.compiler.broker_counts import status_text
 from headwater.compiler.compilation import Compilation
 from headwater.compiler.topic_groups import TopicGroup
-from headwater.model.callers import Caller
 from headwater.model.nodes import SourceNode
-from headwater.model.problems import Location, Problem, ProblemCode, errors
+from headwater.model.problems import Caller, Location, Problem, ProblemCode, errors
 from headwater.model.topology import Protocol
 
 

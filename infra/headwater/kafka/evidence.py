@@ -14,10 +14,9 @@ from headwater.kafka.group_admin import GroupAdmin, ListedGroup
 from headwater.kafka.kafka_errors import is_denial, unexpected
 from headwater.kafka.reader import ClusterReader, GroupsRead
 from headwater.model.acls import Operation
-from headwater.model.cluster import ClusterSnapshot
-from headwater.model.evidence import ClusterEvidence, EvidenceRequest, GroupFacts, GroupType
-from headwater.model.ownership import OWNERSHIP_TOPIC, OwnershipRecord
+from headwater.model.cluster import ClusterEvidence, ClusterSnapshot, EvidenceRequest, GroupFacts, GroupType
 from headwater.model.problems import ProblemCode, ProblemsError
+from headwater.model.records import OWNERSHIP_TOPIC, OwnershipRecord
 from headwater.model.untrusted import UnreadRecord
 
 _ALL_GROUPS = f"the groups of other clients (permission {Operation.DESCRIBE} on group *)"

@@ -16,8 +16,8 @@ from headwater.kafka.ownership import read_ownership
 from headwater.kafka.pending_snapshot import PendingSnapshot, successes
 from headwater.kafka.reader import GroupsRead, SnapshotRequest
 from headwater.model.cluster import ClusterSnapshot
-from headwater.model.ownership import OwnershipLog
 from headwater.model.problems import Problem, ProblemsError
+from headwater.model.records import OwnershipLog
 
 if TYPE_CHECKING:
     from headwater.kafka.admin import FirstRequest

@@ -15,8 +15,8 @@ from headwater.kafka.client_log import client_log
 from headwater.kafka.connection import Connection
 from headwater.kafka.kafka_errors import is_denial
 from headwater.model.acls import Operation
-from headwater.model.ownership import OWNERSHIP_TOPIC, OwnershipLog, OwnershipRecord, StackIdentity
 from headwater.model.problems import Problem, ProblemCode, ProblemsError
+from headwater.model.records import OWNERSHIP_TOPIC, OwnershipLog, OwnershipRecord, StackIdentity
 from headwater.model.untrusted import (
     LARGEST_VALUE,
     MOST_BYTES,

@@ -24,8 +24,8 @@ from headwater.kafka.reader import SnapshotRequest
 from headwater.kafka.topic_settings import TopicSettings
 from headwater.model.acls import LiveAcls, Operation
 from headwater.model.cluster import ClusterSnapshot, LiveGroup, LiveTopic
-from headwater.model.ownership import OWNERSHIP_TOPIC, OwnershipLog, OwnershipTopic
 from headwater.model.problems import Problem, ProblemsError
+from headwater.model.records import OWNERSHIP_TOPIC, OwnershipLog, OwnershipTopic
 
 if TYPE_CHECKING:
     from headwater.kafka.group_client import Groups

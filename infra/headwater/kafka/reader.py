@@ -5,9 +5,8 @@ from typing import Protocol
 
 import attrs
 
-from headwater.model.cluster import ClusterSnapshot
-from headwater.model.evidence import GroupFacts
-from headwater.model.ownership import OwnershipLog
+from headwater.model.cluster import ClusterSnapshot, GroupFacts
+from headwater.model.records import OwnershipLog
 
 
 @attrs.frozen(kw_only=True)

@@ -12,7 +12,7 @@ from headwater.model.operators import (
     ReadStream,
     ReadTable,
 )
-from headwater.model.record import SetupRecord
+from headwater.model.records import SetupRecord
 from headwater.model.topology import Application, Protocol, TopologyDocument
 
 _PREFIX_CONFIG = "__internal.override.topic.prefix__"

@@ -10,8 +10,8 @@ from headwater.kafka.group_admin import GroupAdmin
 from headwater.kafka.kafka_reader import KafkaClusterReader
 from headwater.kafka.pending_snapshot import successes
 from headwater.kafka.reader import SnapshotRequest
+from headwater.model.cluster import Survey
 from headwater.model.problems import Problem, ProblemsError
-from headwater.model.survey import Survey
 
 
 def survey(

@@ -1,18 +1,44 @@
-"""The metadata that a task commits with its offsets: the version of its state, its clocks, read positions.
+"""The metadata of committed offsets: state versions, clocks, read positions, moves of state, active clients.
 
 The bytes are those of Kafka Streams' `TopicPartitionMetadata` and `ProcessorMetadata`. A Kafka Streams
-application that takes over the offsets finds the stream time in them, and we find the one that it wrote.
+application that takes over the offsets finds the stream time in them, and we find its stream time.
 """
 
 import base64
+import json
 import struct
 import zlib
 from collections.abc import Iterable, Mapping
+from enum import Enum
 
 import attrs
 
-from headwater.model.move_marks import MoveMark, MovePhase
 from headwater.model.untrusted import UnreadReason
+
+
+class MovePhase(Enum):
+    """What is done next: nothing has moved while entries are copied, everything has when they are cleared.
+
+    CATCH_UP: entries are copied while the application runs. This mark is with the changelog topics, because
+    tasks commit the offsets of the input.
+    """
+
+    CATCH_UP = "catch-up"
+    COPY = "copy"
+    CLEAR = "clear"
+
+
+@attrs.frozen
+class MoveMark:
+    """The state moves from `before` to `after` processors.
+
+    From COPY on, no client may process records until it has moved.
+    """
+
+    phase: MovePhase
+    before: int
+    after: int
+
 
 _FORMAT = 2
 _COMPRESSED_FORMAT = 3
@@ -293,3 +319,53 @@ def _decode_entries(body: bytes) -> dict[str, int]:
 
 def _base64(raw: bytes) -> str:
     return base64.b64encode(raw).decode("ascii")
+
+
+_SUFFIX = "-headwater-client"
+
+
+def client_group(application: str) -> str:
+    """Return the name of the consumer group of the record."""
+    return f"{application}{_SUFFIX}"
+
+
+def is_client_group(group: str) -> bool:
+    """Return whether a consumer group has only the record of an active client."""
+    return group.endswith(_SUFFIX)
+
+
+@attrs.frozen(kw_only=True)
+class ClientRecord:
+    """`process` is a random id of the active process, `name` its name for people.
+
+    `term` grows with each client that becomes active. `place` identifies the checkpoint folder that the
+    process has locked, on its machine; empty: it has locked none. `renewals` grows while the process runs.
+    `has_ended`: it has stopped.
+    """
+
+    term: int
+    process: str
+    name: str = ""
+    place: str = ""
+    renewals: int = 0
+    has_ended: bool = False
+
+    def encode(self) -> str:
+        """Return the text of the metadata."""
+        return json.dumps(attrs.asdict(self), separators=(",", ":"))
+
+    def renewed(self) -> "ClientRecord":
+        """Return the record that proves that the process still runs."""
+        return attrs.evolve(self, renewals=self.renewals + 1)
+
+    def ended(self) -> "ClientRecord":
+        """Return the record with which another client may become active at once."""
+        return attrs.evolve(self, has_ended=True)
+
+
+def decode_record(text: str) -> ClientRecord | None:
+    """Return the record; None if the text is empty, or of another program."""
+    try:
+        return ClientRecord(**json.loads(text))
+    except (ValueError, TypeError):
+        return None

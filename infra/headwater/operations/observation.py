@@ -12,10 +12,9 @@ from headwater.kafka.evidence import with_evidence
 from headwater.kafka.processor_state import with_processor_state
 from headwater.kafka.reader import ClusterReader
 from headwater.kafka.visibility import check_visible
-from headwater.model.cluster import ClusterSnapshot
+from headwater.model.cluster import ClusterSnapshot, EvidenceRequest
 from headwater.model.compiled import CompiledApplication
-from headwater.model.evidence import EvidenceRequest
-from headwater.model.record import SetupRecord
+from headwater.model.records import SetupRecord
 from headwater.model.topology import TopologyDocument
 
 Compiled = tuple[CompiledApplication, ...]

@@ -4,8 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import attrs
 
-from headwater.model.ownership import OwnershipChange, OwnershipRecord
-from headwater.model.record import SetupRecord
+from headwater.model.records import OwnershipChange, OwnershipRecord, SetupRecord
 from headwater.planner.actions import ActionKind
 from headwater.planner.evidence.topics import read_topics
 from headwater.planner.ownership import Conflict, Ownership

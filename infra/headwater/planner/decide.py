@@ -5,11 +5,10 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import attrs
 
-from headwater.model.callers import PLAN, Caller
 from headwater.model.cluster import ClusterSnapshot
 from headwater.model.compiled import CompiledApplication, SubTopology
-from headwater.model.problems import Problem
-from headwater.model.record import SetupRecord
+from headwater.model.problems import PLAN, Caller, Problem
+from headwater.model.records import SetupRecord
 from headwater.model.topology import Lifecycle
 from headwater.planner.acls.decide import acl_actions, acls_after, revoked_while_running
 from headwater.planner.actions import AclAction, ActionKind, TopicAction

@@ -4,7 +4,7 @@ import attrs
 
 from headwater.model.cluster import ClusterSnapshot
 from headwater.model.compiled import CompiledApplication
-from headwater.model.record import RecordedTopic, SetupRecord
+from headwater.model.records import RecordedTopic, SetupRecord
 from headwater.planner.actions import ActionKind
 from headwater.planner.evidence.deletion import is_internal
 from headwater.planner.evidence.topics import Evidence

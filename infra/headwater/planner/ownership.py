@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import attrs
 
 from headwater.model.cluster import ClusterSnapshot
-from headwater.model.ownership import OwnershipRecord, StackIdentity
+from headwater.model.records import OwnershipRecord, StackIdentity
 from headwater.model.untrusted import UnreadRecord
 
 

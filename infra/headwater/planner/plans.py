@@ -5,10 +5,9 @@ from collections.abc import Iterator, Mapping
 import attrs
 
 from headwater.model.compiled import CompiledApplication
-from headwater.model.ownership import StackIdentity
 from headwater.model.policies import Policy
 from headwater.model.problems import Problem, errors
-from headwater.model.record import SetupRecord
+from headwater.model.records import SetupRecord, StackIdentity
 from headwater.planner.actions import AclAction, TopicAction
 from headwater.planner.ownership import Ownership
 

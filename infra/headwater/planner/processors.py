@@ -7,7 +7,7 @@ import attrs
 
 from headwater.model.compiled import InternalTopic, SubTopology, TopicKind
 from headwater.model.linear_hashing import is_doubled, round_start
-from headwater.model.move_marks import MovePhase
+from headwater.model.offset_metadata import MovePhase
 from headwater.planner.counts import CountedApplication, CountedTopic
 from headwater.planner.phrases import count_phrase, seconds_phrase
 

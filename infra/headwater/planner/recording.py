@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from headwater.compiler.renumbering import origins
-from headwater.model.record import RecordedTopic, SetupRecord
+from headwater.model.records import RecordedTopic, SetupRecord
 from headwater.model.topology import Sink
 from headwater.planner.actions import ActionKind, TopicAction
 from headwater.planner.application import ActiveApplication

@@ -7,7 +7,7 @@ import attrs
 
 from headwater.model.cluster import ClusterSnapshot
 from headwater.model.compiled import CompiledApplication
-from headwater.model.record import SetupRecord
+from headwater.model.records import SetupRecord
 from headwater.model.topology import Lifecycle
 from headwater.planner.actions import TopicAction
 from headwater.planner.application import ActiveApplication

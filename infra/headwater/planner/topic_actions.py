@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from headwater.model.cluster import ClusterSnapshot
 from headwater.model.compiled import InternalTopic
-from headwater.model.record import RecordedTopic
+from headwater.model.records import RecordedTopic
 from headwater.planner.actions import ActionKind, ConfigChange, TopicAction
 from headwater.planner.application import ActiveApplication, TopicState
 from headwater.planner.processors import has_own_count

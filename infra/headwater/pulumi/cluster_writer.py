@@ -13,8 +13,8 @@ from headwater.change.ownership import configure_topic, write_ownership
 from headwater.kafka import Connection
 from headwater.kafka.acl_bindings import acl_binding
 from headwater.model.acls import Acl
-from headwater.model.ownership import OwnershipChange
 from headwater.model.problems import Problem
+from headwater.model.records import OwnershipChange
 from headwater.operations.validation import refusals
 from headwater.planner import Plan
 from headwater.pulumi.registration import Repair

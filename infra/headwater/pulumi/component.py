@@ -11,7 +11,7 @@ from tenacity import Retrying, retry_if_result, stop_after_delay, wait_exponenti
 
 from headwater.kafka import ClusterReader
 from headwater.model.problems import ProblemsError
-from headwater.model.record import RecordedTopic, SetupRecord
+from headwater.model.records import RecordedTopic, SetupRecord
 from headwater.planner import ApplicationPlan, TopicAction
 from headwater.pulumi.cluster_writer import ClusterWriter
 from headwater.pulumi.engine import TopicParent

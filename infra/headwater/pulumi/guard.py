@@ -8,7 +8,7 @@ import pulumi
 
 from headwater.kafka import ClusterReader
 from headwater.kafka.evidence import with_evidence
-from headwater.model.evidence import EvidenceRequest
+from headwater.model.cluster import EvidenceRequest
 from headwater.model.problems import ProblemsError
 from headwater.planner.rules.unproven_deletion import obstacles
 from headwater.planner.run import Run

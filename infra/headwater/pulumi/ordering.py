@@ -18,7 +18,7 @@ from itertools import groupby, islice
 import attrs
 import pulumi
 
-from headwater.model.record import SetupRecord
+from headwater.model.records import SetupRecord
 from headwater.pulumi.component import InternalTopics, TopicRecheck
 from headwater.pulumi.engine import TopicParent
 from headwater.pulumi.registration import AclResource, TopicResource

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from headwater.kafka import ClusterReader
 from headwater.model.problems import Problem, ProblemsError
-from headwater.model.record import SetupRecord
+from headwater.model.records import SetupRecord
 from headwater.planner import Plan
 from headwater.planner.claims import change_after, change_before, race, retraction
 from headwater.planner.rules.managed_elsewhere import refusal

@@ -6,8 +6,8 @@ from collections.abc import Callable
 import attrs
 
 from headwater.kafka import ClusterReader, Connection, KafkaClusterReader
-from headwater.model.ownership import StackIdentity
 from headwater.model.problems import Problem, ProblemsError
+from headwater.model.records import StackIdentity
 from headwater.operations.observation import observe_cluster
 from headwater.operations.planning import plan_documents
 from headwater.planner import Plan

@@ -16,9 +16,8 @@ from pulumi.runtime.config import CONFIG
 from tenacity import retry, stop_after_attempt, wait_exponential
 
 from headwater.kafka import ClusterReader, Connection, KafkaClusterReader
-from headwater.model.ownership import StackIdentity
 from headwater.model.problems import Problem, ProblemsError, errors
-from headwater.model.record import SetupRecord
+from headwater.model.records import SetupRecord, StackIdentity
 from headwater.planner import AclActionKind, ActionKind, ApplicationPlan, Plan
 from headwater.pulumi.approval import approval_problem
 from headwater.pulumi.cluster_writer import ClusterWriter, KafkaClusterWriter

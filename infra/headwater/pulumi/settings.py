@@ -15,9 +15,9 @@ from headwater.model.topology import Application, Lifecycle, TopologyDocument
 from headwater.planner import PlanPolicy
 from headwater.pulumi.stack_config import StackConfig
 from headwater.spec import load_documents
-from headwater.spec.durations import read_duration
 from headwater.spec.files import find
 from headwater.spec.policies import load_policies
+from headwater.spec.scalars import read_duration
 from headwater.spec.schema import document_schema, matches
 
 # Key → the environment variable for the same setting (`headwater.kafka.environment`).

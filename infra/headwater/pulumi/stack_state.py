@@ -6,7 +6,7 @@ from typing import Any
 import attrs
 
 from headwater.model.acls import Acl, Operation, Pattern, Permission, ResourceKind
-from headwater.model.record import RecordedTopic, SetupRecord
+from headwater.model.records import RecordedTopic, SetupRecord
 
 COMPONENT_TYPE = "headwater:kafka:InternalTopics"
 SETUP_TYPE = "headwater:kafka:Setup"

@@ -9,7 +9,7 @@ from typing import Any
 import attrs
 
 from headwater.model.problems import Problem
-from headwater.model.record import SetupRecord
+from headwater.model.records import SetupRecord
 from headwater.planner import AclAction, ApplicationPlan, Plan, TopicAction
 from headwater.planner.data_risks import data_risks
 from headwater.report.plan_text import plan_text, summary

@@ -12,8 +12,7 @@ from headwater.compiler.configs.check import find_refusals
 from headwater.compiler.configs.table import HEADWATER_CONFIGS, PREFIXES, Owner, config_names, split_key
 from headwater.model.problems import Problem, ProblemCode, Severity
 from headwater.model.versions import SUPPORTED
-from headwater.spec.limits import MAX_PROBLEMS
-from headwater.spec.locations import RawDocument
+from headwater.spec.locations import MAX_PROBLEMS, RawDocument
 from headwater.spec.phrases import nearest, shorten
 from headwater.spec.scalars import config_text
 from headwater.spec.topic_configs import topic_configs

@@ -10,7 +10,7 @@ from pathlib import Path
 import attrs
 
 from headwater.model.problems import Location, Problem, ProblemCode
-from headwater.spec.limits import MAX_BYTES
+from headwater.spec.locations import MAX_BYTES
 
 POLICIES = "headwater-policies"
 """The file of policies, without its suffix. It may be in a folder of documents and is not one of them."""

@@ -4,6 +4,9 @@ import json
 import re
 from collections.abc import Iterator
 from functools import cache
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+from pathlib import Path
 from typing import Any
 
 import attrs
@@ -11,7 +14,13 @@ from jsonschema import Draft202012Validator, ValidationError, validators
 from jsonschema.protocols import Validator
 
 from headwater.spec.locations import PathPart
-from headwater.spec.schema_files import topology_schemas
+
+
+def topology_schemas() -> Traversable:
+    """Return the folder `topology_schemas`, which the wheel has inside the package `headwater`."""
+    installed = files("headwater").joinpath("topology_schemas")
+    return installed if installed.is_dir() else Path(__file__).parents[3] / "topology_schemas"
+
 
 Schema = dict[str, Any]
 

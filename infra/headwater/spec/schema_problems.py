@@ -1,7 +1,7 @@
 """Problems for what does not fit a schema, in the terms of the user who wrote the file."""
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from itertools import islice
 from typing import Any
 
@@ -9,8 +9,7 @@ import attrs
 
 from headwater.model.problems import Problem, ProblemCode
 from headwater.spec.files import DOCUMENT, FileKind
-from headwater.spec.limits import MAX_PROBLEMS
-from headwater.spec.locations import PathPart, RawDocument
+from headwater.spec.locations import MAX_PROBLEMS, PathPart, RawDocument
 from headwater.spec.phrases import (
     a,
     capital,
@@ -26,7 +25,42 @@ from headwater.spec.phrases import (
     types,
 )
 from headwater.spec.schema import Schema, Violation, find_violations, operators, resolve
-from headwater.spec.split_expressions import SplitExpression, split_expressions
+
+
+@attrs.frozen
+class SplitExpression:
+    """The value `start` of `key`, and the keys without a value that continue it."""
+
+    key: str
+    start: str
+    pieces: tuple[str, ...]
+
+    @property
+    def text(self) -> str:
+        """Return the expression that was probably meant."""
+        return ", ".join((self.start, *self.pieces))
+
+
+def split_expressions(mapping: Mapping[str, Any], allowed: Collection[str]) -> tuple[SplitExpression, ...]:
+    """Return the expressions that commas split within `mapping`, whose known keys are `allowed`.
+
+    Such an expression is text with an open bracket, before unknown keys that have no value.
+    """
+    pieces: dict[str, list[str]] = {}
+    key: str | None = None
+    for name, value in mapping.items():
+        if name in allowed:
+            key = name if isinstance(value, str) and _open_brackets(value) > 0 else None
+        elif value is not None or nearest(name, allowed):
+            key = None
+        elif key is not None:
+            pieces.setdefault(key, []).append(name)
+    return tuple(SplitExpression(key, mapping[key], tuple(names)) for key, names in pieces.items())
+
+
+def _open_brackets(text: str) -> int:
+    return sum(text.count(bracket) for bracket in "([") - sum(text.count(bracket) for bracket in ")]")
+
 
 _UNKNOWN = "An unknown key would have no effect, so nothing is planned."
 _MANY_KEYS = 14

@@ -19,8 +19,7 @@ from yaml.events import (
 )
 
 from headwater.model.problems import Location, Problem, ProblemCode
-from headwater.spec.limits import MAX_DEPTH, MAX_NODES, MAX_PROBLEMS
-from headwater.spec.locations import Position, RawDocument, Value
+from headwater.spec.locations import MAX_DEPTH, MAX_NODES, MAX_PROBLEMS, Position, RawDocument, Value
 from headwater.spec.phrases import shorten
 from headwater.spec.scalars import plain_scalar
 

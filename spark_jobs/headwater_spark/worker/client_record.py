@@ -15,7 +15,7 @@ from functools import lru_cache
 from confluent_kafka import Consumer
 
 from headwater.kafka import Connection
-from headwater.model.client_record import ClientRecord, client_group, decode_record
+from headwater.model.offset_metadata import ClientRecord, client_group, decode_record
 from headwater_spark.worker import clients
 from headwater_spark.worker.messages import BatchRequest
 

@@ -5,9 +5,7 @@ from contextlib import nullcontext
 import attrs
 import pytest
 
-from headwater.model.offset_metadata import (
-    OffsetMetadata,
-)
+from headwater.model.offset_metadata import OffsetMetadata
 from headwater.model.problems import Problem, ProblemCode, ProblemsError
 from headwater_spark.driver.processor_move.checks import (
     InputCheck,

@@ -9,11 +9,10 @@ import attrs
 
 from headwater.agent.state import Parallelism, Shortfall, TopicCounts
 from headwater.compiler import StreamsConfig
-from headwater.model.callers import AGENT
 from headwater.model.compiled import CompiledApplication, InternalTopic, SubTopology
 from headwater.model.linear_hashing import round_start
 from headwater.model.policies import Policy
-from headwater.model.problems import Problem, ProblemCode, Severity, errors
+from headwater.model.problems import AGENT, Problem, ProblemCode, Severity, errors
 from headwater.model.topology import Sink
 from headwater.planner.counts import CountedApplication, CountedTopic
 from headwater.planner.policies import expansion_violations

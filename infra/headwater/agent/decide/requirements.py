@@ -4,8 +4,8 @@ from collections.abc import Mapping
 
 from headwater.agent.state import Requirements, TopicCounts
 from headwater.compiler import compile_documents
-from headwater.model.callers import AGENT
 from headwater.model.compiled import CompiledApplication
+from headwater.model.problems import AGENT
 from headwater.model.topology import Lifecycle, TopologyDocument
 
 

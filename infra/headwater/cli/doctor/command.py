@@ -17,12 +17,16 @@ from headwater.cli.exit_codes import ExitCode
 from headwater.cli.options import project_option
 from headwater.control.redaction import redact, redacted_texts
 from headwater.doctor import Finding, Section, has_errors
-from headwater.doctor.agents import agent_findings
-from headwater.doctor.cluster import cluster_findings
+from headwater.doctor.cluster import agent_findings, cluster_findings
 from headwater.doctor.findings import Check
 from headwater.doctor.machine import machine_findings
-from headwater.doctor.permissions import PermissionFacts, Purpose, permission_findings
-from headwater.doctor.separation import SeparationFacts, separation_findings
+from headwater.doctor.permissions import (
+    PermissionFacts,
+    Purpose,
+    SeparationFacts,
+    permission_findings,
+    separation_findings,
+)
 from headwater.doctor.stack import stack_findings
 from headwater.kafka.command_line import cluster_options, connection, named_connection
 from headwater.kafka.environment import names_cluster

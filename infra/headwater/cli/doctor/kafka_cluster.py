@@ -14,8 +14,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # public, but
 )
 
 from headwater.compiler import StreamsConfig
-from headwater.doctor.agents import AgentFacts, AgentGroup
-from headwater.doctor.cluster import ClusterFacts, Login
+from headwater.doctor.cluster import AgentFacts, AgentGroup, ClusterFacts, Login
 from headwater.kafka import Connection
 from headwater.kafka.addresses import certificate_days, unreachable
 from headwater.kafka.admin import Admin

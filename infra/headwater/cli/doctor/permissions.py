@@ -14,8 +14,8 @@ from headwater.kafka import Connection, snapshot_request
 from headwater.kafka.acl_bindings import acl_of
 from headwater.kafka.admin import Admin
 from headwater.model.acls import Acl, Operation, Pattern, Permission, ResourceKind
-from headwater.model.ownership import OWNERSHIP_TOPIC
 from headwater.model.problems import ProblemsError
+from headwater.model.records import OWNERSHIP_TOPIC
 from headwater.model.topology import TopologyDocument
 
 if TYPE_CHECKING:

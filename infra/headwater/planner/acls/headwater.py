@@ -6,7 +6,7 @@ from enum import StrEnum
 from headwater.compiler import StreamsConfig
 from headwater.model.acls import ANY_NAME, CLUSTER_NAME, Operation, Permission, ResourceKind
 from headwater.model.compiled import CompiledApplication
-from headwater.model.ownership import OWNERSHIP_TOPIC
+from headwater.model.records import OWNERSHIP_TOPIC
 from headwater.planner.acls.needs import Need, least, named, topic
 from headwater.planner.acls.topics import (
     changelog_topics,

@@ -3,14 +3,11 @@
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
-from headwater.model.callers import DRIFT_WITHOUT_RECORD, PLAN
-from headwater.model.cluster import ClusterSnapshot
+from headwater.model.cluster import ClusterSnapshot, EvidenceRequest
 from headwater.model.compiled import CompiledApplication, InternalTopic
-from headwater.model.evidence import EvidenceRequest
-from headwater.model.ownership import StackIdentity
 from headwater.model.policies import Policy
-from headwater.model.problems import Problem, ProblemCode, errors
-from headwater.model.record import SetupRecord
+from headwater.model.problems import DRIFT_WITHOUT_RECORD, PLAN, Problem, ProblemCode, errors
+from headwater.model.records import SetupRecord, StackIdentity
 from headwater.model.topology import Lifecycle
 from headwater.planner.decide import plan
 from headwater.planner.drift.applications import (

@@ -9,7 +9,7 @@ from headwater.compiler.streams_config import StreamsConfig
 from headwater.model.cluster import ClusterSnapshot
 from headwater.model.compiled import CompiledApplication
 from headwater.model.problems import Severity, errors
-from headwater.model.record import SetupRecord
+from headwater.model.records import SetupRecord
 from headwater.model.topology import Lifecycle
 from headwater.planner.drift.findings import Finding, FindingKind
 from headwater.planner.evidence.names import has_internal_name

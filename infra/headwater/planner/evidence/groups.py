@@ -3,8 +3,8 @@
 from collections.abc import Collection, Mapping
 from enum import IntEnum
 
-from headwater.model.client_record import is_client_group
-from headwater.model.evidence import GroupFacts, GroupType
+from headwater.model.cluster import GroupFacts, GroupType
+from headwater.model.offset_metadata import is_client_group
 from headwater.planner.evidence.names import internal_to
 
 _ASSIGNOR = "stream"

@@ -2,10 +2,9 @@
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
-from headwater.model.cluster import ClusterSnapshot
+from headwater.model.cluster import ClusterSnapshot, EvidenceRequest
 from headwater.model.compiled import CompiledApplication
-from headwater.model.evidence import EvidenceRequest
-from headwater.model.record import SetupRecord
+from headwater.model.records import SetupRecord
 from headwater.model.topology import Lifecycle
 from headwater.planner.evidence.names import beginnings, is_created_by_streams
 

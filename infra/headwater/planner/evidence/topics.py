@@ -7,13 +7,11 @@ from functools import cached_property
 
 import attrs
 
-from headwater.model.client_record import client_group
-from headwater.model.cluster import ClusterSnapshot, LiveTopic
+from headwater.model.cluster import ClusterEvidence, ClusterSnapshot, GroupFacts, LiveTopic
 from headwater.model.compiled import CompiledApplication
-from headwater.model.evidence import ClusterEvidence, GroupFacts
-from headwater.model.ownership import OwnershipRecord
+from headwater.model.offset_metadata import client_group
 from headwater.model.problems import errors
-from headwater.model.record import SetupRecord
+from headwater.model.records import OwnershipRecord, SetupRecord
 from headwater.model.topology import Lifecycle
 from headwater.planner.evidence.names import beginnings, is_created_by_streams, is_internal_to
 from headwater.planner.phrases import listed

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
-from headwater.model.ownership import OwnershipRecord
 from headwater.model.problems import Problem, ProblemCode, Severity
+from headwater.model.records import OwnershipRecord
 from headwater.planner.application import ActiveApplication
 from headwater.planner.run import Run
 

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator, Mapping
 
-from headwater.model.ownership import OWNERSHIP_TOPIC, OwnershipTopic
 from headwater.model.problems import Problem, ProblemCode, Severity
+from headwater.model.records import OWNERSHIP_TOPIC, OwnershipTopic
 from headwater.model.untrusted import UnreadReason, UnreadRecord
 from headwater.planner.phrases import counted
 from headwater.planner.run import Run

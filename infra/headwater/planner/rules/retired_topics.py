@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from headwater.model.cluster import LiveTopic
 from headwater.model.problems import Problem, ProblemCode, Severity
-from headwater.model.record import RecordedTopic, SetupRecord
+from headwater.model.records import RecordedTopic, SetupRecord
 from headwater.planner.run import Run
 
 

@@ -6,7 +6,7 @@ import attrs
 
 from headwater.model.cluster import LiveTopic
 from headwater.model.problems import Location, Problem, ProblemCode, Severity
-from headwater.model.record import SetupRecord
+from headwater.model.records import SetupRecord
 from headwater.planner.application import ActiveApplication
 from headwater.planner.evidence.deletion import Claim, deletion_obstacles, is_internal
 from headwater.planner.run import Run

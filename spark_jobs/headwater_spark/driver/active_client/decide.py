@@ -15,7 +15,7 @@ from enum import Enum
 
 import attrs
 
-from headwater.model.client_record import ClientRecord
+from headwater.model.offset_metadata import ClientRecord
 
 EXPIRY_SECONDS = 20.0
 """A record that has not changed for so long is that of a client that has died, or is cut off."""

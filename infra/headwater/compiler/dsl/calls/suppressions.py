@@ -10,7 +10,7 @@ from headwater.compiler.dsl.stores import Store
 from headwater.model import operators as op
 from headwater.model.behaviors import StoreSettings, SuppressedView, TableSuppress
 from headwater.model.nodes import ChangelogKind
-from headwater.model.operators.grouping import SuppressUntil
+from headwater.model.operators.streams import SuppressUntil
 from headwater.model.problems import Problem
 from headwater.model.stores import Logging
 
