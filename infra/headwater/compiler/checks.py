@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 
 from headwater.compiler.compilation import Compilation
-from headwater.compiler.topic_configs import changelog_config
+from headwater.compiler.internal_topics import changelog_config
 from headwater.model.compiled import InternalTopic
 from headwater.model.nodes import ChangelogKind, ProcessorNode
 from headwater.model.problems import Location, Problem, ProblemCode, Severity, errors

@@ -25,8 +25,7 @@ from headwater.compiler.copartitioning import (
     enforce,
     unchecked,
 )
-from headwater.compiler.subtopologies import node_groups
-from headwater.compiler.topic_groups import TopicGroup, resolve_sources, topic_groups
+from headwater.compiler.topic_groups import TopicGroup, node_groups, resolve_sources, topic_groups
 from headwater.model.problems import Problem, ProblemCode, Severity
 from headwater.model.topology import Protocol
 

@@ -1,4 +1,7 @@
-"""Finds the lines of a `describe()` text between log prefixes and other output, and repairs damaged lines."""
+"""Finds the lines of a `describe()` text between log prefixes and other output, and repairs damaged lines.
+
+Each repair leaves an undamaged text as it is.
+"""
 
 import html
 import json

@@ -1,13 +1,23 @@
-"""Writes the text of `Topology#describe()`, byte for byte (facts 3.3, 3.4)."""
+"""Writes the text of `Topology#describe()`, byte for byte (facts 3.3, 3.4).
+
+Kafka Streams keeps neighbors in a `TreeSet` whose comparator (size descending, name ascending) reads sizes
+that still change while the sets are filled. The position of a node depends on the sizes and on the shape of
+the tree at the time of insertion; a node that is added twice may be in the set twice.
+"""
 
 import heapq
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import attrs
 
-from headwater.compiler.java.collections import copy_order, string_copy_order, string_hash, string_set_order
-from headwater.compiler.java.red_black_tree import RedBlackTree
-from headwater.compiler.subtopologies import NodeGroup, node_groups
+from headwater.compiler.java.collections import (
+    RedBlackTree,
+    copy_order,
+    string_copy_order,
+    string_hash,
+    string_set_order,
+)
+from headwater.compiler.topic_groups import NodeGroup, node_groups
 from headwater.model.nodes import Node, NodeTopology, ProcessorNode, SourceNode
 
 

@@ -1,4 +1,4 @@
-"""Checks of a cluster: connection, TLS, credentials, addresses, features, settings, and its groups of agents."""
+"""Checks of a cluster: connection, TLS, credentials, addresses, features, settings, groups of agents."""
 
 from collections.abc import Iterator, Mapping, Sequence
 

@@ -1,4 +1,4 @@
-"""Checks of permissions: of the user, as brokers answer requests that change nothing, and of pull requests."""
+"""Checks of permissions: answers of brokers to requests that change nothing; what pull requests can reach."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""The snapshot of a live cluster, read once in batched admin requests, and the facts about owners of topics."""
+"""The snapshot of a live cluster, read once in batched admin requests, and facts about owners of topics."""
 
 from collections.abc import Mapping
 from enum import Enum

@@ -1,4 +1,4 @@
-"""What stacks record: which stack manages which application, and the topics of an application's last setup."""
+"""What stacks record: which stack manages which application, and the topics of its last setup."""
 
 from collections.abc import Mapping
 

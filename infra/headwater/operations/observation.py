@@ -51,7 +51,7 @@ def observe_cluster(
     request = snapshot_request(documents, records or {})
     reading = reader.begin(attrs.evolve(request, with_ids=records is not None, with_ownership=with_ownership))
     from headwater.compiler import compile_documents  # noqa: PLC0415 - while the cluster answers
-    from headwater.planner.evidence.questions import evidence_request  # noqa: PLC0415 - same
+    from headwater.planner.evidence.topics import evidence_request  # noqa: PLC0415 - same
 
     compiled = compile_documents(documents, reading.partitions)
     snapshot = reading.snapshot()

@@ -7,7 +7,7 @@ from headwater.model.problems import Problem, ProblemsError
 from headwater.model.records import SetupRecord
 from headwater.planner import Plan
 from headwater.planner.claims import change_after, change_before, race, retraction
-from headwater.planner.rules.managed_elsewhere import refusal
+from headwater.planner.rules.ownership import refusal
 from headwater.pulumi.cluster_writer import ClusterWriter
 
 

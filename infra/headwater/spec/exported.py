@@ -1,4 +1,8 @@
-"""Documents with the topology that the code of an application builds (`exported`)."""
+"""Documents with the topology that the code of an application builds (`exported`).
+
+A user may add configs to `application.config`, which the code does not have. A declared value that is not the
+exported one is an error: the topics would not be what the code needs.
+"""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any

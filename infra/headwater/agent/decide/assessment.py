@@ -17,11 +17,9 @@ from headwater.model.topology import Sink
 from headwater.planner.counts import CountedApplication, CountedTopic
 from headwater.planner.policies import expansion_violations
 from headwater.planner.processors import has_own_count
-from headwater.planner.rules.missing_source import missing_source
-from headwater.planner.rules.over_partitioned import over_partitioned
+from headwater.planner.rules.counts import over_partitioned, source_topics_expanded, unsafe_expansion
 from headwater.planner.rules.processor_count import processors_and_partitions
-from headwater.planner.rules.source_topics_expanded import source_topics_expanded
-from headwater.planner.rules.unsafe_expansion import unsafe_expansion
+from headwater.planner.rules.topics import missing_source
 
 _REFUSALS = (missing_source, over_partitioned, processors_and_partitions, unsafe_expansion)
 

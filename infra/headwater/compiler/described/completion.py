@@ -11,9 +11,8 @@ from headwater.compiler.described.names import (
     GENERATED_FOREIGN_KEY_TOPIC,
     GENERATED_REPARTITION,
 )
-from headwater.compiler.described.stores import KINDS, StoreFinding, find_stores
+from headwater.compiler.described.stores import KINDS, StoreFinding, find_stores, find_suppressions
 from headwater.compiler.described.structure import Structure
-from headwater.compiler.described.suppressions import find_suppressions
 from headwater.compiler.described.unknown import known_calls, unknown_problems
 from headwater.model.nodes import (
     ChangelogKind,

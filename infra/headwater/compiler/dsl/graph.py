@@ -6,6 +6,9 @@ searches of the optimization find first.
 
 All parents of a node are attached before its children. So the results of upward searches (the nearest key
 change, the grace of a window, versioning) are computed from those of the parents when a node is attached.
+
+A downstream call enables it. A table without a store also enables it on its upstream tables; a source table
+then needs a store. Nothing recurses, because chains of tables may be long.
 """
 
 from collections.abc import Callable

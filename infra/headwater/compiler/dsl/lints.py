@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator
 from headwater.compiler.dsl.builder import Builder
 from headwater.compiler.dsl.declarations import RepartitionDeclaration
 from headwater.compiler.dsl.graph import reachable
-from headwater.compiler.dsl.problems import lint, topology_error
+from headwater.compiler.dsl.messages import lint, topology_error
 from headwater.compiler.dsl.topology import TopologyUnderConstruction
 from headwater.model.problems import Location, Problem, ProblemCode, Severity
 

@@ -6,7 +6,7 @@ from types import MappingProxyType
 import attrs
 
 from headwater.compiler.dsl.formats import size_of, with_serdes
-from headwater.compiler.dsl.problems import ARGUMENT, topology_error
+from headwater.compiler.dsl.messages import ARGUMENT, topology_error
 from headwater.compiler.version_differences import JOIN_STORES_WITH_HEADERS, LOGGED_HEADERS
 from headwater.model.behaviors import RecordFormat, StoreSettings
 from headwater.model.nodes import ChangelogKind

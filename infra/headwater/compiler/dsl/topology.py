@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 
 import attrs
 
-from headwater.compiler.dsl import topology_problems as problems
+from headwater.compiler.dsl import messages as problems
 from headwater.compiler.dsl.stores import Store
 from headwater.compiler.java.patterns import JavaPattern, UntranslatablePatternError
 from headwater.model.behaviors import Behavior, GlobalTableSource, SinkSettings, SourceSettings

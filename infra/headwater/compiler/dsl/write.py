@@ -15,6 +15,7 @@ from headwater.compiler.dsl.builder import Builder
 from headwater.compiler.dsl.declarations import (
     GlobalStoreDeclaration,
     InternalSourceDeclaration,
+    OldValues,
     ProcessorDeclaration,
     RepartitionDeclaration,
     SelfJoinDeclaration,
@@ -26,8 +27,7 @@ from headwater.compiler.dsl.declarations import (
     TableSourceDeclaration,
 )
 from headwater.compiler.dsl.graph import GraphNode, mark_kept_null_keys
-from headwater.compiler.dsl.old_values import OldValues
-from headwater.compiler.dsl.problems import ARGUMENT, topology_error
+from headwater.compiler.dsl.messages import ARGUMENT, topology_error
 from headwater.compiler.dsl.stores import LazyStore, Store
 from headwater.compiler.dsl.topology import TopologyUnderConstruction
 from headwater.compiler.streams_config import REUSE_SOURCE_TOPICS

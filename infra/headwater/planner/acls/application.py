@@ -33,14 +33,16 @@ from headwater.model.acls import (
 )
 from headwater.model.compiled import CompiledApplication
 from headwater.model.problems import Problem, ProblemCode, Severity
-from headwater.planner.acls.needs import Need, least, topic
-from headwater.planner.acls.topics import (
+from headwater.planner.acls.needs import (
+    Need,
     changelog_topics,
     internal_prefix,
+    least,
     pattern_names,
     repartition_topics,
     sink_topics,
     source_topics,
+    topic,
 )
 from headwater.planner.phrases import listed
 

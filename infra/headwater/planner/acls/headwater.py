@@ -7,13 +7,16 @@ from headwater.compiler import StreamsConfig
 from headwater.model.acls import ANY_NAME, CLUSTER_NAME, Operation, Permission, ResourceKind
 from headwater.model.compiled import CompiledApplication
 from headwater.model.records import OWNERSHIP_TOPIC
-from headwater.planner.acls.needs import Need, least, named, topic
-from headwater.planner.acls.topics import (
+from headwater.planner.acls.needs import (
+    Need,
     changelog_topics,
     internal_prefix,
+    least,
+    named,
     pattern_names,
     repartition_topics,
     source_topics,
+    topic,
 )
 
 AGENT_PREFIX = "headwater-agent-"

@@ -12,9 +12,11 @@ import attrs
 
 from headwater.model.cluster import GroupFacts, LiveTopic, Survey
 from headwater.planner.adoption.findings import FoundApplication, Recognized, SkippedTopic, SkipReason
-from headwater.planner.evidence.groups import Certainty, candidates, exclusion_text
 from headwater.planner.evidence.names import (
+    Certainty,
     beginnings,
+    candidates,
+    exclusion_text,
     has_internal_name,
     internal_to,
     is_created_by_streams,

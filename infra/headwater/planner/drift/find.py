@@ -27,8 +27,7 @@ from headwater.planner.drift.findings import (
 )
 from headwater.planner.drift.orphans import declared_topics, orphaned, prefix, undeclared_topics
 from headwater.planner.drift.topics import FINDING_CODES, topic_findings
-from headwater.planner.evidence.questions import evidence_request
-from headwater.planner.evidence.topics import Evidence
+from headwater.planner.evidence.topics import Evidence, evidence_request
 from headwater.planner.plans import ApplicationPlan, Plan, PlanPolicy
 from headwater.planner.policies.drift_tolerance import tolerances
 

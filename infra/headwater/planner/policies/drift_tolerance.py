@@ -8,7 +8,7 @@ from headwater.model.compiled import InternalTopic
 from headwater.model.policies import DriftTolerance, Policy, TopicClass
 from headwater.model.topology import Sink
 from headwater.planner.actions import TopicAction
-from headwater.planner.policies.patterns import chooses
+from headwater.planner.policies.subject import chooses
 
 
 def tolerances(policies: Iterable[Policy]) -> tuple[Policy, ...]:

@@ -3,7 +3,7 @@
 from headwater.compiler.dsl.builder import Builder
 from headwater.compiler.dsl.calls.grouping import check_window
 from headwater.compiler.dsl.calls.materialization import check_materialized, windowed_retention_ms
-from headwater.compiler.dsl.declarations import ProcessorDeclaration
+from headwater.compiler.dsl.declarations import OldValues, ProcessorDeclaration
 from headwater.compiler.dsl.formats import with_store_serdes, with_windowed_key
 from headwater.compiler.dsl.graph import GraphNode
 from headwater.compiler.dsl.handles import (
@@ -14,8 +14,7 @@ from headwater.compiler.dsl.handles import (
     View,
     WindowedCogroupedStream,
 )
-from headwater.compiler.dsl.old_values import OldValues
-from headwater.compiler.dsl.problems import unsupported_call
+from headwater.compiler.dsl.messages import unsupported_call
 from headwater.compiler.dsl.stores import (
     KEY_VALUE_KINDS,
     Store,

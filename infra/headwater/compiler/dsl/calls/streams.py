@@ -7,7 +7,7 @@ from headwater.compiler.dsl.calls.materialization import check_builders
 from headwater.compiler.dsl.declarations import ProcessorDeclaration, SinkDeclaration
 from headwater.compiler.dsl.formats import with_new_key, with_serdes
 from headwater.compiler.dsl.handles import Branches, Handle, Nothing, Stream
-from headwater.compiler.dsl.problems import unsupported_call
+from headwater.compiler.dsl.messages import unsupported_call
 from headwater.compiler.dsl.stores import built_store
 from headwater.model import behaviors as does
 from headwater.model import operators as op

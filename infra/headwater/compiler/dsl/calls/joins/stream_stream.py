@@ -9,7 +9,7 @@ from headwater.compiler.dsl.calls.repartitions import repartitioned_for_join
 from headwater.compiler.dsl.declarations import ProcessorDeclaration, StreamJoinDeclaration
 from headwater.compiler.dsl.formats import with_serdes
 from headwater.compiler.dsl.handles import Handle, Stream
-from headwater.compiler.dsl.problems import ARGUMENT, STREAMS, lint, topology_error, unsupported_call
+from headwater.compiler.dsl.messages import ARGUMENT, STREAMS, lint, topology_error, unsupported_call
 from headwater.compiler.dsl.stores import (
     WINDOW_KINDS,
     Store,

@@ -1,11 +1,68 @@
-"""A topic has more replicas than brokers answer, fewer than writes require, or not as many as declared."""
+"""Settings of topics that lose data or stop writes."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
+from headwater.model.compiled import InternalTopic, TopicKind
 from headwater.model.problems import Problem, ProblemCode, Severity
+from headwater.planner.actions import ConfigChange, TopicAction
 from headwater.planner.application import ActiveApplication, TopicState
 from headwater.planner.phrases import counted, whole
+from headwater.planner.run import Run
+from headwater.planner.settings import Misconfiguration, Settings, misconfigurations, removing_changes
 from headwater.planner.topic_actions import replication_factor
+
+
+def misconfigured(application: ActiveApplication) -> Iterator[Problem]:
+    """KIP-698: `MisconfiguredInternalTopicException`. With `automatic` setup the setting is reset."""
+    for state in application.internal:
+        if isinstance(state.declared, InternalTopic) and state.live is not None:
+            settings = Settings(state.live, application.snapshot.topic_defaults)
+            for fault in misconfigurations(state.declared, settings):
+                yield _misconfigured_topic(application, state, fault)
+
+
+def _misconfigured_topic(
+    application: ActiveApplication, state: TopicState, fault: Misconfiguration
+) -> Problem:
+    key, declared = fault.change.key, fault.change.declared
+    option = f"--delete-config {key}" if declared is None else f"--add-config {key}={declared}"
+    intended = _declaration(state, key, application.snapshot.topic_defaults)
+    return application.problem(
+        ProblemCode.MISCONFIGURED_INTERNAL_TOPIC,
+        f"Setting {key} of internal topic {state.name} endangers its data.",
+        topic=state,
+        expected=f"{key} {fault.expected}",
+        found=f"{key} {fault.found}",
+        why=fault.why,
+        fix=f"Run `kafka-configs.sh --bootstrap-server BROKER --alter --topic {state.name} {option}`, or set "
+        f"`internal.topics.setup: automatic` and run again. If the value is intended, {intended}"
+        if application.is_manual
+        else f"{application.caller.reconciler} resets it. Check whether data is already lost, and who "
+        f"changed the setting. If the value is intended, {intended}",
+        severity=Severity.ERROR if application.is_manual else Severity.WARNING,
+    )
+
+
+def _declaration(state: TopicState, key: str, defaults: Mapping[str, str]) -> str:
+    """Return how the document declares the live value: of one store, or of all internal topics."""
+    value = Settings(state.live, defaults).effective(key) if state.live else None
+    topic = state.declared
+    if isinstance(topic, InternalTopic) and topic.kind is TopicKind.CHANGELOG:
+        return (
+            f"declare it at store {topic.node}: `logging: {{{key}: {_quote_value(value)}}}` next to the name "
+            "of the store."
+        )
+    return (
+        "declare it in the application's config, for all internal topics: "
+        f"`topic.{key}: {_quote_value(value)}`."
+    )
+
+
+def _quote_value(value: str | None) -> str:
+    """Return the value as YAML within a flow mapping: a comma would end it."""
+    text = value or ""
+    return f'"{text}"' if "," in text else text
+
 
 _KEY = "min.insync.replicas"
 
@@ -127,4 +184,49 @@ def _not_as_declared(
         fix="Reassign its partitions (`kafka-reassign-partitions.sh`), or correct the declared factor. "
         "Neither Headwater nor Pulumi moves replicas.",
         severity=Severity.WARNING if is_short else Severity.INFO,
+    )
+
+
+def removing_settings(run: Run) -> Iterator[Problem]:
+    """Yield a warning for each topic of an earlier run that will keep less: sinks and internal topics.
+
+    A setting that Kafka Streams requires, and that another client has changed, is reset without it
+    (`misconfigured`). Topics of other clients are reported by `unproven_adoption`.
+    """
+    actions = {action.name: action for action in run.actions}
+    for application in run.active:
+        for state in application.topics:
+            if state.live is not None and state.is_ours and not state.is_replaced:
+                changes = _chosen_changes(run, state, actions[state.name])
+                if changes:
+                    yield _setting_removes_data(application, state, changes)
+
+
+def _chosen_changes(run: Run, state: TopicState, action: TopicAction) -> tuple[ConfigChange, ...]:
+    """Return the changes with which Kafka removes records, if not all of them repair the topic."""
+    live, defaults = state.live, run.snapshot.topic_defaults
+    if live is None:
+        return ()
+    changes = removing_changes(live, action, defaults)
+    declared = state.declared
+    if isinstance(declared, InternalTopic):
+        repaired = {fault.change.key for fault in misconfigurations(declared, Settings(live, defaults))}
+        if all(change.key in repaired for change in changes):
+            return ()
+    return changes
+
+
+def _setting_removes_data(
+    application: ActiveApplication, state: TopicState, changes: tuple[ConfigChange, ...]
+) -> Problem:
+    return application.problem(
+        ProblemCode.SETTING_REMOVES_DATA,
+        f"{state.title} gets settings with which Kafka removes records that it keeps now.",
+        topic=state,
+        expected=", ".join(f"{change.key} {change.declared or 'not set'}" for change in changes),
+        found=", ".join(f"{change.key} {change.live or 'not set'}" for change in changes),
+        why="Records that Kafka removes cannot be restored.",
+        fix="If the records are needed, declare the live values in the document. A policy "
+        "`blastRadius: {removingSettings: 0}` refuses such changes.",
+        severity=Severity.WARNING,
     )

@@ -1,13 +1,20 @@
-"""`merge.repartition.topics`: one repartition below a key change for all its consumers (facts 2.5.1)."""
+"""Optimizations of the graph, in the order of `InternalStreamsBuilder#buildAndOptimizeTopology`."""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 
 from headwater.compiler.dsl.builder import Builder
-from headwater.compiler.dsl.declarations import RepartitionDeclaration
-from headwater.compiler.dsl.graph import GraphNode
-from headwater.compiler.dsl.problems import STREAMS, topology_error
+from headwater.compiler.dsl.declarations import (
+    RepartitionDeclaration,
+    SelfJoinDeclaration,
+    SourceDeclaration,
+    StreamJoinDeclaration,
+)
+from headwater.compiler.dsl.graph import GraphNode, reachable
+from headwater.compiler.dsl.messages import STREAMS, topology_error
+from headwater.compiler.streams_config import MERGE_REPARTITIONS, SINGLE_STORE_SELF_JOIN
 from headwater.compiler.version_differences import FIRST_KEY_CHANGE_FOUND
+from headwater.model.behaviors import StreamSelfJoin, StreamStreamJoin
 from headwater.model.problems import Problem, ProblemCode
 
 UpwardPath = Callable[[GraphNode, GraphNode], Iterator[GraphNode]]
@@ -140,3 +147,107 @@ def _search_fails(repartition: GraphNode, changer: GraphNode) -> Problem:
         fix="Remove `merge.repartition.topics` (or `all`) from topology.optimization, give both groupings "
         "one named group, or call `repartition` right after the key change.",
     )
+
+
+def merge_sources(builder: Builder) -> None:
+    """Move the children of duplicate sources to the first source (`mergeDuplicateSourceNodes`)."""
+    by_pattern: dict[str, GraphNode] = {}
+    by_topic: dict[str, GraphNode] = {}
+    for node in tuple(builder.graph.root.children):
+        declares = node.declares
+        if not isinstance(declares, SourceDeclaration):
+            continue
+        if declares.pattern is not None:
+            first = by_pattern.setdefault(declares.pattern, node)
+            if first is not node:
+                _merge(builder, first, node)
+            continue
+        firsts = {by_topic.setdefault(topic, node): topic for topic in dict.fromkeys(declares.topics)}
+        firsts.pop(node, None)
+        for first, topic in firsts.items():
+            if set(_source(first).topics) == set(declares.topics):
+                _merge(builder, first, node)
+            else:
+                builder.reject(_overlap(first, node, topic))
+                _move_children(builder, first, node)
+
+
+def _merge(builder: Builder, first: GraphNode, node: GraphNode) -> None:
+    resets = (_source(first).offset_reset, _source(node).offset_reset)
+    if resets[0] != resets[1]:
+        builder.reject(_resets_differ(first, node))
+    _move_children(builder, first, node)
+    builder.note_non_source(
+        node.name,
+        f"{node.name} reads the same topics as {first.name} and is merged into it",
+        frozenset({first.name}),
+    )
+
+
+def _move_children(builder: Builder, first: GraphNode, node: GraphNode) -> None:
+    for child in tuple(node.children):
+        node.remove_child(child)
+        first.add_child(child)
+    builder.graph.root.remove_child(node)
+
+
+def _source(node: GraphNode) -> SourceDeclaration:
+    assert isinstance(node.declares, SourceDeclaration)  # noqa: S101 - only sources come here
+    return node.declares
+
+
+def _overlap(first: GraphNode, node: GraphNode, topic: str) -> Problem:
+    return topology_error(
+        f"Two streams read overlapping but not equal sets of topics, {first.name} and {node.name}.",
+        node=node.name,
+        topic=topic,
+        expected="equal sets, or sets without a common topic",
+        found=f"[{', '.join(_source(first).topics)}] and [{', '.join(_source(node).topics)}]",
+        at=node.at,
+        fix="Read each topic by a stream of its own and `merge` where needed.",
+    )
+
+
+def _resets_differ(first: GraphNode, node: GraphNode) -> Problem:
+    return topology_error(
+        f"Two streams of the same topics have different offset reset policies, {first.name} and {node.name}.",
+        node=node.name,
+        topic=", ".join(_source(node).topics) or _source(node).pattern,
+        expected=f"{_source(first).offset_reset or 'none given'} (as {first.name})",
+        found=_source(node).offset_reset or "none given",
+        at=node.at,
+        fix="Give both the same `offsetReset`.",
+    )
+
+
+def rewrite_self_joins(builder: Builder) -> None:
+    """Replace a join of a stream with itself by one processor with one store (`rewriteSelfJoin`)."""
+    for node in reachable(builder.graph.root):
+        join = node.declares
+        if not isinstance(join, StreamJoinDeclaration) or len(node.parents) != 1:
+            continue
+        (parent,) = node.parents
+        other = builder.other_windowed[node]
+        parent.remove_child(other)
+        node.declares = SelfJoinDeclaration(join.this_windowed, join.merge, join.this_store, _behavior(join))
+
+
+def _behavior(join: StreamJoinDeclaration) -> StreamSelfJoin | None:
+    left = join.this_behavior
+    if not isinstance(left, StreamStreamJoin):
+        return None
+    return StreamSelfJoin(left.window, left.value, join.this_store.name)
+
+
+RULES: tuple[tuple[str | None, Callable[[Builder], None]], ...] = (
+    (None, merge_sources),
+    (MERGE_REPARTITIONS, merge_repartitions),
+    (SINGLE_STORE_SELF_JOIN, rewrite_self_joins),
+)
+"""Value of `topology.optimization` (None = always) and rule. `write` reuses source topics as changelogs."""
+
+
+def optimize(builder: Builder) -> None:
+    for word, rule in RULES:
+        if word is None or word in builder.config.optimizations:
+            rule(builder)
