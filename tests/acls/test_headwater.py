@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from headwater.change.ownership import write_ownership
-from headwater.cli.exit_codes import ExitCode
+from headwater.cli.console import ExitCode
 from headwater.compiler import compile_document
 from headwater.kafka import KafkaClusterReader, SnapshotRequest
 from headwater.model.acls import Operation, Pattern, Permission, ResourceKind
@@ -27,8 +27,7 @@ from headwater.model.records import (
 )
 from headwater.planner.acls import Purpose, headwater_needs
 from headwater.pulumi import stack_settings
-from headwater.pulumi.cluster_writer import KafkaClusterWriter
-from headwater.pulumi.ownership import claim_applications, protect_records
+from headwater.pulumi.cluster_writer import KafkaClusterWriter, claim_applications, protect_records
 from headwater.pulumi.planning import Planned, plan_stack
 from headwater.pulumi.stack_state import StackState
 from headwater.spec import load_text

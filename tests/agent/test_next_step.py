@@ -6,7 +6,7 @@ import attrs
 import pytest
 
 from headwater.agent.decide import AgentPolicy, Expand, Notify, Observe, ReadProcessors, Record, Recover
-from headwater.agent.decide.next_step import next_step
+from headwater.agent.decide.decision import next_step
 from headwater.agent.state import (
     AgentState,
     ApplicationState,

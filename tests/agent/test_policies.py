@@ -9,7 +9,7 @@ from click.testing import CliRunner
 
 from headwater.agent.decide.assessment import Assessment, assess
 from headwater.agent.state import Phase
-from headwater.cli.exit_codes import ExitCode
+from headwater.cli.console import ExitCode
 from headwater.cli.main import main
 from headwater.compiler import compile_documents
 from headwater.model.policies import Policy

@@ -7,7 +7,7 @@ from typing import ClassVar
 import attrs
 import pytest
 
-from headwater.cli.exit_codes import ExitCode
+from headwater.cli.console import ExitCode
 from headwater.cli.main import main
 from headwater.cli.stack_context import StackContext
 from headwater.kafka import Connection, KafkaClusterReader, SnapshotRequest

@@ -20,7 +20,7 @@ from cryptography.hazmat.primitives.serialization import (
     load_pem_private_key,
 )
 
-from headwater.change.deletion import delete_topics
+from headwater.change.topics import delete_topics
 from headwater.kafka import Connection
 from headwater.kafka.broker_session import NoAnswerError
 from headwater.kafka.group_client import GroupClient

@@ -17,9 +17,9 @@ from rich.console import Console
 from headwater.cli.main import main
 from headwater.toolchain import ToolchainError, ensure_pulumi, kafka_plugin
 from headwater.toolchain.cache import Cache
+from headwater.toolchain.commands import Progress
 from headwater.toolchain.kafka_plugin import HASH_VARIABLE as PLUGIN_HASH_VARIABLE
 from headwater.toolchain.kafka_plugin import PLUGIN_VERSION
-from headwater.toolchain.progress import Progress
 from headwater.toolchain.pulumi_cli import CLI_VERSION, find_pulumi
 from headwater.toolchain.pulumi_release import HASH_VARIABLE, VARIABLE, download_release
 

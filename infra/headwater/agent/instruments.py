@@ -25,8 +25,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from headwater.agent.events import AgentEvent, AttemptEnded, AttemptFailed, Expanded
-from headwater.agent.instrument_texts import agent_status, log_line
+from headwater.agent.events import AgentEvent, AttemptEnded, AttemptFailed, Expanded, agent_status, log_line
 from headwater.agent.state import AgentState, ApplicationState, Outcome, Phase
 from headwater.control import FINE, Health, Section
 from headwater.model.problems import Problem

@@ -13,11 +13,10 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # public, but
 
 from headwater.agent.state import Outcome, Shortfall, TopicCounts, TopicResult
 from headwater.kafka import Connection
-from headwater.kafka.batches import batches
 from headwater.kafka.client_log import client_log
 from headwater.kafka.group_offsets import read_metadata
 from headwater.kafka.kafka_errors import ClientMessage, client_message, unreachable
-from headwater.kafka.pending_requests import in_background
+from headwater.kafka.pending_requests import batches, in_background
 from headwater.model.offset_metadata import decode_count
 from headwater.model.problems import ProblemsError
 

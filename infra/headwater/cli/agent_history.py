@@ -14,7 +14,7 @@ from headwater.control.logs import configure_log
 from headwater.kafka.command_line import connection
 from headwater.model.problems import ProblemsError
 from headwater.model.untrusted import MOST_UNREAD, UnreadRecord
-from headwater.report.printable import printable
+from headwater.report.escaping import printable
 
 
 @click.command()

@@ -83,13 +83,13 @@ def _render(form: str, compiled: Sequence[CompiledApplication], counts: Mapping[
 
             return svg(compiled, counts)
         case "dot":
-            from headwater.report.dot import dot  # noqa: PLC0415
+            from headwater.report.diagrams import dot  # noqa: PLC0415
             from headwater.report.graph import graph  # noqa: PLC0415
 
             return dot(graph(compiled, counts))
         case "mermaid":
+            from headwater.report.diagrams import mermaid  # noqa: PLC0415
             from headwater.report.graph import graph  # noqa: PLC0415
-            from headwater.report.mermaid import mermaid  # noqa: PLC0415
 
             return mermaid(graph(compiled, counts))
         case _:

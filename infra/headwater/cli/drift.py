@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 import attrs
 import click
 
-from headwater.cli.console import ProblemsExit, json_text, print_problems, write
-from headwater.cli.exit_codes import ExitCode
+from headwater.cli.console import ExitCode, ProblemsExit, json_text, print_problems, write
 from headwater.cli.options import (
     files_argument,
     output_option,
@@ -126,7 +125,7 @@ def _exit_code(found: "Drift") -> ExitCode:
 def _print(found: "Drift") -> None:
     from rich.console import Console  # noqa: PLC0415 - each format imports only what it needs
 
-    from headwater.report.drift.text import drift_rich  # noqa: PLC0415
+    from headwater.report.drift.texts import drift_rich  # noqa: PLC0415
 
     Console(highlight=False, soft_wrap=True).print(drift_rich(found))
 
@@ -135,22 +134,22 @@ def _render(form: str, found: "Drift") -> str:
     # Each format imports only what it needs.
     match form:
         case "json":
-            from headwater.report.drift.to_json import drift_json  # noqa: PLC0415
+            from headwater.report.drift.texts import drift_json  # noqa: PLC0415
 
             return json_text(drift_json(found))
         case "markdown":
-            from headwater.report.drift.markdown import drift_markdown  # noqa: PLC0415
+            from headwater.report.drift.texts import drift_markdown  # noqa: PLC0415
 
             return drift_markdown(found)
         case "html":
-            from headwater.report.drift.page import drift_page  # noqa: PLC0415
+            from headwater.report.drift.pages import drift_page  # noqa: PLC0415
 
             return drift_page(found, datetime.now(UTC))
         case "junit":
-            from headwater.report.drift.junit import drift_junit  # noqa: PLC0415
+            from headwater.report.drift.pages import drift_junit  # noqa: PLC0415
 
             return drift_junit(found)
         case _:
-            from headwater.report.drift.text import drift_text  # noqa: PLC0415
+            from headwater.report.drift.texts import drift_text  # noqa: PLC0415
 
             return f"{drift_text(found)}\n"

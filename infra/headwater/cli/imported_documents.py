@@ -15,7 +15,7 @@ from headwater.model.versions import DEFAULT_VERSION, KafkaStreamsVersion
 from headwater.planner.adoption import FoundApplication
 from headwater.planner.evidence.names import is_created_by_streams
 from headwater.planner.phrases import counted
-from headwater.report.printable import printable
+from headwater.report.escaping import printable
 
 _NOWHERE = Location("")
 _UNKNOWN_VERSION = (

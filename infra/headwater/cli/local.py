@@ -10,7 +10,7 @@ import click
 from headwater.toolchain import ToolchainError, ensure_kafka
 from headwater.toolchain.broker import Settings
 from headwater.toolchain.broker import local as broker
-from headwater.toolchain.broker.tools import TOOLS, command
+from headwater.toolchain.broker.launch import TOOLS, command
 
 
 @click.group()

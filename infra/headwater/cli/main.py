@@ -11,8 +11,7 @@ from typing import Any
 
 import click
 
-from headwater.cli.console import discard_output, print_problems, unwritable_output
-from headwater.cli.exit_codes import ExitCode
+from headwater.cli.console import ExitCode, discard_output, print_problems, unwritable_output
 from headwater.cli.lazy import Lazy, LazyGroup
 from headwater.model.problems import ProblemsError
 

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 import attrs
 import click
 
-from headwater.cli.console import ProblemsExit, exit_for, json_text, print_problems, write
-from headwater.cli.exit_codes import ExitCode
+from headwater.cli.console import ExitCode, ProblemsExit, exit_for, json_text, print_problems, write
 from headwater.cli.options import (
     files_argument,
     output_option,

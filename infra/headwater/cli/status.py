@@ -6,9 +6,8 @@ from typing import Any
 
 import click
 
-from headwater.cli.agent_status import endpoints
-from headwater.cli.console import print_json
-from headwater.cli.exit_codes import ExitCode
+from headwater.cli.agent import endpoints
+from headwater.cli.console import ExitCode, print_json
 from headwater.cli.repetition import repeat
 from headwater.control.client import NotAnsweredError, ask
 

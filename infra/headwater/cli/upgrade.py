@@ -8,8 +8,7 @@ import attrs
 import click
 
 from headwater.cli.cluster import read_snapshot
-from headwater.cli.console import ProblemsExit, json_text, print_problems, write
-from headwater.cli.exit_codes import ExitCode
+from headwater.cli.console import ExitCode, ProblemsExit, json_text, print_problems, write
 from headwater.cli.options import Count, Version, cluster_options, files_argument, output_option
 from headwater.compiler import compile_documents
 from headwater.kafka.command_line import named_connection

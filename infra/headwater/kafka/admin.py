@@ -23,11 +23,11 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # public, but
 )
 
 from headwater.kafka.acl_bindings import filter_for, operations_of
+from headwater.kafka.broker_connection import enabled_features
 from headwater.kafka.broker_session import NoAnswerError
 from headwater.kafka.client_log import client_log
 from headwater.kafka.connection import Connection
 from headwater.kafka.connection_checks import setting_problem
-from headwater.kafka.features import enabled_features
 from headwater.kafka.group_client import GroupClient, Groups
 from headwater.kafka.kafka_errors import (
     ALL_BROKERS_DOWN,

@@ -1,7 +1,9 @@
-"""A connection to one broker that speaks Kafka's protocol, for requests that librdkafka cannot send safely.
+"""A connection to one broker: requests, answers, and the features that the broker has enabled.
 
 librdkafka (2.16) aborts the process if the answer of a group's coordinator comes after the timeout of an
 admin request (its pull request 5397), and if an answer has no brokers. It deletes topics by name only.
+
+Brokers answer the request ApiVersions before a client logs in, so it needs no credentials.
 """
 
 import socket
@@ -161,3 +163,17 @@ def failure_text(address: str, error: OSError) -> str:
     if isinstance(error, TimeoutError):
         return f"{address}/bootstrap: Connection setup timed out"
     return f"{address}/bootstrap: Connect to {address} failed: {error.strerror or error}"
+
+
+def enabled_features(settings: ConnectionSettings, timeout_seconds: float) -> Mapping[str, int] | None:
+    """Return feature → level, as a bootstrap server reports them; None = not known.
+
+    Features that are not enabled are missing.
+    """
+    for server in settings.bootstrap_servers:
+        try:
+            with BrokerConnection(settings, server, timeout_seconds, login=None) as connected:
+                return connected.features or None
+        except OSError:
+            continue
+    return None

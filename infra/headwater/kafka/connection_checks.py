@@ -2,10 +2,29 @@
 
 import re
 from collections.abc import Iterator
+from ipaddress import ip_address
+from urllib.parse import urlsplit
 
 from headwater.kafka.connection_settings import ConnectionSettings
-from headwater.kafka.urls import is_readable_by_others
 from headwater.model.problems import Problem, ProblemCode
+
+
+def is_readable_by_others(url: str) -> bool:
+    """Return whether what is sent to `url` leaves this machine without TLS."""
+    try:
+        parts = urlsplit(url)
+        host = parts.hostname or ""
+    except ValueError:  # no URL: whoever uses it fails
+        return True
+    return parts.scheme != "https" and not _is_loopback(host)
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
 
 PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER", "AWS_MSK_IAM")

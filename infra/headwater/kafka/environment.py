@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from headwater.kafka.client_settings import broker_region
 from headwater.kafka.connection_checks import setting_problem
-from headwater.kafka.msk_iam import broker_region
 from headwater.model.problems import Problem, ProblemsError
 
 NO_NAMES: Mapping[str, str] = {}

@@ -4,9 +4,9 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from headwater.kafka.client_settings import broker_region
 from headwater.kafka.connection_checks import setting_problem
 from headwater.kafka.environment import pem_text
-from headwater.kafka.msk_iam import broker_region
 from headwater.model.problems import ProblemsError
 
 _SEPARATOR = re.compile(r"(?<!\\)[ \t\f]*[=: \t\f][ \t\f]*")

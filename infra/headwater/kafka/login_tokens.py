@@ -6,8 +6,8 @@ from urllib.error import HTTPError
 from urllib.parse import urlencode, urlsplit
 from urllib.request import HTTPRedirectHandler, Request, build_opener
 
+from headwater.kafka.client_settings import token_callback
 from headwater.kafka.connection_settings import ConnectionSettings
-from headwater.kafka.msk_iam import token_callback
 from headwater.model.problems import ProblemsError
 
 _SECONDS = 15.0

@@ -9,9 +9,9 @@ import attrs
 
 from headwater.kafka import snapshot_request
 from headwater.kafka.evidence import with_evidence
+from headwater.kafka.kafka_reader import check_visible
 from headwater.kafka.processor_state import with_processor_state
 from headwater.kafka.reader import ClusterReader
-from headwater.kafka.visibility import check_visible
 from headwater.model.cluster import ClusterSnapshot, EvidenceRequest
 from headwater.model.compiled import CompiledApplication
 from headwater.model.records import SetupRecord

@@ -19,8 +19,7 @@ import attrs
 import pulumi
 
 from headwater.model.records import SetupRecord
-from headwater.pulumi.component import InternalTopics, TopicRecheck
-from headwater.pulumi.engine import TopicParent
+from headwater.pulumi.component import InternalTopics, TopicParent, TopicRecheck
 from headwater.pulumi.registration import AclResource, TopicResource
 
 _AT_A_TIME = 64

@@ -11,27 +11,87 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 from uuid import uuid4
 
+import attrs
 import pulumi
 from pulumi.runtime.config import CONFIG
 from tenacity import retry, stop_after_attempt, wait_exponential
 
 from headwater.kafka import ClusterReader, Connection, KafkaClusterReader
-from headwater.model.problems import Problem, ProblemsError, errors
+from headwater.model.problems import Problem, ProblemsError, Severity, errors
 from headwater.model.records import SetupRecord, StackIdentity
 from headwater.planner import AclActionKind, ActionKind, ApplicationPlan, Plan
-from headwater.pulumi.approval import approval_problem
-from headwater.pulumi.cluster_writer import ClusterWriter, KafkaClusterWriter
+from headwater.planner.data_risks import data_risks
+from headwater.pulumi.cluster_writer import (
+    ClusterWriter,
+    KafkaClusterWriter,
+    claim_applications,
+    connect_for_deletions,
+    kafka_provider,
+    protect_records,
+    record_ownership,
+)
 from headwater.pulumi.component import InternalTopics, Target
 from headwater.pulumi.guard import Deletable, DeletionCheck, deletion_guard
-from headwater.pulumi.messages import log_interrupted, log_plan, log_problems, log_risks
 from headwater.pulumi.ordering import register_all
-from headwater.pulumi.ownership import claim_applications, protect_records, record_ownership
-from headwater.pulumi.planning import Planned, plan_stack
-from headwater.pulumi.provider import connect_for_deletions, kafka_provider
-from headwater.pulumi.registration import Registration, registration_of
+from headwater.pulumi.planning import Planned, approval_problem, plan_stack, registered_twice
+from headwater.pulumi.registration import Registration, Repair, registration_of
 from headwater.pulumi.settings import StackSettings, stack_settings
 from headwater.pulumi.stack_state import StackState, acl_name
-from headwater.pulumi.uniqueness import registered_twice
+from headwater.report import plan_text, problem_text
+from headwater.report.plan_comment.inputs import RISKS_HEAD
+
+_MOST_LINES = 60
+_MOST_PROBLEMS = 100
+_LOG = {Severity.ERROR: pulumi.log.error, Severity.WARNING: pulumi.log.warn, Severity.INFO: pulumi.log.info}
+
+
+def log_problems(problems: Iterable[Problem]) -> None:
+    """Log each problem as one message, errors first."""
+    ordered = sorted(problems, key=lambda problem: problem.severity is not Severity.ERROR)
+    for problem in ordered[:_MOST_PROBLEMS]:
+        _LOG[problem.severity](problem_text(problem))
+    if (more := len(ordered) - _MOST_PROBLEMS) > 0:
+        pulumi.log.warn(f"… {more} more problems; `headwater plan` shows them all")
+
+
+def log_risks(plan: Plan) -> None:
+    """Log all changes that can lose data or move keys as one message, if there are any."""
+    if risks := data_risks(plan):
+        lines = (f"  {risk.topic}: {risk.text}" for risk in risks)
+        pulumi.log.info("\n".join([RISKS_HEAD, *lines]))
+
+
+def log_interrupted(topics: Sequence[str]) -> None:
+    """Log the topics that an interrupted run created and that are not in the state yet, if there are any.
+
+    Pulumi keeps such a creation as a pending operation, and warns about it in every later run.
+    """
+    if topics:
+        pulumi.log.info(
+            "These topics were created by a run that was interrupted, and are added to the state now: "
+            f"{', '.join(topics)}\n"
+            "If Pulumi warns about pending operations, clear them afterwards: "
+            "pulumi refresh --clear-pending-creates"
+        )
+
+
+def log_plan(plan: Plan, application: ApplicationPlan, repairs: Iterable[Repair]) -> None:
+    """Log the plan of one application as `headwater plan` prints it, unless there is nothing to report."""
+    is_quiet = not application.notes and not any(
+        action.is_change or action.drift or action.note for action in application.actions
+    )
+    is_quiet = is_quiet and not any(action.is_change for action in application.acls)
+    if is_quiet:
+        return
+    lines = plan_text(attrs.evolve(plan, applications=(application,))).splitlines()
+    lines += [f"  outside Pulumi  {repair.name}  {repair.text}" for repair in repairs]
+    # Topics to be deleted are always listed completely.
+    is_ending = any(action.kind in (ActionKind.RETIRE, ActionKind.DELETE) for action in application.actions)
+    more = len(lines) - _MOST_LINES
+    if more > 0 and not is_ending:
+        lines[_MOST_LINES:] = [f"  … {more} more lines; `headwater plan` shows them all"]
+    pulumi.log.info("\n".join(lines))
+
 
 _NAMESPACE = "headwater:"
 

@@ -13,7 +13,7 @@ from headwater.model.problems import Problem
 from headwater.planner.acls import Need
 from headwater.planner.phrases import counted
 from headwater.report.compile_json import problem_json
-from headwater.report.printable import printable
+from headwater.report.escaping import printable
 
 _OPTIONS = {
     ResourceKind.TOPIC: "--topic",

@@ -13,7 +13,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from headwater.report.printable import printable
+from headwater.report.escaping import printable
 
 _STYLES = {
     "refused": "bold red",

@@ -8,8 +8,8 @@ from rich.text import Text
 from headwater.model.compiled import Backend, CompiledApplication, InternalTopic, SubTopology
 from headwater.model.problems import ProblemCode, errors
 from headwater.planner.phrases import counted
+from headwater.report.escaping import printable
 from headwater.report.graph import parallelism
-from headwater.report.printable import printable
 
 _KIND_COLORS = {"repartition": "blue", "changelog": "yellow", "fk-subscription": "magenta"}
 _FOLLOWS = "follows its writer, count not known"

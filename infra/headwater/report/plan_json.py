@@ -13,7 +13,7 @@ from headwater.model.records import SetupRecord
 from headwater.planner import AclAction, ApplicationPlan, Plan, TopicAction
 from headwater.planner.data_risks import data_risks
 from headwater.report.plan_text import plan_text, summary
-from headwater.report.problem_text import problem_text
+from headwater.report.problems import problem_text
 
 VERSION = 1
 _DIGEST = re.compile(r"sha256:[0-9a-f]{64}")

@@ -18,7 +18,7 @@ from headwater.planner import (
     TopicAction,
 )
 from headwater.planner.phrases import counted
-from headwater.report.printable import printable
+from headwater.report.escaping import printable
 
 _COLORS = {
     ActionKind.CREATE: "green",

@@ -1,4 +1,4 @@
-"""The status of a running application as a table for a terminal."""
+"""The status of a running application as a table, and its processors and stream threads as lines."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -8,9 +8,45 @@ from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
-from headwater.report.printable import printable
-from headwater.report.processor_lines import problem_line, processors_line
-from headwater.report.thread_lines import slots_note, thread_line
+from headwater.planner.phrases import count_phrase
+from headwater.report.escaping import printable
+
+
+def processors_line(status: Mapping[str, Any]) -> str:
+    """Return the line of the processors of `/status`; empty if the document declares no number."""
+    if status["processors"] is None:
+        return ""
+    line = f"processors: {status['processors']}"
+    if status["target"] is None:
+        return line
+    remaining = f"{count_phrase(status['remaining'])} records remaining"
+    return f"{line} (expanding to {status['target']}: {printable(status['phase'])}, {remaining})"
+
+
+def problem_line(status: Mapping[str, Any], problem: Mapping[str, Any]) -> str:
+    """Return the line of a problem of the last expansion: it was refused, or one that runs is delayed."""
+    what = "refused" if status["target"] is None else "delayed"
+    return printable(f"expansion {what}: {problem['summary']}")
+
+
+_LEAVING = "PENDING_SHUTDOWN"
+
+
+def thread_line(thread: Mapping[str, Any]) -> str:
+    """Return the line of a thread of `/status`: its name, its state and what it does."""
+    runs = ", ".join(f"sub-topology {each}" for each in thread["runs"])
+    return printable(f"{thread['name']}  {thread['state']}  {runs or 'idle'}")
+
+
+def slots_note(threads: Sequence[Mapping[str, Any]], slots: int) -> str:
+    """Return a note if there are more threads than Spark can use, or none at all; else an empty text."""
+    alive = sum(thread["state"] != _LEAVING for thread in threads)
+    if slots and not alive:
+        return "No stream thread is alive: no record is processed. `headwater threads add` adds one."
+    if 0 < slots < alive:
+        return f"{alive} stream threads, but Spark runs {slots} tasks at once: more threads gain nothing."
+    return ""
+
 
 _STATE_STYLES = {
     "RUNNING": "green",

@@ -9,8 +9,7 @@ import attrs
 
 from headwater.toolchain import machine
 from headwater.toolchain.cache import Cache, file_contents, fingerprint
-from headwater.toolchain.commands import run_logged
-from headwater.toolchain.progress import Progress
+from headwater.toolchain.commands import Progress, run_logged
 
 _SOURCE = Path(__file__).parent / "go"
 

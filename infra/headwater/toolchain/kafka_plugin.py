@@ -7,8 +7,8 @@ import tempfile
 from pathlib import Path
 
 from headwater.toolchain.cache import Cache, fingerprint
+from headwater.toolchain.commands import Progress
 from headwater.toolchain.go_modules import GoModule
-from headwater.toolchain.progress import Progress
 from headwater.toolchain.pulumi_release import given_hash
 
 PLUGIN_VERSION = "3.13.3"

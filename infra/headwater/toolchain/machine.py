@@ -9,7 +9,7 @@ from pathlib import Path
 
 import attrs
 
-from headwater.toolchain.errors import ToolchainError
+from headwater.toolchain.commands import ToolchainError
 
 
 @attrs.frozen(kw_only=True)

@@ -10,8 +10,8 @@ import attrs
 
 from headwater.toolchain import kafka_plugin, machine
 from headwater.toolchain.cache import Cache, fingerprint
+from headwater.toolchain.commands import Progress
 from headwater.toolchain.go_modules import GoModule
-from headwater.toolchain.progress import Progress
 from headwater.toolchain.pulumi_release import download_release, release_entry
 
 CLI_VERSION = "3.250.0"

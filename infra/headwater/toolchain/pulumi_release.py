@@ -18,8 +18,7 @@ from urllib.error import HTTPError, URLError
 from urllib.parse import urlsplit
 
 from headwater.toolchain.cache import Cache, fingerprint
-from headwater.toolchain.errors import ToolchainError
-from headwater.toolchain.progress import Progress
+from headwater.toolchain.commands import Progress, ToolchainError
 
 RELEASES = "https://get.pulumi.com/releases/sdk"
 VARIABLE = "HEADWATER_PULUMI_RELEASES"

@@ -1,4 +1,4 @@
-"""Run a command in a session of its own, and end all processes of the session with it.
+"""Programs in sessions of their own, which end with this process.
 
 Pulumi's CLI starts the language host and the plugins in process groups of their own. If the CLI is killed,
 they notice it only after minutes. But they stay in its session.
@@ -16,7 +16,38 @@ from pathlib import Path
 
 import attrs
 
-from headwater.toolchain.broker.guard import Guard
+# A shell reads from a pipe: a second line if it is dismissed, end-of-file if this process has ended.
+_WAIT = 'read -r target && ! read -r dismissed && "$@" "$target"'
+
+
+class Guard:
+    """Run `command` with the watched target as its last argument, unless dismissed.
+
+    The guard starts before the target exists, so the target is never without a guard.
+    """
+
+    def __init__(self, *command: str) -> None:
+        self._shell = subprocess.Popen(
+            ["sh", "-c", _WAIT, "sh", *command],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            text=True,
+            start_new_session=True,
+        )
+
+    def watch(self, target: str) -> None:
+        self._write(target)
+
+    def dismiss(self) -> None:
+        self._write("dismissed")
+        self._shell.communicate()
+
+    def _write(self, line: str) -> None:
+        assert self._shell.stdin is not None  # noqa: S101 - piped above
+        self._shell.stdin.write(f"{line}\n")
+        self._shell.stdin.flush()
+
 
 _INTERRUPTED_SECONDS = 10
 _KILL_SECONDS = 30

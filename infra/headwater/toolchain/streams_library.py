@@ -5,8 +5,7 @@ from pathlib import Path
 
 from headwater.toolchain import machine
 from headwater.toolchain.cache import Cache, fingerprint
-from headwater.toolchain.commands import run_logged
-from headwater.toolchain.progress import Progress
+from headwater.toolchain.commands import Progress, run_logged
 
 _IN_WHEEL = Path(__file__).parents[1] / "streams_library"
 _SOURCE = _IN_WHEEL if _IN_WHEEL.is_dir() else Path(__file__).parents[3] / "streams_library"

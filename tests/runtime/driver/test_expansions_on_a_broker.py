@@ -13,7 +13,7 @@ import pytest
 from click.testing import CliRunner
 from confluent_kafka import KafkaError, KafkaException
 
-from headwater.cli.exit_codes import ExitCode
+from headwater.cli.console import ExitCode
 from headwater.compiler import compile_document
 from headwater.kafka import Connection, KafkaClusterReader, snapshot_request
 from headwater.kafka.processor_state import with_processor_state

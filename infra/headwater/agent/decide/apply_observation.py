@@ -1,12 +1,12 @@
-"""Update the state with an observation of the loop."""
+"""What an observation changes in the state of the agent, with the partition counts that it uses."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import attrs
 
-from headwater.agent.decide import expansions, observed_counts
+from headwater.agent.decide import expansions
 from headwater.agent.decide.expansions import Change, Context
-from headwater.agent.decide.observations import (
+from headwater.agent.decide.values import (
     Attempted,
     CallbackCalled,
     Deposed,
@@ -21,8 +21,6 @@ from headwater.agent.decide.observations import (
     Unreadable,
     Written,
 )
-from headwater.agent.decide.pending import PendingDecision
-from headwater.agent.decide.requirements import inputs_of_fewer, requirements
 from headwater.agent.events import (
     AgentEvent,
     ClusterReadable,
@@ -30,8 +28,135 @@ from headwater.agent.events import (
     LeadershipGained,
     LeadershipLost,
 )
-from headwater.agent.state import ApplicationState, ExpansionEntry, Phase, Retry
-from headwater.model.problems import Problem
+from headwater.agent.state import (
+    AgentState,
+    ApplicationState,
+    ExpansionEntry,
+    ObservedCount,
+    Phase,
+    Requirements,
+    Retry,
+    TopicCounts,
+    TopicResult,
+)
+from headwater.compiler import compile_documents
+from headwater.model.compiled import CompiledApplication
+from headwater.model.problems import AGENT, Problem
+from headwater.model.topology import Lifecycle, TopologyDocument
+
+
+@attrs.frozen
+class PendingDecision:
+    """Each step returns a new one. Nothing is reported or executed before the decision is complete."""
+
+    state: AgentState
+    context: Context
+    events: tuple[AgentEvent, ...] = ()
+
+    def with_state(self, state: AgentState, *events: AgentEvent) -> "PendingDecision":
+        return attrs.evolve(self, state=state, events=(*self.events, *events))
+
+    def with_changes(self, *changes: Change) -> "PendingDecision":
+        """Return the decision with changed applications; journal entries are queued if this agent leads."""
+        applications = dict(self.state.applications)
+        applications |= {change.application.id: change.application for change in changes}
+        entries = [entry for change in changes for entry in change.entries]
+        outbox = (*self.state.outbox, *entries) if self.state.is_leader else ()
+        return self.with_state(
+            attrs.evolve(self.state, applications=applications, outbox=outbox),
+            *(event for change in changes for event in change.events),
+        )
+
+
+def counts_after_metadata(
+    observed: Mapping[str, ObservedCount], counts: TopicCounts, clock_ms: int, lag_ms: int
+) -> Mapping[str, ObservedCount]:
+    """Return the observed counts after the cluster was read.
+
+    A higher count is used at once: an expansion starts with it. A lower count, or a missing topic, can be the
+    answer of a broker that lags behind. It is used when no other count was observed for `lag_ms`.
+    """
+    updated = {
+        name: _updated(observed.get(name), counts.get(name, 0), clock_ms, lag_ms)
+        for name in counts.keys() | observed.keys()
+    }
+    return {name: count for name, count in updated.items() if count.partitions}
+
+
+def _updated(known: ObservedCount | None, partitions: int, clock_ms: int, lag_ms: int) -> ObservedCount:
+    if known is None or partitions >= known.partitions:
+        return ObservedCount(partitions)
+    if known.lower_since_ms is None:
+        return ObservedCount(known.partitions, clock_ms)
+    return ObservedCount(partitions) if clock_ms - known.lower_since_ms >= lag_ms else known
+
+
+def counts_after_attempt(
+    observed: Mapping[str, ObservedCount], results: Iterable[TopicResult]
+) -> Mapping[str, ObservedCount]:
+    """Return the observed counts after an attempt: an answer of the controller counts before the metadata."""
+    changed = dict(observed)
+    for result in results:
+        known = changed.get(result.topic)
+        if result.is_success and known is not None and result.partitions > known.partitions:
+            changed[result.topic] = ObservedCount(result.partitions)
+    return changed
+
+
+def used_counts(observed: Mapping[str, ObservedCount]) -> TopicCounts:
+    return {name: count.partitions for name, count in observed.items()}
+
+
+def next_confirmation(observed: Iterable[ObservedCount], lag_ms: int) -> int | None:
+    """Return when the first of the lower counts will have been observed for `lag_ms`, if there is one."""
+    since = [count.lower_since_ms for count in observed if count.lower_since_ms is not None]
+    return min(since) + lag_ms if since else None
+
+
+def requirements(
+    documents: tuple[TopologyDocument, ...], counts: TopicCounts, before: Requirements
+) -> Requirements:
+    """Return what active documents require with these counts; `before` itself if no input has changed."""
+    if before.documents is documents and _relevant(before.applications, counts) == before.counts:
+        return before
+    active = [document for document in documents if document.application.lifecycle is Lifecycle.ACTIVE]
+    applications = compile_documents(active, counts, AGENT)
+    return Requirements(documents, _relevant(applications, counts), applications)
+
+
+def inputs_of_fewer(
+    applications: tuple[CompiledApplication, ...], counts: TopicCounts
+) -> Mapping[str, TopicCounts]:
+    """Return application → the inputs of its processors, where some of these may have been removed (KIP-287).
+
+    So it is if a changelog topic has more partitions than processors are declared.
+    """
+    found: dict[str, TopicCounts] = {}
+    for application in applications:
+        parts = [part for part in application.subtopologies if part.processors is not None]
+        changelogs = {name: part.processors or 0 for part in parts for name in part.changelog_topics}
+        if any(counts.get(name, 0) > declared for name, declared in changelogs.items()):
+            inputs = sorted({name for part in parts for name in part.sources if name in counts})
+            found[application.application.id] = {name: counts[name] for name in inputs}
+    return found
+
+
+def _relevant(applications: tuple[CompiledApplication, ...], counts: TopicCounts) -> TopicCounts:
+    """Return the counts that the result can depend on: patterns match any topic except internal ones."""
+    if any(application.source_patterns for application in applications):
+        internal = {topic.name for application in applications for topic in application.internal_topics}
+        return {name: count for name, count in counts.items() if name not in internal}
+    names = {
+        name
+        for application in applications
+        for name in (
+            *application.external_sources,
+            *application.missing_sources,
+            *application.global_topics,
+            *(sink.topic for sink in application.sinks),
+        )
+    }
+    return {name: counts[name] for name in names if name in counts}
 
 
 def apply_observation(observation: Observation, pending: PendingDecision) -> PendingDecision:
@@ -82,10 +207,8 @@ def _cluster_read(pending: PendingDecision, read: Metadata | ProcessorsRead) -> 
 
 def _metadata_read(pending: PendingDecision, metadata: Metadata) -> PendingDecision:
     state, policy = pending.state, pending.context.policy
-    observed = observed_counts.after_metadata(
-        state.observed_counts, metadata.counts, state.clock_ms, policy.lag_ms
-    )
-    counts = observed_counts.counts(observed)
+    observed = counts_after_metadata(state.observed_counts, metadata.counts, state.clock_ms, policy.lag_ms)
+    counts = used_counts(observed)
     required = requirements(metadata.documents, counts, state.requirements)
     due = inputs_of_fewer(required.applications, counts)
     updated = attrs.evolve(
@@ -176,7 +299,7 @@ def _recovered(pending: PendingDecision, entries: Mapping[str, ExpansionEntry]) 
 
 def _attempted(pending: PendingDecision, attempt: Attempted) -> PendingDecision:
     state = pending.state
-    observed = observed_counts.after_attempt(state.observed_counts, attempt.results)
+    observed = counts_after_attempt(state.observed_counts, attempt.results)
     pending = pending.with_state(attrs.evolve(state, observed_counts=observed))
     changes = []
     for app in state.applications.values():

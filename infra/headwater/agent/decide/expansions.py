@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 import attrs
 
 from headwater.agent.decide.assessment import Assessment
-from headwater.agent.decide.policy import AgentPolicy
+from headwater.agent.decide.values import AgentPolicy
 from headwater.agent.events import (
     AgentEvent,
     AttemptEnded,

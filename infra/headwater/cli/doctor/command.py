@@ -1,25 +1,27 @@
-"""The `headwater doctor` command."""
+"""`headwater doctor`: observe this machine, a stack and a cluster, and report findings."""
 
 import os
-from collections.abc import Iterator, Sequence
+import shutil
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from importlib.metadata import PackageNotFoundError, requires, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import attrs
 import click
+from packaging.requirements import Requirement
 
-from headwater.cli.console import print_json
+from headwater.cli.console import ExitCode, print_json
 from headwater.cli.doctor.kafka_cluster import has_authorizer, has_groups, observe_agents, observe_cluster
 from headwater.cli.doctor.permissions import observe_permissions
 from headwater.cli.doctor.pulumi_stack import ObservedStack, observe_stack, workflow_texts
-from headwater.cli.doctor.this_machine import observe_machine
-from headwater.cli.exit_codes import ExitCode
 from headwater.cli.options import project_option
-from headwater.control.redaction import redact, redacted_texts
+from headwater.control.logs import redact, redacted_texts
 from headwater.doctor import Finding, Section, has_errors
 from headwater.doctor.cluster import agent_findings, cluster_findings
 from headwater.doctor.findings import Check
-from headwater.doctor.machine import machine_findings
+from headwater.doctor.machine import MachineFacts, Package, Program, machine_findings
 from headwater.doctor.permissions import (
     PermissionFacts,
     Purpose,
@@ -32,11 +34,81 @@ from headwater.kafka.command_line import cluster_options, connection, named_conn
 from headwater.kafka.environment import names_cluster
 from headwater.model.problems import ProblemsError
 from headwater.report.doctor import doctor_json, doctor_rich
+from headwater.toolchain import (
+    PulumiToolchain,
+    fetched_spark_jars,
+    kafka,
+    kafka_plugin,
+    machine,
+    pulumi_cli,
+    spark,
+)
 from headwater.toolchain.pulumi_cli import find_pulumi
 
 if TYPE_CHECKING:
     from headwater.kafka import Connection
     from headwater.model.topology import TopologyDocument
+
+
+_OLDEST_PULUMI = (3, 250)
+
+
+def observe_machine() -> MachineFacts:
+    found = pulumi_cli.find_pulumi()
+    return MachineFacts(
+        python=sys.version_info[:3],
+        java=_program(machine.JAVA),
+        maven=_program(machine.MAVEN),
+        go=_program(machine.GO),
+        pulumi=_pulumi(found),
+        pulumi_is_on_path=found is not None and shutil.which("pulumi") == str(found.cli),
+        plugin=str(plugin) if (plugin := kafka_plugin.find_plugin()) else None,
+        plugin_is_visible=found is None or not found.is_users or kafka_plugin.is_visible(),
+        plugin_version=kafka_plugin.PLUGIN_VERSION,
+        kafka=kafka.is_fetched(),
+        connector_found=bool(fetched_spark_jars()),
+        connector=spark.CONNECTOR_VERSION,
+        packages=_packages(""),
+        spark_packages=_packages("spark"),
+    )
+
+
+def _program(program: machine.Program) -> Program | None:
+    found = machine.inspect(program)
+    if found.executable is None:
+        return None
+    return Program(path=str(found.executable), version=found.version, minimum=program.minimum)
+
+
+def _pulumi(found: PulumiToolchain | None) -> Program | None:
+    if found is None:
+        return None
+    return Program(path=str(found.cli), version=pulumi_cli.pulumi_version(found.cli), minimum=_OLDEST_PULUMI)
+
+
+def _packages(extra: str) -> Mapping[str, Package]:
+    """Return distribution → package of Headwater's requirements for `extra`, "" = those of every command."""
+    found = {}
+    for requirement in map(Requirement, requires("headwater") or ()):
+        of_base = requirement.marker is None or requirement.marker.evaluate({"extra": ""})
+        of_extra = requirement.marker is None or requirement.marker.evaluate({"extra": extra})
+        if of_extra and (of_base is (extra == "")):
+            found[requirement.name] = _package(requirement)
+    return found
+
+
+def _package(requirement: Requirement) -> Package:
+    installed = _installed(requirement.name)
+    is_fitting = installed is not None and requirement.specifier.contains(installed, prereleases=True)
+    return Package(str(requirement.specifier), installed, is_fitting)
+
+
+def _installed(name: str) -> str | None:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return None
+
 
 _WIDTH = 110
 _NO_CLUSTER = Check(Section.CLUSTER, "connection")

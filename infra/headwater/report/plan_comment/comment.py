@@ -8,11 +8,9 @@ import attrs
 
 from headwater.planner import ActionKind
 from headwater.planner.phrases import counted
-from headwater.report.drift.markdown import group_markdown
-from headwater.report.drift.summary import groups, severity_counts
-from headwater.report.markdown import block, code, inline_html, prose
-from headwater.report.plan_comment.preview import Preview, Step
-from headwater.report.plan_comment.reported_drift import ReportedDrift
+from headwater.report.drift.texts import group_markdown, groups, severity_counts
+from headwater.report.escaping import block, code, inline_html, prose
+from headwater.report.plan_comment.inputs import Preview, ReportedDrift, Step
 
 LIMIT = 65_536
 """The maximum length of a comment on GitHub, in characters; GitLab allows more."""

@@ -15,11 +15,10 @@ from pathlib import Path
 
 import attrs
 
-from headwater.toolchain.broker.ports import HOST
 from headwater.toolchain.broker.process import Broker
-from headwater.toolchain.broker.readiness import serves, until
+from headwater.toolchain.broker.readiness import HOST, serves, until
 from headwater.toolchain.broker.settings import Settings
-from headwater.toolchain.errors import ToolchainError
+from headwater.toolchain.commands import ToolchainError
 from headwater.toolchain.kafka import KafkaDistribution
 
 DEFAULT_PORT = 9092

@@ -3,11 +3,13 @@
 import os
 import signal
 import subprocess
+import tempfile
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from headwater.toolchain.broker.guard import Guard
+import attrs
+
 from headwater.toolchain.broker.launch import (
     begin,
     format_storage,
@@ -17,11 +19,12 @@ from headwater.toolchain.broker.launch import (
     run_tool,
     stored_cluster_id,
 )
-from headwater.toolchain.broker.ports import HOST, free_ports, is_free
-from headwater.toolchain.broker.readiness import serves, until
+from headwater.toolchain.broker.readiness import HOST, free_ports, is_free, serves, until
 from headwater.toolchain.broker.settings import Settings, write_files
-from headwater.toolchain.errors import ToolchainError
-from headwater.toolchain.kafka import KafkaDistribution
+from headwater.toolchain.cache import Cache
+from headwater.toolchain.commands import Progress, ToolchainError
+from headwater.toolchain.kafka import CLASS_DATA_FILE, KafkaDistribution, class_data_entry
+from headwater.toolchain.sessions import Guard
 
 _START_SECONDS = 60
 _STOP_SECONDS = 20
@@ -201,3 +204,17 @@ class Broker:
 
     def _is_ready(self) -> bool:
         return serves(self._ports["PLAINTEXT"], self.cluster_id)
+
+
+def ensure_class_data(distribution: KafkaDistribution, cache: Cache, progress: Progress) -> KafkaDistribution:
+    """Return the distribution with an archive, recorded from a broker on first use."""
+
+    def record(folder: Path, shown: Progress) -> None:
+        with shown.step("Kafka: archiving its classes", expected="15 seconds"):
+            archive = folder / CLASS_DATA_FILE
+            recording = attrs.evolve(distribution, class_data=archive, is_recording=True)
+            with tempfile.TemporaryDirectory() as data, Broker(recording, Path(data)):
+                pass  # Java writes the archive when the broker ends
+
+    folder = cache.ensure(class_data_entry(distribution.java, distribution.version), record, progress)
+    return attrs.evolve(distribution, class_data=folder / CLASS_DATA_FILE)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import attrs
 
-from headwater.toolchain.broker.ports import HOST
+from headwater.toolchain.broker.readiness import HOST
 
 _PLAIN_WORD = r"[A-Za-z0-9._-]+"  # needs no quotes in JAAS texts and in arguments of StorageTool
 

@@ -1,11 +1,11 @@
-"""promtool, which checks alert rules of Prometheus: the one on PATH, or built from `go/promtool`."""
+"""Programs that check alert rules and workflows: promtool and actionlint, on PATH or built from `go/`."""
 
 from pathlib import Path
 
 from headwater.toolchain import machine
 from headwater.toolchain.cache import Cache
+from headwater.toolchain.commands import Progress
 from headwater.toolchain.go_modules import GoModule
-from headwater.toolchain.progress import Progress
 
 PROMETHEUS_VERSION = "3.11.3"
 _ON_PATH = machine.Program(
@@ -17,7 +17,7 @@ _ON_PATH = machine.Program(
     purpose="checks the alert rules",
     remedies=("https://prometheus.io/download",),
 )
-_MODULE = GoModule(
+_PROMTOOL = GoModule(
     name="promtool",
     title=f"promtool {PROMETHEUS_VERSION}",
     packages="tool",
@@ -34,7 +34,24 @@ def ensure_promtool(cache: Cache | None = None, progress: Progress | None = None
     cache = cache or Cache()
 
     def build(folder: Path, progress: Progress) -> None:
-        _MODULE.build(folder, cache, progress)
+        _PROMTOOL.build(folder, cache, progress)
 
-    entry = f"promtool-{PROMETHEUS_VERSION}-{_MODULE.fingerprint}"
+    entry = f"promtool-{PROMETHEUS_VERSION}-{_PROMTOOL.fingerprint}"
     return cache.ensure(entry, build, progress or Progress()) / "promtool"
+
+
+ACTIONLINT_VERSION = "1.7.12"
+_ACTIONLINT = GoModule(
+    name="actionlint", title=f"actionlint {ACTIONLINT_VERSION}", packages="tool", duration="half a minute"
+)
+
+
+def ensure_actionlint(cache: Cache | None = None, progress: Progress | None = None) -> Path:
+    """Return the program, and build it on first use; raises `ToolchainError` if Go is not installed."""
+    cache = cache or Cache()
+
+    def build(folder: Path, progress: Progress) -> None:
+        _ACTIONLINT.build(folder, cache, progress)
+
+    entry = f"actionlint-{ACTIONLINT_VERSION}-{_ACTIONLINT.fingerprint}"
+    return cache.ensure(entry, build, progress or Progress()) / "actionlint"

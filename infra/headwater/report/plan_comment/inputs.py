@@ -1,18 +1,21 @@
-"""The output of `pulumi preview --json`: the topics that change, and Headwater's messages."""
+"""What a comment is made of: the files of a plan, a preview and a drift."""
 
 import json
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import attrs
 
-from headwater.model.problems import Severity
-from headwater.planner import ActionKind
+from headwater.model.problems import Location, Severity
+from headwater.planner import AclActionKind, ActionKind
+from headwater.planner.drift import Finding, FindingKind
+from headwater.report.plan_json import VERSION, values_digest
 
 _TOPIC = "kafka:index/topic:Topic"
 _ACL = "kafka:index/acl:Acl"
-_GRANTING, _REVOKING = ("create", "import"), ("delete",)
+_GRANTING_STEPS, _REVOKING = ("create", "import"), ("delete",)
 _SEVERITIES = {"error": Severity.ERROR, "warning": Severity.WARNING}
 RISKS_HEAD = "Changes that can lose data or move keys:"
 """The first line of the message that lists them, one in a line."""
@@ -80,7 +83,7 @@ def read_preview(text: str) -> Preview:
         heads = [message.partition("\n")[0] for _, message in messages if _PLAN_HEAD.match(message)]
         return Preview(
             stack=_stack(steps),
-            steps=tuple(_steps(steps)),
+            steps=tuple(_steps_of_preview(steps)),
             errors=_with_severity(messages, Severity.ERROR),
             warnings=_with_severity(messages, Severity.WARNING),
             texts={
@@ -96,14 +99,14 @@ def read_preview(text: str) -> Preview:
                 if message.startswith(RISKS_HEAD)
                 for line in message.splitlines()[1:]
             ),
-            granted_acls=_acls(steps, _GRANTING),
+            granted_acls=_acls(steps, _GRANTING_STEPS),
             revoked_acls=_acls(steps, _REVOKING),
         )
     except (AttributeError, KeyError, TypeError) as error:
         raise ValueError(f"{type(error).__name__}: {error}") from error
 
 
-def _steps(steps: Sequence[Mapping[str, Any]]) -> Iterator[Step]:
+def _steps_of_preview(steps: Sequence[Mapping[str, Any]]) -> Iterator[Step]:
     for step in steps:
         urn = str(step["urn"])
         if step["op"] == "same" or _kind(urn) != _TOPIC:
@@ -158,3 +161,117 @@ def _parts(urn: str) -> tuple[str, str, str, str]:
     parts = urn.removeprefix("urn:pulumi:").split("::", maxsplit=3)
     stack, project, type_, name = (*parts, "", "", "", "")[:4]
     return stack, project, type_, name
+
+
+_OPERATIONS = {
+    ActionKind.CREATE.value: "create",
+    ActionKind.RECREATE.value: "create",
+    ActionKind.ADOPT.value: "import",
+    ActionKind.EXPAND.value: "update",
+    ActionKind.RECONFIGURE.value: "update",
+    ActionKind.DELETE.value: "delete",
+    ActionKind.RETIRE.value: "update",
+    ActionKind.RELEASE.value: "update",
+}
+_GRANTING_ACTIONS = (AclActionKind.GRANT.value, AclActionKind.RESTORE.value, AclActionKind.ADOPT.value)
+
+
+def read_plan(text: str) -> Preview:
+    """Read the JSON. Its digest is computed again, so that the comment names the plan that it shows.
+
+    Raises:
+        ValueError: The text is not a plan of version 1.
+    """
+    try:
+        document = json.loads(text)
+        if document["version"] != VERSION:
+            raise ValueError(f"version {document['version']}")
+        values = document["plan"]
+        applications: Mapping[str, Any] = values["applications"]
+        actions = Counter(
+            topic["action"] for part in applications.values() for topic in part["topics"].values()
+        )
+        acls = Counter(acl["action"] for part in applications.values() for acl in part["acls"])
+        return Preview(
+            stack="/".join(str(document["stack"]).split("/")[-2:]),
+            steps=tuple(_steps_of_plan(applications)),
+            errors=_texts(document, Severity.ERROR),
+            warnings=_texts(document, Severity.WARNING),
+            texts={id_: text.partition("\n\n")[2] for id_, text in document["texts"].items()},
+            recreated=actions[ActionKind.RECREATE.value],
+            reconfigured=actions[ActionKind.RECONFIGURE.value],
+            granted_acls=sum(acls[kind] for kind in _GRANTING_ACTIONS),
+            revoked_acls=acls[AclActionKind.REVOKE.value],
+            risks=tuple(f"{risk['topic']}: {risk['text']}" for risk in document["risks"]),
+            digest=values_digest(values),
+        )
+    except (AttributeError, KeyError, TypeError, RecursionError) as error:
+        raise ValueError(f"{type(error).__name__}: {error}") from error
+
+
+def _steps_of_plan(applications: Mapping[str, Any]) -> Iterator[Step]:
+    for id_, part in applications.items():
+        for name, topic in part["topics"].items():
+            operation, live = _OPERATIONS.get(topic["action"]), topic["live"]
+            if operation is None or topic["action"] == ActionKind.RECONFIGURE.value:
+                continue
+            before = int(live["partitions"]) if live else None
+            yield Step(str(name), str(id_), operation, before, int(topic["partitions"]))
+
+
+def _texts(document: Mapping[str, Any], severity: Severity) -> tuple[str, ...]:
+    texts = (str(each["text"]) for each in document["problems"] if each["severity"] == severity.value)
+    return tuple(dict.fromkeys(texts))
+
+
+@attrs.frozen
+class ReportedDrift:
+    """`findings` and `graphs` (Mermaid texts) by application id; `problems` are their summaries."""
+
+    findings: Mapping[str, tuple[Finding, ...]]
+    graphs: Mapping[str, str]
+    topics: int
+    problems: tuple[str, ...] = ()
+
+
+def read_drift(text: str) -> ReportedDrift:
+    """Read the JSON.
+
+    Raises:
+        ValueError: The text is not a drift report of version 1.
+    """
+    try:
+        document = json.loads(text)
+        if document["version"] != 1:
+            raise ValueError(f"version {document['version']}")
+        applications = document["applications"]
+        return ReportedDrift(
+            findings={
+                str(each["applicationId"]): tuple(
+                    _finding(str(each["applicationId"]), finding) for finding in each["findings"]
+                )
+                for each in applications
+            },
+            graphs={str(each["applicationId"]): str(each["mermaid"]) for each in applications},
+            topics=int(document["summary"]["topics"]),
+            problems=tuple(str(problem["summary"]) for problem in document["problems"]),
+        )
+    except (AttributeError, KeyError, TypeError) as error:
+        raise ValueError(f"{type(error).__name__}: {error}") from error
+
+
+def _finding(application: str, finding: Mapping[str, Any]) -> Finding:
+    at = finding["location"]
+    return Finding(
+        kind=FindingKind(finding["kind"]),
+        severity=Severity(finding["severity"]),
+        application=application,
+        topic=None if finding["topic"] is None else str(finding["topic"]),
+        what=str(finding["what"]),
+        expected=str(finding["expected"]),
+        found=str(finding["found"]),
+        why=str(finding["why"]),
+        fix=str(finding["fix"]),
+        location=Location(str(at["file"]), int(at["line"]), int(at["column"])) if at else None,
+        counts=bool(finding.get("counts", True)),  # reports of earlier versions have no tolerated drift
+    )

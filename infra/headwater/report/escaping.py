@@ -1,9 +1,21 @@
-"""Markdown escaping: text from documents and clusters must not become markup, a link or a mention."""
+"""Escapes texts of other people for terminals and Markdown."""
 
 import re
 from html import escape
 
-from headwater.report.printable import printable
+
+def printable(text: str) -> str:
+    """Return `text` on one line: line breaks and tabs become spaces, other control characters escapes."""
+    if text.isprintable():
+        return text
+    return "".join(_shown(character) for character in text)
+
+
+def _shown(character: str) -> str:
+    if character in "\n\r\t":
+        return " "
+    return character if character.isprintable() else character.encode("unicode_escape").decode("ascii")
+
 
 _PROSE = re.compile(r"([\\`*_{}\[\]<>|~#&])")
 _AT_SIGN = "@\N{ZERO WIDTH SPACE}"

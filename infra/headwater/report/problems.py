@@ -1,14 +1,15 @@
-"""Problems as text: headline, location, expected and found values, why it matters, how to fix it."""
+"""Problems as text, in colors on a terminal."""
 
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 
+from rich.console import Console
 from rich.text import Text
 
 from headwater.model.problems import Problem, Severity
 from headwater.planner.phrases import counted
-from headwater.report.printable import printable
+from headwater.report.escaping import printable
 
 WIDTH = 100
 _LABEL_WIDTH = 10
@@ -99,3 +100,18 @@ def _wrap(text: str, width: int, indent: str) -> list[str]:
         break_long_words=False,
         break_on_hyphens=False,
     ) or [""]
+
+
+_MOST = 500
+"""Problems that are printed. More are of little use, and take a minute if a text has 20,000 of them."""
+_NARROWEST = 40
+"""Columns; a narrower terminal breaks the lines itself."""
+
+
+def print_problems(problems: Iterable[Problem]) -> None:
+    """Print all problems to standard error, in colors on a terminal."""
+    found = tuple(problems)
+    if found:
+        console = Console(stderr=True, soft_wrap=True, highlight=False)
+        width = max(console.width, _NARROWEST) if console.is_terminal else WIDTH
+        console.print(problems_rich(found, min(width, WIDTH), _MOST))

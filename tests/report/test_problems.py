@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from headwater.model.problems import Location, Problem, ProblemCode, Severity
 from headwater.report import problem_text, problems_text
-from headwater.report.problem_text import problems_rich
+from headwater.report.problems import problems_rich
 
 _TEXT = st.text(max_size=300)
 _PROBLEMS = st.builds(
