@@ -90,7 +90,7 @@ def test_invalid_policies_stop_all_commands(headwater: Headwater, policies: Path
 def test_pull_request_comment_shows_policy_violations() -> None:
     plan = SimulatedCluster().plan(application(), policy=limits(createdTopics=1))
     preview = {
-        "diagnostics": [{"severity": "error", "message": problems(problem)} for problem in plan.problems]
+        "diagnostics": [{"severity": "error", "message": problem_text(problem)} for problem in plan.problems]
         + [{"severity": "info", "message": plan_text(plan)}]
     }
     comment = plan_comment(read_preview(json.dumps(preview)))

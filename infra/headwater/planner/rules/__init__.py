@@ -1,4 +1,4 @@
-"""The rules of the planner, one per file. Each yields problems; none knows another.
+"""The rules of the planner, by topic. Each yields problems; none knows another.
 
 `APPLICATION_RULES` check one active application, `RUN_RULES` the whole run; `twice_managed` checks the plan.
 Problems are reported in their order.
