@@ -10,9 +10,8 @@ import click
 from rich.console import Console
 from rich.live import Live
 
-from headwater.cli.console import ExitCode, print_json
+from headwater.cli.console import ExitCode, print_json, repeat
 from headwater.cli.lazy import Lazy, LazyGroup
-from headwater.cli.repetition import repeat
 from headwater.control.access import DEFAULT_ADDRESS, control_token
 from headwater.control.client import NotAnsweredError, ask, full_url
 from headwater.report.agents import Client, agents_json, agents_rich

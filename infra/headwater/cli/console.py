@@ -3,10 +3,13 @@
 import errno
 import json
 import os
+import signal
 import sys
-from collections.abc import Iterable, Mapping
+import time
+from collections.abc import Iterable, Iterator, Mapping
 from enum import IntEnum
 from pathlib import Path
+from types import FrameType
 from typing import IO, Any
 
 import click
@@ -126,3 +129,28 @@ class ProblemsExit(click.ClickException):
     def show(self, file: IO[str] | None = None) -> None:
         del file
         print_problems(self.problems)
+
+
+def repeat(interval: float) -> Iterator[None]:
+    """Yield at once, and again after each `interval` seconds, until Ctrl-C raises `KeyboardInterrupt`.
+
+    Python ignores exceptions in finalizers and in callbacks of weak references, also `KeyboardInterrupt`. So
+    the signal is remembered, and raised again after the iteration in which it was lost. Call it in the main
+    thread.
+    """
+    interrupted = False
+
+    def interrupt(_: int, __: FrameType | None) -> None:
+        nonlocal interrupted
+        interrupted = True
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGINT, interrupt)
+    try:
+        while not interrupted:
+            yield
+            if not interrupted:
+                time.sleep(interval)
+        raise KeyboardInterrupt
+    finally:
+        signal.signal(signal.SIGINT, before)

@@ -10,9 +10,8 @@ import attrs
 import click
 
 from headwater.cli.agent import endpoints
-from headwater.cli.console import ExitCode
+from headwater.cli.console import ExitCode, repeat
 from headwater.cli.lazy import Lazy, LazyGroup
-from headwater.cli.repetition import repeat
 from headwater.cli.threads import report
 from headwater.control.access import control_token
 from headwater.control.client import NotAnsweredError, ask

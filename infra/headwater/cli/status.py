@@ -7,8 +7,7 @@ from typing import Any
 import click
 
 from headwater.cli.agent import endpoints
-from headwater.cli.console import ExitCode, print_json
-from headwater.cli.repetition import repeat
+from headwater.cli.console import ExitCode, print_json, repeat
 from headwater.control.client import NotAnsweredError, ask
 
 _HINT = "  Use the address of `headwater run --http HOST:PORT`. It answers before Spark has started, too."
