@@ -181,10 +181,12 @@ def test_the_published_plugin_is_not_installed_without_its_hash(
     cli.write_text(f'#!/bin/sh\necho "$@" >> {asked}\n')
     cli.chmod(0o755)
     monkeypatch.delenv(PLUGIN_HASH_VARIABLE, raising=False)
-    assert "no hash of the published plugin is known" in kafka_plugin._download(cli, tmp_path, progress)
+    assert "no hash of the published plugin is known" in kafka_plugin._download_plugin(
+        cli, tmp_path, progress
+    )
     assert not asked.exists()
     monkeypatch.setenv(PLUGIN_HASH_VARIABLE, "a" * 64)
-    assert kafka_plugin._download(cli, tmp_path, progress) == ""
+    assert kafka_plugin._download_plugin(cli, tmp_path, progress) == ""
     expected = f"plugin install resource kafka {PLUGIN_VERSION} --checksum {'a' * 64}\n"
     assert asked.read_text() == expected
 

@@ -72,14 +72,14 @@ def start(options: AgentOptions) -> bool:
         Termination(options.client_id, options.stop_timeout_ms / 1_000) as termination,
         gateway or nullcontext(),
     ):
-        succeeded = _run(options, termination, gateway)
+        succeeded = _run_until_stopped(options, termination, gateway)
     if gateway is not None and gateway.has_ended() and not termination.is_requested():
         raise ProblemsError([spark_ended(options.client_id, "the connection to its gateway was closed")])
     _log.info("agent ended", client_id=options.client_id)
     return succeeded
 
 
-def _run(options: AgentOptions, termination: Termination, gateway: GatewayWatch | None) -> bool:
+def _run_until_stopped(options: AgentOptions, termination: Termination, gateway: GatewayWatch | None) -> bool:
     settings = AgentSettings(
         connection=options.connection,
         documents=DocumentFiles(options.files)

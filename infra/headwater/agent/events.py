@@ -207,10 +207,10 @@ def log_line(event: AgentEvent) -> LogLine:
     if isinstance(event, Notified) and event.error:
         level = "error"
     names = [field.name for field in attrs.fields(type(event))]
-    return LogLine(level, message, {name: _shown(getattr(event, name)) for name in names})
+    return LogLine(level, message, {name: _loggable(getattr(event, name)) for name in names})
 
 
-def _shown(value: object) -> object:
+def _loggable(value: object) -> object:
     match value:
         case Shortfall():
             return f"{value.topic}: {value.partitions} of {value.required}"
@@ -223,7 +223,7 @@ def _shown(value: object) -> object:
         case ExpansionEntry():
             return f"{value.application}#{value.number} {value.stage.value}"
         case Sequence() if not isinstance(value, str):
-            return [_shown(item) for item in value]
+            return [_loggable(item) for item in value]
     return value
 
 
@@ -253,7 +253,8 @@ def agent_status(
             for problem in (*state.read_problems, *state.journal_problems, *journal_problems)
         ],
         "applications": [
-            _application(application, state.clock_ms) for _, application in sorted(state.applications.items())
+            _application_json(application, state.clock_ms)
+            for _, application in sorted(state.applications.items())
         ],
     }
 
@@ -272,7 +273,7 @@ def problem_status(problem: Problem) -> Mapping[str, Any]:
     }
 
 
-def _application(application: ApplicationState, clock_ms: int) -> Mapping[str, Any]:
+def _application_json(application: ApplicationState, clock_ms: int) -> Mapping[str, Any]:
     return {
         "id": application.id,
         "phase": application.phase.value,
@@ -286,12 +287,12 @@ def _application(application: ApplicationState, clock_ms: int) -> Mapping[str, A
             {"topic": shortfall.topic, "partitions": shortfall.partitions, "wanted": shortfall.required}
             for shortfall in application.shortfalls
         ],
-        "expansion": application.expansion and _expansion(application.expansion, clock_ms),
+        "expansion": application.expansion and _expansion_json(application.expansion, clock_ms),
         "problems": [problem_status(problem) for problem in application.problems],
     }
 
 
-def _expansion(expansion: Expansion, clock_ms: int) -> Mapping[str, Any]:
+def _expansion_json(expansion: Expansion, clock_ms: int) -> Mapping[str, Any]:
     since = expansion.failing_since_ms
     return {
         "number": expansion.number,

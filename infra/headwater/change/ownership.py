@@ -57,7 +57,7 @@ def write_ownership(connection: Connection, change: OwnershipChange) -> None:
         if error is not None:
             failed.append(error)
 
-    for key, value in _messages(change):
+    for key, value in _messages_of(change):
         producer.produce(OWNERSHIP_TOPIC, partition=PARTITION, key=key, value=value, on_delivery=delivered)
     remaining = producer.flush(_WRITE_SECONDS + 1)
     if failed or remaining:
@@ -65,7 +65,7 @@ def write_ownership(connection: Connection, change: OwnershipChange) -> None:
         raise ProblemsError([ownership_problem(error, Operation.WRITE)])
 
 
-def _messages(change: OwnershipChange) -> Iterator[tuple[bytes, bytes | None]]:
+def _messages_of(change: OwnershipChange) -> Iterator[tuple[bytes, bytes | None]]:
     for record in change.written:
         yield key_of(*record.key), encode(record)
     for stack_id, application_id in change.deleted:

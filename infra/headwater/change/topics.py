@@ -102,7 +102,7 @@ def request_new_topics(
             for topic in chunk
         ]
         return admin.create_topics(
-            new, **_options(validate_only=validate_only, timeout_seconds=timeout_seconds)
+            new, **_request_options(validate_only=validate_only, timeout_seconds=timeout_seconds)
         )
 
     return _in_chunks(
@@ -122,7 +122,7 @@ def request_new_partitions(
     def send(chunk: Sequence[TopicTarget]) -> "Results":
         new = [NewPartitions(topic.name, topic.partitions or 0) for topic in chunk]
         return admin.create_partitions(
-            new, **_options(validate_only=validate_only, timeout_seconds=timeout_seconds)
+            new, **_request_options(validate_only=validate_only, timeout_seconds=timeout_seconds)
         )
 
     return _in_chunks(topics, lambda topic: topic.partitions or 0, send, timeout_seconds)
@@ -142,7 +142,7 @@ def request_config_changes(
             ConfigResource(
                 ResourceType.TOPIC,
                 topic.name,
-                incremental_configs=[_entry(key, value) for key, value in topic.config.items()],
+                incremental_configs=[_config_entry(key, value) for key, value in topic.config.items()],
             )
             for topic in chunk
         ]
@@ -180,12 +180,12 @@ def _in_chunks(
     return results
 
 
-def _entry(key: str, value: str | None) -> ConfigEntry:
+def _config_entry(key: str, value: str | None) -> ConfigEntry:
     operation = AlterConfigOpType.DELETE if value is None else AlterConfigOpType.SET
     return ConfigEntry(key, value or "", incremental_operation=operation)
 
 
-def _options(*, validate_only: bool, timeout_seconds: float) -> dict[str, Any]:
+def _request_options(*, validate_only: bool, timeout_seconds: float) -> dict[str, Any]:
     """Return timeouts: a validation only waits for the answer, a change until all brokers have applied it."""
     timeout = "request_timeout" if validate_only else "operation_timeout"
     return {"validate_only": validate_only, timeout: timeout_seconds}
@@ -213,7 +213,7 @@ def delete_topics(connection: Connection, ids: Mapping[str, str]) -> Mapping[str
     for server in connection.bootstrap_servers:
         try:
             with BrokerConnection(connection, server, _SECONDS, login) as connected:
-                results = connected.request(_DELETE_TOPICS, body, _SECONDS + _GRACE_SECONDS, _results)
+                results = connected.request(_DELETE_TOPICS, body, _SECONDS + _GRACE_SECONDS, _read_results)
         except OSError as error:
             reason = error
             continue
@@ -221,7 +221,7 @@ def delete_topics(connection: Connection, ids: Mapping[str, str]) -> Mapping[str
     raise OSError(f"{reason}")
 
 
-def _results(reader: ResponseReader) -> Mapping[bytes, str]:
+def _read_results(reader: ResponseReader) -> Mapping[bytes, str]:
     """Return topic id → why the topic is not deleted, empty for topics that are."""
     reader.skip(4)  # throttle time
 

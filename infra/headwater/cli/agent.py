@@ -88,27 +88,27 @@ def status(context: click.Context, urls: Sequence[str], *, watch: bool, interval
       headwater agent status agent-1 agent-2 --format json
     """
     if watch:
-        _watch(urls, interval, form)
-    clients = _statuses(urls)
+        _watch_agents(urls, interval, form)
+    clients = _request_statuses(urls)
     if form == "json":
         print_json(agents_json(clients))
     elif sys.stdout.isatty():
         Console(highlight=False).print(agents_rich(clients))
     else:
-        click.echo(_text(clients), nl=False)
+        click.echo(_agents_text(clients), nl=False)
     context.exit(ExitCode.PROBLEMS if any(client.not_ready_reason for client in clients) else ExitCode.DONE)
 
 
-def _watch(urls: Sequence[str], interval: float, form: str) -> None:
+def _watch_agents(urls: Sequence[str], interval: float, form: str) -> None:
     """Update the table until Ctrl-C."""
     if form == "json":
         raise click.UsageError("--watch cannot be combined with --format json.")
     with Live(console=Console(highlight=False), auto_refresh=False, screen=sys.stdout.isatty()) as live:
         for _ in repeat(interval):
-            live.update(agents_rich(_statuses(urls)), refresh=True)
+            live.update(agents_rich(_request_statuses(urls)), refresh=True)
 
 
-def _statuses(urls: Sequence[str]) -> tuple[Client, ...]:
+def _request_statuses(urls: Sequence[str]) -> tuple[Client, ...]:
     """Request the status of all agents in parallel."""
     with ThreadPoolExecutor(min(len(urls), _PARALLEL)) as threads:
         return tuple(threads.map(_status_of, urls))
@@ -121,7 +121,7 @@ def _status_of(url: str) -> Client:
         return Client(url, error=str(error))
 
 
-def _text(clients: Sequence[Client]) -> str:
+def _agents_text(clients: Sequence[Client]) -> str:
     text = io.StringIO()
     Console(file=text, width=_WIDTH, color_system=None, highlight=False, soft_wrap=True).print(
         agents_rich(clients)

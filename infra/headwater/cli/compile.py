@@ -69,13 +69,13 @@ def compile_(
 
         write(json_text(compile_json(compiled, loaded.problems)), output)
     else:
-        write(_render(form, compiled, counts), output)
+        write(_render_compiled(form, compiled, counts), output)
     print_problems(problems, after_result=True)
     _note_unused(given, compiled)
     context.exit(exit_for(problems))
 
 
-def _render(form: str, compiled: Sequence[CompiledApplication], counts: Mapping[str, int]) -> str:
+def _render_compiled(form: str, compiled: Sequence[CompiledApplication], counts: Mapping[str, int]) -> str:
     # Each format imports only what it needs.
     match form:
         case "svg":

@@ -78,9 +78,9 @@ class Forge:
             ForgeError: The environment names no forge, no token, or an address without https.
         """
         if repository := environment.get("GITHUB_REPOSITORY"):
-            return _github(repository, environment)
+            return _github_forge(repository, environment)
         if project := environment.get("CI_PROJECT_ID"):
-            return _gitlab(project, environment)
+            return _gitlab_forge(project, environment)
         raise ForgeError(
             "No forge is configured: neither GITHUB_REPOSITORY nor CI_PROJECT_ID is set.\n"
             "  Run this command in a pipeline of GitHub or GitLab, or set their variables."
@@ -151,7 +151,7 @@ class Forge:
             method=method,
         )
         try:
-            with _opener().open(request, timeout=_SECONDS) as answer:
+            with _open_without_redirects().open(request, timeout=_SECONDS) as answer:
                 content = answer.read(_MOST_ANSWERED_BYTES + 1)
                 if len(content) > _MOST_ANSWERED_BYTES:
                     raise ForgeError(f"{method} {self.api}{path} failed: the answer is too large.")
@@ -180,16 +180,16 @@ class _NoRedirects(HTTPRedirectHandler):
         return None
 
 
-def _opener() -> OpenerDirector:
+def _open_without_redirects() -> OpenerDirector:
     return build_opener(_NoRedirects)
 
 
-def _github(repository: str, environment: Mapping[str, str]) -> Forge:
+def _github_forge(repository: str, environment: Mapping[str, str]) -> Forge:
     base = f"/repos/{quote(repository)}"
     return Forge(
-        _checked(environment.get("GITHUB_API_URL") or "https://api.github.com"),
+        _checked_address(environment.get("GITHUB_API_URL") or "https://api.github.com"),
         {
-            "Authorization": f"Bearer {_token(environment, 'GITHUB_TOKEN')}",
+            "Authorization": f"Bearer {_token_of(environment, 'GITHUB_TOKEN')}",
             "Accept": "application/vnd.github+json",
         },
         lambda number: Endpoints(
@@ -223,11 +223,11 @@ def _github_user(forge: Forge) -> Author | None:
         return Author.of({"login": viewer.get("login"), "type": viewer.get("__typename")})
 
 
-def _gitlab(project: str, environment: Mapping[str, str]) -> Forge:
+def _gitlab_forge(project: str, environment: Mapping[str, str]) -> Forge:
     base = f"/projects/{quote(project, safe='')}"
     return Forge(
-        _checked(environment.get("CI_API_V4_URL") or "https://gitlab.com/api/v4"),
-        {"PRIVATE-TOKEN": _token(environment, "GITLAB_TOKEN")},
+        _checked_address(environment.get("CI_API_V4_URL") or "https://gitlab.com/api/v4"),
+        {"PRIVATE-TOKEN": _token_of(environment, "GITLAB_TOKEN")},
         lambda number: Endpoints(
             path=f"{base}/merge_requests/{number}/notes",
             entry_path=f"{base}/merge_requests/{number}/notes/{{id}}",
@@ -248,7 +248,7 @@ def _gitlab(project: str, environment: Mapping[str, str]) -> Forge:
     )
 
 
-def _checked(api: str) -> str:
+def _checked_address(api: str) -> str:
     """Return the address without a trailing slash, if it is safe to send a token there."""
     address = urlsplit(api)
     is_local = address.scheme == "http" and address.hostname in ("localhost", "127.0.0.1", "::1")
@@ -257,7 +257,7 @@ def _checked(api: str) -> str:
     return api.rstrip("/")
 
 
-def _token(environment: Mapping[str, str], name: str) -> str:
+def _token_of(environment: Mapping[str, str], name: str) -> str:
     if token := environment.get(name, "").strip():
         return token
     raise ForgeError(
@@ -299,21 +299,21 @@ def publish(*, file: Path, pull_request: int | None, issue: str | None, close: b
         raise click.UsageError("Exactly one of --pull-request NUMBER and --issue TITLE is required.")
     if close and issue is None:
         raise click.UsageError("--close requires --issue TITLE.")
-    text = _read(file)
+    text = _read_report(file)
     try:
         forge = Forge.from_environment(os.environ)
         if pull_request is not None:
-            done = _comment(forge, pull_request, text)
+            done = _publish_comment(forge, pull_request, text)
         else:
-            done = _issue(forge, str(issue), text, close=close)
+            done = _publish_issue(forge, str(issue), text, close=close)
     except ForgeError as error:
         raise click.ClickException(str(error)) from None
     click.echo(done)
 
 
-def _read(file: Path) -> str:
+def _read_report(file: Path) -> str:
     try:
-        return _content(file).decode()
+        return _read_content(file).decode()
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
         if isinstance(error, UnicodeDecodeError):
@@ -323,7 +323,7 @@ def _read(file: Path) -> str:
         ) from None
 
 
-def _content(file: Path) -> bytes:
+def _read_content(file: Path) -> bytes:
     """Return the content of a regular file of limited size.
 
     A repository may contain a link in the place of the file, for example to the environment of this process.
@@ -347,7 +347,7 @@ def _content(file: Path) -> bytes:
     return content
 
 
-def _comment(forge: Forge, pull_request: int, text: str) -> str:
+def _publish_comment(forge: Forge, pull_request: int, text: str) -> str:
     marker = text.partition("\n")[0]
     if not _MARKER.fullmatch(marker):
         raise ForgeError(
@@ -362,7 +362,7 @@ def _comment(forge: Forge, pull_request: int, text: str) -> str:
     return f"comment {forge.publish(endpoints, {endpoints.text: text}, is_same)}"
 
 
-def _issue(forge: Forge, title: str, text: str, *, close: bool) -> str:
+def _publish_issue(forge: Forge, title: str, text: str, *, close: bool) -> str:
     endpoints = forge.issues
 
     def is_same(entry: Entry) -> bool:

@@ -102,14 +102,16 @@ def _open_reader(
     bootstrap_server: str | None, command_config: Path | None, stack: StackOptions
 ) -> tuple[KafkaClusterReader | None, Sequence[Problem]]:
     try:
-        reader = KafkaClusterReader(_connection(bootstrap_server, command_config, stack))
+        reader = KafkaClusterReader(_choose_connection(bootstrap_server, command_config, stack))
     except ProblemsError as error:
         return None, error.problems
     reader.open()
     return reader, ()
 
 
-def _connection(bootstrap_server: str | None, command_config: Path | None, stack: StackOptions) -> Connection:
+def _choose_connection(
+    bootstrap_server: str | None, command_config: Path | None, stack: StackOptions
+) -> Connection:
     if stack.name is None or stack.state is not None or names_cluster(os.environ):
         return connection(bootstrap_server, command_config)
     if (named := named_connection(bootstrap_server, command_config)) is not None:

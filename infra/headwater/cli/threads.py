@@ -55,7 +55,7 @@ def add(context: click.Context, url: str | None) -> None:
       headwater threads add
       headwater threads add runtime-1:9878
     """
-    context.exit(_change(context, url, {"action": "add"}, "added", _ANSWER_SECONDS))
+    context.exit(_change_threads(context, url, {"action": "add"}, "added", _ANSWER_SECONDS))
 
 
 @click.command()
@@ -83,7 +83,7 @@ def remove(context: click.Context, url: str | None, *, timeout: float | None) ->
     if timeout is not None:
         body["timeoutMs"] = round(timeout * 1_000)
     wait = None if timeout is None else timeout + _ANSWER_SECONDS
-    context.exit(_change(context, url, body, "removed", wait))
+    context.exit(_change_threads(context, url, body, "removed", wait))
 
 
 def report(address: str, error: NotAnsweredError) -> ExitCode:
@@ -92,7 +92,7 @@ def report(address: str, error: NotAnsweredError) -> ExitCode:
     return ExitCode.PROBLEMS
 
 
-def _change(
+def _change_threads(
     context: click.Context, url: str | None, body: Mapping[str, Any], what: str, wait: float | None
 ) -> ExitCode:
     (address,) = endpoints(context, context.command.params[0], (url,) if url else ())

@@ -85,7 +85,7 @@ class Termination:
         try:
             yield
         finally:
-            self._stop = _nothing
+            self._stop = _do_nothing
 
     def is_requested(self, seconds: float = 0) -> bool:
         """Return whether a signal has arrived, or arrives within `seconds`."""
@@ -179,7 +179,7 @@ def not_stopped(name: str, seconds: float) -> Problem:
     )
 
 
-def _nothing() -> None:
+def _do_nothing() -> None:
     """Do nothing: the job has ended."""
 
 

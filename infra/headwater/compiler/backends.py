@@ -65,45 +65,45 @@ def _is_chain(nodes: Sequence[Node]) -> bool:
 
 def _same_in_spark_sql(nodes: Sequence[Node]) -> bool:
     source, *between, sink = nodes
-    kinds = _read(source)
+    kinds = _read_kinds(source)
     for node in between:
-        kinds = None if kinds is None else _after(node, kinds)
-    return kinds is not None and kinds == _written(sink)
+        kinds = None if kinds is None else _kinds_after(node, kinds)
+    return kinds is not None and kinds == _written_kinds(sink)
 
 
-def _read(node: Node) -> _Kinds | None:
+def _read_kinds(node: Node) -> _Kinds | None:
     match node:
         case SourceNode(
             reads=SourceSettings(timestamp=None, carries_changes=False, foreign_key=None) as reads
         ):
-            return _kinds(reads.format)
+            return _kinds_of(reads.format)
         case _:
             return None
 
 
-def _written(node: Node) -> _Kinds | None:
+def _written_kinds(node: Node) -> _Kinds | None:
     match node:
         case SinkNode(
             topic=str(),
             writes=SinkSettings(partitioner=None, carries_changes=False, foreign_key=None) as writes,
         ):
-            return _kinds(writes.format)
+            return _kinds_of(writes.format)
         case _:
             return None
 
 
-def _kinds(format_: RecordFormat) -> _Kinds | None:
-    key, value = _kind(format_.key), _kind(format_.value)
+def _kinds_of(format_: RecordFormat) -> _Kinds | None:
+    key, value = _kind_of(format_.key), _kind_of(format_.value)
     return None if key is None or value is None else _Kinds(key, value)
 
 
-def _kind(format_: Format | None) -> Kind | None:
+def _kind_of(format_: Format | None) -> Kind | None:
     if format_ is None:
         return Kind.TEXT
     return None if format_.window is not None else _KINDS.get(format_.name)
 
 
-def _after(node: Node, kinds: _Kinds) -> _Kinds | None:
+def _kinds_after(node: Node, kinds: _Kinds) -> _Kinds | None:
     """Return the kinds of the node's output; None = not supported by the native back end."""
     if not isinstance(node, ProcessorNode) or node.stores:
         return None
@@ -113,12 +113,12 @@ def _after(node: Node, kinds: _Kinds) -> _Kinds | None:
         case Filter(where=text):
             return kinds if kinds.of(text) is Kind.FLAG else None
         case MapValues(value=text):
-            return _known(kinds.key, kinds.of(text))
+            return _known_kinds(kinds.key, kinds.of(text))
         case MapRecord(key=key, value=value, keeps_value=keeps):
-            return _known(kinds.of(key), kinds.value if keeps else kinds.of(value))
+            return _known_kinds(kinds.of(key), kinds.value if keeps else kinds.of(value))
         case _:
             return None
 
 
-def _known(key: Kind | None, value: Kind | None) -> _Kinds | None:
+def _known_kinds(key: Kind | None, value: Kind | None) -> _Kinds | None:
     return None if key is None or value is None else _Kinds(key, value)

@@ -61,14 +61,18 @@ def client_errors(
     """
     readers = {topic: group.id for group in groups for topic in group.sources}
     problems = [
-        _unsupported(f"source {node} with a pattern", "Read the topics by name", node)
+        _unsupported_document(f"source {node} with a pattern", "Read the topics by name", node)
         for node in (n.name for n in topology.nodes if getattr(n, "pattern", None) is not None)
     ]
     if topology.name is not None:
         problems.append(
-            _unsupported(f"the named topology {topology.name}", "Build the topology without a name", None)
+            _unsupported_document(
+                f"the named topology {topology.name}", "Build the topology without a name", None
+            )
         )
-    problems += [_scattered(group) for group in copartitioned if len({readers.get(t) for t in group}) > 1]
+    problems += [
+        _scattered_group(group) for group in copartitioned if len({readers.get(t) for t in group}) > 1
+    ]
     return tuple(problems)
 
 
@@ -96,7 +100,7 @@ def undersized_source_changelogs(
 ) -> tuple[Problem, ...]:
     """Return a problem for each source topic that is reused as changelog and has too few partitions."""
     return tuple(
-        _undersized(topic, counts[topic], tasks[group.id])
+        _undersized_topic(topic, counts[topic], tasks[group.id])
         for group in groups
         if group.id in tasks
         for topic, store in sorted(group.changelogs.items())
@@ -122,7 +126,7 @@ def status_text(problem_code: ProblemCode) -> str:
 _INCORRECTLY_PARTITIONED = ("status 2, INCORRECTLY_PARTITIONED_TOPICS", "TopologyException")
 
 
-def _unsupported(what: str, remedy: str, node: str | None) -> Problem:
+def _unsupported_document(what: str, remedy: str, node: str | None) -> Problem:
     return Problem(
         code=ProblemCode.INVALID_TOPOLOGY,
         summary=f"The streams protocol does not support {what}.",
@@ -134,7 +138,7 @@ def _unsupported(what: str, remedy: str, node: str | None) -> Problem:
     )
 
 
-def _scattered(group: frozenset[str]) -> Problem:
+def _scattered_group(group: frozenset[str]) -> Problem:
     topics = ", ".join(sorted(group))
     return Problem(
         code=ProblemCode.INVALID_TOPOLOGY,
@@ -151,7 +155,7 @@ def _scattered(group: frozenset[str]) -> Problem:
     )
 
 
-def _undersized(topic: str, count: int, tasks: int) -> Problem:
+def _undersized_topic(topic: str, count: int, tasks: int) -> Problem:
     return Problem(
         code=ProblemCode.CONFLICTING_PARTITIONS,
         summary=(

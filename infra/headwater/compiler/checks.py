@@ -27,14 +27,14 @@ def check_names(compilation: Compilation) -> Compilation:
     }
     if topics and not _LEGAL.fullmatch(prefix):
         return compilation.with_problems(
-            [_invalid(min(topics), f"the application id {prefix!r} has invalid characters", None)]
+            [_invalid_topic_name(min(topics), f"the application id {prefix!r} has invalid characters", None)]
         )
     problems = []
     for topic, at in sorted(topics.items()):
         if not _LEGAL.fullmatch(topic):
-            problems.append(_invalid(topic, "it has invalid characters", at))
+            problems.append(_invalid_topic_name(topic, "it has invalid characters", at))
         elif len(topic) > _LONGEST_NAME:
-            problems.append(_invalid(topic, f"it has {len(topic)} characters", at))
+            problems.append(_invalid_topic_name(topic, f"it has {len(topic)} characters", at))
     return compilation.with_problems(problems)
 
 
@@ -107,7 +107,7 @@ def check_computed_settings(compilation: Compilation) -> Compilation:
             if computed != given and key not in store.overrides
         }
         if passed_by:
-            problems.append(_computed(key, given, passed_by))
+            problems.append(_computed_setting(key, given, passed_by))
     return compilation.with_problems(problems)
 
 
@@ -140,7 +140,7 @@ def _lags_conflict(topic: str, least: str, most: str, at: Location | None) -> Pr
     )
 
 
-def _computed(key: str, given: str, stores: Mapping[str, str]) -> Problem:
+def _computed_setting(key: str, given: str, stores: Mapping[str, str]) -> Problem:
     kept = sorted(stores.items())
     return Problem(
         code=ProblemCode.CONFIG_HAS_NO_EFFECT,
@@ -174,7 +174,7 @@ _INSTEAD = {
 }
 
 
-def _invalid(topic: str, reason: str, at: Location | None) -> Problem:
+def _invalid_topic_name(topic: str, reason: str, at: Location | None) -> Problem:
     return Problem(
         code=ProblemCode.INVALID_NAME,
         summary=f"{topic} is not a valid topic name: {reason}.",

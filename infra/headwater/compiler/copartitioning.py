@@ -45,11 +45,11 @@ def check_explicit_counts(topology: NodeTopology, naming: Naming) -> tuple[Probl
             continue
         explicit = {name: naming.internal[name].partitions for name in sorted(group)}
         if None not in explicit.values() and len(set(explicit.values())) > 1:
-            problems[group] = _conflict(explicit, naming)
+            problems[group] = _conflicting_counts(explicit, naming)
     return tuple(problems.values())
 
 
-def _conflict(explicit: dict[str, int | None], naming: Naming) -> Problem:
+def _conflicting_counts(explicit: dict[str, int | None], naming: Naming) -> Problem:
     counts = ", ".join(f"{name}={count}" for name, count in explicit.items())
     first = min(explicit)
     return Problem(

@@ -39,7 +39,7 @@ def sink_counts(
             continue
         writers = [group.id for group in compilation.groups if sink.topic in group.sinks]
         if not writers:
-            problems.append(_unwritten(sink))
+            problems.append(_unwritten_sink(sink))
         tasks = [compilation.tasks.get(writer) for writer in writers]
         decided = [count for count in tasks if count is not None]
         sized.append(
@@ -48,7 +48,7 @@ def sink_counts(
     return tuple(sized), tuple(problems)
 
 
-def _unwritten(sink: Sink) -> Problem:
+def _unwritten_sink(sink: Sink) -> Problem:
     return Problem(
         code=ProblemCode.UNDECIDABLE_PARTITIONS,
         summary=(

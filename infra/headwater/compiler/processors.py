@@ -101,10 +101,10 @@ def _store_problems(group: TopicGroup, compilation: Compilation) -> Iterator[Pro
         if store.changelog_topic is not None:
             yield _restored_from_source(store, store.changelog_topic)
         elif name not in logged:
-            yield _unlogged(store)
+            yield _unlogged_store(store)
 
 
-def _unlogged(store: StateStore) -> Problem:
+def _unlogged_store(store: StateStore) -> Problem:
     return Problem(
         code=ProblemCode.INVALID_PROCESSORS,
         summary=f"Store {store.name} has no changelog topic, so its sub-topology cannot have a number of "

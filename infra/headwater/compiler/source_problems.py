@@ -12,9 +12,9 @@ from headwater.model.topology import Protocol
 
 def check_sources(compilation: Compilation) -> Compilation:
     """Add a problem for each missing source, or if none is missing, for each undecided repartition topic."""
-    problems = _empty(compilation) + _missing(compilation) + _missing_global(compilation)
+    problems = _empty_topologies(compilation) + _missing_sources(compilation) + _missing_global(compilation)
     if not compilation.topic_graph.missing:
-        problems += _undecidable(compilation)
+        problems += _undecidable_topics(compilation)
     return compilation.with_problems(problems)
 
 
@@ -28,7 +28,7 @@ def missing_topics(compilation: Compilation) -> tuple[str, ...]:
 
 def with_locations(problems: Iterable[Problem], compilation: Compilation) -> tuple[Problem, ...]:
     """Return each problem once, with the application; location and node default to the topic's source."""
-    readers = _readers(compilation)
+    readers = _readers_of(compilation)
     application = compilation.application
     found = []
     for problem in dict.fromkeys(problems):
@@ -43,7 +43,7 @@ def with_locations(problems: Iterable[Problem], compilation: Compilation) -> tup
     return tuple(found)
 
 
-def _empty(compilation: Compilation) -> list[Problem]:
+def _empty_topologies(compilation: Compilation) -> list[Problem]:
     if any(isinstance(node, SourceNode) for node in compilation.topology.nodes):
         return []
     if errors(compilation.problems):
@@ -61,7 +61,7 @@ def _empty(compilation: Compilation) -> list[Problem]:
     ]
 
 
-def _missing(compilation: Compilation) -> list[Problem]:
+def _missing_sources(compilation: Compilation) -> list[Problem]:
     by_broker = compilation.application.protocol is Protocol.STREAMS
     why = (
         status_text(ProblemCode.MISSING_SOURCE_TOPIC)
@@ -77,7 +77,7 @@ def _missing_global(compilation: Compilation) -> list[Problem]:
 
 
 def _missing_topics(compilation: Compilation, topics: Iterable[str], why: str) -> list[Problem]:
-    readers = _readers(compilation)
+    readers = _readers_of(compilation)
     return [
         missing_topic(
             topic,
@@ -105,7 +105,7 @@ def _absent_global(compilation: Compilation) -> list[str]:
     ]
 
 
-def _readers(compilation: Compilation) -> dict[str, SourceNode]:
+def _readers_of(compilation: Compilation) -> dict[str, SourceNode]:
     return {
         topic: node
         for node in compilation.topology.nodes
@@ -157,7 +157,7 @@ def missing_topic(
     )
 
 
-def _undecidable(compilation: Compilation) -> list[Problem]:
+def _undecidable_topics(compilation: Compilation) -> list[Problem]:
     writers: dict[str, list[TopicGroup]] = {}
     for group in compilation.groups:
         for topic in group.sinks:
@@ -167,11 +167,13 @@ def _undecidable(compilation: Compilation) -> list[Problem]:
         if details.partitions == 0:
             problems.append(_explicit_zero(topic, details.at))
         elif topic not in compilation.counts:
-            problems.append(_undecided(compilation, topic, _reason(writers.get(topic, [])), details.at))
+            problems.append(
+                _undecided_count(compilation, topic, _reason_of(writers.get(topic, [])), details.at)
+            )
     return problems
 
 
-def _reason(writers: list[TopicGroup]) -> str:
+def _reason_of(writers: list[TopicGroup]) -> str:
     if not writers:
         return "no sub-topology writes it"
     patterns = [pattern for group in writers for pattern in group.patterns]
@@ -180,7 +182,7 @@ def _reason(writers: list[TopicGroup]) -> str:
     return "its count depends on itself or on a topic without a count"
 
 
-def _undecided(compilation: Compilation, topic: str, reason: str, at: Location | None) -> Problem:
+def _undecided_count(compilation: Compilation, topic: str, reason: str, at: Location | None) -> Problem:
     by_broker = compilation.application.protocol is Protocol.STREAMS
     return Problem(
         code=ProblemCode.UNDECIDABLE_PARTITIONS,

@@ -104,7 +104,7 @@ class StreamsConfig:
     @property
     def upgrades_changes(self) -> bool:
         """Whether instances before 3.5, which cannot read records of old and new value, may still run."""
-        return self.upgrade_from is not None and _numbers(self.upgrade_from) <= _LAST_WITH_OLD_CHANGES
+        return self.upgrade_from is not None and _release_numbers(self.upgrade_from) <= _LAST_WITH_OLD_CHANGES
 
     @classmethod
     def of(cls, application: Application) -> "StreamsConfig":
@@ -198,5 +198,5 @@ def _other_protocol(application: Application) -> Iterator[Problem]:
         )
 
 
-def _numbers(release: str) -> tuple[int, ...]:
+def _release_numbers(release: str) -> tuple[int, ...]:
     return tuple(map(int, release.split(".")))

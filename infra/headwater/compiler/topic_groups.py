@@ -35,7 +35,7 @@ def node_groups(topology: NodeTopology) -> tuple[NodeGroup, ...]:
 
     The groups of an imported text are those in the text.
     """
-    group_of = topology.printed_groups or _united(topology)
+    group_of = topology.printed_groups or _unite_nodes(topology)
     members: dict[int, list[SourceNode | ProcessorNode | SinkNode]] = {}
     for node in topology.nodes:
         members.setdefault(group_of[node.name], []).append(node)
@@ -45,7 +45,7 @@ def node_groups(topology: NodeTopology) -> tuple[NodeGroup, ...]:
     )
 
 
-def _united(topology: NodeTopology) -> dict[str, int]:
+def _unite_nodes(topology: NodeTopology) -> dict[str, int]:
     """Return node → group id; a node is in the group of its parents and of processors that share a store."""
     union = _Union(node.name for node in topology.nodes)
     users: dict[str, list[str]] = {}

@@ -41,7 +41,11 @@ def redacted_texts(secrets: Iterable[str | None], environment: Mapping[str, str]
     known += [environment[name] for name in SECRET_VARIABLES if environment.get(name)]
     known.append(environment.get(_USER_INFO, "").partition(":")[2])
     texts = {
-        form for secret in known for part in _parts(secret) if len(part) >= _SHORTEST for form in _forms(part)
+        form
+        for secret in known
+        for part in _secret_parts(secret)
+        if len(part) >= _SHORTEST
+        for form in _secret_forms(part)
     }
     return tuple(sorted(texts, key=lambda text: (-len(text), text)))
 
@@ -53,7 +57,7 @@ def redact(text: str, texts: Iterable[str]) -> str:
     return text
 
 
-def _parts(secret: str) -> Iterator[str]:
+def _secret_parts(secret: str) -> Iterator[str]:
     """Yield the whole secret and, of a PEM text, its lines."""
     yield from (secret, secret.strip())
     if "-----BEGIN" in secret:
@@ -61,7 +65,7 @@ def _parts(secret: str) -> Iterator[str]:
         yield from (line for line in lines if len(line) >= _SHORTEST_LINE and "-----" not in line)
 
 
-def _forms(secret: str) -> Iterator[str]:
+def _secret_forms(secret: str) -> Iterator[str]:
     """Yield a secret as it can occur in a text: plain, escaped, in a URL, in a header."""
     yield secret
     yield json.dumps(secret)[1:-1]

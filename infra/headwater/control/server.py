@@ -134,7 +134,7 @@ class ControlServer:
         try:
             self._server = _Server(self._surface, self._access, self._request_seconds)
         except OSError as error:
-            raise ProblemsError([_unusable(self._access, error)]) from None
+            raise ProblemsError([_unusable_address(self._access, error)]) from None
         Thread(target=self._server.serve_forever, args=(_POLL_SECONDS,), name="control", daemon=True).start()
         return self
 
@@ -151,7 +151,7 @@ class ControlServer:
         self.close()
 
 
-def _family(access: Access) -> socket.AddressFamily:
+def _address_family(access: Access) -> socket.AddressFamily:
     return socket.AF_INET6 if ":" in access.host else socket.AF_INET
 
 
@@ -167,7 +167,7 @@ class _Server(ThreadingHTTPServer):
         self.connections = Connections()
         self.reading = BoundedSemaphore(_AT_ONCE)
         self.controlling = BoundedSemaphore(_CONTROLS_AT_ONCE)
-        self.address_family = _family(access)
+        self.address_family = _address_family(access)
         super().__init__((access.host, access.port), _Handler)
 
     def server_bind(self) -> None:
@@ -213,7 +213,7 @@ class _Handler(BaseHTTPRequestHandler):
         request = Request(
             self.command,
             self.path,
-            _joined(self.headers.items()),
+            _join_headers(self.headers.items()),
             self._read_body,
             str(self.client_address[0]),
             self._begin_answer,
@@ -284,7 +284,7 @@ class _DeadlineReader(RawIOBase):
         return self._connection.recv_into(buffer)
 
 
-def _joined(headers: Iterable[tuple[str, str]]) -> Mapping[str, str]:
+def _join_headers(headers: Iterable[tuple[str, str]]) -> Mapping[str, str]:
     """Return lower-case name → value; values of repeated headers are joined (RFC 9110, 5.3)."""
     joined: dict[str, str] = {}
     for name, value in headers:
@@ -293,7 +293,7 @@ def _joined(headers: Iterable[tuple[str, str]]) -> Mapping[str, str]:
     return joined
 
 
-def _unusable(access: Access, error: OSError) -> Problem:
+def _unusable_address(access: Access, error: OSError) -> Problem:
     return Problem(
         code=ProblemCode.INVALID_CONFIG,
         summary="The HTTP endpoint cannot listen on its address.",

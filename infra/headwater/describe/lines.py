@@ -48,7 +48,7 @@ _PARTS = ("Topologies:", "Topology: ", "Sub-topology: ", "Source: ", "Processor:
 def repair_text(text: str) -> str:
     """Return `text` without the damage that copying does to a description; other text is unchanged."""
     text = _json_text(text)
-    text = _unescaped(_COLOR.sub("", text))
+    text = _unescape_text(_COLOR.sub("", text))
     text = _without_html(text)
     text = _without_loggers(_COLOR.sub("", text.translate(_BLANKS)))
     for pattern, arrow in _ARROWS:
@@ -75,7 +75,7 @@ def _strings_in(text: str) -> list[str]:
     if text.lstrip()[:1] not in {"[", "{", '"'} or not _has_part(text):
         return []
     try:
-        return [each for each in _strings(json.loads(text)) if _has_part(each)]
+        return [each for each in _find_strings(json.loads(text)) if _has_part(each)]
     except (ValueError, RecursionError):
         return []
 
@@ -88,21 +88,21 @@ def _json_line(line: str) -> str:
     return "\n".join(each.rstrip("\r\n") for each in found) if found else line
 
 
-def _strings(value: object) -> Iterator[str]:
+def _find_strings(value: object) -> Iterator[str]:
     if isinstance(value, str):
         yield value
     elif isinstance(value, list):
         for each in value:
-            yield from _strings(each)
+            yield from _find_strings(each)
     elif isinstance(value, dict):
-        yield from _strings(list(value.values()))
+        yield from _find_strings(list(value.values()))
 
 
 def _has_part(text: str) -> bool:
     return any(part in text for part in _PARTS)
 
 
-def _unescaped(text: str) -> str:
+def _unescape_text(text: str) -> str:
     r"""Return the text with line ends instead of `\n`, as in the literals of programs."""
     for _ in range(_MOST_ESCAPES):
         if not _ESCAPED_LINE.search(text):
@@ -207,7 +207,7 @@ def lines(text: str) -> Iterator[Line]:
     width = max(map(len, raw))
     index = 0
     while index < len(raw):
-        line, taken = _line(raw, index, width)
+        line, taken = _find_line(raw, index, width)
         if line is not None:
             yield line
         index += taken
@@ -223,7 +223,7 @@ def old_form_line(text: str) -> int | None:
     return None
 
 
-def _line(raw: list[str], index: int, width: int) -> tuple[Line | None, int]:
+def _find_line(raw: list[str], index: int, width: int) -> tuple[Line | None, int]:
     """Return the line at `index`, if any, and the number of raw lines that it has.
 
     `width` is the length of the longest raw line.
@@ -236,14 +236,14 @@ def _line(raw: list[str], index: int, width: int) -> tuple[Line | None, int]:
         if count == _MOST_KEYWORDS:
             break
         kind = _KEYWORDS[found[1] or found[2]]
-        rest = _unquoted(text[found.end() :], text[: found.start()])
+        rest = _unquote_text(text[found.end() :], text[: found.start()])
         if kind is LineKind.SINK and " (extractor class: " in rest and not rest.endswith(")"):
             more = _rest_of_extractor(raw, index)
             if more is not None:
-                return _parsed(kind, number, "\n".join([rest, *more])), 1 + len(more)
-        line, taken = _parsed(kind, number, rest), 1
-        if kind in _WRAPPED and (line is None or _continues(line, raw, index, width)):
-            line, taken = _unwrapped(kind, raw, index, rest, width) or (line, 1)
+                return _parse_line(kind, number, "\n".join([rest, *more])), 1 + len(more)
+        line, taken = _parse_line(kind, number, rest), 1
+        if kind in _WRAPPED and (line is None or _is_continued(line, raw, index, width)):
+            line, taken = _unwrap_line(kind, raw, index, rest, width) or (line, 1)
         if line is not None:
             return attrs.evolve(line, is_prefixed=found.start() > 0), taken
         if found.start() == 0 and kind is not LineKind.TOPOLOGY:
@@ -251,13 +251,13 @@ def _line(raw: list[str], index: int, width: int) -> tuple[Line | None, int]:
     return None, 1
 
 
-def _unquoted(rest: str, prefix: str) -> str:
+def _unquote_text(rest: str, prefix: str) -> str:
     """Return `rest` up to the quote that closes the one before it, as in the columns of an exported log."""
     quote = prefix.rstrip()[-1:]
     return rest.rpartition(quote)[0] if quote in {'"', "'"} and quote in rest else rest
 
 
-def _continues(line: Line, raw: list[str], index: int, width: int) -> bool:
+def _is_continued(line: Line, raw: list[str], index: int, width: int) -> bool:
     """Return whether the next line continues a list of names: a terminal or mail program has wrapped it.
 
     The list ends with a comma, or fills the width of the text and names without indentation follow.
@@ -271,7 +271,9 @@ def _continues(line: Line, raw: list[str], index: int, width: int) -> bool:
     return is_full and _NAMES.fullmatch(following) is not None
 
 
-def _unwrapped(kind: LineKind, raw: list[str], index: int, rest: str, width: int) -> tuple[Line, int] | None:
+def _unwrap_line(
+    kind: LineKind, raw: list[str], index: int, rest: str, width: int
+) -> tuple[Line, int] | None:
     """Return the line together with the following ones that complete it, None if they do not."""
     ends_with_blank = raw[index].rstrip("\r\n")[-1:].isspace()
     for taken, raw_line in enumerate(raw[index + 1 : index + _LONGEST_WRAP], start=2):
@@ -279,8 +281,8 @@ def _unwrapped(kind: LineKind, raw: list[str], index: int, rest: str, width: int
         if not text or _KEYWORD.search(text):
             return None
         for gap in (" ",) if ends_with_blank or rest.endswith(",") else ("", " "):
-            line = _parsed(kind, index + 1, f"{rest}{gap}{text}")
-            if line is not None and not _continues(line, raw, index + taken - 1, width):
+            line = _parse_line(kind, index + 1, f"{rest}{gap}{text}")
+            if line is not None and not _is_continued(line, raw, index + taken - 1, width):
                 return line, taken
         rest = f"{rest}{' ' if ends_with_blank or rest.endswith(',') else ''}{text}"
         ends_with_blank = raw_line.rstrip("\r\n")[-1:].isspace()
@@ -297,7 +299,7 @@ def _rest_of_extractor(raw: list[str], index: int) -> list[str] | None:
     return None
 
 
-def _parsed(kind: LineKind, number: int, rest: str) -> Line | None:
+def _parse_line(kind: LineKind, number: int, rest: str) -> Line | None:
     if kind is LineKind.TOPOLOGY:
         return Line(kind, number, rest[:-1]) if rest.endswith(":") else None if rest else Line(kind, number)
     if kind is LineKind.SUBTOPOLOGY:

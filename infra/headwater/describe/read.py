@@ -49,7 +49,7 @@ def split(found: Iterable[Line], file: str) -> list[Description]:
             continue
         if not descriptions or (line.kind is LineKind.SUBTOPOLOGY and _starts_over(line, descriptions[-1])):
             descriptions.append(Description(TextProblems(file), line=line.number))
-        _take(line, descriptions[-1])
+        _take_line(line, descriptions[-1])
     return [each for each in descriptions if each.blocks or each.problems.found] or descriptions[:1]
 
 
@@ -57,18 +57,18 @@ def _starts_over(line: Line, description: Description) -> bool:
     return line.name == "0" and bool(description.blocks) and not line.is_broken
 
 
-def _take(line: Line, description: Description) -> None:
+def _take_line(line: Line, description: Description) -> None:
     problems = description.problems
     if line.is_broken:
         problems.broken(line.number, line.kind)
     elif line.kind is LineKind.SUBTOPOLOGY:
         description.blocks.append(Block(int(line.name), line.number, line.detail == "global"))
     elif not description.blocks:
-        _misplaced(line, problems, "a line `Sub-topology: 0` before the first node")
+        _report_misplaced(line, problems, "a line `Sub-topology: 0` before the first node")
     elif line.kind in {LineKind.SOURCE, LineKind.PROCESSOR, LineKind.SINK}:
         description.blocks[-1].nodes.append(RawNode(line))
     elif not description.blocks[-1].nodes:
-        _misplaced(line, problems, "the line of a node before its lists")
+        _report_misplaced(line, problems, "the line of a node before its lists")
     else:
         _take_list(line, description.blocks[-1].nodes[-1], problems)
 
@@ -76,18 +76,18 @@ def _take(line: Line, description: Description) -> None:
 def _take_list(line: Line, node: RawNode, problems: TextProblems) -> None:
     is_children = line.kind is LineKind.CHILDREN
     if (node.children if is_children else node.parents) is not None:
-        _misplaced(line, problems, f"one list of that kind for {node.line.name}")
+        _report_misplaced(line, problems, f"one list of that kind for {node.line.name}")
     elif is_children and node.line.kind is LineKind.SINK:
-        _misplaced(line, problems, f"no children of the sink {node.line.name}")
+        _report_misplaced(line, problems, f"no children of the sink {node.line.name}")
     elif not is_children and node.line.kind is LineKind.SOURCE:
-        _misplaced(line, problems, f"no parents of the source {node.line.name}")
+        _report_misplaced(line, problems, f"no parents of the source {node.line.name}")
     elif is_children:
         node.children = line
     else:
         node.parents = line
 
 
-def _misplaced(line: Line, problems: TextProblems, expected: str) -> None:
+def _report_misplaced(line: Line, problems: TextProblems, expected: str) -> None:
     """Report a line in the wrong position, unless it may be another line of a log."""
     if not line.is_prefixed:
         problems.misplaced(line.number, line.kind, expected)
@@ -132,7 +132,7 @@ def topology_of(description: Description) -> NodeTopology:
     global_nodes: set[str] = set()
     for block in _in_order(description):
         names = Names(raw.line.name for raw in block.nodes)
-        lists = {raw.line.name: _lists(raw, names, problems) for raw in block.nodes}
+        lists = {raw.line.name: _read_lists(raw, names, problems) for raw in block.nodes}
         _check_block(block, lists, problems)
         for raw in block.nodes:
             if raw.line.name in nodes:
@@ -144,7 +144,7 @@ def topology_of(description: Description) -> NodeTopology:
                     node=raw.line.name,
                 )
                 continue
-            nodes[raw.line.name] = _node(raw, lists[raw.line.name])
+            nodes[raw.line.name] = _build_node(raw, lists[raw.line.name])
             listing[raw.line.name] = lists[raw.line.name]
             groups[raw.line.name] = block.id
         if block.is_global:
@@ -176,7 +176,7 @@ def _in_order(description: Description) -> Iterator[Block]:
         yield block
 
 
-def _lists(raw: RawNode, names: Names, problems: TextProblems) -> Lists:
+def _read_lists(raw: RawNode, names: Names, problems: TextProblems) -> Lists:
     kind, name, number = raw.line.kind, raw.line.name, raw.line.number
     if raw.children is None and kind is not LineKind.SINK:
         problems.add(
@@ -234,7 +234,7 @@ def _report_link(
         )
 
 
-def _node(raw: RawNode, lists: Lists) -> Node:
+def _build_node(raw: RawNode, lists: Lists) -> Node:
     name, detail = raw.line.name, raw.line.detail
     if raw.line.kind is LineKind.SOURCE:
         topics = _TOPIC_LIST.fullmatch(detail)
@@ -283,7 +283,7 @@ def read_description(
     elif len(found) == 1:
         return found[0].nodes, found[0].problems
     problems = TextProblems(file)
-    listed = [_summarized(number, each) for number, each in enumerate(found, start=1)]
+    listed = [_summarize_topology(number, each) for number, each in enumerate(found, start=1)]
     problems.not_chosen(listed, topology)
     return found[0].nodes, (*found[0].problems, *problems.found)
 
@@ -315,12 +315,12 @@ def different_topologies(found: Sequence[FoundTopology]) -> tuple[FoundTopology,
     """Return the topologies without repeats; the order of lists and problems of the text do not matter."""
     different: dict[object, FoundTopology] = {}
     for each in found:
-        key = (each.nodes.name, frozenset(map(_unordered, each.nodes.nodes)), bool(each.problems))
+        key = (each.nodes.name, frozenset(map(_comparison_key, each.nodes.nodes)), bool(each.problems))
         different.setdefault(key, each)
     return tuple(different.values())
 
 
-def _unordered(node: Node) -> object:
+def _comparison_key(node: Node) -> object:
     if isinstance(node, SourceNode):
         return node.name, frozenset(node.topics), node.pattern
     if isinstance(node, ProcessorNode):
@@ -328,7 +328,7 @@ def _unordered(node: Node) -> object:
     return node.name, frozenset(node.parents), node.topic, node.extractor
 
 
-def _summarized(number: int, found: FoundTopology) -> str:
+def _summarize_topology(number: int, found: FoundTopology) -> str:
     """Return a phrase about a topology by which a user recognizes it."""
     nodes = found.nodes.nodes
     sinks = {node.topic: None for node in nodes if isinstance(node, SinkNode) and node.topic is not None}
@@ -341,13 +341,13 @@ def _summarized(number: int, found: FoundTopology) -> str:
     named = [] if found.nodes.name is None else [found.nodes.name]
     parts = (
         *named,
-        f"reads {_listed([topic for topic in sources if topic not in sinks])}",
-        *([f"writes {_listed(written)}"] if (written := [t for t in sinks if t not in sources]) else []),
+        f"reads {_list_topics([topic for topic in sources if topic not in sinks])}",
+        *([f"writes {_list_topics(written)}"] if (written := [t for t in sinks if t not in sources]) else []),
         *(["its text is damaged"] if found.problems else []),
     )
     return f"{number} (line {found.line}): {', '.join(parts)}"
 
 
-def _listed(topics: Sequence[str]) -> str:
+def _list_topics(topics: Sequence[str]) -> str:
     more = f" and {len(topics) - _MOST_LISTED} more" if len(topics) > _MOST_LISTED else ""
     return (", ".join(topics[:_MOST_LISTED]) or "nothing") + more

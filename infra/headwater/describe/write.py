@@ -79,11 +79,11 @@ def linked(order: Iterable[str], declared: Mapping[str, Sequence[str]]) -> Links
         for parent in declared[name]:
             parents[name].add(parent)
             children[parent].add(name)
-            _grow(parent, sizes[name], sizes, parents, rank)
+            _grow_node(parent, sizes[name], sizes, parents, rank)
     return Links(sizes, parents, children)
 
 
-def _grow(
+def _grow_node(
     node: str, by: int, sizes: dict[str, int], parents: Mapping[str, NodeSet], rank: Mapping[str, int]
 ) -> None:
     """Add `by` to `node` and, once for each path, to its linked ancestors.
@@ -124,7 +124,7 @@ def write_description(topology: NodeTopology) -> str:
     topology that Kafka Streams rejects, are omitted.
     """
     head = "Topologies:\n " if topology.name is None else f"Topology: {topology.name}:\n "
-    return head + "".join(f"  {_block(group, topology)}" for group in node_groups(topology))
+    return head + "".join(f"  {_block_text(group, topology)}" for group in node_groups(topology))
 
 
 @attrs.frozen
@@ -137,11 +137,11 @@ class _Listed:
     is_imported: bool
 
 
-def _block(group: NodeGroup, topology: NodeTopology) -> str:
+def _block_text(group: NodeGroup, topology: NodeTopology) -> str:
     if group.is_global:
-        nodes = "\n".join(f"    {_text(listed)}" for listed in _global_nodes(group, topology))
+        nodes = "\n".join(f"    {_node_text(listed)}" for listed in _global_nodes(group, topology))
         return f"Sub-topology: {group.id} for global store (will not generate tasks)\n{nodes}\n"
-    nodes = "".join(f"    {_text(listed)}\n" for listed in _listed_nodes(group, topology))
+    nodes = "".join(f"    {_node_text(listed)}\n" for listed in _listed_nodes(group, topology))
     return f"Sub-topology: {group.id}\n{nodes}\n"
 
 
@@ -168,21 +168,22 @@ def _global_nodes(group: NodeGroup, topology: NodeTopology) -> list[_Listed]:
     return sorted(listed, key=lambda each: not isinstance(each.node, SourceNode))
 
 
-def _text(listed: _Listed) -> str:
+def _node_text(listed: _Listed) -> str:
     node = listed.node
     if isinstance(node, SourceNode):
-        return f"Source: {node.name} (topics: {_topics(node, listed)})\n      --> {_names(listed.children)}"
+        topics, children = _topics_text(node, listed), _names_text(listed.children)
+        return f"Source: {node.name} (topics: {topics})\n      --> {children}"
     if isinstance(node, ProcessorNode):
         stores = node.stores if listed.is_imported else string_copy_order(node.stores)
         return (
             f"Processor: {node.name} (stores: [{', '.join(stores)}])\n"
-            f"      --> {_names(listed.children)}\n      <-- {_names(listed.parents)}"
+            f"      --> {_names_text(listed.children)}\n      <-- {_names_text(listed.parents)}"
         )
     target = f"topic: {node.topic}" if node.topic is not None else f"extractor class: {node.extractor}"
-    return f"Sink: {node.name} ({target})\n      <-- {_names(listed.parents)}"
+    return f"Sink: {node.name} ({target})\n      <-- {_names_text(listed.parents)}"
 
 
-def _topics(node: SourceNode, listed: _Listed) -> str:
+def _topics_text(node: SourceNode, listed: _Listed) -> str:
     if node.pattern is not None:
         return node.pattern
     topics = (
@@ -191,5 +192,5 @@ def _topics(node: SourceNode, listed: _Listed) -> str:
     return f"[{', '.join(topics)}]"
 
 
-def _names(names: Sequence[str]) -> str:
+def _names_text(names: Sequence[str]) -> str:
     return ", ".join(names) or "none"

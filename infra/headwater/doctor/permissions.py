@@ -82,42 +82,42 @@ def permission_findings(facts: PermissionFacts) -> Iterator[Finding]:
         )
         return
     for right in REQUIRED[facts.purpose]:
-        yield _finding(right, facts)
+        yield _check_right(right, facts)
 
 
-def _finding(right: Right, facts: PermissionFacts) -> Finding:
+def _check_right(right: Right, facts: PermissionFacts) -> Finding:
     check, text = Check(Section.PERMISSIONS, right.value), _TEXTS[right]
     if names := facts.denied.get(right):
         plural = "" if len(names) == 1 else "s"
         # Permissions for the names of applications are enough: this name is only an example.
         report = check.warning if facts.is_example else check.error
         return report(
-            f"The brokers deny {text.operation} on {text.resource}{plural} {_listed(names)}.",
+            f"The brokers deny {text.operation} on {text.resource}{plural} {_list_names(names)}.",
             why=f"Without this permission, this user cannot {text.action}.",
-            fix=f"{_scope(facts)}Grant this user {text.operation} on the {text.resource}{plural}. "
-            + _acls(facts),
+            fix=f"{_scope_text(facts)}Grant this user {text.operation} on the {text.resource}{plural}. "
+            + _acls_text(facts),
         )
     if reason := facts.unknown.get(right):
         return check.unknown(
             f"It is not known whether this user can {text.action}: {reason}.",
             fix=f"If a run is denied it, grant this user {text.operation} on {text.resource}s. "
-            + _acls(facts),
+            + _acls_text(facts),
         )
     count = facts.checked.get(right, 0)
     where = "an example name" if facts.is_example else f"{count} name{'' if count == 1 else 's'}"
     return check.ok(f"this user can {text.action} (checked with {where})")
 
 
-def _listed(names: Sequence[str]) -> str:
+def _list_names(names: Sequence[str]) -> str:
     more = len(names) - _FEW
     return ", ".join(sorted(names)[:_FEW]) + (f" and {more} more" if more > 0 else "")
 
 
-def _scope(facts: PermissionFacts) -> str:
+def _scope_text(facts: PermissionFacts) -> str:
     return "Use --stack to check the names of its applications. " if facts.is_example else ""
 
 
-def _acls(facts: PermissionFacts) -> str:
+def _acls_text(facts: PermissionFacts) -> str:
     option = "" if facts.purpose is Purpose.RUN else f" --self --for {facts.purpose}"
     return f"`headwater acls topologies/{option} --principal User:NAME` prints all that is needed."
 

@@ -108,7 +108,7 @@ class Admin:
                 settings, logger=client_log(lambda line: messages.append(ClientMessage(line)))
             )
         except KafkaException as error:
-            raise ProblemsError([_unusable(error.args[0])]) from None
+            raise ProblemsError([_unusable_client(error.args[0])]) from None
 
     def open(self) -> FirstRequest:
         """Begin to connect and send the first request.
@@ -259,7 +259,7 @@ class Admin:
         return in_background(partial(self._described, ids, tolerates_unavailable=True))
 
     def _described(self, ids: Sequence[str], **options: bool) -> Groups:
-        return self._at_brokers(_describe(ids), lambda client: client.describe(ids, **options))
+        return self._at_brokers(_describe_groups(ids), lambda client: client.describe(ids, **options))
 
     def has_group(self, id_: str) -> bool:
         """Return whether a group of any type exists; the description of a streams group says `Dead`."""
@@ -350,11 +350,11 @@ class Admin:
         return unreachable(self._servers, messages, self._timeout)
 
 
-def _describe(groups: Sequence[str]) -> str:
+def _describe_groups(groups: Sequence[str]) -> str:
     return f"describe group {groups[0]}" if len(groups) == 1 else f"describe {len(groups)} groups"
 
 
-def _unusable(error: KafkaError) -> Problem:
+def _unusable_client(error: KafkaError) -> Problem:
     return setting_problem(
         "The Kafka client rejects the settings of the connection.",
         expected="certificates and keys that belong together",

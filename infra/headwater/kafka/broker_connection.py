@@ -56,7 +56,7 @@ class BrokerConnection:
         self.address = address
         self._correlation = 0
         self._deadline = time.monotonic() + seconds
-        self._connected = _open(settings, address, seconds)
+        self._connected = _open_socket(settings, address, seconds)
         self._versions: Mapping[int, tuple[int, int]] = {}
         self.features: Mapping[str, int] = {}
         try:
@@ -112,7 +112,7 @@ class BrokerConnection:
         reader.skip(4)  # throttle time
         if (found := reader.tagged_fields().get(_FINALIZED_FEATURES)) is not None:
             features = ResponseReader(found)
-            self.features = dict(features.compact_array(lambda: _feature(features)))
+            self.features = dict(features.compact_array(lambda: _read_feature(features)))
 
     def _log_in(self, settings: ConnectionSettings, login: Login) -> None:
         mechanism = wire_mechanism(settings).encode()
@@ -139,7 +139,7 @@ class BrokerConnection:
         return ResponseReader(receive_response(self._connected, self._correlation))
 
 
-def _open(settings: ConnectionSettings, address: str, seconds: float) -> socket.socket:
+def _open_socket(settings: ConnectionSettings, address: str, seconds: float) -> socket.socket:
     try:
         return open_connection(settings, address, seconds)
     except OSError:  # a certificate that is not trusted is a ValueError, too
@@ -148,7 +148,7 @@ def _open(settings: ConnectionSettings, address: str, seconds: float) -> socket.
         raise OSError(f"no connection to {address} is possible: {error}") from None
 
 
-def _feature(reader: ResponseReader) -> tuple[str, int]:
+def _read_feature(reader: ResponseReader) -> tuple[str, int]:
     name, level = reader.compact_text(), reader.number(2)
     reader.skip(2)
     reader.tagged_fields()

@@ -56,7 +56,7 @@ def confluent(connection: ConnectionSettings) -> dict[str, Any]:
         "security.protocol": connection.protocol,
     }
     if connection.uses_tls:
-        settings |= _given(
+        settings |= _without_missing(
             {
                 "ssl.ca.pem": connection.ca,
                 "ssl.certificate.pem": connection.certificate,
@@ -79,7 +79,7 @@ def _confluent_sasl(connection: ConnectionSettings) -> dict[str, Any]:
             return {
                 "sasl.mechanism": "OAUTHBEARER",
                 "sasl.oauthbearer.method": "oidc",
-                **_given(
+                **_without_missing(
                     {
                         "sasl.oauthbearer.client.id": connection.username,
                         "sasl.oauthbearer.client.secret": connection.password,
@@ -102,7 +102,7 @@ def provider(connection: ConnectionSettings) -> dict[str, Any]:
         "bootstrap_servers": list(connection.bootstrap_servers),
         "tls_enabled": connection.uses_tls,
         "skip_tls_verify": connection.skip_tls_verify or not connection.verify_hostname,
-        **_given(
+        **_without_missing(
             {
                 "ca_cert": connection.ca,
                 "client_cert": connection.certificate,
@@ -119,7 +119,7 @@ def provider(connection: ConnectionSettings) -> dict[str, Any]:
     }
 
 
-def _given(settings: dict[str, Any]) -> dict[str, Any]:
+def _without_missing(settings: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in settings.items() if value is not None}
 
 
@@ -180,12 +180,12 @@ def _java_sasl(connection: ConnectionSettings, mechanism: str) -> dict[str, str 
             settings["sasl.oauthbearer.token.endpoint.url"] = connection.token_url
         case _:
             options = {"username": connection.username, "password": connection.password}
-    entries = [f"{name}={_quoted(value)}" for name, value in options.items() if value is not None]
+    entries = [f"{name}={_quote_value(value)}" for name, value in options.items() if value is not None]
     settings["sasl.jaas.config"] = " ".join([_MODULES[mechanism], "required", *entries]) + ";"
     return settings
 
 
-def _quoted(value: str) -> str:
+def _quote_value(value: str) -> str:
     escaped = value.replace("\\", "\\\\").replace('"', '\\"')
     return f'"{escaped}"'
 

@@ -37,7 +37,12 @@ _HARMLESS = re.compile(r"(?:[A-Za-z_]+://)?[A-Za-z0-9._-]*(?::[0-9]*)?/?")
 
 def connection_problems(connection: ConnectionSettings) -> tuple[Problem, ...]:
     """Return a problem for each setting that is wrong or missing."""
-    return (*_addresses(connection), *_protocol(connection), *_credentials(connection), *_tls(connection))
+    return (
+        *_check_addresses(connection),
+        *_check_protocol(connection),
+        *_check_credentials(connection),
+        *_check_tls(connection),
+    )
 
 
 def setting_problem(summary: str, *, expected: str, found: str, fix: str) -> Problem:
@@ -52,7 +57,7 @@ def setting_problem(summary: str, *, expected: str, found: str, fix: str) -> Pro
     )
 
 
-def _addresses(connection: ConnectionSettings) -> Iterator[Problem]:
+def _check_addresses(connection: ConnectionSettings) -> Iterator[Problem]:
     if not connection.bootstrap_servers:
         yield setting_problem(
             "No Kafka broker is named.",
@@ -89,12 +94,12 @@ def _credentials_in(what: str, expected: str) -> Problem:
     )
 
 
-def _protocol(connection: ConnectionSettings) -> Iterator[Problem]:
+def _check_protocol(connection: ConnectionSettings) -> Iterator[Problem]:
     if connection.protocol not in PROTOCOLS:
-        yield _unknown("security protocol", connection.protocol, PROTOCOLS)
+        yield _unknown_value("security protocol", connection.protocol, PROTOCOLS)
         return
     if connection.mechanism is not None and connection.mechanism not in MECHANISMS:
-        yield _unknown("SASL mechanism", connection.mechanism, MECHANISMS)
+        yield _unknown_value("SASL mechanism", connection.mechanism, MECHANISMS)
     if connection.uses_sasl and connection.mechanism is None:
         yield setting_problem(
             f"Security protocol {connection.protocol} needs a SASL mechanism.",
@@ -111,7 +116,7 @@ def _protocol(connection: ConnectionSettings) -> Iterator[Problem]:
         )
 
 
-def _unknown(what: str, found: str, allowed: tuple[str, ...]) -> Problem:
+def _unknown_value(what: str, found: str, allowed: tuple[str, ...]) -> Problem:
     return setting_problem(
         f"{found!r} is not a {what}.",
         expected=f"one of {', '.join(allowed)}",
@@ -120,7 +125,7 @@ def _unknown(what: str, found: str, allowed: tuple[str, ...]) -> Problem:
     )
 
 
-def _credentials(connection: ConnectionSettings) -> Iterator[Problem]:
+def _check_credentials(connection: ConnectionSettings) -> Iterator[Problem]:
     if connection.token_url and "@" in connection.token_url:
         yield _credentials_in("token URL", "a URL without user and password")
     if connection.token_url and is_readable_by_others(connection.token_url):
@@ -161,7 +166,7 @@ def _credentials(connection: ConnectionSettings) -> Iterator[Problem]:
         )
 
 
-def _tls(connection: ConnectionSettings) -> Iterator[Problem]:
+def _check_tls(connection: ConnectionSettings) -> Iterator[Problem]:
     texts = {
         "CA certificate": connection.ca,
         "client certificate": connection.certificate,

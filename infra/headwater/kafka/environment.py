@@ -48,7 +48,7 @@ def environment_fields(environment: Mapping[str, str], names: Mapping[str, str] 
         or environment.get("AWS_REGION")
         or broker_region(servers),
     }
-    fields["protocol"] = variables.text("SECURITY_PROTOCOL") or _protocol(
+    fields["protocol"] = variables.text("SECURITY_PROTOCOL") or _protocol_of(
         tls=variables.flag("ENABLE_TLS"),
         certificates=bool(fields["ca"] or fields["certificate"]),
         sasl=mechanism,
@@ -92,7 +92,7 @@ def pem_text(value: str, what: str) -> str:
         ) from None
 
 
-def _protocol(*, tls: bool | None, certificates: bool, sasl: str | None) -> str:
+def _protocol_of(*, tls: bool | None, certificates: bool, sasl: str | None) -> str:
     uses_tls = certificates if tls is None else tls
     return ("SASL_" if sasl else "") + ("SSL" if uses_tls else "PLAINTEXT")
 

@@ -142,7 +142,7 @@ def survey(
     snapshot = KafkaClusterReader(connection, timeout_seconds).read(request)
     admin = GroupAdmin(connection, timeout_seconds)
     groups = {group.id: group_facts(group) for group in admin.listed_groups()}
-    asked = sorted(groups.keys() & set(_beginnings(snapshot.described)))
+    asked = sorted(groups.keys() & set(_name_beginnings(snapshot.described)))
     denied: list[Problem] = []
     committed = admin.committed_topics(asked).items()
     for id_, topics in successes(committed, "read the offsets of consumer group", denied):
@@ -152,7 +152,7 @@ def survey(
     return Survey(snapshot.cluster_id, snapshot.topics, groups)
 
 
-def _beginnings(names: Iterable[str]) -> Iterator[str]:
+def _name_beginnings(names: Iterable[str]) -> Iterator[str]:
     """Yield each part of a name that ends before a hyphen."""
     for name in names:
         yield from (name[:index] for index, character in enumerate(name) if character == "-" and index)

@@ -105,7 +105,7 @@ class Login:
         elif mechanism == "OAUTHBEARER":
             self._send_token(exchange)
         else:
-            _scram(exchange, _HASHES[mechanism], user, password)
+            _log_in_by_scram(exchange, _HASHES[mechanism], user, password)
 
     def _send_token(self, exchange: Exchange) -> None:
         """Log in with a token (RFC 7628, sections 3.1 and 3.2.3)."""
@@ -120,7 +120,7 @@ class Login:
             raise LoginRefusedError(f"the broker refuses the token: {refusal.decode(errors='replace')}")
 
 
-def _scram(
+def _log_in_by_scram(
     exchange: Exchange, algorithm: Callable[..., "hashlib._Hash"], user: bytes, password: bytes
 ) -> None:
     """Log in with SCRAM (RFC 5802, section 3)."""

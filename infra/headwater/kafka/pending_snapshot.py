@@ -67,25 +67,25 @@ class TopicSettings:
         """
         found = dict(self.defaults)
         for key, entry in self.synonyms.items():
-            value = next(_values(key, entry, broker), None)
+            value = next(_broker_values(key, entry, broker), None)
             if value is not None:
                 found.setdefault(key, value)
         return found
 
 
-def _values(key: str, entry: ConfigEntry, broker: Mapping[str, ConfigEntry]) -> Iterator[str]:
+def _broker_values(key: str, entry: ConfigEntry, broker: Mapping[str, ConfigEntry]) -> Iterator[str]:
     """Yield the values of the broker, the one that has priority first."""
     if key in broker and broker[key].value is not None:
         yield str(broker[key].value)
     for name, synonym in (entry.synonyms or {}).items():
         if name != key:
             live = broker.get(name, synonym).value
-            value = None if live is None else _converted(key, name, str(live))
+            value = None if live is None else _convert_value(key, name, str(live))
             if value is not None:
                 yield value
 
 
-def _converted(key: str, name: str, value: str) -> str | None:
+def _convert_value(key: str, name: str, value: str) -> str | None:
     """Return the value in the unit of the topic setting; None if it cannot be converted."""
     if not key.endswith(_MILLISECONDS):
         return value
@@ -127,14 +127,16 @@ class PendingSnapshot:
         self._ownership_topic = (
             admin.request_topics([OWNERSHIP_TOPIC]) if request.with_ownership and not has_topic else None
         )
-        self._ownership_replicas = _replicas(metadata.topics[OWNERSHIP_TOPIC].partitions) if has_topic else 0
+        self._ownership_replicas = (
+            _fewest_replicas(metadata.topics[OWNERSHIP_TOPIC].partitions) if has_topic else 0
+        )
         self._cluster_id, self._brokers = str(metadata.cluster_id), len(metadata.brokers)
         self._listed = {
             name: LiveTopic(
                 name,
                 "",
                 self.partitions[name],
-                _replicas(metadata.topics[name].partitions),
+                _fewest_replicas(metadata.topics[name].partitions),
                 in_sync=min(
                     (len(each.isrs) for each in metadata.topics[name].partitions.values()), default=None
                 ),
@@ -183,10 +185,10 @@ class PendingSnapshot:
             topics=topics | self._emptiness(topics),
             groups=groups,
             described=frozenset(described),
-            default_replication_factor=_number(defaults, "default.replication.factor"),
-            default_min_insync_replicas=_number(defaults, "min.insync.replicas"),
+            default_replication_factor=_config_number(defaults, "default.replication.factor"),
+            default_min_insync_replicas=_config_number(defaults, "min.insync.replicas"),
             topic_defaults=settings.all_defaults(defaults),
-            group_protocols=_words(defaults, "group.coordinator.rebalance.protocols"),
+            group_protocols=_config_words(defaults, "group.coordinator.rebalance.protocols"),
             features=self._features.result() if self._features else None,
             acls=acls,
             ownership=None if ownership is None else ownership.records,
@@ -200,7 +202,7 @@ class PendingSnapshot:
         would seem to have none.
         """
         answers = self._admin.answers(self._descriptions)
-        found = {name: _live(topic) for name, topic in successes(answers, "see topic", denied)}
+        found = {name: _live_topic(topic) for name, topic in successes(answers, "see topic", denied)}
         sources = self._request.sources
         created = sorted(found.keys() - settings.own.keys() - sources)
         if created and not denied:
@@ -325,7 +327,7 @@ def _is_requested(name: str, request: SnapshotRequest) -> bool:
     )
 
 
-def _live(description: TopicDescription) -> LiveTopic:
+def _live_topic(description: TopicDescription) -> LiveTopic:
     return LiveTopic(
         name=description.name,
         topic_id=str(description.topic_id),
@@ -336,11 +338,11 @@ def _live(description: TopicDescription) -> LiveTopic:
     )
 
 
-def _replicas(partitions: Mapping[int, PartitionMetadata]) -> int:
+def _fewest_replicas(partitions: Mapping[int, PartitionMetadata]) -> int:
     return max((len(partition.replicas) for partition in partitions.values()), default=0)
 
 
-def _words(config: Mapping[str, ConfigEntry], key: str) -> frozenset[str] | None:
+def _config_words(config: Mapping[str, ConfigEntry], key: str) -> frozenset[str] | None:
     """Return the items of a list, None if the setting is not known."""
     entry = config.get(key)
     if entry is None or entry.value is None:
@@ -348,6 +350,6 @@ def _words(config: Mapping[str, ConfigEntry], key: str) -> frozenset[str] | None
     return frozenset(word.strip().lower() for word in str(entry.value).split(","))
 
 
-def _number(config: Mapping[str, ConfigEntry], key: str) -> int | None:
+def _config_number(config: Mapping[str, ConfigEntry], key: str) -> int | None:
     entry = config.get(key)
     return int(entry.value) if entry is not None and entry.value is not None else None

@@ -128,9 +128,9 @@ def snapshot_request(
     """
     recorded = {topic.name: topic.topic_id for record in records.values() for topic in record.topics.values()}
     sinks = {sink.topic for document in documents for sink in document.sinks}
-    sources = {topic for document in documents for topic in _sources(document)}
+    sources = {topic for document in documents for topic in _sources_of(document)}
     applications = [document.application for document in documents]
-    prefixes = tuple(sorted({prefix for application in applications for prefix in _prefixes(application)}))
+    prefixes = tuple(sorted({prefix for application in applications for prefix in _prefixes_of(application)}))
     only_read = sources - sinks - recorded.keys()
     return SnapshotRequest(
         prefixes=prefixes,
@@ -144,11 +144,11 @@ def snapshot_request(
         recorded={name: id_ for name, id_ in sorted(recorded.items()) if id_},
         # The changelog of one application may be the source of another.
         sources=frozenset(topic for topic in only_read if not topic.startswith(prefixes)),
-        acl_principals=frozenset(_principals(applications, records)),
+        acl_principals=frozenset(_principals_of(applications, records)),
     )
 
 
-def _principals(applications: Iterable[Application], records: Mapping[str, SetupRecord]) -> Iterator[str]:
+def _principals_of(applications: Iterable[Application], records: Mapping[str, SetupRecord]) -> Iterator[str]:
     """Yield the principals of the ACLs that documents declare or the stack recorded."""
     for application in applications:
         yield from application.acls.principals if application.acls else ()
@@ -156,11 +156,11 @@ def _principals(applications: Iterable[Application], records: Mapping[str, Setup
         yield from (acl.principal for acl in record.acls)
 
 
-def _prefixes(application: Application) -> Iterable[str]:
+def _prefixes_of(application: Application) -> Iterable[str]:
     return {f"{application.id}-", f"{application.config.get(_PREFIX_CONFIG) or application.id}-"}
 
 
-def _sources(document: TopologyDocument) -> Iterator[str]:
+def _sources_of(document: TopologyDocument) -> Iterator[str]:
     """Yield the source topics; internal topics have no prefix in an imported text."""
     for step in document.steps:
         match step.operator:

@@ -128,7 +128,7 @@ def plan(
     applications = tuple(
         sorted(
             (
-                _completed(part, acls.get(part.application_id, ()), records, transfers)
+                _complete_plan(part, acls.get(part.application_id, ()), records, transfers)
                 for part in (*_active_plans(active, actions), *_ending_plans(run))
             ),
             key=lambda application: application.application_id,
@@ -136,7 +136,7 @@ def plan(
     )
     return Plan(
         applications=applications,
-        problems=tuple(_problems(run, applications, acls)),
+        problems=tuple(_find_problems(run, applications, acls)),
         cluster_id=snapshot.cluster_id,
         ownership=run.ownership,
         ownership_settings=snapshot.ownership_topic.changes if run.ownership is not None else {},
@@ -168,11 +168,11 @@ def _active_plans(
             compiled=application.compiled,
             actions=part,
             record=record_after(application, part),
-            notes=tuple(_notes(application, part)),
+            notes=tuple(_notes_of(application, part)),
         )
 
 
-def _completed(
+def _complete_plan(
     part: ApplicationPlan,
     actions: tuple[AclAction, ...],
     records: Mapping[str, SetupRecord],
@@ -185,7 +185,7 @@ def _completed(
     return attrs.evolve(part, acls=actions, record=record, recorded=recorded, notes=notes)
 
 
-def _notes(application: ActiveApplication, actions: Sequence[TopicAction]) -> Iterator[str]:
+def _notes_of(application: ActiveApplication, actions: Sequence[TopicAction]) -> Iterator[str]:
     if application.record is None:
         yield f"first setup ({application.config.setup_mode.value})"
     upgrade = application.upgrade
@@ -245,7 +245,7 @@ def _without_ids(records: Mapping[str, SetupRecord]) -> Mapping[str, SetupRecord
     }
 
 
-def _problems(
+def _find_problems(
     run: Run, applications: Sequence[ApplicationPlan], acls: Mapping[str, Sequence[AclAction]]
 ) -> Iterator[Problem]:
     is_other_cluster = run.expected_cluster != run.snapshot.cluster_id

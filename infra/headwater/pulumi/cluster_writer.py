@@ -74,7 +74,7 @@ class KafkaClusterWriter:
         admin = admin_client(self.connection)
         failed = [
             *change_topics(admin, repairs),
-            *failures(_grant(admin, [repair.acl for repair in repairs if repair.acl is not None])),
+            *failures(_grant_acls(admin, [repair.acl for repair in repairs if repair.acl is not None])),
         ]
         if failed:
             raise pulumi.RunError("could not repair " + "; ".join(failed))
@@ -95,7 +95,7 @@ class KafkaClusterWriter:
         write_ownership(self.connection, change)
 
 
-def _grant(admin: AdminClient, acls: Iterable[Acl]) -> Mapping[str, "Future[Any]"]:
+def _grant_acls(admin: AdminClient, acls: Iterable[Acl]) -> Mapping[str, "Future[Any]"]:
     bindings = {acl_binding(acl): acl.text for acl in acls}
     futures = admin.create_acls(list(bindings)) if bindings else {}
     return {bindings[binding]: future for binding, future in futures.items()}

@@ -79,9 +79,9 @@ def approval_problem(plan: Plan, approved: str | None) -> Problem | None:
     if approved is None:
         return None
     try:
-        expected = _read(approved)
+        expected = _read_approved(approved)
     except (OSError, ValueError) as error:
-        return _problem(
+        return _not_approved(
             f"The approved plan cannot be read: {getattr(error, 'strerror', None) or error}.",
             expected="a digest, or a file of `headwater plan --format json`",
             found=approved or "nothing",
@@ -89,14 +89,14 @@ def approval_problem(plan: Plan, approved: str | None) -> Problem | None:
     found = plan_digest(plan)
     if found == expected.digest:
         return None
-    return _problem(
-        "This is not the plan that was approved." + _differing(expected, plan),
+    return _not_approved(
+        "This is not the plan that was approved." + _list_differences(expected, plan),
         expected=expected.digest,
         found=found,
     )
 
 
-def _read(approved: str) -> ApprovedPlan:
+def _read_approved(approved: str) -> ApprovedPlan:
     if not approved:
         raise ValueError(f"{APPROVED_PLAN} is empty")
     if approved.startswith("sha256:"):
@@ -108,7 +108,7 @@ def _read(approved: str) -> ApprovedPlan:
     return read_approved(content.decode())
 
 
-def _differing(approved: ApprovedPlan, plan: Plan) -> str:
+def _list_differences(approved: ApprovedPlan, plan: Plan) -> str:
     names = topic_differences(approved, plan)
     if not names:
         return ""
@@ -117,7 +117,7 @@ def _differing(approved: ApprovedPlan, plan: Plan) -> str:
     return f" Different: {listed}."
 
 
-def _problem(summary: str, *, expected: str, found: str) -> Problem:
+def _not_approved(summary: str, *, expected: str, found: str) -> Problem:
     return Problem(
         code=ProblemCode.PLAN_NOT_APPROVED,
         summary=summary,

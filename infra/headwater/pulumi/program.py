@@ -124,7 +124,7 @@ async def deploy(
         pulumi.RunError: There are errors, which are logged before, or a registration failed.
     """
     state = await read_stack_state()
-    stack = _identity(state)
+    stack = _identity_of(state)
     planned = plan_stack(settings, state, reader_for, stack=stack)
     log_problems(planned.problems)
     if planned.plan is None or settings.connection is None or errors(planned.problems):
@@ -193,7 +193,7 @@ async def _invoke(token: str, arguments: Mapping[str, str]) -> Mapping[str, Any]
     return answer
 
 
-def _identity(state: StackState) -> StackIdentity:
+def _identity_of(state: StackState) -> StackIdentity:
     """Return the stack's identity with the id in its state, or a new one."""
     name = f"{pulumi.get_organization()}/{pulumi.get_project()}/{pulumi.get_stack()}"
     # A preview does not write the state, so it has no id to give.
@@ -233,11 +233,11 @@ def _register_components(
     for application in plan.applications:
         component = components.get(application.application_id)
         log_plan(plan, application, component.registration.repairs if component else ())
-        log_interrupted(_interrupted(application, target.state))
+        log_interrupted(_interrupted_topics(application, target.state))
     return list(components.values())
 
 
-def _interrupted(application: ApplicationPlan, state: StackState) -> list[str]:
+def _interrupted_topics(application: ApplicationPlan, state: StackState) -> list[str]:
     """Return the topics that an interrupted run recorded and created, and that are not in the state."""
     recorded = application.recorded.topics if application.recorded else {}
     return [
@@ -254,7 +254,7 @@ def _deletion_guard(
     """Return the hook; always registered: the engine also calls it for resources that this run omits."""
     if planned.plan is None or planned.run is None:
         raise ValueError("no plan")
-    deletable = _deletable(planned.plan)
+    deletable = _deletable_topics(planned.plan)
     check = _deletion_check(planned, deletable.topics, new_reader) if deletable.topics else None
     return deletion_guard(deletable, target.reader, check)
 
@@ -308,7 +308,7 @@ def _retired_ids(plan: Plan) -> Mapping[str, str]:
     }
 
 
-def _deletable(plan: Plan) -> Deletable:
+def _deletable_topics(plan: Plan) -> Deletable:
     dropped = _retired_ids(plan).keys()
     deleted = (action for action in plan.actions if action.kind is ActionKind.DELETE)
     return Deletable(

@@ -32,7 +32,7 @@ def _mermaid_lines(graph: Graph) -> Iterator[str]:
                 yield from (f"  {line}" for line in _mermaid_part(part, parts[application, part.id]))
         yield "end"
     for part in graph.parts:
-        yield from _edges(part, parts[part.application, part.id], topics)
+        yield from _mermaid_edges(part, parts[part.application, part.id], topics)
     used = {topic.role for topic in graph.topics.values()} | {Role.CHANGELOG}
     yield from (f"classDef {_mermaid_class(role)} {style}" for role, style in _STYLES.items() if role in used)
 
@@ -47,7 +47,7 @@ def _mermaid_part(part: PartBox, node: str) -> Iterator[str]:
         yield f"{node} -.- {node}c{number}"
 
 
-def _edges(part: PartBox, node: str, topics: Mapping[str, str]) -> Iterator[str]:
+def _mermaid_edges(part: PartBox, node: str, topics: Mapping[str, str]) -> Iterator[str]:
     yield from (f"{topics[topic]} --> {node}" for topic in part.reads)
     yield from (f"{node} --> {topics[topic]}" for topic in part.writes)
 

@@ -8,10 +8,10 @@ def printable(text: str) -> str:
     """Return `text` on one line: line breaks and tabs become spaces, other control characters escapes."""
     if text.isprintable():
         return text
-    return "".join(_shown(character) for character in text)
+    return "".join(_escape_character(character) for character in text)
 
 
-def _shown(character: str) -> str:
+def _escape_character(character: str) -> str:
     if character in "\n\r\t":
         return " "
     return character if character.isprintable() else character.encode("unicode_escape").decode("ascii")

@@ -23,7 +23,7 @@ def problem_text(problem: Problem, width: int = WIDTH) -> str:
 
 def problem_rich(problem: Problem, width: int = WIDTH) -> Text:
     """Return the lines of `problem_text` with colors for a terminal."""
-    return entry_rich(problem.severity, problem.code, problem.summary, _details(problem), width)
+    return entry_rich(problem.severity, problem.code, problem.summary, _details_of(problem), width)
 
 
 def entry_rich(
@@ -31,12 +31,12 @@ def entry_rich(
 ) -> Text:
     """Return a headline and, below it, `details`: pairs of label and text."""
     label = f"{severity.value}[{code}]"
-    first, *rest = _wrap(f"{label} {summary}", width, "  ")
+    first, *rest = _wrap_text(f"{label} {summary}", width, "  ")
     lines = [Text.assemble((label, f"bold {_COLORS[severity]}"), (first[len(label) :], "bold"))]
     lines += [Text(line, "bold") for line in rest]
     for name, value in details:
         indent = " " * (2 + _LABEL_WIDTH)
-        head, *tail = _wrap(value, width - len(indent), "")
+        head, *tail = _wrap_text(value, width - len(indent), "")
         lines.append(Text.assemble("  ", (name.ljust(_LABEL_WIDTH), "dim"), head))
         lines += [Text(indent + line) for line in tail]
     return Text("\n").join(lines)
@@ -50,7 +50,7 @@ def problems_text(problems: Iterable[Problem], width: int = WIDTH) -> str:
 def problems_rich(problems: Iterable[Problem], width: int = WIDTH, most: int | None = None) -> Text:
     """Return the lines of `problems_text` with colors for a terminal; of more than `most`, errors first."""
     found = tuple(problems)
-    shown = found if most is None or len(found) <= most else sorted(found, key=_rank)[:most]
+    shown = found if most is None or len(found) <= most else sorted(found, key=_rank_of)[:most]
     ordered = sorted(shown, key=lambda problem: problem.application or "")
     parts: list[Text] = []
     for application, group in groupby(ordered, key=lambda problem: problem.application or ""):
@@ -69,11 +69,11 @@ def problem_count(problems: Sequence[Problem]) -> str:
     return ", ".join(counts) or "no problems"
 
 
-def _rank(problem: Problem) -> int:
+def _rank_of(problem: Problem) -> int:
     return tuple(Severity).index(problem.severity)
 
 
-def _details(problem: Problem) -> Iterator[tuple[str, str]]:
+def _details_of(problem: Problem) -> Iterator[tuple[str, str]]:
     """Yield label and text of each detail; a topic or node that the headline names is not repeated."""
     if problem.location is not None:
         pointer = f" ({problem.location.pointer})" if problem.location.pointer else ""
@@ -91,7 +91,7 @@ def _details(problem: Problem) -> Iterator[tuple[str, str]]:
             yield label, value
 
 
-def _wrap(text: str, width: int, indent: str) -> list[str]:
+def _wrap_text(text: str, width: int, indent: str) -> list[str]:
     """Wrap without breaking names and commands, so that users can search for them and copy them."""
     return textwrap.wrap(
         printable(text),

@@ -24,7 +24,7 @@ class WrittenFloat(float):
     written: str
 
 
-def _whole(text: str) -> int:
+def _parse_whole(text: str) -> int:
     number = int(text)
     if str(number) == text:
         return number
@@ -33,7 +33,7 @@ def _whole(text: str) -> int:
     return written
 
 
-def _fraction(text: str) -> float | str:
+def _parse_fraction(text: str) -> float | str:
     number = WrittenFloat(text)
     if number in (float("inf"), float("-inf")):
         return text
@@ -41,7 +41,7 @@ def _fraction(text: str) -> float | str:
     return number
 
 
-def _based(text: str) -> Scalar:
+def _parse_based(text: str) -> Scalar:
     """`0o14` or `0xff`."""
     try:
         return int(text, 0)
@@ -50,9 +50,12 @@ def _based(text: str) -> Scalar:
 
 
 _NUMBERS: tuple[tuple[re.Pattern[str], Callable[[str], Scalar]], ...] = (
-    (re.compile(r"[-+]?[0-9]{1,64}"), _whole),
-    (re.compile(r"[-+]?(?:\.[0-9]{1,64}|[0-9]{1,64}(?:\.[0-9]{0,64})?)(?:[eE][-+]?[0-9]{1,3})?"), _fraction),
-    (re.compile(r"0[ox][0-9a-fA-F]{1,64}"), _based),
+    (re.compile(r"[-+]?[0-9]{1,64}"), _parse_whole),
+    (
+        re.compile(r"[-+]?(?:\.[0-9]{1,64}|[0-9]{1,64}(?:\.[0-9]{0,64})?)(?:[eE][-+]?[0-9]{1,3})?"),
+        _parse_fraction,
+    ),
+    (re.compile(r"0[ox][0-9a-fA-F]{1,64}"), _parse_based),
 )
 _WORDS: dict[str, bool | None] = {
     "": None, "~": None, "null": None, "Null": None, "NULL": None,

@@ -29,10 +29,10 @@ def topic_configs() -> Mapping[str, ConfigType]:
     """Return topic config name → its type and limits, as in the newest supported release of Kafka."""
     text = files("headwater.spec").joinpath("kafka_topic_configs.json").read_text(encoding="utf-8")
     rows: dict[str, dict[str, Any]] = json.loads(text)
-    return {name: _config(**row) for name, row in rows.items()}
+    return {name: _config_type(**row) for name, row in rows.items()}
 
 
-def _config(values: Sequence[str] = (), extra: Sequence[int] = (), **row: Any) -> ConfigType:  # noqa: ANN401 - of JSON
+def _config_type(values: Sequence[str] = (), extra: Sequence[int] = (), **row: Any) -> ConfigType:  # noqa: ANN401 - of JSON
     return ConfigType(values=tuple(values), extra=tuple(extra), **row)
 
 
@@ -111,69 +111,72 @@ def topic_config_problems(raw: RawDocument) -> tuple[Problem, ...]:
     data = raw.data
     if not isinstance(data, dict):
         return ()
-    allowed = _allowed(data)
+    allowed = _allowed_by(data)
     return tuple(
-        islice((problem for given in _given(data) for problem in _check(raw, given, allowed)), MAX_PROBLEMS)
+        islice(
+            (problem for given in _given_configs(data) for problem in _check_config(raw, given, allowed)),
+            MAX_PROBLEMS,
+        )
     )
 
 
-def _allowed(data: Mapping[str, Any]) -> tuple[str, ...]:
-    names = _mapping(_mapping(data.get("application")).get("setup")).get("allowTopicConfigs")
+def _allowed_by(data: Mapping[str, Any]) -> tuple[str, ...]:
+    names = _mapping_of(_mapping_of(data.get("application")).get("setup")).get("allowTopicConfigs")
     return tuple(name for name in names if isinstance(name, str)) if isinstance(names, list) else ()
 
 
-def _given(data: Mapping[str, Any]) -> Iterator[_Given]:
-    config = _mapping(_mapping(data.get("application")).get("config"))
+def _given_configs(data: Mapping[str, Any]) -> Iterator[_Given]:
+    config = _mapping_of(_mapping_of(data.get("application")).get("config"))
     for key, value in config.items():
         if key.startswith(_PREFIX):
             yield _Given(("application", "config", key), key, key.removeprefix(_PREFIX), value)
-    for path, configs in _mappings(data):
+    for path, configs in _config_mappings(data):
         for key, value in configs.items():
             yield _Given((*path, key), key, key, value)
 
 
-def _mappings(data: Mapping[str, Any]) -> Iterator[tuple[Path, Mapping[str, Any]]]:
+def _config_mappings(data: Mapping[str, Any]) -> Iterator[tuple[Path, Mapping[str, Any]]]:
     """Yield the mappings of topic configs by Kafka's names.
 
     Those of an observed application are not checked: the cluster has them.
     """
-    for topic, options in _mapping(data.get("topics")).items():
-        yield ("topics", topic, "config"), _mapping(_mapping(options).get("config"))
-    yield from _logging(data.get("topology"), ("topology",))
+    for topic, options in _mapping_of(data.get("topics")).items():
+        yield ("topics", topic, "config"), _mapping_of(_mapping_of(options).get("config"))
+    yield from _logging_mappings(data.get("topology"), ("topology",))
     for section in ("describe", "exported"):
-        for store, options in _mapping(_mapping(data.get(section)).get("stores")).items():
-            yield (section, "stores", store, "overrides"), _mapping(_mapping(options).get("overrides"))
+        for store, options in _mapping_of(_mapping_of(data.get(section)).get("stores")).items():
+            yield (section, "stores", store, "overrides"), _mapping_of(_mapping_of(options).get("overrides"))
 
 
-def _logging(part: object, path: Path) -> Iterator[tuple[Path, Mapping[str, Any]]]:
+def _logging_mappings(part: object, path: Path) -> Iterator[tuple[Path, Mapping[str, Any]]]:
     if isinstance(part, list):
         for index, item in enumerate(part):
-            yield from _logging(item, (*path, index))
+            yield from _logging_mappings(item, (*path, index))
     elif isinstance(part, dict):
         for key, inner in part.items():
             if key == "logging":
-                yield (*path, key), _mapping(inner)
+                yield (*path, key), _mapping_of(inner)
             else:
-                yield from _logging(inner, (*path, key))
+                yield from _logging_mappings(inner, (*path, key))
 
 
-def _mapping(value: object) -> Mapping[str, Any]:
+def _mapping_of(value: object) -> Mapping[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def _check(raw: RawDocument, given: _Given, allowed: tuple[str, ...]) -> Iterator[Problem]:
+def _check_config(raw: RawDocument, given: _Given, allowed: tuple[str, ...]) -> Iterator[Problem]:
     if is_allowed(given.name, allowed):
         return
     if given.name not in topic_configs():
-        yield _unknown(raw, given)
+        yield _unknown_config(raw, given)
     elif isinstance(given.value, str | int | float):
         text = config_text(given.value)
         values = allowed_values(given.name, text)
         if values is not None:
-            yield _refused(raw, given, text, values)
+            yield _refused_value(raw, given, text, values)
 
 
-def _unknown(raw: RawDocument, given: _Given) -> Problem:
+def _unknown_config(raw: RawDocument, given: _Given) -> Problem:
     meant = nearest(given.name, topic_configs())
     prefix = given.shown.removesuffix(given.name)
     return Problem(
@@ -187,7 +190,7 @@ def _unknown(raw: RawDocument, given: _Given) -> Problem:
     )
 
 
-def _refused(raw: RawDocument, given: _Given, text: str, values: str) -> Problem:
+def _refused_value(raw: RawDocument, given: _Given, text: str, values: str) -> Problem:
     return Problem(
         code=ProblemCode.INVALID_CONFIG,
         summary=f"Topic config `{given.name}` cannot be {f'`{shorten(text)}`' if text else 'empty'}.",

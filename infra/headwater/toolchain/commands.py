@@ -37,19 +37,19 @@ class Progress:
             with self.console.status(escape(announced)) as status:
                 width = max(self.console.width - len(announced) - len("⠋   …"), 0)
                 yield lambda line: status.update(
-                    f"{escape(announced)}  [dim]{escape(_shortened(line, width))}[/dim]"
+                    f"{escape(announced)}  [dim]{escape(_shorten_line(line, width))}[/dim]"
                 )
         else:
             self.note(f"{announced} …")
             yield _no_detail
-        self.note(f"{what}: done in {_duration(time.monotonic() - started)}")
+        self.note(f"{what}: done in {_duration_text(time.monotonic() - started)}")
 
 
-def _shortened(line: str, width: int) -> str:
+def _shorten_line(line: str, width: int) -> str:
     return line if len(line) <= width else f"{line[:width]}…"
 
 
-def _duration(seconds: float) -> str:
+def _duration_text(seconds: float) -> str:
     minutes, rest = divmod(seconds, 60)
     return f"{minutes:.0f} min {rest:.0f} s" if minutes else f"{rest:.1f} s"
 

@@ -60,7 +60,7 @@ def ensure_kafka(
     Raises:
         ToolchainError: Programs are missing (all are named), or the version is not pinned.
     """
-    cache, jars = cache or Cache(), _jars(version)
+    cache, jars = cache or Cache(), _jars_of(version)
     programs = machine.require(_needed_programs(cache, jars))
     java, folder = programs[machine.JAVA], jars.ensure(cache, progress or Progress())
     class_data = cache.find(class_data_entry(java, version))
@@ -70,10 +70,10 @@ def ensure_kafka(
 
 def class_data_entry(java: Path, version: str = KAFKA_VERSION) -> str:
     """Return the name of the cache entry with the class data; it is valid for one build of Java only."""
-    return f"kafka-classes-{version}-{fingerprint(_jars(version).entry, *maven_jars.build_of(java))}"
+    return f"kafka-classes-{version}-{fingerprint(_jars_of(version).entry, *maven_jars.build_of(java))}"
 
 
-def _jars(version: str) -> MavenJars:
+def _jars_of(version: str) -> MavenJars:
     if version == KAFKA_VERSION:
         return _JARS
     if version not in OTHER_VERSIONS:

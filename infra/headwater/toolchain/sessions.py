@@ -96,7 +96,7 @@ def run_in_session(
         )
         try:
             guard.watch(str(process.pid))
-            _wait(process, timeout_seconds)
+            _wait_for_end(process, timeout_seconds)
         finally:
             kill_session(process.pid)
             process.wait()
@@ -108,7 +108,7 @@ def run_in_session(
         )
 
 
-def _wait(process: "subprocess.Popen[bytes]", timeout_seconds: float | None) -> None:
+def _wait_for_end(process: "subprocess.Popen[bytes]", timeout_seconds: float | None) -> None:
     try:
         process.wait(timeout_seconds)
     except KeyboardInterrupt:
@@ -137,17 +137,17 @@ def kill_session(leader: int) -> None:
 
 def session_members(leader: int) -> frozenset[int]:
     """Return the processes of a session, without those that have ended and wait for their parent."""
-    return frozenset(pid for pid in _running() if _session(pid) == leader)
+    return frozenset(pid for pid in _running_processes() if _session_of(pid) == leader)
 
 
-def _session(pid: int) -> int | None:
+def _session_of(pid: int) -> int | None:
     try:
         return os.getsid(pid)
     except OSError:
         return None
 
 
-def _running() -> Iterator[int]:
+def _running_processes() -> Iterator[int]:
     if not (_PROCESSES / "self" / "stat").exists():
         listed = subprocess.run(["ps", "-Ao", "pid=,stat="], capture_output=True, text=True, check=True)
         rows = (line.split() for line in listed.stdout.splitlines())

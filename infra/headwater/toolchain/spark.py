@@ -75,7 +75,7 @@ gateway.proc.wait()  # Java writes the archive when it ends
 
 def spark_java_options(cache: Cache | None = None) -> tuple[str, ...]:
     """Return the options of a driver's JVM that use the archive; none if it was not recorded."""
-    entry = _entry()
+    entry = _cache_entry()
     folder = None if entry is None else (cache or Cache()).find(entry)
     return () if folder is None else maven_jars.reading(folder / _ARCHIVE)
 
@@ -86,20 +86,20 @@ def ensure_spark_classes(cache: Cache, progress: Progress) -> None:
     Raises:
         ToolchainError: Spark does not start.
     """
-    entry, home = _entry(), _spark_home()
+    entry, home = _cache_entry(), _spark_home()
     if entry is None or home is None:
         return
 
     def record(folder: Path, shown: Progress) -> None:
         with shown.step("Spark: archiving its classes", expected="30 seconds"):
-            _record(folder / _ARCHIVE)
+            _record_classes(folder / _ARCHIVE)
         (folder / _HOME).write_text(str(home), encoding="utf-8")
         _remove_outdated(cache, home)
 
     cache.ensure(entry, record, progress)
 
 
-def _record(archive: Path) -> None:
+def _record_classes(archive: Path) -> None:
     options = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", *maven_jars.recording(archive))
     with tempfile.TemporaryDirectory(prefix="headwater-spark-") as folder:
         try:
@@ -129,7 +129,7 @@ def _remove_outdated(cache: Cache, home: Path) -> None:
             shutil.rmtree(folder, ignore_errors=True)
 
 
-def _entry() -> str | None:
+def _cache_entry() -> str | None:
     """Return the name of the cache entry; None without Spark or Java."""
     home, java = _spark_home(), machine.JAVA.locate()
     if home is None or java is None or not (home / "jars").is_dir():

@@ -77,13 +77,13 @@ def counts_after_metadata(
     answer of a broker that lags behind. It is used when no other count was observed for `lag_ms`.
     """
     updated = {
-        name: _updated(observed.get(name), counts.get(name, 0), clock_ms, lag_ms)
+        name: _update_count(observed.get(name), counts.get(name, 0), clock_ms, lag_ms)
         for name in counts.keys() | observed.keys()
     }
     return {name: count for name, count in updated.items() if count.partitions}
 
 
-def _updated(known: ObservedCount | None, partitions: int, clock_ms: int, lag_ms: int) -> ObservedCount:
+def _update_count(known: ObservedCount | None, partitions: int, clock_ms: int, lag_ms: int) -> ObservedCount:
     if known is None or partitions >= known.partitions:
         return ObservedCount(partitions)
     if known.lower_since_ms is None:
@@ -117,11 +117,11 @@ def requirements(
     documents: tuple[TopologyDocument, ...], counts: TopicCounts, before: Requirements
 ) -> Requirements:
     """Return what active documents require with these counts; `before` itself if no input has changed."""
-    if before.documents is documents and _relevant(before.applications, counts) == before.counts:
+    if before.documents is documents and _select_relevant(before.applications, counts) == before.counts:
         return before
     active = [document for document in documents if document.application.lifecycle is Lifecycle.ACTIVE]
     applications = compile_documents(active, counts, AGENT)
-    return Requirements(documents, _relevant(applications, counts), applications)
+    return Requirements(documents, _select_relevant(applications, counts), applications)
 
 
 def inputs_of_fewer(
@@ -141,7 +141,7 @@ def inputs_of_fewer(
     return found
 
 
-def _relevant(applications: tuple[CompiledApplication, ...], counts: TopicCounts) -> TopicCounts:
+def _select_relevant(applications: tuple[CompiledApplication, ...], counts: TopicCounts) -> TopicCounts:
     """Return the counts that the result can depend on: patterns match any topic except internal ones."""
     if any(application.source_patterns for application in applications):
         internal = {topic.name for application in applications for topic in application.internal_topics}
@@ -168,7 +168,7 @@ def apply_observation(observation: Observation, pending: PendingDecision) -> Pen
         case Metadata() | ProcessorsRead():
             return _cluster_read(pending, observation)
         case Unreadable(problems):
-            return _unreadable(pending, problems)
+            return _apply_unreadable(pending, problems)
         case TermObserved(term):
             return _term_changed(pending, term)
         case Deposed():
@@ -185,7 +185,7 @@ def _apply_result(
 ) -> PendingDecision:
     match observation:
         case Recovered(entries):
-            return _recovered(pending, entries)
+            return _apply_recovered(pending, entries)
         case Written(entries):
             outbox = tuple(entry for entry in pending.state.outbox if entry not in entries)
             return pending.with_state(
@@ -194,11 +194,11 @@ def _apply_result(
         case NotWritten(problems):
             return _not_written(pending, problems)
         case Attempted():
-            return _attempted(pending, observation)
+            return _apply_attempt(pending, observation)
         case CallbackCalled(application, error):
             return _callback_called(pending, application, error)
         case Unconfirmed(application):
-            return _postponed(pending, application)
+            return _postpone_application(pending, application)
 
 
 def _cluster_read(pending: PendingDecision, read: Metadata | ProcessorsRead) -> PendingDecision:
@@ -241,11 +241,15 @@ def _processors_read(pending: PendingDecision, read: ProcessorsRead) -> PendingD
     return pending.with_state(attrs.evolve(state, processors=numbers))
 
 
-def _unreadable(pending: PendingDecision, problems: tuple[Problem, ...]) -> PendingDecision:
+def _apply_unreadable(pending: PendingDecision, problems: tuple[Problem, ...]) -> PendingDecision:
     """Count a failed read as a failure of every expansion that waits for it."""
     state = pending.state
     retry = _next_retry(state.read_retry, pending.context)
-    events = (ClusterUnreadable(problems),) if _texts(state.read_problems) != _texts(problems) else ()
+    events = (
+        (ClusterUnreadable(problems),)
+        if _summaries_of(state.read_problems) != _summaries_of(problems)
+        else ()
+    )
     pending = pending.with_state(attrs.evolve(state, read_problems=problems, read_retry=retry), *events)
     return _all_fail(pending, problems)
 
@@ -260,7 +264,7 @@ def _not_written(pending: PendingDecision, problems: tuple[Problem, ...]) -> Pen
 def _all_fail(pending: PendingDecision, problems: tuple[Problem, ...]) -> PendingDecision:
     expanding = [app for app in pending.state.applications.values() if app.phase is Phase.EXPANDING]
     return pending.with_changes(
-        *(expansions.failed(app, _texts(problems), pending.context) for app in expanding)
+        *(expansions.failed(app, _summaries_of(problems), pending.context) for app in expanding)
     )
 
 
@@ -285,7 +289,7 @@ def _term_changed(pending: PendingDecision, term: int | None) -> PendingDecision
     return pending.with_state(follower, *events)
 
 
-def _recovered(pending: PendingDecision, entries: Mapping[str, ExpansionEntry]) -> PendingDecision:
+def _apply_recovered(pending: PendingDecision, entries: Mapping[str, ExpansionEntry]) -> PendingDecision:
     state = pending.state
     if state.term is None:
         return pending
@@ -297,7 +301,7 @@ def _recovered(pending: PendingDecision, entries: Mapping[str, ExpansionEntry]) 
     return pending.with_state(recovered, LeadershipGained(state.term)).with_changes(*changes)
 
 
-def _attempted(pending: PendingDecision, attempt: Attempted) -> PendingDecision:
+def _apply_attempt(pending: PendingDecision, attempt: Attempted) -> PendingDecision:
     state = pending.state
     observed = counts_after_attempt(state.observed_counts, attempt.results)
     pending = pending.with_state(attrs.evolve(state, observed_counts=observed))
@@ -310,7 +314,7 @@ def _attempted(pending: PendingDecision, attempt: Attempted) -> PendingDecision:
     return pending.with_changes(*changes)
 
 
-def _postponed(pending: PendingDecision, application: str) -> PendingDecision:
+def _postpone_application(pending: PendingDecision, application: str) -> PendingDecision:
     app = pending.state.applications.get(application)
     if app is None or app.expansion is None:
         return pending
@@ -330,7 +334,7 @@ def _next_retry(retry: Retry, context: Context) -> Retry:
     return Retry(attempts, context.clock_ms + context.policy.backoff(attempts, context.jitter))
 
 
-def _texts(problems: tuple[Problem, ...]) -> tuple[str, ...]:
+def _summaries_of(problems: tuple[Problem, ...]) -> tuple[str, ...]:
     return tuple(
         f"{problem.summary} {problem.found}" if problem.found else problem.summary for problem in problems
     )

@@ -68,7 +68,7 @@ def assess(
         unread: why that number could not be read; empty = it was, or need not be.
         policies: policies that an expansion must not violate.
     """
-    application = attrs.evolve(_counted(compiled, live, settled, processors), unread=unread)
+    application = attrs.evolve(_count_application(compiled, live, settled, processors), unread=unread)
     config = StreamsConfig.of(compiled.application)
     found = [problem for rule in _REFUSALS for problem in rule(application)]
     too_small = [
@@ -77,7 +77,7 @@ def assess(
         if topic.missing_partitions and (config.autoscaling or topic.is_internal)
         if not has_own_count(application, topic)
     ]
-    shortfalls = tuple(_shortfall(compiled, state) for state in too_small)
+    shortfalls = tuple(_shortfall_of(compiled, state) for state in too_small)
     expanded = {item.topic: item.required for item in shortfalls}
     found += expansion_violations(compiled, live, expanded, policies if config.autoscaling else ())
     short = {
@@ -100,17 +100,20 @@ def assess(
         sinks=frozenset(sink.topic for sink in compiled.sinks),
         shortfalls=shortfalls,
         parallelism=tuple(
-            Parallelism(part.id, _current(part, short), part.tasks)
+            Parallelism(part.id, _current_tasks(part, short), part.tasks)
             for part in compiled.subtopologies
             if not part.is_global
         ),
         refusals=(*errors(compiled.problems), *errors(found)),
         expanded=tuple(source_topics_expanded(application)),
-        warnings=(*(each for each in found if each.severity is Severity.WARNING), *_missing(application)),
+        warnings=(
+            *(each for each in found if each.severity is Severity.WARNING),
+            *_missing_sources(application),
+        ),
     )
 
 
-def _counted(
+def _count_application(
     compiled: CompiledApplication, live: TopicCounts, settled: TopicCounts, present: int | None
 ) -> CountedApplication:
     """Return the input of the planner's rules. The former count of a topic that never settled is unknown."""
@@ -154,17 +157,17 @@ def _initial_processors(
     return {topic: initial for topic, initial in followed.items() if initial is not None}
 
 
-def _shortfall(compiled: CompiledApplication, topic: CountedTopic) -> Shortfall:
+def _shortfall_of(compiled: CompiledApplication, topic: CountedTopic) -> Shortfall:
     return Shortfall(compiled.application.id, topic.name, topic.live_partitions or 0, topic.partitions)
 
 
-def _current(part: SubTopology, short: TopicCounts) -> int:
+def _current_tasks(part: SubTopology, short: TopicCounts) -> int:
     """Return the tasks that can run: a topic with missing partitions limits the whole sub-topology."""
     own = (*part.repartition_topics, *part.changelog_topics)
     return min([part.tasks, *(short[topic] for topic in own if topic in short)])
 
 
-def _missing(application: CountedApplication) -> Iterable[Problem]:
+def _missing_sources(application: CountedApplication) -> Iterable[Problem]:
     for topic in application.internal:
         if topic.live_partitions is None:
             yield application.problem(

@@ -50,10 +50,10 @@ def next_step(state: AgentState, policy: AgentPolicy) -> tuple[Action | None, in
     if read_at <= state.clock_ms:
         return Observe(), 0
     if state.is_leader and state.is_recovered and not state.outbox:
-        action = next(_notifications(state), None) or _expansion(state)
+        action = next(_pending_notifications(state), None) or _next_expansion(state)
         if action is not None:
             return action, 0
-    times += _timeouts(state)
+    times += _timeouts_of(state)
     return None, max(0, min(times) - state.clock_ms)
 
 
@@ -86,7 +86,7 @@ def _relevant_counts(state: AgentState) -> Iterator[ObservedCount]:
     return (state.observed_counts[name] for name in names if name in state.observed_counts)
 
 
-def _notifications(state: AgentState) -> Iterator[Notify]:
+def _pending_notifications(state: AgentState) -> Iterator[Notify]:
     for app in state.applications.values():
         if app.phase is Phase.SETTLING and app.expansion is not None:
             counts = widest(app.expansion.before, used_counts(state.observed_counts))
@@ -94,7 +94,7 @@ def _notifications(state: AgentState) -> Iterator[Notify]:
                 yield Notify(app.id, *counts)
 
 
-def _expansion(state: AgentState) -> Expand | None:
+def _next_expansion(state: AgentState) -> Expand | None:
     """Return one attempt for all applications that are due, downstream topics first."""
     shortfalls = [
         item for app in state.applications.values() if _is_attempt_due(app, state) for item in app.shortfalls
@@ -115,7 +115,7 @@ def _is_attempt_due(app: ApplicationState, state: AgentState) -> bool:
     return app.expansion.retry_at_ms is None or app.expansion.retry_at_ms <= state.observed_at_ms
 
 
-def _timeouts(state: AgentState) -> list[int]:
+def _timeouts_of(state: AgentState) -> list[int]:
     """Return the times at which failing expansions are given up."""
     return [
         app.expansion.failing_since_ms + app.timeout_ms
@@ -143,12 +143,12 @@ def decide(observation: Observation, state: AgentState, now: Moment, policy: Age
     state = advance(state, now)
     context = Context(state.clock_ms, now.wall_ms, now.jitter, policy)
     pending = apply_observation(observation, PendingDecision(state, context))
-    pending = _assessed(pending)
+    pending = _assess_applications(pending)
     action, wake_ms = next_step(pending.state, policy)
     return Decision(pending.state, pending.events, action, wake_ms)
 
 
-def _assessed(pending: PendingDecision) -> PendingDecision:
+def _assess_applications(pending: PendingDecision) -> PendingDecision:
     """Compare every application with the observed counts."""
     state = pending.state
     if state.observed_at_ms is None or state.due_processors:
@@ -190,10 +190,10 @@ def _assessed(pending: PendingDecision) -> PendingDecision:
         )
         for id_, one in assessments.items()
     ]
-    return _without_others(_expired(pending.with_changes(*changes), assessments), assessments)
+    return _without_others(_expire_expansions(pending.with_changes(*changes), assessments), assessments)
 
 
-def _expired(pending: PendingDecision, assessments: Mapping[str, Assessment]) -> PendingDecision:
+def _expire_expansions(pending: PendingDecision, assessments: Mapping[str, Assessment]) -> PendingDecision:
     """Give up where nothing has succeeded for `partition.autoscaling.timeout.ms`."""
     late = [
         expansions.gave_up(app, app.expansion, assessments[app.id], pending.context)

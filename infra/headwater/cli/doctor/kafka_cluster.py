@@ -46,7 +46,7 @@ def observe_cluster(
 ) -> ObservedCluster:
     servers = connection.bootstrap_servers
     facts = ClusterFacts(
-        login=_login(connection),
+        login=_login_of(connection),
         servers=servers,
         unreachable=unreachable(servers, _ADDRESS_SECONDS),
         expected_cluster_id=expected_cluster_id,
@@ -73,8 +73,8 @@ def observe_cluster(
         cluster_id=str(metadata.cluster_id),
         brokers=brokers,
         unreachable={**facts.unreachable, **dead},
-        settings=_settings(admin, brokers),
-        features=_features(admin),
+        settings=_read_settings(admin, brokers),
+        features=_read_features(admin),
         leaderless=sum(partition.leader < 0 for partition in partitions),
         under_replicated=sum(len(partition.isrs) < len(partition.replicas) for partition in partitions),
     )
@@ -137,7 +137,7 @@ def _member_name(member: GroupMember) -> str:
     return f"{member.client_id} at {member.host.lstrip('/')}"
 
 
-def _login(connection: Connection) -> Login:
+def _login_of(connection: Connection) -> Login:
     return Login(
         protocol=connection.protocol,
         mechanism=connection.mechanism if connection.uses_sasl else None,
@@ -147,7 +147,7 @@ def _login(connection: Connection) -> Login:
     )
 
 
-def _settings(admin: Admin, brokers: Mapping[int, str]) -> Mapping[str, str] | None:
+def _read_settings(admin: Admin, brokers: Mapping[int, str]) -> Mapping[str, str] | None:
     """Return settings of one broker, None if the user may not read them."""
     pending = admin.request_configs(ResourceType.BROKER, [str(id_) for id_ in [*brokers][:1]])
     try:
@@ -159,7 +159,7 @@ def _settings(admin: Admin, brokers: Mapping[int, str]) -> Mapping[str, str] | N
     return None
 
 
-def _features(admin: Admin) -> Mapping[str, int] | None:
+def _read_features(admin: Admin) -> Mapping[str, int] | None:
     try:
         return admin.request_features().result(TIMEOUT_SECONDS)
     except (FutureTimeoutError, OSError):

@@ -46,7 +46,7 @@ class BackendFiles:
     def locks(self) -> tuple[Lock, ...]:
         found = sorted(self.folder.joinpath("locks").rglob("*.json"))
         return tuple(
-            _lock(file)
+            _read_lock(file)
             for file in found
             if file.parent.name == self.stack and self._is_own(file.parent.parent)
         )
@@ -60,7 +60,7 @@ def _is_empty(file: Path) -> bool:
     return file.stat().st_size == 0
 
 
-def _lock(file: Path) -> Lock:
+def _read_lock(file: Path) -> Lock:
     try:
         content = json.loads(file.read_text(encoding="utf-8"))
         pid, host = int(content["pid"]), str(content["hostname"])
@@ -105,7 +105,7 @@ class _FailedError(Exception):
 def observe_stack(pulumi: PulumiToolchain, stack: str, project: Path) -> ObservedStack:
     """Read the stack with the Pulumi CLI; each command ends after a minute at the latest."""
     try:
-        url = str(json.loads(_run(pulumi, project, "whoami", "--verbose", "--json"))["url"])
+        url = str(json.loads(_run_pulumi(pulumi, project, "whoami", "--verbose", "--json"))["url"])
     except (_FailedError, ValueError, KeyError) as error:
         return ObservedStack(StackFacts(name=stack, error=_first_lines(error)))
     files = BackendFiles.of(url, project, _project_name(project), stack)
@@ -118,21 +118,23 @@ def observe_stack(pulumi: PulumiToolchain, stack: str, project: Path) -> Observe
         locks=files.locks() if files else (),
     )
     try:
-        exported = json.loads(_run(pulumi, project, "stack", "export", "--stack", stack))
-        shown = json.loads(_run(pulumi, project, "config", "--json", "--show-secrets", "--stack", stack))
+        exported = json.loads(_run_pulumi(pulumi, project, "stack", "export", "--stack", stack))
+        shown = json.loads(
+            _run_pulumi(pulumi, project, "config", "--json", "--show-secrets", "--stack", stack)
+        )
     except (_FailedError, ValueError) as error:
         return ObservedStack(attrs.evolve(facts, error=_first_lines(error)))
-    settings = _settings(shown, stack, project)
+    settings = _read_settings(shown, stack, project)
     facts = attrs.evolve(
         facts,
-        pending=tuple(_pending(exported)),
+        pending=tuple(_pending_operations(exported)),
         problems=settings.problems,
         applications=len(settings.documents),
     )
     return ObservedStack(facts, settings, tuple(_stored_secrets(exported, shown)))
 
 
-def _run(pulumi: PulumiToolchain, project: Path, *arguments: str) -> str:
+def _run_pulumi(pulumi: PulumiToolchain, project: Path, *arguments: str) -> str:
     try:
         done = run_pulumi(pulumi, project, *arguments, "--non-interactive", timeout_seconds=_SECONDS)
     except subprocess.TimeoutExpired:
@@ -146,7 +148,7 @@ def _first_lines(error: Exception) -> str:
     return " ".join(str(error).split())[:500]
 
 
-def _settings(shown: Mapping[str, Any], stack: str, project: Path) -> StackSettings:
+def _read_settings(shown: Mapping[str, Any], stack: str, project: Path) -> StackSettings:
     own = {
         key.removeprefix(_NAMESPACE): setting for key, setting in shown.items() if key.startswith(_NAMESPACE)
     }
@@ -179,7 +181,7 @@ def workflow_texts(project: Path) -> Mapping[str, str]:
     return texts
 
 
-def _pending(exported: Mapping[str, Any]) -> Iterator[str]:
+def _pending_operations(exported: Mapping[str, Any]) -> Iterator[str]:
     for operation in (exported.get("deployment") or {}).get("pending_operations") or ():
         name = str(operation["resource"]["urn"]).rpartition("::")[2]
         yield f"{name} ({operation['type']})"

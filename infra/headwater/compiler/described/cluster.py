@@ -33,17 +33,19 @@ def live_detail(
     aggregation, whose stores have no duplicates, uses the store.
     """
     additional_ms = streams.additional_retention_ms
-    kind = _kind(live.config, finding, structure, additional_ms)
+    kind = _changelog_kind(live.config, finding, structure, additional_ms)
     if kind is ChangelogKind.WINDOWED_DUPLICATES:
-        retention_ms = _base(live.config, "retention.ms", additional_ms)
+        retention_ms = _base_duration(live.config, "retention.ms", additional_ms)
         detail = StoreDetail("window", retention_ms, retain_duplicates=True)
     elif kind is ChangelogKind.WINDOWED:
         of_join = any(user.name in structure.windowed for user in structure.users.get(finding.name, ()))
         detail = StoreDetail(
-            "window" if of_join else "windowed", _base(live.config, "retention.ms", additional_ms)
+            "window" if of_join else "windowed", _base_duration(live.config, "retention.ms", additional_ms)
         )
     elif kind is ChangelogKind.VERSIONED:
-        detail = StoreDetail("versionedKeyValue", _base(live.config, "min.compaction.lag.ms", DAY_MS))
+        detail = StoreDetail(
+            "versionedKeyValue", _base_duration(live.config, "min.compaction.lag.ms", DAY_MS)
+        )
     else:
         detail = StoreDetail("timestampedKeyValue" if structure.is_of_table(finding.name) else "keyValue")
     computed = StateStore("", kind, base_ms=detail.retention_ms)
@@ -52,7 +54,7 @@ def live_detail(
     return attrs.evolve(detail, overrides=overrides)
 
 
-def _kind(
+def _changelog_kind(
     config: Mapping[str, str], finding: StoreFinding, structure: Structure, additional_ms: int
 ) -> ChangelogKind:
     """Return the kind that the text shows, otherwise the one whose settings the changelog has."""
@@ -61,8 +63,8 @@ def _kind(
     if certain is not None and not (certain is ChangelogKind.KEY_VALUE and finding.may_be_versioned):
         return certain
     policy = set(config.get("cleanup.policy", "compact").replace(" ", "").split(","))
-    has_retention = _base(config, "retention.ms", additional_ms) is not None
-    if _base(config, "min.compaction.lag.ms", DAY_MS) is not None and "delete" not in policy:
+    has_retention = _base_duration(config, "retention.ms", additional_ms) is not None
+    if _base_duration(config, "min.compaction.lag.ms", DAY_MS) is not None and "delete" not in policy:
         return ChangelogKind.VERSIONED
     if certain is None and has_retention and "delete" in policy:
         users = structure.users.get(finding.name, ())
@@ -72,7 +74,7 @@ def _kind(
     return ChangelogKind.KEY_VALUE
 
 
-def _base(config: Mapping[str, str], key: str, added: int) -> int | None:
+def _base_duration(config: Mapping[str, str], key: str, added: int) -> int | None:
     """Return the duration in milliseconds from which `key` was computed, None if it was not computed."""
     value = config.get(key, "")
     if not value.isdecimal():
@@ -100,9 +102,9 @@ def complete_from_cluster(
     if not has_run(described, application, snapshot):
         return described
     config = StreamsConfig.of(application)
-    described = attrs.evolve(described, stores=_details(described, naming, snapshot, config))
+    described = attrs.evolve(described, stores=_details_of(described, naming, snapshot, config))
     plain = _with_counts(described, application, naming, snapshot)
-    readings = [_with_counts(each, application, naming, snapshot) for each in _readings(described)]
+    readings = [_with_counts(each, application, naming, snapshot) for each in _possible_readings(described)]
     best = min(readings, key=lambda each: each.cost, default=plain)
     is_certain = [each.cost for each in readings].count(best.cost) == 1
     return best.described if best.cost < plain.cost or is_certain else plain.described
@@ -129,7 +131,7 @@ def has_run(described: DescribedTopology, application: Application, snapshot: Cl
     )
 
 
-def _details(
+def _details_of(
     described: DescribedTopology, naming: Naming, snapshot: ClusterSnapshot, config: StreamsConfig
 ) -> dict[str, StoreDetail]:
     structure = Structure.of(described.nodes)
@@ -153,7 +155,7 @@ def _details(
     return details
 
 
-def _readings(described: DescribedTopology) -> Iterator[DescribedTopology]:
+def _possible_readings(described: DescribedTopology) -> Iterator[DescribedTopology]:
     """Yield `described` with each combination of calls that may have created unclear topics."""
     structure = Structure.of(described.nodes)
     internal = frozenset(structure.internal_topics)
@@ -184,7 +186,7 @@ def _with_counts(
     pinned = dict(described.repartition_partitions)
     while True:
         described = attrs.evolve(described, repartition_partitions=pinned)
-        counted = _counted(described, application, naming, snapshot)
+        counted = _count_topics(described, application, naming, snapshot)
         topic_graph, derived = counted.topic_graph, counted.counts
         live = {
             topic: snapshot.topics[topic].partitions
@@ -212,7 +214,7 @@ def _with_counts(
         pinned |= new
 
 
-def _counted(
+def _count_topics(
     described: DescribedTopology, application: Application, naming: Naming, snapshot: ClusterSnapshot
 ) -> Compilation:
     """Return the partition counts that Kafka Streams decides on this cluster."""

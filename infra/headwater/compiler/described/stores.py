@@ -216,14 +216,14 @@ def find_stores(
     # Once for each processor, not for each of its stores: it may have thousands.
     buffering = frozenset(
         user.name
-        for user in _processors(structure)
+        for user in _processors_of(structure)
         if any(is_grace_buffer(user.name, s, user.stores) for s in user.stores)
     )
     return tuple(
         StoreFinding(
             name=name,
             node=users[0].name,
-            kind=_kind(name, users, structure, version, suppressing=suppressing, buffering=buffering),
+            kind=_kind_of(name, users, structure, version, suppressing=suppressing, buffering=buffering),
             detail=details.get(name),
             version=version,
             source_topic=_table_topic(name, users, structure)
@@ -268,11 +268,11 @@ def _has_own_changelog(detail: StoreDetail | None) -> bool:
     return detail is not None and detail.has_own_changelog
 
 
-def _processors(structure: Structure) -> Iterator[ProcessorNode]:
+def _processors_of(structure: Structure) -> Iterator[ProcessorNode]:
     return (node for node in structure.nodes.values() if isinstance(node, ProcessorNode))
 
 
-def _kind(
+def _kind_of(
     name: str,
     users: tuple[ProcessorNode, ...],
     structure: Structure,

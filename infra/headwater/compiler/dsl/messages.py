@@ -90,7 +90,7 @@ def node_name_taken(name: str, at: Location | None, other: Location | None) -> P
         f"Two nodes are named {name}.",
         node=name,
         expected="each node name once",
-        found=_elsewhere(at, other),
+        found=_other_location(at, other),
         at=at,
         fix="Give one of them another name.",
     )
@@ -131,7 +131,7 @@ def repartition_topic_taken(topic: RepartitionTopic, other: RepartitionTopic) ->
         f"Two repartitions write the topic {topic.name}.",
         topic=topic.name,
         expected="one repartition for a topic",
-        found=_elsewhere(topic.at, other.at),
+        found=_other_location(topic.at, other.at),
         at=topic.at,
         fix="Name one of the groups or joins differently, or use one grouped handle twice.",
     )
@@ -171,7 +171,7 @@ def store_name_taken(name: str, at: Location | None, other: Location | None, *, 
         f"A different {'global store' if is_global else 'store'} is already added with the name {name}.",
         node=name,
         expected="each store name once",
-        found=_elsewhere(at, other),
+        found=_other_location(at, other),
         at=at,
         fix="Give one of the stores another name. If the program passes one builder object twice, set "
         "`shared: true` on both.",
@@ -228,5 +228,5 @@ def processor_unknown(processor: str, store: str, at: Location | None) -> Proble
     )
 
 
-def _elsewhere(at: Location | None, other: Location | None) -> str:
+def _other_location(at: Location | None, other: Location | None) -> str:
     return f"also at {other}" if other is not None and other != at else "twice"

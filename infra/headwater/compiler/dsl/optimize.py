@@ -41,7 +41,7 @@ def merge_repartitions(builder: Builder) -> None:
                     changer.add_child(hoisted)
                 builder.reject(_search_fails(repartition, changer))
                 return
-            _replace(repartition, hoisted, changer, child)
+            _replace_repartition(repartition, hoisted, changer, child)
             for group in groups.pop(repartition.name, ()):
                 group.remove(repartition.name)
                 group.add(hoisted.name)
@@ -123,7 +123,9 @@ def _repartition_below(
     return node
 
 
-def _replace(repartition: GraphNode, hoisted: GraphNode, changer: GraphNode, child: GraphNode) -> None:
+def _replace_repartition(
+    repartition: GraphNode, hoisted: GraphNode, changer: GraphNode, child: GraphNode
+) -> None:
     hoisted.add_child(child)
     changer.remove_child(child)
     parents = tuple(repartition.parents)
@@ -160,20 +162,20 @@ def merge_sources(builder: Builder) -> None:
         if declares.pattern is not None:
             first = by_pattern.setdefault(declares.pattern, node)
             if first is not node:
-                _merge(builder, first, node)
+                _merge_source(builder, first, node)
             continue
         firsts = {by_topic.setdefault(topic, node): topic for topic in dict.fromkeys(declares.topics)}
         firsts.pop(node, None)
         for first, topic in firsts.items():
-            if set(_source(first).topics) == set(declares.topics):
-                _merge(builder, first, node)
+            if set(_source_of(first).topics) == set(declares.topics):
+                _merge_source(builder, first, node)
             else:
-                builder.reject(_overlap(first, node, topic))
+                builder.reject(_overlapping_topics(first, node, topic))
                 _move_children(builder, first, node)
 
 
-def _merge(builder: Builder, first: GraphNode, node: GraphNode) -> None:
-    resets = (_source(first).offset_reset, _source(node).offset_reset)
+def _merge_source(builder: Builder, first: GraphNode, node: GraphNode) -> None:
+    resets = (_source_of(first).offset_reset, _source_of(node).offset_reset)
     if resets[0] != resets[1]:
         builder.reject(_resets_differ(first, node))
     _move_children(builder, first, node)
@@ -191,18 +193,18 @@ def _move_children(builder: Builder, first: GraphNode, node: GraphNode) -> None:
     builder.graph.root.remove_child(node)
 
 
-def _source(node: GraphNode) -> SourceDeclaration:
+def _source_of(node: GraphNode) -> SourceDeclaration:
     assert isinstance(node.declares, SourceDeclaration)  # noqa: S101 - only sources come here
     return node.declares
 
 
-def _overlap(first: GraphNode, node: GraphNode, topic: str) -> Problem:
+def _overlapping_topics(first: GraphNode, node: GraphNode, topic: str) -> Problem:
     return topology_error(
         f"Two streams read overlapping but not equal sets of topics, {first.name} and {node.name}.",
         node=node.name,
         topic=topic,
         expected="equal sets, or sets without a common topic",
-        found=f"[{', '.join(_source(first).topics)}] and [{', '.join(_source(node).topics)}]",
+        found=f"[{', '.join(_source_of(first).topics)}] and [{', '.join(_source_of(node).topics)}]",
         at=node.at,
         fix="Read each topic by a stream of its own and `merge` where needed.",
     )
@@ -212,9 +214,9 @@ def _resets_differ(first: GraphNode, node: GraphNode) -> Problem:
     return topology_error(
         f"Two streams of the same topics have different offset reset policies, {first.name} and {node.name}.",
         node=node.name,
-        topic=", ".join(_source(node).topics) or _source(node).pattern,
-        expected=f"{_source(first).offset_reset or 'none given'} (as {first.name})",
-        found=_source(node).offset_reset or "none given",
+        topic=", ".join(_source_of(node).topics) or _source_of(node).pattern,
+        expected=f"{_source_of(first).offset_reset or 'none given'} (as {first.name})",
+        found=_source_of(node).offset_reset or "none given",
         at=node.at,
         fix="Give both the same `offsetReset`.",
     )
@@ -229,10 +231,12 @@ def rewrite_self_joins(builder: Builder) -> None:
         (parent,) = node.parents
         other = builder.other_windowed[node]
         parent.remove_child(other)
-        node.declares = SelfJoinDeclaration(join.this_windowed, join.merge, join.this_store, _behavior(join))
+        node.declares = SelfJoinDeclaration(
+            join.this_windowed, join.merge, join.this_store, _self_join_behavior(join)
+        )
 
 
-def _behavior(join: StreamJoinDeclaration) -> StreamSelfJoin | None:
+def _self_join_behavior(join: StreamJoinDeclaration) -> StreamSelfJoin | None:
     left = join.this_behavior
     if not isinstance(left, StreamStreamJoin):
         return None

@@ -32,10 +32,10 @@ def least(needs: Iterable[Need]) -> tuple[Need, ...]:
         for permission, need in first.items()
         if not any(
             other != permission and other.covers(permission)
-            for other in (*prefixes, *_stronger(permission, first))
+            for other in (*prefixes, *_stronger_permissions(permission, first))
         )
     ]
-    return tuple(sorted(kept, key=lambda need: _order(need.permission)))
+    return tuple(sorted(kept, key=lambda need: _order_of(need.permission)))
 
 
 def acls_of(needs: Iterable[Need], principals: Sequence[str], hosts: Sequence[str]) -> tuple[Acl, ...]:
@@ -62,7 +62,7 @@ def named(kind: ResourceKind, name: str, operation: Operation) -> Permission:
     return Permission(kind, name, operation)
 
 
-def _stronger(permission: Permission, among: dict[Permission, Need]) -> Iterable[Permission]:
+def _stronger_permissions(permission: Permission, among: dict[Permission, Need]) -> Iterable[Permission]:
     """Return the permissions to the same resource that imply this one."""
     implying = _IMPLYING.get(permission.operation, ())
     return (other for each in implying if (other := attrs.evolve(permission, operation=each)) in among)
@@ -76,7 +76,7 @@ _KINDS = list(ResourceKind)
 _OPERATIONS = list(Operation)
 
 
-def _order(permission: Permission) -> tuple[int, str, str, int]:
+def _order_of(permission: Permission) -> tuple[int, str, str, int]:
     return (
         _KINDS.index(permission.kind),
         permission.name,

@@ -70,7 +70,7 @@ def find_drift(
         ApplicationDrift(
             compiled=part.compiled,
             topics=tuple(sorted(action.name for action in part.actions if action.topic is not None)),
-            findings=_findings(
+            findings=_findings_of(
                 part,
                 evidence,
                 problems[part.application_id],
@@ -84,7 +84,7 @@ def find_drift(
     return Drift(
         cluster_id=snapshot.cluster_id,
         applications=tuple(counted_findings(applications, policies)),
-        problems=tuple(_unreported(made)),
+        problems=tuple(_unreported_errors(made)),
         partitions=snapshot.partitions,
     )
 
@@ -121,7 +121,7 @@ def _by_application(made: Plan) -> Mapping[str | None, list[Problem]]:
     return problems
 
 
-def _findings(
+def _findings_of(
     part: ApplicationPlan,
     evidence: Evidence,
     problems: Sequence[Problem],
@@ -148,7 +148,7 @@ def _findings(
     )
 
 
-def _unreported(made: Plan) -> Iterator[Problem]:
+def _unreported_errors(made: Plan) -> Iterator[Problem]:
     """Return errors that no finding reports: findings are about topics that exist."""
     live = {action.name for action in made.actions if action.live is not None}
     growing = {

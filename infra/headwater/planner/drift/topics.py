@@ -137,8 +137,8 @@ class _Topic:
             Severity.INFO,
             what=f"Setting {change.key} of topic {self.action.name} "
             + ("differs from the declared value." if is_declared else "was set and is not declared."),
-            expected=f"{change.key} {_value(change.declared)}",
-            found=f"{change.key} {_value(change.live)}",
+            expected=f"{change.key} {_value_text(change.declared)}",
+            found=f"{change.key} {_value_text(change.live)}",
             why="It does not endanger data, but the document does not show it.",
             fix=fix if is_declared else _UNDECLARED,
         )
@@ -182,5 +182,5 @@ _UNDECLARED = (
 )
 
 
-def _value(text: str | None) -> str:
+def _value_text(text: str | None) -> str:
     return "not set" if text is None else text

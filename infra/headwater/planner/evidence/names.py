@@ -74,7 +74,7 @@ class Certainty(IntEnum):
 
 def candidates(groups: Mapping[str, GroupFacts], named: Collection[str]) -> Mapping[str, Certainty]:
     """Return application id → certainty. `named` are ids from the user, with or without a group."""
-    certainties = {id_: _certainty(group) for id_, group in groups.items()}
+    certainties = {id_: _certainty_of(group) for id_, group in groups.items()}
     found = {id_: certainty for id_, certainty in certainties.items() if certainty is not None}
     return found | dict.fromkeys(named, Certainty.CERTAIN)
 
@@ -92,7 +92,7 @@ def exclusion_text(group: GroupFacts) -> str:
     return f"group {group.id} uses the assignor {group.assignor}, which Kafka Streams does not use"
 
 
-def _certainty(group: GroupFacts) -> Certainty | None:
+def _certainty_of(group: GroupFacts) -> Certainty | None:
     if group.id.startswith(_OTHER_SYSTEMS) or group.type is GroupType.CONSUMER:
         return None
     if is_client_group(group.id):

@@ -136,7 +136,7 @@ class Evidence:
         """Return the evidence for a topic that exists, from the point of view of an application."""
         name = topic.name
         own = self._groups.get(application)
-        records = [record for record in self._recorded.get(name, ()) if _contains(record, topic)]
+        records = [record for record in self._recorded.get(name, ()) if _contains_topic(record, topic)]
         recorded = self.records.get(application)
         entry = recorded.topics.get(name) if recorded else None
         return TopicEvidence(
@@ -247,7 +247,7 @@ def read_topics(compiled: CompiledApplication) -> Iterable[str]:
     return {*compiled.external_sources, *compiled.global_topics}
 
 
-def _contains(record: OwnershipRecord, topic: LiveTopic) -> bool:
+def _contains_topic(record: OwnershipRecord, topic: LiveTopic) -> bool:
     """Whether a record contains the topic: not one that only has the same name."""
     return topic.name in record.topics and _is_same(record.topics[topic.name], topic.topic_id)
 
@@ -271,8 +271,8 @@ def evidence_request(
     """
     is_known = records is not None
     records = records or {}
-    adopted = frozenset(_adopted(compiled, records)) & snapshot.topics.keys()
-    deleted = frozenset((*_deleted(compiled, records), *in_question)) & snapshot.topics.keys()
+    adopted = frozenset(_adopted_topics(compiled, records)) & snapshot.topics.keys()
+    deleted = frozenset((*_deleted_topics(compiled, records), *in_question)) & snapshot.topics.keys()
     unproven = [name for name in adopted if not is_created_by_streams(snapshot.topics[name])]
     return EvidenceRequest(
         topics=(adopted if is_known else frozenset(unproven)) | deleted,
@@ -282,7 +282,9 @@ def evidence_request(
     )
 
 
-def _adopted(compiled: Sequence[CompiledApplication], records: Mapping[str, SetupRecord]) -> Iterator[str]:
+def _adopted_topics(
+    compiled: Sequence[CompiledApplication], records: Mapping[str, SetupRecord]
+) -> Iterator[str]:
     for each in compiled:
         record = records.get(each.application.id)
         if each.application.lifecycle is Lifecycle.ACTIVE and not (record and record.unfinished):
@@ -290,7 +292,9 @@ def _adopted(compiled: Sequence[CompiledApplication], records: Mapping[str, Setu
             yield from (topic.name for topic in each.internal_topics if topic.name not in recorded)
 
 
-def _deleted(compiled: Sequence[CompiledApplication], records: Mapping[str, SetupRecord]) -> Iterator[str]:
+def _deleted_topics(
+    compiled: Sequence[CompiledApplication], records: Mapping[str, SetupRecord]
+) -> Iterator[str]:
     documents = {each.application.id: each.application for each in compiled}
     for application in documents.values():
         if application.lifecycle is Lifecycle.ACTIVE:

@@ -42,7 +42,7 @@ _FIXES = {
 
 def naming(rule: Naming, policy: Policy, subject: Subject) -> Iterator[Problem]:
     """Yield a violation for each name. `namedResources` checks names that Kafka Streams generated."""
-    for name, topic in dict(_names(rule.of, subject)).items():
+    for name, topic in dict(_names_of(rule.of, subject)).items():
         if not matches(rule.pattern, name):
             yield violation(
                 policy,
@@ -57,7 +57,7 @@ def naming(rule: Naming, policy: Policy, subject: Subject) -> Iterator[Problem]:
             )
 
 
-def _names(of: Named, subject: Subject) -> Iterator[tuple[str, PolicyTopic | None]]:
+def _names_of(of: Named, subject: Subject) -> Iterator[tuple[str, PolicyTopic | None]]:
     if of is Named.APPLICATION:
         yield subject.application.id, None
         return
@@ -168,7 +168,7 @@ _TOO_MANY_CHANGES = (
 
 def blast_radius(rule: BlastRadius, policy: Policy, run: Run) -> Iterator[Problem]:
     """Stop typing errors in counts, and wrong sets of documents."""
-    effects = _effects(policy, run)
+    effects = _count_effects(policy, run)
     for effect, limit in rule.limits.items():
         number = effects[effect]
         if number > limit:
@@ -180,18 +180,18 @@ def exceeded(policy: Policy, effect: Effect, limit: int, number: int) -> Problem
     noun = _EFFECTS[effect]
     return Problem(
         code=ProblemCode.BLAST_RADIUS,
-        summary=f"This run would result in {_many(number, noun)}, more than allowed for one run.",
-        expected=f"at most {_many(limit, noun)}",
-        found=_many(number, noun),
+        summary=f"This run would result in {_many_phrase(number, noun)}, more than allowed for one run.",
+        expected=f"at most {_many_phrase(limit, noun)}",
+        found=_many_phrase(number, noun),
         why=policy.message or _WHY.get(effect, _TOO_MANY_CHANGES),
-        fix=f"Check the plan. If it is intended, raise `{_setting(policy, effect)}` for this run, or "
+        fix=f"Check the plan. If it is intended, raise `{_setting_of(policy, effect)}` for this run, or "
         "change the applications one after another.",
         location=policy.at,
         severity=policy.severity,
     )
 
 
-def _effects(policy: Policy, run: Run) -> Mapping[Effect, int]:
+def _count_effects(policy: Policy, run: Run) -> Mapping[Effect, int]:
     owners = {state.name: application.id for application in run.active for state in application.topics}
     actions = [
         action
@@ -235,12 +235,12 @@ def _is_chosen(policy: Policy, application_id: str | None) -> bool:
     return policy.applications is None if application_id is None else chooses(policy, application_id)
 
 
-def _many(number: int, noun: str) -> str:
+def _many_phrase(number: int, noun: str) -> str:
     """Put the noun first in its phrase: `2 topics re-created after a loss`."""
     if noun.startswith("topic "):
         return f"{counted(number, 'topic')}{noun.removeprefix('topic')}"
     return counted(number, noun)
 
 
-def _setting(policy: Policy, effect: Effect) -> str:
+def _setting_of(policy: Policy, effect: Effect) -> str:
     return policy.key if policy.key.startswith("headwater:") else effect.value

@@ -18,23 +18,23 @@ from headwater.planner.actions import TopicAction
 
 def matches(pattern: str, name: str) -> bool:
     """Return whether the whole name matches; False if the check would take too much memory."""
-    return _match(pattern, name) is True
+    return _match_pattern(pattern, name) is True
 
 
 def chooses(policy: Policy, application_id: str) -> bool:
     """Return whether the policy applies to the application; True in doubt."""
-    return policy.applications is None or _match(policy.applications, application_id) is not False
+    return policy.applications is None or _match_pattern(policy.applications, application_id) is not False
 
 
-def _match(pattern: str, name: str) -> bool | None:
+def _match_pattern(pattern: str, name: str) -> bool | None:
     try:
-        return _compiled(pattern).matches(name)
+        return _compile_pattern(pattern).matches(name)
     except UntranslatablePatternError:
         return None
 
 
 @cache
-def _compiled(pattern: str) -> JavaPattern:
+def _compile_pattern(pattern: str) -> JavaPattern:
     return JavaPattern(pattern)
 
 
@@ -77,37 +77,37 @@ class Subject:
 
 def declared(compiled: CompiledApplication, *, counts_are_known: bool = True) -> Subject:
     """Return the application as its document declares it, without a cluster."""
-    topics = tuple(_topics(compiled))
+    topics = tuple(_topics_of(compiled))
     if not counts_are_known:
         topics = tuple(attrs.evolve(topic, partitions=None) for topic in topics)
-    return Subject(compiled.application, topics, _unlogged(compiled))
+    return Subject(compiled.application, topics, _unlogged_stores(compiled))
 
 
 def planned(
     compiled: CompiledApplication, actions: Mapping[str, TopicAction], snapshot: ClusterSnapshot
 ) -> Subject:
     """Return the application as a run leaves it. `actions` is topic name → action of the run."""
-    after = tuple(_after(topic, actions.get(topic.name), snapshot) for topic in _topics(compiled))
-    return Subject(compiled.application, after, _unlogged(compiled))
+    after = tuple(_topic_after(topic, actions.get(topic.name), snapshot) for topic in _topics_of(compiled))
+    return Subject(compiled.application, after, _unlogged_stores(compiled))
 
 
-def _topics(compiled: CompiledApplication) -> Iterator[PolicyTopic]:
+def _topics_of(compiled: CompiledApplication) -> Iterator[PolicyTopic]:
     prefix = f"{StreamsConfig.of(compiled.application).topic_prefix or compiled.application.id}-"
     for topic in compiled.internal_topics:
         own_name = topic.node
         if topic.kind is not TopicKind.CHANGELOG:
             own_name = topic.name.removeprefix(prefix).removesuffix("-repartition")
         yield attrs.evolve(
-            _declared(topic, topic.name, own_name),
+            _declared_topic(topic, topic.name, own_name),
             topic_class=TopicClass(topic.kind.value),
             is_generated=topic.generated or GENERATED.fullmatch(own_name) is not None,
             at=topic.at,
         )
     for sink in compiled.sinks:
-        yield _declared(sink, sink.topic, sink.topic)
+        yield _declared_topic(sink, sink.topic, sink.topic)
 
 
-def _declared(topic: InternalTopic | Sink, name: str, own_name: str) -> PolicyTopic:
+def _declared_topic(topic: InternalTopic | Sink, name: str, own_name: str) -> PolicyTopic:
     factor = topic.replication_factor or -1
     return PolicyTopic(
         name=name,
@@ -119,7 +119,7 @@ def _declared(topic: InternalTopic | Sink, name: str, own_name: str) -> PolicyTo
     )
 
 
-def _after(topic: PolicyTopic, action: TopicAction | None, snapshot: ClusterSnapshot) -> PolicyTopic:
+def _topic_after(topic: PolicyTopic, action: TopicAction | None, snapshot: ClusterSnapshot) -> PolicyTopic:
     defaults = dict(snapshot.topic_defaults)
     if snapshot.default_min_insync_replicas is not None:
         defaults.setdefault("min.insync.replicas", str(snapshot.default_min_insync_replicas))
@@ -134,7 +134,7 @@ def _after(topic: PolicyTopic, action: TopicAction | None, snapshot: ClusterSnap
     )
 
 
-def _unlogged(compiled: CompiledApplication) -> tuple[str, ...]:
+def _unlogged_stores(compiled: CompiledApplication) -> tuple[str, ...]:
     logged = {topic.node for topic in compiled.internal_topics if topic.kind is TopicKind.CHANGELOG}
     stores = {store for part in compiled.subtopologies for store in part.stores} - logged
     return tuple(sorted(store for store in stores if not GENERATED.fullmatch(store)))

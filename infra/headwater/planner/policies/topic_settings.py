@@ -29,10 +29,10 @@ def topic_config(rule: TopicConfig, policy: Policy, subject: Subject) -> Iterato
         if topic.topic_class in rule.classes:
             for key, value in sorted(rule.required.items()):
                 if not _may_hold(topic, key, value):
-                    yield _missing(policy, subject, topic, key, value)
+                    yield _missing_setting(policy, subject, topic, key, value)
             for key in rule.forbidden:
                 if key in topic.config and not _is_set_by_kafka_streams(topic, key):
-                    yield _forbidden(policy, subject, topic, key)
+                    yield _forbidden_setting(policy, subject, topic, key)
 
 
 def _may_hold(topic: PolicyTopic, key: str, value: str | None) -> bool:
@@ -52,7 +52,9 @@ def _is_set_by_kafka_streams(topic: PolicyTopic, key: str) -> bool:
             return topic.config[key] == repartition_config({}).get(key)
 
 
-def _missing(policy: Policy, subject: Subject, topic: PolicyTopic, key: str, value: str | None) -> Problem:
+def _missing_setting(
+    policy: Policy, subject: Subject, topic: PolicyTopic, key: str, value: str | None
+) -> Problem:
     held = topic.effective(key)
     return violation(
         policy,
@@ -62,12 +64,12 @@ def _missing(policy: Policy, subject: Subject, topic: PolicyTopic, key: str, val
         expected=f"{key} {value if value is not None else 'with any value'}",
         found=f"{key} {held if held is not None else 'not set'}",
         why="The policy requires it for every topic of this kind.",
-        fix=f"Set {_setting(topic, key)}."
+        fix=f"Set {_setting_of(topic, key)}."
         + on_existing_topic(subject, topic, key, "VALUE" if value is None else value),
     )
 
 
-def _forbidden(policy: Policy, subject: Subject, topic: PolicyTopic, key: str) -> Problem:
+def _forbidden_setting(policy: Policy, subject: Subject, topic: PolicyTopic, key: str) -> Problem:
     return violation(
         policy,
         subject,
@@ -76,14 +78,14 @@ def _forbidden(policy: Policy, subject: Subject, topic: PolicyTopic, key: str) -
         expected=f"{key} not set",
         found=f"{key} {topic.config[key]}",
         why="The operators of the brokers decide it.",
-        fix=f"Remove {_setting(topic, key)}"
+        fix=f"Remove {_setting_of(topic, key)}"
         + (" or the store's override" if topic.topic_class is TopicClass.CHANGELOG else "")
         + f", and from the topic: `kafka-configs.sh --bootstrap-server BROKER --alter --topic "
         f"{topic.name} --delete-config {key}`.",
     )
 
 
-def _setting(topic: PolicyTopic, key: str) -> str:
+def _setting_of(topic: PolicyTopic, key: str) -> str:
     if topic.topic_class is TopicClass.MANAGED:
         return f"`{key}` of the managed topic"
     return f"`topic.{key}` in the application's config"
@@ -92,7 +94,7 @@ def _setting(topic: PolicyTopic, key: str) -> str:
 def retention(rule: Retention, policy: Policy, subject: Subject) -> Iterator[Problem]:
     """Yield violations of topics whose cleanup policy deletes. A plan also checks the broker's defaults."""
     for topic in subject.topics:
-        kept = _kept(topic)
+        kept = _kept_ms(topic)
         if topic.topic_class in rule.classes and kept is not None and not rule.bounds.holds(kept):
             yield violation(
                 policy,
@@ -112,7 +114,7 @@ def retention(rule: Retention, policy: Policy, subject: Subject) -> Iterator[Pro
             )
 
 
-def _kept(topic: PolicyTopic) -> float | None:
+def _kept_ms(topic: PolicyTopic) -> float | None:
     """Return milliseconds, infinity for no limit; None if age deletes nothing, or only the broker knows."""
     if "delete" not in (topic.effective("cleanup.policy") or "delete").split(","):
         return None

@@ -52,21 +52,21 @@ def group_active(run: Run) -> Iterator[Problem]:
         is_requested = application.is_manual and application.setup.reinitialize
         group = run.snapshot.groups.get(application.id)
         if is_requested and application.has_losses and group is not None and group.is_active:
-            yield _found(group, "re-initialized", _unknown)
+            yield _found_group(group, "re-initialized", _unknown_group)
     for record in run.retired:
         group = run.snapshot.groups.get(record.application_id)
         if group is not None and group.is_active:
-            yield _found(group, "retired", _undeleted)
+            yield _found_group(group, "retired", _undeleted_group)
 
 
-def _found(group: LiveGroup, what: str, hidden: Callable[[LiveGroup, str], Problem]) -> Problem:
+def _found_group(group: LiveGroup, what: str, hidden: Callable[[LiveGroup, str], Problem]) -> Problem:
     """Return the problem; `hidden` creates it for a group of the streams protocol."""
     if not group.is_available:
-        return _unavailable(group, what)
-    return hidden(group, what) if group.members is None else _active(group, what)
+        return _unavailable_group(group, what)
+    return hidden(group, what) if group.members is None else _active_group(group, what)
 
 
-def _active(group: LiveGroup, what: str) -> Problem:
+def _active_group(group: LiveGroup, what: str) -> Problem:
     return Problem(
         code=ProblemCode.GROUP_ACTIVE,
         summary=f"{group.id} is to be {what} while it is running.",
@@ -79,7 +79,7 @@ def _active(group: LiveGroup, what: str) -> Problem:
     )
 
 
-def _unknown(group: LiveGroup, what: str) -> Problem:
+def _unknown_group(group: LiveGroup, what: str) -> Problem:
     return Problem(
         code=ProblemCode.GROUP_ACTIVE,
         summary=f"{group.id} is to be {what}, but Headwater cannot see whether it is running.",
@@ -93,7 +93,7 @@ def _unknown(group: LiveGroup, what: str) -> Problem:
     )
 
 
-def _undeleted(group: LiveGroup, what: str) -> Problem:
+def _undeleted_group(group: LiveGroup, what: str) -> Problem:
     return Problem(
         code=ProblemCode.GROUP_ACTIVE,
         summary=f"{group.id} is to be {what}, but Headwater cannot see whether it is running.",
@@ -106,7 +106,7 @@ def _undeleted(group: LiveGroup, what: str) -> Problem:
     )
 
 
-def _unavailable(group: LiveGroup, what: str) -> Problem:
+def _unavailable_group(group: LiveGroup, what: str) -> Problem:
     return Problem(
         code=ProblemCode.GROUP_ACTIVE,
         summary=f"{group.id} is to be {what}, but Headwater cannot see whether it is running.",
@@ -129,16 +129,16 @@ def group_protocol(application: ActiveApplication) -> Iterator[Problem]:
     snapshot = application.snapshot
     protocols, features = snapshot.group_protocols, snapshot.features
     if protocols is not None and Protocol.STREAMS.value not in protocols:
-        yield _missing(
+        yield _missing_authorizer(
             application,
             "`streams` in the brokers' group.coordinator.rebalance.protocols",
             ", ".join(sorted(protocols)),
         )
     elif features is not None and not features.get(_FEATURE):
-        yield _missing(application, f"the feature {_FEATURE} at level 1 or higher", "not enabled")
+        yield _missing_authorizer(application, f"the feature {_FEATURE} at level 1 or higher", "not enabled")
 
 
-def _missing(application: ActiveApplication, expected: str, found: str) -> Problem:
+def _missing_authorizer(application: ActiveApplication, expected: str, found: str) -> Problem:
     return application.problem(
         ProblemCode.GROUP_PROTOCOL_MISSING,
         f"{application.id} uses the group protocol `streams`, which the brokers do not have.",

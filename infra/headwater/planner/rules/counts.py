@@ -31,14 +31,14 @@ def source_topics_expanded(application: CountedApplication) -> Iterator[Problem]
             continue
         if state.live_partitions is not None and state.missing_partitions:
             if application.has_explicit_count(state):
-                yield _raised(application, state, state.live_partitions)
+                yield _raised_count(application, state, state.live_partitions)
             elif state.recorded_partitions is not None:
-                yield _expanded(application, state, state.live_partitions)
+                yield _expanded_sources(application, state, state.live_partitions)
             else:
                 yield _too_few(application, state, state.live_partitions)
 
 
-def _expanded(application: CountedApplication, state: CountedTopic, have: int) -> Problem:
+def _expanded_sources(application: CountedApplication, state: CountedTopic, have: int) -> Problem:
     return application.problem(
         ProblemCode.SOURCE_TOPICS_EXPANDED,
         f"{state.title} has fewer partitions than its source topics require.",
@@ -50,7 +50,7 @@ def _expanded(application: CountedApplication, state: CountedTopic, have: int) -
     )
 
 
-def _raised(application: CountedApplication, state: CountedTopic, have: int) -> Problem:
+def _raised_count(application: CountedApplication, state: CountedTopic, have: int) -> Problem:
     return application.problem(
         ProblemCode.EXPLICIT_COUNT_CHANGED,
         f"{state.title} has fewer partitions than the explicit count of the document requires.",
@@ -105,7 +105,9 @@ def over_partitioned(application: CountedApplication) -> Iterator[Problem]:
             continue
         if state.live_partitions is not None and state.live_partitions > state.partitions:
             is_lowered = application.has_explicit_count(state) and _was_set_up(state, state.live_partitions)
-            yield (_lowered if is_lowered else _problem)(application, state, state.live_partitions)
+            yield (_lowered_count if is_lowered else _too_many_partitions)(
+                application, state, state.live_partitions
+            )
 
 
 def _was_set_up(state: CountedTopic, have: int) -> bool:
@@ -113,7 +115,7 @@ def _was_set_up(state: CountedTopic, have: int) -> bool:
     return state.recorded_partitions is not None and state.recorded_partitions >= have
 
 
-def _lowered(application: CountedApplication, state: CountedTopic, have: int) -> Problem:
+def _lowered_count(application: CountedApplication, state: CountedTopic, have: int) -> Problem:
     return application.problem(
         ProblemCode.EXPLICIT_COUNT_CHANGED,
         f"{state.title} has more partitions than the explicit count of the document allows.",
@@ -125,34 +127,34 @@ def _lowered(application: CountedApplication, state: CountedTopic, have: int) ->
     )
 
 
-def _problem(application: CountedApplication, state: CountedTopic, have: int) -> Problem:
+def _too_many_partitions(application: CountedApplication, state: CountedTopic, have: int) -> Problem:
     return application.problem(
         ProblemCode.OVER_PARTITIONED,
-        f"{state.title} has more partitions than expected{_cause(application, state, have)}.",
+        f"{state.title} has more partitions than expected{_cause_of(application, state, have)}.",
         topic=state,
         expected=expected_partitions(application, state),
         found=counted(have, "partition"),
         why=_IRREVERSIBLE + (_REFUSED if state.is_internal else ""),
-        fix=_internal(application, state, have)
+        fix=_internal_fix(application, state, have)
         if state.is_internal
         else f"Declare {have} partitions for it.",
     )
 
 
-def _internal(application: CountedApplication, state: CountedTopic, have: int) -> str:
+def _internal_fix(application: CountedApplication, state: CountedTopic, have: int) -> str:
     """Return how to keep the data of an internal topic, and how to continue without it."""
     deletion = delete_topic(application, state)
     if state.live_records == 0:
         return f"The topic is empty: {deletion}"
     if _was_set_up(state, have):  # its records were distributed over all these partitions
-        return f"{_more(application, state, have)}If the data is not needed, {deletion}"
-    first = "" if moves_keys(application) else f"{_more(application, state, have)}Or: "
+        return f"{_more_tasks_fix(application, state, have)}If the data is not needed, {deletion}"
+    first = "" if moves_keys(application) else f"{_more_tasks_fix(application, state, have)}Or: "
     is_changelog = isinstance(state.declared, InternalTopic) and state.declared.kind is TopicKind.CHANGELOG
     kept = f"{_COPY} {deletion} {_RESTORE}" if is_changelog else f"{_DRAIN} {deletion}"
     return f"{first}{kept}"
 
 
-def _more(application: CountedApplication, state: CountedTopic, have: int) -> str:
+def _more_tasks_fix(application: CountedApplication, state: CountedTopic, have: int) -> str:
     """Return how the application can use all partitions, where this moves no key away from its state."""
     short = [name for name in topics_below(application.internal, have) if name != state.name]
     others = (
@@ -181,7 +183,7 @@ _COPY = (
 _RESTORE = "Write the copies to the same partitions before the application starts again."
 
 
-def _cause(application: CountedApplication, state: CountedTopic, have: int) -> str:
+def _cause_of(application: CountedApplication, state: CountedTopic, have: int) -> str:
     before = state.recorded_partitions
     if before is None:
         return ": Headwater did not set it up" if application.caller.knows_setup else ""
@@ -199,7 +201,7 @@ def unsafe_expansion(application: CountedApplication) -> Iterator[Problem]:
     if config.is_statically_partitioned or declared.setup.allow_unsafe_expansion:
         return
     if declared.processors is not None:
-        yield from _misplaced(application)
+        yield from _misplaced_keys(application)
         return
     if application.initial:
         return  # `processors_and_partitions` reports that the document no longer declares the processors
@@ -220,7 +222,7 @@ def unsafe_expansion(application: CountedApplication) -> Iterator[Problem]:
     )
 
 
-def _misplaced(application: CountedApplication) -> Iterator[Problem]:
+def _misplaced_keys(application: CountedApplication) -> Iterator[Problem]:
     found = [processors for processors in declared_processors(application) if processors.live is not None]
     linear = application.config.linear_initial
     if application.config.static_partitioner == LINEAR_HASH:

@@ -30,13 +30,13 @@ def unproven_adoption(run: Run) -> Iterator[Problem]:
             if state.live is None or state.name in application.setup.adopt_topics:
                 continue
             if not state.is_ours:
-                yield from _problems(run, application, state, state.live, actions[state.name])
+                yield from _adoption_problems(run, application, state, state.live, actions[state.name])
             elif state.is_replaced and state.live.is_empty is False and not application.caller.is_running:
                 # Another client created it: only its name is that of the topic that was set up.
-                yield from _removing(application, state, actions[state.name])
+                yield from _removing_changes(application, state, actions[state.name])
 
 
-def _problems(
+def _adoption_problems(
     run: Run, application: ActiveApplication, state: TopicState, live: LiveTopic, action: TopicAction
 ) -> Iterator[Problem]:
     evidence = run.evidence.of(application.id, live)
@@ -44,11 +44,11 @@ def _problems(
     if application.caller.is_running:
         # The application has its id, and its own topics are as old as it: only foreign ones are endangered.
         if removing and state.is_internal and not evidence.is_created_by_streams:
-            yield _unproven(application, state, live, evidence)
+            yield _unproven_owner(application, state, live, evidence)
     elif state.is_internal and not _is_adoptable(evidence):
-        yield _unproven(application, state, live, evidence)
+        yield _unproven_owner(application, state, live, evidence)
     else:
-        yield from _removing(application, state, action)
+        yield from _removing_changes(application, state, action)
 
 
 def _is_adoptable(evidence: TopicEvidence) -> bool:
@@ -62,7 +62,7 @@ def _is_adoptable(evidence: TopicEvidence) -> bool:
     return evidence.is_proven or (has_origin and not evidence.rivals)
 
 
-def _unproven(
+def _unproven_owner(
     application: ActiveApplication, state: TopicState, live: LiveTopic, evidence: TopicEvidence
 ) -> Problem:
     return application.problem(
@@ -78,7 +78,9 @@ def _unproven(
     )
 
 
-def _removing(application: ActiveApplication, state: TopicState, action: TopicAction) -> Iterator[Problem]:
+def _removing_changes(
+    application: ActiveApplication, state: TopicState, action: TopicAction
+) -> Iterator[Problem]:
     live = action.live
     changes = removing_changes(live, action, application.snapshot.topic_defaults) if live else ()
     if not changes:
@@ -102,15 +104,17 @@ def unproven_deletion(run: Run) -> Iterator[Problem]:
     The first step of retiring an application releases topics that Kafka Streams did not create.
     """
     for record in run.retiring:
-        for live in _internal(record, run):
+        for live in _internal_topics(record, run):
             if is_internal(run.evidence.of(record.application_id, live)):
-                yield from _refused(run, _Step(record.application_id, _RETIRING), live)
+                yield from _refused_deletions(run, _Step(record.application_id, _RETIRING), live)
             else:
-                yield _kept(run, record, live)
+                yield _kept_topic(run, record, live)
     for record in run.deleted:
-        for live in _internal(record, run):
+        for live in _internal_topics(record, run):
             if live.topic_id == record.topics[live.name].topic_id:  # otherwise another rule reports it
-                yield from _refused(run, _Step(record.application_id, _DELETING, is_prepared=True), live)
+                yield from _refused_deletions(
+                    run, _Step(record.application_id, _DELETING, is_prepared=True), live
+                )
     for application in run.active:
         yield from _left_over(run, application)
 
@@ -135,7 +139,7 @@ class _Step:
     at: Location | None = None
 
 
-def _internal(record: SetupRecord, run: Run) -> Iterator[LiveTopic]:
+def _internal_topics(record: SetupRecord, run: Run) -> Iterator[LiveTopic]:
     """Yield the internal topics of a record that exist."""
     for name, topic in sorted(record.topics.items()):
         live = run.snapshot.topics.get(name)
@@ -152,26 +156,26 @@ def _left_over(run: Run, application: ActiveApplication) -> Iterator[Problem]:
         step = _Step(application.id, _LEFT_OVER, name in leftovers.delete, leftovers.at)
         if name in declared or (known is not None and known.is_sink):
             what = "the topology declares it" if name in declared else "it is a managed sink"
-            yield _refusal(step, name, what, _NOT_LEFT_OVER)
+            yield _refused_deletion(step, name, what, _NOT_LEFT_OVER)
         elif live is None:
-            yield _gone(step, name)
+            yield _gone_topic(step, name)
         elif step.is_prepared and not (known is not None and known.is_retired):
-            yield _refusal(step, name, "no run has retired it", _NOT_RETIRED)
+            yield _refused_deletion(step, name, "no run has retired it", _NOT_RETIRED)
         elif step.is_prepared and known is not None and known.topic_id != live.topic_id:
-            yield _refusal(step, name, _other_id(known.topic_id, live), _NOT_RETIRED)
+            yield _refused_deletion(step, name, _other_id(known.topic_id, live), _NOT_RETIRED)
         else:
-            yield from _refused(run, step, live)
+            yield from _refused_deletions(run, step, live)
             if run.evidence.is_running(application.id):
-                yield _running(step, name)
+                yield _running_application(step, name)
 
 
-def _refused(run: Run, step: _Step, live: LiveTopic) -> Iterator[Problem]:
+def _refused_deletions(run: Run, step: _Step, live: LiveTopic) -> Iterator[Problem]:
     found = obstacles(run, step.application_id, live, is_prepared=step.is_prepared)
     if found:
-        yield _refusal(step, live.name, "; ".join(found))
+        yield _refused_deletion(step, live.name, "; ".join(found))
 
 
-def _refusal(step: _Step, topic: str, found: str, fix: str = "") -> Problem:
+def _refused_deletion(step: _Step, topic: str, found: str, fix: str = "") -> Problem:
     return Problem(
         code=ProblemCode.DELETION_REFUSED,
         summary=f"Topic {topic} is not deleted for {step.application_id}: the evidence does not allow it.",
@@ -185,7 +189,7 @@ def _refusal(step: _Step, topic: str, found: str, fix: str = "") -> Problem:
     )
 
 
-def _kept(run: Run, record: SetupRecord, live: LiveTopic) -> Problem:
+def _kept_topic(run: Run, record: SetupRecord, live: LiveTopic) -> Problem:
     return Problem(
         code=ProblemCode.DELETION_REFUSED,
         summary=f"Topic {live.name} is not deleted with {record.application_id}: it stays.",
@@ -199,7 +203,7 @@ def _kept(run: Run, record: SetupRecord, live: LiveTopic) -> Problem:
     )
 
 
-def _gone(step: _Step, topic: str) -> Problem:
+def _gone_topic(step: _Step, topic: str) -> Problem:
     return Problem(
         code=ProblemCode.CONFIG_HAS_NO_EFFECT,
         summary=f"Topic {topic} of `leftovers` does not exist.",
@@ -214,7 +218,7 @@ def _gone(step: _Step, topic: str) -> Problem:
     )
 
 
-def _running(step: _Step, topic: str) -> Problem:
+def _running_application(step: _Step, topic: str) -> Problem:
     return Problem(
         code=ProblemCode.GROUP_ACTIVE,
         summary=f"{step.application_id} is running, and its topic {topic} is to be deleted.",

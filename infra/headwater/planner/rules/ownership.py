@@ -24,13 +24,13 @@ def managed_elsewhere(run: Run) -> Iterator[Problem]:
         return
     for application in run.active:
         names = [state.name for state in application.topics]
-        yield from _problems(run, ownership, application.id, names)
+        yield from _conflict_problems(run, ownership, application.id, names)
     for record in run.retired:
         names = [topic.name for topic in record.topics.values() if not topic.is_sink]
-        yield from _problems(run, ownership, record.application_id, names)
+        yield from _conflict_problems(run, ownership, record.application_id, names)
 
 
-def _problems(run: Run, ownership: Ownership, id_: str, topics: list[str]) -> Iterator[Problem]:
+def _conflict_problems(run: Run, ownership: Ownership, id_: str, topics: list[str]) -> Iterator[Problem]:
     setups = {c.application.id: c.application.setup for c in run.compiled}
     takes_over = id_ in setups and setups[id_].take_over
     conflicts = tuple(ownership.conflicts(id_, topics))
@@ -40,7 +40,7 @@ def _problems(run: Run, ownership: Ownership, id_: str, topics: list[str]) -> It
         else:
             yield refusal(conflict, ownership, is_recorded=id_ in run.records)
     if takes_over and not conflicts and id_ in run.records:
-        yield _unnecessary(id_)
+        yield _unnecessary_transfer(id_)
 
 
 def refusal(conflict: Conflict, ownership: Ownership, *, is_recorded: bool = False) -> Problem:
@@ -68,11 +68,11 @@ def refusal(conflict: Conflict, ownership: Ownership, *, is_recorded: bool = Fal
         )
     return Problem(
         code=ProblemCode.MANAGED_BY_ANOTHER_STACK,
-        summary=f"{_subject(conflict)} managed by another stack.",
+        summary=f"{_subject_of(conflict)} managed by another stack.",
         application=conflict.application_id,
-        topic=_topic(conflict),
+        topic=_topic_of(conflict),
         expected="one stack for each application and topic",
-        found=f"{_owner(conflict)}{', the same name with another state' if has_same_name else ''}",
+        found=f"{_owner_of(conflict)}{', the same name with another state' if has_same_name else ''}",
         why="Both stacks would change the topics. Retiring the application in one of them would delete the "
         "topics of the other.",
         fix=fix,
@@ -82,11 +82,11 @@ def refusal(conflict: Conflict, ownership: Ownership, *, is_recorded: bool = Fal
 def _taken_over(conflict: Conflict) -> Problem:
     return Problem(
         code=ProblemCode.MANAGED_BY_ANOTHER_STACK,
-        summary=f"{_subject(conflict)} taken over from another stack.",
+        summary=f"{_subject_of(conflict)} taken over from another stack.",
         application=conflict.application_id,
-        topic=_topic(conflict),
+        topic=_topic_of(conflict),
         expected="one stack for each application and topic",
-        found=_owner(conflict),
+        found=_owner_of(conflict),
         why="`setup.takeOver` is set. The other stack is refused from now on.",
         fix="In the other stack, if it still exists, set `lifecycle: released` or remove the topic from the "
         "document. Then remove `setup.takeOver`.",
@@ -94,7 +94,7 @@ def _taken_over(conflict: Conflict) -> Problem:
     )
 
 
-def _unnecessary(id_: str) -> Problem:
+def _unnecessary_transfer(id_: str) -> Problem:
     return Problem(
         code=ProblemCode.CONFIG_HAS_NO_EFFECT,
         summary=f"{id_} has `setup.takeOver: true`, but no other stack manages it.",
@@ -107,7 +107,7 @@ def _unnecessary(id_: str) -> Problem:
     )
 
 
-def _subject(conflict: Conflict) -> str:
+def _subject_of(conflict: Conflict) -> str:
     if conflict.is_same_application:
         return f"Application {conflict.application_id} is"
     if len(conflict.topics) == 1:
@@ -115,14 +115,14 @@ def _subject(conflict: Conflict) -> str:
     return f"{counted(len(conflict.topics), 'topic')} of application {conflict.application_id} are"
 
 
-def _owner(conflict: Conflict) -> str:
+def _owner_of(conflict: Conflict) -> str:
     record = conflict.record
     if conflict.is_same_application:
         return f"stack {record.stack.name}, {counted(len(record.topics), 'topic')}"
     return f"stack {record.stack.name}, application {record.application_id}: {listed(conflict.topics)}"
 
 
-def _topic(conflict: Conflict) -> str | None:
+def _topic_of(conflict: Conflict) -> str | None:
     is_one = not conflict.is_same_application and len(conflict.topics) == 1
     return conflict.topics[0] if is_one else None
 
@@ -142,15 +142,15 @@ def ownership_records(run: Run) -> Iterator[Problem]:
         return
     topic = run.snapshot.ownership_topic
     for record in topic.unread:
-        yield _unread(run, record)
+        yield _unread_record(run, record)
     if topic.more_unread:
-        yield _more(topic)
-    yield from _missing(run)
+        yield _more_records(topic)
+    yield from _missing_records(run)
     if changes := topic.changes:
         yield _not_safe(topic, changes)
 
 
-def _unread(run: Run, record: UnreadRecord) -> Problem:
+def _unread_record(run: Run, record: UnreadRecord) -> Problem:
     stack_id, application = record.key or ("", "")
     is_own = bool(stack_id) and run.ownership is not None and stack_id == run.ownership.stack.id
     is_of_run = application in {compiled.application.id for compiled in run.compiled} | run.records.keys()
@@ -173,21 +173,21 @@ def _unread(run: Run, record: UnreadRecord) -> Problem:
         application=application if is_of_run else None,
         topic=OWNERSHIP_TOPIC,
         expected="only records that Headwater has written",
-        found=f"offset {record.offset}: {_whose(record, is_own=is_own)}",
+        found=f"offset {record.offset}: {_whose_record(record, is_own=is_own)}",
         why=(_LOST if is_own else _REFUSED.format(application)) if is_refused else _SKIPPED,
         fix=fix,
         severity=Severity.ERROR if is_refused else Severity.WARNING,
     )
 
 
-def _whose(record: UnreadRecord, *, is_own: bool) -> str:
+def _whose_record(record: UnreadRecord, *, is_own: bool) -> str:
     if record.key is None:
         is_fetched = record.reason not in (UnreadReason.TOO_LARGE, UnreadReason.COMPRESSED)
         return "its key names no stack" if is_fetched else "its key is not known"
     return f"its key names {'this stack' if is_own else 'another stack'} and application {record.key[1]}"
 
 
-def _more(topic: OwnershipTopic) -> Problem:
+def _more_records(topic: OwnershipTopic) -> Problem:
     return Problem(
         code=ProblemCode.UNREADABLE_RECORD,
         summary=f"{counted(topic.more_unread, 'more record')} in {OWNERSHIP_TOPIC} cannot be used.",
@@ -200,7 +200,7 @@ def _more(topic: OwnershipTopic) -> Problem:
     )
 
 
-def _missing(run: Run) -> Iterator[Problem]:
+def _missing_records(run: Run) -> Iterator[Problem]:
     """Yield a problem for each application that this stack has set up and that no record names."""
     if run.ownership is None or not run.ownership.stack.has_records:
         return
@@ -272,15 +272,15 @@ def twice_managed(parts: Iterable[ApplicationPlan]) -> Iterator[Problem]:
             managers[action.name].append((part.application_id, action))
     for topic, managed in sorted(managers.items()):
         if len(managed) > 1:
-            yield _problem(topic, managed)
+            yield _managed_twice(topic, managed)
 
 
-def _problem(topic: str, managed: Sequence[_Managed]) -> Problem:
+def _managed_twice(topic: str, managed: Sequence[_Managed]) -> Problem:
     applications = {application for application, _ in managed}
     ending = [(application, action) for application, action in managed if action.topic is None]
     if len(applications) == 1:
         (application,) = applications
-        return _conflict(
+        return _conflict_problem(
             topic,
             f"Topic {topic} is an internal topic and a managed sink of {application}.",
             found="internal topic and managed sink",
@@ -288,7 +288,7 @@ def _problem(topic: str, managed: Sequence[_Managed]) -> Problem:
             fix="Remove the topic from the section `topics` of the document.",
         )
     if not ending:
-        return _conflict(
+        return _conflict_problem(
             topic,
             f"Topic {topic} is managed by more than one application.",
             found=listed(applications),
@@ -299,17 +299,17 @@ def _problem(topic: str, managed: Sequence[_Managed]) -> Problem:
     former, action = ending[0]
     *_, (last, _) = managed
     owner = next((id_ for id_, other in managed if other.topic is not None), last)
-    return _conflict(
+    return _conflict_problem(
         topic,
         f"Topic {topic} of {owner} still belongs to {former}.",
-        found=listed(f"{id_} ({_role(other)})" for id_, other in managed),
+        found=listed(f"{id_} ({_role_of(other)})" for id_, other in managed),
         why=f"The topic holds data of {former}, and {owner} would continue with it. Only managed sinks move "
         "to another application.",
-        fix=_fix(topic, former, owner, action.kind),
+        fix=_fix_of(topic, former, owner, action.kind),
     )
 
 
-def _conflict(topic: str, summary: str, *, found: str, why: str, fix: str) -> Problem:
+def _conflict_problem(topic: str, summary: str, *, found: str, why: str, fix: str) -> Problem:
     return Problem(
         code=ProblemCode.CONFLICTING_PARTITIONS,
         summary=summary,
@@ -321,7 +321,7 @@ def _conflict(topic: str, summary: str, *, found: str, why: str, fix: str) -> Pr
     )
 
 
-def _role(action: TopicAction) -> str:
+def _role_of(action: TopicAction) -> str:
     if action.topic is not None:
         return "declares it"
     return {
@@ -331,7 +331,7 @@ def _role(action: TopicAction) -> str:
     }.get(action.kind, "keeps it")
 
 
-def _fix(topic: str, former: str, owner: str, kind: ActionKind) -> str:
+def _fix_of(topic: str, former: str, owner: str, kind: ActionKind) -> str:
     other = f"Or give the topic another name in {owner}."
     if kind is ActionKind.KEEP:
         return (

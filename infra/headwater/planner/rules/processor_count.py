@@ -50,7 +50,7 @@ def processors_and_partitions(application: CountedApplication) -> Iterator[Probl
     for topic in application.internal:
         have = processors_in(application, topic)
         if have is not None and have != topic.partitions and has_own_count(application, topic):
-            yield _changed(application, topic, have)
+            yield _changed_count(application, topic, have)
     for processors in declared_processors(application):
         if processors.live == processors.declared and processors.too_narrow:
             yield _too_narrow(application, processors)
@@ -116,14 +116,14 @@ def _first_setup(application: ActiveApplication, processors: Processors, counts:
         f"Sub-topology {processors.part.id} of {application.id} is not set up yet, and it does not have as "
         "many processors as partitions.",
         expected=expected,
-        found=f"{counted(processors.declared, 'processor')}, {_counts(processors)}",
+        found=f"{counted(processors.declared, 'processor')}, {_counts_text(processors)}",
         why="At first each partition has a processor of its own. Partitions that are added later are "
         "assigned to these processors, so that no key moves (KIP-287).",
         fix=fix,
     )
 
 
-def _changed(application: CountedApplication, topic: CountedTopic, have: int) -> Problem:
+def _changed_count(application: CountedApplication, topic: CountedTopic, have: int) -> Problem:
     declared = application.compiled.application.processors
     again = f"`processors: {have}`{' again' if application.initial else ''}."
     if declared is None:
@@ -138,14 +138,14 @@ def _changed(application: CountedApplication, topic: CountedTopic, have: int) ->
         )
     elif declared < have:
         summary = f"The document declares fewer processors than the state in {topic.name} has."
-        why = f"{_ONE_EACH}A run never moves state.{_unread(application)}"
-        fix = f"{_fewer(application)} Or declare {again}"
+        why = f"{_ONE_EACH}A run never moves state.{_unread_reason(application)}"
+        fix = f"{_fewer_fix(application)} Or declare {again}"
         if application.caller.is_running:
             fix = f"{_OTHER_CLIENT}{fix}"
     else:
         summary = f"The document declares more processors than the state in {topic.name} has."
         why = _ONE_EACH + "The state of the keys of added processors has to move to their partitions."
-        fix = f"{_more(application, declared, have)} Or declare `processors: {have}` again."
+        fix = f"{_more_fix(application, declared, have)} Or declare `processors: {have}` again."
     return application.problem(
         ProblemCode.PROCESSOR_COUNT,
         summary,
@@ -157,7 +157,7 @@ def _changed(application: CountedApplication, topic: CountedTopic, have: int) ->
     )
 
 
-def _fewer(application: CountedApplication) -> str:
+def _fewer_fix(application: CountedApplication) -> str:
     """Return how to get fewer processors."""
     if application.config.static_partitioner not in (None, "default", LINEAR_HASH):
         return _START_AGAIN
@@ -167,7 +167,7 @@ def _fewer(application: CountedApplication) -> str:
     )
 
 
-def _unread(application: CountedApplication) -> str:
+def _unread_reason(application: CountedApplication) -> str:
     """Return why it is not known whether the state has fewer processors already."""
     if not application.unread:
         return ""
@@ -177,7 +177,7 @@ def _unread(application: CountedApplication) -> str:
     )
 
 
-def _more(application: CountedApplication, declared: int, have: int) -> str:
+def _more_fix(application: CountedApplication, declared: int, have: int) -> str:
     """Return how to get more processors."""
     first = ""
     if narrow := [each for each in declared_processors(application) if each.too_narrow]:
@@ -196,14 +196,14 @@ def _too_narrow(application: CountedApplication, processors: Processors) -> Prob
         f"Sub-topology {processors.part.id} of {application.id} has more processors than partitions of "
         f"{listed(processors.too_narrow)}.",
         expected=f"at least {counted(processors.declared, 'partition')}",
-        found=_counts(processors),
+        found=_counts_text(processors),
         why="A processor without partitions reads nothing, and keys of the state are no longer read by the "
         "processor that has it (KIP-287). Topics do not shrink: the source topic was re-created.",
         fix=f"Re-create it with {counted(processors.declared, 'partition')}. {_START_AGAIN}",
     )
 
 
-def _counts(processors: Processors) -> str:
+def _counts_text(processors: Processors) -> str:
     return listed(f"{topic} with {counted(count, 'partition')}" for topic, count in processors.inputs.items())
 
 

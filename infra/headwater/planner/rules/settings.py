@@ -26,7 +26,7 @@ def _misconfigured_topic(
 ) -> Problem:
     key, declared = fault.change.key, fault.change.declared
     option = f"--delete-config {key}" if declared is None else f"--add-config {key}={declared}"
-    intended = _declaration(state, key, application.snapshot.topic_defaults)
+    intended = _declaration_fix(state, key, application.snapshot.topic_defaults)
     return application.problem(
         ProblemCode.MISCONFIGURED_INTERNAL_TOPIC,
         f"Setting {key} of internal topic {state.name} endangers its data.",
@@ -43,7 +43,7 @@ def _misconfigured_topic(
     )
 
 
-def _declaration(state: TopicState, key: str, defaults: Mapping[str, str]) -> str:
+def _declaration_fix(state: TopicState, key: str, defaults: Mapping[str, str]) -> str:
     """Return how the document declares the live value: of one store, or of all internal topics."""
     value = Settings(state.live, defaults).effective(key) if state.live else None
     topic = state.declared

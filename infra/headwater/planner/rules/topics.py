@@ -104,7 +104,7 @@ def unavailable(application: ActiveApplication) -> Iterator[Problem]:
         yield _unavailable_partitions(
             application,
             blocked,
-            f"{counted(len(blocked), 'topic')} of {application.id} {_have(blocked)} fewer replicas in "
+            f"{counted(len(blocked), 'topic')} of {application.id} {_has_or_have(blocked)} fewer replicas in "
             f"sync than "
             "writes require.",
             expected=f"as many replicas in sync as {_REQUIRED_REPLICAS} requires",
@@ -115,7 +115,7 @@ def unavailable(application: ActiveApplication) -> Iterator[Problem]:
         yield _unavailable_partitions(
             application,
             last,
-            f"{counted(len(last), 'topic')} of {application.id} {_have(last)} no more replicas in sync "
+            f"{counted(len(last), 'topic')} of {application.id} {_has_or_have(last)} no more replicas in sync "
             f"than writes "
             "require.",
             expected="all replicas in sync",
@@ -125,7 +125,8 @@ def unavailable(application: ActiveApplication) -> Iterator[Problem]:
         yield _unavailable_partitions(
             application,
             left,
-            f"{counted(len(left), 'topic')} of {application.id} {_have(left)} replicas that are not in sync.",
+            f"{counted(len(left), 'topic')} of {application.id} {_has_or_have(left)} replicas that are not in "
+            "sync.",
             expected="all replicas in sync",
             why="Their data survives the loss of fewer brokers.",
             severity=Severity.INFO,
@@ -150,7 +151,7 @@ def _spare_replicas(application: ActiveApplication, topic: LiveTopic) -> int:
     return (topic.in_sync or 0) - required
 
 
-def _have(topics: Sequence[LiveTopic]) -> str:
+def _has_or_have(topics: Sequence[LiveTopic]) -> str:
     return "has" if len(topics) == 1 else "have"
 
 

@@ -52,12 +52,12 @@ class _Suite:
 def drift_junit(drift: Drift) -> str:
     """Return the XML text."""
     return template("drift.junit.xml.j2").render(
-        suites=[_Suite(part.id, tuple(_cases(part))) for part in drift.applications],
+        suites=[_Suite(part.id, tuple(_cases_of(part))) for part in drift.applications],
         problems=[(problem, problem_text(problem)) for problem in drift.problems],
     )
 
 
-def _cases(part: ApplicationDrift) -> Iterator[_Case]:
+def _cases_of(part: ApplicationDrift) -> Iterator[_Case]:
     """Yield a case for each topic, declared or found, and one for findings about the whole application."""
     findings: defaultdict[str | None, list[Finding]] = defaultdict(list)
     for finding in part.findings:
@@ -131,7 +131,7 @@ class Section:
 
 def drift_page(drift: Drift, at: datetime | None = None) -> str:
     """Return the HTML text; `at` is the time at which the cluster was read."""
-    sections = sorted(_sections(drift), key=lambda section: _LEVELS.index(section.level))
+    sections = sorted(_sections_of(drift), key=lambda section: _LEVELS.index(section.level))
     findings = drift.differences
     counts = [
         (severity.value, SEVERITY_NOUNS[severity], sum(f.severity is severity for f in findings))
@@ -148,14 +148,14 @@ def drift_page(drift: Drift, at: datetime | None = None) -> str:
         findings=len(findings),
         at=at,
         split_code=_split_code,
-        details=_details,
+        details=_details_of,
     )
 
 
 _LEVELS = ("error", "warning", "info", "ok")
 
 
-def _sections(drift: Drift) -> Iterator[Section]:
+def _sections_of(drift: Drift) -> Iterator[Section]:
     for number, part in enumerate(drift.applications):
         cards = tuple(Card(group, f"a{number}-{index}") for index, group in enumerate(groups(part.findings)))
         is_shown = len(part.compiled.subtopologies) <= _MOST_PARTS
@@ -165,22 +165,22 @@ def _sections(drift: Drift) -> Iterator[Section]:
             summary=application_summary(part),
             cards=cards,
             picture=layout(part.id, graph([part.compiled], drift.partitions)) if is_shown else None,
-            marks=_marks((card.anchor, finding) for card in cards for finding in card.group.findings),
+            marks=_marks_of((card.anchor, finding) for card in cards for finding in card.group.findings),
         )
 
 
-def _marks(findings: Iterable[tuple[str, Finding]]) -> Mapping[str, Mark]:
+def _marks_of(findings: Iterable[tuple[str, Finding]]) -> Mapping[str, Mark]:
     """Return topic → the mark of its most severe finding; `findings` come with the anchors of their cards."""
     found: dict[str, Mark] = {}
     for anchor, finding in sorted(findings, key=lambda pair: _SEVERITIES.index(pair[1].severity)):
         if finding.topic is not None:
-            note, short = _MARK_TEXTS.get(finding.kind) or _counts(finding)
+            note, short = _MARK_TEXTS.get(finding.kind) or _counts_of(finding)
             mark = Mark(f"drift-{finding.severity.value}", note, short, anchor)
             found.setdefault(finding.topic, mark)
     return found
 
 
-def _counts(finding: Finding) -> tuple[str, str]:
+def _counts_of(finding: Finding) -> tuple[str, str]:
     live, declared = finding.found.partition(" ")[0], finding.expected.partition(" ")[0]
     return f"{live} instead of {declared}", f"{live} ≠ {declared}"
 
@@ -190,7 +190,7 @@ def _split_code(text: str) -> list[tuple[bool, str]]:
     return [(number % 2 == 1, part) for number, part in enumerate(re.split(r"`([^`]*)`", printable(text)))]
 
 
-def _details(problem: Problem) -> list[tuple[str, str]]:
+def _details_of(problem: Problem) -> list[tuple[str, str]]:
     details = (
         ("topic", problem.topic),
         ("declared", problem.expected),

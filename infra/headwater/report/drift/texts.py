@@ -126,10 +126,10 @@ def drift_rich(drift: Drift) -> Text:
 def _application_text(part: ApplicationDrift) -> Iterator[Text]:
     yield Text.assemble((printable(part.id), "bold underline"), f"  {application_summary(part)}")
     for group in groups(part.findings):
-        yield entry_rich(group.severity, group.kind, group.summary, tuple(_details(group)))
+        yield entry_rich(group.severity, group.kind, group.summary, tuple(_details_of(group)))
 
 
-def _details(group: Group) -> Iterator[tuple[str, str]]:
+def _details_of(group: Group) -> Iterator[tuple[str, str]]:
     first, *rest = group.findings
     if first.location is not None:
         yield "at", str(first.location)
@@ -184,13 +184,13 @@ def drift_json(drift: Drift) -> dict[str, Any]:
         "clusterId": drift.cluster_id,
         "hasDrift": drift.has_drift,
         "isComplete": not drift.problems,
-        "summary": _summary(drift),
+        "summary": _summary_json(drift),
         "applications": [_application_json(part, drift) for part in drift.applications],
         "problems": [problem_json(problem) for problem in drift.problems],
     }
 
 
-def _summary(drift: Drift) -> dict[str, int]:
+def _summary_json(drift: Drift) -> dict[str, int]:
     severities = [finding.severity for finding in drift.differences]
     return {
         "applications": len(drift.applications),
@@ -204,12 +204,12 @@ def _application_json(part: ApplicationDrift, drift: Drift) -> dict[str, Any]:
     return {
         "applicationId": part.id,
         "topics": list(part.topics),
-        "findings": [_finding(finding) for finding in part.findings],
+        "findings": [_finding_json(finding) for finding in part.findings],
         "mermaid": mermaid(graph([part.compiled], drift.partitions)),
     }
 
 
-def _finding(finding: Finding) -> dict[str, Any]:
+def _finding_json(finding: Finding) -> dict[str, Any]:
     return {
         "kind": finding.kind.value,
         "severity": finding.severity.value,

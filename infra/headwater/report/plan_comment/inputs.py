@@ -82,7 +82,7 @@ def read_preview(text: str) -> Preview:
         ]
         heads = [message.partition("\n")[0] for _, message in messages if _PLAN_HEAD.match(message)]
         return Preview(
-            stack=_stack(steps),
+            stack=_stack_of(steps),
             steps=tuple(_steps_of_preview(steps)),
             errors=_with_severity(messages, Severity.ERROR),
             warnings=_with_severity(messages, Severity.WARNING),
@@ -99,8 +99,8 @@ def read_preview(text: str) -> Preview:
                 if message.startswith(RISKS_HEAD)
                 for line in message.splitlines()[1:]
             ),
-            granted_acls=_acls(steps, _GRANTING_STEPS),
-            revoked_acls=_acls(steps, _REVOKING),
+            granted_acls=_count_acls(steps, _GRANTING_STEPS),
+            revoked_acls=_count_acls(steps, _REVOKING),
         )
     except (AttributeError, KeyError, TypeError) as error:
         raise ValueError(f"{type(error).__name__}: {error}") from error
@@ -109,24 +109,24 @@ def read_preview(text: str) -> Preview:
 def _steps_of_preview(steps: Sequence[Mapping[str, Any]]) -> Iterator[Step]:
     for step in steps:
         urn = str(step["urn"])
-        if step["op"] == "same" or _kind(urn) != _TOPIC:
+        if step["op"] == "same" or _kind_of(urn) != _TOPIC:
             continue
         old, new = step.get("oldState") or {}, step.get("newState") or {}
         yield Step(
-            topic=_parts(urn)[3],
-            application=_parts(str((new or old).get("parent") or ""))[3],
+            topic=_split_urn(urn)[3],
+            application=_split_urn(str((new or old).get("parent") or ""))[3],
             op=str(step["op"]),
-            before=_partitions(old, "outputs"),
-            after=_partitions(new, "inputs"),
+            before=_partitions_of(old, "outputs"),
+            after=_partitions_of(new, "inputs"),
         )
 
 
-def _acls(steps: Sequence[Mapping[str, Any]], ops: Sequence[str]) -> int:
-    return sum(step["op"] in ops and _kind(str(step["urn"])) == _ACL for step in steps)
+def _count_acls(steps: Sequence[Mapping[str, Any]], ops: Sequence[str]) -> int:
+    return sum(step["op"] in ops and _kind_of(str(step["urn"])) == _ACL for step in steps)
 
 
-def _kind(urn: str) -> str:
-    return _parts(urn)[2].rpartition("$")[2]
+def _kind_of(urn: str) -> str:
+    return _split_urn(urn)[2].rpartition("$")[2]
 
 
 def _with_severity(messages: Sequence[tuple[str, str]], severity: Severity) -> tuple[str, ...]:
@@ -146,17 +146,17 @@ def _without_colors(message: str) -> str:
     return re.sub(r"^(?:error|warning|info): ", "", re.sub(r"\x1b\[[0-9;]*m", "", message)).rstrip()
 
 
-def _partitions(state: Mapping[str, Any], where: str) -> int | None:
+def _partitions_of(state: Mapping[str, Any], where: str) -> int | None:
     number = (state.get(where) or {}).get("partitions")
     return int(number) if isinstance(number, (int, float)) else None
 
 
-def _stack(steps: Sequence[Mapping[str, Any]]) -> str:
-    _, stack, project = ("", *_parts(str(steps[0]["urn"]))[:2]) if steps else ("", "", "")
+def _stack_of(steps: Sequence[Mapping[str, Any]]) -> str:
+    _, stack, project = ("", *_split_urn(str(steps[0]["urn"]))[:2]) if steps else ("", "", "")
     return "/".join(part for part in (project, stack) if part)
 
 
-def _parts(urn: str) -> tuple[str, str, str, str]:
+def _split_urn(urn: str) -> tuple[str, str, str, str]:
     """Return stack, project, type and name of `urn:pulumi:stack::project::type::name`."""
     parts = urn.removeprefix("urn:pulumi:").split("::", maxsplit=3)
     stack, project, type_, name = (*parts, "", "", "", "")[:4]
@@ -195,8 +195,8 @@ def read_plan(text: str) -> Preview:
         return Preview(
             stack="/".join(str(document["stack"]).split("/")[-2:]),
             steps=tuple(_steps_of_plan(applications)),
-            errors=_texts(document, Severity.ERROR),
-            warnings=_texts(document, Severity.WARNING),
+            errors=_texts_of(document, Severity.ERROR),
+            warnings=_texts_of(document, Severity.WARNING),
             texts={id_: text.partition("\n\n")[2] for id_, text in document["texts"].items()},
             recreated=actions[ActionKind.RECREATE.value],
             reconfigured=actions[ActionKind.RECONFIGURE.value],
@@ -219,7 +219,7 @@ def _steps_of_plan(applications: Mapping[str, Any]) -> Iterator[Step]:
             yield Step(str(name), str(id_), operation, before, int(topic["partitions"]))
 
 
-def _texts(document: Mapping[str, Any], severity: Severity) -> tuple[str, ...]:
+def _texts_of(document: Mapping[str, Any], severity: Severity) -> tuple[str, ...]:
     texts = (str(each["text"]) for each in document["problems"] if each["severity"] == severity.value)
     return tuple(dict.fromkeys(texts))
 
@@ -248,7 +248,7 @@ def read_drift(text: str) -> ReportedDrift:
         return ReportedDrift(
             findings={
                 str(each["applicationId"]): tuple(
-                    _finding(str(each["applicationId"]), finding) for finding in each["findings"]
+                    _read_finding(str(each["applicationId"]), finding) for finding in each["findings"]
                 )
                 for each in applications
             },
@@ -260,7 +260,7 @@ def read_drift(text: str) -> ReportedDrift:
         raise ValueError(f"{type(error).__name__}: {error}") from error
 
 
-def _finding(application: str, finding: Mapping[str, Any]) -> Finding:
+def _read_finding(application: str, finding: Mapping[str, Any]) -> Finding:
     at = finding["location"]
     return Finding(
         kind=FindingKind(finding["kind"]),

@@ -52,13 +52,13 @@ def format_storage(
     )
 
 
-def _java(distribution: KafkaDistribution) -> tuple[str | Path, ...]:
+def _java_command(distribution: KafkaDistribution) -> tuple[str | Path, ...]:
     return (distribution.java, *LEAN_JVM, *distribution.java_options)
 
 
 def tool_command(distribution: KafkaDistribution, main: str) -> tuple[str | Path, ...]:
     """Return the command line of one of Kafka's programs, without its arguments."""
-    java = _java(distribution)
+    java = _java_command(distribution)
     return (*java, QUICK_START, "-Xmx128m", "-cp", distribution.class_path, main)
 
 
@@ -94,7 +94,7 @@ def launch(
         return subprocess.Popen(
             [
                 *("sh", "-c", _START_AFTER_LINE, "sh"),
-                *_java(distribution),
+                *_java_command(distribution),
                 *(f"-Xmx{settings.heap_mb}m", f"-Xms{settings.heap_mb}m"),
                 *(() if settings.sustained_load else (QUICK_START,)),
                 f"-Dlog4j2.configurationFile={properties.parent / 'log4j2.yaml'}",

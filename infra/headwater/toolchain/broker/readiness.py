@@ -23,27 +23,27 @@ def free_ports(count: int) -> tuple[int, ...]:
     caller listens on it, or while a broker restarts.
     """
     with ExitStack() as stack:
-        return tuple(stack.enter_context(_bound()) for _ in range(count))
+        return tuple(stack.enter_context(_bound_port()) for _ in range(count))
 
 
 def is_free(port: int) -> bool:
     """Return whether a server could listen on `port`; sockets that are only closing do not count."""
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        return _bind(probe, port)
+        return _try_bind(probe, port)
 
 
 @contextmanager
-def _bound() -> Iterator[int]:
+def _bound_port() -> Iterator[int]:
     """Yield a port that no other socket can have within the context."""
     with socket.socket() as bound:
         tried = _CHOICE.sample(_RANGE, min(100, len(_RANGE)))
-        if not any(_bind(bound, port) for port in tried):
+        if not any(_try_bind(bound, port) for port in tried):
             bound.bind((HOST, 0))
         yield bound.getsockname()[1]
 
 
-def _bind(each: socket.socket, port: int) -> bool:
+def _try_bind(each: socket.socket, port: int) -> bool:
     try:
         each.bind((HOST, port))
     except OSError:

@@ -121,29 +121,29 @@ AGGREGATE = "KSTREAM-AGGREGATE-"
 
 def count(builder: Builder, on: GroupedStream, call: op.Count) -> Handle:
     _skip_index_of_unnamed_count(builder, call)
-    return _plain(builder, on, call, AGGREGATE)
+    return _aggregate_plain(builder, on, call, AGGREGATE)
 
 
 def reduce(builder: Builder, on: GroupedStream, call: op.Reduce) -> Handle:
-    return _plain(builder, on, call, REDUCE)
+    return _aggregate_plain(builder, on, call, REDUCE)
 
 
 def aggregate(builder: Builder, on: GroupedStream, call: op.Aggregate) -> Handle:
-    return _plain(builder, on, call, AGGREGATE)
+    return _aggregate_plain(builder, on, call, AGGREGATE)
 
 
 def windowed_count(builder: Builder, on: WindowedStream, call: op.Count) -> Handle:
     if not isinstance(on.window, SlidingWindow):
         _skip_index_of_unnamed_count(builder, call)
-    return _windowed(builder, on, call, AGGREGATE)
+    return _aggregate_windowed(builder, on, call, AGGREGATE)
 
 
 def windowed_reduce(builder: Builder, on: WindowedStream, call: op.Reduce) -> Handle:
-    return _windowed(builder, on, call, REDUCE)
+    return _aggregate_windowed(builder, on, call, REDUCE)
 
 
 def windowed_aggregate(builder: Builder, on: WindowedStream, call: op.Aggregate) -> Handle:
-    return _windowed(builder, on, call, AGGREGATE)
+    return _aggregate_windowed(builder, on, call, AGGREGATE)
 
 
 def _skip_index_of_unnamed_count(builder: Builder, call: op.Count) -> None:
@@ -152,12 +152,12 @@ def _skip_index_of_unnamed_count(builder: Builder, call: op.Count) -> None:
         builder.names.skip_index()
 
 
-def _plain(builder: Builder, on: GroupedStream, call: AnyAggregation, prefix: str) -> Table:
+def _aggregate_plain(builder: Builder, on: GroupedStream, call: AnyAggregation, prefix: str) -> Table:
     check_materialized(builder, call.materialized, KEY_VALUE_KINDS)
     record = aggregated(on.record, call)
     store = key_value_store(builder.store_name(call.materialized, prefix), call.materialized, record)
     name = builder.named(call.name, prefix)
-    parent, sources = _parent(builder, on, call, store)
+    parent, sources = _find_parent(builder, on, call, store)
     old_values = OldValues()
     behavior = StreamAggregate(store.name, functions_of(call))
     declares = ProcessorDeclaration(name, (store,), behavior=behavior, old_values=old_values)
@@ -165,7 +165,7 @@ def _plain(builder: Builder, on: GroupedStream, call: AnyAggregation, prefix: st
     return Table(name, sources, node, View.of(store.name), old_values, record)
 
 
-def _windowed(builder: Builder, on: WindowedStream, call: AnyAggregation, prefix: str) -> Table:
+def _aggregate_windowed(builder: Builder, on: WindowedStream, call: AnyAggregation, prefix: str) -> Table:
     store_name = builder.store_name(call.materialized, prefix)
     name = builder.named(call.name, prefix)
     retention = windowed_retention_ms(builder, call.materialized, on.window, store_name)
@@ -173,7 +173,7 @@ def _windowed(builder: Builder, on: WindowedStream, call: AnyAggregation, prefix
     store = windowed_store(
         store_name, call.materialized, on.window, retention, record, emit_on_close=on.emit_on_close
     )
-    parent, sources = _parent(builder, on.grouped, call, store)
+    parent, sources = _find_parent(builder, on.grouped, call, store)
     grace = close_grace_ms(on.window)
     old_values = OldValues()
     behavior = StreamAggregate(store.name, functions_of(call), on.window, emit_on_close=on.emit_on_close)
@@ -200,7 +200,7 @@ def functions_of(call: AnyAggregation) -> Functions:
     )
 
 
-def _parent(
+def _find_parent(
     builder: Builder, on: GroupedStream, call: AnyAggregation, store: Store
 ) -> tuple[GraphNode, frozenset[str]]:
     """Return the aggregation's parent and sources; aggregations of a named group share one repartition."""
@@ -221,18 +221,18 @@ TABLE_REDUCE = "KTABLE-REDUCE-"
 
 
 def table_count(builder: Builder, on: GroupedTable, call: op.Count) -> Handle:
-    return _repartitioned(builder, on, call, TABLE_AGGREGATE)
+    return _aggregate_repartitioned(builder, on, call, TABLE_AGGREGATE)
 
 
 def table_reduce(builder: Builder, on: GroupedTable, call: op.Reduce) -> Handle:
-    return _repartitioned(builder, on, call, TABLE_REDUCE)
+    return _aggregate_repartitioned(builder, on, call, TABLE_REDUCE)
 
 
 def table_aggregate(builder: Builder, on: GroupedTable, call: op.Aggregate) -> Handle:
-    return _repartitioned(builder, on, call, TABLE_AGGREGATE)
+    return _aggregate_repartitioned(builder, on, call, TABLE_AGGREGATE)
 
 
-def _repartitioned(
+def _aggregate_repartitioned(
     builder: Builder, on: GroupedTable, call: op.Count | op.Reduce | op.Aggregate, prefix: str
 ) -> Table:
     """Add the repartition and the aggregation (`KGroupedTableImpl#doAggregate`).

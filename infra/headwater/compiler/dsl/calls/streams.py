@@ -81,7 +81,7 @@ def process(builder: Builder, on: Stream, call: op.Process) -> Handle:
     stores = tuple(map(built_store, call.connected))
     node = builder.add(
         name,
-        ProcessorDeclaration(name, stores, call.stores, behavior=_runs(call)),
+        ProcessorDeclaration(name, stores, call.stores, behavior=_runs_processor(call)),
         on.node,
         changes_key=fixed,
         changes_value=fixed,
@@ -91,7 +91,7 @@ def process(builder: Builder, on: Stream, call: op.Process) -> Handle:
     )
 
 
-def _runs(call: op.Process | op.ProcessValues) -> does.RunProcessor:
+def _runs_processor(call: op.Process | op.ProcessValues) -> does.RunProcessor:
     stores = (*(store.name for store in call.connected), *call.stores)
     return does.RunProcessor(call.processor_class, stores, values_only=isinstance(call, op.ProcessValues))
 
@@ -103,7 +103,7 @@ def process_values(builder: Builder, on: Stream, call: op.ProcessValues) -> Hand
     stores = tuple(map(built_store, call.connected))
     node = builder.add(
         name,
-        ProcessorDeclaration(name, stores, call.stores, behavior=_runs(call)),
+        ProcessorDeclaration(name, stores, call.stores, behavior=_runs_processor(call)),
         on.node,
         changes_value=builder.config.process_changes_key,
     )

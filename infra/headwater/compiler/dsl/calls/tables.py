@@ -76,7 +76,7 @@ def transform(builder: Builder, on: Table, call: op.Transform) -> Handle:
         # Kafka Streams enables old values where no store is needed for it, to avoid unnecessary tombstones
         on.old_values.enable(only_if_materialized=True)
         made.old_values.enabled = on.old_values.enabled
-    return _derived(builder, on, call, made, made.declare(name, behavior), values)
+    return _derive_table(builder, on, call, made, made.declare(name, behavior), values)
 
 
 def transform_values(builder: Builder, on: Table, call: op.TransformValues) -> Handle:
@@ -84,17 +84,17 @@ def transform_values(builder: Builder, on: Table, call: op.TransformValues) -> H
     made = _Result.of(builder, on, call)
     name = builder.named(call.name, TRANSFORM_VALUES)
     if call.connected:
-        builder.reject(_ignored(builder, name, call))
+        builder.reject(_ignored_option(builder, name, call))
     parent = on.view.values
     behavior = does.TableTransformValues(call.processor_class, parent, call.stores, made.store_name)
     declares = attrs.evolve(
         made.declare(name, behavior, call.stores),
         connected_first=not STORES_OF_SUPPLIERS_FIRST.is_in(builder.config.version),
     )
-    return _derived(builder, on, call, made, declares, does.TransformedView(parent, name))
+    return _derive_table(builder, on, call, made, declares, does.TransformedView(parent, name))
 
 
-def _ignored(builder: Builder, name: str, call: op.TransformValues) -> Problem:
+def _ignored_option(builder: Builder, name: str, call: op.TransformValues) -> Problem:
     return lint(
         ProblemCode.UNUSED_STORE,
         f"`transformValues` of a table ignores the stores of its supplier ({name}).",
@@ -110,7 +110,7 @@ def _ignored(builder: Builder, name: str, call: op.TransformValues) -> Problem:
     )
 
 
-def _derived(  # noqa: PLR0917 - one caller a kind, each has all of them
+def _derive_table(  # noqa: PLR0917 - one caller a kind, each has all of them
     builder: Builder,
     on: Table,
     call: op.Transform | op.TransformValues,
@@ -163,7 +163,7 @@ def suppress(builder: Builder, on: Table, call: op.Suppress) -> Handle:
     The sources of the result are the suppressed node, which is not a source (facts 2.4).
     """
     if on.node.is_versioned:
-        builder.reject(_versioned(builder, on))
+        builder.reject(_versioned_table(builder, on))
     name = call.name if call.name is not None else builder.names.processor(PREFIX)
     if call.until is SuppressUntil.WINDOW_CLOSES:
         if on.node.window_grace_ms is None:
@@ -183,14 +183,14 @@ def suppress(builder: Builder, on: Table, call: op.Suppress) -> Handle:
     on.view.materialize()
     old_values = OldValues.derived(on.old_values)
     old_values.enable()
-    declares = ProcessorDeclaration(name, (store,), behavior=_behavior(on, call, store_name))
+    declares = ProcessorDeclaration(name, (store,), behavior=_suppress_behavior(on, call, store_name))
     node = builder.add(name, declares, on.node, versioned=False)
     builder.note_non_source(on.name, f"{on.name} is the node before a suppress, not a source", on.sources)
     view = View((store_name, *on.view.stores), SuppressedView(on.view.values, store_name))
     return Table(name, frozenset({on.name}), node, view, old_values, on.record)
 
 
-def _behavior(on: Table, call: op.Suppress, store: str) -> TableSuppress:
+def _suppress_behavior(on: Table, call: op.Suppress, store: str) -> TableSuppress:
     until_close = call.until is SuppressUntil.WINDOW_CLOSES
     waits = on.node.window_grace_ms if until_close else call.time_limit_ms
     return TableSuppress(
@@ -204,7 +204,7 @@ def _behavior(on: Table, call: op.Suppress, store: str) -> TableSuppress:
     )
 
 
-def _versioned(builder: Builder, on: Table) -> Problem:
+def _versioned_table(builder: Builder, on: Table) -> Problem:
     return topology_error(
         f"`suppress` is called on a versioned table, {on.name}.",
         node=on.name,

@@ -32,7 +32,7 @@ def join_stream_with_table(builder: Builder, on: Stream, call: op.Join, table: T
     sources = builder.copartition(this.sources | table.sources)
     left = call.type is JoinType.LEFT
     name = builder.named(call.name, "KSTREAM-LEFTJOIN-" if left else "KSTREAM-JOIN-")
-    buffer = _buffer(builder, call, name, table, this.record)
+    buffer = _buffer_stores(builder, call, name, table, this.record)
     behavior = StreamTableJoin(
         call.type.kind,
         call.value,
@@ -53,7 +53,7 @@ def join_stream_with_table(builder: Builder, on: Stream, call: op.Join, table: T
     return Stream(name, sources, node, record=with_serdes(this.record, call.serdes))
 
 
-def _buffer(
+def _buffer_stores(
     builder: Builder, call: op.Join, name: str, table: Table, record: RecordFormat
 ) -> tuple[Store, ...]:
     """Return the buffer store of a join with a grace period; it is always logged."""
