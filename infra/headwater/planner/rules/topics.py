@@ -104,9 +104,8 @@ def unavailable(application: ActiveApplication) -> Iterator[Problem]:
         yield _unavailable_partitions(
             application,
             blocked,
-            f"{counted(len(blocked), 'topic')} of {application.id} {_has_or_have(blocked)} fewer replicas in "
-            f"sync than "
-            "writes require.",
+            f"{counted(len(blocked), 'topic')} of {application.id} {_has_or_have(blocked)} fewer replicas "
+            "in sync than writes require.",
             expected=f"as many replicas in sync as {_REQUIRED_REPLICAS} requires",
             why="Every write with acks=all fails with NOT_ENOUGH_REPLICAS: the application makes no "
             "progress.",
@@ -115,9 +114,8 @@ def unavailable(application: ActiveApplication) -> Iterator[Problem]:
         yield _unavailable_partitions(
             application,
             last,
-            f"{counted(len(last), 'topic')} of {application.id} {_has_or_have(last)} no more replicas in sync "
-            f"than writes "
-            "require.",
+            f"{counted(len(last), 'topic')} of {application.id} {_has_or_have(last)} no more replicas "
+            "in sync than writes require.",
             expected="all replicas in sync",
             why="If one more broker stops, every write with acks=all fails.",
         )
@@ -125,8 +123,8 @@ def unavailable(application: ActiveApplication) -> Iterator[Problem]:
         yield _unavailable_partitions(
             application,
             left,
-            f"{counted(len(left), 'topic')} of {application.id} {_has_or_have(left)} replicas that are not in "
-            "sync.",
+            f"{counted(len(left), 'topic')} of {application.id} {_has_or_have(left)} replicas that are "
+            "not in sync.",
             expected="all replicas in sync",
             why="Their data survives the loss of fewer brokers.",
             severity=Severity.INFO,
