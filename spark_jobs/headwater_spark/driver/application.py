@@ -31,12 +31,12 @@ from headwater_spark.driver.queries.specs import QueryServices, QuerySpecs
 from headwater_spark.driver.queries.stall import UNOBSERVED_SECONDS
 from headwater_spark.driver.queries.watched_inputs import create_input_watch, watch_inputs
 from headwater_spark.driver.run_settings import RunSettings
-from headwater_spark.driver.spark_session.jvm_watch import JvmWatch, jvm_time
+from headwater_spark.driver.spark_session.jvm_watch import JvmWatch
 from headwater_spark.driver.spark_session.session import is_remote
 from headwater_spark.driver.states import ClientState, QueryState
 from headwater_spark.driver.threads.settings import may_shut_down_application, stream_threads
 from headwater_spark.driver.threads.shutdown_requests import ShutdownRequests, shutdown_requested
-from headwater_spark.driver.threads.stream_threads import StreamThreads, configured_client_id, spark_slots
+from headwater_spark.driver.threads.stream_threads import StreamThreads, configured_client_id
 from headwater_spark.driver.threads.uncaught_exceptions import UncaughtExceptions, load_handler
 from headwater_spark.driver.topic_watch import TopicWatch
 from headwater_spark.driver.topics.application_topics import ApplicationTopics
@@ -45,6 +45,7 @@ from headwater_spark.driver.topics.topic_check import UnevenExpansion
 from headwater_spark.driver.watch_threads import WatchThreads
 from headwater_spark.engine.program.settings import purge_interval_ms
 from headwater_spark.processor_expansion import ProcessorsStatus
+from headwater_spark.spark_internals.jvm import read_jvm_clock, task_slots
 from headwater_spark.stream_threads import ThreadMetadata, UncaughtExceptionHandler
 
 _log = structlog.get_logger(__name__)
@@ -91,7 +92,7 @@ class StreamsApplication:
             self._offsets.end_offsets, self._offsets.stable_end_offsets, settings.records_at_once
         )
         self.stream_threads = StreamThreads(
-            client, stream_threads(document.application), spark_slots(spark.sparkContext)
+            client, stream_threads(document.application), task_slots(spark.sparkContext)
         )
         self._shutdown_requests = (
             ShutdownRequests(settings.connection, self.id, client)
@@ -131,7 +132,7 @@ class StreamsApplication:
         )
         self._specs = QuerySpecs(services=services, programs=programs)
         self._queries: dict[str, SubtopologyQuery] = {}
-        self._jvm_watch = JvmWatch(ask=partial(jvm_time, spark))
+        self._jvm_watch = JvmWatch(ask=partial(read_jvm_clock, spark))
         self._progress_watch = ProgressWatch(
             queries=self._queries,
             # A task may wait for the other inputs before it processes a record.

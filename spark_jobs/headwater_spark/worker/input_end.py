@@ -8,12 +8,7 @@ rows that it has never received. After the last row, Spark writes one more numbe
 
 from collections.abc import Iterable, Iterator
 from io import BufferedReader
-from traceback import walk_stack
 from typing import TypeVar
-
-_WORKER_MODULES = ("pyspark.worker", "__main__")
-_WORKER_FUNCTION = "main"
-_STREAM = "infile"
 
 BatchT = TypeVar("BatchT")
 
@@ -35,19 +30,3 @@ def complete(batches: Iterable[BatchT], stream: BufferedReader) -> Iterator[Batc
     yield from batches
     if not stream.peek(1):
         raise IncompleteInputError
-
-
-def worker_stream() -> BufferedReader:
-    """Return the stream from which PySpark's worker reads; call it in the function of a Spark task.
-
-    PySpark does not pass it on: it is a variable of `pyspark.worker.main`, which calls the task's function.
-
-    Raises:
-        LookupError: No worker of PySpark calls, or one of another version.
-    """
-    for frame, _ in walk_stack(None):
-        is_worker = frame.f_globals.get("__name__") in _WORKER_MODULES
-        if is_worker and frame.f_code.co_name == _WORKER_FUNCTION and _STREAM in frame.f_locals:
-            stream: BufferedReader = frame.f_locals[_STREAM]
-            return stream
-    raise LookupError(f"no function {_WORKER_FUNCTION} of {_WORKER_MODULES[0]} has called")

@@ -10,8 +10,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
 
 from headwater.kafka import Connection
-from headwater_spark.driver.input.signals import InputSignal
 from headwater_spark.engine.records import TopicPartition
+from headwater_spark.spark_internals.input_signals import InputSignal
 from headwater_spark.worker.task_input import COLUMNS
 
 RECORDS_AT_ONCE = 500_000

@@ -12,14 +12,19 @@ import attrs
 import pyarrow as pa  # type: ignore[import-untyped]
 from pyspark import TaskContext
 from pyspark.sql import Column, DataFrame
-from pyspark.sql.pandas.functions import PythonEvalType, pandas_udf
 
 from headwater.model.offset_metadata import StateVersion
 from headwater_spark.driver.queries.batch_results import RESULT_SCHEMA, decode_result, encode_results
 from headwater_spark.driver.states import THREAD_NOTE
 from headwater_spark.engine.records import TopicPartition
+from headwater_spark.spark_internals.python_tasks import (
+    BATCH_PROPERTY,
+    map_in_arrow,
+    prepare_arrow_function,
+    worker_stream,
+)
 from headwater_spark.worker.gc_pause import paused_gc
-from headwater_spark.worker.input_end import complete, worker_stream
+from headwater_spark.worker.input_end import complete
 from headwater_spark.worker.messages import BatchRequest, BatchResult
 from headwater_spark.worker.state_proof import PROOF_SECONDS, boot_seconds
 from headwater_spark.worker.task_input import COLUMNS, TOPIC, split_by_task
@@ -28,8 +33,6 @@ from headwater_spark.worker.task_owner import process_task_batch
 _END_OFFSETS_KEY = "headwater.ends"
 _VERSIONS_KEY = "headwater.versions"
 _THREADS_KEY = "headwater.threads"
-_BATCH_KEY = "streaming.sql.batchId"
-"""Spark's own key."""
 ArrowFunction = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 EndOffsets = Mapping[TopicPartition, int]
 Versions = Mapping[int, StateVersion]
@@ -59,10 +62,8 @@ class KnownVersions:
 class TaskFunction:
     """The function that Spark's workers run, for one query; only the query's thread calls it.
 
-    `DataFrame.mapInArrow` pickles its function, looks up Java classes by name and resolves columns at each
-    call, which takes longer than a small batch. So the prepared call is kept as long as the request stays the
-    same. The batch's end offsets and the tasks' versions differ each time; they are passed as properties of
-    the Spark job.
+    The prepared call is kept as long as the request stays the same. The batch's end offsets and the tasks'
+    versions differ each time; they are passed as properties of the Spark job.
     """
 
     def __init__(self) -> None:
@@ -79,21 +80,17 @@ class TaskFunction:
         """
         constant = attrs.evolve(request, end_offsets={}, client_at=0.0)
         if self._call is None or self._prepared_for != (constant, shuffled):
-            function = pandas_udf(  # type: ignore[call-overload]
-                _arrow_function(constant, shuffled=shuffled),
-                RESULT_SCHEMA,
-                PythonEvalType.SQL_MAP_ARROW_ITER_UDF,
-            )
-            columns = (name for name in COLUMNS if request.row_topic is None or name != TOPIC)
-            self._call, self._prepared_for = function(*columns), (constant, shuffled)
+            columns = [name for name in COLUMNS if request.row_topic is None or name != TOPIC]
+            function = _arrow_function(constant, shuffled=shuffled)
+            self._call = prepare_arrow_function(function, RESULT_SCHEMA, columns)
+            self._prepared_for = constant, shuffled
         context = rows.sparkSession.sparkContext
         context.setLocalProperty(_END_OFFSETS_KEY, encode_end_offsets(request, batch))
         known = self.versions.begin_batch()
         request = attrs.evolve(request, versions=known)
         context.setLocalProperty(_VERSIONS_KEY, encode_versions(request, batch, time.time()))
         context.setLocalProperty(_THREADS_KEY, json.dumps(threads))
-        results = DataFrame(rows._jdf.mapInArrow(self._call._jc, False, None), rows.sparkSession)  # noqa: SLF001, FBT003 - as PySpark's own method
-        found = [decode_result(row.result) for row in results.collect()]
+        found = [decode_result(row.result) for row in map_in_arrow(rows, self._call).collect()]
         self.versions.end_batch(known, found)
         return found
 
@@ -186,7 +183,7 @@ def _request_of_job(constant: BatchRequest) -> BatchRequest:
     context = TaskContext.get()
     if context is None:
         return constant
-    batch = context.getLocalProperty(_BATCH_KEY)
+    batch = context.getLocalProperty(BATCH_PROPERTY)
     ends = decode_end_offsets(context.getLocalProperty(_END_OFFSETS_KEY), constant, batch)
     known = decode_versions(context.getLocalProperty(_VERSIONS_KEY), constant, batch)
     age = time.time() - known.at

@@ -15,7 +15,12 @@ from headwater.model.topology import TopologyDocument
 from headwater.spec.policies import read_policies
 from headwater_spark.driver.application import StreamsApplication
 from headwater_spark.driver.captured_failures import capture_failure
-from headwater_spark.driver.failures import RestartPolicy, connector_missing, spark_not_started
+from headwater_spark.driver.failures import (
+    RestartPolicy,
+    connector_missing,
+    spark_not_started,
+    spark_unsupported,
+)
 from headwater_spark.driver.input.sources import RECORDS_AT_ONCE
 from headwater_spark.driver.metrics import Instruments
 from headwater_spark.driver.preflight import (
@@ -32,12 +37,13 @@ from headwater_spark.driver.run.executors import wait_reported
 from headwater_spark.driver.run.options import RunOptions
 from headwater_spark.driver.run.starting import StartingApplication
 from headwater_spark.driver.run_settings import RunSettings
-from headwater_spark.driver.spark_session.jvm import JvmStart, gateway_port, jvm_end
+from headwater_spark.driver.spark_session.jvm import JvmStart, jvm_end
 from headwater_spark.driver.spark_session.session import SessionSettings, ship_packages, start_session
 from headwater_spark.driver.states import ClientState
-from headwater_spark.driver.threads.stream_threads import spark_slots
 from headwater_spark.driver.threads.uncaught_exceptions import load_handler
 from headwater_spark.driver.topics.application_topics import ApplicationTopics
+from headwater_spark.spark_internals.jvm import gateway_port, task_slots
+from headwater_spark.spark_internals.supported import SUPPORTED_VERSIONS, UnsupportedSparkError
 from headwater_spark.stream_threads import UncaughtExceptionHandler
 
 _log = structlog.get_logger(__name__)
@@ -82,7 +88,7 @@ class ApplicationRun:
                     self.starting,
                     "checking classes and connector",
                     str(context.master),
-                    spark_slots(context),
+                    task_slots(context),
                 ):
                     ship_packages(spark)
                     check_user_classes(spark, runnable)
@@ -119,6 +125,9 @@ class ApplicationRun:
         try:
             self.jvm.wait()
             return start_session(self.session)
+        except UnsupportedSparkError as error:
+            problem = spark_unsupported(self.starting.id, error.version, SUPPORTED_VERSIONS, error.uses)
+            raise ProblemsError([problem]) from None
         except Exception as error:  # of Java, its gateway or the master: all that is known is a text
             raise ProblemsError([spark_not_started(self.starting.id, capture_failure(error))]) from error
 

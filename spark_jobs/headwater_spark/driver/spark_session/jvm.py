@@ -10,7 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Self
 
-from pyspark import SparkContext
+from headwater_spark.spark_internals.jvm import jvm_process
 
 _END_SECONDS = 2.0
 _POLL_SECONDS = 0.02
@@ -71,24 +71,16 @@ class JvmStart:
         _signal(self._started, number)
 
 
-def gateway_port() -> int:
-    """Return the port of the gateway to the JVM of this process's session."""
-    gateway = SparkContext._gateway  # noqa: SLF001 - PySpark has no public name for it
-    if gateway is None:
-        raise RuntimeError("Spark was not started")
-    return int(gateway.gateway_parameters.port)
-
-
 def kill_jvm() -> None:
     """Kill the JVM that this process has started; with `spark-submit`, the JVM has started this process."""
-    if (jvm := _jvm()) is not None:
+    if (jvm := jvm_process()) is not None:
         jvm.kill()
 
 
 def jvm_end() -> str:
     """Return how the JVM ended, as a phrase."""
     code = None
-    if (jvm := _jvm()) is not None:
+    if (jvm := jvm_process()) is not None:
         with suppress(subprocess.TimeoutExpired):
             code = jvm.wait(_END_SECONDS)
     match code:
@@ -98,10 +90,6 @@ def jvm_end() -> str:
             return f"killed by {signal.Signals(-code).name}"
         case _:
             return f"exit code {code}"
-
-
-def _jvm() -> "subprocess.Popen[bytes] | None":
-    return getattr(SparkContext._gateway, "proc", None)  # noqa: SLF001 - PySpark sets it for its callers
 
 
 def _signal(processes: Iterable[int], number: signal.Signals) -> None:

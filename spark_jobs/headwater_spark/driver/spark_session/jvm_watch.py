@@ -11,7 +11,6 @@ from threading import Event, Thread
 
 import attrs
 import structlog
-from pyspark.sql import SparkSession
 
 _log = structlog.get_logger(__name__)
 _INTERVAL_SECONDS = 1.0
@@ -59,8 +58,3 @@ class JvmWatch:
             with suppress(Exception):  # an error is an answer; the JVM's end is noticed elsewhere (`gateway`)
                 self._ask()
             self._answers += 1
-
-
-def jvm_time(spark: SparkSession) -> int:
-    """Return the JVM's clock in milliseconds: a request that needs nothing of Spark."""
-    return int(spark._jvm.java.lang.System.currentTimeMillis())  # type: ignore[union-attr]  # noqa: SLF001 - no public name
