@@ -24,23 +24,21 @@ from headwater_spark.driver.offsets import GroupOffsets, RecordPurger
 from headwater_spark.driver.processor_expansion.expansion import ProcessorExpansion
 from headwater_spark.driver.processor_expansion.warm_up import SparkWarmUpJobs
 from headwater_spark.driver.queries.idle import await_commits, wait_until_idle
-from headwater_spark.driver.queries.progress import NO_PROGRESS
-from headwater_spark.driver.queries.progress_watch import ProgressWatch
+from headwater_spark.driver.queries.progress import NO_PROGRESS, ProgressWatch
 from headwater_spark.driver.queries.query import SubtopologyQuery, query_failures
 from headwater_spark.driver.queries.specs import QueryServices, QuerySpecs
 from headwater_spark.driver.queries.stall import UNOBSERVED_SECONDS
 from headwater_spark.driver.queries.watched_inputs import create_input_watch, watch_inputs
 from headwater_spark.driver.run_settings import RunSettings
-from headwater_spark.driver.spark_session.jvm_watch import JvmWatch
+from headwater_spark.driver.spark_session.jvm import JvmWatch
 from headwater_spark.driver.spark_session.session import is_remote
 from headwater_spark.driver.states import ClientState, QueryState
 from headwater_spark.driver.threads.settings import may_shut_down_application, stream_threads
 from headwater_spark.driver.threads.shutdown_requests import ShutdownRequests, shutdown_requested
 from headwater_spark.driver.threads.stream_threads import StreamThreads, configured_client_id
 from headwater_spark.driver.threads.uncaught_exceptions import UncaughtExceptions, load_handler
-from headwater_spark.driver.topic_watch import TopicWatch
+from headwater_spark.driver.topic_watch import ClusterWatch, TopicWatch
 from headwater_spark.driver.topics.application_topics import ApplicationTopics
-from headwater_spark.driver.topics.cluster_watch import ClusterWatch
 from headwater_spark.driver.topics.topic_check import UnevenExpansion
 from headwater_spark.driver.watch_threads import WatchThreads
 from headwater_spark.engine.program.settings import purge_interval_ms

@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 
 from headwater_spark.spark_internals import jvm, python_tasks
 
-SUPPORTED_VERSIONS = ("4.2.0", "4.2.1")
+SUPPORTED_VERSIONS = ("4.2.0", "4.3.0")
 """The oldest and the newest version of PySpark that the tests run with; `pyproject.toml` allows these."""
 
 

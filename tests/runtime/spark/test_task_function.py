@@ -10,14 +10,16 @@ from headwater.compiler import build_nodes, compile_document
 from headwater.kafka import Connection
 from headwater.model.offset_metadata import StateVersion
 from headwater.spec import load_text
-from headwater_spark.driver.queries.batch_results import decode_result, encode_results, result_rows
 from headwater_spark.driver.queries.task_function import (
     Known,
     KnownVersions,
     decode_end_offsets,
+    decode_result,
     decode_versions,
     encode_end_offsets,
+    encode_results,
     encode_versions,
+    result_rows,
 )
 from headwater_spark.engine.program import build_programs
 from headwater_spark.worker.messages import BatchRequest, BatchResult

@@ -15,9 +15,8 @@ from pyspark.sql import DataFrame, SparkSession
 from headwater.model.problems import Problem
 from headwater_spark.driver.captured_failures import capture_failure
 from headwater_spark.driver.failures import Failure, failed_thread, query_failed
-from headwater_spark.driver.input.sources import read_stream, with_ticks
+from headwater_spark.driver.input.sources import Checkpoint, read_stream, with_ticks
 from headwater_spark.driver.queries.batch import BatchProcessor, BatchStoppedError
-from headwater_spark.driver.queries.checkpoints import Checkpoint
 from headwater_spark.driver.queries.query_spec import QuerySpec
 from headwater_spark.driver.states import QueryState
 from headwater_spark.engine.records import TopicPartition

@@ -5,7 +5,9 @@ Each worker imports this module, so it imports few others of the driver.
 
 import json
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from array import array
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import accumulate
 from typing import Any
 
 import attrs
@@ -14,7 +16,6 @@ from pyspark import TaskContext
 from pyspark.sql import Column, DataFrame
 
 from headwater.model.offset_metadata import StateVersion
-from headwater_spark.driver.queries.batch_results import RESULT_SCHEMA, decode_result, encode_results
 from headwater_spark.driver.states import THREAD_NOTE
 from headwater_spark.engine.records import TopicPartition
 from headwater_spark.spark_internals.python_tasks import (
@@ -24,18 +25,45 @@ from headwater_spark.spark_internals.python_tasks import (
     worker_stream,
 )
 from headwater_spark.worker.gc_pause import paused_gc
-from headwater_spark.worker.input_end import complete
 from headwater_spark.worker.messages import BatchRequest, BatchResult
 from headwater_spark.worker.state_proof import PROOF_SECONDS, boot_seconds
-from headwater_spark.worker.task_input import COLUMNS, TOPIC, split_by_task
+from headwater_spark.worker.task_input import COLUMNS, TOPIC, complete, split_by_task
 from headwater_spark.worker.task_owner import process_task_batch
 
+RESULT_SCHEMA = "result string"
 _END_OFFSETS_KEY = "headwater.ends"
 _VERSIONS_KEY = "headwater.versions"
 _THREADS_KEY = "headwater.threads"
 ArrowFunction = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 EndOffsets = Mapping[TopicPartition, int]
 Versions = Mapping[int, StateVersion]
+
+
+def encode_results(results: Iterable[BatchResult]) -> pa.RecordBatch:
+    """Return a row of `RESULT_SCHEMA` for each result."""
+    return result_rows([json.dumps(attrs.asdict(result)) for result in results])
+
+
+def decode_result(line: str) -> BatchResult:
+    """Return the result of a row."""
+    fields = json.loads(line)
+    missing, held_back = fields.pop("missing_partition"), fields.pop("held_back")
+    version = fields.pop("state_version")
+    return BatchResult(
+        **fields,
+        missing_partition=tuple(missing) if missing else None,
+        held_back=tuple(map(tuple, held_back)),
+        state_version=StateVersion(**version) if version else None,
+    )
+
+
+def result_rows(results: Sequence[str]) -> pa.RecordBatch:
+    """Return a row for each result. `pyarrow.array` would import pandas, for half a second in each worker."""
+    texts = [result.encode() for result in results]
+    ends = array("i", accumulate(map(len, texts), initial=0))
+    buffers = [None, pa.py_buffer(ends), pa.py_buffer(b"".join(texts))]
+    column = pa.Array.from_buffers(pa.string(), len(texts), buffers)
+    return pa.RecordBatch.from_arrays([column], names=["result"])
 
 
 class KnownVersions:
