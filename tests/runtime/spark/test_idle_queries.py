@@ -100,7 +100,7 @@ def test_query_waits_for_a_signal_when_it_has_read_everything(
 
 
 def _modes(running: RunningApplication) -> set[WatchMode]:
-    return {watch.mode for watch in running.application._input_watch._watches.values()}
+    return {watch.mode for watch in running.application._parts.input_watch._watches.values()}
 
 
 @pytest.mark.parametrize("guarantee", ["at_least_once", "exactly_once_v2"])

@@ -4,13 +4,12 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from threading import Lock
-from typing import Any
+from typing import Any, Protocol
 
 import attrs
 import structlog
 
 from headwater_spark.driver.offsets import Backlog
-from headwater_spark.driver.queries.query import SubtopologyQuery
 from headwater_spark.driver.queries.stall import (
     Observation,
     ProgressClock,
@@ -19,6 +18,7 @@ from headwater_spark.driver.queries.stall import (
     waits_for,
     waits_for_jvm,
 )
+from headwater_spark.driver.states import QueryState
 from headwater_spark.engine.records import TopicPartition
 from headwater_spark.worker.messages import BatchResult
 
@@ -173,11 +173,26 @@ class _QueryProgress:
         return sum(read for _, read in self.recent) / _RATE_WINDOW_SECONDS
 
 
+class ObservedQuery(Protocol):
+    @property
+    def state(self) -> QueryState: ...
+
+    @property
+    def restarts(self) -> int:
+        """The number of restarts so far."""
+        ...
+
+    @property
+    def restart_in(self) -> float:
+        """Seconds until a query in state WAITING is restarted."""
+        ...
+
+
 @attrs.define(kw_only=True, eq=False)
 class ProgressWatch:
     """One thread calls `observe` about once per second. `queries` is name → query, of those that run."""
 
-    queries: Mapping[str, SubtopologyQuery]
+    queries: Mapping[str, ObservedQuery]
     limit_seconds: float
     """`max.poll.interval.ms` of the application."""
     has_executors: Callable[[], bool] = lambda: True
