@@ -36,7 +36,7 @@ _SPARK_SESSIONS = (
         "tests/runtime/spark/test_task_function.py",
         "tests/runtime/spark/test_incomplete_input.py",
         "tests/runtime/spark/test_idle_queries.py",
-        "tests/runtime/spark/test_worker_daemon.py",
+        "tests/runtime/spark_internals/test_contract.py",
     ),
 )
 # A JVM for each version takes seconds to start.

@@ -107,6 +107,25 @@ def spark_not_started(application: str, failure: Failure) -> Problem:
     )
 
 
+def spark_unsupported(
+    application: str, version: str, supported: tuple[str, str], failures: Sequence[str]
+) -> Problem:
+    """Return the problem that the installed PySpark differs from the supported ones, the oldest and newest.
+
+    `failures` are the private parts of Spark that are missing, each with its failure.
+    """
+    oldest, newest = supported
+    return Problem(
+        code=ProblemCode.NOT_RUNNABLE,
+        application=application,
+        summary=f"PySpark {version} is not supported.",
+        expected=f"PySpark {oldest} to {newest}",
+        found="; ".join(failures),
+        why="Headwater uses these private parts of Spark in each batch. No record has been processed.",
+        fix=f"Install pyspark=={newest} where the driver and the executors run.",
+    )
+
+
 def connector_missing(application: str, failure: Failure) -> Problem:
     """Return the problem that Spark cannot read Kafka."""
     return Problem(

@@ -20,8 +20,7 @@ from headwater_spark.engine.stores.backend import Batch, Prepared
 from headwater_spark.engine.stores.interfaces import SortedReads
 from headwater_spark.engine.stores.overlay import Changes
 from headwater_spark.worker.lmdb_bytes import Databases, LmdbBytes, Snapshot, is_long, write
-from headwater_spark.worker.private_folders import create_private_folder
-from headwater_spark.worker.state_errors import is_disk_full, named_disk_failures
+from headwater_spark.worker.state_folders import create_private_folder, is_disk_full, named_disk_failures
 
 _BATCH = b"batch"
 _BOOT = b"boot"

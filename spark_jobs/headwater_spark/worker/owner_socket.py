@@ -18,7 +18,7 @@ from secrets import token_hex
 from threading import Event, Thread
 from typing import Any, Self
 
-from headwater_spark.worker.private_folders import create_private_folder
+from headwater_spark.worker.state_folders import create_private_folder
 from headwater_spark.worker.task_lease import close_in_children, keep_no_longer
 
 _FOLDER = "sockets"

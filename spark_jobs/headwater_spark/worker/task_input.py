@@ -1,9 +1,16 @@
-"""A task's part of a batch, split from Spark's rows: as columns as long as possible, else as records."""
+"""A task's part of a batch, split from Spark's rows: as columns as long as possible, else as records.
+
+Spark's JVM closes the connection to its worker if it cannot read a record, or if the task is killed. For
+Arrow, that is an end of the rows like any other: without a check, the worker would commit the end offsets of
+rows that it has never received. After the last row, Spark writes one more number
+(`SpecialLengths.END_OF_STREAM`), which PySpark's worker reads when the task's function has ended.
+"""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from io import BufferedReader
 from itertools import repeat
 from operator import itemgetter
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 import attrs
 import pyarrow as pa  # type: ignore[import-untyped]
@@ -14,9 +21,9 @@ from headwater_spark.engine.records import Headers, InputRecord, TopicPartition
 from headwater_spark.worker.interleaving import without_task_header
 from headwater_spark.worker.record_sender import Columns
 
+BatchT = TypeVar("BatchT")
 InputProgress = tuple[Mapping[TopicPartition, int], Mapping[TopicPartition, int]]
 """Topic partition → the offset after its last record, and → its largest timestamp in milliseconds."""
-
 COLUMNS = ("topic", "partition", "offset", "time", "key", "value", "headers")
 """`time` is milliseconds. A tick (wall-clock time advances) is a row with a partition and nothing else.
 
@@ -27,6 +34,25 @@ _ROW = "row"
 _topic_partition = itemgetter(0, 1)
 _topic_offset = itemgetter(0, 2)
 _topic_partition_offset = itemgetter(0, 1, 2)
+
+
+class IncompleteInputError(Exception):
+    """The rows of a task have ended early: Spark has failed to read its records, or has killed the task.
+
+    Nothing of the batch was committed. Spark reports the reason, and the batch is tried again.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(
+            "the rows of the batch have ended early: Spark could not read all records, or has ended the task"
+        )
+
+
+def complete(batches: Iterable[BatchT], stream: BufferedReader) -> Iterator[BatchT]:
+    """Yield the Arrow batches that are read from `stream`; raise `IncompleteInputError` if they end early."""
+    yield from batches
+    if not stream.peek(1):
+        raise IncompleteInputError
 
 
 class TaskInput(Protocol):

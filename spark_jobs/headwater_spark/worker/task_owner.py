@@ -25,7 +25,7 @@ from headwater_spark.worker.gc_pause import paused_gc
 from headwater_spark.worker.messages import BatchRequest, BatchResult
 from headwater_spark.worker.owner_socket import OwnerCall, OwnerSocket
 from headwater_spark.worker.refusals import RecordsRefusedError, RefusedRecords
-from headwater_spark.worker.state_errors import named_disk_failures
+from headwater_spark.worker.state_folders import named_disk_failures
 from headwater_spark.worker.state_proof import OutdatedStateError
 from headwater_spark.worker.task_batch import OpenTask
 from headwater_spark.worker.task_input import ColumnInput, TaskInput

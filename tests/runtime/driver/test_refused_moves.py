@@ -15,7 +15,7 @@ from headwater_spark.driver.processor_move.checks import (
 )
 from headwater_spark.driver.processor_move.entry_copy import unreported
 from headwater_spark.driver.processor_move.moves import Committed, Move
-from headwater_spark.engine.partitioners.murmur2 import default_partition
+from headwater_spark.engine.partitioners.hashing import default_partition
 from headwater_spark.engine.scaling.moved_stores import MovedStore
 from headwater_spark.engine.serdes import Subscription, subscription_serde
 from headwater_spark.engine.serdes.plain import PLAIN

@@ -14,12 +14,10 @@ from confluent_kafka import TopicPartition as KafkaTopicPartition
 from headwater.kafka import Connection
 from headwater.model.offset_metadata import ClientRecord, client_group
 from headwater.model.problems import Problem, ProblemsError
-from headwater_spark.driver.active_client.decide import ActiveTerm, Candidate, Role
-from headwater_spark.driver.active_client.problems import client_replaced
+from headwater_spark.driver.active_client.decide import ActiveTerm, Candidate, Role, client_replaced
 from headwater_spark.driver.captured_failures import failure_reason
 from headwater_spark.worker import clients
-from headwater_spark.worker.client_record import read_records
-from headwater_spark.worker.state_proof import PROOF_SECONDS, boot_seconds
+from headwater_spark.worker.state_proof import PROOF_SECONDS, boot_seconds, read_records
 
 _log = structlog.get_logger(__name__)
 _POLL_SECONDS = 1.0

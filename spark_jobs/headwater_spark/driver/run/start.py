@@ -14,9 +14,8 @@ import structlog
 from headwater.command_line import Termination
 from headwater.control import Access, ControlServer, Surface
 from headwater_spark.driver.metrics import Instruments
-from headwater_spark.driver.run.document import load_document
 from headwater_spark.driver.run.installed import runtime_installed
-from headwater_spark.driver.run.options import RunOptions
+from headwater_spark.driver.run.options import RunOptions, load_document
 from headwater_spark.driver.run.starting import StartingApplication
 from headwater_spark.driver.spark_session.jvm import JvmStart, kill_jvm
 from headwater_spark.driver.spark_session.session import launch_jvm

@@ -14,9 +14,11 @@ from headwater_spark.engine.operators.aggregation import functions_of
 from headwater_spark.engine.operators.cached_aggregate import cached_aggregate, can_cache_values
 from headwater_spark.engine.operators.interface import OperatorContext, OperatorFactory, Process
 from headwater_spark.engine.operators.materialized import table_store
-from headwater_spark.engine.operators.session_aggregate import session_aggregate
-from headwater_spark.engine.operators.sliding_aggregate import sliding_aggregate
-from headwater_spark.engine.operators.window_aggregate import window_aggregate
+from headwater_spark.engine.operators.windowed_aggregates import (
+    session_aggregate,
+    sliding_aggregate,
+    window_aggregate,
+)
 from headwater_spark.engine.records import Headers, Value
 from headwater_spark.engine.stores.key_value import TimestampedKeyValueBytes
 from headwater_spark.engine.stores.layers import Logged

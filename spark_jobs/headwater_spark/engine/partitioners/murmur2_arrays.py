@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from headwater_spark.engine.partitioners.murmur2 import MIX, SEED
+from headwater_spark.engine.partitioners.hashing import MIX, SEED
 
 _MIX = np.uint32(MIX)
 _POSITIVE = np.uint32(0x7FFFFFFF)

@@ -22,8 +22,7 @@ import attrs
 
 from headwater.compiler.java.config_values import INT, parse_whole, trim_text
 from headwater.model.problems import Location, Problem, ProblemCode
-from headwater_spark.engine.partitioners.linear import linear_partition
-from headwater_spark.engine.partitioners.murmur2 import default_partition
+from headwater_spark.engine.partitioners.hashing import default_partition, linear_partition
 
 
 class StaticStreamPartitioner(Protocol):

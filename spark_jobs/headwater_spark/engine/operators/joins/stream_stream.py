@@ -13,7 +13,7 @@ from headwater.model.behaviors import JoinWindowed, StreamSelfJoin, StreamStream
 from headwater_spark.engine.clocks import Clock
 from headwater_spark.engine.operators.interface import OperatorContext, OperatorFactory, Process
 from headwater_spark.engine.records import CurrentRecord, Headers, Value
-from headwater_spark.engine.stores.lists import ListBytes
+from headwater_spark.engine.stores.key_value import ListBytes
 from headwater_spark.engine.stores.windows import WindowBytes
 
 NEVER = 2**63 - 1

@@ -13,6 +13,8 @@ from py4j.java_gateway import JavaObject  # type: ignore[import-untyped]
 from py4j.protocol import Py4JError, Py4JNetworkError  # type: ignore[import-untyped]
 from pyspark.sql import DataFrame, SparkSession
 
+from headwater_spark.spark_internals.jvm import java_gateway
+
 _log = structlog.get_logger(__name__)
 _JVM_ENDED = Py4JNetworkError, ConnectionError
 """Then no query waits; the client notices it when it polls its queries."""
@@ -44,14 +46,14 @@ class InputSignal:
             return self._applied(stream)
         except _JVM_ENDED:
             raise
-        except (Py4JError, TypeError) as error:
-            _warn(error)
+        except (Py4JError, TypeError, AttributeError) as error:
+            _warn_polling(error)
             return stream
 
     def _applied(self, stream: DataFrame) -> DataFrame:
         relation = stream._jdf.queryExecution().analyzed()  # noqa: SLF001 - PySpark shows no plans
         spark = stream.sparkSession
-        gateway: Any = spark.sparkContext._gateway  # noqa: SLF001 - same
+        gateway = java_gateway(spark)
         count = relation.productArity()
         arguments = gateway.new_array(gateway.jvm.java.lang.Object, count)
         table = relation.table()
@@ -68,8 +70,8 @@ class InputSignals:
     """Creates signals, in the JVM of `spark`."""
 
     def __init__(self, spark: SparkSession) -> None:
-        self._gateway: Any = spark.sparkContext._gateway  # noqa: SLF001 - PySpark has no other access to Java
-        self._class = _compiled(self._gateway)
+        self._gateway = java_gateway(spark)
+        self._class = _load_class(self._gateway)
 
     def create(self) -> InputSignal | None:
         """Return the signal of a query; None if this Spark cannot wait for one, so its queries never wait."""
@@ -80,16 +82,16 @@ class InputSignals:
 
 
 @lru_cache(maxsize=1)
-def _compiled(gateway: Any) -> JavaObject | None:  # noqa: ANN401 - py4j has no types
+def _load_class(gateway: Any) -> JavaObject | None:  # noqa: ANN401 - py4j has no types
     """Return the Java class; once for each JVM, because py4j finds the methods of a class by its name."""
     try:
         compiler = gateway.jvm.org.codehaus.janino.SimpleCompiler()
         compiler.cook(_SOURCE.read_text(encoding="utf-8"))
         return compiler.getClassLoader().loadClass(_SOURCE.stem)
     except (Py4JError, TypeError) as error:  # py4j calls a package if a class is missing
-        _warn(error)
+        _warn_polling(error)
         return None
 
 
-def _warn(error: Exception) -> None:
+def _warn_polling(error: Exception) -> None:
     _log.warning("idle queries keep polling", reason=next(iter(str(error).splitlines()), ""))

@@ -1,6 +1,8 @@
-"""Kafka's hash of a serialized key (`org.apache.kafka.common.utils.Utils#murmur2`)."""
+"""The partition of a key: murmur2 of the default partitioner, and linear hashing of processors."""
 
 from functools import lru_cache
+
+from headwater.model.linear_hashing import bucket
 
 SEED = 0x9747B28C
 MIX = 0x5BD1E995
@@ -32,3 +34,14 @@ def positive_hash(key: bytes) -> int:
 def default_partition(key: bytes, num_partitions: int) -> int:
     """Return the partition of `key` by Kafka's default partitioner (`BuiltInPartitioner#partitionForKey`)."""
     return positive_hash(key) % num_partitions
+
+
+def linear_partition(key: bytes, initial: int, num_partitions: int) -> int:
+    """Return the partition of a serialized key on a topic that had `initial` partitions at first.
+
+    With `initial`, 2 x `initial`, 4 x `initial`, ... partitions it is that of Kafka's default partitioner.
+
+    Raises:
+        ValueError: `initial` is less than 1, or `num_partitions` less than `initial`.
+    """
+    return bucket(positive_hash(key), initial, num_partitions)

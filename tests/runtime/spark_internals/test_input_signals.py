@@ -6,7 +6,7 @@ import pytest
 from py4j.protocol import Py4JError, Py4JNetworkError  # type: ignore[import-untyped]
 from structlog.testing import capture_logs
 
-from headwater_spark.driver.input.signals import InputSignal
+from headwater_spark.spark_internals.input_signals import InputSignal
 
 
 class _Stream:
