@@ -178,7 +178,7 @@ class Simulation:
         self.events += decision.events
         return decision
 
-    def _do(self, action: Action) -> Observation:  # noqa: C901, PLR0911 - one return per action
+    def _do(self, action: Action) -> Observation:
         self.actions.append(action)
         match action:
             case Observe():
