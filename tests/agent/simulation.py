@@ -30,14 +30,7 @@ from headwater.agent.decide import (
     decide,
 )
 from headwater.agent.events import AgentEvent
-from headwater.agent.state import (
-    AgentState,
-    ApplicationState,
-    ExpansionEntry,
-    Outcome,
-    Stage,
-    TopicResult,
-)
+from headwater.agent.state import AgentState, ApplicationState, ExpansionEntry, Outcome, Stage, TopicResult
 from headwater.compiler import compile_documents
 from headwater.model.problems import Problem, ProblemCode
 from headwater.model.topology import TopologyDocument

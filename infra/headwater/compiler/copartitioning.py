@@ -49,24 +49,6 @@ def check_explicit_counts(topology: NodeTopology, naming: Naming) -> tuple[Probl
     return tuple(problems.values())
 
 
-def _conflicting_counts(explicit: dict[str, int | None], naming: Naming) -> Problem:
-    counts = ", ".join(f"{name}={count}" for name, count in explicit.items())
-    first = min(explicit)
-    return Problem(
-        code=ProblemCode.CONFLICTING_PARTITIONS,
-        summary=(
-            "Repartition topics that must be co-partitioned have different explicit partition counts: "
-            f"{counts}."
-        ),
-        topic=naming.topic(first),
-        expected="equal explicit counts",
-        found=counts,
-        why="Kafka Streams throws TopologyException when the topology is built.",
-        fix="Give the repartition() calls the same `partitions`, or leave it out of all but one.",
-        location=naming.internal[first].at,
-    )
-
-
 @attrs.frozen
 class EnforcedCounts:
     """Topic → count after enforcement, and problems for groups whose counts cannot be equal."""
@@ -234,4 +216,22 @@ def _explicit_count_mismatch(
         "the application stops.",
         fix=f"Set `partitions` of the repartition() call to {required}, or leave it out.",
         location=repartition[topic].at,
+    )
+
+
+def _conflicting_counts(explicit: dict[str, int | None], naming: Naming) -> Problem:
+    counts = ", ".join(f"{name}={count}" for name, count in explicit.items())
+    first = min(explicit)
+    return Problem(
+        code=ProblemCode.CONFLICTING_PARTITIONS,
+        summary=(
+            "Repartition topics that must be co-partitioned have different explicit partition counts: "
+            f"{counts}."
+        ),
+        topic=naming.topic(first),
+        expected="equal explicit counts",
+        found=counts,
+        why="Kafka Streams throws TopologyException when the topology is built.",
+        fix="Give the repartition() calls the same `partitions`, or leave it out of all but one.",
+        location=naming.internal[first].at,
     )

@@ -17,8 +17,12 @@ from headwater.model.topology import Sink
 from headwater.planner.counts import CountedApplication, CountedTopic
 from headwater.planner.policies import expansion_violations
 from headwater.planner.processors import has_own_count
-from headwater.planner.rules.counts import over_partitioned, source_topics_expanded, unsafe_expansion
-from headwater.planner.rules.processor_count import processors_and_partitions
+from headwater.planner.rules.counts import (
+    over_partitioned,
+    processors_and_partitions,
+    source_topics_expanded,
+    unsafe_expansion,
+)
 from headwater.planner.rules.topics import missing_source
 
 _REFUSALS = (missing_source, over_partitioned, processors_and_partitions, unsafe_expansion)

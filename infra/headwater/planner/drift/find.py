@@ -18,13 +18,7 @@ from headwater.planner.drift.applications import (
     successors,
     unavailable,
 )
-from headwater.planner.drift.findings import (
-    ApplicationDrift,
-    Drift,
-    Finding,
-    FindingKind,
-    counted_findings,
-)
+from headwater.planner.drift.findings import ApplicationDrift, Drift, Finding, FindingKind, counted_findings
 from headwater.planner.drift.orphans import declared_topics, orphaned, prefix, undeclared_topics
 from headwater.planner.drift.topics import FINDING_CODES, topic_findings
 from headwater.planner.evidence.topics import Evidence, evidence_request

@@ -17,10 +17,15 @@ from headwater.planner.rules.cluster import (
     timeout,
     wrong_cluster,
 )
-from headwater.planner.rules.counts import over_partitioned, source_topics_expanded, unsafe_expansion
+from headwater.planner.rules.counts import (
+    over_partitioned,
+    processors_and_partitions,
+    processors_at_first_setup,
+    source_topics_expanded,
+    unsafe_expansion,
+)
 from headwater.planner.rules.evidence import unproven_adoption, unproven_deletion
 from headwater.planner.rules.ownership import managed_elsewhere, ownership_records
-from headwater.planner.rules.processor_count import processors_and_partitions, processors_at_first_setup
 from headwater.planner.rules.settings import misconfigured, removing_settings, replication
 from headwater.planner.rules.setup import (
     already_set_up,

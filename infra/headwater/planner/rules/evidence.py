@@ -2,16 +2,21 @@
 
 from collections.abc import Iterator
 
-import attrs
-
 from headwater.model.cluster import LiveTopic
-from headwater.model.problems import Location, Problem, ProblemCode, Severity
+from headwater.model.problems import Problem, ProblemCode
 from headwater.model.records import SetupRecord
 from headwater.planner.actions import TopicAction
 from headwater.planner.application import ActiveApplication, TopicState
 from headwater.planner.evidence.deletion import Claim, deletion_obstacles, is_internal
 from headwater.planner.evidence.topics import TopicEvidence
-from headwater.planner.phrases import counted
+from headwater.planner.rules.ownership_messages import (
+    Step,
+    gone_topic,
+    kept_topic,
+    refused_deletion,
+    running_application,
+    unproven_owner,
+)
 from headwater.planner.run import Run
 from headwater.planner.settings import removing_changes
 
@@ -44,9 +49,9 @@ def _adoption_problems(
     if application.caller.is_running:
         # The application has its id, and its own topics are as old as it: only foreign ones are endangered.
         if removing and state.is_internal and not evidence.is_created_by_streams:
-            yield _unproven_owner(application, state, live, evidence)
+            yield unproven_owner(application, state, live, evidence)
     elif state.is_internal and not _is_adoptable(evidence):
-        yield _unproven_owner(application, state, live, evidence)
+        yield unproven_owner(application, state, live, evidence)
     else:
         yield from _removing_changes(application, state, action)
 
@@ -60,22 +65,6 @@ def _is_adoptable(evidence: TopicEvidence) -> bool:
         return True  # another rule reports it, and accepts `setup.takeOver`
     has_origin = evidence.is_created_by_streams or evidence.is_read_by_own_group
     return evidence.is_proven or (has_origin and not evidence.rivals)
-
-
-def _unproven_owner(
-    application: ActiveApplication, state: TopicState, live: LiveTopic, evidence: TopicEvidence
-) -> Problem:
-    return application.problem(
-        ProblemCode.OWNER_NOT_PROVEN,
-        f"Topic {live.name} exists, and nothing but its name shows that it belongs to {application.id}.",
-        topic=state,
-        expected=f"a topic that Kafka Streams created for {application.id}, with its settings",
-        found=f"{counted(live.partitions, 'partition')}; {evidence.text}",
-        why="It may be a topic of another application or user. Headwater would change its settings and "
-        "partitions, and delete it with the application.",
-        fix=f"If it belongs to {application.id}, add it to `setup.adoptTopics` of the document for one "
-        "`pulumi up`. Otherwise give the store, the operator or the application another name.",
-    )
 
 
 def _removing_changes(
@@ -106,14 +95,14 @@ def unproven_deletion(run: Run) -> Iterator[Problem]:
     for record in run.retiring:
         for live in _internal_topics(record, run):
             if is_internal(run.evidence.of(record.application_id, live)):
-                yield from _refused_deletions(run, _Step(record.application_id, _RETIRING), live)
+                yield from _refused_deletions(run, Step(record.application_id, _RETIRING), live)
             else:
-                yield _kept_topic(run, record, live)
+                yield kept_topic(run, record, live)
     for record in run.deleted:
         for live in _internal_topics(record, run):
             if live.topic_id == record.topics[live.name].topic_id:  # otherwise another rule reports it
                 yield from _refused_deletions(
-                    run, _Step(record.application_id, _DELETING, is_prepared=True), live
+                    run, Step(record.application_id, _DELETING, is_prepared=True), live
                 )
     for application in run.active:
         yield from _left_over(run, application)
@@ -131,14 +120,6 @@ def obstacles(run: Run, application_id: str, live: LiveTopic, *, is_prepared: bo
     return tuple(deletion_obstacles(run.evidence.of(application_id, live), live, claim))
 
 
-@attrs.frozen
-class _Step:
-    application_id: str
-    fix: str
-    is_prepared: bool = False
-    at: Location | None = None
-
-
 def _internal_topics(record: SetupRecord, run: Run) -> Iterator[LiveTopic]:
     """Yield the internal topics of a record that exist."""
     for name, topic in sorted(record.topics.items()):
@@ -153,84 +134,26 @@ def _left_over(run: Run, application: ActiveApplication) -> Iterator[Problem]:
     declared = {state.name for state in application.topics}
     for name in sorted({*leftovers.retire, *leftovers.delete} - {*leftovers.keep}):
         live, known = run.snapshot.topics.get(name), recorded.get(name)
-        step = _Step(application.id, _LEFT_OVER, name in leftovers.delete, leftovers.at)
+        step = Step(application.id, _LEFT_OVER, name in leftovers.delete, leftovers.at)
         if name in declared or (known is not None and known.is_sink):
             what = "the topology declares it" if name in declared else "it is a managed sink"
-            yield _refused_deletion(step, name, what, _NOT_LEFT_OVER)
+            yield refused_deletion(step, name, what, _NOT_LEFT_OVER)
         elif live is None:
-            yield _gone_topic(step, name)
+            yield gone_topic(step, name)
         elif step.is_prepared and not (known is not None and known.is_retired):
-            yield _refused_deletion(step, name, "no run has retired it", _NOT_RETIRED)
+            yield refused_deletion(step, name, "no run has retired it", _NOT_RETIRED)
         elif step.is_prepared and known is not None and known.topic_id != live.topic_id:
-            yield _refused_deletion(step, name, _other_id(known.topic_id, live), _NOT_RETIRED)
+            yield refused_deletion(step, name, _other_id(known.topic_id, live), _NOT_RETIRED)
         else:
             yield from _refused_deletions(run, step, live)
             if run.evidence.is_running(application.id):
-                yield _running_application(step, name)
+                yield running_application(step, name)
 
 
-def _refused_deletions(run: Run, step: _Step, live: LiveTopic) -> Iterator[Problem]:
+def _refused_deletions(run: Run, step: Step, live: LiveTopic) -> Iterator[Problem]:
     found = obstacles(run, step.application_id, live, is_prepared=step.is_prepared)
     if found:
-        yield _refused_deletion(step, live.name, "; ".join(found))
-
-
-def _refused_deletion(step: _Step, topic: str, found: str, fix: str = "") -> Problem:
-    return Problem(
-        code=ProblemCode.DELETION_REFUSED,
-        summary=f"Topic {topic} is not deleted for {step.application_id}: the evidence does not allow it.",
-        application=step.application_id,
-        topic=topic,
-        expected=f"an internal topic of {step.application_id} that no other client reads",
-        found=found,
-        why="A deleted topic cannot be restored, and whoever uses it loses its records.",
-        fix=fix or step.fix,
-        location=step.at,
-    )
-
-
-def _kept_topic(run: Run, record: SetupRecord, live: LiveTopic) -> Problem:
-    return Problem(
-        code=ProblemCode.DELETION_REFUSED,
-        summary=f"Topic {live.name} is not deleted with {record.application_id}: it stays.",
-        application=record.application_id,
-        topic=live.name,
-        expected="a topic that Kafka Streams or Headwater created",
-        found=run.evidence.of(record.application_id, live).text,
-        why="It may be a topic of another application or user.",
-        fix="If it is not needed, delete it yourself after you found out who created it.",
-        severity=Severity.WARNING,
-    )
-
-
-def _gone_topic(step: _Step, topic: str) -> Problem:
-    return Problem(
-        code=ProblemCode.CONFIG_HAS_NO_EFFECT,
-        summary=f"Topic {topic} of `leftovers` does not exist.",
-        application=step.application_id,
-        topic=topic,
-        expected="a topic that exists",
-        found="none",
-        why="Nothing has to be deleted.",
-        fix="Remove it from `leftovers`.",
-        location=step.at,
-        severity=Severity.INFO,
-    )
-
-
-def _running_application(step: _Step, topic: str) -> Problem:
-    return Problem(
-        code=ProblemCode.GROUP_ACTIVE,
-        summary=f"{step.application_id} is running, and its topic {topic} is to be deleted.",
-        application=step.application_id,
-        topic=topic,
-        expected="instances that all run the topology of the document",
-        found="a consumer group with members; Kafka does not show which changelog topics they use",
-        why="An instance with an earlier topology would fail, or create the topic again.",
-        fix="Make sure that all instances run the topology of the document before the topic is deleted.",
-        location=step.at,
-        severity=Severity.WARNING,
-    )
+        yield refused_deletion(step, live.name, "; ".join(found))
 
 
 def _other_id(recorded: str, live: LiveTopic) -> str:
