@@ -29,8 +29,8 @@ class Endpoints:
     """The API paths and JSON keys for one kind of entry: the comments of a pull request, or issues.
 
     `path` lists and creates entries, with the parameters `query`. `entry_path` is the path of one entry, `id`
-    the key of its id, `text` that of its body. `update_method` is the HTTP method of an update, `closed` has
-    the fields that close an entry.
+    the key of its id, `text` the key of its body. `update_method` is the HTTP method of an update, `closed`
+    has the fields that close an entry.
     """
 
     path: str

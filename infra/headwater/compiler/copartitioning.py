@@ -67,8 +67,8 @@ def enforce(
 ) -> EnforcedCounts:
     """Return the counts after all repartition topics of each group, in order, are set to one count.
 
-    The count is that of the group's external topics, else the explicit one, else the largest. Groups with an
-    undecided member do not change. With `explicit_count` (a known bug of the streams protocol), groups of
+    The group's external topics have the count, else it is the explicit count, else the largest. Groups with
+    an undecided member do not change. With `explicit_count` (a known bug of the streams protocol), groups of
     only repartition topics take that count, even if it is set on another topic. `by_broker`: the group
     coordinator decides (KIP-1071), so problems give the broker's response.
 

@@ -218,7 +218,7 @@ def _apply_metadata(pending: PendingDecision, metadata: Metadata) -> PendingDeci
 
 
 def _apply_processors(pending: PendingDecision, read: ProcessorsRead) -> PendingDecision:
-    """Note the number; after a failure, the one that was read before is kept."""
+    """Note the number; after a failure, the number that was read before is kept."""
     state, id_ = pending.state, read.application
     due = {each: inputs for each, inputs in state.due_processors.items() if each != id_}
     state = attrs.evolve(state, due_processors=due, observed_at_ms=state.clock_ms)

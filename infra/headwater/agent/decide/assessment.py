@@ -1,6 +1,6 @@
 """Compare one application with the cluster: missing partitions, problems, parallelism.
 
-The problems are those of the planner's rules, so that the agent and `pulumi up` never disagree.
+The planner's rules find the problems, so that the agent and `pulumi up` never disagree.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -30,7 +30,7 @@ _REFUSALS = (missing_source, over_partitioned, processors_and_partitions, unsafe
 
 @attrs.frozen(kw_only=True)
 class Assessment:
-    """`counts` are those of its existing internal and managed sink topics, `required` what they should be."""
+    """`counts` of its existing internal and managed sink topics, `required` is what they should be."""
 
     id: str
     is_enabled: bool
@@ -187,7 +187,7 @@ def _missing_sources(application: CountedApplication) -> Iterable[Problem]:
 
 
 def held_back(assessments: Mapping[str, Assessment], expanding: Collection[str]) -> frozenset[str]:
-    """Return those of `expanding` that read a managed sink topic whose missing partitions are not added.
+    """Return the ones in `expanding` that read a managed sink topic whose missing partitions are not added.
 
     Their counts follow the future count of the sink topic: before it they would be over-partitioned.
     """

@@ -52,7 +52,7 @@ class BackendFiles:
         )
 
     def _is_own(self, folder: Path) -> bool:
-        """Return whether a folder is that of the project; older backends have no folders of projects."""
+        """Return whether a folder belongs to the project; older backends have no folders of projects."""
         return folder.name in (self.project, "stacks", "locks")
 
 

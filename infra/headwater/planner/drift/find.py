@@ -45,7 +45,7 @@ def find_drift(
         compiled: the applications, compiled with the counts of `snapshot`.
         snapshot: the cluster.
         records: application id → setup record. None if no record is known: existing topics then count as
-            ours, and a lost topic cannot be distinguished from one that was never set up.
+            ours, and a lost topic cannot be distinguished from a topic that was never set up.
         stack: the stack of the records; None = ownership records are not compared.
         cluster_id: the cluster that the stack names (`headwater:clusterId`), if it names one.
         earlier: applications compiled for the version of Kafka Streams in their record (`compile_recorded`).

@@ -90,7 +90,7 @@ RUN_RULES: tuple[RunRule, ...] = (
 )
 
 OTHER_CLUSTER_RULES: tuple[RunRule, ...] = (wrong_cluster, application_removed, check_run)
-"""The rules of a run on another cluster than that of the stack.
+"""The rules of a run on another cluster than the cluster of the stack.
 
 The others compare the cluster with the records or the documents of the stack. On another cluster they would
 report topics as lost, and advise to change a cluster that has nothing to do with the stack.

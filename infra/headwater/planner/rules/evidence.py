@@ -37,7 +37,7 @@ def unproven_adoption(run: Run) -> Iterator[Problem]:
             if not state.is_ours:
                 yield from _adoption_problems(run, application, state, state.live, actions[state.name])
             elif state.is_replaced and state.live.is_empty is False and not application.caller.is_running:
-                # Another client created it: only its name is that of the topic that was set up.
+                # Another client created it: it has only the name of the topic that was set up.
                 yield from _removing_changes(application, state, actions[state.name])
 
 

@@ -52,7 +52,7 @@ def _conflict_problems(run: Run, ownership: Ownership, id_: str, topics: list[st
 
 
 def ownership_records(run: Run) -> Iterator[Problem]:
-    """Yield a problem for each record that is not readable, each own one that is missing, and for settings.
+    """Yield a problem for each record that is not readable, for missing own records, and for settings.
 
     A record that cannot be used may be the record of another stack. It refuses the run if its key names an
     application of the run.
