@@ -4,10 +4,7 @@ from collections.abc import Mapping
 
 from headwater.compiler.java.patterns import UntranslatablePatternError
 from headwater.compiler.streams_config import REUSE_SOURCE_TOPICS, Guarantee
-from headwater.model.nodes import (
-    SourceNode,
-    StateStore,
-)
+from headwater.model.nodes import SourceNode, StateStore
 from headwater.model.problems import Location, Problem, ProblemCode, Severity
 from headwater.model.topology import Application, Sink
 

@@ -24,9 +24,12 @@ from headwater.planner.rules.counts import (
     source_topics_expanded,
     unsafe_expansion,
 )
-from headwater.planner.rules.evidence import unproven_adoption, unproven_deletion
-from headwater.planner.rules.ownership import managed_elsewhere, ownership_records
-from headwater.planner.rules.settings import misconfigured, removing_settings, replication
+from headwater.planner.rules.ownership import (
+    managed_elsewhere,
+    ownership_records,
+    unproven_adoption,
+    unproven_deletion,
+)
 from headwater.planner.rules.setup import (
     already_set_up,
     application_removed,
@@ -39,9 +42,12 @@ from headwater.planner.rules.setup import (
 )
 from headwater.planner.rules.topics import (
     lost_topics,
+    misconfigured,
     missing_sink,
     missing_source,
+    removing_settings,
     replaced_topics,
+    replication,
     retired_topics,
     unavailable,
 )
