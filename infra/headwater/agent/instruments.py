@@ -40,7 +40,7 @@ _log = structlog.get_logger("agent")
 
 
 class AgentInstruments:
-    """Written by the thread of the loop and read by those of the endpoint: the state is one frozen value.
+    """Written by the thread of the loop and read by threads of the endpoint: the state is one frozen value.
 
     `election_error` returns why this agent cannot take part in the election (`KafkaLeadership.error`),
     `journal_problems` the records of the journal that it has skipped (`KafkaJournal.problems`).

@@ -51,7 +51,7 @@ class Renewal:
     _unanswered_since: float | None = None
 
     def is_due(self, now: float) -> bool:
-        """Return whether to send a commit; one that stays without an answer is sent again after a session."""
+        """Return whether to send a commit; a commit without an answer is sent again after a session."""
         pause = self.session_seconds if self.commit is not None else self.session_seconds / _PER_SESSION
         return now >= max(self._answered_at, self._sent_at) + pause
 

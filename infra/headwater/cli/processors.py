@@ -344,7 +344,7 @@ def _report_refusal(address: str, error: NotAnsweredError) -> ExitCode:
 
 
 def _print_problems(problems: Iterable[Mapping[str, Any]]) -> None:
-    """Print problems of an answer as those of other commands."""
+    """Print problems of an answer like problems of other commands."""
     from rich.console import Console  # noqa: PLC0415 - only for problems
 
     from headwater.report.problems import entry_rich  # noqa: PLC0415 - same

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 from urllib.error import HTTPError, URLError
 from urllib.parse import quote, urlencode, urlsplit
-from urllib.request import HTTPRedirectHandler, OpenerDirector, Request, build_opener
+from urllib.request import HTTPRedirectHandler, Request, build_opener
 
 import attrs
 import click
@@ -29,8 +29,8 @@ class Endpoints:
     """The API paths and JSON keys for one kind of entry: the comments of a pull request, or issues.
 
     `path` lists and creates entries, with the parameters `query`. `entry_path` is the path of one entry, `id`
-    the key of its id, `text` that of its body. `update_method` is the HTTP method of an update, `closed` has
-    the fields that close an entry.
+    the key of its id, `text` the key of its body. `update_method` is the HTTP method of an update, `closed`
+    has the fields that close an entry.
     """
 
     path: str
@@ -151,7 +151,7 @@ class Forge:
             method=method,
         )
         try:
-            with _open_without_redirects().open(request, timeout=_SECONDS) as answer:
+            with build_opener(_NoRedirects).open(request, timeout=_SECONDS) as answer:
                 content = answer.read(_MOST_ANSWERED_BYTES + 1)
                 if len(content) > _MOST_ANSWERED_BYTES:
                     raise ForgeError(f"{method} {self.api}{path} failed: the answer is too large.")
@@ -178,10 +178,6 @@ class _NoRedirects(HTTPRedirectHandler):
 
     def redirect_request(self, *_: Any) -> None:  # noqa: ANN401 - urllib's signature
         return None
-
-
-def _open_without_redirects() -> OpenerDirector:
-    return build_opener(_NoRedirects)
 
 
 def _github_forge(repository: str, environment: Mapping[str, str]) -> Forge:

@@ -152,7 +152,7 @@ def _file_name(stack: str) -> str:
 def run_pulumi(
     pulumi: PulumiToolchain, project: Path, *arguments: str, timeout_seconds: float | None = None
 ) -> Finished:
-    """Run the CLI with the login of the user, not that of the toolchain.
+    """Run the CLI with the login of the user, not with the login of the toolchain.
 
     Raises:
         subprocess.TimeoutExpired: It did not end in time.

@@ -82,8 +82,8 @@ def load_context(
 ) -> StackContext:
     """Load the documents and what the stack adds, while the cluster answers the first request.
 
-    The cluster is the one that the command line names, otherwise that of the environment, otherwise that of
-    the stack. Of a stack, its limits and policy files are read, too.
+    The cluster is named by the command line, otherwise by the environment, otherwise by the stack. Of a
+    stack, its limits and policy files are read, too.
 
     Raises:
         ProblemsError: Documents or connection settings have errors; it has the problems of both.

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping
 
 from headwater.compiler.internal_topics import changelog_config, repartition_config
-from headwater.compiler.processors import not_executable
+from headwater.compiler.messages import not_executable
 from headwater.compiler.source_problems import missing_topic
 from headwater.compiler.streams_config import StreamsConfig, streams_config_problems
 from headwater.model.compiled import CompiledApplication, InternalTopic, TopicKind

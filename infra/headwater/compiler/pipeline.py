@@ -16,6 +16,7 @@ from headwater.compiler.counting import count_partitions, resolve_copartitioning
 from headwater.compiler.described import complete
 from headwater.compiler.dsl import build_dsl
 from headwater.compiler.internal_topics import internal_topics, subtopologies
+from headwater.compiler.messages import unwritten_sink
 from headwater.compiler.observed import compile_observed, open_questions
 from headwater.compiler.processors import processor_problems
 from headwater.compiler.source_problems import check_sources, missing_topics, with_locations
@@ -23,7 +24,7 @@ from headwater.compiler.streams_config import REUSE_SOURCE_TOPICS, StreamsConfig
 from headwater.compiler.topic_groups import Naming
 from headwater.model.compiled import CompiledApplication
 from headwater.model.nodes import NodeTopology, SinkNode
-from headwater.model.problems import PLAN, Caller, Problem, ProblemCode
+from headwater.model.problems import PLAN, Caller, Problem
 from headwater.model.topology import Sink, TopologyDocument
 
 
@@ -39,31 +40,13 @@ def sink_counts(
             continue
         writers = [group.id for group in compilation.groups if sink.topic in group.sinks]
         if not writers:
-            problems.append(_unwritten_sink(sink))
+            problems.append(unwritten_sink(sink))
         tasks = [compilation.tasks.get(writer) for writer in writers]
         decided = [count for count in tasks if count is not None]
         sized.append(
             attrs.evolve(sink, partitions=max(decided) if decided and len(decided) == len(tasks) else None)
         )
     return tuple(sized), tuple(problems)
-
-
-def _unwritten_sink(sink: Sink) -> Problem:
-    return Problem(
-        code=ProblemCode.UNDECIDABLE_PARTITIONS,
-        summary=(
-            f"The managed sink topic {sink.topic} follows the sub-topology that writes it, but no "
-            "sub-topology writes it."
-        ),
-        topic=sink.topic,
-        expected="a sink that writes the topic by name",
-        found="no such sink",
-        why=(
-            "Without a writer there is no partition count to follow. Topics chosen by a topic name extractor "
-            "are not known."
-        ),
-        fix="Correct the topic's name, or declare its partitions as a number.",
-    )
 
 
 PASSES: tuple[Callable[[Compilation], Compilation], ...] = (

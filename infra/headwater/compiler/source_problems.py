@@ -21,7 +21,7 @@ def check_sources(compilation: Compilation) -> Compilation:
 def missing_topics(compilation: Compilation) -> tuple[str, ...]:
     """Return the topics that tasks or global tables read and that have no partition count, sorted.
 
-    Without a cluster those of global tables are omitted: no count depends on them.
+    Without a cluster, topics of global tables are omitted: no count depends on them.
     """
     return tuple(sorted(compilation.topic_graph.missing | set(_absent_global(compilation))))
 

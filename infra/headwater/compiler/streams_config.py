@@ -57,7 +57,7 @@ OLD_GUARANTEES = (Guarantee.EXACTLY_ONCE, Guarantee.EXACTLY_ONCE_BETA)
 class StreamsConfig:
     """The config of an application. Durations are milliseconds.
 
-    Defaults are those of Kafka Streams, KIP-698 and KIP-878. A key with an invalid value has the default, and
+    Kafka Streams, KIP-698 and KIP-878 define the defaults. A key with an invalid value has the default, and
     so has a key that the application's version does not know.
     """
 
@@ -145,7 +145,7 @@ def streams_config_problems(application: Application) -> tuple[Problem, ...]:
 
 
 class _Values:
-    """Reads single values: the default for one that is not set or invalid."""
+    """Reads single values: the default for a value that is not set or invalid."""
 
     def __init__(self, config: Mapping[str, str], version: KafkaStreamsVersion) -> None:
         self._config = config

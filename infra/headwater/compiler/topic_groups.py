@@ -10,6 +10,7 @@ import attrs
 
 from headwater.compiler.java.collections import string_set_order
 from headwater.compiler.java.patterns import JavaPattern, UntranslatablePatternError
+from headwater.compiler.messages import invalid_pattern, matched_twice, reads_itself, unsupported_pattern
 from headwater.model.nodes import (
     NodeTopology,
     ProcessorNode,
@@ -18,7 +19,7 @@ from headwater.model.nodes import (
     SourceNode,
     StateStore,
 )
-from headwater.model.problems import Problem, ProblemCode, Severity
+from headwater.model.problems import Problem
 
 
 @attrs.frozen
@@ -158,17 +159,15 @@ def resolve_sources(topology: NodeTopology, naming: Naming, known_topics: Iterab
             found = tuple(topic for topic in known if pattern.matches(topic))
         except UntranslatablePatternError as reason:
             problems.append(
-                _invalid_pattern(node, reason)
-                if reason.is_invalid_java
-                else _unsupported_pattern(node, reason)
+                invalid_pattern(node, reason) if reason.is_invalid_java else unsupported_pattern(node, reason)
             )
             continue
         for topic in found:
             other = matched_by.setdefault(topic, node)
             if other is not node:
-                problems.append(_matched_twice(topic, node, other))
+                problems.append(matched_twice(topic, node, other))
             if topic.startswith(f"{naming.prefix}-"):
-                problems.append(_reads_itself(topic, node))
+                problems.append(reads_itself(topic, node))
         topics[node.name] = found
     return Sources(topics, tuple(problems))
 
@@ -243,66 +242,3 @@ def _add_changelogs(
             owned[store.changelog_topic] = store
         elif store.logged:
             owned[naming.changelog(name)] = store
-
-
-def _invalid_pattern(node: SourceNode, reason: UntranslatablePatternError) -> Problem:
-    return Problem(
-        code=ProblemCode.INVALID_TOPOLOGY,
-        summary=f"The pattern of source {node.name} is not a valid regular expression: {reason}.",
-        node=node.name,
-        expected="a Java regular expression",
-        found=str(node.pattern),
-        why="Java throws PatternSyntaxException before the topology is built.",
-        fix="Correct the pattern.",
-        location=node.at,
-    )
-
-
-def _unsupported_pattern(node: SourceNode, reason: UntranslatablePatternError) -> Problem:
-    return Problem(
-        code=ProblemCode.UNDECIDABLE_PARTITIONS,
-        summary=f"The pattern of source {node.name} cannot be evaluated here: {reason}.",
-        node=node.name,
-        expected="a Java regular expression without unsupported constructs",
-        found=str(node.pattern),
-        why=(
-            "The topics that it reads are not known, so the partition counts downstream of it are not "
-            "known either."
-        ),
-        fix="Rewrite the pattern without it, or list the topics.",
-        location=node.at,
-    )
-
-
-def _matched_twice(topic: str, node: SourceNode, other: SourceNode) -> Problem:
-    return Problem(
-        code=ProblemCode.INVALID_TOPOLOGY,
-        summary=f"Topic {topic} matches the patterns of two sources, {other.name} and {node.name}.",
-        topic=topic,
-        node=node.name,
-        expected="each topic matched by one pattern",
-        found=f"{other.pattern} and {node.pattern}",
-        why="Kafka Streams throws TopologyException at run time, as soon as the topic exists.",
-        fix="Make the patterns exclude each other, or read the topic by name.",
-        location=node.at,
-    )
-
-
-def _reads_itself(topic: str, node: SourceNode) -> Problem:
-    return Problem(
-        code=ProblemCode.INVALID_TOPOLOGY,
-        summary=(
-            f"The pattern of source {node.name} matches {topic}, an internal topic of the application itself."
-        ),
-        topic=topic,
-        node=node.name,
-        expected="a pattern that matches no internal topic of the application",
-        found=str(node.pattern),
-        why=(
-            "Once the topic exists Kafka Streams reads it as input, which changes the partition counts after "
-            "the first start."
-        ),
-        fix="Narrow the pattern.",
-        location=node.at,
-        severity=Severity.WARNING,
-    )

@@ -22,7 +22,7 @@ SECRET_VARIABLES: Final = (
     "AWS_SECRET_ACCESS_KEY",
     "AWS_SESSION_TOKEN",
 )
-"""Environment variables that hold a secret as a whole. Those of the Kafka connection are in `Connection`."""
+"""Environment variables that hold a secret as a whole. `Connection` has the secrets for Kafka."""
 REDACTED: Final = "***"
 _SHORTEST = 4
 """Characters. A shorter secret occurs in too many texts that are not secret."""
@@ -34,7 +34,7 @@ def redacted_texts(secrets: Iterable[str | None], environment: Mapping[str, str]
     """Return the texts to redact, longest first: secrets as given and as encoded on their way to a server.
 
     Args:
-        secrets: those of the connection (`Connection.secrets`); None and empty texts are skipped.
+        secrets: secrets of the connection (`Connection.secrets`); None and empty texts are skipped.
         environment: the process's environment variables.
     """
     known = [secret for secret in secrets if secret]
@@ -126,7 +126,7 @@ class _StandardError:
 
 
 class _Redaction:
-    """Redacts values whose name is that of a secret, and secrets inside texts."""
+    """Redacts values with the name of a secret, and secrets inside texts."""
 
     def __init__(self, secrets: Sequence[str]) -> None:
         self._secrets = secrets

@@ -26,7 +26,7 @@ from headwater.model.problems import Problem, ProblemCode, ProblemsError
 
 MOST = 64
 MOST_OF_ADDRESS = 32
-"""Less than `MOST`: an address with many connections loses its own ones, not those of other addresses."""
+"""Less than `MOST`: an address with many connections loses its own, other addresses lose none."""
 _NETWORK_BITS = 64  # a host can have all addresses of an IPv6 network of this size
 
 
@@ -79,7 +79,7 @@ class Connections:
 def superfluous(connections: Iterable[Connection], most: int, most_of_address: int) -> Connection | None:
     """Return the connection to close after the last of `connections` was added; None: there is room for it.
 
-    It is the oldest one that is not answering: of the same address if that has too many, else of all.
+    It is the oldest connection that is not answering: of the same address if that has too many, else of all.
     """
     found = tuple(connections)
     newest = found[-1]
@@ -171,7 +171,7 @@ class _Server(ThreadingHTTPServer):
         super().__init__((access.host, access.port), _Handler)
 
     def server_bind(self) -> None:
-        TCPServer.server_bind(self)  # that of HTTPServer sends a DNS request for its own name
+        TCPServer.server_bind(self)  # HTTPServer's method sends a DNS request for its own name
 
     def process_request(self, request: Any, client_address: Any) -> None:  # noqa: ANN401 - as in the library
         self.connections.add(request, str(client_address[0]))

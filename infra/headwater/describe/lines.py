@@ -145,8 +145,8 @@ class LineKind(Enum):
 class Line:
     """A line of the text; `number` starts at 1.
 
-    `name` is that of the node, of the named topology, or the sub-topology's number. `detail` has the topics
-    of a source, the stores of a processor, the keyword and target of a sink, the list of an arrow, or
+    `name` is the name of the node or of the named topology, or the sub-topology's number. `detail` has the
+    topics of a source, the stores of a processor, the keyword and target of a sink, the list of an arrow, or
     "global" for a global store. `is_broken`: only the start of the line has this kind. `is_prefixed`: other
     text precedes the line.
     """

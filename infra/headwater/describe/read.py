@@ -32,7 +32,7 @@ class Block:
 
 @attrs.define
 class Description:
-    """A topology of the text; `name` is that of a named topology."""
+    """A topology of the text; `name` is the name of a named topology."""
 
     problems: TextProblems
     name: str | None = None
@@ -258,7 +258,7 @@ _MOST_LISTED = 10
 
 @attrs.frozen
 class FoundTopology:
-    """A topology that a text describes; `line` is its first line, `problems` are those of its lines."""
+    """A topology that a text describes; `line` is its first line, `problems` are problems of its lines."""
 
     nodes: NodeTopology
     problems: tuple[Problem, ...] = ()

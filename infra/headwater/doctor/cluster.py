@@ -33,7 +33,8 @@ class ClusterFacts:
     """What was observed; None = not known.
 
     `unreachable` is address → reason, of bootstrap servers and of addresses that brokers advertise.
-    `certificate_days` is the time until a broker's certificate expires. `settings` are those of one broker.
+    `certificate_days` is the time until a broker's certificate expires. `settings` are settings of one
+    broker.
     """
 
     login: Login

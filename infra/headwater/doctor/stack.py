@@ -24,9 +24,9 @@ class Lock:
 class StackFacts:
     """What was observed. `error` is what Pulumi printed when it could not show the stack.
 
-    `backend` is the URL without credentials; only one that `is_in_files` shows locks. `empty_attributes` are
-    empty files `.attrs` of a backend in files; `writes_attributes` says that Pulumi writes such files.
-    `pending` are pending operations.
+    `backend` is the URL without credentials; only a backend that `is_in_files` shows locks.
+    `empty_attributes` are empty files `.attrs` of a backend in files; `writes_attributes` says that Pulumi
+    writes such files. `pending` are pending operations.
     """
 
     name: str

@@ -225,13 +225,13 @@ class Admin:
     def request_first_offsets(
         self, partitions: Sequence[TopicPartition]
     ) -> PendingRequests[TopicPartition, ListOffsetsResultInfo]:
-        """Request the first offsets, those of the oldest records, when no other offsets are requested."""
+        """Request the first offsets (of the oldest records) when no other offsets are requested."""
         return self._request_offsets(partitions, OffsetSpec.earliest())  # type: ignore[no-untyped-call]
 
     def request_end_offsets(
         self, partitions: Sequence[TopicPartition]
     ) -> PendingRequests[TopicPartition, ListOffsetsResultInfo]:
-        """Request the end offsets, those of the next records, when no other offsets are requested."""
+        """Request the end offsets (of the next records) when no other offsets are requested."""
         return self._request_offsets(partitions, OffsetSpec.latest())  # type: ignore[no-untyped-call]
 
     def answers(self, pending: PendingRequests[K, V]) -> Iterator[tuple[K, V | KafkaError]]:

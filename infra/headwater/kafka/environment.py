@@ -1,6 +1,6 @@
 """Read a connection from environment variables.
 
-Each setting is read from `HEADWATER_<NAME>`, else from `KAFKA_<NAME>`; the names are those of the Pulumi and
+Each setting is read from `HEADWATER_<NAME>`, else from `KAFKA_<NAME>`; the same names as of the Pulumi and
 Terraform providers for Kafka. Certificates and keys are PEM texts or paths of PEM files.
 """
 

@@ -39,7 +39,7 @@ _MILLISECONDS = ".ms"
 
 @attrs.frozen
 class TopicSettings:
-    """`own` are the settings of each topic, `defaults` those of topics that do not set them.
+    """`own` are the settings of each topic, `defaults` the settings of topics that do not set them.
 
     `synonyms` are the entries of settings that topics set.
     """
@@ -74,7 +74,7 @@ class TopicSettings:
 
 
 def _broker_values(key: str, entry: ConfigEntry, broker: Mapping[str, ConfigEntry]) -> Iterator[str]:
-    """Yield the values of the broker, the one that has priority first."""
+    """Yield the values of the broker, the value with priority first."""
     if key in broker and broker[key].value is not None:
         yield str(broker[key].value)
     for name, synonym in (entry.synonyms or {}).items():

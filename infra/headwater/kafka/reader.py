@@ -32,7 +32,7 @@ class SnapshotRequest:
     names: frozenset[str] = frozenset()
     groups: tuple[str, ...] = ()
     streams_groups: frozenset[str] = frozenset()
-    """Those of `groups` that may be groups of the streams protocol (KIP-1071)."""
+    """The `groups` that may be groups of the streams protocol (KIP-1071)."""
     recorded: Mapping[str, str] = attrs.field(factory=dict)
     patterns: tuple[str, ...] = ()
     sources: frozenset[str] = frozenset()
@@ -79,7 +79,7 @@ class ClusterReader(typing.Protocol):
         ...
 
     def topic_ids(self, names: Sequence[str]) -> Mapping[str, str]:
-        """Return topic name → id for those of `names` that exist."""
+        """Return topic name → id for the `names` that exist."""
         ...
 
     def ownership(self) -> OwnershipLog:
@@ -87,7 +87,7 @@ class ClusterReader(typing.Protocol):
         ...
 
     def partition_counts(self, names: Sequence[str]) -> Mapping[str, int]:
-        """Return topic name → partition count for those of `names` that exist."""
+        """Return topic name → partition count for the `names` that exist."""
         ...
 
     def record_counts(self, partitions: Mapping[str, int]) -> Mapping[str, int]:

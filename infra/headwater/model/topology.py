@@ -214,12 +214,12 @@ class Application:
     kafka_streams: KafkaStreamsVersion = DEFAULT_VERSION
     """The version of Kafka Streams that the application runs."""
     names_version: bool = False
-    """Whether the document names the version; otherwise it is that of the setup record, or the default."""
+    """Whether the document names the version; otherwise the setup record has it, or it is the default."""
     config_locations: Mapping[str, Location] = attrs.field(factory=dict, repr=False, eq=False)
     """The location of each config in the document, if it is known."""
 
     def locate_config(self, key: str) -> Location:
-        """Return the location of a config; of one that is not in the document, that of the application."""
+        """Return the location of a config, or of the application if the document has no such config."""
         return self.config_locations.get(key, self.at)
 
 

@@ -57,7 +57,7 @@ class ActiveApplication(CountedApplication):
     predecessor: SetupRecord | None = None
     """The record of the id that the application had before (`renamedFrom`)."""
     upgrade: ApplicationUpgrade | None = None
-    """What another version of Kafka Streams than that of the record changes."""
+    """What another version of Kafka Streams than the recorded version changes."""
     elapsed_ms: int = 0
 
     @classmethod

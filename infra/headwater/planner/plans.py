@@ -20,7 +20,7 @@ class PlanPolicy:
     """The cluster that this stack belongs to; another one is an error."""
     policies: tuple[Policy, ...] = ()
     are_documents_complete: bool = True
-    """Whether every document could be read. If not, one that is missing may be one that is broken."""
+    """False if a document could not be read: then an application may look removed and is not."""
     stack: StackIdentity | None = None
     """Who plans; None = no stack."""
 

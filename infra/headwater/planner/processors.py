@@ -110,9 +110,10 @@ def declared_processors(application: CountedApplication) -> Iterator[Processors]
 def _initial_number(
     application: CountedApplication, part: SubTopology, declared: int, live: int | None
 ) -> int:
-    """Return the initial number: the recorded one, that of `linear-hash`, or the one that the inputs have.
+    """Return the initial number: as recorded, else of `linear-hash`, else the partition count of the inputs.
 
-    Without state, it is that of the application, unless each partition has a processor of its own again.
+    Without state, it is the initial number of the application, unless each partition has a processor of its
+    own again.
     """
     recorded = (application.initial[topic] for topic in part.sources if topic in application.initial)
     running, linear = application.compiled.application.initial_processors, application.config.linear_initial

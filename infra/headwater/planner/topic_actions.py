@@ -18,7 +18,7 @@ from headwater.planner.settings import Settings, differences, misconfigurations,
 
 
 def topic_actions(application: ActiveApplication) -> tuple[TopicAction, ...]:
-    """Return an action for each declared topic, and for each recorded one that is no longer declared."""
+    """Return an action for each declared topic, and for each recorded topic that is no longer declared."""
     declared = [
         _create_topic(application, state) if state.live is None else _reconcile_topic(application, state)
         for state in application.topics

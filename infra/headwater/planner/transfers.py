@@ -94,7 +94,7 @@ def _declared_sinks(compiled: Sequence[CompiledApplication]) -> Mapping[str, Seq
 
 
 def _recorded_sinks(records: Iterable[SetupRecord]) -> Mapping[str, str]:
-    """Return topic → the application that recorded it as a sink. One that knows the topic's id is first."""
+    """Return topic → the application that recorded it as a sink, preferably with the topic's id."""
     found: dict[str, tuple[bool, str]] = {}
     for record in records:
         for name, topic in record.topics.items():

@@ -20,7 +20,7 @@ from headwater.model.records import OwnershipChange, SetupRecord
 from headwater.operations.validation import refusals
 from headwater.planner import ActionKind, Plan
 from headwater.planner.claims import change_after, change_before, race, retraction
-from headwater.planner.rules.ownership import refusal
+from headwater.planner.rules.ownership_messages import refusal
 from headwater.pulumi.registration import Repair
 
 if TYPE_CHECKING:

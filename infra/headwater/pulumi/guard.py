@@ -10,7 +10,7 @@ from headwater.kafka import ClusterReader
 from headwater.kafka.evidence import with_evidence
 from headwater.model.cluster import EvidenceRequest
 from headwater.model.problems import ProblemsError
-from headwater.planner.rules.evidence import obstacles
+from headwater.planner.rules.ownership import obstacles
 from headwater.planner.run import Run
 from headwater.pulumi.stack_state import ACL_TYPE
 

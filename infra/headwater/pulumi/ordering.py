@@ -62,7 +62,7 @@ async def register_all(components: Sequence[InternalTopics]) -> Mapping[str, Set
     Returns application id → setup record.
 
     Raises:
-        pulumi.RunError: A registration failed; the ones after it are skipped.
+        pulumi.RunError: A registration failed; later registrations are skipped.
     """
     pending = [
         _Pending(resource, parent, component.recheck)

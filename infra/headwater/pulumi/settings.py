@@ -118,7 +118,7 @@ def stack_config(values: Mapping[str, str], *, secrets: Collection[str], file: s
 
 
 def stack_connection(config: StackConfig, environment: Mapping[str, str]) -> Connection:
-    """Return the connection of a stack; settings that it does not have are those of `environment`.
+    """Return the connection of a stack; settings that it does not have are read from `environment`.
 
     Raises:
         ProblemsError: InvalidConfig for settings that are wrong or missing.

@@ -24,7 +24,7 @@ def processors_line(status: Mapping[str, Any]) -> str:
 
 
 def problem_line(status: Mapping[str, Any], problem: Mapping[str, Any]) -> str:
-    """Return the line of a problem of the last expansion: it was refused, or one that runs is delayed."""
+    """Return the line of a problem of the last expansion: it was refused, or it runs and is delayed."""
     what = "refused" if status["target"] is None else "delayed"
     return printable(f"expansion {what}: {problem['summary']}")
 

@@ -49,7 +49,7 @@ def described_topology(
         if not isinstance(content, str):
             return None, (_outside(name, at) if content is None else content,)
         text, file = content, str(folder / name)
-    elif not file.endswith(".json"):  # so that line numbers are those of the file
+    elif not file.endswith(".json"):  # so that the file has the same line numbers
         text = "\n" * at.line + text
     from headwater.describe import read_description  # noqa: PLC0415 - imports the compiler, which documents with calls do not need
 

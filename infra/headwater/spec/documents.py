@@ -110,7 +110,7 @@ def _location_text(raw: RawDocument) -> str:
 
 @attrs.frozen
 class Documents:
-    """`documents` are those without errors, in reading order; `problems` are those of all documents."""
+    """`documents` have no errors and are in reading order; `problems` are the problems of all documents."""
 
     documents: tuple[TopologyDocument, ...] = ()
     problems: tuple[Problem, ...] = ()

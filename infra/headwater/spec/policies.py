@@ -38,7 +38,7 @@ from headwater.spec.yaml_reader import read_yaml
 
 @attrs.frozen
 class Policies:
-    """`policies` are those of files without errors; `problems` are those of all files."""
+    """`policies` are read from files without errors; `problems` are the problems of all files."""
 
     policies: tuple[Policy, ...] = ()
     problems: tuple[Problem, ...] = ()

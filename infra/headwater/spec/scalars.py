@@ -13,13 +13,13 @@ Scalar = str | int | float | bool | None
 
 
 class WrittenInt(int):
-    """A whole number whose text differs from that of `str`, such as `007`."""
+    """A whole number that `str` would write differently, such as `007`."""
 
     written: str
 
 
 class WrittenFloat(float):
-    """A number whose text differs from that of `str`, such as `1.50`."""
+    """A number that `str` would write differently, such as `1.50`."""
 
     written: str
 

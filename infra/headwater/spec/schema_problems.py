@@ -317,7 +317,7 @@ def _bad_key(violation: Violation) -> Iterator[_Mistake]:
 
 
 def _rule_of(schema: Schema) -> str:
-    """Return the description of this kind of value, rather than that of this property."""
+    """Return the description of this kind of value, rather than the description of this property."""
     return str(schema.get("$comment", schema.get("description", "")))
 
 

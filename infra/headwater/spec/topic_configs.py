@@ -37,7 +37,7 @@ def _config_type(values: Sequence[str] = (), extra: Sequence[int] = (), **row: A
 
 
 def is_allowed(name: str, patterns: Collection[str]) -> bool:
-    """Return whether `name` is one of `patterns`, or begins like one that ends with a star."""
+    """Return whether `name` is one of `patterns`, or begins like a pattern that ends with a star."""
     return any(
         name.startswith(pattern[:-1]) if pattern.endswith("*") else name == pattern for pattern in patterns
     )
@@ -138,7 +138,7 @@ def _given_configs(data: Mapping[str, Any]) -> Iterator[_Given]:
 def _config_mappings(data: Mapping[str, Any]) -> Iterator[tuple[Path, Mapping[str, Any]]]:
     """Yield the mappings of topic configs by Kafka's names.
 
-    Those of an observed application are not checked: the cluster has them.
+    Configs of an observed application are not checked: the cluster has them.
     """
     for topic, options in _mapping_of(data.get("topics")).items():
         yield ("topics", topic, "config"), _mapping_of(_mapping_of(options).get("config"))

@@ -39,7 +39,7 @@ def ensure_home(cli: Path, cache: Cache, progress: Progress) -> Path:
 
 
 def find_plugin(cache: Cache | None = None) -> Path | None:
-    """Return the folder of the installed plugin: the user's own, or that of the cache, or None."""
+    """Return the folder of the installed plugin: the user's own, or the folder of the cache, or None."""
     home = find_home(cache or Cache())
     folders = [plugin_folder(each) for each in (users_home(), home) if each]
     return next((folder for folder in folders if folder.is_dir()), None)

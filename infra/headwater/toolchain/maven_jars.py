@@ -15,7 +15,7 @@ _WITHOUT_WARNINGS = ("-Xlog:cds=off", "-Xlog:cds+dynamic=off")
 
 
 def reading(archive: Path) -> tuple[str, ...]:
-    """Return the options of Java that use an archive. One that does not fit is ignored, without a warning."""
+    """Return the options of Java that use an archive; Java ignores an unfit archive without a warning."""
     return (f"-XX:SharedArchiveFile={archive}", *_WITHOUT_WARNINGS)
 
 
@@ -38,7 +38,7 @@ _COPY_DEPENDENCIES = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:cop
 
 @attrs.frozen
 class MavenJars:
-    """`name` is that of the files in `maven/`, `title` is shown, `version` is in the cache entry's name."""
+    """`name` names the files in `maven/`, `title` is shown, `version` is in the cache entry's name."""
 
     name: str
     title: str

@@ -58,7 +58,7 @@ class PulumiToolchain:
     def environment(
         self, base: Mapping[str, str] | None = None, *, home: Path | None = None
     ) -> dict[str, str]:
-        """Return the variables to run the CLI with, on top of `base` (default: those of this process).
+        """Return the variables to run the CLI with, on top of `base` (default: variables of this process).
 
         The caller sets backend and passphrase. `home` is another folder for the CLI's own files (selected
         stacks, credentials); it gets the same plugins.

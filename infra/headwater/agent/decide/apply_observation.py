@@ -161,51 +161,41 @@ def _select_relevant(applications: tuple[CompiledApplication, ...], counts: Topi
 
 def apply_observation(observation: Observation, pending: PendingDecision) -> PendingDecision:
     """Return the state after `observation`, applications not yet assessed."""
+    state = pending.state
     match observation:
         case Tick(read_now):
-            is_requested = pending.state.is_read_requested or read_now
-            return pending.with_state(attrs.evolve(pending.state, is_read_requested=is_requested))
-        case Metadata() | ProcessorsRead():
-            return _cluster_read(pending, observation)
+            is_requested = state.is_read_requested or read_now
+            return pending.with_state(attrs.evolve(state, is_read_requested=is_requested))
+        case Metadata():
+            return _apply_metadata(pending, observation)
+        case ProcessorsRead():
+            return _apply_processors(pending, observation)
         case Unreadable(problems):
             return _apply_unreadable(pending, problems)
         case TermObserved(term):
-            return _term_changed(pending, term)
+            return _apply_term(pending, term)
         case Deposed():
-            refused = -1 if pending.state.term is None else pending.state.term
-            deposed = attrs.evolve(pending.state, deposed_term=max(pending.state.deposed_term, refused))
-            return _term_changed(pending.with_state(deposed), None)
-        case _:
-            return _apply_result(observation, pending)
-
-
-def _apply_result(
-    observation: Recovered | Written | NotWritten | Attempted | CallbackCalled | Unconfirmed,
-    pending: PendingDecision,
-) -> PendingDecision:
-    match observation:
+            refused = -1 if state.term is None else state.term
+            deposed = attrs.evolve(state, deposed_term=max(state.deposed_term, refused))
+            return _apply_term(pending.with_state(deposed), None)
         case Recovered(entries):
             return _apply_recovered(pending, entries)
         case Written(entries):
-            outbox = tuple(entry for entry in pending.state.outbox if entry not in entries)
+            outbox = tuple(entry for entry in state.outbox if entry not in entries)
             return pending.with_state(
-                attrs.evolve(pending.state, outbox=outbox, journal_problems=(), journal_retry=Retry())
+                attrs.evolve(state, outbox=outbox, journal_problems=(), journal_retry=Retry())
             )
         case NotWritten(problems):
-            return _not_written(pending, problems)
+            return _apply_not_written(pending, problems)
         case Attempted():
             return _apply_attempt(pending, observation)
         case CallbackCalled(application, error):
-            return _callback_called(pending, application, error)
+            return _apply_called(pending, application, error)
         case Unconfirmed(application):
             return _postpone_application(pending, application)
 
 
-def _cluster_read(pending: PendingDecision, read: Metadata | ProcessorsRead) -> PendingDecision:
-    return _metadata_read(pending, read) if isinstance(read, Metadata) else _processors_read(pending, read)
-
-
-def _metadata_read(pending: PendingDecision, metadata: Metadata) -> PendingDecision:
+def _apply_metadata(pending: PendingDecision, metadata: Metadata) -> PendingDecision:
     state, policy = pending.state, pending.context.policy
     observed = counts_after_metadata(state.observed_counts, metadata.counts, state.clock_ms, policy.lag_ms)
     counts = used_counts(observed)
@@ -227,8 +217,8 @@ def _metadata_read(pending: PendingDecision, metadata: Metadata) -> PendingDecis
     return pending.with_state(updated, *((ClusterReadable(),) if state.read_problems else ()))
 
 
-def _processors_read(pending: PendingDecision, read: ProcessorsRead) -> PendingDecision:
-    """Note the number; after a failure, the one that was read before is kept."""
+def _apply_processors(pending: PendingDecision, read: ProcessorsRead) -> PendingDecision:
+    """Note the number; after a failure, the number that was read before is kept."""
     state, id_ = pending.state, read.application
     due = {each: inputs for each, inputs in state.due_processors.items() if each != id_}
     state = attrs.evolve(state, due_processors=due, observed_at_ms=state.clock_ms)
@@ -251,24 +241,24 @@ def _apply_unreadable(pending: PendingDecision, problems: tuple[Problem, ...]) -
         else ()
     )
     pending = pending.with_state(attrs.evolve(state, read_problems=problems, read_retry=retry), *events)
-    return _all_fail(pending, problems)
+    return _fail_expansions(pending, problems)
 
 
-def _not_written(pending: PendingDecision, problems: tuple[Problem, ...]) -> PendingDecision:
+def _apply_not_written(pending: PendingDecision, problems: tuple[Problem, ...]) -> PendingDecision:
     """Count it as a failure of every expansion: nothing is changed before it is in the journal."""
     retry = _next_retry(pending.state.journal_retry, pending.context)
     pending = pending.with_state(attrs.evolve(pending.state, journal_problems=problems, journal_retry=retry))
-    return _all_fail(pending, problems)
+    return _fail_expansions(pending, problems)
 
 
-def _all_fail(pending: PendingDecision, problems: tuple[Problem, ...]) -> PendingDecision:
+def _fail_expansions(pending: PendingDecision, problems: tuple[Problem, ...]) -> PendingDecision:
     expanding = [app for app in pending.state.applications.values() if app.phase is Phase.EXPANDING]
     return pending.with_changes(
         *(expansions.failed(app, _summaries_of(problems), pending.context) for app in expanding)
     )
 
 
-def _term_changed(pending: PendingDecision, term: int | None) -> PendingDecision:
+def _apply_term(pending: PendingDecision, term: int | None) -> PendingDecision:
     """Forget expansions on a change of the term: the new leader reads them from the journal."""
     state = pending.state
     if term == state.term:
@@ -321,7 +311,7 @@ def _postpone_application(pending: PendingDecision, application: str) -> Pending
     return pending.with_changes(Change(expansions.postponed(app, app.expansion, pending.context)))
 
 
-def _callback_called(pending: PendingDecision, application: str, error: str) -> PendingDecision:
+def _apply_called(pending: PendingDecision, application: str, error: str) -> PendingDecision:
     app = pending.state.applications.get(application)
     if app is None or app.expansion is None:
         return pending

@@ -1,6 +1,6 @@
 """Compare one application with the cluster: missing partitions, problems, parallelism.
 
-The problems are those of the planner's rules, so that the agent and `pulumi up` never disagree.
+The planner's rules find the problems, so that the agent and `pulumi up` never disagree.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -17,8 +17,12 @@ from headwater.model.topology import Sink
 from headwater.planner.counts import CountedApplication, CountedTopic
 from headwater.planner.policies import expansion_violations
 from headwater.planner.processors import has_own_count
-from headwater.planner.rules.counts import over_partitioned, source_topics_expanded, unsafe_expansion
-from headwater.planner.rules.processor_count import processors_and_partitions
+from headwater.planner.rules.counts import (
+    over_partitioned,
+    processors_and_partitions,
+    source_topics_expanded,
+    unsafe_expansion,
+)
 from headwater.planner.rules.topics import missing_source
 
 _REFUSALS = (missing_source, over_partitioned, processors_and_partitions, unsafe_expansion)
@@ -26,7 +30,7 @@ _REFUSALS = (missing_source, over_partitioned, processors_and_partitions, unsafe
 
 @attrs.frozen(kw_only=True)
 class Assessment:
-    """`counts` are those of its existing internal and managed sink topics, `required` what they should be."""
+    """`counts` of its existing internal and managed sink topics, `required` is what they should be."""
 
     id: str
     is_enabled: bool
@@ -183,7 +187,7 @@ def _missing_sources(application: CountedApplication) -> Iterable[Problem]:
 
 
 def held_back(assessments: Mapping[str, Assessment], expanding: Collection[str]) -> frozenset[str]:
-    """Return those of `expanding` that read a managed sink topic whose missing partitions are not added.
+    """Return the ones in `expanding` that read a managed sink topic whose missing partitions are not added.
 
     Their counts follow the future count of the sink topic: before it they would be over-partitioned.
     """

@@ -40,7 +40,7 @@ class Change:
     entries: tuple[ExpansionEntry, ...] = ()
 
     def then(self, step: "Callable[[ApplicationState], Change]") -> "Change":
-        """Return this change followed by that of `step`."""
+        """Return this change followed by the change of `step`."""
         after = step(self.application)
         return Change(after.application, self.events + after.events, self.entries + after.entries)
 

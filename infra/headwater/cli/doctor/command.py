@@ -87,7 +87,7 @@ def _pulumi_program(found: PulumiToolchain | None) -> Program | None:
 
 
 def _required_packages(extra: str) -> Mapping[str, Package]:
-    """Return distribution → package of Headwater's requirements for `extra`, "" = those of every command."""
+    """Return distribution → package of Headwater's requirements for `extra`, "" = of every command."""
     found = {}
     for requirement in map(Requirement, requires("headwater") or ()):
         of_base = requirement.marker is None or requirement.marker.evaluate({"extra": ""})

@@ -101,7 +101,9 @@ def observe_agents(
 ) -> AgentFacts:
     """Return the groups of agents by their coordination topics; raises `ProblemsError`."""
     topics = sorted(
-        name for name in (observed.metadata.topics if observed.metadata else ()) if _is_agents(name)
+        name
+        for name in (observed.metadata.topics if observed.metadata else ())
+        if name.startswith(AGENT_PREFIX)
     )
     described = observed.admin.groups(topics) if observed.admin and topics and with_groups else {}
     autoscaled = [
@@ -112,10 +114,6 @@ def observe_agents(
     return AgentFacts(
         groups=[_agent_group(topic, described.get(topic)) for topic in topics], autoscaled=sorted(autoscaled)
     )
-
-
-def _is_agents(name: str) -> bool:
-    return name.startswith(AGENT_PREFIX)
 
 
 def _agent_group(topic: str, group: GroupDescription | KafkaError | None) -> AgentGroup:

@@ -207,7 +207,7 @@ def _without_permission(acls: Sequence[Acl], ids: Iterable[str]) -> Iterator[str
 
 
 def _principal_of(connection: Connection) -> str | None:
-    """Return the principal in ACLs; that of a certificate or a token depends on the brokers' settings."""
+    """Return the principal in ACLs; the brokers' settings decide it for certificates and tokens."""
     if connection.uses_sasl:
         named = connection.mechanism in ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
         return f"User:{connection.username}" if named else None

@@ -41,7 +41,9 @@ class BackendFiles:
     def empty_attributes(self) -> tuple[str, ...]:
         """Return the empty files `.attrs` next to the state of the stack."""
         found = self.folder.joinpath("stacks").rglob(f"{self.stack}.json*.attrs")
-        return tuple(str(file) for file in sorted(found) if self._is_own(file.parent) and _is_empty(file))
+        return tuple(
+            str(file) for file in sorted(found) if self._is_own(file.parent) and file.stat().st_size == 0
+        )
 
     def locks(self) -> tuple[Lock, ...]:
         found = sorted(self.folder.joinpath("locks").rglob("*.json"))
@@ -52,12 +54,8 @@ class BackendFiles:
         )
 
     def _is_own(self, folder: Path) -> bool:
-        """Return whether a folder is that of the project; older backends have no folders of projects."""
+        """Return whether a folder belongs to the project; older backends have no folders of projects."""
         return folder.name in (self.project, "stacks", "locks")
-
-
-def _is_empty(file: Path) -> bool:
-    return file.stat().st_size == 0
 
 
 def _read_lock(file: Path) -> Lock:

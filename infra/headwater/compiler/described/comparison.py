@@ -66,7 +66,7 @@ def _find_differences(
 def _different_settings(
     topic: InternalTopic, live: LiveTopic, snapshot: ClusterSnapshot
 ) -> list[tuple[str, str, str]]:
-    """Return (setting, expected, found) of the settings that differ; one that is not set has its default."""
+    """Return (setting, expected, found) of the settings that differ; defaults count as set."""
     defaults = snapshot.topic_defaults
     return [
         (key, topic.config.get(key, "not set"), live.config.get(key, "not set"))

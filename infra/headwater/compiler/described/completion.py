@@ -1,4 +1,4 @@
-"""Combines the text, the details that follow from it and those of the document; finds internal topics."""
+"""Combines the text, the details that follow from it and details of the document; finds internal topics."""
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 

@@ -153,7 +153,7 @@ class _Store:
 
 
 def _stores_of_sides(node: ProcessorNode, stores: list[_Store], structure: Structure) -> list[_Store]:
-    """Return the stores of a join's other side, except those of a suppressed table and upstream of it."""
+    """Return the stores of a join's other side, except stores of a suppressed table and upstream of it."""
     suppressing = [user for store in stores for user in store.suppressing if user != node.name]
     hidden = structure.above(suppressing) - {node.name}
     return [
@@ -263,7 +263,7 @@ def _nodes_without_sources(structure: Structure, suppressing: frozenset[str]) ->
 
 
 def _may_join(node: ProcessorNode, structure: Structure) -> bool:
-    """Return whether a processor can be a join: not a custom one and not one that writes the store.
+    """Return whether a processor can be a join: no custom processor, and none that writes the store.
 
     The names of joins of tables are recognized, so another processor of a table is no join.
     """

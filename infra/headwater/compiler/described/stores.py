@@ -50,7 +50,7 @@ class Suppressions:
 
 
 def find_suppressions(structure: Structure, details: Mapping[str, StoreDetail]) -> Suppressions:
-    """Return the suppressions of a text; `details` are those of the document, by store."""
+    """Return the suppressions of a text; `details` are details of the document, by store."""
     generated: set[str] = set()
     after_tables: set[str] = set()
     unclear: set[str] = set()

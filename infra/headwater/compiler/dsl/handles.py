@@ -94,7 +94,7 @@ class View:
 
 @attrs.frozen(eq=False)
 class Table:
-    """`KTable`; `name` is that of its processor."""
+    """`KTable`; `name` is the name of its processor."""
 
     name: str
     sources: frozenset[str]

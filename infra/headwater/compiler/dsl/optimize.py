@@ -100,7 +100,7 @@ def _all_above(start: GraphNode, oldest: GraphNode) -> Iterator[GraphNode]:
 
 
 def _last_parents(start: GraphNode, oldest: GraphNode) -> Iterator[GraphNode]:
-    """Return the nodes that the upward search tests: all parents, then those of the last one (before 4.3).
+    """Return the nodes that the upward search tests: all parents, then the last parent's (before 4.3).
 
     Nodes that were added before `oldest` cannot be below it, so the search ends there.
     """

@@ -83,7 +83,7 @@ def _add_read_only_store(
 
 
 def _filled_from(call: op.AddGlobalStore | op.AddReadOnlyStateStore) -> RecordFormat:
-    """Return the formats of the topic that fills a store; without serdes, those of the store."""
+    """Return the formats of the topic that fills a store; without serdes, the formats of the store."""
     return with_serdes(with_serdes(RecordFormat(), call.store.serdes), call.serdes)
 
 

@@ -13,13 +13,7 @@ from headwater.model.nodes import ChangelogKind
 from headwater.model.problems import Location, Problem
 from headwater.model.stores import Logging, Materialized, StoreBuilder, StoreKind, StoreSupplier, StoreType
 from headwater.model.versions import KafkaStreamsVersion
-from headwater.model.windows import (
-    JoinWindow,
-    SessionWindow,
-    SlidingWindow,
-    UnlimitedWindow,
-    Window,
-)
+from headwater.model.windows import JoinWindow, SessionWindow, SlidingWindow, UnlimitedWindow, Window
 
 LONGEST_MS = 2**63 - 1
 _NOTHING: Mapping[str, str] = MappingProxyType({})

@@ -97,7 +97,7 @@ class StoreSettings:
     logs_headers: bool = False
     """Changelog records have the headers of the record that caused them (since Kafka Streams 4.3)."""
     keyed_by_record: bool = False
-    """The user declares that keys are those of input records: entries of the store can move (KIP-287)."""
+    """The user declares that keys are keys of input records: entries of the store can move (KIP-287)."""
 
 
 JoinKind = Literal["inner", "left", "outer"]

@@ -219,8 +219,8 @@ class JoinWindowed:
 class StreamStreamJoin:
     """`KStreamKStreamJoinLeftSide`, `KStreamKStreamJoinRightSide`: joins with the other side's window store.
 
-    `window` is that of the left side. `shared` is the store of records without a join result so far, of left
-    and outer joins whose window is not eager.
+    `window` is the window of the left side. `shared` is the store of records without a join result so far, of
+    left and outer joins whose window is not eager.
     """
 
     kind: JoinKind
@@ -233,7 +233,7 @@ class StreamStreamJoin:
     closes_by_own_side: bool = True
     """Whether a record waits until the window of its own side closes (KAFKA-15417).
 
-    Before, it waited until that of the side closes that receives a record.
+    Before, it waited until the window of the receiving side closes.
     """
 
 

@@ -48,7 +48,7 @@ class TransformKind(Enum):
 
 @attrs.frozen
 class Transform:
-    """One of `TransformKind`; the expressions are Spark SQL, `each` is one that returns an array."""
+    """One of `TransformKind`; the expressions are Spark SQL, `each` returns an array."""
 
     kind: TransformKind
     name: str | None = None

@@ -1,4 +1,4 @@
-"""What a run does about each ACL, and a warning when it revokes one that may be in use."""
+"""What a run does about each ACL, and a warning when it revokes an ACL that may be in use."""
 
 from collections.abc import Iterator, Mapping, Sequence
 

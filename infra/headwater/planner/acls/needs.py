@@ -105,7 +105,7 @@ def sink_topics(compiled: CompiledApplication) -> frozenset[str]:
 
 
 def repartition_topics(compiled: CompiledApplication) -> frozenset[str]:
-    """Return the internal topics that are written, read and purged, including those of foreign-key joins."""
+    """Return the internal topics that are written, read and purged, including topics of foreign-key joins."""
     named = {topic for part in compiled.subtopologies for topic in part.repartition_topics}
     counted = {topic.name for topic in compiled.internal_topics if topic.kind is not TopicKind.CHANGELOG}
     return frozenset(named | counted)

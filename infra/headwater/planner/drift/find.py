@@ -18,13 +18,7 @@ from headwater.planner.drift.applications import (
     successors,
     unavailable,
 )
-from headwater.planner.drift.findings import (
-    ApplicationDrift,
-    Drift,
-    Finding,
-    FindingKind,
-    counted_findings,
-)
+from headwater.planner.drift.findings import ApplicationDrift, Drift, Finding, FindingKind, counted_findings
 from headwater.planner.drift.orphans import declared_topics, orphaned, prefix, undeclared_topics
 from headwater.planner.drift.topics import FINDING_CODES, topic_findings
 from headwater.planner.evidence.topics import Evidence, evidence_request
@@ -51,7 +45,7 @@ def find_drift(
         compiled: the applications, compiled with the counts of `snapshot`.
         snapshot: the cluster.
         records: application id → setup record. None if no record is known: existing topics then count as
-            ours, and a lost topic cannot be distinguished from one that was never set up.
+            ours, and a lost topic cannot be distinguished from a topic that was never set up.
         stack: the stack of the records; None = ownership records are not compared.
         cluster_id: the cluster that the stack names (`headwater:clusterId`), if it names one.
         earlier: applications compiled for the version of Kafka Streams in their record (`compile_recorded`).

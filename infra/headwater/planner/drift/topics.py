@@ -34,7 +34,7 @@ FINDING_CODES = frozenset(_KINDS) | {
 def topic_findings(
     part: ApplicationPlan, snapshot: ClusterSnapshot, problems: Sequence[Problem]
 ) -> Iterator[Finding]:
-    """Yield the findings about each declared topic. `problems` are those of the application."""
+    """Yield the findings about each declared topic. `problems` are problems of the application."""
     reported: defaultdict[str | None, list[Problem]] = defaultdict(list)
     for problem in problems:
         reported[problem.topic].append(problem)

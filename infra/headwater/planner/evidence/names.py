@@ -27,7 +27,7 @@ _FOREIGN_KEY = re.compile(rf".+-{_FK_JOIN}(REGISTRATION|RESPONSE)-\d+-topic", re
 _SIGNATURE = frozenset({"cleanup.policy", "message.timestamp.type"})
 """Settings that Kafka Streams (since 2.5) and Headwater set on each internal topic, and users rarely do."""
 _NUMBERED = re.compile(r"-(?:(?:KSTREAM|KTABLE|COGROUPKSTREAM)-[A-Z-]+|STATE-STORE)-\d{10}\b")
-"""What generated names contain, including those of stores of tables."""
+"""What generated names contain, including names of stores of tables."""
 
 
 def has_internal_name(name: str) -> bool:
@@ -80,7 +80,7 @@ def candidates(groups: Mapping[str, GroupFacts], named: Collection[str]) -> Mapp
 
 
 def exclusion_text(group: GroupFacts) -> str:
-    """Return a clause that explains why a group is not that of a Kafka Streams application."""
+    """Return a clause that explains why a group does not belong to a Kafka Streams application."""
     if group.id.startswith(_OTHER_SYSTEMS):
         return f"group {group.id} belongs to ksqlDB, which manages its own topics"
     if is_client_group(group.id):

@@ -248,7 +248,7 @@ def read_topics(compiled: CompiledApplication) -> Iterable[str]:
 
 
 def _contains_topic(record: OwnershipRecord, topic: LiveTopic) -> bool:
-    """Whether a record contains the topic: not one that only has the same name."""
+    """Whether a record contains the topic: not a topic that only has the same name."""
     return topic.name in record.topics and _is_same(record.topics[topic.name], topic.topic_id)
 
 

@@ -64,7 +64,7 @@ def check_application(subject: Subject, policies: Iterable[Policy]) -> Iterator[
 
 
 def check_run(run: Run) -> Iterator[Problem]:
-    """Yield the problems of the whole run, then those of its active applications as the run leaves them."""
+    """Yield problems of the whole run, then problems of its active applications as the run leaves them."""
     for policy in run.policy.policies:
         if isinstance(policy.rule, BlastRadius):
             yield from blast_radius(policy.rule, policy, run)

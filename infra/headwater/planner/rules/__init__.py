@@ -17,11 +17,19 @@ from headwater.planner.rules.cluster import (
     timeout,
     wrong_cluster,
 )
-from headwater.planner.rules.counts import over_partitioned, source_topics_expanded, unsafe_expansion
-from headwater.planner.rules.evidence import unproven_adoption, unproven_deletion
-from headwater.planner.rules.ownership import managed_elsewhere, ownership_records
-from headwater.planner.rules.processor_count import processors_and_partitions, processors_at_first_setup
-from headwater.planner.rules.settings import misconfigured, removing_settings, replication
+from headwater.planner.rules.counts import (
+    over_partitioned,
+    processors_and_partitions,
+    processors_at_first_setup,
+    source_topics_expanded,
+    unsafe_expansion,
+)
+from headwater.planner.rules.ownership import (
+    managed_elsewhere,
+    ownership_records,
+    unproven_adoption,
+    unproven_deletion,
+)
 from headwater.planner.rules.setup import (
     already_set_up,
     application_removed,
@@ -34,9 +42,12 @@ from headwater.planner.rules.setup import (
 )
 from headwater.planner.rules.topics import (
     lost_topics,
+    misconfigured,
     missing_sink,
     missing_source,
+    removing_settings,
     replaced_topics,
+    replication,
     retired_topics,
     unavailable,
 )
@@ -85,7 +96,7 @@ RUN_RULES: tuple[RunRule, ...] = (
 )
 
 OTHER_CLUSTER_RULES: tuple[RunRule, ...] = (wrong_cluster, application_removed, check_run)
-"""The rules of a run on another cluster than that of the stack.
+"""The rules of a run on another cluster than the cluster of the stack.
 
 The others compare the cluster with the records or the documents of the stack. On another cluster they would
 report topics as lost, and advise to change a cluster that has nothing to do with the stack.

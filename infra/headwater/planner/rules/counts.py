@@ -1,25 +1,38 @@
-"""Partition counts that do not fit the source topics."""
+"""Partition counts that do not fit the source topics, and numbers of processors (KIP-287)."""
 
 from collections.abc import Iterator
 from itertools import islice
 
-from headwater.compiler.streams_config import INITIAL_PARTITIONS, LINEAR_HASH
-from headwater.model.compiled import InternalTopic, TopicKind
+from headwater.compiler.streams_config import LINEAR_HASH
 from headwater.model.linear_hashing import round_start
 from headwater.model.problems import Problem, ProblemCode
-from headwater.planner.advice import (
-    AUTOSCALING,
-    deciding_sources,
-    delete_topic,
-    expected_partitions,
-    how_to_expand,
-    moves_keys,
-    topics_below,
-    with_processors,
-)
-from headwater.planner.counts import CountedApplication, CountedTopic
+from headwater.planner.advice import moves_keys, with_processors
+from headwater.planner.application import ActiveApplication
+from headwater.planner.counts import CountedApplication
 from headwater.planner.phrases import counted, listed
-from headwater.planner.processors import Processors, declared_processors, has_own_count
+from headwater.planner.processors import (
+    Processors,
+    declared_processors,
+    expansion_target,
+    has_own_count,
+    known_numbers,
+    processors_in,
+    processors_to_expand,
+)
+from headwater.planner.rules.count_messages import (
+    being_expanded,
+    changed_count,
+    expanded_later,
+    expanded_sources,
+    first_setup,
+    lowered_count,
+    other_initial,
+    raised_count,
+    too_few,
+    too_many_partitions,
+    too_narrow,
+    was_set_up,
+)
 
 
 def source_topics_expanded(application: CountedApplication) -> Iterator[Problem]:
@@ -31,68 +44,11 @@ def source_topics_expanded(application: CountedApplication) -> Iterator[Problem]
             continue
         if state.live_partitions is not None and state.missing_partitions:
             if application.has_explicit_count(state):
-                yield _raised_count(application, state, state.live_partitions)
+                yield raised_count(application, state, state.live_partitions)
             elif state.recorded_partitions is not None:
-                yield _expanded_sources(application, state, state.live_partitions)
+                yield expanded_sources(application, state, state.live_partitions)
             else:
-                yield _too_few(application, state, state.live_partitions)
-
-
-def _expanded_sources(application: CountedApplication, state: CountedTopic, have: int) -> Problem:
-    return application.problem(
-        ProblemCode.SOURCE_TOPICS_EXPANDED,
-        f"{state.title} has fewer partitions than its source topics require.",
-        topic=state,
-        expected=expected_partitions(application, state),
-        found=counted(have, "partition"),
-        why=_WHY,
-        fix=f"{how_to_expand(application)} Kafka cannot remove partitions of source topics.",
-    )
-
-
-def _raised_count(application: CountedApplication, state: CountedTopic, have: int) -> Problem:
-    return application.problem(
-        ProblemCode.EXPLICIT_COUNT_CHANGED,
-        f"{state.title} has fewer partitions than the explicit count of the document requires.",
-        topic=state,
-        expected=counted(state.partitions, "partition"),
-        found=counted(have, "partition"),
-        why=_WHY,
-        fix=f"Declare {have} again. {how_to_expand(application)}",
-    )
-
-
-def _too_few(application: CountedApplication, state: CountedTopic, have: int) -> Problem:
-    """Return the problem of a topic of which no record says that it ever had the right count."""
-    unknown = application.caller.knows_setup
-    return application.problem(
-        ProblemCode.UNDER_PARTITIONED,
-        f"{state.title} has fewer partitions than "
-        f"required{': Headwater did not set it up' if unknown else ''}.",
-        topic=state,
-        expected=expected_partitions(application, state),
-        found=counted(have, "partition"),
-        why=f"{_WHY} Either its source topics were expanded, or a broker created it automatically, with the "
-        "default partition count.",
-        fix=_without_record(application, state),
-    )
-
-
-def _without_record(application: CountedApplication, state: CountedTopic) -> str:
-    deletion = delete_topic(application, state)
-    if state.live_records == 0:
-        return f"The topic is empty: {deletion}"
-    expansion = how_to_expand(application)
-    if state.live_records is not None:
-        return f"{expansion} If its records are not needed, {deletion}"
-    offsets = f"`kafka-get-offsets.sh --bootstrap-server BROKER --topic {state.name}`"
-    return f"If the topic is empty ({offsets}), {deletion} Otherwise: {expansion}"
-
-
-_WHY = (
-    "The application stops at its next rebalance: Kafka Streams checks the count of an existing internal "
-    "topic and does not add partitions."
-)
+                yield too_few(application, state, state.live_partitions)
 
 
 def over_partitioned(application: CountedApplication) -> Iterator[Problem]:
@@ -104,92 +60,10 @@ def over_partitioned(application: CountedApplication) -> Iterator[Problem]:
         if has_own_count(application, state):
             continue
         if state.live_partitions is not None and state.live_partitions > state.partitions:
-            is_lowered = application.has_explicit_count(state) and _was_set_up(state, state.live_partitions)
-            yield (_lowered_count if is_lowered else _too_many_partitions)(
+            is_lowered = application.has_explicit_count(state) and was_set_up(state, state.live_partitions)
+            yield (lowered_count if is_lowered else too_many_partitions)(
                 application, state, state.live_partitions
             )
-
-
-def _was_set_up(state: CountedTopic, have: int) -> bool:
-    """Return whether the topic was set up with its present count: the document has changed, not the topic."""
-    return state.recorded_partitions is not None and state.recorded_partitions >= have
-
-
-def _lowered_count(application: CountedApplication, state: CountedTopic, have: int) -> Problem:
-    return application.problem(
-        ProblemCode.EXPLICIT_COUNT_CHANGED,
-        f"{state.title} has more partitions than the explicit count of the document allows.",
-        topic=state,
-        expected=counted(state.partitions, "partition"),
-        found=counted(have, "partition"),
-        why=_IRREVERSIBLE + _REFUSED,
-        fix=f"Declare {have} again. If the data is not needed, {delete_topic(application, state)}",
-    )
-
-
-def _too_many_partitions(application: CountedApplication, state: CountedTopic, have: int) -> Problem:
-    return application.problem(
-        ProblemCode.OVER_PARTITIONED,
-        f"{state.title} has more partitions than expected{_cause_of(application, state, have)}.",
-        topic=state,
-        expected=expected_partitions(application, state),
-        found=counted(have, "partition"),
-        why=_IRREVERSIBLE + (_REFUSED if state.is_internal else ""),
-        fix=_internal_fix(application, state, have)
-        if state.is_internal
-        else f"Declare {have} partitions for it.",
-    )
-
-
-def _internal_fix(application: CountedApplication, state: CountedTopic, have: int) -> str:
-    """Return how to keep the data of an internal topic, and how to continue without it."""
-    deletion = delete_topic(application, state)
-    if state.live_records == 0:
-        return f"The topic is empty: {deletion}"
-    if _was_set_up(state, have):  # its records were distributed over all these partitions
-        return f"{_more_tasks_fix(application, state, have)}If the data is not needed, {deletion}"
-    first = "" if moves_keys(application) else f"{_more_tasks_fix(application, state, have)}Or: "
-    is_changelog = isinstance(state.declared, InternalTopic) and state.declared.kind is TopicKind.CHANGELOG
-    kept = f"{_COPY} {deletion} {_RESTORE}" if is_changelog else f"{_DRAIN} {deletion}"
-    return f"{first}{kept}"
-
-
-def _more_tasks_fix(application: CountedApplication, state: CountedTopic, have: int) -> str:
-    """Return how the application can use all partitions, where this moves no key away from its state."""
-    short = [name for name in topics_below(application.internal, have) if name != state.name]
-    others = (
-        "" if not short or application.config.autoscaling else f", with {AUTOSCALING} for {listed(short)}"
-    )
-    if application.has_explicit_count(state):
-        return f"Set the explicit count to {have} partitions{others}. "
-    sources = deciding_sources(application, state)
-    if not sources:
-        return ""
-    return (
-        f"Expand {' and '.join(sources)} to {have} partitions{others}. First check every other "
-        f"application that reads "
-        f"{'it' if len(sources) == 1 else 'them'}: its internal topics then have too few partitions, and an "
-        "application with state refuses the expansion (UnsafeExpansion). "
-    )
-
-
-_IRREVERSIBLE = "Kafka cannot remove partitions, and replacing the topic would lose its data."
-_REFUSED = " The application does not start if an internal topic has another count than expected."
-_DRAIN = "If the application has processed all records of the topic (no lag in it), or they are not needed,"
-_COPY = (
-    "To keep the state, copy the records of each partition that is expected. Then, or if the state is not "
-    "needed,"
-)
-_RESTORE = "Write the copies to the same partitions before the application starts again."
-
-
-def _cause_of(application: CountedApplication, state: CountedTopic, have: int) -> str:
-    before = state.recorded_partitions
-    if before is None:
-        return ": Headwater did not set it up" if application.caller.knows_setup else ""
-    if _was_set_up(state, have):
-        return f": it was set up with {before}, and its sources now have fewer (were they re-created?)"
-    return f": it was set up with {before}, and another client expanded it"
 
 
 def unsafe_expansion(application: CountedApplication) -> Iterator[Problem]:
@@ -228,7 +102,7 @@ def _misplaced_keys(application: CountedApplication) -> Iterator[Problem]:
     if application.config.static_partitioner == LINEAR_HASH:
         others = (each for each in found if linear is not None and not _is_same(each, linear))
         if (other := next(others, None)) is not None:
-            yield _other_initial(application, other, linear or 0)
+            yield other_initial(application, other, linear or 0)
         return
     misplaced = [processors for processors in found if processors.misplaced]
     if not misplaced:
@@ -257,14 +131,38 @@ def _is_same(processors: Processors, linear: int) -> bool:
     return round_start(processors.initial, count) == round_start(linear, count)
 
 
-def _other_initial(application: CountedApplication, processors: Processors, linear: int) -> Problem:
-    return application.problem(
-        ProblemCode.UNSAFE_EXPANSION,
-        f"{application.id} has another initial number of partitions than it was set up with.",
-        expected=f"`{INITIAL_PARTITIONS}: {processors.initial}`",
-        found=f"`{INITIAL_PARTITIONS}: {linear}`",
-        why="With another initial number, keys belong to other partitions, and reach a processor without "
-        "their state.",
-        fix="Set the number as before. It stays the same when partitions or processors are added. To lose "
-        "the connection to the old state, set `setup.allowUnsafeExpansion: true`.",
-    )
+def processors_at_first_setup(application: ActiveApplication) -> Iterator[Problem]:
+    """KIP-287, partition expansion, 1: at first there are as many processors as partitions.
+
+    A sub-topology that is added to an application with processors, or whose changelogs are lost, may start
+    with their number, too. Without a setup record it is not known whether this is the first setup.
+    """
+    is_static = application.config.static_partitioner is not None
+    for processors in declared_processors(application):
+        counts = set(processors.inputs.values())
+        is_later = processors.declared in known_numbers(application) or not application.caller.knows_setup
+        keeps_keys = not processors.too_narrow and (is_static or not processors.misplaced)
+        if processors.live is None and counts != {processors.declared} and not (is_later and keeps_keys):
+            yield first_setup(application, processors, counts)
+
+
+def processors_and_partitions(application: CountedApplication) -> Iterator[Problem]:
+    """KIP-287, partition expansion, 2 and 3: partitions ≥ processors, and the number is remembered.
+
+    Declared processors that the running application can add are no error: it adds them after its start.
+    """
+    target, declared = expansion_target(application), application.compiled.application.processors
+    if target is not None and declared is not None and declared < target:
+        yield being_expanded(application, target, declared)
+        return
+    present = processors_to_expand(application)
+    if present is not None:
+        yield expanded_later(application, present)
+        return
+    for topic in application.internal:
+        have = processors_in(application, topic)
+        if have is not None and have != topic.partitions and has_own_count(application, topic):
+            yield changed_count(application, topic, have)
+    for processors in declared_processors(application):
+        if processors.live == processors.declared and processors.too_narrow:
+            yield too_narrow(application, processors)

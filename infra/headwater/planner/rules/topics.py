@@ -1,16 +1,33 @@
-"""Topics that are missing, unavailable or replaced by other topics."""
+"""Topics that are missing, unavailable or replaced, and settings that lose data or stop writes."""
 
 from collections.abc import Iterator, Sequence
 
 from headwater.compiler.source_problems import missing_topic
 from headwater.model.cluster import LiveTopic
-from headwater.model.compiled import CompiledApplication
+from headwater.model.compiled import CompiledApplication, InternalTopic
 from headwater.model.problems import Problem, ProblemCode, Severity, errors
 from headwater.model.records import RecordedTopic, SetupRecord
+from headwater.planner.actions import ConfigChange, TopicAction
 from headwater.planner.application import ActiveApplication, TopicState
 from headwater.planner.counts import CountedApplication
-from headwater.planner.phrases import counted, listed, whole
+from headwater.planner.phrases import counted, whole
+from headwater.planner.rules.topic_messages import (
+    KEY,
+    live_min_insync,
+    lost_topic,
+    misconfigured_topic,
+    missing_sink_topic,
+    never_in_sync,
+    not_as_declared,
+    replaced_retired_topic,
+    replaced_topic,
+    setting_removes_data,
+    too_few_brokers,
+    unavailable_partitions,
+)
 from headwater.planner.run import Run
+from headwater.planner.settings import Settings, misconfigurations, removing_changes
+from headwater.planner.topic_actions import replication_factor
 
 _REPORTED = (
     ProblemCode.MISSING_SOURCE_TOPIC,
@@ -46,23 +63,7 @@ def missing_sink(run: Run) -> Iterator[Problem]:
         if not errors(application.compiled.problems):
             for topic in _written_topics(application.compiled):
                 if topic not in managed and topic not in run.snapshot.topics:
-                    yield _missing_sink_topic(application, topic)
-
-
-def _missing_sink_topic(application: ActiveApplication, topic: str) -> Problem:
-    return Problem(
-        code=ProblemCode.MISSING_SINK_TOPIC,
-        summary=f"Sink topic {topic} does not exist, and no document manages it.",
-        application=application.id,
-        topic=topic,
-        expected="an existing topic",
-        found="no such topic",
-        why="Brokers that create topics automatically give it their default partition count. Otherwise the "
-        "application fails when it writes the first record.",
-        fix=f"Create it, or add `{topic}:` to `topics` of the document.{application.caller.describe_hint}",
-        location=application.compiled.application.at,
-        severity=Severity.INFO,
-    )
+                    yield missing_sink_topic(application, topic)
 
 
 def _written_topics(compiled: CompiledApplication) -> list[str]:
@@ -72,8 +73,6 @@ def _written_topics(compiled: CompiledApplication) -> list[str]:
     return sorted({topic for part in compiled.subtopologies for topic in part.sinks} - internal)
 
 
-_MOST_NAMES = 5
-"""Names in one phrase; the others are counted."""
 _REQUIRED_REPLICAS = "min.insync.replicas"
 
 
@@ -92,7 +91,7 @@ def unavailable(application: ActiveApplication) -> Iterator[Problem]:
     last = [topic for topic in others if _spare_replicas(application, topic) == 0]
     if leaderless:
         number = sum(topic.leaderless for topic in leaderless)
-        yield _unavailable_partitions(
+        yield unavailable_partitions(
             application,
             leaderless,
             f"{counted(number, 'partition')} of topics of {application.id} "
@@ -101,7 +100,7 @@ def unavailable(application: ActiveApplication) -> Iterator[Problem]:
             why="Clients can neither read nor write these partitions: the application makes no progress.",
         )
     if blocked:
-        yield _unavailable_partitions(
+        yield unavailable_partitions(
             application,
             blocked,
             f"{counted(len(blocked), 'topic')} of {application.id} {_has_or_have(blocked)} fewer replicas "
@@ -111,7 +110,7 @@ def unavailable(application: ActiveApplication) -> Iterator[Problem]:
             "progress.",
         )
     if last:
-        yield _unavailable_partitions(
+        yield unavailable_partitions(
             application,
             last,
             f"{counted(len(last), 'topic')} of {application.id} {_has_or_have(last)} no more replicas "
@@ -120,7 +119,7 @@ def unavailable(application: ActiveApplication) -> Iterator[Problem]:
             why="If one more broker stops, every write with acks=all fails.",
         )
     if left := [topic for topic in others if _spare_replicas(application, topic) > 0]:
-        yield _unavailable_partitions(
+        yield unavailable_partitions(
             application,
             left,
             f"{counted(len(left), 'topic')} of {application.id} {_has_or_have(left)} replicas that are "
@@ -153,35 +152,6 @@ def _has_or_have(topics: Sequence[LiveTopic]) -> str:
     return "has" if len(topics) == 1 else "have"
 
 
-def _unavailable_partitions(
-    application: ActiveApplication,
-    topics: Sequence[LiveTopic],
-    summary: str,
-    *,
-    expected: str,
-    why: str,
-    severity: Severity = Severity.WARNING,
-) -> Problem:
-    names = [_replica_text(topic) for topic in topics[:_MOST_NAMES]]
-    more = f" and {len(topics) - _MOST_NAMES} more" if len(topics) > _MOST_NAMES else ""
-    return application.problem(
-        ProblemCode.UNAVAILABLE_PARTITIONS,
-        summary,
-        expected=expected,
-        found=f"{listed(names)}{more}",
-        why=why,
-        fix="Start the brokers that have the missing replicas, or wait until these are in sync again: "
-        "`kafka-topics.sh --bootstrap-server BROKER --describe --under-replicated-partitions` shows them.",
-        severity=severity,
-    )
-
-
-def _replica_text(topic: LiveTopic) -> str:
-    if topic.leaderless:
-        return f"{topic.name} ({topic.leaderless} of {counted(topic.partitions, 'partition')})"
-    return f"{topic.name} ({topic.in_sync} of {topic.replication_factor} in sync)"
-
-
 def lost_topics(application: ActiveApplication) -> Iterator[Problem]:
     """KIP-698: only a setup record distinguishes a first start from data loss.
 
@@ -190,30 +160,7 @@ def lost_topics(application: ActiveApplication) -> Iterator[Problem]:
     """
     for state in application.topics:
         if state.is_lost:
-            yield _lost_topic(application, state, is_error=state.is_internal and not application.accepts_loss)
-
-
-def _lost_topic(application: ActiveApplication, state: TopicState, *, is_error: bool) -> Problem:
-    return application.problem(
-        ProblemCode.MISSING_INTERNAL_TOPICS,
-        f"{state.title} was set up and no longer exists.",
-        topic=state,
-        expected=f"the topic that was set up, {counted(state.partitions, 'partition')}",
-        found="none",
-        why=_LOST if state.is_internal else "Its records are lost, unless its readers processed all of them.",
-        fix=_RESTORE if is_error else f"{application.caller.reconciler} re-creates it, empty. {_CHECK}",
-        severity=Severity.ERROR if is_error else Severity.WARNING,
-    )
-
-
-_LOST = "State or unprocessed records may be lost. An empty topic would hide the loss."
-_RESTORE = (
-    "Restore the topic from a backup. To continue without its data, stop the application and set "
-    "`setup.reinitialize: true` for one `pulumi up`."
-)
-_CHECK = (
-    "If you need the lost data, restore the topic, or rebuild its content by reprocessing the source topics."
-)
+            yield lost_topic(application, state, is_error=state.is_internal and not application.accepts_loss)
 
 
 def replaced_topics(application: ActiveApplication) -> Iterator[Problem]:
@@ -227,50 +174,7 @@ def replaced_topics(application: ActiveApplication) -> Iterator[Problem]:
             is_loss = state.is_internal and (state.is_emptied or application.caller.is_running)
             severity = Severity.ERROR if is_loss and not application.accepts_loss else Severity.WARNING
             ids = (state.recorded.topic_id, state.live.topic_id)
-            yield _replaced_topic(application, state, ids, severity)
-
-
-def _replaced_topic(
-    application: ActiveApplication, state: TopicState, ids: tuple[str, str], severity: Severity
-) -> Problem:
-    recorded, live = ids
-    return application.problem(
-        ProblemCode.MISSING_INTERNAL_TOPICS,
-        f"{state.title} was deleted and re-created since it was set up, and "
-        f"{'is empty' if state.is_emptied else 'holds records'}.",
-        topic=state,
-        expected=f"topic id {recorded}",
-        found=f"topic id {live}, {'empty' if state.is_emptied else 'not empty'}",
-        why="Unless it was restored, its data is lost: state, or records that were not processed yet."
-        if state.is_internal
-        else "Its records are lost, unless it was restored or its readers processed all of them. From now "
-        "on the stack manages the new topic.",
-        fix=_fix_of_replaced(application, severity) if state.is_internal else _SINK,
-        severity=severity,
-    )
-
-
-def _fix_of_replaced(application: ActiveApplication, severity: Severity) -> str:
-    if severity is not Severity.ERROR:
-        return (
-            "Make sure that it was restored on purpose. Otherwise rebuild the state by reprocessing the "
-            "source topics."
-        )
-    if application.caller.is_running:
-        return (
-            "Restore the topic while the application is stopped, or rebuild the state by reprocessing the "
-            "source topics. Then start the application again."
-        )
-    return (
-        "Restore the topic from a backup. To continue without its data, stop the application and set "
-        "`setup.reinitialize: true` for one `pulumi up`."
-    )
-
-
-_SINK = (
-    "Make sure that the new topic is meant for this application. If it belongs to another one, remove it "
-    "from the document, or write to another topic."
-)
+            yield replaced_topic(application, state, ids, severity)
 
 
 def retired_topics(run: Run) -> Iterator[Problem]:
@@ -282,10 +186,10 @@ def retired_topics(run: Run) -> Iterator[Problem]:
     for record in run.retiring:
         for recorded, live in _replaced_topics(record, run):
             if recorded.topic_id:
-                yield _replaced_retired_topic(record, recorded, live, _FIRST_STEP, Severity.WARNING)
+                yield replaced_retired_topic(record, recorded, live, _FIRST_STEP, Severity.WARNING)
     for record in run.deleted:
         for recorded, live in _replaced_topics(record, run):
-            yield _replaced_retired_topic(record, recorded, live, _SECOND_STEP, Severity.ERROR)
+            yield replaced_retired_topic(record, recorded, live, _SECOND_STEP, Severity.ERROR)
 
 
 def _replaced_topics(record: SetupRecord, run: Run) -> Iterator[tuple[RecordedTopic, LiveTopic]]:
@@ -293,24 +197,6 @@ def _replaced_topics(record: SetupRecord, run: Run) -> Iterator[tuple[RecordedTo
         live = run.snapshot.topics.get(name)
         if live is not None and not recorded.is_sink and live.topic_id != recorded.topic_id:
             yield recorded, live
-
-
-def _replaced_retired_topic(
-    record: SetupRecord, recorded: RecordedTopic, live: LiveTopic, fix: str, severity: Severity
-) -> Problem:
-    is_first_step = severity is Severity.WARNING
-    return Problem(
-        code=ProblemCode.TOPIC_REPLACED,
-        summary=f"Topic {live.name} is not the one that was {'set up' if is_first_step else 'retired'}: it "
-        "was deleted and re-created since.",
-        application=record.application_id,
-        topic=live.name,
-        expected=f"topic id {recorded.topic_id or 'unknown: none was recorded'}",
-        found=f"topic id {live.topic_id}",
-        why="Another application or user may have created it. Its records would be deleted, too.",
-        fix=fix,
-        severity=severity,
-    )
 
 
 _FIRST_STEP = (
@@ -322,3 +208,69 @@ _SECOND_STEP = (
     "the document with `lifecycle: retired` and run `pulumi up`, which records its id. Then remove the "
     "document again."
 )
+
+
+def misconfigured(application: ActiveApplication) -> Iterator[Problem]:
+    """KIP-698: `MisconfiguredInternalTopicException`. With `automatic` setup the setting is reset."""
+    for state in application.internal:
+        if isinstance(state.declared, InternalTopic) and state.live is not None:
+            settings = Settings(state.live, application.snapshot.topic_defaults)
+            for fault in misconfigurations(state.declared, settings):
+                yield misconfigured_topic(application, state, fault)
+
+
+def replication(application: ActiveApplication) -> Iterator[Problem]:
+    """The controller may refuse to create the first. Every write with acks=all to the second fails.
+
+    Neither Headwater nor Pulumi's provider changes the replicas of a topic that exists.
+    """
+    for state in application.topics:
+        factor = (
+            state.live.replication_factor if state.live else replication_factor(state, application.snapshot)
+        )
+        if state.live is None and factor > application.snapshot.brokers:
+            yield too_few_brokers(application, state, factor)
+        required = _min_insync(application, state)
+        declared = state.declared.replication_factor or -1
+        if 0 < factor < required:
+            is_new = state.live is None or required > live_min_insync(application, state)
+            yield never_in_sync(application, state, factor, required, is_new=is_new)
+        elif state.live is not None and 0 < declared != factor and not application.caller.is_running:
+            yield not_as_declared(application, state, factor, declared)
+
+
+def _min_insync(application: ActiveApplication, state: TopicState) -> int:
+    """Return what writes require after the run: `automatic` setup changes a declared setting."""
+    declared = whole(state.declared.config.get(KEY, "")) or 0
+    if declared and (state.live is None or not application.is_manual):
+        return declared
+    return live_min_insync(application, state)
+
+
+def removing_settings(run: Run) -> Iterator[Problem]:
+    """Yield a warning for each topic of an earlier run that will keep less: sinks and internal topics.
+
+    A setting that Kafka Streams requires, and that another client has changed, is reset without it
+    (`misconfigured`). Topics of other clients are reported by `unproven_adoption`.
+    """
+    actions = {action.name: action for action in run.actions}
+    for application in run.active:
+        for state in application.topics:
+            if state.live is not None and state.is_ours and not state.is_replaced:
+                changes = _chosen_changes(run, state, actions[state.name])
+                if changes:
+                    yield setting_removes_data(application, state, changes)
+
+
+def _chosen_changes(run: Run, state: TopicState, action: TopicAction) -> tuple[ConfigChange, ...]:
+    """Return the changes with which Kafka removes records, if not all of them repair the topic."""
+    live, defaults = state.live, run.snapshot.topic_defaults
+    if live is None:
+        return ()
+    changes = removing_changes(live, action, defaults)
+    declared = state.declared
+    if isinstance(declared, InternalTopic):
+        repaired = {fault.change.key for fault in misconfigurations(declared, Settings(live, defaults))}
+        if all(change.key in repaired for change in changes):
+            return ()
+    return changes

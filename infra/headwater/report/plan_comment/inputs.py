@@ -130,7 +130,7 @@ def _kind_of(urn: str) -> str:
 
 
 def _with_severity(messages: Sequence[tuple[str, str]], severity: Severity) -> tuple[str, ...]:
-    """Return the messages of a severity, each once, without those of `_ENDINGS`."""
+    """Return the messages of a severity, each once, without messages of `_ENDINGS`."""
     texts = (
         text for name, text in messages if _SEVERITIES.get(name) is severity and not text.startswith(_ENDINGS)
     )

@@ -35,7 +35,7 @@ _PORT_TAKEN = "Address already in use"
 class Broker:
     """A broker with its data and log in `folder`.
 
-    `port` is that of the PLAINTEXT listener. The other ports, and this one if it is None or 0, are free
+    `port` is the port of the PLAINTEXT listener. The other ports, and this one if it is None or 0, are free
     ones that restarts keep. As a context manager it starts the broker and always stops it.
     """
 
@@ -96,7 +96,7 @@ class Broker:
             if _PORT_TAKEN not in failure or attempt == _ATTEMPTS:
                 raise ToolchainError(failure)
             if self._was_ready:
-                # Clients know the ports. One that reconnects may itself occupy the port for a moment.
+                # Clients know the ports. A client that reconnects may itself occupy the port for a moment.
                 until(lambda: all(map(is_free, self._ports.values())), _STOP_SECONDS)
             else:
                 self._ports = {}  # another process took one between choosing and listening

@@ -103,7 +103,7 @@ def _add_table(
     *,
     versioned: bool | None = None,
 ) -> Table:
-    """Add one processor for each input and one that merges them (`CogroupedStreamAggregateBuilder#build`)."""
+    """Add a processor for each input, and their merge (`CogroupedStreamAggregateBuilder#build`)."""
     parents = _find_parents(builder, on, call, store)
     grace_ms = close_grace_ms(window) if window is not None else None
     old_values = OldValues()

@@ -183,7 +183,7 @@ def _aggregate_windowed(builder: Builder, on: WindowedStream, call: AnyAggregati
 
 
 def aggregated(record: RecordFormat, call: AnyAggregation) -> RecordFormat:
-    """Return the formats of the store, which are those of a result without windows; a count is a long."""
+    """Return the formats of the store, as of a result without windows; a count is a long."""
     return with_store_serdes(
         with_long_value(record) if isinstance(call, op.Count) else record, call.materialized
     )
@@ -237,7 +237,7 @@ def _aggregate_repartitioned(
 ) -> Table:
     """Add the repartition and the aggregation (`KGroupedTableImpl#doAggregate`).
 
-    The store's prefix is that of `aggregate`, also for `reduce`. The topic's suffix is always appended.
+    The store has the prefix of `aggregate`, also for `reduce`. The topic's suffix is always appended.
     """
     check_materialized(builder, call.materialized, KEY_VALUE_KINDS)
     record = aggregated(on.record, call)

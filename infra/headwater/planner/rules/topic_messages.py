@@ -1,27 +1,155 @@
-"""Settings of topics that lose data or stop writes."""
+"""Problems of topics that are missing, unavailable, replaced, or whose settings endanger data."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping, Sequence
 
+from headwater.model.cluster import LiveTopic
 from headwater.model.compiled import InternalTopic, TopicKind
 from headwater.model.problems import Problem, ProblemCode, Severity
-from headwater.planner.actions import ConfigChange, TopicAction
+from headwater.model.records import RecordedTopic, SetupRecord
+from headwater.planner.actions import ConfigChange
 from headwater.planner.application import ActiveApplication, TopicState
-from headwater.planner.phrases import counted, whole
-from headwater.planner.run import Run
-from headwater.planner.settings import Misconfiguration, Settings, misconfigurations, removing_changes
-from headwater.planner.topic_actions import replication_factor
+from headwater.planner.phrases import counted, listed, whole
+from headwater.planner.settings import Misconfiguration, Settings
 
 
-def misconfigured(application: ActiveApplication) -> Iterator[Problem]:
-    """KIP-698: `MisconfiguredInternalTopicException`. With `automatic` setup the setting is reset."""
-    for state in application.internal:
-        if isinstance(state.declared, InternalTopic) and state.live is not None:
-            settings = Settings(state.live, application.snapshot.topic_defaults)
-            for fault in misconfigurations(state.declared, settings):
-                yield _misconfigured_topic(application, state, fault)
+def missing_sink_topic(application: ActiveApplication, topic: str) -> Problem:
+    return Problem(
+        code=ProblemCode.MISSING_SINK_TOPIC,
+        summary=f"Sink topic {topic} does not exist, and no document manages it.",
+        application=application.id,
+        topic=topic,
+        expected="an existing topic",
+        found="no such topic",
+        why="Brokers that create topics automatically give it their default partition count. Otherwise the "
+        "application fails when it writes the first record.",
+        fix=f"Create it, or add `{topic}:` to `topics` of the document.{application.caller.describe_hint}",
+        location=application.compiled.application.at,
+        severity=Severity.INFO,
+    )
 
 
-def _misconfigured_topic(
+_MOST_NAMES = 5
+"""Names in one phrase; the others are counted."""
+
+
+def unavailable_partitions(
+    application: ActiveApplication,
+    topics: Sequence[LiveTopic],
+    summary: str,
+    *,
+    expected: str,
+    why: str,
+    severity: Severity = Severity.WARNING,
+) -> Problem:
+    names = [_replica_text(topic) for topic in topics[:_MOST_NAMES]]
+    more = f" and {len(topics) - _MOST_NAMES} more" if len(topics) > _MOST_NAMES else ""
+    return application.problem(
+        ProblemCode.UNAVAILABLE_PARTITIONS,
+        summary,
+        expected=expected,
+        found=f"{listed(names)}{more}",
+        why=why,
+        fix="Start the brokers that have the missing replicas, or wait until these are in sync again: "
+        "`kafka-topics.sh --bootstrap-server BROKER --describe --under-replicated-partitions` shows them.",
+        severity=severity,
+    )
+
+
+def _replica_text(topic: LiveTopic) -> str:
+    if topic.leaderless:
+        return f"{topic.name} ({topic.leaderless} of {counted(topic.partitions, 'partition')})"
+    return f"{topic.name} ({topic.in_sync} of {topic.replication_factor} in sync)"
+
+
+def lost_topic(application: ActiveApplication, state: TopicState, *, is_error: bool) -> Problem:
+    return application.problem(
+        ProblemCode.MISSING_INTERNAL_TOPICS,
+        f"{state.title} was set up and no longer exists.",
+        topic=state,
+        expected=f"the topic that was set up, {counted(state.partitions, 'partition')}",
+        found="none",
+        why=_LOST if state.is_internal else "Its records are lost, unless its readers processed all of them.",
+        fix=_RESTORE if is_error else f"{application.caller.reconciler} re-creates it, empty. {_CHECK}",
+        severity=Severity.ERROR if is_error else Severity.WARNING,
+    )
+
+
+_LOST = "State or unprocessed records may be lost. An empty topic would hide the loss."
+
+
+_RESTORE = (
+    "Restore the topic from a backup. To continue without its data, stop the application and set "
+    "`setup.reinitialize: true` for one `pulumi up`."
+)
+
+
+_CHECK = (
+    "If you need the lost data, restore the topic, or rebuild its content by reprocessing the source topics."
+)
+
+
+def replaced_topic(
+    application: ActiveApplication, state: TopicState, ids: tuple[str, str], severity: Severity
+) -> Problem:
+    recorded, live = ids
+    return application.problem(
+        ProblemCode.MISSING_INTERNAL_TOPICS,
+        f"{state.title} was deleted and re-created since it was set up, and "
+        f"{'is empty' if state.is_emptied else 'holds records'}.",
+        topic=state,
+        expected=f"topic id {recorded}",
+        found=f"topic id {live}, {'empty' if state.is_emptied else 'not empty'}",
+        why="Unless it was restored, its data is lost: state, or records that were not processed yet."
+        if state.is_internal
+        else "Its records are lost, unless it was restored or its readers processed all of them. From now "
+        "on the stack manages the new topic.",
+        fix=_fix_of_replaced(application, severity) if state.is_internal else _SINK,
+        severity=severity,
+    )
+
+
+def _fix_of_replaced(application: ActiveApplication, severity: Severity) -> str:
+    if severity is not Severity.ERROR:
+        return (
+            "Make sure that it was restored on purpose. Otherwise rebuild the state by reprocessing the "
+            "source topics."
+        )
+    if application.caller.is_running:
+        return (
+            "Restore the topic while the application is stopped, or rebuild the state by reprocessing the "
+            "source topics. Then start the application again."
+        )
+    return (
+        "Restore the topic from a backup. To continue without its data, stop the application and set "
+        "`setup.reinitialize: true` for one `pulumi up`."
+    )
+
+
+_SINK = (
+    "Make sure that the new topic is meant for this application. If it belongs to another one, remove it "
+    "from the document, or write to another topic."
+)
+
+
+def replaced_retired_topic(
+    record: SetupRecord, recorded: RecordedTopic, live: LiveTopic, fix: str, severity: Severity
+) -> Problem:
+    is_first_step = severity is Severity.WARNING
+    return Problem(
+        code=ProblemCode.TOPIC_REPLACED,
+        summary=f"Topic {live.name} is not the one that was {'set up' if is_first_step else 'retired'}: it "
+        "was deleted and re-created since.",
+        application=record.application_id,
+        topic=live.name,
+        expected=f"topic id {recorded.topic_id or 'unknown: none was recorded'}",
+        found=f"topic id {live.topic_id}",
+        why="Another application or user may have created it. Its records would be deleted, too.",
+        fix=fix,
+        severity=severity,
+    )
+
+
+def misconfigured_topic(
     application: ActiveApplication, state: TopicState, fault: Misconfiguration
 ) -> Problem:
     key, declared = fault.change.key, fault.change.declared
@@ -64,43 +192,15 @@ def _quote_value(value: str | None) -> str:
     return f'"{text}"' if "," in text else text
 
 
-_KEY = "min.insync.replicas"
+KEY = "min.insync.replicas"
 
 
-def replication(application: ActiveApplication) -> Iterator[Problem]:
-    """The controller may refuse to create the first. Every write with acks=all to the second fails.
-
-    Neither Headwater nor Pulumi's provider changes the replicas of a topic that exists.
-    """
-    for state in application.topics:
-        factor = (
-            state.live.replication_factor if state.live else replication_factor(state, application.snapshot)
-        )
-        if state.live is None and factor > application.snapshot.brokers:
-            yield _too_few_brokers(application, state, factor)
-        required = _min_insync(application, state)
-        declared = state.declared.replication_factor or -1
-        if 0 < factor < required:
-            is_new = state.live is None or required > _live_min_insync(application, state)
-            yield _never_in_sync(application, state, factor, required, is_new=is_new)
-        elif state.live is not None and 0 < declared != factor and not application.caller.is_running:
-            yield _not_as_declared(application, state, factor, declared)
-
-
-def _min_insync(application: ActiveApplication, state: TopicState) -> int:
-    """Return what writes require after the run: `automatic` setup changes a declared setting."""
-    declared = whole(state.declared.config.get(_KEY, "")) or 0
-    if declared and (state.live is None or not application.is_manual):
-        return declared
-    return _live_min_insync(application, state)
-
-
-def _live_min_insync(application: ActiveApplication, state: TopicState) -> int:
-    own = state.live.config.get(_KEY, "") if state.live else ""
+def live_min_insync(application: ActiveApplication, state: TopicState) -> int:
+    own = state.live.config.get(KEY, "") if state.live else ""
     return whole(own) or application.snapshot.default_min_insync_replicas or 1
 
 
-def _too_few_brokers(application: ActiveApplication, state: TopicState, factor: int) -> Problem:
+def too_few_brokers(application: ActiveApplication, state: TopicState, factor: int) -> Problem:
     """Return a warning: the brokers decide. They count registered brokers; a client sees those that answer.
 
     `ReplicationControlManager` accepts a topic as long as one broker is active (KRaft), so a broker that is
@@ -124,7 +224,7 @@ def _too_few_brokers(application: ActiveApplication, state: TopicState, factor: 
     )
 
 
-def _never_in_sync(
+def never_in_sync(
     application: ActiveApplication, state: TopicState, factor: int, required: int, *, is_new: bool
 ) -> Problem:
     """Return the problem: an error if it `is_new`, because this run would cause it."""
@@ -144,7 +244,7 @@ def _never_in_sync(
 def _in_sync(application: ActiveApplication, state: TopicState, factor: int, required: int) -> str:
     """Return how to get enough replicas, or a smaller requirement, for a topic that exists or a new one."""
     replicas, key = _declared_names(state)
-    is_declared = _KEY in state.declared.config
+    is_declared = KEY in state.declared.config
     lower = f"{'lower' if is_declared else 'set'} `{key}` to {factor} in the document"
     if state.live is None:
         return f"Set `{replicas}` to {required} or more, or {lower}."
@@ -152,11 +252,11 @@ def _in_sync(application: ActiveApplication, state: TopicState, factor: int, req
     reassign = (
         f"Reassign its partitions to {required} or more replicas (`kafka-reassign-partitions.sh`){same}."
     )
-    if required > _live_min_insync(application, state):
+    if required > live_min_insync(application, state):
         return f"{reassign} Or {lower}."
     alter = (
         f"`kafka-configs.sh --bootstrap-server BROKER --alter --topic {state.name} --add-config "
-        f"{_KEY}={factor}`"
+        f"{KEY}={factor}`"
     )
     return f"{reassign} Or lower the setting of the topic ({alter}){f', and {lower}' if is_declared else ''}."
 
@@ -164,13 +264,11 @@ def _in_sync(application: ActiveApplication, state: TopicState, factor: int, req
 def _declared_names(state: TopicState) -> tuple[str, str]:
     """Return where a document declares the replicas of the topic, and its setting."""
     if state.is_internal:
-        return "replication.factor", f"topic.{_KEY}"
-    return "replicationFactor", _KEY
+        return "replication.factor", f"topic.{KEY}"
+    return "replicationFactor", KEY
 
 
-def _not_as_declared(
-    application: ActiveApplication, state: TopicState, factor: int, declared: int
-) -> Problem:
+def not_as_declared(application: ActiveApplication, state: TopicState, factor: int, declared: int) -> Problem:
     is_short = factor < declared
     return application.problem(
         ProblemCode.REPLICATION_FACTOR,
@@ -187,36 +285,7 @@ def _not_as_declared(
     )
 
 
-def removing_settings(run: Run) -> Iterator[Problem]:
-    """Yield a warning for each topic of an earlier run that will keep less: sinks and internal topics.
-
-    A setting that Kafka Streams requires, and that another client has changed, is reset without it
-    (`misconfigured`). Topics of other clients are reported by `unproven_adoption`.
-    """
-    actions = {action.name: action for action in run.actions}
-    for application in run.active:
-        for state in application.topics:
-            if state.live is not None and state.is_ours and not state.is_replaced:
-                changes = _chosen_changes(run, state, actions[state.name])
-                if changes:
-                    yield _setting_removes_data(application, state, changes)
-
-
-def _chosen_changes(run: Run, state: TopicState, action: TopicAction) -> tuple[ConfigChange, ...]:
-    """Return the changes with which Kafka removes records, if not all of them repair the topic."""
-    live, defaults = state.live, run.snapshot.topic_defaults
-    if live is None:
-        return ()
-    changes = removing_changes(live, action, defaults)
-    declared = state.declared
-    if isinstance(declared, InternalTopic):
-        repaired = {fault.change.key for fault in misconfigurations(declared, Settings(live, defaults))}
-        if all(change.key in repaired for change in changes):
-            return ()
-    return changes
-
-
-def _setting_removes_data(
+def setting_removes_data(
     application: ActiveApplication, state: TopicState, changes: tuple[ConfigChange, ...]
 ) -> Problem:
     return application.problem(
