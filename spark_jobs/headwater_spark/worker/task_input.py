@@ -160,7 +160,7 @@ class ColumnInput:
         """Yield keys, values, timestamps and headers of each Arrow batch; the batches are kept."""
         for batch in self.batches:
             keys, values, times = (batch.column(name).to_pylist() for name in ("key", "value", "time"))
-            yield keys, values, times, _headers(batch.column("headers"))
+            yield keys, values, times, _read_headers(batch.column("headers"))
 
 
 def _arrow_stream(batches: Sequence[pa.RecordBatch]) -> bytes:
@@ -277,14 +277,14 @@ def _split_shuffled(
                 ticks.add(record[1])
             else:
                 records.append(record)
-    tasks = partitions if task_of is None else _merged(partitions, task_of)
+    tasks = partitions if task_of is None else _merge_partitions(partitions, task_of)
     order = _topic_offset if task_of is None else _topic_partition_offset
     for task in tasks.values():
         task.sort(key=order)
     return {number: TaskRows(RecordInput(task), number in ticks) for number, task in tasks.items()}
 
 
-def _merged(
+def _merge_partitions(
     partitions: Mapping[int, list[InputRecord]], task_of: Callable[[int], int]
 ) -> dict[int, list[InputRecord]]:
     tasks: dict[int, list[InputRecord]] = {}
@@ -297,10 +297,10 @@ def _records_of(batch: pa.RecordBatch, topic: str | None) -> Iterable[InputRecor
     """Return the records; `topic` is that of all of them, None = a column has it."""
     topics = batch.column(TOPIC).to_pylist() if topic is None else repeat(topic, batch.num_rows)
     fields = (batch.column(name).to_pylist() for name in COLUMNS[1:-1])
-    return zip(topics, *fields, _headers(batch.column(COLUMNS[-1])), strict=True)
+    return zip(topics, *fields, _read_headers(batch.column(COLUMNS[-1])), strict=True)
 
 
-def _headers(column: pa.Array) -> Sequence[Headers]:
+def _read_headers(column: pa.Array) -> Sequence[Headers]:
     if not len(column.values):
         return ((),) * len(column)
     return [

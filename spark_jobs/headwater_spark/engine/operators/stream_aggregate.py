@@ -84,7 +84,7 @@ def stream_aggregate(behavior: StreamAggregate, context: OperatorContext) -> Pro
     """`KStreamAggregate`, `KStreamReduce` and their windowed variants."""
     match behavior.window:
         case None:
-            return _keyed(behavior, context)
+            return _aggregate_by_key(behavior, context)
         case SessionWindow() as window:
             return session_aggregate(behavior, window, context)
         case SlidingWindow() as window:
@@ -93,7 +93,7 @@ def stream_aggregate(behavior: StreamAggregate, context: OperatorContext) -> Pro
             return window_aggregate(behavior, window, context)
 
 
-def _keyed(behavior: StreamAggregate, context: OperatorContext) -> Process:
+def _aggregate_by_key(behavior: StreamAggregate, context: OperatorContext) -> Process:
     """Drop null keys and values; the timestamp of a result is the largest of its records."""
     if behavior.aggregation.kind is AggregationKind.COUNT and can_count_fast(behavior, context):
         return count_fast(behavior, context)
