@@ -39,6 +39,10 @@ test: toolchain ## run all tests except soak tests (about 20 minutes)
 	@# Most of these tests wait for brokers, batches and timeouts: two workers for each processor.
 	$(PYTEST) -m "not soak" --numprocesses $$($(BIN)/python -c 'import os; print(2 * os.cpu_count())') --dist loadscope
 
+.PHONY: durations
+durations: $(STAMP) ## keep the durations that the last `make test` recorded: they schedule the next one
+	$(BIN)/python -m tests.durations
+
 .PHONY: test-brokers
 test-brokers: toolchain ## run the tests of brokers with each supported version of Kafka (half an hour)
 	@failed=0; for version in $$($(BIN)/python -c 'from headwater.toolchain.kafka import PINNED_VERSIONS; print(*PINNED_VERSIONS)'); do \

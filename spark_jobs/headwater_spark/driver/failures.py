@@ -64,7 +64,7 @@ class Failure:
     @property
     def reason(self) -> str:
         """The message without tracebacks: the text after the last Python one, or before a Java one."""
-        return _reason(self.exception, self.text)
+        return _extract_reason(self.exception, self.text)
 
 
 def failed_thread(failure: Failure | None, threads: Sequence[str]) -> str:
@@ -80,7 +80,7 @@ def failed_thread(failure: Failure | None, threads: Sequence[str]) -> str:
     return threads[int(found[1]) % len(threads)] if found and threads else ""
 
 
-def _reason(failure: BaseException, text: str) -> str:
+def _extract_reason(failure: BaseException, text: str) -> str:
     if isinstance(failure, ProblemsError):
         return "; ".join(problem.summary for problem in failure.problems)
     text = _GATEWAY.sub("", text.strip(), count=1)

@@ -63,14 +63,14 @@ class ErrorHandlers:
 
     def extraction_failed(self, record: InputRecord, cause: Exception) -> None:
         """Fail: no handler applies to a timestamp extractor (`RecordQueue#updateHead`)."""
-        text = _description(record, "its timestamp cannot be extracted", cause)
+        text = _describe_record(record, "its timestamp cannot be extracted", cause)
         raise PoisonRecordError(text) from cause
 
     def flush_failed(self, record: InputRecord, cause: Exception) -> None:
         """Fail: an update in a record cache cannot be processed, and the ones after it are not written."""
         _raise_transient(cause)
         handler = PROCESSING_HANDLER if self.fails_on_processing_error else None
-        raise PoisonRecordError(_description(record, "cannot be processed", cause), handler) from cause
+        raise PoisonRecordError(_describe_record(record, "cannot be processed", cause), handler) from cause
 
     def processing_failed(self, record: InputRecord, cause: Exception) -> None:
         """Apply `processing.exception.handler` (KIP-1033)."""
@@ -90,7 +90,7 @@ class ErrorHandlers:
 
     def _handle(self, handler: str, record: InputRecord, failure: str, cause: Exception) -> None:
         _raise_transient(cause)
-        text = _description(record, failure, cause)
+        text = _describe_record(record, failure, cause)
         if self._answers[handler] == "fail":
             raise PoisonRecordError(text, handler) from cause
         self.skipped += 1
@@ -107,7 +107,7 @@ def _raise_transient(cause: Exception) -> None:
         raise cause
 
 
-def _description(record: InputRecord, failure: str, cause: Exception) -> str:
+def _describe_record(record: InputRecord, failure: str, cause: Exception) -> str:
     topic, partition, offset = record[:3]
     location = f"record of {topic}, partition {partition}, offset {offset}"
     return printable(f"{location}: {failure}: {type(cause).__name__}: {cause}")

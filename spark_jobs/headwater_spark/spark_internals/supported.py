@@ -37,12 +37,14 @@ def check_spark_internals(spark: SparkSession) -> None:
         "prepared Arrow functions": _prepare_empty_map,
         "the input of Python workers": lambda _: python_tasks.check_worker_stream(),
     }
-    failed = [f"{name}: {reason}" for name, check in checks.items() if (reason := _failure(check, spark))]
+    failed = [
+        f"{name}: {reason}" for name, check in checks.items() if (reason := _describe_failure(check, spark))
+    ]
     if failed:
         raise UnsupportedSparkError(failed)
 
 
-def _failure(check: Callable[[SparkSession], object], spark: SparkSession) -> str:
+def _describe_failure(check: Callable[[SparkSession], object], spark: SparkSession) -> str:
     """Return the first line of why a check failed; empty if it did not."""
     try:
         check(spark)

@@ -63,7 +63,7 @@ class DeliveryReports:
         """Note the delivery of a record that was alone in its request."""
         self.note(error, message)
         if error is not None and error.code() in REFUSALS - {_DIFFERENT_RECORD}:
-            self._refusals.append(_refusal(error, record))
+            self._refusals.append(_build_refusal(error, record))
 
     @property
     def has_refusal(self) -> bool:
@@ -82,10 +82,10 @@ class DeliveryReports:
 def refused_locally(error: KafkaException, record: OutputRecord) -> KafkaException:
     """Return an error of the client, as `RecordsRefusedError` if it is about the record itself."""
     cause: KafkaError = error.args[0]
-    return RecordsRefusedError(cause, [_refusal(cause, record)]) if cause.code() in REFUSALS else error
+    return RecordsRefusedError(cause, [_build_refusal(cause, record)]) if cause.code() in REFUSALS else error
 
 
-def _refusal(error: KafkaError, record: OutputRecord) -> Refusal:
+def _build_refusal(error: KafkaError, record: OutputRecord) -> Refusal:
     now_ms = time.time_ns() // 1_000_000
     return Refusal(code=error.code(), text=error.name(), record=record, now_ms=now_ms)
 
@@ -102,7 +102,7 @@ class OutputColumns:
 
     def __iter__(self) -> Iterator[OutputRecord]:
         for columns in self.parts:
-            yield from _records(self.topic, columns)
+            yield from _zip_records(self.topic, columns)
 
 
 class RecordSender:
@@ -156,7 +156,7 @@ class RecordSender:
         """Pass records on without interpreting a loop, whose steps take as long as `produce` itself."""
         keys, values, times, headers = columns
         if any(headers) or 0 in times:
-            return self.send(_records(topic, columns))
+            return self.send(_zip_records(topic, columns))
         keys_left = iter(keys)
         sent = map(
             self._producer.produce,
@@ -223,5 +223,5 @@ class RecordSender:
             raise TaskMigrated(topic, partition, self._partition_counts[topic])
 
 
-def _records(topic: str, columns: Columns) -> Iterator[OutputRecord]:
+def _zip_records(topic: str, columns: Columns) -> Iterator[OutputRecord]:
     return zip(repeat(topic), repeat(None), *columns, strict=False)

@@ -87,7 +87,7 @@ def named_disk_failures(folder: Path) -> Iterator[None]:
         raise
     except (lmdb.Error, OSError) as error:
         raise StateNotWrittenError(
-            f"the local state in {folder} cannot be written: {_cause(folder, error)}"
+            f"the local state in {folder} cannot be written: {_describe_cause(folder, error)}"
         ) from error
 
 
@@ -101,7 +101,7 @@ def is_disk_full(folder: Path, error: Exception) -> bool:
         return False
 
 
-def _cause(folder: Path, error: Exception) -> str:
+def _describe_cause(folder: Path, error: Exception) -> str:
     if isinstance(error, UnsafeFolderError):
         return str(error.strerror)
     if not is_disk_full(folder, error):

@@ -63,14 +63,14 @@ def check_active(request: BatchRequest) -> None:
         ClientReplacedError: It is not.
         KafkaException: The record cannot be read.
     """
-    reader = _reader(request.connection, client_group(request.application))
+    reader = _record_reader(request.connection, client_group(request.application))
     record = read_records(reader, [request.client_topic]).get(request.client_topic)
     if record is None or record.process != request.client:
         raise ClientReplacedError(request.application, "no client" if record is None else record.name)
 
 
 @lru_cache(maxsize=8)
-def _reader(connection: Connection, group: str) -> Consumer:
+def _record_reader(connection: Connection, group: str) -> Consumer:
     return clients.consumer(connection, group)
 
 

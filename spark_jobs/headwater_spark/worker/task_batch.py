@@ -140,7 +140,7 @@ class OpenTask:
                 partition,
                 self._state,
                 read_global_stores(request),
-                _logger,
+                _node_logger,
                 refusal=no_refusal if refused is None else refused.reason,
             )
         )
@@ -321,7 +321,7 @@ def cache_bytes(request: BatchRequest) -> int:
     )
 
 
-def _logger(node: str) -> Callable[..., None]:
+def _node_logger(node: str) -> Callable[..., None]:
     log: Callable[..., None] = structlog.get_logger(node).info
 
     def log_printable(event: str, **fields: object) -> None:

@@ -36,6 +36,11 @@ _topic_offset = itemgetter(0, 2)
 _topic_partition_offset = itemgetter(0, 1, 2)
 
 
+_LARGE_BATCH = 1_000
+_RECORDS_PER_KEY = 2
+"""From here on, counts per key cost less than records (`count_keys`)."""
+
+
 class IncompleteInputError(Exception):
     """The rows of a task have ended early: Spark has failed to read its records, or has killed the task.
 
@@ -155,7 +160,7 @@ class ColumnInput:
         """Yield keys, values, timestamps and headers of each Arrow batch; the batches are kept."""
         for batch in self.batches:
             keys, values, times = (batch.column(name).to_pylist() for name in ("key", "value", "time"))
-            yield keys, values, times, _headers(batch.column("headers"))
+            yield keys, values, times, _read_headers(batch.column("headers"))
 
 
 def _arrow_stream(batches: Sequence[pa.RecordBatch]) -> bytes:
@@ -198,7 +203,11 @@ def split_by_task(
 
 
 def count_keys(columns: ColumnInput, shared_topics: frozenset[str]) -> KeyCounts | None:
-    """Return the records counted per key; None if a timestamp is negative: then single records matter.
+    """Return the records counted per key, None if single records are needed, or cost less.
+
+    They are needed if a timestamp is negative. They cost less if most keys occur once: in batches of 50,000
+    records, counts took 1.1 times the processor time of records with unique keys, 0.8 with two records per
+    key, and 0.4 with ten. Small batches are always counted.
 
     Records of `shared_topics` have a header with the task that wrote them (`interleaving`); it is removed.
     """
@@ -206,6 +215,10 @@ def count_keys(columns: ColumnInput, shared_topics: frozenset[str]) -> KeyCounts
     times = pc.min_max(table.column("time")).as_py()
     if times["min"] < 0:
         return None
+    if table.num_rows >= _LARGE_BATCH:
+        keys = pc.count_distinct(table.column("key")).as_py()
+        if table.num_rows < _RECORDS_PER_KEY * keys:
+            return None
     table = table.append_column(_ROW, pa.array(range(table.num_rows), pa.int64()))
     whole = table
     if table.column("key").null_count or table.column("value").null_count:
@@ -264,14 +277,14 @@ def _split_shuffled(
                 ticks.add(record[1])
             else:
                 records.append(record)
-    tasks = partitions if task_of is None else _merged(partitions, task_of)
+    tasks = partitions if task_of is None else _merge_partitions(partitions, task_of)
     order = _topic_offset if task_of is None else _topic_partition_offset
     for task in tasks.values():
         task.sort(key=order)
     return {number: TaskRows(RecordInput(task), number in ticks) for number, task in tasks.items()}
 
 
-def _merged(
+def _merge_partitions(
     partitions: Mapping[int, list[InputRecord]], task_of: Callable[[int], int]
 ) -> dict[int, list[InputRecord]]:
     tasks: dict[int, list[InputRecord]] = {}
@@ -284,10 +297,10 @@ def _records_of(batch: pa.RecordBatch, topic: str | None) -> Iterable[InputRecor
     """Return the records; `topic` is that of all of them, None = a column has it."""
     topics = batch.column(TOPIC).to_pylist() if topic is None else repeat(topic, batch.num_rows)
     fields = (batch.column(name).to_pylist() for name in COLUMNS[1:-1])
-    return zip(topics, *fields, _headers(batch.column(COLUMNS[-1])), strict=True)
+    return zip(topics, *fields, _read_headers(batch.column(COLUMNS[-1])), strict=True)
 
 
-def _headers(column: pa.Array) -> Sequence[Headers]:
+def _read_headers(column: pa.Array) -> Sequence[Headers]:
     if not len(column.values):
         return ((),) * len(column)
     return [

@@ -155,7 +155,7 @@ class TaskOwner:
         while True:
             owner = Lease.owner_of(folder, name)
             if owner not in ("", address):
-                result = _forward(owner, (request, partition, sent, tick), wait)
+                result = _forward_batch(owner, (request, partition, sent, tick), wait)
                 if result is not None:
                     return result
             ownership.lease = Lease.try_acquire(folder, name, address)
@@ -320,7 +320,7 @@ class _OwnerWait:
             )
 
 
-def _forward(
+def _forward_batch(
     owner: str, request: tuple[BatchRequest, int, TaskInput | None, bool], wait: _OwnerWait
 ) -> BatchResult | None:
     """Let the owner process a batch, or release the task; None = process the batch here."""

@@ -55,7 +55,7 @@ class ActiveClient:
         self.has_waited = False
         self._application = application
         self._name = f"{client} on {socket.gethostname()}"
-        self._place = "" if checkpoint is None else _place(checkpoint)
+        self._place = "" if checkpoint is None else _place_of_checkpoint(checkpoint)
         self._connection = connection
         self._on_problem = on_problem
         self._consumer: Consumer | None = None
@@ -252,7 +252,7 @@ def _end_offset(consumer: Consumer, topic: str) -> int | None:
     return None if found.error is not None or found.offset < 0 else int(found.offset)
 
 
-def _place(checkpoint: str) -> str:
+def _place_of_checkpoint(checkpoint: str) -> str:
     """Return what identifies a folder on this machine, until its next start."""
     boot_id = _BOOT_ID.read_text(encoding="ascii").strip() if _BOOT_ID.exists() else ""
     text = f"{boot_id}\n{socket.gethostname()}\n{checkpoint}"

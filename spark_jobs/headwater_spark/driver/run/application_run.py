@@ -161,12 +161,12 @@ class ApplicationRun:
                     return True
                 raise ProblemsError([spark_ended(self.starting.id, jvm_end())]) from error
             finally:
-                _stop(spark, gateway, self.termination)
+                _stop_session(spark, gateway, self.termination)
 
     def _run_application(self, application: StreamsApplication) -> bool:
         self.instruments.use(application, application.stream_threads)
         with self.termination.handling(application.stop):
-            _start(application)
+            _start_application(application)
             if self.options.until_idle:
                 application.wait_until_idle()
             else:
@@ -203,7 +203,7 @@ class ApplicationRun:
         )
 
 
-def _stop(spark: SparkSession, gateway: GatewayWatch, termination: Termination) -> None:
+def _stop_session(spark: SparkSession, gateway: GatewayWatch, termination: Termination) -> None:
     with termination.limited():
         try:
             spark.stop()
@@ -219,7 +219,7 @@ def _end_with_spark(application: StreamsApplication, termination: Termination) -
         termination.begin()
 
 
-def _start(application: StreamsApplication) -> None:
+def _start_application(application: StreamsApplication) -> None:
     try:
         application.start()
     except AnalysisException as error:

@@ -37,7 +37,7 @@ def start(options: RunOptions) -> bool:
     session = options.session(starting.id)
     with (
         Termination(starting.id, options.stop_timeout_ms / 1_000, on_expiry=kill_jvm) as termination,
-        _served(instruments, options.access()),  # at once: another process may use the port
+        _serve_endpoint(instruments, options.access()),  # at once: another process may use the port
         options.watch(instruments),
         JvmStart(partial(launch_jvm, session)) as jvm,
     ):
@@ -48,7 +48,7 @@ def start(options: RunOptions) -> bool:
 
 
 @contextmanager
-def _served(instruments: Instruments, access: Access | None) -> Iterator[None]:
+def _serve_endpoint(instruments: Instruments, access: Access | None) -> Iterator[None]:
     if access is None:
         yield
         return

@@ -69,17 +69,17 @@ class JvmStart:
             self._launch()
         except BaseException as error:  # noqa: BLE001 - raised again by `wait`
             self._failure = error
-        self._started = _children(f"/proc/self/task/{threading.get_native_id()}")
+        self._started = _child_processes(f"/proc/self/task/{threading.get_native_id()}")
 
     def _end(self, number: signal.Signals) -> None:
         """Signal the processes until the thread ends, which may start others meanwhile."""
         deadline = time.monotonic() + _END_SECONDS
         while self._thread.is_alive():
-            _signal(_children(f"/proc/self/task/{self._thread.native_id}"), number)
+            _signal_processes(_child_processes(f"/proc/self/task/{self._thread.native_id}"), number)
             self._thread.join(_POLL_SECONDS)
             if time.monotonic() > deadline:
                 number = signal.SIGKILL
-        _signal(self._started, number)
+        _signal_processes(self._started, number)
 
 
 def kill_jvm() -> None:
@@ -103,16 +103,18 @@ def jvm_end() -> str:
             return f"exit code {code}"
 
 
-def _signal(processes: Iterable[int], number: signal.Signals) -> None:
+def _signal_processes(processes: Iterable[int], number: signal.Signals) -> None:
     """Signal processes and their descendants: `spark-submit` is a script that starts Java."""
     for process in processes:
-        children = [child for task in Path(f"/proc/{process}/task").glob("*") for child in _children(task)]
+        children = [
+            child for task in Path(f"/proc/{process}/task").glob("*") for child in _child_processes(task)
+        ]
         with suppress(ProcessLookupError):
             os.kill(process, number)
-        _signal(children, number)
+        _signal_processes(children, number)
 
 
-def _children(task: Path | str) -> tuple[int, ...]:
+def _child_processes(task: Path | str) -> tuple[int, ...]:
     """Return the child processes of a thread; `task` is its folder in /proc."""
     try:
         return tuple(map(int, Path(task, "children").read_text(encoding="ascii").split()))

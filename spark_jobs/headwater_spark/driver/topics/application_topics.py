@@ -267,11 +267,11 @@ class _RenewedReader:
             yield self._reader
         except (ProblemsError, KafkaException):
             old, self._reader = [self._reader], self._connect()
-            in_background(partial(_close, old))
+            in_background(partial(_close_readers, old))
             raise
 
 
-def _close(readers: list[KafkaClusterReader]) -> None:
+def _close_readers(readers: list[KafkaClusterReader]) -> None:
     """Drop the only reader of the list after its last answer."""
     readers[0].settle()
     readers.clear()

@@ -45,9 +45,9 @@ def functions_of(aggregation: Aggregation, context: OperatorContext) -> Function
         case AggregationKind.COUNT:
             return _COUNT
         case AggregationKind.REDUCE:
-            return _reduction(aggregation, context)
+            return _reduce_functions(aggregation, context)
         case AggregationKind.AGGREGATE:
-            return _aggregate(aggregation, context)
+            return _aggregate_functions(aggregation, context)
 
 
 _COUNT = Functions(
@@ -59,7 +59,7 @@ _COUNT = Functions(
 )
 
 
-def _reduction(aggregation: Aggregation, context: OperatorContext) -> Functions:
+def _reduce_functions(aggregation: Aggregation, context: OperatorContext) -> Functions:
     reduce = context.expression(aggregation.add, "key", "value", "total")
 
     def add(key: Value, value: Value, total: Value) -> Value:
@@ -68,24 +68,24 @@ def _reduction(aggregation: Aggregation, context: OperatorContext) -> Functions:
     return Functions(
         init=lambda: None,
         add=add,
-        remove=_optional(aggregation.remove, context, "remove", "key", "value", "total"),
+        remove=_optional_function(aggregation.remove, context, "remove", "key", "value", "total"),
         merge=lambda key, left, right: add(key, right, left),
         add_again=reduce,
     )
 
 
-def _aggregate(aggregation: Aggregation, context: OperatorContext) -> Functions:
+def _aggregate_functions(aggregation: Aggregation, context: OperatorContext) -> Functions:
     add = context.expression(aggregation.add, "key", "value", "total")
     return Functions(
         init=context.expression(aggregation.init),
         add=add,
         add_again=add,
-        remove=_optional(aggregation.remove, context, "remove", "key", "value", "total"),
-        merge=_optional(aggregation.merge, context, "merge", "key", "left", "right"),
+        remove=_optional_function(aggregation.remove, context, "remove", "key", "value", "total"),
+        merge=_optional_function(aggregation.merge, context, "merge", "key", "left", "right"),
     )
 
 
-def _optional(
+def _optional_function(
     text: str | None, context: OperatorContext, what: str, *parameters: str
 ) -> Callable[..., Value]:
     """Return a function that raises when called without an expression: only some operators call it."""
