@@ -24,7 +24,7 @@ from headwater.toolchain import (
     spark_java_options,
 )
 from headwater.toolchain.broker import Broker, Settings, local
-from headwater.toolchain.broker.guard import Guard
+from headwater.toolchain.sessions import Guard
 from tests.broker_data import copy_data
 from tests.broker_version import BROKER_VERSION
 from tests.durations import DurationRecorder

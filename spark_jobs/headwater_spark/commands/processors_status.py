@@ -6,11 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from headwater.cli.console import print_json
-from headwater.cli.exit_codes import ExitCode
+from headwater.cli.console import ExitCode, print_json
 from headwater.cli.options import cluster_options, files_argument
 from headwater.kafka.command_line import connection
-from headwater.model.move_marks import MovePhase
+from headwater.model.offset_metadata import MovePhase
 from headwater_spark.commands.processors_move import declared_documents
 from headwater_spark.driver.run.installed import runtime_installed
 

@@ -10,8 +10,7 @@ from confluent_kafka import TopicPartition as KafkaTopicPartition
 from confluent_kafka.admin import AdminClient
 
 from headwater.kafka import Connection
-from headwater.model.move_marks import MoveMark
-from headwater.model.offset_metadata import decode_mark, decode_processor
+from headwater.model.offset_metadata import MoveMark, decode_mark, decode_processor
 from headwater.model.problems import Problem, ProblemCode, ProblemsError
 from headwater_spark.driver.layout import OffsetReset, ResetKind
 from headwater_spark.engine.records import TopicPartition

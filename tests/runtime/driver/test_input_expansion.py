@@ -10,7 +10,7 @@ from confluent_kafka import KafkaException
 
 from headwater.compiler import build_nodes, compile_document
 from headwater.kafka import Connection
-from headwater.model.move_marks import MoveMark, MovePhase
+from headwater.model.offset_metadata import MoveMark, MovePhase
 from headwater.model.problems import ProblemCode, ProblemsError
 from headwater.spec import load_text
 from headwater_spark.driver.input.expansion import InputExpansion, check_no_move, check_processors
