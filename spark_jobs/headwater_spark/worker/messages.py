@@ -35,7 +35,7 @@ class BatchRequest:
     `is_native`: Spark SQL has evaluated the program, keys and values are as the sink writes them.
     `stream_threads` is the number of stream threads of the client that are alive when the batch begins.
     `processors` assigns input partitions to tasks; None = task and partition have the same number.
-    `client` is the process id of the client, if it has to be the active one (`client_record`); its record is
+    `client` is the process id of the client, if it has to be the active one (`state_proof`); its record is
     in partition 0 of `client_topic`. It was active for certain at `client_at`, in seconds as `versions_at`.
     """
 
