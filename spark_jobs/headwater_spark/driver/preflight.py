@@ -122,7 +122,7 @@ def check_state_folder(folder: Path, application: str) -> None:
 
 class TopicIds(Protocol):
     def topic_ids(self, names: Sequence[str]) -> Mapping[str, str]:
-        """Return topic → id of those that exist (`headwater.kafka.ClusterReader`)."""
+        """Return topic → id, of existing topics (`headwater.kafka.ClusterReader`)."""
         ...
 
 

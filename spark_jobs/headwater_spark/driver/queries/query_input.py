@@ -89,7 +89,8 @@ class QueryInput:
     def _marked_partitions(self, layout: Layout) -> list[TopicPartition]:
         """Return the partitions of which none may have a mark.
 
-        With a task for each partition, also those that announce an expansion: their state is not complete.
+        With a task for each partition, this includes partitions that announce an expansion: their state is
+        not complete.
         """
         partitions = layout.input_partitions(self.subtopology)
         if self.subtopology in layout.processors:
