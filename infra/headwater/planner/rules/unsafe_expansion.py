@@ -18,7 +18,10 @@ def unsafe_expansion(application: CountedApplication) -> Iterator[Problem]:
     With a number of processors, also for doubled counts, and for all counts with `linear-hash` (KIP-287).
     """
     config, declared = application.config, application.compiled.application
-    if config.is_statically_partitioned or declared.setup.allow_unsafe_expansion:
+    if declared.setup.allow_unsafe_expansion:
+        return
+    if config.is_statically_partitioned:
+        yield from _partitioned_by_the_code(application)
         return
     if declared.processors is not None:
         yield from _misplaced(application)
@@ -39,6 +42,32 @@ def unsafe_expansion(application: CountedApplication) -> Iterator[Problem]:
         fix="If the producers partition statically, set `static.partitioner.class`. "
         f"{with_processors(application)}To expand and lose the connection to the old state, set "
         "`setup.allowUnsafeExpansion: true`.",
+    )
+
+
+def _partitioned_by_the_code(application: CountedApplication) -> Iterator[Problem]:
+    """Report repartition topics before state whose partitions the library's partitioner does not choose."""
+    if application.config.library_function is None or not application.config.autoscaling:
+        return
+    compiled = application.compiled
+    before_state = {topic for part in compiled.subtopologies if part.is_stateful for topic in part.sources}
+    classes = {sink.topic: sink.partitioner for sink in compiled.partitioned_sinks or () if sink.is_internal}
+    too_small = [
+        state.name
+        for state in application.internal
+        if state.missing_partitions and state.name in classes and state.name in before_state
+    ]
+    if not too_small:
+        return
+    yield application.problem(
+        ProblemCode.UNSAFE_EXPANSION,
+        f"{application.id} is stateful, and its code chooses partitions instead of the static partitioner.",
+        expected="no `StreamPartitioner` for topics that are read with state",
+        found=listed(f"{name} with {classes[name]}" for name in too_small),
+        why="Kafka Streams does not ask the producer about these records. With more partitions, the class "
+        "may send a key to another partition than its state.",
+        fix="Remove the partitioner from the code and from the document. If the class keeps each key on its "
+        "partition, set `setup.allowUnsafeExpansion: true`.",
     )
 
 

@@ -4,6 +4,7 @@ import org.apache.kafka.clients.consumer.ConsumerPartitionAssignor;
 import org.apache.kafka.clients.consumer.ConsumerPartitionAssignor.GroupAssignment;
 import org.apache.kafka.clients.consumer.ConsumerPartitionAssignor.GroupSubscription;
 import org.apache.kafka.common.Cluster;
+import org.apache.kafka.common.Uuid;
 import org.apache.kafka.streams.errors.StreamsException;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -51,7 +52,8 @@ final class LeaderAssignment {
         }
         Map<String, ActualTopic> actual = ClusterTopics.read(
             context.admin, names(expected), context.config.isSetupGiven, Math.min(MOST_READ_MS, longestMs));
-        TopicComparison found = TopicComparison.of(expected, actual, context.topicIds);
+        final Map<String, Uuid> knownIds = knownIds(actual);
+        TopicComparison found = TopicComparison.of(expected, actual, knownIds);
         checkExistence(found);
         rememberIds(actual, found);
         checkConfigs(found);
@@ -131,6 +133,23 @@ final class LeaderAssignment {
                 LOG.warn("Internal topics were deleted and re-created, their records are lost: {}.", found.recreated);
             }
         }
+    }
+
+    /**
+     * Returns the ids of topics at the last check of this instance, else the ids that were recorded on the cluster.
+     *
+     * <p>A topic that is not known to either has no id here: it counts as the same topic from now on.
+     */
+    private Map<String, Uuid> knownIds(final Map<String, ActualTopic> actual) {
+        final Map<String, Uuid> known = new HashMap<>(context.topicIds);
+        if (context.config.isSetupGiven && !known.keySet().containsAll(actual.keySet())) {
+            context.ownership.read(context.admin).forEach((topic, ids) -> {
+                if (actual.containsKey(topic) && !ids.contains(actual.get(topic).id)) {
+                    known.putIfAbsent(topic, ids.iterator().next());
+                }
+            });
+        }
+        return known;
     }
 
     private void rememberIds(final Map<String, ActualTopic> actual, final TopicComparison found) {

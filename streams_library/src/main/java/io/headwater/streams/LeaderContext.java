@@ -17,13 +17,15 @@ final class LeaderContext {
     final AdminProxy proxy;
     final AutoscalingClock clock;
     final ParallelismMetrics metrics;
+    final OwnershipReader ownership;
     /** Topic → id at the last check. */
     final Map<String, Uuid> topicIds = new HashMap<>();
     /** Topic → partition count in the last assignment without difference; empty if there was none. */
     Map<String, Integer> lastCounts = Collections.emptyMap();
 
-    LeaderContext(final SupplierConfig config, final Admin admin, final String clientId) {
+    LeaderContext(final SupplierConfig config, final Admin admin, final String clientId, final OwnershipReader ownership) {
         this.config = config;
+        this.ownership = ownership;
         this.admin = admin;
         this.clock = new AutoscalingClock(config.timeoutMs);
         this.metrics = new ParallelismMetrics(clientId, config.isAutoscaling);
