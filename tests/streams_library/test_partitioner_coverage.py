@@ -26,7 +26,7 @@ _OWN = {"class-repartition", "-class", "-windowed"}
 
 
 @pytest.mark.parametrize("version", [NEWEST, pytest.param(OLDEST, marks=pytest.mark.soak)])
-def test_the_topics_that_an_exported_document_names_are_exactly_the_ones_that_are_not_covered(
+def test_exactly_the_topics_that_the_document_names_are_not_covered(
     applications_of: Callable[[str], Applications],
     kafka: LocalBroker,
     unique: Callable[[str], str],

@@ -12,6 +12,7 @@ import org.slf4j.LoggerFactory;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import java.util.stream.Collectors;
 
 /** One assignment of the group leader: checks the internal topics, then lets Kafka Streams assign the tasks. */
@@ -28,6 +29,7 @@ final class LeaderAssignment {
     /** Half of max.poll.interval.ms, as long as Kafka Streams waits for creations. */
     private final long longestMs;
     private boolean isFollowUpDue;
+    private boolean isCompared;
 
     LeaderAssignment(
         final LeaderContext context, final ConsumerPartitionAssignor assignor, final ExpectedTopics expectedTopics,
@@ -142,10 +144,12 @@ final class LeaderAssignment {
      */
     private Map<String, Uuid> knownIds(final Map<String, ActualTopic> actual) {
         final Map<String, Uuid> known = new HashMap<>(context.topicIds);
-        if (context.config.isSetupGiven && !known.keySet().containsAll(actual.keySet())) {
-            context.ownership.read(context.admin).forEach((topic, ids) -> {
+        if (context.config.isSetupGiven && !context.comparedTopics.containsAll(actual.keySet())) {
+            final Map<String, Set<Uuid>> recorded = context.ownership.read(context.admin);
+            isCompared = recorded != null;
+            (isCompared ? recorded : Map.<String, Set<Uuid>>of()).forEach((topic, ids) -> {
                 if (actual.containsKey(topic) && !ids.contains(actual.get(topic).id)) {
-                    known.putIfAbsent(topic, ids.iterator().next());
+                    known.put(topic, ids.iterator().next());
                 }
             });
         }
@@ -154,7 +158,11 @@ final class LeaderAssignment {
 
     private void rememberIds(final Map<String, ActualTopic> actual, final TopicComparison found) {
         actual.values().forEach(topic -> context.topicIds.put(topic.name, topic.id));
+        if (isCompared) {
+            context.comparedTopics.addAll(actual.keySet());
+        }
         found.missing.forEach(context.topicIds::remove);
+        found.missing.forEach(context.comparedTopics::remove);
     }
 
     private void checkConfigs(final TopicComparison found) {

@@ -5,7 +5,9 @@ import org.apache.kafka.common.Uuid;
 
 import java.util.Collections;
 import java.util.HashMap;
+import java.util.HashSet;
 import java.util.Map;
+import java.util.Set;
 
 /** What the leaders of one application instance share: configs, clients, and what earlier assignments have learned. */
 final class LeaderContext {
@@ -20,6 +22,8 @@ final class LeaderContext {
     final OwnershipReader ownership;
     /** Topic → id at the last check. */
     final Map<String, Uuid> topicIds = new HashMap<>();
+    /** Topics whose ids were compared with the recorded ones: only {@code pulumi up} changes the records. */
+    final Set<String> comparedTopics = new HashSet<>();
     /** Topic → partition count in the last assignment without difference; empty if there was none. */
     Map<String, Integer> lastCounts = Collections.emptyMap();
 

@@ -44,7 +44,7 @@ final class OwnershipReader {
         consumerConfigs = configs;
     }
 
-    /** Returns topic → recorded ids; empty if Headwater has recorded none, or they may not or cannot be read. */
+    /** Returns topic → recorded ids; empty if none are recorded or may be read; null if another attempt is useful. */
     Map<String, Set<Uuid>> read(final Admin admin) {
         try {
             if (consumerConfigs == null || application == null || !exists(admin)) {
@@ -63,10 +63,11 @@ final class OwnershipReader {
             throw error;
         } catch (final AuthorizationException error) {
             report("grant the application Read on topic " + OwnershipRecords.TOPIC + ", or ignore this");
+            return Map.of();
         } catch (final KafkaException error) {
             report(error.toString());
+            return null;
         }
-        return Map.of();
     }
 
     private Map<String, Set<Uuid>> read(final Consumer<byte[], byte[]> consumer) {
