@@ -25,7 +25,7 @@ _COMMON = {
 Tasks = Mapping[str, Mapping[str, str]]
 
 
-@pytest.mark.parametrize("version", map(str, SUPPORTED))
+@pytest.mark.parametrize("version", [str(version) for version in SUPPORTED])
 def test_assignments_are_equal(
     kafka: LocalBroker, unique: Callable[[str], str], tmp_path: Path, version: str
 ) -> None:

@@ -7,7 +7,6 @@ import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.Uuid;
 import org.apache.kafka.common.errors.AuthorizationException;
 import org.apache.kafka.common.errors.InterruptException;
-import org.apache.kafka.common.errors.TimeoutException;
 import org.apache.kafka.common.errors.UnknownTopicOrPartitionException;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -39,7 +38,7 @@ final class OwnershipReader {
         this.newConsumer = newConsumer;
     }
 
-    /** Sets the configs of a consumer without group, which restores state: those of the reader are derived from it. */
+    /** Sets the configs of a consumer that restores state, which has no group. The reader uses them, too. */
     void setConsumerConfigs(final Map<String, Object> configs) {
         consumerConfigs = configs;
     }
@@ -84,7 +83,8 @@ final class OwnershipReader {
                 records.add(record.key(), record.value());
             });
             if (size[0] > LARGEST_LOG || System.currentTimeMillis() > deadline) {
-                throw new TimeoutException("more records than can be read in " + LONGEST_MS + " ms");
+                report("the topic " + OwnershipRecords.TOPIC + " has more records than can be read in " + LONGEST_MS + " ms");
+                return Map.of();
             }
         }
         return records.topicIds();

@@ -9,7 +9,7 @@ import java.util.Set;
 import java.util.TreeMap;
 import java.util.stream.Collectors;
 
-/** The configs of an application that decide its internal topics, and their expansion. Others may be secret. */
+/** The configs of an application that decide its internal topics, expansion and partitions. Others may be secret. */
 final class ExportedConfig {
     private static final String APPLICATION_ID = "application.id";
     private static final String GROUP_PROTOCOL = "group.protocol";
