@@ -80,5 +80,5 @@ def _await_assignment(java: Applications, application: TestedApplication) -> Tas
         kinds = [kind for tasks in found.values() for kind in tasks.values()]
         return (kinds.count("active"), kinds.count("standby")) == (2 * _PARTITIONS, _PARTITIONS)
 
-    application.await_true(is_complete, "all tasks are assigned")
+    application.await_true(is_complete, "all tasks are assigned", 60)
     return found

@@ -140,7 +140,7 @@ def test_no_record_is_lost_and_no_key_is_on_two_tasks(
 
 def await_progress(application: TestedApplication) -> None:
     before = application.end_offsets(application.sink)
-    application.await_true(lambda: application.end_offsets(application.sink) > before, "progress")
+    application.await_true(lambda: application.end_offsets(application.sink) > before, "progress", 60)
 
 
 def partitions_by_key(application: TestedApplication, topic: str) -> dict[bytes, set[int]]:
