@@ -16,7 +16,7 @@ import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
 from headwater.toolchain.broker import Broker, Settings
-from headwater_spark.engine.partitioners.murmur2 import default_partition
+from headwater_spark.engine.partitioners.hashing import default_partition
 from tests.streams_library.application import TestedApplication
 from tests.streams_library.applications import NEWEST, Applications, jvm
 

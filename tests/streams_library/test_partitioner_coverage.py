@@ -10,7 +10,7 @@ from headwater.compiler import compile_document
 from headwater.model.problems import ProblemCode
 from headwater.spec import load_text
 from headwater.toolchain.broker.local import LocalBroker
-from headwater_spark.engine.partitioners.murmur2 import default_partition
+from headwater_spark.engine.partitioners.hashing import default_partition
 from tests.streams_library.application import TestedApplication
 from tests.streams_library.applications import NEWEST, OLDEST, Applications
 

@@ -9,7 +9,7 @@ import pytest
 from confluent_kafka import Producer
 
 from headwater.kafka.ownership import encode, key_of
-from headwater.model.ownership import OWNERSHIP_TOPIC, RECORD_TOPIC_SETTINGS, OwnershipRecord, StackIdentity
+from headwater.model.records import OWNERSHIP_TOPIC, RECORD_TOPIC_SETTINGS, OwnershipRecord, StackIdentity
 from headwater.toolchain.broker import Broker, Settings
 from tests.streams_library.application import TestedApplication
 from tests.streams_library.applications import NEWEST, class_path, jvm

@@ -5,8 +5,8 @@ from pathlib import Path
 
 from headwater.toolchain import machine
 from headwater.toolchain.cache import Cache
+from headwater.toolchain.commands import Progress
 from headwater.toolchain.maven_jars import MavenJars
-from headwater.toolchain.progress import Progress
 
 _JARS = MavenJars("streams", "Kafka Streams", "4.3.1")
 

@@ -13,10 +13,10 @@ from headwater.toolchain import (
     spark,
     streams_library,
 )
-from headwater.toolchain.broker.class_data import ensure_class_data
+from headwater.toolchain.broker.process import ensure_class_data
 from headwater.toolchain.cache import Cache
-from headwater.toolchain.progress import Progress
-from headwater.toolchain.spark_classes import ensure_spark_classes
+from headwater.toolchain.commands import Progress
+from headwater.toolchain.spark import ensure_spark_classes
 
 PARTS = ("kafka", "spark", "streams-library", "pulumi")
 

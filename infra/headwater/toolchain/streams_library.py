@@ -6,8 +6,7 @@ from pathlib import Path
 
 from headwater.toolchain import machine
 from headwater.toolchain.cache import Cache, fingerprint
-from headwater.toolchain.commands import run_logged
-from headwater.toolchain.progress import Progress
+from headwater.toolchain.commands import Progress, run_logged
 from headwater.toolchain.streams_jar import JAR, VERSION, belongs_to, build_command, source_digest
 
 _IN_WHEEL = Path(__file__).parents[1] / "streams_library"
@@ -25,21 +24,23 @@ def ensure_streams_library(cache: Cache | None = None, progress: Progress | None
     if belongs_to(_IN_WHEEL / JAR, _SOURCE):
         return _IN_WHEEL / JAR
     cache = cache or Cache()
-    folder = cache.ensure(_entry(), lambda draft, shown: _build(draft, cache, shown), progress or Progress())
+    folder = cache.ensure(
+        _cache_entry(), lambda draft, shown: _build_jar(draft, cache, shown), progress or Progress()
+    )
     return folder / JAR
 
 
 def needed_programs(cache: Cache) -> Iterator[machine.Program]:
     """Yield the programs that `ensure_streams_library` would run now."""
-    if not belongs_to(_IN_WHEEL / JAR, _SOURCE) and cache.find(_entry()) is None:
+    if not belongs_to(_IN_WHEEL / JAR, _SOURCE) and cache.find(_cache_entry()) is None:
         yield from (machine.JAVA, machine.MAVEN)
 
 
-def _entry() -> str:
+def _cache_entry() -> str:
     return f"streams-library-{VERSION}-{fingerprint(source_digest(_SOURCE))}"
 
 
-def _build(folder: Path, cache: Cache, progress: Progress) -> None:
+def _build_jar(folder: Path, cache: Cache, progress: Progress) -> None:
     programs = machine.require((machine.JAVA, machine.MAVEN))
     with progress.step("Library for Kafka Streams: compiling with Maven", expected="10 seconds") as show:
         run_logged(

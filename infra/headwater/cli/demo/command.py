@@ -6,9 +6,9 @@ from pathlib import Path
 import click
 from rich.console import Console
 
+from headwater.cli.console import ExitCode
 from headwater.cli.demo.environment import Jars
 from headwater.cli.demo.run import run_demo
-from headwater.cli.exit_codes import ExitCode
 from headwater.toolchain import ToolchainError, ensure_kafka, ensure_pulumi, ensure_spark_jars
 from headwater.toolchain.kafka_streams import ensure_kafka_streams
 from headwater.toolchain.streams_library import ensure_streams_library
