@@ -4,6 +4,8 @@ import subprocess
 import zipfile
 from pathlib import Path
 
+from headwater.toolchain.streams_jar import JAR
+
 _ROOT = Path(__file__).parents[2]
 _FOLDERS = {
     "infra/headwater/": "headwater/",
@@ -34,7 +36,8 @@ def test_the_wheel_contains_all_files_of_its_packages_except_those_for_tests(whe
     assert len(expected) < len(listed)
     with zipfile.ZipFile(wheel) as archive:
         found = {name for name in archive.namelist() if ".dist-info/" not in name}
-    assert found == expected
+    # It is built, see test_streams_library.py. Without Maven it is missing.
+    assert found - {f"headwater/streams_library/{JAR}"} == expected
 
 
 def test_no_module_of_the_wheel_imports_one_that_it_does_not_contain() -> None:

@@ -16,11 +16,15 @@ from headwater.cli.lazy import Lazy, LazyGroup
 from headwater.model.problems import ProblemsError
 
 _COMMANDS: Mapping[str, Lazy] = {
-    "new": Lazy("headwater.cli.new.command", "new", "Create a repository for topology documents."),
+    "new": Lazy(
+        "headwater.cli.new.command",
+        "new",
+        "Create a repository for topology documents, or for an application (--streams).",
+    ),
     "toolchain": Lazy(
         "headwater.cli.toolchain",
         "toolchain",
-        "Download or build the Pulumi CLI, its Kafka plugin, Kafka and Spark's connector.",
+        "Download or build the Pulumi CLI, its Kafka plugin, Kafka, Spark's connector and the Java library.",
     ),
     "doctor": Lazy(
         "headwater.cli.doctor.command",

@@ -18,6 +18,7 @@ from headwater.compiler.dsl import build_dsl
 from headwater.compiler.internal_topics import internal_topics, subtopologies
 from headwater.compiler.messages import unwritten_sink
 from headwater.compiler.observed import compile_observed, open_questions
+from headwater.compiler.partitioned_sinks import partitioned_sinks, static_partitioning_problems
 from headwater.compiler.processors import processor_problems
 from headwater.compiler.source_problems import check_sources, missing_topics, with_locations
 from headwater.compiler.streams_config import REUSE_SOURCE_TOPICS, StreamsConfig, streams_config_problems
@@ -111,11 +112,21 @@ def compile_nodes(
         compilation = run(compilation)
     sinks, sink_problems = sink_counts(document.sinks, compilation)
     topics = internal_topics(compilation)
+    own_partitions = (
+        None
+        if document.described is not None
+        else partitioned_sinks(
+            topology,
+            document.exported.partitioners if document.exported is not None else {},
+            compilation.naming,
+        )
+    )
     compilation = compilation.with_problems(
         (
             *sink_problems,
             *compaction_lag_problems(topics, sinks),
             *processor_problems(document, compilation),
+            *static_partitioning_problems(application, config, own_partitions),
         )
     )
     external = {
@@ -137,5 +148,6 @@ def compile_nodes(
         extractor_sinks=tuple(
             node.name for node in topology.nodes if isinstance(node, SinkNode) and node.topic is None
         ),
+        partitioned_sinks=own_partitions,
         described=topology if document.described is not None or document.exported is not None else None,
     )

@@ -62,6 +62,7 @@ class ProblemCode(StrEnum):
     OVER_PARTITIONED = "OverPartitionedInternalTopic"
     UNDER_PARTITIONED = "UnderPartitionedInternalTopic"
     UNSAFE_EXPANSION = "UnsafeExpansion"
+    STATIC_PARTITIONING_INCOMPLETE = "StaticPartitioningIncomplete"
     PROCESSOR_COUNT = "ProcessorCount"
     STATE_NOT_MOVABLE = "StateNotMovable"
     MOVE_INCOMPLETE = "MoveIncomplete"
