@@ -1,0 +1,381 @@
+"""The verdict for each store and repartition topic of an edited topology."""
+
+from collections.abc import Iterator, Mapping
+from functools import cached_property
+
+import attrs
+
+from headwater.model.cluster import ClusterSnapshot
+from headwater.model.compiled import InternalTopic, TopicKind
+from headwater.model.problems import Location, Severity
+from headwater.planner.edits.formats import Layout
+from headwater.planner.edits.matching import Matcher, matches
+from headwater.planner.edits.topologies import Topology
+from headwater.planner.edits.values import TopicEdit, Verdict
+from headwater.planner.phrases import listed
+
+KEEP_NAME = "Keep the name, or undo the part of the edit that shifts it."
+DRAIN = (
+    "Stop what writes to the source topics, and wait until the application has processed all records, before "
+    "you stop it."
+)
+_NOTHING = "Nothing."
+_KEEPS = "Kafka Streams finds it by its name."
+_NOT_SHOWN = "The input does not show kind and serdes of its records: they must be the same before and after."
+
+
+@attrs.frozen
+class Sides:
+    """One application before and after an edit. `live` is None without a cluster."""
+
+    before: Topology
+    after: Topology
+    live: ClusterSnapshot | None = None
+
+    @cached_property
+    def _matchers(self) -> tuple[Matcher, Matcher]:
+        return Matcher(self.before), Matcher(self.after)
+
+    @cached_property
+    def continued(self) -> Mapping[tuple[bool, str], str]:
+        """(Is a store, name before) → name afterwards."""
+        return matches(*self._matchers)
+
+    def has_same_path(self, name: str, *, is_store: bool) -> bool:
+        """Return whether the same operators are before a store or topic of this name on both sides."""
+        old, new = (
+            [item.path for item in matcher.items if item.name == name and item.is_store is is_store]
+            for matcher in self._matchers
+        )
+        return old == new
+
+    @cached_property
+    def origins(self) -> Mapping[tuple[bool, str], str]:
+        """(Is a store, name afterwards) → name before."""
+        return {(is_store, new): old for (is_store, old), new in self.continued.items()}
+
+    def exists(self, topic: str) -> bool:
+        """Return whether the topic exists, as far as is known."""
+        return self.live is None or topic in self.live.topics
+
+    def count(self, topic: InternalTopic) -> int:
+        """Return the partition count before the edit: that on the cluster, if it was read."""
+        found = self.live.topics.get(topic.name) if self.live is not None else None
+        return found.partitions if found is not None else topic.partitions
+
+
+def topic_edits(sides: Sides) -> tuple[TopicEdit, ...]:
+    """Return a verdict for each store that is restored from a topic, and each repartition topic."""
+    found = (*_stores(sides), *_repartitions(sides), *_orphaned(sides))
+    order = {verdict: number for number, verdict in enumerate(Verdict)}
+    return tuple(sorted(found, key=lambda each: (order[each.verdict], each.topic)))
+
+
+def _stores(sides: Sides) -> Iterator[TopicEdit]:
+    for name, store in sides.after.stores.items():
+        own = sides.after.changelogs.get(name)
+        if own is None:
+            yield _from_source(sides, name, str(store.changelog_topic), store.at)
+        elif own.name in sides.before.topics and sides.exists(own.name):
+            yield _same_topic(sides, own, name, is_store=True)
+        else:
+            yield _other_topic(sides, own, name)
+
+
+def _repartitions(sides: Sides) -> Iterator[TopicEdit]:
+    for name, topic in sides.after.repartitions.items():
+        if topic.name in sides.before.topics and sides.exists(topic.name):
+            yield _same_topic(sides, topic, name, is_store=False)
+            continue
+        former = _former_topic(sides, name, is_store=False)
+        yield TopicEdit(
+            verdict=Verdict.ADDED if former is None else Verdict.RENAMED,
+            severity=Severity.INFO if former is None else Severity.WARNING,
+            topic=topic.name,
+            kind=topic.kind,
+            former=None if former is None else former.name,
+            what=f"{topic.name} is needed."
+            if former is None
+            else f"{former.name} gets the name {topic.name}.",
+            why="No operator has used it before."
+            if former is None
+            else "Records in the old topic that are not processed before the edit are never processed.",
+            first=_NOTHING if former is None else DRAIN,
+            location=topic.at,
+        )
+
+
+def _former_topic(sides: Sides, name: str, *, is_store: bool) -> InternalTopic | None:
+    old = sides.origins.get((is_store, name))
+    if old is None:
+        return None
+    found = sides.before.changelogs.get(old) if is_store else sides.before.repartitions.get(old)
+    return found if found is not None and sides.exists(found.name) else None
+
+
+def _from_source(sides: Sides, name: str, topic: str, at: Location | None) -> TopicEdit:
+    old = sides.origins.get((True, name))
+    store = sides.before.stores.get(old) if old is not None else None
+    is_same = store is not None and store.changelog_topic == topic
+    changelog = sides.before.changelogs.get(str(old))
+    return TopicEdit(
+        verdict=Verdict.KEPT if is_same else Verdict.REBUILT if store is not None else Verdict.ADDED,
+        severity=Severity.INFO,
+        topic=topic,
+        kind=TopicKind.CHANGELOG,
+        store=name,
+        former=changelog.name if changelog is not None else None,
+        what=f"Store {name} is restored from source topic {topic}"
+        + (", as before." if is_same else ", which has no changelog of its own."),
+        why="Each instance reads the source topic when it starts: the store has what is still in the topic.",
+        first=_NOTHING if is_same else "Make sure that the source topic is compacted.",
+        location=at,
+    )
+
+
+def _layouts(sides: Sides, old: str, new: str, *, is_store: bool) -> tuple[Layout | None, Layout | None]:
+    if is_store:
+        return sides.before.store_layouts.get(old), sides.after.store_layouts.get(new)
+    return sides.before.repartition_layouts.get(old), sides.after.repartition_layouts.get(new)
+
+
+def _same_topic(sides: Sides, topic: InternalTopic, name: str, *, is_store: bool) -> TopicEdit:
+    """Return the verdict for a topic that both sides use under one name."""
+    before, after = _layouts(sides, name, name, is_store=is_store)
+    difference = before.difference(after) if before is not None and after is not None else ""
+    owner = sides.origins.get((is_store, name))
+    old = sides.before.topics[topic.name]
+    count = sides.count(old)
+    noun = f"Store {name}" if is_store else topic.name
+    base = TopicEdit(
+        verdict=Verdict.KEPT,
+        severity=Severity.INFO,
+        topic=topic.name,
+        kind=topic.kind,
+        store=name if is_store else None,
+        what=f"{noun} keeps its {'state' if is_store else 'records in flight'}.",
+        why=_KEEPS,
+        first=_NOTHING,
+        location=topic.at,
+    )
+    if owner != name and (owner is not None or (is_store, name) in sides.continued):
+        return _taken(sides, base, owner, is_store=is_store)
+    if difference:
+        return _other_format(base, noun, difference, is_store=is_store)
+    if owner is None or _is_doubtful(sides, name, before, after, is_store=is_store):
+        return _unproven(sides, base, noun)
+    if count != topic.partitions:
+        return _moved(sides, base, noun, count, topic.partitions, is_store=is_store)
+    return _with_remarks(base, before, after)
+
+
+def _is_doubtful(
+    sides: Sides, name: str, before: Layout | None, after: Layout | None, *, is_store: bool
+) -> bool:
+    """Return whether formats are not known, and the operators before the topic are not the same."""
+    are_known = before is not None and after is not None and before.is_known and after.is_known
+    return not are_known and not sides.has_same_path(name, is_store=is_store)
+
+
+def _taken(sides: Sides, base: TopicEdit, owner: str | None, *, is_store: bool) -> TopicEdit:
+    former = _former_topic(sides, owner, is_store=is_store) if owner is not None else None
+    if owner is not None and former is None:
+        found = sides.before.changelogs if is_store else sides.before.repartitions
+        former = found.get(owner)
+    now = sides.continued.get((is_store, base.store or sides.after.short(base.topic)))
+    return attrs.evolve(
+        base,
+        verdict=Verdict.RESET,
+        severity=Severity.ERROR,
+        former=former.name if former is not None else None,
+        what=f"{base.topic} belongs to another operator afterwards.",
+        why="Kafka Streams finds topics by name, so it "
+        + ("restores the store from the state of" if is_store else "reads records of")
+        + " another operator"
+        + (f" (which now uses {now})" if now is not None else "")
+        + ": results are wrong, or records cannot be deserialized.",
+        first=KEEP_NAME
+        if former is not None
+        else "Give the new operator a name of its own, or undo the edit.",
+    )
+
+
+def _other_format(base: TopicEdit, noun: str, difference: str, *, is_store: bool) -> TopicEdit:
+    return attrs.evolve(
+        base,
+        verdict=Verdict.RESET,
+        severity=Severity.ERROR,
+        what=f"{noun} has another format.",
+        why=f"{difference[0].upper()}{difference[1:]}. "
+        + (
+            "Kafka Streams restores the old records nevertheless: it fails, or results are wrong."
+            if is_store
+            else "Records in flight cannot be read."
+        ),
+        first=f"Give the store another name, so that it starts empty; or stop all instances, delete "
+        f"{base.topic} and the local state, and start without the old state."
+        if is_store
+        else DRAIN,
+    )
+
+
+def _unproven(sides: Sides, base: TopicEdit, noun: str) -> TopicEdit:
+    """Return the verdict for a topic whose operators on both sides could not be compared as the same."""
+    if sides.before.document.has_calls and sides.after.document.has_calls:
+        return attrs.evolve(
+            base,
+            verdict=Verdict.RESET,
+            severity=Severity.ERROR,
+            what=f"{base.topic} belongs to another operator afterwards.",
+            why="Other operators use the name before and after the edit, and Kafka Streams finds topics by "
+            "name: it uses the data of the old operator.",
+            first="Give the new operator a name of its own, or undo the edit.",
+        )
+    return attrs.evolve(
+        base,
+        verdict=Verdict.UNKNOWN,
+        severity=Severity.WARNING,
+        what=f"{noun} has the same name before and after the edit.",
+        why="The operators that use it differ, and a text of `Topology#describe()` does not show the format "
+        "of their records.",
+        first="Compare key and value of the operators in the code. If they are the same, its data is kept.",
+    )
+
+
+def _moved(sides: Sides, base: TopicEdit, noun: str, before: int, after: int, *, is_store: bool) -> TopicEdit:
+    is_static = sides.after.config.is_statically_partitioned
+    moves = (
+        "The partitioner is static, so keys stay with their state."
+        if is_static
+        else "Keys move to other partitions, and their state does not move with them."
+        if is_store
+        else "Keys move to other partitions than the state downstream."
+    )
+    return attrs.evolve(
+        base,
+        verdict=Verdict.MOVED,
+        severity=Severity.WARNING if is_static else Severity.ERROR,
+        what=f"{noun} has {after} partitions instead of {before}.",
+        why=f"{moves} Kafka Streams does not start while the topic has another count.",
+        first="Expand the topic before the start (`headwater plan` shows how)."
+        if is_static and after > before
+        else "Keep the count, or move the state (docs/changing-topologies.md), or reset the application.",
+    )
+
+
+def _with_remarks(base: TopicEdit, before: Layout | None, after: Layout | None) -> TopicEdit:
+    """Return the verdict for a topic that is kept, with what the user should know."""
+    if before is None or after is None or not (before.is_known and after.is_known):
+        return attrs.evolve(base, why=f"{_KEEPS} {_NOT_SHOWN}")
+    if before.window_ms != after.window_ms:
+        return attrs.evolve(
+            base,
+            severity=Severity.WARNING,
+            why=f"{_KEEPS} Its windows had {before.window_ms} ms and have {after.window_ms} ms: entries of "
+            "old windows keep their start, and count as windows of the new length until they expire.",
+            first="Give the store another name if old and new windows must not mix.",
+        )
+    if before.kind != after.kind:
+        return attrs.evolve(
+            base,
+            severity=Severity.WARNING,
+            why=f"{_KEEPS} The store is {after.kind} instead of {before.kind}: the changelog has the same "
+            "format, local state does not.",
+            first="Stop all instances, and delete their local state, before you start the new version. "
+            "If the store is versioned now, run `pulumi up` first: it sets `min.compaction.lag.ms`.",
+        )
+    return base
+
+
+def _other_topic(sides: Sides, topic: InternalTopic, name: str) -> TopicEdit:
+    """Return the verdict for a store whose changelog topic is another one, or has no data."""
+    former = _former_topic(sides, name, is_store=True)
+    old = sides.origins.get((True, name))
+    base = TopicEdit(
+        verdict=Verdict.ADDED,
+        severity=Severity.INFO,
+        topic=topic.name,
+        kind=topic.kind,
+        store=name,
+        what=f"Store {name} is new and starts empty.",
+        why=_filled_by(sides, topic),
+        first=_NOTHING,
+        location=topic.at,
+    )
+    if former is not None:
+        return attrs.evolve(
+            base,
+            verdict=Verdict.RENAMED,
+            severity=Severity.ERROR,
+            former=former.name,
+            what=f"{former.name} gets the name {topic.name}.",
+            why=f"Store {name} starts empty: its state is in a changelog that is not read any more.",
+            first=KEEP_NAME,
+        )
+    if old is not None and (source := sides.before.stores[old].changelog_topic) is not None:
+        return attrs.evolve(
+            base,
+            verdict=Verdict.RESET,
+            severity=Severity.ERROR,
+            former=source,
+            what=f"Store {name} gets a changelog of its own, which is empty.",
+            why=f"It was restored from source topic {source}. The application continues at its committed "
+            "offsets there, so earlier records are missing in the store.",
+            first="Keep `reuse.ktable.source.topics` in `topology.optimization`, or reset the offsets of the "
+            "source topic.",
+        )
+    if name in sides.before.unlogged:
+        return attrs.evolve(
+            base,
+            verdict=Verdict.RESET,
+            severity=Severity.WARNING,
+            what=f"Store {name} gets a changelog, which is empty.",
+            why="The store had no changelog: entries were on local disks or in memory only, and may be lost.",
+        )
+    return base
+
+
+def _filled_by(sides: Sides, topic: InternalTopic) -> str:
+    read = {source for part in sides.before.compiled.subtopologies for source in part.sources}
+    part = next((each for each in sides.after.compiled.subtopologies if each.id == topic.subtopology), None)
+    known = sorted(set(part.sources if part is not None else ()) & read)
+    if not known:
+        return "It is filled by the records that the application reads from now on."
+    return (
+        f"The application has committed offsets of {listed(known)}: only later records of them fill the "
+        "store."
+    )
+
+
+def _orphaned(sides: Sides) -> Iterator[TopicEdit]:
+    used = {*sides.after.topics}
+    rebuilt = {name for name, store in sides.after.stores.items() if store.changelog_topic is not None}
+    for name, topic in sides.before.topics.items():
+        is_store = topic.kind is TopicKind.CHANGELOG
+        short = topic.node if is_store else sides.before.short(name)
+        now = sides.continued.get((is_store, short))
+        if name in used or not sides.exists(name) or (now is not None and now not in rebuilt):
+            continue
+        is_rebuilt = now is not None
+        is_unlogged = is_store and short in sides.after.unlogged
+        yield TopicEdit(
+            verdict=Verdict.ORPHANED,
+            severity=Severity.INFO if is_rebuilt else Severity.WARNING,
+            topic=name,
+            kind=topic.kind,
+            store=topic.node if is_store else None,
+            what=f"{name} is no longer used.",
+            why=_why_orphaned(is_store=is_store, is_rebuilt=is_rebuilt, is_unlogged=is_unlogged),
+            first="Delete it when you do not go back (`leftovers`)." if is_store else DRAIN,
+            location=topic.at,
+        )
+
+
+def _why_orphaned(*, is_store: bool, is_rebuilt: bool, is_unlogged: bool) -> str:
+    if is_rebuilt:
+        return "The store is restored from a source topic."
+    if is_unlogged:
+        return "The store has no changelog any more: a lost instance loses its entries."
+    if is_store:
+        return "No store continues it: its state stays on the cluster, unused."
+    return "Records in it that are not processed before the edit are never processed."
