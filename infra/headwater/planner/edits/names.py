@@ -117,29 +117,39 @@ def _line(sides: Sides, edit: TopicEdit) -> NameLine | None:
         store = former.removesuffix("-changelog")
         if not _can_name_store(operator) or str(edit.store).startswith(_OTHER_STORES):
             return None
-        key = "materialized"
-        given = getattr(operator, "materialized", None)
-        text = store if given is None else f"{{store: {store}, …}}"
-        return NameLine(str(edit.former), f"{key}: {text}", f'Materialized.as("{store}")', step.at)
+        return NameLine(
+            str(edit.former),
+            f"materialized: {_store_text(getattr(operator, 'materialized', None), store)}",
+            f'Materialized.as("{store}")',
+            step.at,
+        )
     if edit.kind is TopicKind.REPARTITION and former.endswith("-repartition"):
         return _repartition_line(str(edit.former), former.removesuffix("-repartition"), step)
     return None
 
 
+def _store_text(given: Materialized | None, store: str) -> str:
+    """Return the value of `materialized` with another name, short where only the name is set."""
+    if given is None or given == Materialized(store=given.store):
+        return store
+    return (
+        f"{{supplier: {{name: {store}, …}}, …}}" if given.supplier is not None else f"{{store: {store}, …}}"
+    )
+
+
 def _can_name_store(operator: Operator) -> bool:
-    if isinstance(operator, Join) and operator.window is not None:
-        return False
-    given: Materialized | None = getattr(operator, "materialized", None)
-    return isinstance(operator, _MATERIALIZING) and (given is None or given.store_name is None)
+    return isinstance(operator, _MATERIALIZING) and (
+        not isinstance(operator, Join) or operator.window is None
+    )
 
 
 def _repartition_line(topic: str, name: str, step: Step) -> NameLine | None:
     operator = step.operator
-    if isinstance(operator, Repartition) and operator.name is None:
+    if isinstance(operator, Repartition):
         return NameLine(topic, f"name: {name}", f'Repartitioned.as("{name}")', step.at)
-    if isinstance(operator, ToTable) and operator.name is None:
+    if isinstance(operator, ToTable):
         return NameLine(topic, f"name: {name}", f'Named.as("{name}")', step.at)
-    if isinstance(operator, Join) and operator.window is None and operator.name is None:
+    if isinstance(operator, Join) and operator.window is None:
         return NameLine(topic, f"name: {name}", f'Joined.as("{name}")', step.at)
     return None
 
@@ -183,10 +193,15 @@ def _named_step(step: Step, names: Names) -> Step:
     key, _, _ = line.document.partition(":")
     if key == "materialized":
         given: Materialized | None = getattr(operator, "materialized", None)
-        store = line.code.split('"')[1]
-        named = attrs.evolve(given or Materialized(), store=store)
+        named = _with_store(given or Materialized(), line.code.split('"')[1])
         return attrs.evolve(step, operator=attrs.evolve(operator, materialized=named))  # type: ignore[arg-type]
     return attrs.evolve(step, operator=attrs.evolve(operator, name=line.code.split('"')[1]))  # type: ignore[arg-type]
+
+
+def _with_store(given: Materialized, store: str) -> Materialized:
+    if given.supplier is not None:
+        return attrs.evolve(given, supplier=attrs.evolve(given.supplier, name=store))
+    return attrs.evolve(given, store=store)
 
 
 def _named_branch(branch: Branch, names: Names) -> Branch:
