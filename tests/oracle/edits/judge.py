@@ -126,6 +126,13 @@ def _request(
             *new.compiled.global_topics,
         }
     )
+    # Kafka Streams cannot restore a global store of the Processor API from records without serdes.
+    filled = {
+        step["addGlobalStore"]["topic"]
+        for document in (edit.before, edit.after)
+        for step in document["topology"]
+        if "addGlobalStore" in step
+    }
     written = {topic for each in (old, new) for part in each.compiled.subtopologies for topic in part.sinks}
     internal = {*old.topics, *new.topics}
     kept = {
@@ -140,8 +147,18 @@ def _request(
         "before": edit.before,
         "after": edit.after,
         "topics": {topic: edit.partitions.get(topic, 1) for topic in sorted({*inputs, *written} - internal)},
-        "input": [_record(chance, topic, number) for topic in inputs for number in range(_RECORDS)],
-        "more": [_record(chance, topic, number + 100) for topic in inputs for number in range(4)],
+        "input": [
+            _record(chance, topic, number)
+            for topic in inputs
+            if topic not in filled
+            for number in range(_RECORDS)
+        ],
+        "more": [
+            _record(chance, topic, number + 100)
+            for topic in inputs
+            if topic not in filled
+            for number in range(4)
+        ],
         "readBefore": read_before,
         "readAfter": read_after,
         "repartitions": sorted(topic.name for topic in old.repartitions.values()),

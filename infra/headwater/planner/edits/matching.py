@@ -210,7 +210,15 @@ def matches(old: Matcher, new: Matcher) -> Mapping[tuple[bool, str], str]:
     pair_groups(lambda item: (item.is_store, item.path, item.layout))
     _pair_similar(old, new, waiting_old, waiting_new, pair)
     pair_groups(lambda item: (item.is_store, item.operators, item.name), same_name_only=True)
-    pair_groups(lambda item: (item.is_store, item.operators, item.inputs, _shape(item)))
+    pair_groups(
+        lambda item: (
+            item.is_store,
+            item.operators,
+            item.inputs,
+            _shape(item),
+            None if item.is_store else item.layout,  # records in flight are read by their new reader, or not
+        )
+    )
     pair_groups(lambda item: (item.is_store, item.inputs, item.name), same_name_only=True)
     return pairs
 

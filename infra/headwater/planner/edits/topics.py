@@ -134,6 +134,7 @@ def _from_source(sides: Sides, name: str, topic: str, at: Location | None) -> To
 
 
 def _layouts(sides: Sides, old: str, new: str, *, is_store: bool) -> tuple[Layout | None, Layout | None]:
+    """Return the layouts of a store or repartition topic before and after, as far as it exists."""
     if is_store:
         return sides.before.store_layouts.get(old), sides.after.store_layouts.get(new)
     return sides.before.repartition_layouts.get(old), sides.after.repartition_layouts.get(new)
@@ -302,6 +303,17 @@ def _other_topic(sides: Sides, topic: InternalTopic, name: str) -> TopicEdit:
         first=_NOTHING,
         location=topic.at,
     )
+    before, after = _layouts(sides, str(old), name, is_store=True)
+    difference = before.difference(after) if before is not None and after is not None else ""
+    if former is not None and difference:
+        return attrs.evolve(
+            base,
+            verdict=Verdict.RESET,
+            severity=Severity.ERROR,
+            what=f"Store {name} starts empty and has another format than {former.name}.",
+            why=f"{difference[0].upper()}{difference[1:]}. No name keeps such state.",
+            first="Continue without the old state, or undo this part of the edit.",
+        )
     if former is not None:
         return attrs.evolve(
             base,
