@@ -54,7 +54,7 @@ def make_trial(seed: int, id_: str, version: str) -> Trial | None:
     """Return a random edit that both sides build; None if Headwater refuses one of them."""
     chance = random.Random(seed)
     edit = random_edit(Choices(chance.randrange), id_)
-    before, after = (_compiled(document, edit.partitions, version) for document in (edit.before, edit.after))
+    before, after = (compiled_side(document, edit.partitions, version) for document in (edit.before, edit.after))
     if before is None or after is None or edit.before == edit.after:
         return None
     found = find_edit(before, after)
@@ -63,15 +63,15 @@ def make_trial(seed: int, id_: str, version: str) -> Trial | None:
     (predicted,) = found.applications
     applied = 0
     if predicted.lines and chance.random() < 0.4:  # the advice is followed, and judged instead
-        edit = attrs.evolve(edit, after=_with_lines(edit.after, predicted))
-        named = _compiled(edit.after, edit.partitions, version)
+        edit = attrs.evolve(edit, after=with_lines(edit.after, predicted))
+        named = compiled_side(edit.after, edit.partitions, version)
         assert named is not None, "the document with the advised lines has errors"
         after, applied = named, len(predicted.lines)
         (predicted,) = find_edit(before, after).applications
     return Trial(edit, predicted, before, after, _request(edit, predicted, before, after, chance), applied)
 
 
-def _compiled(document: Json, partitions: Mapping[str, int], version: str) -> Topologies | None:
+def compiled_side(document: Json, partitions: Mapping[str, int], version: str) -> Topologies | None:
     application = {**document["application"], "kafkaStreams": version}
     loaded = parse_document({**document, "application": application})
     if errors(loaded.problems):
@@ -80,7 +80,7 @@ def _compiled(document: Json, partitions: Mapping[str, int], version: str) -> To
     return None if any(errors(each.compiled.problems) for each in found.of.values()) else found
 
 
-def _with_lines(document: Json, predicted: ApplicationEdit) -> Json:
+def with_lines(document: Json, predicted: ApplicationEdit) -> Json:
     """Return the document with the advised lines, as a user writes them."""
     changed = copy.deepcopy(document)
     for line in predicted.lines:

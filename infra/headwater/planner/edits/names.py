@@ -33,8 +33,8 @@ from headwater.planner.edits.topologies import Topology
 from headwater.planner.edits.values import NameLine, TopicEdit, Verdict
 
 _MATERIALIZING = (Aggregate, Count, ReadTable, Reduce, ToTable, Transform, TransformValues, Join)
-_OTHER_STORES = ("KTABLE-SUPPRESS-", "KTABLE-FK-JOIN-SUBSCRIPTION-")
-"""Stores of a call that `Materialized` does not name."""
+_RESULTS = ("timestampedKeyValue", "versionedKeyValue", "timestampedWindow", "session")
+"""Stores of results; `Materialized` does not name the other stores of a call, such as buffers."""
 _MOST_ROUNDS = 12
 _NO_NAME = (
     "No name that you can give keeps the name of this topic: undo the part of the edit that shifts it, or "
@@ -48,32 +48,64 @@ def lines_to_keep(
 ) -> tuple[tuple[NameLine, ...], tuple[str, ...]]:
     """Return lines that keep topics, and the old topics that change nevertheless.
 
-    The lines are checked: the document with all of them was compiled, and compared again.
+    The lines are checked: the document with all of them was compiled, and compared again. It loses no topic
+    that the document without them keeps.
     """
+
+    def lost_with(names: Names) -> list[TopicEdit] | None:
+        """Return the edits that lose topics with these lines, None if the document has errors with them."""
+        tried = compile_with(with_names(sides.after.document, names))
+        if errors(tried.compiled.problems):
+            return None
+        return _lost(topic_edits(attrs.evolve(sides, after=tried)))
+
+    first = _lost(edits)
+    names = _all_names(sides, first, lost_with)
+    lost = lost_with(names) if names else first
+    allowed = {edit.former for edit in first}
+    while names:
+        formers = {edit.former for edit in lost or ()}
+        useless = [at for at, line in names.items() if line.topic in formers]
+        if lost is not None and not useless and formers <= allowed:
+            break
+        # A line has no effect, is refused, or shifts a name that no line can keep: leave it out.
+        for at in useless or [max(names, key=_position)]:
+            del names[at]
+        lost = lost_with(names) if names else first
+    lines = tuple(names[at] for at in sorted(names, key=_position))
+    return lines, tuple(sorted({str(edit.former) for edit in (first if lost is None else lost)}))
+
+
+def _all_names(
+    sides: Sides, lost: Iterable[TopicEdit], lost_with: Callable[[Names], list[TopicEdit] | None]
+) -> dict[Location, NameLine]:
+    """Return lines for all topics that can be named, also for those that other lines shift."""
     names: dict[Location, NameLine] = {}
-    lost = _lost(edits)
     refused: set[str] = set()
     for _ in range(_MOST_ROUNDS):
         found = {
             line.location: line
             for edit in lost
             if edit.former not in refused
-            if (line := _line(sides, edit)) is not None and line.location not in names
-            if line.location is not None
+            if (line := _line(sides, edit)) is not None and line.location is not None
+            if line.location not in names
         }
         if not found:
             break
         names |= found
-        tried = compile_with(with_names(sides.after.document, names))
-        while errors(tried.compiled.problems) and found:
+        remaining = lost_with(names)
+        while remaining is None and found:
             # Another operator has the name, or the call cannot have one: give up the last line.
             location, line = found.popitem()
             refused.add(line.topic)
             del names[location]
-            tried = compile_with(with_names(sides.after.document, names))
-        lost = _lost(topic_edits(attrs.evolve(sides, after=tried)))
-    useful = tuple(names[at] for at in sorted(names, key=lambda at: (at.file, at.line, at.column)))
-    return useful, tuple(sorted({str(edit.former) for edit in lost}))
+            remaining = lost_with(names)
+        lost = remaining or ()
+    return names
+
+
+def _position(at: Location) -> tuple[str, int, int, str]:
+    return at.file, at.line, at.column, at.pointer
 
 
 def with_instruction(
@@ -115,7 +147,7 @@ def _line(sides: Sides, edit: TopicEdit) -> NameLine | None:
     former, operator = sides.before.short(str(edit.former)), step.operator
     if edit.kind is TopicKind.CHANGELOG:
         store = former.removesuffix("-changelog")
-        if not _can_name_store(operator) or str(edit.store).startswith(_OTHER_STORES):
+        if not _can_name_store(operator) or not _is_result(sides, str(edit.store)):
             return None
         return NameLine(
             str(edit.former),
@@ -135,6 +167,11 @@ def _store_text(given: Materialized | None, store: str) -> str:
     return (
         f"{{supplier: {{name: {store}, …}}, …}}" if given.supplier is not None else f"{{store: {store}, …}}"
     )
+
+
+def _is_result(sides: Sides, store: str) -> bool:
+    layout = sides.after.store_layouts.get(store)
+    return layout is not None and layout.kind in _RESULTS
 
 
 def _can_name_store(operator: Operator) -> bool:

@@ -5,6 +5,7 @@ import com.fasterxml.jackson.databind.ObjectMapper;
 import org.apache.kafka.clients.admin.Admin;
 import org.apache.kafka.clients.admin.NewTopic;
 import org.apache.kafka.clients.admin.OffsetSpec;
+import org.apache.kafka.clients.admin.RemoveMembersFromConsumerGroupOptions;
 import org.apache.kafka.clients.consumer.ConsumerConfig;
 import org.apache.kafka.clients.consumer.ConsumerInterceptor;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
@@ -156,6 +157,7 @@ public final class Edits {
                 answer.put("dumpBefore", first.dump());
                 answer.put("failedBefore", first.failures);
                 first.close();
+                leaveGroup();
                 final Map<TopicPartition, Long> committed = committed();
                 answer.put("committed", shown(committed));
                 answer.put("entries", sizes());
@@ -218,6 +220,13 @@ public final class Edits {
                 }
             }
             return ends;
+        }
+
+        /** Removes the members: which config or method lets a closed client leave depends on the version. */
+        private void leaveGroup() throws Exception {
+            if (!admin.describeConsumerGroups(List.of(id)).describedGroups().get(id).get().members().isEmpty()) {
+                admin.removeMembersFromConsumerGroup(id, new RemoveMembersFromConsumerGroupOptions()).all().get();
+            }
         }
 
         private Map<TopicPartition, Long> committed() throws Exception {
@@ -382,7 +391,6 @@ public final class Edits {
                 properties.put(StreamsConfig.POLL_MS_CONFIG, 20);
                 properties.put("repartition.purge.interval.ms", 3_600_000);
                 properties.put("state.cleanup.delay.ms", 3_600_000);
-                properties.put("internal.leave.group.on.close", true);
                 properties.put("max.task.idle.ms", -1);
                 properties.put(StreamsConfig.mainConsumerPrefix(ConsumerConfig.INTERCEPTOR_CLASSES_CONFIG), Polled.class.getName());
                 return properties;
