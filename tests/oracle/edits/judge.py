@@ -7,6 +7,7 @@ import queue
 import random
 import subprocess
 import threading
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import IO, Any
@@ -30,7 +31,8 @@ from tests.oracle.random_topologies.stores import Choices
 
 _MAIN = "headwater.oracle.Edits"
 _SECONDS = 300
-_KEYS, _RECORDS, _FIRST_MS = 5, 14, 100_000
+_KEYS, _RECORDS = 5, 14
+_FIRST_MS = round(time.time() * 1000) - 60_000  # brokers delete older records of windows
 _QUERYABLE = {"keyValue": "keyValue", "timestampedKeyValue": "keyValue", "timestampedWindow": "window"}
 
 
@@ -54,7 +56,9 @@ def make_trial(seed: int, id_: str, version: str) -> Trial | None:
     """Return a random edit that both sides build; None if Headwater refuses one of them."""
     chance = random.Random(seed)
     edit = random_edit(Choices(chance.randrange), id_)
-    before, after = (compiled_side(document, edit.partitions, version) for document in (edit.before, edit.after))
+    before, after = (
+        compiled_side(document, edit.partitions, version) for document in (edit.before, edit.after)
+    )
     if before is None or after is None or edit.before == edit.after:
         return None
     found = find_edit(before, after)

@@ -54,6 +54,14 @@ class Sides:
         """(Is a store, name afterwards) → name before."""
         return {(is_store, new): old for (is_store, old), new in self.continued.items()}
 
+    def inputs(self, name: str, *, is_store: bool) -> tuple[frozenset[str], frozenset[str]]:
+        """Return the user topics before a store or topic of this name, on both sides."""
+        old, new = (
+            [item.inputs for item in matcher.items if item.name == name and item.is_store is is_store]
+            for matcher in self._matchers
+        )
+        return (old[0] if old else frozenset()), (new[0] if new else frozenset())
+
     def exists(self, topic: str) -> bool:
         """Return whether the topic exists, as far as is known."""
         return self.live is None or topic in self.live.topics
@@ -167,7 +175,7 @@ def _same_topic(sides: Sides, topic: InternalTopic, name: str, *, is_store: bool
         return _unproven(sides, base, noun)
     if count != topic.partitions:
         return _moved(sides, base, noun, count, topic.partitions, is_store=is_store)
-    return _with_remarks(base, before, after)
+    return _with_remarks(sides, base, before, after)
 
 
 def _is_doubtful(
@@ -264,8 +272,16 @@ def _moved(sides: Sides, base: TopicEdit, noun: str, before: int, after: int, *,
     )
 
 
-def _with_remarks(base: TopicEdit, before: Layout | None, after: Layout | None) -> TopicEdit:
+def _with_remarks(sides: Sides, base: TopicEdit, before: Layout | None, after: Layout | None) -> TopicEdit:
     """Return the verdict for a topic that is kept, with what the user should know."""
+    old, new = sides.inputs(base.store or sides.after.short(base.topic), is_store=base.store is not None)
+    if old and new and not old & new:
+        return attrs.evolve(
+            base,
+            severity=Severity.WARNING,
+            why=f"{_KEEPS} Its input was {listed(old)} and is {listed(new)}: old and new results mix.",
+            first="Give the store another name if old and new results must not mix.",
+        )
     if before is None or after is None or not (before.is_known and after.is_known):
         return attrs.evolve(base, why=f"{_KEEPS} {_NOT_SHOWN}")
     if before.window_ms != after.window_ms:
@@ -329,7 +345,6 @@ def _other_topic(sides: Sides, topic: InternalTopic, name: str) -> TopicEdit:
             base,
             verdict=Verdict.RESET,
             severity=Severity.ERROR,
-            former=source,
             what=f"Store {name} gets a changelog of its own, which is empty.",
             why=f"It was restored from source topic {source}. The application continues at its committed "
             "offsets there, so earlier records are missing in the store.",
