@@ -279,7 +279,7 @@ class Editor:
             for step in self.steps[position + 1 :]:
                 if _options(step).get("from") == handle.alias:
                     _options(step)["from"] = alias
-            options = {"from": handle.alias, "as": alias, "partitions": 1 + self.choices.number(3)}
+            options: Json = {"from": handle.alias, "as": alias, "partitions": 1 + self.choices.number(3)}
             self.steps.insert(position + 1, {"repartition": options})
             return True
         options = _options(self.choices.pick(repartitions))

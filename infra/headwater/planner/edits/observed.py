@@ -3,15 +3,13 @@
 from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 
-import attrs
-
 from headwater.compiler.renumbering import origins, renumberings
 from headwater.model.cluster import ClusterSnapshot
 from headwater.model.compiled import CompiledApplication, InternalTopic, TopicKind
 from headwater.model.problems import Severity
 from headwater.model.versions import KafkaStreamsVersion
 from headwater.planner.edits.topologies import Topology
-from headwater.planner.edits.values import ApplicationEdit, TopicEdit, Verdict
+from headwater.planner.edits.values import ApplicationEdit, Subject, TopicEdit, Verdict
 
 _NO_FORMAT = "Only names and counts of the topics are known, so formats cannot be compared."
 _UNKNOWN = "the topology before the edit is not known"
@@ -68,42 +66,30 @@ def edit_of_names(
 def _edit(
     topic: InternalTopic, former: str | None, before: Mapping[str, int], live: AbstractSet[str]
 ) -> TopicEdit:
-    base = TopicEdit(
-        verdict=Verdict.ADDED,
-        severity=Severity.INFO,
-        topic=topic.name,
-        kind=topic.kind,
-        store=topic.node if topic.kind is TopicKind.CHANGELOG else None,
-        former=former,
-        what=f"{topic.name} is needed.",
-        why="There was none before.",
-        first="Nothing.",
-        location=topic.at,
-    )
+    subject = Subject(topic, topic.node if topic.kind is TopicKind.CHANGELOG else None)
     exists = topic.name in live
     if former is not None:
-        return attrs.evolve(
-            base,
-            verdict=Verdict.RESET if exists else Verdict.RENAMED,
-            severity=Severity.ERROR,
+        return subject.edit(
+            Verdict.RESET if exists else Verdict.RENAMED,
+            Severity.ERROR,
+            former=former,
             what=f"{former} gets the name {topic.name}.",
             why="A generated index shifts: Kafka Streams uses "
             + ("the data of another operator" if exists else "the new, empty topic")
             + " and no longer reads the old one.",
             first="Compare the document with its earlier version (`--git`): it shows which name keeps it.",
         )
-    if exists and before[topic.name] != topic.partitions:
-        return attrs.evolve(
-            base,
-            verdict=Verdict.MOVED,
-            severity=Severity.ERROR,
+    if not exists:
+        return subject.edit(Verdict.ADDED, what=f"{topic.name} is needed.", why="There was none before.")
+    if before[topic.name] != topic.partitions:
+        return subject.edit(
+            Verdict.MOVED,
+            Severity.ERROR,
             what=f"{topic.name} has {topic.partitions} partitions instead of {before[topic.name]}.",
             why="Keys move to other partitions. Kafka Streams does not start with another count.",
             first="Keep the count, or move the state (docs/changing-topologies.md).",
         )
-    if exists:
-        return attrs.evolve(base, verdict=Verdict.KEPT, what=f"{topic.name} keeps its name.", why=_NO_FORMAT)
-    return base
+    return subject.edit(Verdict.KEPT, what=f"{topic.name} keeps its name.", why=_NO_FORMAT)
 
 
 def _orphaned(name: str) -> TopicEdit:

@@ -11,7 +11,7 @@ from headwater.model.problems import Location, Severity
 from headwater.planner.edits.formats import Layout
 from headwater.planner.edits.matching import Matcher, matches
 from headwater.planner.edits.topologies import Topology
-from headwater.planner.edits.values import TopicEdit, Verdict
+from headwater.planner.edits.values import Subject, TopicEdit, Verdict
 from headwater.planner.phrases import listed
 
 KEEP_NAME = "Keep the name, or undo the part of the edit that shifts it."
@@ -155,27 +155,16 @@ def _same_topic(sides: Sides, topic: InternalTopic, name: str, *, is_store: bool
     owner = sides.origins.get((is_store, name))
     old = sides.before.topics[topic.name]
     count = sides.count(old)
-    noun = f"Store {name}" if is_store else topic.name
-    base = TopicEdit(
-        verdict=Verdict.KEPT,
-        severity=Severity.INFO,
-        topic=topic.name,
-        kind=topic.kind,
-        store=name if is_store else None,
-        what=f"{noun} keeps its {'state' if is_store else 'records in flight'}.",
-        why=_KEEPS,
-        first=_NOTHING,
-        location=topic.at,
-    )
+    subject = Subject(topic, name if is_store else None)
     if owner != name and (owner is not None or (is_store, name) in sides.continued):
-        return _taken(sides, base, owner, is_store=is_store)
+        return _taken(sides, subject, owner)
     if difference:
-        return _other_format(base, noun, difference, is_store=is_store)
+        return _other_format(subject, difference)
     if owner is None or _is_doubtful(sides, name, before, after, is_store=is_store):
-        return _unproven(sides, base, noun)
+        return _unproven(sides, subject)
     if count != topic.partitions:
-        return _moved(sides, base, noun, count, topic.partitions, is_store=is_store)
-    return _with_remarks(sides, base, before, after)
+        return _moved(sides, subject, count)
+    return _kept(sides, subject, before, after)
 
 
 def _is_doubtful(
@@ -186,18 +175,17 @@ def _is_doubtful(
     return not are_known and not sides.has_same_path(name, is_store=is_store)
 
 
-def _taken(sides: Sides, base: TopicEdit, owner: str | None, *, is_store: bool) -> TopicEdit:
-    former = _former_topic(sides, owner, is_store=is_store) if owner is not None else None
-    if owner is not None and former is None:
-        found = sides.before.changelogs if is_store else sides.before.repartitions
-        former = found.get(owner)
-    now = sides.continued.get((is_store, base.store or sides.after.short(base.topic)))
-    return attrs.evolve(
-        base,
-        verdict=Verdict.RESET,
-        severity=Severity.ERROR,
+def _taken(sides: Sides, subject: Subject, owner: str | None) -> TopicEdit:
+    """Return the verdict for a topic that another operator used before the edit."""
+    is_store = subject.store is not None
+    found = sides.before.changelogs if is_store else sides.before.repartitions
+    former = found.get(owner) if owner is not None else None
+    now = sides.continued.get((is_store, subject.store or sides.after.short(subject.topic.name)))
+    return subject.edit(
+        Verdict.RESET,
+        Severity.ERROR,
         former=former.name if former is not None else None,
-        what=f"{base.topic} belongs to another operator afterwards.",
+        what=f"{subject.topic.name} belongs to another operator afterwards.",
         why="Kafka Streams finds topics by name, so it "
         + ("restores the store from the state of" if is_store else "reads records of")
         + " another operator"
@@ -209,62 +197,58 @@ def _taken(sides: Sides, base: TopicEdit, owner: str | None, *, is_store: bool) 
     )
 
 
-def _other_format(base: TopicEdit, noun: str, difference: str, *, is_store: bool) -> TopicEdit:
-    return attrs.evolve(
-        base,
-        verdict=Verdict.RESET,
-        severity=Severity.ERROR,
-        what=f"{noun} has another format.",
-        why=f"{difference[0].upper()}{difference[1:]}. "
-        + (
-            "Kafka Streams restores the old records nevertheless: it fails, or results are wrong."
-            if is_store
-            else "Records in flight cannot be read."
-        ),
-        first=f"Give the store another name, so that it starts empty; or stop all instances, delete "
-        f"{base.topic} and the local state, and start without the old state."
-        if is_store
-        else DRAIN,
+def _other_format(subject: Subject, difference: str) -> TopicEdit:
+    consequence, first = "Records in flight cannot be read.", DRAIN
+    if subject.store is not None:
+        consequence = "Kafka Streams restores the old records nevertheless: it fails, or results are wrong."
+        first = (
+            "Give the store another name, so that it starts empty; or stop all instances, delete "
+            f"{subject.topic.name} and the local state, and start without the old state."
+        )
+    return subject.edit(
+        Verdict.RESET,
+        Severity.ERROR,
+        what=f"{subject.name} has another format.",
+        why=f"{difference[0].upper()}{difference[1:]}. {consequence}",
+        first=first,
     )
 
 
-def _unproven(sides: Sides, base: TopicEdit, noun: str) -> TopicEdit:
+def _unproven(sides: Sides, subject: Subject) -> TopicEdit:
     """Return the verdict for a topic whose operators on both sides could not be compared as the same."""
     if sides.before.document.has_calls and sides.after.document.has_calls:
-        return attrs.evolve(
-            base,
-            verdict=Verdict.RESET,
-            severity=Severity.ERROR,
-            what=f"{base.topic} belongs to another operator afterwards.",
+        return subject.edit(
+            Verdict.RESET,
+            Severity.ERROR,
+            what=f"{subject.topic.name} belongs to another operator afterwards.",
             why="Other operators use the name before and after the edit, and Kafka Streams finds topics by "
             "name: it uses the data of the old operator.",
             first="Give the new operator a name of its own, or undo the edit.",
         )
-    return attrs.evolve(
-        base,
-        verdict=Verdict.UNKNOWN,
-        severity=Severity.WARNING,
-        what=f"{noun} has the same name before and after the edit.",
-        why="The operators that use it differ, and a text of `Topology#describe()` does not show the format "
-        "of their records.",
+    return subject.edit(
+        Verdict.UNKNOWN,
+        Severity.WARNING,
+        what=f"{subject.name} has the same name before and after the edit.",
+        why="The operators before it differ, and a text of `Topology#describe()` does not show the format of "
+        "their records.",
         first="Compare key and value of the operators in the code. If they are the same, its data is kept.",
     )
 
 
-def _moved(sides: Sides, base: TopicEdit, noun: str, before: int, after: int, *, is_store: bool) -> TopicEdit:
+def _moved(sides: Sides, subject: Subject, before: int) -> TopicEdit:
     is_static = sides.after.config.is_statically_partitioned
+    after = subject.topic.partitions
     moves = (
         "The partitioner is static, so keys stay with their state."
         if is_static
         else "Keys move to other partitions, and their state does not move with them."
-        if is_store
+        if subject.store is not None
         else "Keys move to other partitions than the state downstream."
     )
-    return attrs.evolve(
-        base,
-        verdict=Verdict.MOVED,
-        severity=Severity.WARNING if is_static else Severity.ERROR,
-        what=f"{noun} has {after} partitions instead of {before}.",
+    return subject.edit(
+        Verdict.MOVED,
+        Severity.WARNING if is_static else Severity.ERROR,
+        what=f"{subject.name} has {after} partitions instead of {before}.",
         why=f"{moves} Kafka Streams does not start while the topic has another count.",
         first="Expand the topic before the start (`headwater plan` shows how)."
         if is_static and after > before
@@ -272,79 +256,66 @@ def _moved(sides: Sides, base: TopicEdit, noun: str, before: int, after: int, *,
     )
 
 
-def _with_remarks(sides: Sides, base: TopicEdit, before: Layout | None, after: Layout | None) -> TopicEdit:
+def _kept(sides: Sides, subject: Subject, before: Layout | None, after: Layout | None) -> TopicEdit:
     """Return the verdict for a topic that is kept, with what the user should know."""
-    old, new = sides.inputs(base.store or sides.after.short(base.topic), is_store=base.store is not None)
+    is_store = subject.store is not None
+    old, new = sides.inputs(subject.store or sides.after.short(subject.topic.name), is_store=is_store)
     if old and new and not old & new:
-        return attrs.evolve(
-            base,
-            severity=Severity.WARNING,
+        return subject.edit(
+            Verdict.KEPT,
+            Severity.WARNING,
             why=f"{_KEEPS} Its input was {listed(old)} and is {listed(new)}: old and new results mix.",
             first="Give the store another name if old and new results must not mix.",
         )
     if before is None or after is None or not (before.is_known and after.is_known):
-        return attrs.evolve(base, why=f"{_KEEPS} {_NOT_SHOWN}")
+        return subject.edit(Verdict.KEPT, why=f"{_KEEPS} {_NOT_SHOWN}")
     if before.window_ms != after.window_ms:
-        return attrs.evolve(
-            base,
-            severity=Severity.WARNING,
+        return subject.edit(
+            Verdict.KEPT,
+            Severity.WARNING,
             why=f"{_KEEPS} Its windows had {before.window_ms} ms and have {after.window_ms} ms: entries of "
             "old windows keep their start, and count as windows of the new length until they expire.",
             first="Give the store another name if old and new windows must not mix.",
         )
     if before.kind != after.kind:
-        return attrs.evolve(
-            base,
-            severity=Severity.WARNING,
+        return subject.edit(
+            Verdict.KEPT,
+            Severity.WARNING,
             why=f"{_KEEPS} The store is {after.kind} instead of {before.kind}: the changelog has the same "
             "format, local state does not.",
             first="Stop all instances, and delete their local state, before you start the new version. "
             "If the store is versioned now, run `pulumi up` first: it sets `min.compaction.lag.ms`.",
         )
-    return base
+    return subject.edit(Verdict.KEPT, why=_KEEPS)
 
 
 def _other_topic(sides: Sides, topic: InternalTopic, name: str) -> TopicEdit:
     """Return the verdict for a store whose changelog topic is another one, or has no data."""
-    former = _former_topic(sides, name, is_store=True)
+    subject, former = Subject(topic, name), _former_topic(sides, name, is_store=True)
     old = sides.origins.get((True, name))
-    base = TopicEdit(
-        verdict=Verdict.ADDED,
-        severity=Severity.INFO,
-        topic=topic.name,
-        kind=topic.kind,
-        store=name,
-        what=f"Store {name} is new and starts empty.",
-        why=_filled_by(sides, topic),
-        first=_NOTHING,
-        location=topic.at,
-    )
     before, after = _layouts(sides, str(old), name, is_store=True)
     difference = before.difference(after) if before is not None and after is not None else ""
     if former is not None and difference:
-        return attrs.evolve(
-            base,
-            verdict=Verdict.RESET,
-            severity=Severity.ERROR,
+        return subject.edit(
+            Verdict.RESET,
+            Severity.ERROR,
             what=f"Store {name} starts empty and has another format than {former.name}.",
             why=f"{difference[0].upper()}{difference[1:]}. No name keeps such state.",
             first="Continue without the old state, or undo this part of the edit.",
         )
     if former is not None:
-        return attrs.evolve(
-            base,
-            verdict=Verdict.RENAMED,
-            severity=Severity.ERROR,
+        return subject.edit(
+            Verdict.RENAMED,
+            Severity.ERROR,
             former=former.name,
             what=f"{former.name} gets the name {topic.name}.",
             why=f"Store {name} starts empty: its state is in a changelog that is not read any more.",
             first=KEEP_NAME,
         )
     if old is not None and (source := sides.before.stores[old].changelog_topic) is not None:
-        return attrs.evolve(
-            base,
-            verdict=Verdict.RESET,
-            severity=Severity.ERROR,
+        return subject.edit(
+            Verdict.RESET,
+            Severity.ERROR,
             what=f"Store {name} gets a changelog of its own, which is empty.",
             why=f"It was restored from source topic {source}. The application continues at its committed "
             "offsets there, so earlier records are missing in the store.",
@@ -352,14 +323,15 @@ def _other_topic(sides: Sides, topic: InternalTopic, name: str) -> TopicEdit:
             "source topic.",
         )
     if name in sides.before.unlogged:
-        return attrs.evolve(
-            base,
-            verdict=Verdict.RESET,
-            severity=Severity.WARNING,
+        return subject.edit(
+            Verdict.RESET,
+            Severity.WARNING,
             what=f"Store {name} gets a changelog, which is empty.",
             why="The store had no changelog: entries were on local disks or in memory only, and may be lost.",
         )
-    return base
+    return subject.edit(
+        Verdict.ADDED, what=f"Store {name} is new and starts empty.", why=_filled_by(sides, topic)
+    )
 
 
 def _filled_by(sides: Sides, topic: InternalTopic) -> str:

@@ -5,7 +5,7 @@ from enum import StrEnum
 
 import attrs
 
-from headwater.model.compiled import TopicKind
+from headwater.model.compiled import InternalTopic, TopicKind
 from headwater.model.problems import Location, Problem, Severity
 from headwater.model.versions import KafkaStreamsVersion
 
@@ -67,6 +67,43 @@ class TopicEdit:
     def loses_data(self) -> bool:
         """Return whether state or records in flight are lost, unless the instructions are followed."""
         return self.severity is Severity.ERROR
+
+
+@attrs.frozen
+class Subject:
+    """A topic afterwards, and the store whose changelog it is (None = a repartition topic)."""
+
+    topic: InternalTopic
+    store: str | None
+
+    @property
+    def name(self) -> str:
+        return f"Store {self.store}" if self.store is not None else self.topic.name
+
+    def edit(
+        self,
+        verdict: Verdict,
+        severity: Severity = Severity.INFO,
+        *,
+        why: str,
+        what: str = "",
+        first: str = "Nothing.",
+        former: str | None = None,
+    ) -> TopicEdit:
+        """Return the verdict; without `what`, its data is kept."""
+        kept = f"{self.name} keeps its {'records in flight' if self.store is None else 'state'}."
+        return TopicEdit(
+            verdict=verdict,
+            severity=severity,
+            topic=self.topic.name,
+            kind=self.topic.kind,
+            store=self.store,
+            former=former,
+            what=what or kept,
+            why=why,
+            first=first,
+            location=self.topic.at,
+        )
 
 
 @attrs.frozen(kw_only=True)

@@ -58,7 +58,7 @@ import java.util.stream.Stream;
  */
 public final class Edits {
     private static final ObjectMapper JSON = new ObjectMapper();
-    private static final long SECONDS = 40;
+    private static final long SECONDS = 30;
 
     private Edits() {
     }
