@@ -21,6 +21,8 @@ from headwater.pulumi.stack_state import record_outputs
 from headwater.report.edits.markdown import edit_markdown
 from headwater.report.edits.text import edit_text
 from headwater.report.edits.to_json import edit_json, read_edit
+from headwater.report.plan_comment import plan_comment, read_preview
+from headwater.report.plan_comment.comment import LIMIT
 from tests.edits.sides import COUNT, GENERATED, edit, side
 
 SCHEMA = json.loads(files("topology_schemas").joinpath("change.v1.schema.json").read_text("utf-8"))
@@ -269,3 +271,45 @@ def test_version_and_topology_are_one_report(tmp_path: Path) -> None:
     assert set(verdicts(found).values()) == {"renamed"}
     assert any("Kafka Streams 4.1.2 becomes 4.3.1" in each for each in found["applications"][0]["remarks"])
     assert done.exit_code == ExitCode.DRIFT
+
+
+_PREVIEW = json.dumps({"steps": [], "diagnostics": []})
+
+
+def test_the_comment_on_a_pull_request_shows_the_edit_before_the_topics(tmp_path: Path) -> None:
+    preview = write(tmp_path / "plan.json", _PREVIEW)
+    before, after = (write(tmp_path / f"{n}.yaml", text) for n, text in enumerate((GENERATED, FILTERED)))
+    report = tmp_path / "change.json"
+    headwater(before, after, "--format", "json", "--output", str(report))
+
+    done = headwater(preview, "--change", str(report), command="plan-comment")
+    same = headwater(before, before, "--format", "json", "--output", str(report))
+    unchanged = headwater(preview, "--change", str(report), command="plan-comment")
+
+    assert done.exit_code == same.exit_code == ExitCode.DONE
+    summary = "<details><summary>⚠️ Change of the topology: 2 stores lose their state in 1 application."
+    assert summary in done.stdout
+    assert f"`materialized: {COUNT}`" in done.stdout
+    assert "Change of the topology: nothing changes for state and topics" in unchanged.stdout
+    assert "<details>" not in unchanged.stdout
+
+
+def test_a_large_edit_fits_into_a_comment() -> None:
+    many = "\n".join(
+        f"  - groupByKey: {{from: s, as: g{n}}}\n  - count: {{from: g{n}, name: c{n}}}" for n in range(400)
+    )
+    found = edit(f"{GENERATED}{many}\n", f"{FILTERED}{many}\n")
+
+    text = plan_comment(read_preview(_PREVIEW), edit=found)
+
+    assert len(text) <= LIMIT
+    assert "400 stores" in text or "402 stores" in text
+
+
+def test_a_file_that_is_no_report_is_a_problem(tmp_path: Path) -> None:
+    preview = write(tmp_path / "plan.json", _PREVIEW)
+
+    done = headwater(preview, "--change", preview, command="plan-comment")
+
+    assert done.exit_code == ExitCode.PROBLEMS
+    assert "is not the output of `headwater change --format json`" in done.stderr

@@ -117,8 +117,7 @@ def with_instruction(
     is_store = edit.kind is TopicKind.CHANGELOG
     if not sides.after.document.has_calls:
         named = keep_name(sides.before.short(str(edit.former)), edit.kind)
-        again = "Then compare again: a name may shift others." if named else DRAIN if not is_store else ""
-        return attrs.evolve(edit, first=f"{named or _NO_NAME} {again}".rstrip())
+        return attrs.evolve(edit, first=f"{named or _NO_NAME} {'' if is_store else DRAIN}".rstrip())
     if edit.former in still_lost:
         without = "Otherwise continue without the old state." if is_store else DRAIN
         return attrs.evolve(edit, first=f"{_NO_NAME} {without}")

@@ -375,7 +375,6 @@ public final class Edits {
 
             void close() throws Exception {
                 application.close(Duration.ofSeconds(20));
-                application.cleanUp();
                 try (Stream<Path> files = Files.walk(folder)) {
                     files.sorted(Comparator.reverseOrder()).forEach(file -> file.toFile().delete());
                 }
