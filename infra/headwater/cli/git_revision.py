@@ -13,7 +13,7 @@ import click
 
 @contextmanager
 def files_at(revision: str, paths: Sequence[Path]) -> Iterator[tuple[Path, ...]]:
-    """Change into a temporary folder with the files at `revision`, and yield those of `paths` that exist.
+    """Change into a temporary folder with the files at `revision`, and yield the `paths` that exist there.
 
     Glob patterns are paths, too. Files next to them are extracted as well: documents refer to texts.
 

@@ -214,7 +214,7 @@ def differences(trial: Trial, found: Json) -> tuple[list[str], str]:
 
 
 def _store_differences(trial: Trial, topic: TopicEdit, found: Json) -> Iterator[str]:
-    """Yield the difference between the records that a store restored and those that its verdict promises."""
+    """Yield a difference between the records that a store restored and the records of its verdict."""
     if topic.kind is not TopicKind.CHANGELOG:
         return
     restored, entries = found["restored"], found["entries"]

@@ -81,7 +81,7 @@ def _own(value: Any, id_: str) -> Any:  # noqa: ANN401 - a value of JSON
 
 @attrs.define
 class Editor:
-    """Changes a document step by step; `handles` are those of the generator."""
+    """Changes a document step by step; `handles` are the handles of the generator."""
 
     choices: Choices
     document: Json

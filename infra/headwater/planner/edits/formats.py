@@ -1,7 +1,7 @@
 """The formats of records in internal topics: which of them a store or an operator can read afterwards.
 
 A changelog has the bytes that the store's `StateSerdes` write, in the layout of its kind. Timestamps and
-headers of entries are those of the records, so they do not change the layout (`RecordConverters`, KIP-258,
+headers of entries are in the records' own fields, so they do not change the layout (`RecordConverters`, KIP-258,
 KIP-889, KIP-1271).
 """
 

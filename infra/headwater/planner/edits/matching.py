@@ -1,4 +1,4 @@
-"""Finds the stores and repartition topics of one topology that continue those of another one.
+"""Finds the stores and repartition topics of one topology that continue in another topology.
 
 Kafka Streams knows no identity besides names. What a user means by "the same store" is decided by what writes
 to it: first names that users gave, then operators with the same inputs, then the most similar operators.
@@ -25,7 +25,7 @@ _QUOTED = re.compile(r"'([^']*)'")
 class Item:
     """A store or a repartition topic of one side; `name` has no application id.
 
-    `path` is a digest of all operators from the sources to it, `operators` are those that use it, `inputs`
+    `path` is a digest of all operators from the sources to it, `operators` use it, `inputs`
     the user topics upstream. `order` is its position in the topology.
     """
 

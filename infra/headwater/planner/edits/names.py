@@ -79,7 +79,7 @@ def lines_to_keep(
 def _all_names(
     sides: Sides, lost: Iterable[TopicEdit], lost_with: Callable[[Names], list[TopicEdit] | None]
 ) -> dict[Location, NameLine]:
-    """Return lines for all topics that can be named, also for those that other lines shift."""
+    """Return lines for all topics that can be named, also for topics that other lines shift."""
     names: dict[Location, NameLine] = {}
     refused: set[str] = set()
     for _ in range(_MOST_ROUNDS):
