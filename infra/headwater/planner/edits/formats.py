@@ -1,8 +1,8 @@
 """The formats of records in internal topics: which of them a store or an operator can read afterwards.
 
-A changelog has the bytes that the store's `StateSerdes` write, in the layout of its kind. Timestamps and
-headers of entries are in the records' own fields, so they do not change the layout (`RecordConverters`, KIP-258,
-KIP-889, KIP-1271).
+A changelog has the bytes that the store's `StateSerdes` write, in the layout of its kind. Records
+have fields of their own for timestamps and headers, so these do not change the layout (`RecordConverters`,
+KIP-258, KIP-889, KIP-1271).
 """
 
 from collections.abc import Mapping
