@@ -313,3 +313,30 @@ def test_a_file_that_is_no_report_is_a_problem(tmp_path: Path) -> None:
 
     assert done.exit_code == ExitCode.PROBLEMS
     assert "is not the output of `headwater change --format json`" in done.stderr
+
+
+_DESCRIBED = """
+application: {id: app, kafkaStreams: "3.9"}
+describe:
+  text: |
+    Topologies:
+       Sub-topology: 0
+        Source: KSTREAM-SOURCE-0000000000 (topics: [in])
+          --> KSTREAM-PROCESSOR-0000000001
+        Processor: KSTREAM-PROCESSOR-0000000001 (stores: [STORES])
+          --> none
+          <-- KSTREAM-SOURCE-0000000000
+"""
+
+
+@pytest.mark.parametrize(("stores", "expected"), [("", ExitCode.DONE), ("first, second", ExitCode.REFUSED)])
+def test_one_text_does_not_show_what_two_versions_build(
+    stores: str, expected: ExitCode, tmp_path: Path
+) -> None:
+    details = "  stores: {first: {kind: keyValue}, second: {kind: keyValue}}\n" if stores else ""
+    file = write(tmp_path / "app.yaml", _DESCRIBED.replace("STORES", stores) + details)
+
+    done = headwater(file, "--to", "4.3", "--before", file, command="upgrade")
+
+    assert done.exit_code == expected, done.stdout
+    assert ("does not show whether these differences" in done.stdout) is bool(stores)

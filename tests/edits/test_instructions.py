@@ -151,6 +151,7 @@ NOT_FOLLOWED = {
     "before a join, add `repartition: {name": _OF_TEXTS,
     "No name that you can give keeps the name of this topic: undo the part of the edit that shifts it": "The "
     "second half is followed.",
+    "Run `pulumi up`, which changes the settings of the existing topic": _OPERATED,
     "A name shifts the numbers after it: plan again before you apply it": _OF_TEXTS,
     "Otherwise continue without the old state": "Nothing is done.",
     "Compare the document with its earlier version (`--git`): it shows which name keeps it": "It is in "

@@ -135,6 +135,16 @@ def test_windows_and_formats(change: tuple[str, str], expected: tuple[str, str])
     assert (topic.verdict.value, topic.severity.value) == expected, topic
 
 
+def test_changed_settings_of_a_kept_topic_are_named() -> None:
+    found = of_one(_WINDOWED, _WINDOWED.replace("size: 1h", "size: 1h, grace: 5m"))
+
+    (topic,) = found.topics
+    assert "retention.ms from 90000000 to 90300000" in topic.why
+    assert "pulumi up" in topic.first
+    assert found.has_changes
+    assert found.is_rolling
+
+
 def test_a_versioned_store_reads_the_changelog_of_a_plain_one() -> None:
     versioned = "{supplier: {name: counts, kind: versionedKeyValue, retention: 1h}}"
     plain = _WINDOWED.replace("  - windowedBy: {tumbling: {size: 1h}}\n", "")

@@ -110,7 +110,13 @@ def remarks(sides: Sides, topics: Sequence[TopicEdit]) -> Iterator[str]:
 _UNREAD = (Verdict.RENAMED, Verdict.ORPHANED)
 
 
+def is_known(sides: Sides) -> bool:
+    """Return whether both topologies are known: one text does not show what two versions build."""
+    return sides.before.nodes != sides.after.nodes or not _unseen(sides)
+
+
 def _unseen(sides: Sides) -> tuple[str, ...]:
+    """Return the sources of differences between the versions that a text does not show."""
     if sides.before.compiled.described is None:
         return ()
     found = unseen_differences(

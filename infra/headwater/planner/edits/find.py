@@ -6,6 +6,7 @@ from headwater.model.cluster import ClusterSnapshot
 from headwater.model.problems import Problem, ProblemCode, errors
 from headwater.model.topology import Lifecycle
 from headwater.planner.edits.application import (
+    is_known,
     new_group_is_needed,
     obstacle,
     remarks,
@@ -96,6 +97,7 @@ def _edit(
         after=new.application.kafka_streams,
         topics=topics,
         obstacle=why,
+        is_known=is_known(sides),
         needs_new_group=needs_new_group,
         lines=lines,
         still_lost=still_lost,

@@ -11,7 +11,7 @@ from headwater.model.problems import Location, Severity
 from headwater.planner.edits.formats import Layout
 from headwater.planner.edits.matching import Matcher, matches
 from headwater.planner.edits.topologies import Topology
-from headwater.planner.edits.values import Subject, TopicEdit, Verdict
+from headwater.planner.edits.values import NOTHING, Subject, TopicEdit, Verdict
 from headwater.planner.phrases import listed
 
 KEEP_NAME = "Keep the name, or undo the part of the edit that shifts it."
@@ -19,7 +19,6 @@ DRAIN = (
     "Stop what writes to the source topics, and wait until the application has processed all records, before "
     "you stop it."
 )
-_NOTHING = "Nothing."
 _KEEPS = "Kafka Streams finds it by its name."
 _NOT_SHOWN = "The input does not show kind and serdes of its records: they must be the same before and after."
 
@@ -108,7 +107,7 @@ def _repartitions(sides: Sides) -> Iterator[TopicEdit]:
             why="No operator has used it before."
             if former is None
             else "Records in the old topic that are not processed before the edit are never processed.",
-            first=_NOTHING if former is None else DRAIN,
+            first=NOTHING if former is None else DRAIN,
             location=topic.at,
         )
 
@@ -136,7 +135,7 @@ def _from_source(sides: Sides, name: str, topic: str, at: Location | None) -> To
         what=f"Store {name} is restored from source topic {topic}"
         + (", as before." if is_same else ", which has no changelog of its own."),
         why="Each instance reads the source topic when it starts: the store has what is still in the topic.",
-        first=_NOTHING if is_same else "Make sure that the source topic is compacted.",
+        first=NOTHING if is_same else "Make sure that the source topic is compacted.",
         location=at,
     )
 
@@ -274,7 +273,8 @@ def _kept(sides: Sides, subject: Subject, before: Layout | None, after: Layout |
             Verdict.KEPT,
             Severity.WARNING,
             why=f"{_KEEPS} Its windows had {before.window_ms} ms and have {after.window_ms} ms: entries of "
-            "old windows keep their start, and count as windows of the new length until they expire.",
+            "old windows keep their start, and count as windows of the new length until they expire."
+            + _of_settings(sides, subject),
             first="Give the store another name if old and new windows must not mix.",
         )
     if before.kind != after.kind:
@@ -282,11 +282,31 @@ def _kept(sides: Sides, subject: Subject, before: Layout | None, after: Layout |
             Verdict.KEPT,
             Severity.WARNING,
             why=f"{_KEEPS} The store is {after.kind} instead of {before.kind}: the changelog has the same "
-            "format, local state does not.",
+            "format, local state does not." + _of_settings(sides, subject),
             first="Stop all instances, and delete their local state, before you start the new version. "
             "If the store is versioned now, run `pulumi up` first: it sets `min.compaction.lag.ms`.",
         )
+    if settings := _of_settings(sides, subject):
+        return subject.edit(
+            Verdict.KEPT,
+            why=f"{_KEEPS}{settings}",
+            first="Run `pulumi up`, which changes the settings of the existing topic.",
+        )
     return subject.edit(Verdict.KEPT, why=_KEEPS)
+
+
+def _of_settings(sides: Sides, subject: Subject) -> str:
+    """Return a sentence about settings that Kafka Streams would create the topic with; empty if they stay."""
+    old, new = sides.before.topics[subject.topic.name].config, subject.topic.config
+    changed = [
+        f"{key} from {old.get(key, 'unset')} to {new.get(key, 'unset')}"
+        for key in sorted({*old, *new})
+        if old.get(key) != new.get(key)
+    ]
+    if not changed:
+        return ""
+    text = ", ".join(changed)
+    return f" Its settings change ({text}): Kafka Streams sets them only when it creates the topic."
 
 
 def _other_topic(sides: Sides, topic: InternalTopic, name: str) -> TopicEdit:

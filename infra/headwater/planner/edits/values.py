@@ -9,6 +9,9 @@ from headwater.model.compiled import InternalTopic, TopicKind
 from headwater.model.problems import Location, Problem, Severity
 from headwater.model.versions import KafkaStreamsVersion
 
+NOTHING = "Nothing."
+"""The instruction for a topic that needs no action."""
+
 
 class Verdict(StrEnum):
     """What happens to the data of a store or repartition topic, the worst first."""
@@ -64,6 +67,11 @@ class TopicEdit:
     location: Location | None = None
 
     @property
+    def is_unchanged(self) -> bool:
+        """Return whether the topic is kept without a remark."""
+        return self.verdict is Verdict.KEPT and self.first == NOTHING
+
+    @property
     def loses_data(self) -> bool:
         """Return whether state or records in flight are lost, unless the instructions are followed."""
         return self.severity is Severity.ERROR
@@ -87,7 +95,7 @@ class Subject:
         *,
         why: str,
         what: str = "",
-        first: str = "Nothing.",
+        first: str = NOTHING,
         former: str | None = None,
     ) -> TopicEdit:
         """Return the verdict; without `what`, its data is kept."""
@@ -139,7 +147,7 @@ class ApplicationEdit:
     @property
     def has_changes(self) -> bool:
         """Return whether any topic, task or group changes."""
-        changed = any(topic.verdict is not Verdict.KEPT for topic in self.topics)
+        changed = not all(topic.is_unchanged for topic in self.topics)
         return changed or not self.is_rolling or self.needs_new_group
 
     @property

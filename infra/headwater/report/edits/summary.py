@@ -74,11 +74,7 @@ def remarks(edit: Edit) -> Iterator[str]:
 
 def changed(part: ApplicationEdit) -> tuple[TopicEdit, ...]:
     """Return the topics that need attention: all that are not simply kept."""
-    return tuple(
-        topic
-        for topic in part.topics
-        if topic.verdict is not Verdict.KEPT or topic.severity is not topic.severity.INFO
-    )
+    return tuple(topic for topic in part.topics if not topic.is_unchanged)
 
 
 def kept(part: ApplicationEdit) -> tuple[str, ...]:
