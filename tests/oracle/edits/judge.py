@@ -275,7 +275,7 @@ def edits_program(version: str) -> Iterator["EditsProgram"]:
     """Run the Java program of one version."""
     java, folder = built_program(version)
     class_path = os.pathsep.join((str(folder / "classes"), str(folder / "jars" / "*")))
-    flags = ["-Xmx700m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
+    flags = ["-Xmx1200m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
     process = subprocess.Popen(
         [str(java), *flags, "-cp", class_path, _MAIN],
         stdin=subprocess.PIPE,

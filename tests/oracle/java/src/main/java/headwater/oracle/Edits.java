@@ -76,7 +76,7 @@ public final class Edits {
                     Map<String, Object> answer;
                     try (Edit one = new Edit(request.text("bootstrapServers"), edit)) {
                         answer = one.run();
-                    } catch (final Exception error) {
+                    } catch (final Exception | LinkageError | OutOfMemoryError error) {
                         answer = Map.of("broken", messages(error));
                     }
                     final Map<String, Object> named = new HashMap<>(answer);
