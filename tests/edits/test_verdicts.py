@@ -229,6 +229,14 @@ def test_another_application_id_renames_every_topic() -> None:
     assert found.obstacle == "the application id changes"
 
 
+def test_a_renamed_application_is_found_among_others() -> None:
+    other = f"\n---\n{_NAMED.replace('id: app', 'id: other')}"
+    found = edit(f"{_NAMED}{other}", f"{_NAMED.replace('id: app', 'id: next, renamedFrom: app')}{other}")
+
+    assert [(each.former_id, each.id) for each in found.applications] == [("app", "next"), (None, "other")]
+    assert (found.added, found.removed) == ((), ())
+
+
 def test_errors_of_a_side_are_problems() -> None:
     broken = _NAMED.replace("materialized: totals", "materialized: counts")
     found = edit(_NAMED, broken)

@@ -36,7 +36,7 @@ def find_edit(
         snapshot: the cluster, if it was read: topics that do not exist have no data to lose.
         assumed: source topics whose partition count is not known.
     """
-    pairs = dict(_pairs(_active(before), _active(after)))
+    pairs = dict(_pairs(before, after))
     problems = [
         problem for ids in pairs.items() for problem in _refusals(before.of[ids[0]], after.of[ids[1]])
     ]
@@ -61,11 +61,20 @@ def _active(side: Topologies) -> tuple[str, ...]:
     )
 
 
-def _pairs(before: tuple[str, ...], after: tuple[str, ...]) -> Iterator[tuple[str, str]]:
-    yield from ((id_, id_) for id_ in before if id_ in after)
-    old, new = [id_ for id_ in before if id_ not in after], [id_ for id_ in after if id_ not in before]
-    if len(before) == len(after) == len(old) == len(new) == 1:
-        yield old[0], new[0]
+def _pairs(before: Topologies, after: Topologies) -> Iterator[tuple[str, str]]:
+    """Yield the ids before and afterwards of each application that both sides have."""
+    old, new = set(_active(before)), _active(after)
+    waiting = []
+    for id_ in new:
+        former = after.of[id_].application.renamed_from
+        if id_ in old:
+            yield id_, id_
+        elif former in old and former not in new:
+            yield str(former), id_
+        else:
+            waiting.append(id_)
+    if len(old) == len(new) == len(waiting) == 1:
+        yield old.pop(), waiting[0]
 
 
 def _refusals(old: Topology, new: Topology) -> Iterator[Problem]:
