@@ -2,6 +2,7 @@
 
 import pytest
 
+from headwater.model.cluster import ClusterSnapshot, LiveTopic
 from headwater.planner.edits import Verdict
 from tests.edits.sides import COUNT, GENERATED, REDUCE, edit, of_one, verdicts
 
@@ -250,3 +251,50 @@ def test_added_and_removed_applications_are_listed() -> None:
 
     assert edit(_NAMED, two).added == ("second",)
     assert edit(two, _NAMED).removed == ("second",)
+
+
+def _live(partitions: int, *names: str) -> ClusterSnapshot:
+    topics = {name: LiveTopic(name, f"id-{name}", partitions, 1, {}) for name in names}
+    return ClusterSnapshot("cluster", 1, topics, described=frozenset(topics))
+
+
+def test_topics_that_do_not_exist_have_no_data_to_lose() -> None:
+    filtered = GENERATED.replace("- selectKey:", "- filter:\n  - selectKey:")
+    reduce = f"app-{REDUCE}-changelog"
+    (found,) = edit(GENERATED, filtered, snapshot=_live(4, "in", reduce)).applications
+
+    assert [topic.former for topic in found.topics if topic.verdict is Verdict.RENAMED] == [reduce]
+    assert [line.topic for line in found.lines] == [reduce]
+
+
+@pytest.mark.parametrize(
+    ("config", "severity"), [("{}", "error"), ("{static.partitioner.class: initial-hash}", "warning")]
+)
+def test_expanded_source_topics_move_keys_unless_the_partitioner_is_static(
+    config: str, severity: str
+) -> None:
+    text = _WINDOWED.replace("id: app", f"id: app, config: {config}")
+    (found,) = edit(text, text, snapshot=_live(2, "in", "app-counts-changelog")).applications
+
+    (topic,) = found.topics
+    assert (topic.verdict, topic.severity.value) == (Verdict.MOVED, severity)
+    assert topic.what == "Store counts has 4 partitions instead of 2."
+    assert not found.is_rolling
+
+
+def test_foreign_key_joins_and_suppressions_have_no_name_that_keeps_them() -> None:
+    before = """
+application: {id: app}
+topology:
+  - table: {topic: table, as: t, materialized: t}
+  - table: {topic: other, as: o, materialized: o}
+  - join: {from: t, with: o, foreignKey: true, materialized: joined}
+  - toStream:
+  - to: out
+"""
+    found = of_one(before, before.replace("  - join:", "  - filter: {from: t}\n  - join:"))
+
+    lost = {name for name, verdict in verdicts(found).items() if verdict == "renamed"}
+    assert len(lost) == 3  # the subscription store, and the topics of subscriptions and responses
+    assert found.lines == ()
+    assert all("No name that you can give" in topic.first for topic in found.topics if topic.former)
