@@ -189,6 +189,23 @@ def test_a_file_that_the_revision_does_not_have_is_a_new_application(
     assert read(headwater("app.yaml", "--git", "HEAD", "--format", "json"))["addedApplications"] == ["app"]
 
 
+def test_links_of_a_revision_that_lead_outside_are_ignored(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "repository/topologies"
+    write(folder / "app.yaml", GENERATED)
+    (folder / "outside.yaml").symlink_to("/etc/passwd")
+    _git(folder, "init", "--quiet", "..")
+    _git(folder, "add", ".")
+    _git(folder, "commit", "--quiet", "--message", "Add")
+    (folder / "outside.yaml").unlink()
+    monkeypatch.chdir(folder)
+
+    found = read(headwater(".", "--git", "HEAD", "--format", "json"))
+
+    assert set(verdicts(found).values()) == {"kept"}
+
+
 def test_outside_of_a_repository_git_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write(tmp_path / "app.yaml", GENERATED)
     monkeypatch.chdir(tmp_path)

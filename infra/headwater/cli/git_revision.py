@@ -4,7 +4,7 @@ import io
 import subprocess
 import tarfile
 from collections.abc import Iterator, Sequence
-from contextlib import chdir, contextmanager
+from contextlib import chdir, contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -31,11 +31,26 @@ def files_at(revision: str, paths: Sequence[Path]) -> Iterator[tuple[Path, ...]]
             raise click.ClickException(f"{path} is not in the Git repository {root}.")
     names = [path.resolve().relative_to(root.resolve()) for path in absolute]
     with TemporaryDirectory(prefix="headwater-change-") as folder:
-        archive = _git("-C", str(root), "archive", "--format=tar", commit.decode().strip())
-        with tarfile.open(fileobj=io.BytesIO(archive)) as tar:
-            tar.extractall(folder, filter="data")
+        _extract(root, commit.decode().strip(), names, folder)
         with chdir(folder):
             yield tuple(name for name in names if name.exists() or any(Path().glob(str(name))))
+
+
+def _extract(root: Path, commit: str, names: Sequence[Path], folder: str) -> None:
+    """Extract the folders of `names`: a document refers only to files of its own folder."""
+    folders = {name.parent if name.suffix or "*" in name.name else name for name in names}
+    known = [
+        str(each)
+        for each in sorted(folders)
+        if each == Path() or _git("-C", str(root), "ls-tree", "--name-only", commit, "--", f"{each}")
+    ]
+    if not known:
+        return
+    archive = _git("-C", str(root), "archive", "--format=tar", commit, "--", *known)
+    with tarfile.open(fileobj=io.BytesIO(archive)) as tar:
+        for member in tar:
+            with suppress(tarfile.FilterError):  # a link to a file outside of the folder
+                tar.extract(member, folder, filter="data")
 
 
 def _git(*arguments: str, of: str | None = None) -> bytes:
