@@ -115,6 +115,23 @@ def test_folders_are_compared_application_by_application(tmp_path: Path) -> None
     assert found["assumedTopics"] == ["in"]
 
 
+def test_an_unknown_count_is_assumed_to_be_that_of_other_topics(tmp_path: Path) -> None:
+    joined = """
+application: {id: app}
+topology:
+  - table: {topic: table, as: t, materialized: t}
+  - stream: in
+  - join: {with: t}
+  - to: out
+"""
+    before = write(tmp_path / "before.yaml", joined)
+
+    done = headwater(before, before, "--partitions", "table=6", "--format", "json")
+
+    assert read(done)["assumedTopics"] == ["in"]
+    assert done.exit_code == ExitCode.DONE
+
+
 def test_texts_of_describe(tmp_path: Path) -> None:
     texts = []
     for name, document in (("before", GENERATED), ("after", FILTERED)):

@@ -1,7 +1,7 @@
 """The two sides of an edit: documents, texts and counts; and the report of it."""
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import click
@@ -97,12 +97,20 @@ class EditInputs:
             for topology in side.of.values()
             for topic in topology.compiled.missing_sources
         }
-        if snapshot is None and assumed:
-            # All get the same count, so that names can be compared.
-            counts = {**counts, **dict.fromkeys(assumed, 1), **_observed_counts(new)}
+        if assumed:
+            # All get the same count, so that names can be compared: the count of other sources, if it is
+            # known, because they may be joined.
+            count = max(self._known_counts(before, after, counts), default=1)
+            counts = {**counts, **dict.fromkeys(assumed, count), **_observed_counts(new)}
             before, after = (compile_topologies(side, counts, caller) for side in (old, new))
-            return before, after, assumed
-        return before, after, set()
+        return before, after, assumed
+
+    @staticmethod
+    def _known_counts(before: Topologies, after: Topologies, counts: Mapping[str, int]) -> Iterator[int]:
+        """Yield the known counts of the source topics of both sides."""
+        for side in (before, after):
+            for topology in side.of.values():
+                yield from (counts[topic] for topic in topology.compiled.external_sources if topic in counts)
 
 
 def _observed_counts(documents: Sequence[TopologyDocument]) -> Mapping[str, int]:

@@ -67,8 +67,8 @@ def remarks(edit: Edit) -> Iterator[str]:
         yield f"Removed applications, whose topics stay until they are deleted: {listed(edit.removed)}."
     if edit.assumed:
         yield (
-            f"Partition counts of {listed(edit.assumed)} are not known: the same count is assumed for all. "
-            "Give them by --partitions, or name a cluster."
+            f"Partition counts of {listed(edit.assumed)} are not known: the same count is assumed for all of "
+            "them. Give them by --partitions, or name a cluster."
         )
 
 
