@@ -12,10 +12,10 @@ import pytest
 from click.testing import CliRunner, Result
 from markdown_it import MarkdownIt
 
-from headwater.cli.exit_codes import ExitCode
+from headwater.cli.console import ExitCode
 from headwater.cli.main import main
 from headwater.compiler.renumbering import origins
-from headwater.model.record import RecordedTopic, SetupRecord
+from headwater.model.records import RecordedTopic, SetupRecord
 from headwater.planner.edits import Verdict
 from headwater.pulumi.stack_state import record_outputs
 from headwater.report.edits.markdown import edit_markdown

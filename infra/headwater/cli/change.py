@@ -9,7 +9,7 @@ from headwater.cli.console import print_problems
 from headwater.cli.edit_inputs import DEFAULT_ID, FORMATS, EditInputs, edit_exit_code, load_side, show_edit
 from headwater.cli.git_revision import files_at
 from headwater.cli.options import Count, cluster_options, output_option, project_option, stack_state_option
-from headwater.model.record import SetupRecord
+from headwater.model.records import SetupRecord
 
 
 @click.command()

@@ -7,13 +7,11 @@ from pathlib import Path
 import click
 
 from headwater.cli.cluster import read_snapshot
-from headwater.cli.console import ProblemsExit, json_text, write
-from headwater.cli.exit_codes import ExitCode
+from headwater.cli.console import ExitCode, ProblemsExit, json_text, write
 from headwater.kafka.command_line import named_connection
-from headwater.model.callers import OFFLINE, PLAN
 from headwater.model.cluster import ClusterSnapshot
-from headwater.model.problems import ProblemsError, errors
-from headwater.model.record import SetupRecord
+from headwater.model.problems import OFFLINE, PLAN, ProblemsError, errors
+from headwater.model.records import SetupRecord
 from headwater.model.topology import TopologyDocument
 from headwater.planner.edits import (
     Edit,

@@ -48,9 +48,9 @@ def plan_comment(
       headwater plan-comment plan.json --change change.json
       pulumi preview --json | headwater plan-comment
     """
-    planned = _read(preview, _read_either, "headwater plan --format json` or `pulumi preview --json")
-    drifted = _read(drift, read_drift, "headwater drift --format json") if drift else None
-    edit = _read(change, read_edit, "headwater change --format json") if change else None
+    planned = _read_input(preview, _read_either, "headwater plan --format json` or `pulumi preview --json")
+    drifted = _read_input(drift, read_drift, "headwater drift --format json") if drift else None
+    edit = _read_input(change, read_edit, "headwater change --format json") if change else None
     write(written(planned, drifted, edit=edit), output)
 
 
@@ -61,7 +61,7 @@ def _read_either(text: str) -> Preview:
         return read_preview(text)
 
 
-def _read(file: Any, read: Callable[[str], Value], command: str) -> Value:  # noqa: ANN401 - as above
+def _read_input(file: Any, read: Callable[[str], Value], command: str) -> Value:  # noqa: ANN401 - as above
     try:
         return read(file.read())
     except ValueError as error:

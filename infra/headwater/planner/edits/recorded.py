@@ -5,7 +5,7 @@ from collections.abc import Set as AbstractSet
 
 from headwater.model.cluster import ClusterSnapshot
 from headwater.model.problems import errors
-from headwater.model.record import SetupRecord
+from headwater.model.records import SetupRecord
 from headwater.model.topology import Lifecycle
 from headwater.model.versions import read_any_version
 from headwater.planner.edits.observed import edit_of_names

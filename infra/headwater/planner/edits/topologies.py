@@ -8,9 +8,9 @@ import attrs
 from headwater.compiler import build_nodes, compile_documents
 from headwater.compiler.streams_config import StreamsConfig
 from headwater.compiler.topic_groups import Naming
-from headwater.model.callers import OFFLINE, Caller
 from headwater.model.compiled import CompiledApplication, InternalTopic, TopicKind
 from headwater.model.nodes import NodeTopology, StateStore
+from headwater.model.problems import OFFLINE, Caller
 from headwater.model.topology import Application, TopologyDocument
 from headwater.planner.edits.formats import Layout, repartition_layouts, store_layout
 

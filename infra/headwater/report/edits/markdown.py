@@ -6,8 +6,8 @@ from headwater.model.problems import Severity
 from headwater.planner.edits import ApplicationEdit, Edit, TopicEdit
 from headwater.planner.phrases import listed
 from headwater.report.edits.summary import application_summary, changed, kept, remarks, restart, summary
-from headwater.report.markdown import block, code, prose
-from headwater.report.problem_text import problem_text
+from headwater.report.escaping import block, code, prose
+from headwater.report.problems import problem_text
 
 _SIGNS = {Severity.ERROR: "🔴", Severity.WARNING: "🟠", Severity.INFO: "🔵"}
 

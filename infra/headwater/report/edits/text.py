@@ -7,8 +7,8 @@ from rich.text import Text
 from headwater.planner.edits import ApplicationEdit, Edit, TopicEdit
 from headwater.planner.phrases import listed
 from headwater.report.edits.summary import application_summary, changed, kept, remarks, restart, summary
-from headwater.report.printable import printable
-from headwater.report.problem_text import entry_rich, problems_rich
+from headwater.report.escaping import printable
+from headwater.report.problems import entry_rich, problems_rich
 
 
 def edit_text(edit: Edit) -> str:
