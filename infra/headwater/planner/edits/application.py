@@ -42,10 +42,12 @@ def new_group_is_needed(sides: Sides) -> bool:
     streams = Protocol.STREAMS
     if not (sides.before.application.protocol is sides.after.application.protocol is streams):
         return False
-    return sides.before.id == sides.after.id and _sent(sides.before.compiled) != _sent(sides.after.compiled)
+    return sides.before.id == sides.after.id and _sent_topology(sides.before.compiled) != _sent_topology(
+        sides.after.compiled
+    )
 
 
-def _sent(compiled: CompiledApplication) -> object:
+def _sent_topology(compiled: CompiledApplication) -> object:
     """Return what a client sends of its topology (`StreamsGroupHeartbeatRequest`)."""
     topics = sorted(
         (topic.name, topic.partitions if topic.pinned else 0, tuple(sorted(topic.config.items())))
@@ -72,7 +74,7 @@ def remarks(sides: Sides, topics: Sequence[TopicEdit]) -> Iterator[str]:
     if before != after:
         yield f"Kafka Streams {before} becomes {after}; docs/versions.md explains what changes between them."
         yield from notes(sides.before.application, after)
-        if unseen := _unseen(sides):
+        if unseen := _unseen_sources(sides):
             yield (
                 "A text of `Topology#describe()` does not show whether these differences concern it: "
                 f"{', '.join(unseen)}."
@@ -93,7 +95,7 @@ def remarks(sides: Sides, topics: Sequence[TopicEdit]) -> Iterator[str]:
                 f"Committed offsets of {listed(removed)} stay until they expire "
                 "(`offsets.retention.minutes`). If the topics are read again before, reading continues there."
             )
-    if moved := _renumbered_parts(sides):
+    if moved := _renumbered_subtopologies(sides):
         yield (
             f"Sub-topologies get other numbers: {', '.join(f'{a} becomes {b}' for a, b in moved.items())}. "
             "Committed offsets are kept by topic partition, so they are continued; local state of the tasks "
@@ -112,10 +114,10 @@ _UNREAD = (Verdict.RENAMED, Verdict.ORPHANED)
 
 def is_known(sides: Sides) -> bool:
     """Return whether both topologies are known: one text does not show what two versions build."""
-    return sides.before.nodes != sides.after.nodes or not _unseen(sides)
+    return sides.before.nodes != sides.after.nodes or not _unseen_sources(sides)
 
 
-def _unseen(sides: Sides) -> tuple[str, ...]:
+def _unseen_sources(sides: Sides) -> tuple[str, ...]:
     """Return the sources of differences between the versions that a text does not show."""
     if sides.before.compiled.described is None:
         return ()
@@ -125,7 +127,7 @@ def _unseen(sides: Sides) -> tuple[str, ...]:
     return tuple(difference.source for difference in found)
 
 
-def _renumbered_parts(sides: Sides) -> Mapping[int, int]:
+def _renumbered_subtopologies(sides: Sides) -> Mapping[int, int]:
     """Return the number before → afterwards of sub-topologies that read the same user topics."""
 
     def by_sources(compiled: CompiledApplication) -> dict[object, list[int]]:

@@ -36,34 +36,34 @@ def find_edit(
         snapshot: the cluster, if it was read: topics that do not exist have no data to lose.
         assumed: source topics whose partition count is not known.
     """
-    pairs = dict(_pairs(before, after))
+    pairs = dict(_paired_ids(before, after))
     problems = [
-        problem for ids in pairs.items() for problem in _refusals(before.of[ids[0]], after.of[ids[1]])
+        problem for ids in pairs.items() for problem in _refusal_problems(before.of[ids[0]], after.of[ids[1]])
     ]
     refused = {problem.application for problem in problems}
     return Edit(
         applications=tuple(
-            _edit(before.of[old], after.of[new], after, snapshot)
+            _application_edit(before.of[old], after.of[new], after, snapshot)
             for old, new in pairs.items()
             if not {old, new} & refused
         ),
-        added=tuple(sorted({*_active(after)} - set(pairs.values()))),
-        removed=tuple(sorted({*_active(before)} - set(pairs))),
+        added=tuple(sorted({*_active_ids(after)} - set(pairs.values()))),
+        removed=tuple(sorted({*_active_ids(before)} - set(pairs))),
         problems=tuple(problems),
         assumed=tuple(sorted(assumed)),
         cluster_id=snapshot.cluster_id if snapshot is not None else None,
     )
 
 
-def _active(side: Topologies) -> tuple[str, ...]:
+def _active_ids(side: Topologies) -> tuple[str, ...]:
     return tuple(
         id_ for id_, topology in side.of.items() if topology.application.lifecycle is Lifecycle.ACTIVE
     )
 
 
-def _pairs(before: Topologies, after: Topologies) -> Iterator[tuple[str, str]]:
+def _paired_ids(before: Topologies, after: Topologies) -> Iterator[tuple[str, str]]:
     """Yield the ids before and afterwards of each application that both sides have."""
-    old, new = set(_active(before)), _active(after)
+    old, new = set(_active_ids(before)), _active_ids(after)
     waiting = []
     for id_ in new:
         former = after.of[id_].application.renamed_from
@@ -77,7 +77,7 @@ def _pairs(before: Topologies, after: Topologies) -> Iterator[tuple[str, str]]:
         yield old.pop(), waiting[0]
 
 
-def _refusals(old: Topology, new: Topology) -> Iterator[Problem]:
+def _refusal_problems(old: Topology, new: Topology) -> Iterator[Problem]:
     """Yield the errors of both sides: a topology that is not built has no topics to compare."""
     found = dict.fromkeys((*errors(old.compiled.problems), *errors(new.compiled.problems)))
     for problem in found:
@@ -86,7 +86,7 @@ def _refusals(old: Topology, new: Topology) -> Iterator[Problem]:
             yield problem.located(application=new.id, location=new.application.at)
 
 
-def _edit(
+def _application_edit(
     old: Topology, new: Topology, after: Topologies, snapshot: ClusterSnapshot | None
 ) -> ApplicationEdit:
     if old.document.observed is not None or new.document.observed is not None:

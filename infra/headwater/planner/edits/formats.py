@@ -69,25 +69,25 @@ def store_layout(store: StateStore, config: Mapping[str, str]) -> Layout:
         return Layout(_KINDS[store.kind], kind=store.kind.value)
     return Layout(
         _LAYOUTS[keeps.kind],
-        _name(keeps.format.key, config, "key"),
-        _value(keeps, config),
-        _name(keeps.right.value, config, "value") if keeps.right is not None else None,
+        _serde_name(keeps.format.key, config, "key"),
+        _value_serde(keeps, config),
+        _serde_name(keeps.right.value, config, "value") if keeps.right is not None else None,
         kind=keeps.kind,
         window_ms=keeps.window_size_ms,
     )
 
 
-def _value(keeps: StoreSettings, config: Mapping[str, str]) -> str:
+def _value_serde(keeps: StoreSettings, config: Mapping[str, str]) -> str:
     # The value of a subscription store is the left table's key.
     of = "key" if keeps.kind == "subscription" else "value"
-    return _name(keeps.format.value, config, of)
+    return _serde_name(keeps.format.value, config, of)
 
 
 def repartition_layouts(nodes: NodeTopology, config: Mapping[str, str]) -> Mapping[str, Layout]:
     """Return repartition topic, without prefix → the layout in which its source node reads it."""
     internal = {topic.name for topic in nodes.repartition_topics}
     return {
-        topic: _of_source(node.reads, config)
+        topic: _source_layout(node.reads, config)
         for node in nodes.nodes
         if isinstance(node, SourceNode)
         for topic in node.topics
@@ -95,19 +95,19 @@ def repartition_layouts(nodes: NodeTopology, config: Mapping[str, str]) -> Mappi
     }
 
 
-def _of_source(reads: SourceSettings | None, config: Mapping[str, str]) -> Layout:
+def _source_layout(reads: SourceSettings | None, config: Mapping[str, str]) -> Layout:
     if reads is None:
         return Layout("records")
     form = "old and new values" if reads.carries_changes else reads.foreign_key or "records"
     of_value = "key" if reads.foreign_key == "subscription" else "value"
-    return Layout(form, *_names(reads.format, config, of_value))
+    return Layout(form, *_serdes_of(reads.format, config, of_value))
 
 
-def _names(record: RecordFormat, config: Mapping[str, str], of_value: str) -> tuple[str, str]:
-    return _name(record.key, config, "key"), _name(record.value, config, of_value)
+def _serdes_of(record: RecordFormat, config: Mapping[str, str], of_value: str) -> tuple[str, str]:
+    return _serde_name(record.key, config, "key"), _serde_name(record.value, config, of_value)
 
 
-def _name(format_: Format | None, config: Mapping[str, str], part: str) -> str:
+def _serde_name(format_: Format | None, config: Mapping[str, str], part: str) -> str:
     default = config.get(f"default.{part}.serde", "the default serde")
     if format_ is None:
         return default

@@ -57,10 +57,10 @@ def lines_to_keep(
         tried = compile_with(with_names(sides.after.document, names))
         if errors(tried.compiled.problems):
             return None
-        return _lost(topic_edits(attrs.evolve(sides, after=tried)))
+        return _lost_edits(topic_edits(attrs.evolve(sides, after=tried)))
 
-    first = _lost(edits)
-    names = _all_names(sides, first, lost_with)
+    first = _lost_edits(edits)
+    names = _names_for_all(sides, first, lost_with)
     lost = lost_with(names) if names else first
     allowed = {edit.former for edit in first}
     while names:
@@ -76,7 +76,7 @@ def lines_to_keep(
     return lines, tuple(sorted({str(edit.former) for edit in (first if lost is None else lost)}))
 
 
-def _all_names(
+def _names_for_all(
     sides: Sides, lost: Iterable[TopicEdit], lost_with: Callable[[Names], list[TopicEdit] | None]
 ) -> dict[Location, NameLine]:
     """Return lines for all topics that can be named, also for topics that other lines shift."""
@@ -87,7 +87,7 @@ def _all_names(
             line.location: line
             for edit in lost
             if edit.former not in refused
-            if (line := _line(sides, edit)) is not None and line.location is not None
+            if (line := _line_for(sides, edit)) is not None and line.location is not None
             if line.location not in names
         }
         if not found:
@@ -112,7 +112,7 @@ def with_instruction(
     sides: Sides, edit: TopicEdit, lines: Sequence[NameLine], still_lost: Sequence[str]
 ) -> TopicEdit:
     """Return the edit with what its user should do about the name, now that the lines are known."""
-    if edit not in _lost([edit]):
+    if edit not in _lost_edits([edit]):
         return edit
     is_store = edit.kind is TopicKind.CHANGELOG
     if not sides.after.document.has_calls:
@@ -128,7 +128,7 @@ def with_instruction(
     return attrs.evolve(edit, first=f"{how}{more}, or undo the part of the edit that shifts it.{otherwise}")
 
 
-def _lost(edits: Iterable[TopicEdit]) -> list[TopicEdit]:
+def _lost_edits(edits: Iterable[TopicEdit]) -> list[TopicEdit]:
     """Return the edits of topics whose data another name would keep."""
     return [
         edit
@@ -138,9 +138,9 @@ def _lost(edits: Iterable[TopicEdit]) -> list[TopicEdit]:
     ]
 
 
-def _line(sides: Sides, edit: TopicEdit) -> NameLine | None:
+def _line_for(sides: Sides, edit: TopicEdit) -> NameLine | None:
     """Return the line at the call that creates the topic, None if no name gives it the former one."""
-    step = next((each for each in _steps(sides.after.document.steps) if each.at == edit.location), None)
+    step = next((each for each in _all_steps(sides.after.document.steps) if each.at == edit.location), None)
     if step is None or edit.former not in sides.before.topics:
         return None
     former, operator = sides.before.short(str(edit.former)), step.operator
@@ -190,15 +190,15 @@ def _repartition_line(topic: str, name: str, step: Step) -> NameLine | None:
     return None
 
 
-def _steps(steps: Sequence[Step]) -> Iterator[Step]:
+def _all_steps(steps: Sequence[Step]) -> Iterator[Step]:
     for step in steps:
         yield step
         if isinstance(step.operator, Split):
-            for branch in _branches(step.operator):
-                yield from _steps(branch.then)
+            for branch in _all_branches(step.operator):
+                yield from _all_steps(branch.then)
 
 
-def _branches(split: Split) -> tuple[Branch, ...]:
+def _all_branches(split: Split) -> tuple[Branch, ...]:
     return (*split.branches, *((split.default,) if split.default is not None else ()))
 
 

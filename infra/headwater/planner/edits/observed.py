@@ -45,8 +45,8 @@ def edit_of_names(
             {name: origin for name, origin in generated.items() if name in live}, origins(after)
         )
     }
-    found = [_edit(topic, renamed.get(name), before, live) for name, topic in topics.items()]
-    found += [_orphaned(name) for name in live - topics.keys() - set(renamed.values())]
+    found = [_topic_edit(topic, renamed.get(name), before, live) for name, topic in topics.items()]
+    found += [_orphan_edit(name) for name in live - topics.keys() - set(renamed.values())]
     order = {verdict: number for number, verdict in enumerate(Verdict)}
     is_same = all(each.verdict is Verdict.KEPT for each in found)
     return ApplicationEdit(
@@ -63,7 +63,7 @@ def edit_of_names(
     )
 
 
-def _edit(
+def _topic_edit(
     topic: InternalTopic, former: str | None, before: Mapping[str, int], live: AbstractSet[str]
 ) -> TopicEdit:
     subject = Subject(topic, topic.node if topic.kind is TopicKind.CHANGELOG else None)
@@ -92,7 +92,7 @@ def _edit(
     return subject.edit(Verdict.KEPT, what=f"{topic.name} keeps its name.", why=_NO_FORMAT)
 
 
-def _orphaned(name: str) -> TopicEdit:
+def _orphan_edit(name: str) -> TopicEdit:
     return TopicEdit(
         verdict=Verdict.ORPHANED,
         severity=Severity.WARNING,

@@ -73,26 +73,26 @@ class Sides:
 
 def topic_edits(sides: Sides) -> tuple[TopicEdit, ...]:
     """Return a verdict for each store that is restored from a topic, and each repartition topic."""
-    found = (*_stores(sides), *_repartitions(sides), *_orphaned(sides))
+    found = (*_store_edits(sides), *_repartition_edits(sides), *_orphan_edits(sides))
     order = {verdict: number for number, verdict in enumerate(Verdict)}
     return tuple(sorted(found, key=lambda each: (order[each.verdict], each.topic)))
 
 
-def _stores(sides: Sides) -> Iterator[TopicEdit]:
+def _store_edits(sides: Sides) -> Iterator[TopicEdit]:
     for name, store in sides.after.stores.items():
         own = sides.after.changelogs.get(name)
         if own is None:
-            yield _from_source(sides, name, str(store.changelog_topic), store.at)
+            yield _edit_of_source_topic(sides, name, str(store.changelog_topic), store.at)
         elif own.name in sides.before.topics and sides.exists(own.name):
-            yield _same_topic(sides, own, name, is_store=True)
+            yield _edit_of_same_topic(sides, own, name, is_store=True)
         else:
-            yield _other_topic(sides, own, name)
+            yield _edit_of_other_topic(sides, own, name)
 
 
-def _repartitions(sides: Sides) -> Iterator[TopicEdit]:
+def _repartition_edits(sides: Sides) -> Iterator[TopicEdit]:
     for name, topic in sides.after.repartitions.items():
         if topic.name in sides.before.topics and sides.exists(topic.name):
-            yield _same_topic(sides, topic, name, is_store=False)
+            yield _edit_of_same_topic(sides, topic, name, is_store=False)
             continue
         former = _former_topic(sides, name, is_store=False)
         yield TopicEdit(
@@ -120,7 +120,7 @@ def _former_topic(sides: Sides, name: str, *, is_store: bool) -> InternalTopic |
     return found if found is not None and sides.exists(found.name) else None
 
 
-def _from_source(sides: Sides, name: str, topic: str, at: Location | None) -> TopicEdit:
+def _edit_of_source_topic(sides: Sides, name: str, topic: str, at: Location | None) -> TopicEdit:
     old = sides.origins.get((True, name))
     store = sides.before.stores.get(old) if old is not None else None
     is_same = store is not None and store.changelog_topic == topic
@@ -140,30 +140,30 @@ def _from_source(sides: Sides, name: str, topic: str, at: Location | None) -> To
     )
 
 
-def _layouts(sides: Sides, old: str, new: str, *, is_store: bool) -> tuple[Layout | None, Layout | None]:
+def _layouts_of(sides: Sides, old: str, new: str, *, is_store: bool) -> tuple[Layout | None, Layout | None]:
     """Return the layouts of a store or repartition topic before and after, as far as it exists."""
     if is_store:
         return sides.before.store_layouts.get(old), sides.after.store_layouts.get(new)
     return sides.before.repartition_layouts.get(old), sides.after.repartition_layouts.get(new)
 
 
-def _same_topic(sides: Sides, topic: InternalTopic, name: str, *, is_store: bool) -> TopicEdit:
+def _edit_of_same_topic(sides: Sides, topic: InternalTopic, name: str, *, is_store: bool) -> TopicEdit:
     """Return the verdict for a topic that both sides use under one name."""
-    before, after = _layouts(sides, name, name, is_store=is_store)
+    before, after = _layouts_of(sides, name, name, is_store=is_store)
     difference = before.difference(after) if before is not None and after is not None else ""
     owner = sides.origins.get((is_store, name))
     old = sides.before.topics[topic.name]
     count = sides.count(old)
     subject = Subject(topic, name if is_store else None)
     if owner != name and (owner is not None or (is_store, name) in sides.continued):
-        return _taken(sides, subject, owner)
+        return _edit_of_taken_topic(sides, subject, owner)
     if difference:
-        return _other_format(subject, difference)
+        return _edit_of_other_format(subject, difference)
     if owner is None or _is_doubtful(sides, name, before, after, is_store=is_store):
-        return _unproven(sides, subject)
+        return _edit_of_unproven_topic(sides, subject)
     if count != topic.partitions:
-        return _moved(sides, subject, count)
-    return _kept(sides, subject, before, after)
+        return _edit_of_moved_topic(sides, subject, count)
+    return _edit_of_kept_topic(sides, subject, before, after)
 
 
 def _is_doubtful(
@@ -174,7 +174,7 @@ def _is_doubtful(
     return not are_known and not sides.has_same_path(name, is_store=is_store)
 
 
-def _taken(sides: Sides, subject: Subject, owner: str | None) -> TopicEdit:
+def _edit_of_taken_topic(sides: Sides, subject: Subject, owner: str | None) -> TopicEdit:
     """Return the verdict for a topic that another operator used before the edit."""
     is_store = subject.store is not None
     found = sides.before.changelogs if is_store else sides.before.repartitions
@@ -196,7 +196,7 @@ def _taken(sides: Sides, subject: Subject, owner: str | None) -> TopicEdit:
     )
 
 
-def _other_format(subject: Subject, difference: str) -> TopicEdit:
+def _edit_of_other_format(subject: Subject, difference: str) -> TopicEdit:
     consequence, first = "Records in flight cannot be read.", DRAIN
     if subject.store is not None:
         consequence = "Kafka Streams restores the old records nevertheless: it fails, or results are wrong."
@@ -213,7 +213,7 @@ def _other_format(subject: Subject, difference: str) -> TopicEdit:
     )
 
 
-def _unproven(sides: Sides, subject: Subject) -> TopicEdit:
+def _edit_of_unproven_topic(sides: Sides, subject: Subject) -> TopicEdit:
     """Return the verdict for a topic whose operators on both sides could not be compared as the same."""
     if sides.before.document.has_calls and sides.after.document.has_calls:
         return subject.edit(
@@ -234,7 +234,7 @@ def _unproven(sides: Sides, subject: Subject) -> TopicEdit:
     )
 
 
-def _moved(sides: Sides, subject: Subject, before: int) -> TopicEdit:
+def _edit_of_moved_topic(sides: Sides, subject: Subject, before: int) -> TopicEdit:
     is_static = sides.after.config.is_statically_partitioned
     after = subject.topic.partitions
     moves = (
@@ -255,7 +255,9 @@ def _moved(sides: Sides, subject: Subject, before: int) -> TopicEdit:
     )
 
 
-def _kept(sides: Sides, subject: Subject, before: Layout | None, after: Layout | None) -> TopicEdit:
+def _edit_of_kept_topic(
+    sides: Sides, subject: Subject, before: Layout | None, after: Layout | None
+) -> TopicEdit:
     """Return the verdict for a topic that is kept, with what the user should know."""
     is_store = subject.store is not None
     old, new = sides.inputs(subject.store or sides.after.short(subject.topic.name), is_store=is_store)
@@ -274,7 +276,7 @@ def _kept(sides: Sides, subject: Subject, before: Layout | None, after: Layout |
             Severity.WARNING,
             why=f"{_KEEPS} Its windows had {before.window_ms} ms and have {after.window_ms} ms: entries of "
             "old windows keep their start, and count as windows of the new length until they expire."
-            + _of_settings(sides, subject),
+            + _settings_sentence(sides, subject),
             first="Give the store another name if old and new windows must not mix.",
         )
     if before.kind != after.kind:
@@ -282,11 +284,11 @@ def _kept(sides: Sides, subject: Subject, before: Layout | None, after: Layout |
             Verdict.KEPT,
             Severity.WARNING,
             why=f"{_KEEPS} The store is {after.kind} instead of {before.kind}: the changelog has the same "
-            "format, local state does not." + _of_settings(sides, subject),
+            "format, local state does not." + _settings_sentence(sides, subject),
             first="Stop all instances, and delete their local state, before you start the new version. "
             "If the store is versioned now, run `pulumi up` first: it sets `min.compaction.lag.ms`.",
         )
-    if settings := _of_settings(sides, subject):
+    if settings := _settings_sentence(sides, subject):
         return subject.edit(
             Verdict.KEPT,
             why=f"{_KEEPS}{settings}",
@@ -295,7 +297,7 @@ def _kept(sides: Sides, subject: Subject, before: Layout | None, after: Layout |
     return subject.edit(Verdict.KEPT, why=_KEEPS)
 
 
-def _of_settings(sides: Sides, subject: Subject) -> str:
+def _settings_sentence(sides: Sides, subject: Subject) -> str:
     """Return a sentence about settings that Kafka Streams would create the topic with; empty if they stay."""
     old, new = sides.before.topics[subject.topic.name].config, subject.topic.config
     changed = [
@@ -309,11 +311,11 @@ def _of_settings(sides: Sides, subject: Subject) -> str:
     return f" Its settings change ({text}): Kafka Streams sets them only when it creates the topic."
 
 
-def _other_topic(sides: Sides, topic: InternalTopic, name: str) -> TopicEdit:
+def _edit_of_other_topic(sides: Sides, topic: InternalTopic, name: str) -> TopicEdit:
     """Return the verdict for a store whose changelog topic is another one, or has no data."""
     subject, former = Subject(topic, name), _former_topic(sides, name, is_store=True)
     old = sides.origins.get((True, name))
-    before, after = _layouts(sides, str(old), name, is_store=True)
+    before, after = _layouts_of(sides, str(old), name, is_store=True)
     difference = before.difference(after) if before is not None and after is not None else ""
     if former is not None and difference:
         return subject.edit(
@@ -350,11 +352,11 @@ def _other_topic(sides: Sides, topic: InternalTopic, name: str) -> TopicEdit:
             why="The store had no changelog: entries were on local disks or in memory only, and may be lost.",
         )
     return subject.edit(
-        Verdict.ADDED, what=f"Store {name} is new and starts empty.", why=_filled_by(sides, topic)
+        Verdict.ADDED, what=f"Store {name} is new and starts empty.", why=_filling_sentence(sides, topic)
     )
 
 
-def _filled_by(sides: Sides, topic: InternalTopic) -> str:
+def _filling_sentence(sides: Sides, topic: InternalTopic) -> str:
     read = {source for part in sides.before.compiled.subtopologies for source in part.sources}
     part = next((each for each in sides.after.compiled.subtopologies if each.id == topic.subtopology), None)
     known = sorted(set(part.sources if part is not None else ()) & read)
@@ -366,7 +368,7 @@ def _filled_by(sides: Sides, topic: InternalTopic) -> str:
     )
 
 
-def _orphaned(sides: Sides) -> Iterator[TopicEdit]:
+def _orphan_edits(sides: Sides) -> Iterator[TopicEdit]:
     used = {*sides.after.topics}
     rebuilt = {name for name, store in sides.after.stores.items() if store.changelog_topic is not None}
     for name, topic in sides.before.topics.items():
@@ -384,13 +386,13 @@ def _orphaned(sides: Sides) -> Iterator[TopicEdit]:
             kind=topic.kind,
             store=topic.node if is_store else None,
             what=f"{name} is no longer used.",
-            why=_why_orphaned(is_store=is_store, is_rebuilt=is_rebuilt, is_unlogged=is_unlogged),
+            why=_reason_of_orphan(is_store=is_store, is_rebuilt=is_rebuilt, is_unlogged=is_unlogged),
             first="Delete it when you do not go back (`leftovers`)." if is_store else DRAIN,
             location=topic.at,
         )
 
 
-def _why_orphaned(*, is_store: bool, is_rebuilt: bool, is_unlogged: bool) -> str:
+def _reason_of_orphan(*, is_store: bool, is_rebuilt: bool, is_unlogged: bool) -> str:
     if is_rebuilt:
         return "The store is restored from a source topic."
     if is_unlogged:

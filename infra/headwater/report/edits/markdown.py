@@ -17,20 +17,20 @@ def edit_markdown(edit: Edit, *, rows: int | None = None) -> str:
     parts = [f"**{prose(summary(edit))}**\n"]
     parts += [f"{prose(remark)}\n" for remark in remarks(edit)]
     for application in edit.applications:
-        parts += _application(application, rows)
+        parts += _application_parts(application, rows)
     if edit.problems:
         parts.append("### Not complete\n")
         parts += [block(problem_text(problem)) for problem in edit.problems[:rows]]
     return "\n".join(parts)
 
 
-def _application(part: ApplicationEdit, rows: int | None) -> Iterator[str]:
+def _application_parts(part: ApplicationEdit, rows: int | None) -> Iterator[str]:
     yield f"### {code(part.id)}: {prose(application_summary(part))}\n"
     yield f"{prose(restart(part))}\n"
     topics = changed(part)
     if topics:
         yield "| | topic | what | first |\n|---|---|---|---|"
-        yield from (_row(topic) for topic in topics[:rows])
+        yield from (_topic_row(topic) for topic in topics[:rows])
         if len(topics) > len(topics[:rows]):
             yield f"\n… and {len(topics) - len(topics[:rows]):,} more"
         yield ""
@@ -54,6 +54,6 @@ def _application(part: ApplicationEdit, rows: int | None) -> Iterator[str]:
     yield ""
 
 
-def _row(topic: TopicEdit) -> str:
+def _topic_row(topic: TopicEdit) -> str:
     cells = (f"{_SIGNS[topic.severity]} {topic.verdict}", code(topic.topic), prose(topic.what))
     return f"| {' | '.join((*cells, prose(topic.first)))} |"

@@ -15,7 +15,7 @@ def summary(edit: Edit) -> str:
     compared = counted(len(edit.applications), "application")
     lost = [topic for topic in edit.topics if topic.loses_data]
     if lost:
-        text = f"Change of the topology: {_losses(lost)} in {compared}."
+        text = f"Change of the topology: {_losses_phrase(lost)} in {compared}."
     elif edit.has_changes:
         text = f"Change of the topology: no state is lost in {compared}."
     else:
@@ -25,7 +25,7 @@ def summary(edit: Edit) -> str:
     return text
 
 
-def _losses(lost: Iterable[TopicEdit]) -> str:
+def _losses_phrase(lost: Iterable[TopicEdit]) -> str:
     counts = Counter(topic.kind is TopicKind.CHANGELOG for topic in lost)
     stores, topics = counts[True], counts[False]
     parts = [

@@ -20,31 +20,31 @@ def edit_rich(edit: Edit) -> Text:
     """Return the lines of `edit_text` with colors for a terminal."""
     parts = [Text(summary(edit), "bold"), *map(Text, remarks(edit))]
     for application in edit.applications:
-        parts += _application(application)
+        parts += _application_parts(application)
     if edit.problems:
         parts.append(problems_rich(edit.problems))
     return Text("\n\n").join(parts)
 
 
-def _application(part: ApplicationEdit) -> Iterator[Text]:
+def _application_parts(part: ApplicationEdit) -> Iterator[Text]:
     lines = [f"  {restart(part)}", *(f"  {remark}" for remark in part.remarks)]
     yield Text.assemble(
         (printable(part.id), "bold underline"), f"  {application_summary(part)}", "\n" + "\n".join(lines)
     )
     for topic in changed(part):
-        yield entry_rich(topic.severity, topic.verdict, topic.what, tuple(_details(topic)))
+        yield entry_rich(topic.severity, topic.verdict, topic.what, tuple(_topic_details(topic)))
     if names := kept(part):
         yield Text(f"kept: {listed(names)}")
     if part.lines:
         yield Text("\n").join(
-            [Text("Lines that keep the old names (checked together):", "bold"), *_lines(part)]
+            [Text("Lines that keep the old names (checked together):", "bold"), *_name_lines(part)]
         )
     if part.steps:
         numbered = (f"  {number}. {step}" for number, step in enumerate(part.steps, 1))
         yield Text("\n").join([Text("Steps:", "bold"), *map(Text, numbered)])
 
 
-def _details(topic: TopicEdit) -> Iterator[tuple[str, str]]:
+def _topic_details(topic: TopicEdit) -> Iterator[tuple[str, str]]:
     if topic.location is not None:
         yield "at", str(topic.location)
     if topic.former is not None and topic.former not in topic.what:
@@ -52,7 +52,7 @@ def _details(topic: TopicEdit) -> Iterator[tuple[str, str]]:
     yield from (("why", topic.why), ("first", topic.first))
 
 
-def _lines(part: ApplicationEdit) -> Iterator[Text]:
+def _name_lines(part: ApplicationEdit) -> Iterator[Text]:
     for line in part.lines:
         yield Text(f"  {line.location}: {line.document}    in Java: {line.code}")
     if part.still_lost:

@@ -22,12 +22,12 @@ def edit_json(edit: Edit) -> dict[str, Any]:
         "assumedTopics": list(edit.assumed),
         "addedApplications": list(edit.added),
         "removedApplications": list(edit.removed),
-        "applications": [_application(part) for part in edit.applications],
+        "applications": [_application_json(part) for part in edit.applications],
         "problems": [problem_json(problem) for problem in edit.problems],
     }
 
 
-def _application(part: ApplicationEdit) -> dict[str, Any]:
+def _application_json(part: ApplicationEdit) -> dict[str, Any]:
     return {
         "applicationId": part.id,
         "formerApplicationId": part.former_id,
@@ -37,7 +37,7 @@ def _application(part: ApplicationEdit) -> dict[str, Any]:
         "obstacle": part.obstacle or None,
         "isKnown": part.is_known,
         "needsNewGroup": part.needs_new_group,
-        "topics": [_topic(topic) for topic in part.topics],
+        "topics": [_topic_json(topic) for topic in part.topics],
         "lines": [
             {
                 "topic": line.topic,
@@ -54,7 +54,7 @@ def _application(part: ApplicationEdit) -> dict[str, Any]:
     }
 
 
-def _topic(topic: TopicEdit) -> dict[str, Any]:
+def _topic_json(topic: TopicEdit) -> dict[str, Any]:
     return {
         "verdict": topic.verdict.value,
         "severity": topic.severity.value,
@@ -81,17 +81,17 @@ def read_edit(text: str) -> Edit:
             raise ValueError(f"version {document['version']}")
         return Edit(
             applications=tuple(_read_application(each) for each in document["applications"]),
-            added=_texts(document["addedApplications"]),
-            removed=_texts(document["removedApplications"]),
+            added=_read_texts(document["addedApplications"]),
+            removed=_read_texts(document["removedApplications"]),
             problems=tuple(_read_problem(each) for each in document["problems"]),
-            assumed=_texts(document["assumedTopics"]),
+            assumed=_read_texts(document["assumedTopics"]),
             cluster_id=document["clusterId"],
         )
     except (AttributeError, KeyError, TypeError) as error:
         raise ValueError(f"{type(error).__name__}: {error}") from error
 
 
-def _texts(values: list[object]) -> tuple[str, ...]:
+def _read_texts(values: list[object]) -> tuple[str, ...]:
     return tuple(map(str, values))
 
 
@@ -100,22 +100,22 @@ def _read_application(part: Mapping[str, Any]) -> ApplicationEdit:
     return ApplicationEdit(
         id=str(part["applicationId"]),
         former_id=part["formerApplicationId"],
-        before=_version(before) if before is not None else None,
-        after=_version(part["to"]),
+        before=_read_version(before) if before is not None else None,
+        after=_read_version(part["to"]),
         topics=tuple(_read_topic(each) for each in part["topics"]),
         obstacle=part["obstacle"] or "",
         is_known=bool(part["isKnown"]),
         needs_new_group=bool(part["needsNewGroup"]),
         lines=tuple(
             NameLine(
-                str(each["topic"]), str(each["document"]), str(each["code"]), _location(each["location"])
+                str(each["topic"]), str(each["document"]), str(each["code"]), _read_location(each["location"])
             )
             for each in part["lines"]
         ),
-        still_lost=_texts(part["stillLost"]),
-        remarks=_texts(part["remarks"]),
-        steps=_texts(part["steps"]),
-        location=_location(part["location"]),
+        still_lost=_read_texts(part["stillLost"]),
+        remarks=_read_texts(part["remarks"]),
+        steps=_read_texts(part["steps"]),
+        location=_read_location(part["location"]),
     )
 
 
@@ -130,7 +130,7 @@ def _read_topic(topic: Mapping[str, Any]) -> TopicEdit:
         what=str(topic["what"]),
         why=str(topic["why"]),
         first=str(topic["first"]),
-        location=_location(topic["location"]),
+        location=_read_location(topic["location"]),
     )
 
 
@@ -145,16 +145,16 @@ def _read_problem(problem: Mapping[str, Any]) -> Problem:
         found=problem["found"],
         why=str(problem["why"]),
         fix=str(problem["fix"]),
-        location=_location(problem["location"]),
+        location=_read_location(problem["location"]),
         severity=Severity(problem["severity"]),
     )
 
 
-def _version(text: str) -> KafkaStreamsVersion:
+def _read_version(text: str) -> KafkaStreamsVersion:
     return KafkaStreamsVersion(*map(int, str(text).split(".")))
 
 
-def _location(at: Mapping[str, Any] | None) -> Location | None:
+def _read_location(at: Mapping[str, Any] | None) -> Location | None:
     if at is None:
         return None
     return Location(str(at["file"]), int(at["line"]), int(at["column"]), str(at["pointer"]))
