@@ -60,6 +60,11 @@ _COMMANDS: Mapping[str, Lazy] = {
     "publish": Lazy(
         "headwater.cli.publish", "publish", "Publish a report as a comment or issue on GitHub or GitLab."
     ),
+    "change": Lazy(
+        "headwater.cli.change",
+        "change",
+        "Show what an edit of topologies does to state, records in flight and committed offsets.",
+    ),
     "acls": Lazy("headwater.cli.acls", "acls", "Show the ACLs that applications or Headwater require."),
     "describe": Lazy("headwater.cli.describe", "describe", "Print Kafka Streams' description of a topology."),
     "import": Lazy(
