@@ -64,6 +64,7 @@ class PendingSnapshot:
         )
         self._ownership_replicas = _replicas(metadata.topics[OWNERSHIP_TOPIC].partitions) if has_topic else 0
         self._cluster_id, self._brokers = str(metadata.cluster_id), len(metadata.brokers)
+        self._hosts = tuple(sorted({broker.host for broker in metadata.brokers.values()}))
         self._listed = {
             name: LiveTopic(
                 name,
@@ -115,6 +116,7 @@ class PendingSnapshot:
         return ClusterSnapshot(
             cluster_id=self._cluster_id,
             brokers=self._brokers,
+            hosts=self._hosts,
             topics=topics | self._emptiness(topics),
             groups=groups,
             described=frozenset(described),

@@ -87,6 +87,7 @@ class ProblemCode(StrEnum):
     AUTHENTICATION_REFUSED = "AuthenticationRefused"
     NOT_AUTHORIZED = "NotAuthorized"
     REFUSED_BY_BROKERS = "RefusedByBrokers"
+    NOT_ON_CLUSTER = "NotOnCluster"
     NO_AUTHORIZER = "NoAuthorizer"
     ACLS_INCOMPLETE = "AclsIncomplete"
 

@@ -6,6 +6,7 @@ from enum import Enum, StrEnum
 import attrs
 
 from headwater.model.acls import AclDeclaration
+from headwater.model.cluster_profiles import ClusterProfile
 from headwater.model.nodes import NodeTopology
 from headwater.model.observed import ObservedTopology
 from headwater.model.operators import Step
@@ -176,6 +177,12 @@ class Application:
     """Whether the document names the version; otherwise it is that of the setup record, or the default."""
     config_locations: Mapping[str, Location] = attrs.field(factory=dict, repr=False, eq=False)
     """The location of each config in the document, if it is known."""
+    absent_topic_configs: frozenset[str] = frozenset()
+    """Settings that internal topics do not get although Kafka Streams sends them (`topic.NAME: null`)."""
+    cluster_profile: ClusterProfile | None = None
+    """The kind of cluster, if the document declares it or the cluster shows it; None = Apache Kafka."""
+    is_profile_recognized: bool = False
+    """Whether the cluster shows the profile and the document does not declare it."""
 
     def locate_config(self, key: str) -> Location:
         """Return the location of a config; of one that is not in the document, that of the application."""

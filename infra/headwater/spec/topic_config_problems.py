@@ -6,6 +6,7 @@ from typing import Any
 
 import attrs
 
+from headwater.model.cluster_profiles import RELIED_ON
 from headwater.model.problems import Problem, ProblemCode
 from headwater.spec.limits import MAX_PROBLEMS
 from headwater.spec.locations import PathPart, RawDocument
@@ -86,6 +87,8 @@ def _mapping(value: object) -> Mapping[str, Any]:
 
 
 def _check(raw: RawDocument, given: _Given, allowed: tuple[str, ...]) -> Iterator[Problem]:
+    if given.value is None and given.shown != given.name and given.name in RELIED_ON:
+        yield _relied_on(raw, given)
     if is_allowed(given.name, allowed):
         return
     if given.name not in topic_configs():
@@ -95,6 +98,18 @@ def _check(raw: RawDocument, given: _Given, allowed: tuple[str, ...]) -> Iterato
         values = allowed_values(given.name, text)
         if values is not None:
             yield _refused(raw, given, text, values)
+
+
+def _relied_on(raw: RawDocument, given: _Given) -> Problem:
+    return Problem(
+        code=ProblemCode.INVALID_CONFIG,
+        summary=f"Topic config `{given.name}` cannot be absent.",
+        expected="a value, or no such key: Kafka Streams then chooses the value",
+        found="`null`",
+        why="It decides which records Kafka removes: by the brokers' default, state or records may be lost.",
+        fix=f"Remove `{given.shown}`, or set it to a value.",
+        location=raw.location(given.path),
+    )
 
 
 def _unknown(raw: RawDocument, given: _Given) -> Problem:
