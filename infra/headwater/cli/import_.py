@@ -125,6 +125,13 @@ _NEED_A_CLUSTER = {ProblemCode.MISSING_SOURCE_TOPIC, ProblemCode.UNDECIDABLE_PAR
     help="With --all: an internal topic that Kafka Streams created before version 2.5; may be repeated.",
 )
 @click.option("--force", is_flag=True, help="With --all: overwrite existing files.")
+@click.option(
+    "--strimzi",
+    multiple=True,
+    type=click.Path(exists=True, path_type=Path),
+    help="With --all: read Strimzi's KafkaTopic and KafkaUser resources of this file or folder instead of a "
+    "cluster; may be repeated.",
+)
 @click.pass_context
 def import_(
     context: click.Context,
@@ -147,6 +154,7 @@ def import_(
     output: Path | None,
     topics: Sequence[str],
     force: bool,
+    strimzi: Sequence[Path],
 ) -> None:
     """Create documents from code, or from running applications.
 
@@ -173,6 +181,7 @@ def import_(
     Examples:
       headwater import --jar app.jar --topology com.acme.Orders::topology --properties app.properties
       headwater import --all --bootstrap-server kafka:9092 -o topologies/
+      kubectl get kafkatopics,kafkausers -o yaml > all.yaml; headwater import --all --strimzi all.yaml
       headwater import --describe app.txt --application-id orders --bootstrap-server kafka:9092 -o app.yaml
       headwater import --describe app.txt --application-id orders --store counts=window,retention=1d
       kubectl logs orders-0 | headwater import --describe - --application-id orders -o app.yaml
@@ -182,6 +191,8 @@ def import_(
             *("--all", "--describe", "--topology", "--repartition", "--store", "--assume-defaults", *_OF_JAR),
             context=context,
         )
+        if strimzi and (bootstrap_server is not None or command_config is not None):
+            raise click.UsageError("--strimzi replaces the cluster: it cannot be combined with its options.")
         context.exit(
             _import_all(
                 ImportRequest(
@@ -193,13 +204,14 @@ def import_(
                     kafka_streams=kafka_streams,
                     folder=None if output is None or str(output) == "-" else output,
                     force=force,
+                    strimzi=strimzi,
                 )
             )
         )
     if jar is not None:
         _refuse_options(
             *("--jar", "--describe", "--repartition", "--store", "--assume-defaults", "--kafka-streams"),
-            *("--topic", "--force"),
+            *("--topic", "--force", "--strimzi"),
             context=context,
         )
         if topology is None or not re.fullmatch(r"[\w.$]+::[\w$]+", topology) or len(ids) > 1:
@@ -222,7 +234,7 @@ def import_(
         raise click.UsageError(
             "--jar and --topology, --describe and --application-id, or --all are required."
         )
-    _refuse_options("--describe", "--force", "--topic", *_OF_JAR, context=context)
+    _refuse_options("--describe", "--force", "--topic", "--strimzi", *_OF_JAR, context=context)
     if output is not None and output.is_dir():
         raise click.BadParameter(f"File '{output}' is a directory.", param_hint="--output")
     (application_id,) = ids

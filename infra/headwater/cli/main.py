@@ -58,6 +58,11 @@ _COMMANDS: Mapping[str, Lazy] = {
         "headwater.cli.publish", "publish", "Publish a report as a comment or issue on GitHub or GitLab."
     ),
     "acls": Lazy("headwater.cli.acls", "acls", "Show the ACLs that applications or Headwater require."),
+    "explain": Lazy(
+        "headwater.cli.explain",
+        "explain",
+        "Explain a problem code: what it means, why it matters, what to do.",
+    ),
     "describe": Lazy("headwater.cli.describe", "describe", "Print Kafka Streams' description of a topology."),
     "import": Lazy(
         "headwater.cli.import_", "import_", "Create documents from code, or from running applications."
