@@ -277,7 +277,7 @@ def test_a_class_that_workers_cannot_import_is_refused() -> None:
     class Local(Processor):
         pass
 
-    with pytest.raises(ValueError, match="it is defined in a function. Move it into a module"):
+    with pytest.raises(ValueError, match=r"it is defined in a function\. Move it into a module"):
         class_name(Local)
     in_notebook = type("Scorer", (), {"__module__": "__main__", "__qualname__": "Scorer"})
     with pytest.raises(ValueError, match="the main program or a notebook"):

@@ -1,6 +1,6 @@
 """The recorded calls: steps of a document in order, and the handles that name results for later calls."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import attrs
@@ -11,16 +11,16 @@ Options = Mapping[str, Any]
 """Options as in a document, with its keys: `{"store": "counts", "retention": "1d"}`."""
 Named = str | Options
 """The name of a store, or its options."""
-Class = str | type
-"""A Python class, or its name as `module:Class`."""
+Class = str | type | Callable[..., Any]
+"""A Python class or function, or its name as `module:Class`."""
 _MAIN = "__main__"
 
 
 def class_name(given: Class | None) -> str | None:
-    """Return a class as a document names it: `module:Class`.
+    """Return a class or function as a document names it: `module:Class`.
 
     Raises:
-        ValueError: Workers cannot import the class: it is in a notebook, the main program or a function.
+        ValueError: Workers cannot import it: it is in a notebook, the main program or a function.
     """
     if given is None or isinstance(given, str):
         return given
