@@ -46,6 +46,8 @@ def test_the_program_of_the_guide(cluster: Cluster, tmp_path: Path, monkeypatch:
             f'"{names["totals"]}", serdes={{"key": "string", "value": "double"}}\n',
         )
         .replace('"shop-totals"', f'"{id_}"')
+        # The JVM of the session has another working directory.
+        .replace('"shop_functions.py"', repr(str(tmp_path / "shop_functions.py")))
     )
     before = dict(cluster.spark.conf.getAll) if hasattr(cluster.spark.conf, "getAll") else {}
     try:
