@@ -11,6 +11,7 @@ from click.core import ParameterSource
 
 from headwater.cli.cluster import read_snapshot
 from headwater.cli.console import ProblemsExit, exit_for, print_problems, write
+from headwater.cli.existing_document import read_existing, with_existing
 from headwater.cli.exit_codes import ExitCode
 from headwater.cli.import_all import ImportRequest, import_all
 from headwater.cli.import_details import (
@@ -170,6 +171,9 @@ def import_(
     neither shows is listed under `describe.unknown` of the document, and every run warns of it. Without the
     kind or the retention of a store whose changelog needs it, the document has an error, too.
 
+    If the file of -o is an imported document of the application, it is updated: other sections, configs, and
+    details that the new text still needs are kept. Comments are not.
+
     Exit code 0: the document was written, warnings list what is unknown; 1: it was not written, or a required
     detail is missing; 2: it was written, but differs from the topics of the cluster.
 
@@ -251,6 +255,12 @@ def import_(
             repartitions=dict(repartitions),
             stores=dict(stores),
         )
+        try:
+            existing = read_existing(output, application_id)
+        except ProblemsError as error:
+            raise ProblemsExit(error) from None
+        if existing is not None:
+            imported = with_existing(imported, existing, nodes)
         problems = (
             *problems,
             *_write_document(

@@ -80,6 +80,11 @@ _COMMANDS: Mapping[str, Lazy] = {
         "Show the processors of applications with state, add and remove some.",
     ),
     "agent": Lazy("headwater.cli.agent", "agent", "Expand internal topics while applications run."),
+    "dashboards": Lazy(
+        "headwater.cli.dashboards",
+        "dashboards",
+        "Copy the dashboards for Grafana and the alerts for Prometheus into a folder.",
+    ),
     "streams-library": Lazy(
         "headwater.cli.streams_library",
         "streams_library",
