@@ -205,7 +205,12 @@ def test_the_scripts_of_action_and_component_pass_shellcheck(tmp_path: Path) -> 
 def test_the_job_of_the_component_matches_the_schema_of_gitlab(tmp_path: Path) -> None:
     file = tmp_path / "job.yml"
     file.write_text(yaml.safe_dump(component(tmp_path, wheel="https://x/h.whl#sha256=0")))
-    command = [Path(sys.prefix) / "bin" / "check-jsonschema", "--builtin-schema", "vendor.gitlab-ci", file]
+    command = [
+        str(Path(sys.prefix) / "bin" / "check-jsonschema"),
+        "--builtin-schema",
+        "vendor.gitlab-ci",
+        str(file),
+    ]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
 

@@ -58,6 +58,11 @@ _COMMANDS: Mapping[str, Lazy] = {
         "headwater.cli.publish", "publish", "Publish a report as a comment or issue on GitHub or GitLab."
     ),
     "acls": Lazy("headwater.cli.acls", "acls", "Show the ACLs that applications or Headwater require."),
+    "schema": Lazy(
+        "headwater.cli.schema",
+        "schema",
+        "Print the JSON Schema of documents or policy files, for editors.",
+    ),
     "explain": Lazy(
         "headwater.cli.explain",
         "explain",

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from importlib import import_module
 from pathlib import Path
 
 import click
@@ -30,6 +31,12 @@ _NEED_A_CLUSTER = {ProblemCode.MISSING_SOURCE_TOPIC, ProblemCode.UNDECIDABLE_PAR
     help="Partition count of a source topic. Applications whose counts are all given are checked with them.",
 )
 @click.option(
+    "--run",
+    "for_run",
+    is_flag=True,
+    help="Also check what `headwater run` needs: expressions, formats, and that classes can be imported.",
+)
+@click.option(
     "--format",
     "form",
     type=click.Choice(["text", "json", "github", "gitlab"]),
@@ -44,6 +51,7 @@ def validate(
     *,
     policy_files: Sequence[Path],
     given: Sequence[tuple[str, int]],
+    for_run: bool,
     form: str,
 ) -> None:
     """Check topology documents, offline.
@@ -51,17 +59,23 @@ def validate(
     FILES are files, folders (all *.yaml, *.yml, *.json below) or patterns. Checks the syntax, the schema, the
     rules of Kafka Streams for topologies, conflicts between documents, and your own policies where they do
     not depend on a cluster. Exit code 0: valid, 1: not valid. An application with a source topic whose count
-    is not given is valid as far as it can be checked.
+    is not given is valid as far as it can be checked. With --run, classes are imported in this process, and
+    the extra `headwater[spark]` is required.
 
     \b
     Examples:
       headwater validate orders.yaml
       headwater validate topologies/ --policies headwater-policies.yaml
+      headwater validate topologies/ --run
       headwater validate topologies/ --partitions orders=6 --format github
     """
     policies = read_policies(policy_files)
     loaded = load_documents(files)
     problems = tuple(_problems(loaded, policies, dict(given)))
+    if for_run:
+        # Needs Spark's extra, so this package does not import it.
+        runtime = import_module("headwater_spark.commands.validate_run")
+        problems = tuple(dict.fromkeys((*problems, *runtime.run_problems(loaded.documents))))
     if form == "json":
         from headwater.report import problem_json  # noqa: PLC0415 - not needed for text
 

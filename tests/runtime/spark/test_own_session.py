@@ -5,6 +5,7 @@ import re
 import struct
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
@@ -69,7 +70,10 @@ def test_a_running_application_is_not_started_twice(cluster: Cluster) -> None:
     builder = StreamsBuilder()
     builder.stream(source, serdes={"value": "string"}).map_values("upper(value)").to(sink)
     document = builder.document(id_)
-    folders = {"checkpoint": cluster.folder / "checkpoint", "state_dir": cluster.folder / "state"}
+    folders: dict[str, Any] = {
+        "checkpoint": cluster.folder / "checkpoint",
+        "state_dir": cluster.folder / "state",
+    }
     with run(document.data, cluster.spark, bootstrap_servers=cluster.servers, **folders) as application:
         assert application.id == id_
         with pytest.raises(ProblemsError) as refused:

@@ -8,10 +8,11 @@ from typing import NoReturn
 
 import click
 
-from headwater.cli.console import ProblemsExit
+from headwater.cli.console import ProblemsExit, json_text
 from headwater.cli.new.folder import check_name, read_template, write_project
 from headwater.cli.new.project import EXAMPLES, Forge, Project, is_pinned_wheel, project_files, wheel_of
 from headwater.model.problems import Problem, ProblemCode, ProblemsError
+from headwater.spec.schema import published_schema
 
 _DIRECT_URL = "direct_url.json"
 _LOCAL_WHEEL = (
@@ -61,7 +62,8 @@ def new(folder: Path, *, example: str, forge: str, name: str | None, wheel: str 
             example=EXAMPLES[example],
         )
         check_name(project.name)
-        contents = project_files(project, read_template)
+        schema = {"topologies/.schema.json": json_text(published_schema("topology.v1"))}
+        contents = {**project_files(project, read_template), **schema}
         write_project(folder, contents)
     except ProblemsError as error:
         raise ProblemsExit(error) from None
