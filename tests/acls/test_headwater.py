@@ -165,7 +165,10 @@ def test_an_imported_application_needs_no_other_permissions(cluster: SecuredClus
     """The text of a topology has the internal topics without the application's prefix."""
     (document,) = load_text(yaml.safe_dump(dict(DOCUMENT)), "stock.yaml").documents
     imported = {name: part for name, part in DOCUMENT.items() if name != "topology"}
-    imported["describe"] = {"text": write_description(build_nodes(document))}
+    imported["describe"] = {
+        "text": write_description(build_nodes(document)),
+        "stores": {"levels": {"kind": "timestampedKeyValue"}},
+    }
     (tmp_path / "stock.yaml").write_text(yaml.safe_dump(imported))
     log = cluster.log_length
     outcome = run(cluster, needs(Purpose.UP), tmp_path)

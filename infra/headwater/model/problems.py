@@ -90,6 +90,7 @@ class ProblemCode(StrEnum):
     NOT_ON_CLUSTER = "NotOnCluster"
     NO_AUTHORIZER = "NoAuthorizer"
     ACLS_INCOMPLETE = "AclsIncomplete"
+    EXCESS_PERMISSIONS = "ExcessPermissions"
 
     # the document plans but cannot run
     NOT_RUNNABLE = "NotRunnable"

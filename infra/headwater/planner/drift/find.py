@@ -14,6 +14,7 @@ from headwater.model.record import SetupRecord
 from headwater.model.topology import Lifecycle
 from headwater.planner.decide import plan
 from headwater.planner.drift.applications import (
+    excess,
     former_ids,
     missing_acls,
     renamed,
@@ -145,6 +146,7 @@ def _findings(
         *([another] if another else ()),
         *renumbered(moved, part),
         *unavailable(problems, part),
+        *excess(problems, part),
         *(finding for finding in each if finding.kind not in _ABSENCE or finding.topic not in explained),
     ]
     return tuple(

@@ -12,6 +12,7 @@ from headwater.planner.policies import check_run
 from headwater.planner.rules.acls_incomplete import acls_incomplete
 from headwater.planner.rules.already_set_up import already_set_up
 from headwater.planner.rules.application_removed import application_removed
+from headwater.planner.rules.excess_permissions import excess_permissions
 from headwater.planner.rules.group_active import group_active
 from headwater.planner.rules.group_protocol import group_protocol
 from headwater.planner.rules.id_overlap import id_overlap
@@ -66,6 +67,7 @@ APPLICATION_RULES: tuple[ApplicationRule, ...] = (
     reinitialize_stays_on,
     timeout,
     acls_incomplete,
+    excess_permissions,
 )
 
 RUN_RULES: tuple[RunRule, ...] = (
