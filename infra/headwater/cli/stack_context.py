@@ -12,7 +12,6 @@ import click
 
 from headwater.kafka import Connection, KafkaClusterReader
 from headwater.kafka.command_line import connection, named_connection
-from headwater.kafka.environment import names_cluster
 from headwater.model.ownership import StackIdentity
 from headwater.model.problems import Problem, ProblemsError, errors
 from headwater.model.record import SetupRecord
@@ -83,8 +82,8 @@ def load_context(
 ) -> StackContext:
     """Load the documents and what the stack adds, while the cluster answers the first request.
 
-    The cluster is the one that the command line names, otherwise that of the environment, otherwise that of
-    the stack. Of a stack, its limits and policy files are read, too.
+    The cluster is the one that the command line names, otherwise that of the stack, otherwise that of the
+    environment, as for `pulumi preview`. Of a stack, its limits and policy files are read, too.
 
     Raises:
         ProblemsError: Documents or connection settings have errors; it has the problems of both.
@@ -111,7 +110,7 @@ def _open_reader(
 
 
 def _connection(bootstrap_server: str | None, command_config: Path | None, stack: StackOptions) -> Connection:
-    if stack.name is None or stack.state is not None or names_cluster(os.environ):
+    if stack.name is None or stack.state is not None:
         return connection(bootstrap_server, command_config)
     if (named := named_connection(bootstrap_server, command_config)) is not None:
         return named
