@@ -78,7 +78,7 @@ def component(checkout: Path, **inputs: str) -> dict[str, Any]:
 
 
 def run_component(checkout: Path, **inputs: str) -> tuple[int, str]:
-    (job,) = component(checkout, wheel="https://x/h.whl#sha256=0", **inputs).values()
+    (job,) = component(checkout, wheel="https://x/h.whl#sha256=0", image="python@sha256:0", **inputs).values()
     variables = {name: str(value or "") for name, value in job["variables"].items()}
     path = f"{folder_of_shims()}:{Path(sys.prefix) / 'bin'}:/usr/bin:/bin"
     return bash("\n".join(job["script"]), checkout, {**clean_environment(), **variables, "PATH": path})
@@ -187,7 +187,7 @@ def test_actionlint_knows_the_action(inputs: dict[str, str], tmp_path: Path, *, 
 @pytest.mark.slow
 def test_the_scripts_of_action_and_component_pass_shellcheck(tmp_path: Path) -> None:
     scripts = [step["run"] for step in read(_ACTION)["runs"]["steps"]]
-    (job,) = component(tmp_path, wheel="x").values()
+    (job,) = component(tmp_path, wheel="x", image="python@sha256:0").values()
     scripts += ["\n".join(job[part]) for part in ("before_script", "script")]
     for number, text in enumerate(scripts):
         script = tmp_path / f"{number}.sh"
@@ -204,7 +204,9 @@ def test_the_scripts_of_action_and_component_pass_shellcheck(tmp_path: Path) -> 
 
 def test_the_job_of_the_component_matches_the_schema_of_gitlab(tmp_path: Path) -> None:
     file = tmp_path / "job.yml"
-    file.write_text(yaml.safe_dump(component(tmp_path, wheel="https://x/h.whl#sha256=0")))
+    file.write_text(
+        yaml.safe_dump(component(tmp_path, wheel="https://x/h.whl#sha256=0", image="python@sha256:0"))
+    )
     command = [
         str(Path(sys.prefix) / "bin" / "check-jsonschema"),
         "--builtin-schema",
