@@ -64,7 +64,7 @@ class PendingSnapshot:
         )
         self._ownership_replicas = _replicas(metadata.topics[OWNERSHIP_TOPIC].partitions) if has_topic else 0
         self._cluster_id, self._brokers = str(metadata.cluster_id), len(metadata.brokers)
-        self._hosts = tuple(sorted({broker.host or "" for broker in metadata.brokers.values()}))
+        self._hosts = tuple(sorted({str(broker.host) for broker in metadata.brokers.values()}))
         self._listed = {
             name: LiveTopic(
                 name,
