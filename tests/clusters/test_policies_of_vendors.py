@@ -12,12 +12,24 @@ import yaml
 from click.testing import CliRunner, Result
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 
+from headwater.change import admin_client, request_new_topics
 from headwater.cli.exit_codes import ExitCode
 from headwater.cli.main import main
+from headwater.kafka import Connection, KafkaClusterReader
 from headwater.model.cluster_profiles import PROFILES
+from headwater.operations.observation import observe_cluster
+from headwater.operations.planning import plan_documents
+from headwater.planner import PlanPolicy
+from headwater.spec import load_documents
 from headwater.toolchain import KafkaDistribution
 from headwater.toolchain.broker.readiness import until
 from tests.observe.several_brokers import several_brokers
+from tests.oracle.kafka_streams import VERSION
+from tests.streams_library.application import TestedApplication
+from tests.streams_library.applications import Applications
+from tests.streams_library.conftest import applications_of
+
+__all__ = ["applications_of"]  # a fixture
 
 pytestmark = pytest.mark.broker
 _POLICY = Path(__file__).parent / "TopicPolicy.java"
@@ -174,3 +186,44 @@ def test_another_number_of_replicas_is_an_error_of_the_document(run: Run) -> Non
     assert planned.exit_code == ExitCode.REFUSED
     assert "Set `replication.factor` to 3, or remove it." in planned.stderr
     assert "RefusedByBrokers" not in planned.stderr
+
+
+def test_kafka_streams_runs_with_the_topics_that_it_cannot_create(
+    cluster: str, applications_of: Callable[[str], Applications], tmp_path: Path
+) -> None:
+    """Unmodified Kafka Streams, without the library: it fails, and runs once the plan is applied."""
+    application = TestedApplication("streams-app", cluster)
+    for topic in (application.source, application.sink):
+        create(cluster, topic, {})
+    applications = applications_of(VERSION)
+    configs = application.configs(default_client_supplier="")
+    applications.start(application.id, application.topology, configs)
+    assert "segment.bytes cannot be set on this cluster" in str(applications.failed(application.id).words)
+    applications.close(application.id)
+    file = tmp_path / "app.yaml"
+    steps = [
+        {"stream": {"topic": application.source}},
+        {"groupBy": {"key": "value", "name": "by-value"}},
+        {"count": {"materialized": application.kind}},
+        {"toStream": {}},
+        {"to": {"topic": application.sink}},
+    ]
+    declared = {"id": application.id, "clusterProfile": _SERVERLESS.name}
+    file.write_text(yaml.safe_dump({"application": declared, "topology": steps}))
+    apply(file, cluster)
+    applications.start(application.id, application.topology, configs)
+    applications.running(application.id)
+    application.produce(20)
+    application.await_true(lambda: sum(application.totals().values()) == 20, "totals are written")
+    applications.close(application.id)
+
+
+def apply(file: Path, servers: str) -> None:
+    """Create the topics of the plan, as `pulumi up` does."""
+    connection = Connection(bootstrap_servers=(servers,))
+    documents = load_documents([file]).documents
+    observed = observe_cluster(KafkaClusterReader(connection), documents, {}, with_ownership=False)
+    planned = plan_documents(observed, PlanPolicy(), 0)
+    assert planned.is_applicable, planned.problems
+    for future in request_new_topics(admin_client(connection), [*planned.actions]).values():
+        future.result()
