@@ -57,7 +57,7 @@ def test_policies_are_checked_if_a_file_is_configured(repository: Path, forge: s
 
 @pytest.mark.parametrize("forge", ["github", "gitlab"])
 def test_the_first_pull_request_after_an_import_passes(repository: Path, forge: str) -> None:
-    """Nobody has listed the counts of the topics that imported applications read; their ids stay."""
+    """No setting has the counts of the topics that imported applications read; their ids stay."""
     imported = DOCUMENT.replace("id: shop", "id: Customer_360").replace("orders", "clicks")
     (repository / "topologies" / "imported.yaml").write_text(imported)
     template = Path(project.__file__).parent / "files" / "headwater-policies.yaml"

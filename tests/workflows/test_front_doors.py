@@ -99,7 +99,7 @@ def test_valid_documents_pass_and_policies_hold(forge: str, checkout: Path) -> N
 
 @pytest.mark.parametrize("forge", RUNS)
 def test_the_first_pull_request_after_an_import_passes(forge: str, checkout: Path) -> None:
-    """Imported applications read topics whose counts nobody has listed."""
+    """Imported applications read topics whose counts no setting has."""
     write(checkout, "customer360", "clicks")
     assert RUNS[forge](checkout, partitions="orders=3", policies="policies.yaml")[0] == 0
 
