@@ -39,8 +39,7 @@ from headwater_spark.driver.preflight import (
     checkpoint_lock,
     warn_missing_outputs,
 )
-from headwater_spark.driver.run.document import folder_of, load_document
-from headwater_spark.driver.run.options import RunOptions
+from headwater_spark.driver.run.options import RunOptions, folder_of, load_document
 from headwater_spark.driver.run_settings import RunSettings
 from headwater_spark.driver.spark_session.session import SessionSettings, ship_packages
 from headwater_spark.driver.threads.uncaught_exceptions import load_handler

@@ -10,7 +10,7 @@ from headwater.compiler import build_nodes
 from headwater.describe import write_description
 from headwater.kafka import SnapshotRequest, snapshot_request
 from headwater.model.acls import Acl, Operation, Permission, ResourceKind
-from headwater.model.record import SetupRecord
+from headwater.model.records import SetupRecord
 from headwater.spec import load_documents, load_text
 
 _EXAMPLES = Path(__file__).parents[2] / "topology_schemas" / "examples"

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import yaml
 
-from headwater.cli.exit_codes import ExitCode
+from headwater.cli.console import ExitCode
 from tests.cli.conftest import Headwater
 
 _DEPLOY = Path(__file__).parents[2] / "deploy"

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from headwater.cli.exit_codes import ExitCode
+from headwater.cli.console import ExitCode
 from headwater.model.problems import ProblemCode
 from headwater.report.problem_guide import problem_guide
 from tests.cli.conftest import Headwater

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import yaml
 
-from headwater.cli.exit_codes import ExitCode
+from headwater.cli.console import ExitCode
 from tests.cli.conftest import Headwater
 
 _TEXT = """\

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from headwater.cli.exit_codes import ExitCode
+from headwater.cli.console import ExitCode
 from tests.cli.conftest import Done, Headwater
 
 Validate = Callable[..., Done]

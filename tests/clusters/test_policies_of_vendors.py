@@ -13,7 +13,7 @@ from click.testing import CliRunner, Result
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 
 from headwater.change import admin_client, request_new_topics
-from headwater.cli.exit_codes import ExitCode
+from headwater.cli.console import ExitCode
 from headwater.cli.main import main
 from headwater.kafka import Connection, KafkaClusterReader
 from headwater.model.cluster_profiles import PROFILES

@@ -10,9 +10,8 @@ import click
 from click.core import ParameterSource
 
 from headwater.cli.cluster import read_snapshot
-from headwater.cli.console import ProblemsExit, exit_for, print_problems, write
+from headwater.cli.console import ExitCode, ProblemsExit, exit_for, print_problems, write
 from headwater.cli.existing_document import read_existing, with_existing
-from headwater.cli.exit_codes import ExitCode
 from headwater.cli.import_all import ImportRequest, import_all
 from headwater.cli.import_details import (
     differences_from_cluster,

@@ -12,9 +12,8 @@ import click
 
 from headwater.kafka import Connection, KafkaClusterReader
 from headwater.kafka.command_line import connection, named_connection
-from headwater.model.ownership import StackIdentity
 from headwater.model.problems import Problem, ProblemsError, errors
-from headwater.model.record import SetupRecord
+from headwater.model.records import SetupRecord, StackIdentity
 from headwater.model.topology import TopologyDocument
 
 if TYPE_CHECKING:
@@ -102,14 +101,16 @@ def _open_reader(
     bootstrap_server: str | None, command_config: Path | None, stack: StackOptions
 ) -> tuple[KafkaClusterReader | None, Sequence[Problem]]:
     try:
-        reader = KafkaClusterReader(_connection(bootstrap_server, command_config, stack))
+        reader = KafkaClusterReader(_choose_connection(bootstrap_server, command_config, stack))
     except ProblemsError as error:
         return None, error.problems
     reader.open()
     return reader, ()
 
 
-def _connection(bootstrap_server: str | None, command_config: Path | None, stack: StackOptions) -> Connection:
+def _choose_connection(
+    bootstrap_server: str | None, command_config: Path | None, stack: StackOptions
+) -> Connection:
     if stack.name is None or stack.state is not None:
         return connection(bootstrap_server, command_config)
     if (named := named_connection(bootstrap_server, command_config)) is not None:

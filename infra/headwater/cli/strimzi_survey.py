@@ -7,10 +7,8 @@ from typing import Any
 
 import attrs
 
-from headwater.model.cluster import LiveTopic
-from headwater.model.evidence import GroupFacts
+from headwater.model.cluster import GroupFacts, LiveTopic, Survey
 from headwater.model.problems import Location, Problem, ProblemCode, ProblemsError, errors
-from headwater.model.survey import Survey
 from headwater.spec.files import find, read
 from headwater.spec.scalars import config_text
 from headwater.spec.topic_configs import broker_text

@@ -71,7 +71,7 @@ def validate(
     """
     policies = read_policies(policy_files)
     loaded = load_documents(files)
-    problems = tuple(_problems(loaded, policies, dict(given)))
+    problems = tuple(_find_problems(loaded, policies, dict(given)))
     if for_run:
         # Needs Spark's extra, so this package does not import it.
         runtime = import_module("headwater_spark.commands.validate_run")
@@ -100,15 +100,17 @@ def validate(
     context.exit(exit_for(problems))
 
 
-def _problems(loaded: Documents, policies: Sequence[Policy], counts: Mapping[str, int]) -> Iterator[Problem]:
+def _find_problems(
+    loaded: Documents, policies: Sequence[Policy], counts: Mapping[str, int]
+) -> Iterator[Problem]:
     yield from loaded.problems
     compiled = compile_documents(loaded.documents, counts)
     for each in compiled:
-        yield from _offline(each)
+        yield from _offline_problems(each)
     yield from violations(loaded.documents, compiled, counts, policies)
 
 
-def _offline(compiled: CompiledApplication) -> Iterator[Problem]:
+def _offline_problems(compiled: CompiledApplication) -> Iterator[Problem]:
     """Yield the problems that do not depend on the unknown counts of source topics."""
     has_unknown_counts = bool(compiled.missing_sources or compiled.source_patterns)
     for problem in compiled.problems:
@@ -121,9 +123,9 @@ def _offline(compiled: CompiledApplication) -> Iterator[Problem]:
 
 def _print_success(loaded: Documents, problems: Sequence[Problem]) -> None:
     if not exit_for(problems):
-        click.echo(_success(loaded))
+        click.echo(_success_text(loaded))
 
 
-def _success(loaded: Documents) -> str:
+def _success_text(loaded: Documents) -> str:
     ids = [document.application.id for document in loaded.documents]
     return f"{len(ids)} application{'s are' if len(ids) != 1 else ' is'} valid: {', '.join(ids)}"
