@@ -200,7 +200,7 @@ def _loaded(document: Document) -> tuple[TopologyDocument, Path]:
 
 
 def _own_session(spark: SparkSession, options: RunOptions) -> SparkSession:
-    """Return a session of the same Spark with the runtime's settings: those of the user's do not change."""
+    """Return a session of the same Spark with the runtime's settings: the user's session does not change."""
     session = spark.newSession()
     for key, value in options.session("").spark().items():
         if session.conf.isModifiable(key):

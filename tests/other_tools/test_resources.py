@@ -122,7 +122,7 @@ def test_terraform_requires_declared_replicas(document: Path) -> None:
 
 
 def test_jikkou_resources_have_its_names(document: Path) -> None:
-    """The names are those of its JSON schemas V1KafkaTopic and V1KafkaPrincipalAuthorization."""
+    """The names are in its JSON schemas V1KafkaTopic and V1KafkaPrincipalAuthorization."""
     found = resources("jikkou", document)
     assert {each["apiVersion"] for each in found} == {"kafka.jikkou.io/v1"}
     topics = {each["metadata"]["name"]: each["spec"] for each in found if each["kind"] == "KafkaTopic"}

@@ -135,7 +135,7 @@ class Replay:
 
 
 def replayed(text: str) -> tuple[TopologyDocument, TopologyDocument]:
-    """Return the document of a YAML text, and that of the same calls of the builder."""
+    """Return the document of a YAML text, and the document of the same calls of the builder."""
     (expected,) = load_text(text, "document.yaml").documents
     data = yaml.safe_load(text)
     replay = Replay()

@@ -20,7 +20,7 @@ def explain(code: str | None, *, form: str, output: Path | None) -> None:
     """Explain a problem code: what it means, why it matters, what to do.
 
     CODE is written as in the output of other commands, such as WrongCluster or error[WrongCluster]. Without
-    CODE, all codes are listed. The texts are those of docs/problems.md, and need no network.
+    CODE, all codes are listed. The texts are the sections of docs/problems.md, and need no network.
 
     \b
     Examples:

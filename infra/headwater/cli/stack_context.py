@@ -81,8 +81,8 @@ def load_context(
 ) -> StackContext:
     """Load the documents and what the stack adds, while the cluster answers the first request.
 
-    The cluster is the one that the command line names, otherwise that of the stack, otherwise that of the
-    environment, as for `pulumi preview`. Of a stack, its limits and policy files are read, too.
+    The cluster is named by the command line, otherwise by the stack, otherwise by the environment, as for
+    `pulumi preview`. Of a stack, its limits and policy files are read, too.
 
     Raises:
         ProblemsError: Documents or connection settings have errors; it has the problems of both.

@@ -21,7 +21,7 @@ _READING = {"Read", "All"}
 def strimzi_survey(paths: Sequence[Path]) -> Survey:
     """Return topics and groups of the resources in files and folders, such as `kubectl get -o yaml` writes.
 
-    A user with permission to read a group is that of an application, which reads the user's topics. Resources
+    A user with permission to read a group belongs to an application, which reads the user's topics. Resources
     of other kinds are skipped.
 
     Raises:

@@ -34,7 +34,7 @@ def accepted_config(
 
 
 def accepted_replicas(declared: int | None, application: Application) -> int:
-    """Return the declared number of replicas; of none, the only one that the cluster accepts, else -1."""
+    """Return the declared number of replicas, else the only number that the cluster accepts, else -1."""
     if declared is not None and declared > 0:
         return declared
     profile = application.cluster_profile

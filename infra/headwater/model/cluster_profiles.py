@@ -116,5 +116,5 @@ def recognize_profile(cluster_id: str, hosts: Sequence[str]) -> ClusterProfile |
 
 
 def may_be_express(hosts: Sequence[str]) -> bool:
-    """Return whether the brokers are those of MSK, whose names do not show whether they are Express ones."""
+    """Return whether the brokers belong to MSK: their names do not show whether they are Express brokers."""
     return any(".kafka." in host and ".amazonaws.com" in host for host in hosts)

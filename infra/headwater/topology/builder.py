@@ -185,7 +185,7 @@ class Topology:
 
 
 class StreamsBuilder(Topology):
-    """Kafka Streams' `StreamsBuilder`; calls of the Processor API can be mixed with those of the DSL."""
+    """Kafka Streams' `StreamsBuilder`; calls of the Processor API and of the DSL can be mixed."""
 
     def stream(
         self,

@@ -1,7 +1,7 @@
 """Streams, tables and groups with the calls of Kafka Streams; each call adds a step to the document.
 
-Options are those of the operator in a document (docs/documents.md), in snake case. Expressions are Spark SQL
-over `key`, `value` and `timestamp`.
+Options are the keys of the operator in a document (docs/documents.md), in snake case. Expressions are Spark
+SQL over `key`, `value` and `timestamp`.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -451,7 +451,7 @@ class BranchedKStream:
         return self.no_default_branch()
 
     def no_default_branch(self) -> Mapping[str, KStream]:
-        """Return name → stream of the branches that continue; a name begins with that of the split."""
+        """Return name → stream of the branches that continue; a name begins with the name of the split."""
         return dict(self._streams)
 
     def _branches(self) -> list[dict[str, Any]]:
