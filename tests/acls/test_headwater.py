@@ -11,7 +11,8 @@ import yaml
 
 from headwater.change.ownership import write_ownership
 from headwater.cli.console import ExitCode
-from headwater.compiler import compile_document
+from headwater.compiler import build_nodes, compile_document
+from headwater.describe import write_description
 from headwater.kafka import KafkaClusterReader, SnapshotRequest
 from headwater.model.acls import Operation, Pattern, Permission, ResourceKind
 from headwater.model.problems import Problem, ProblemCode, Severity, errors
@@ -157,6 +158,21 @@ def test_the_listed_permissions_are_sufficient_for_a_run_with_each_kind_of_chang
     assert actions["stock-levels"].live is None
     assert actions[REPARTITION].added_partitions == 2
     assert actions[CHANGELOG].changes
+    assert cluster.denials(log) == set()
+
+
+def test_an_imported_application_needs_no_other_permissions(cluster: SecuredCluster, tmp_path: Path) -> None:
+    """The text of a topology has the internal topics without the application's prefix."""
+    (document,) = load_text(yaml.safe_dump(dict(DOCUMENT)), "stock.yaml").documents
+    imported = {name: part for name, part in DOCUMENT.items() if name != "topology"}
+    imported["describe"] = {
+        "text": write_description(build_nodes(document)),
+        "stores": {"levels": {"kind": "timestampedKeyValue"}},
+    }
+    (tmp_path / "stock.yaml").write_text(yaml.safe_dump(imported))
+    log = cluster.log_length
+    outcome = run(cluster, needs(Purpose.UP), tmp_path)
+    assert outcome.problems == ()
     assert cluster.denials(log) == set()
 
 

@@ -1,8 +1,8 @@
 """Fixes about versions of Kafka Streams, ACLs, renamed applications and brokers."""
 
-from headwater.model.acls import LiveAcls
+from headwater.model.acls import Acl, LiveAcls, Operation, Permission, ResourceKind
 from tests.advice.trial import Advice, Trial, steps
-from tests.advice.trials import CHANGELOG, COUNT, begin, changed, set_up
+from tests.advice.trials import CHANGELOG, COUNT, begin, changed, manual, set_up
 from tests.compiler import version_topologies as topologies
 
 ACLS = COUNT.replace("topics: {}", 'topics: {}\nacls: {principals: ["User:orders"]}')
@@ -25,6 +25,14 @@ def _with_acls(text: str = ACLS, *, has_authorizer: bool = True) -> Trial:
 
 def _write(trial: Trial, **lists: list[str]) -> None:
     trial.documents["orders"]["acls"].update(lists)
+
+
+def _may_create() -> Trial:
+    """Return an application whose principal could create lost topics again."""
+    trial = manual(begin, ACLS)
+    create = Permission(ResourceKind.CLUSTER, "kafka-cluster", Operation.CREATE)
+    trial.acls = LiveAcls(frozenset({Acl("User:orders", "*", create)}))
+    return trial
 
 
 def _granted() -> Trial:
@@ -106,6 +114,11 @@ VERSIONS = (
     Advice(
         says="set `super.users` to the administrators, and run `pulumi up` again",
         make=lambda: _with_acls(has_authorizer=False),
+        follow=lambda t: setattr(t, "acls", LiveAcls()),
+    ),
+    Advice(
+        says="Revoke Create, and All, for",
+        make=_may_create,
         follow=lambda t: setattr(t, "acls", LiveAcls()),
     ),
     Advice(

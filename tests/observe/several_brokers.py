@@ -1,6 +1,6 @@
 """A cluster of three brokers: the first one is the controller, too."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
@@ -17,8 +17,10 @@ _REPLICATED = {
 
 
 @contextmanager
-def several_brokers(distribution: KafkaDistribution, folder: Path) -> Iterator[tuple[Broker, ...]]:
-    """Start three brokers, and kill them at the end."""
+def several_brokers(
+    distribution: KafkaDistribution, folder: Path, overrides: Mapping[str, str] | None = None
+) -> Iterator[tuple[Broker, ...]]:
+    """Start three brokers, and kill them at the end; `overrides` are settings of the controller."""
     controller, *ports = free_ports(3)
     voters = {"controller.quorum.voters": f"1@{HOST}:{controller}"}
     with ExitStack() as stack:
@@ -26,7 +28,7 @@ def several_brokers(distribution: KafkaDistribution, folder: Path) -> Iterator[t
         first = Broker(
             distribution,
             folder / "1",
-            Settings(overrides={**_REPLICATED, **voters, "listeners": listeners}),
+            Settings(overrides={**_REPLICATED, **voters, "listeners": listeners, **(overrides or {})}),
             port=ports[0],
         )
         stack.callback(first.kill)

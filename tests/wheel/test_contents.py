@@ -13,6 +13,9 @@ _FOLDERS = {
     "spark_jobs/": "headwater_spark/",
     "topology_schemas/": "headwater/topology_schemas/",
     "streams_library/": "headwater/streams_library/",
+    "docs/problems.md": "headwater/docs/problems.md",
+    "deploy/grafana/": "headwater/deploy/grafana/",
+    "deploy/prometheus/": "headwater/deploy/prometheus/",
 }
 """Folder of the repository → folder of the wheel; the first one that fits."""
 _FOR_TESTS = (

@@ -11,6 +11,7 @@ from click.core import ParameterSource
 
 from headwater.cli.cluster import read_snapshot
 from headwater.cli.console import ExitCode, ProblemsExit, exit_for, print_problems, write
+from headwater.cli.existing_document import read_existing, with_existing
 from headwater.cli.import_all import ImportRequest, import_all
 from headwater.cli.import_details import (
     differences_from_cluster,
@@ -124,6 +125,13 @@ _NEED_A_CLUSTER = {ProblemCode.MISSING_SOURCE_TOPIC, ProblemCode.UNDECIDABLE_PAR
     help="With --all: an internal topic that Kafka Streams created before version 2.5; may be repeated.",
 )
 @click.option("--force", is_flag=True, help="With --all: overwrite existing files.")
+@click.option(
+    "--strimzi",
+    multiple=True,
+    type=click.Path(exists=True, path_type=Path),
+    help="With --all: read Strimzi's KafkaTopic and KafkaUser resources of this file or folder instead of a "
+    "cluster; may be repeated.",
+)
 @click.pass_context
 def import_(
     context: click.Context,
@@ -146,6 +154,7 @@ def import_(
     output: Path | None,
     topics: Sequence[str],
     force: bool,
+    strimzi: Sequence[Path],
 ) -> None:
     """Create documents from code, or from running applications.
 
@@ -161,6 +170,9 @@ def import_(
     neither shows is listed under `describe.unknown` of the document, and every run warns of it. Without the
     kind or the retention of a store whose changelog needs it, the document has an error, too.
 
+    If the file of -o is an imported document of the application, it is updated: other sections, configs, and
+    details that the new text still needs are kept. Comments are not.
+
     Exit code 0: the document was written, warnings list what is unknown; 1: it was not written, or a required
     detail is missing; 2: it was written, but differs from the topics of the cluster.
 
@@ -172,6 +184,7 @@ def import_(
     Examples:
       headwater import --jar app.jar --topology com.acme.Orders::topology --properties app.properties
       headwater import --all --bootstrap-server kafka:9092 -o topologies/
+      kubectl get kafkatopics,kafkausers -o yaml > all.yaml; headwater import --all --strimzi all.yaml
       headwater import --describe app.txt --application-id orders --bootstrap-server kafka:9092 -o app.yaml
       headwater import --describe app.txt --application-id orders --store counts=window,retention=1d
       kubectl logs orders-0 | headwater import --describe - --application-id orders -o app.yaml
@@ -181,6 +194,8 @@ def import_(
             *("--all", "--describe", "--topology", "--repartition", "--store", "--assume-defaults", *_OF_JAR),
             context=context,
         )
+        if strimzi and (bootstrap_server is not None or command_config is not None):
+            raise click.UsageError("--strimzi replaces the cluster: it cannot be combined with its options.")
         context.exit(
             _import_all(
                 ImportRequest(
@@ -192,13 +207,14 @@ def import_(
                     kafka_streams=kafka_streams,
                     folder=None if output is None or str(output) == "-" else output,
                     force=force,
+                    strimzi=strimzi,
                 )
             )
         )
     if jar is not None:
         _refuse_options(
             *("--jar", "--describe", "--repartition", "--store", "--assume-defaults", "--kafka-streams"),
-            *("--topic", "--force"),
+            *("--topic", "--force", "--strimzi"),
             context=context,
         )
         if topology is None or not re.fullmatch(r"[\w.$]+::[\w$]+", topology) or len(ids) > 1:
@@ -221,7 +237,7 @@ def import_(
         raise click.UsageError(
             "--jar and --topology, --describe and --application-id, or --all are required."
         )
-    _refuse_options("--describe", "--force", "--topic", *_OF_JAR, context=context)
+    _refuse_options("--describe", "--force", "--topic", "--strimzi", *_OF_JAR, context=context)
     if output is not None and output.is_dir():
         raise click.BadParameter(f"File '{output}' is a directory.", param_hint="--output")
     (application_id,) = ids
@@ -238,6 +254,12 @@ def import_(
             repartitions=dict(repartitions),
             stores=dict(stores),
         )
+        try:
+            existing = read_existing(output, application_id)
+        except ProblemsError as error:
+            raise ProblemsExit(error) from None
+        if existing is not None:
+            imported = with_existing(imported, existing, nodes)
         problems = (
             *problems,
             *_write_document(

@@ -10,6 +10,7 @@ import click
 
 from headwater.cli.console import write
 from headwater.cli.imported_documents import file_names, observed_document
+from headwater.cli.strimzi_survey import strimzi_survey
 from headwater.kafka.command_line import connection
 from headwater.kafka.kafka_reader import survey
 from headwater.model.cluster import Survey
@@ -40,6 +41,8 @@ class ImportRequest:
     kafka_streams: KafkaStreamsVersion | None
     folder: Path | None
     force: bool
+    strimzi: Sequence[Path] = ()
+    """Files with Strimzi's resources; empty = the cluster is read."""
 
 
 @attrs.frozen
@@ -59,8 +62,11 @@ def import_all(request: ImportRequest) -> bool:
         ProblemsError: The cluster or the documents in the folder cannot be read.
         click.ClickException: The folder or a file cannot be written.
     """
-    connected = connection(request.bootstrap_server, request.command_config)
-    seen = survey(connected, INTERNAL_NAMES, request.application_ids)
+    if request.strimzi:
+        seen = strimzi_survey(request.strimzi)
+    else:
+        connected = connection(request.bootstrap_server, request.command_config)
+        seen = survey(connected, INTERNAL_NAMES, request.application_ids)
     found = recognize(seen, request.application_ids, request.internal_topics)
     documents = {
         application.id: observed_document(application, seen.cluster_id, request.config, request.kafka_streams)
@@ -71,7 +77,8 @@ def import_all(request: ImportRequest) -> bool:
         outcomes: Mapping[str, Outcome] = {}
     else:
         outcomes = _write_files(request.folder, documents, force=request.force)
-    for line in (*_summary(found, outcomes), *_visibility_notes(seen)):
+    notes = () if request.strimzi else _visibility_notes(seen)
+    for line in (*_summary(found, outcomes), *notes):
         click.echo(printable(line), err=request.folder is None)
     return bool(seen.topics) and not any(outcome.is_refused for outcome in outcomes.values())
 

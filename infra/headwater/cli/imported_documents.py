@@ -48,6 +48,10 @@ class DescribedApplication:
     """Topic configs of the cluster that are not in Kafka's table: of a vendor, or of another release."""
     observed: str = ""
     """A sentence about the application's group, for a comment."""
+    kept_application: Mapping[str, Any] = attrs.field(factory=dict)
+    """Further keys of `application` in the document that the import updates."""
+    kept_sections: Mapping[str, Any] = attrs.field(factory=dict)
+    """Its other sections, such as `acls` and `topics`."""
 
     def document(self, questions: Iterable[str] = ()) -> str:
         """Return the document as YAML: the description is a literal block, `questions` are comments."""
@@ -56,8 +60,11 @@ class DescribedApplication:
             application["protocol"] = Protocol.STREAMS.value
         if self.config:
             application["config"] = dict(self.config)
+        application |= self.kept_application
         if self.broker_configs:
-            application["setup"] = {"allowTopicConfigs": list(self.broker_configs)}
+            setup = application.get("setup", {})
+            allowed = dict.fromkeys((*setup.get("allowTopicConfigs", ()), *self.broker_configs))
+            application["setup"] = {**setup, "allowTopicConfigs": list(allowed)}
         described: dict[str, Any] = {"text": _Block(self.text)}
         if self.repartitions:
             described["repartitions"] = dict(self.repartitions)
@@ -69,7 +76,7 @@ class DescribedApplication:
             described["createdBy"] = {topic: str(call) for topic, call in self.created_by.items()}
         if self.unknown:
             described["unknown"] = _unknown_options(self.unknown)
-        content = {"version": 1, "application": application, "describe": described}
+        content = {"version": 1, "application": application, "describe": described, **self.kept_sections}
         text = yaml.dump(content, Dumper=_BlockDumper, sort_keys=False, allow_unicode=True, width=10_000)
         if self.observed:
             text += f"# {printable(self.observed)}\n"

@@ -66,6 +66,16 @@ _COMMANDS: Mapping[str, Lazy] = {
         "Show what an edit of topologies does to state, records in flight and committed offsets.",
     ),
     "acls": Lazy("headwater.cli.acls", "acls", "Show the ACLs that applications or Headwater require."),
+    "schema": Lazy(
+        "headwater.cli.schema",
+        "schema",
+        "Print the JSON Schema of documents or policy files, for editors.",
+    ),
+    "explain": Lazy(
+        "headwater.cli.explain",
+        "explain",
+        "Explain a problem code: what it means, why it matters, what to do.",
+    ),
     "describe": Lazy("headwater.cli.describe", "describe", "Print Kafka Streams' description of a topology."),
     "import": Lazy(
         "headwater.cli.import_", "import_", "Create documents from code, or from running applications."
@@ -83,6 +93,11 @@ _COMMANDS: Mapping[str, Lazy] = {
         "Show the processors of applications with state, add and remove some.",
     ),
     "agent": Lazy("headwater.cli.agent", "agent", "Expand internal topics while applications run."),
+    "dashboards": Lazy(
+        "headwater.cli.dashboards",
+        "dashboards",
+        "Copy the dashboards for Grafana and the alerts for Prometheus into a folder.",
+    ),
     "streams-library": Lazy(
         "headwater.cli.streams_library",
         "streams_library",

@@ -11,6 +11,7 @@ from headwater.compiler.checks import (
     check_stores,
     compaction_lag_problems,
 )
+from headwater.compiler.cluster_profiles import profile_problems, with_accepted_settings
 from headwater.compiler.compilation import Compilation
 from headwater.compiler.counting import count_partitions, resolve_copartitioning, resolve_topics
 from headwater.compiler.described import complete
@@ -111,6 +112,7 @@ def compile_nodes(
     for run in PASSES:
         compilation = run(compilation)
     sinks, sink_problems = sink_counts(document.sinks, compilation)
+    sinks = with_accepted_settings(sinks, application)
     topics = internal_topics(compilation)
     own_partitions = (
         None
@@ -125,6 +127,7 @@ def compile_nodes(
         (
             *sink_problems,
             *compaction_lag_problems(topics, sinks),
+            *profile_problems(application, topics, sinks),
             *processor_problems(document, compilation),
             *static_partitioning_problems(application, config, own_partitions),
         )

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import attrs
 
 from headwater.doctor.findings import Check, Finding, Section
+from headwater.model.cluster_profiles import may_be_express, recognize_profile
 from headwater.model.problems import Problem, ProblemCode
 
 _FEW_DAYS = 21
@@ -53,6 +54,8 @@ class ClusterFacts:
     """Partitions without a leader, of all topics that the user may see."""
     under_replicated: int = 0
     """Partitions with replicas that are not in sync."""
+    profiles: Mapping[str, str | None] = attrs.field(factory=dict)
+    """Application → the cluster profile that its document declares."""
 
 
 def cluster_findings(facts: ClusterFacts) -> Iterator[Finding]:
@@ -65,6 +68,7 @@ def cluster_findings(facts: ClusterFacts) -> Iterator[Finding]:
     yield _check_replicas(facts)
     yield _streams_groups(facts)
     yield _auto_creation(facts)
+    yield from _check_profile(facts)
 
 
 def _check_of(name: str) -> Check:
@@ -223,6 +227,33 @@ def _auto_creation(facts: ClusterFacts) -> Finding:
         "Internal topics then follow this count.",
         fix="Set auto.create.topics.enable=false on all brokers.",
     )
+
+
+def _check_profile(facts: ClusterFacts) -> Iterator[Finding]:
+    """Compare the profile that the cluster shows with the declared ones; Apache Kafka needs none."""
+    check, hosts = (
+        _check_of("cluster-profile"),
+        [address.rpartition(":")[0] for address in facts.brokers.values()],
+    )
+    recognized = recognize_profile(facts.cluster_id, hosts)
+    if recognized is not None:
+        others = sorted(id_ for id_, name in facts.profiles.items() if name != recognized.name)
+        if not others:
+            yield check.ok(f"{recognized.title} (profile {recognized.name})")
+            return
+        yield check.warning(
+            f"The cluster is {recognized.title}, but {', '.join(others)} "
+            f"declare{'s' if len(others) == 1 else ''} another profile, or none.",
+            why="Plans recognize the cluster. `headwater compile`, `headwater validate` and `headwater run` "
+            "only know what a document declares.",
+            fix=f"Declare `clusterProfile: {recognized.name}` below `application`.",
+        )
+    elif may_be_express(hosts) and None in facts.profiles.values():
+        yield check.warning(
+            "The cluster is Amazon MSK. Its addresses do not show whether its brokers are Express brokers.",
+            why="Express brokers refuse settings that Kafka Streams sends, such as segment.bytes.",
+            fix="If they are, declare `clusterProfile: msk-express` below `application`.",
+        )
 
 
 def _count_phrase(count: int, noun: str) -> str:

@@ -15,7 +15,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # public, but
     TopicDescription,
 )
 
-from headwater.kafka.acl_bindings import acl_of
+from headwater.kafka.acl_bindings import acl_of, unlimited_acls
 from headwater.kafka.admin import Admin
 from headwater.kafka.group_messages import DEAD
 from headwater.kafka.kafka_errors import is_denial, is_moving, not_authorized, unexpected
@@ -131,6 +131,7 @@ class PendingSnapshot:
             _fewest_replicas(metadata.topics[OWNERSHIP_TOPIC].partitions) if has_topic else 0
         )
         self._cluster_id, self._brokers = str(metadata.cluster_id), len(metadata.brokers)
+        self._hosts = tuple(sorted({str(broker.host) for broker in metadata.brokers.values()}))
         self._listed = {
             name: LiveTopic(
                 name,
@@ -182,6 +183,7 @@ class PendingSnapshot:
         return ClusterSnapshot(
             cluster_id=self._cluster_id,
             brokers=self._brokers,
+            hosts=self._hosts,
             topics=topics | self._emptiness(topics),
             groups=groups,
             described=frozenset(described),
@@ -252,8 +254,11 @@ class PendingSnapshot:
             error = KafkaError(KafkaError.CLUSTER_AUTHORIZATION_FAILED)
             denied.append(not_authorized(error, "list the ACLs of", "the cluster"))
             return None
-        allowed = (acl_of(binding) for binding in self._admin.acls(self._acls))
-        return LiveAcls(frozenset(acl for acl in allowed if acl is not None))
+        bindings = self._admin.acls(self._acls)
+        return LiveAcls(
+            frozenset(acl for binding in bindings if (acl := acl_of(binding)) is not None),
+            unlimited=frozenset(acl for binding in bindings for acl in unlimited_acls(binding)),
+        )
 
     def _ownership_records(self, denied: list[Problem]) -> OwnershipLog | None:
         if self._ownership is not None:

@@ -167,6 +167,8 @@ class ClusterSnapshot:
     """Application → why its committed offsets could not be read."""
     evidence: ClusterEvidence | None = None
     """None = not read, because the owner of no topic is in question, or the caller reads none."""
+    hosts: tuple[str, ...] = ()
+    """The host names that the brokers advertise: host names of managed services show the service."""
 
     @property
     def partitions(self) -> Mapping[str, int]:

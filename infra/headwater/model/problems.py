@@ -88,8 +88,10 @@ class ProblemCode(StrEnum):
     AUTHENTICATION_REFUSED = "AuthenticationRefused"
     NOT_AUTHORIZED = "NotAuthorized"
     REFUSED_BY_BROKERS = "RefusedByBrokers"
+    NOT_ON_CLUSTER = "NotOnCluster"
     NO_AUTHORIZER = "NoAuthorizer"
     ACLS_INCOMPLETE = "AclsIncomplete"
+    EXCESS_PERMISSIONS = "ExcessPermissions"
 
     # the document plans but cannot run
     NOT_RUNNABLE = "NotRunnable"

@@ -53,6 +53,12 @@ def observe_cluster(
         has_streams_applications=any(
             document.application.protocol is Protocol.STREAMS for document in documents
         ),
+        profiles={
+            document.application.id: profile.name
+            if (profile := document.application.cluster_profile)
+            else None
+            for document in documents
+        },
     )
     reachable = [server for server in servers if server not in facts.unreachable]
     days = certificate_days(connection, reachable[0], _ADDRESS_SECONDS) if reachable else None

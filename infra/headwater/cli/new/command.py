@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, NoReturn
 import click
 from click.core import ParameterSource
 
-from headwater.cli.console import ProblemsExit
+from headwater.cli.console import ProblemsExit, json_text
 from headwater.cli.new.folder import check_name, read_template, write_project
 from headwater.cli.new.project import EXAMPLES, Forge, Project, is_pinned_wheel, project_files, wheel_of
 from headwater.cli.new.streams_project import streams_project_files
 from headwater.model.problems import Problem, ProblemCode, ProblemsError
+from headwater.spec.schema import published_schema
 from headwater.toolchain import ToolchainError
 from headwater.toolchain.streams_library import ensure_streams_library
 
@@ -83,7 +84,8 @@ def new(
             project = Project(
                 name=chosen, wheel=url or _no_wheel(), forge=Forge(forge), example=EXAMPLES[example]
             )
-            contents = project_files(project, read_template)
+            schema = {"topologies/.schema.json": json_text(published_schema("topology.v1"))}
+            contents = {**project_files(project, read_template), **schema}
         write_project(folder, contents)
     except ProblemsError as error:
         raise ProblemsExit(error) from None

@@ -15,6 +15,7 @@ from headwater.planner.acls.needs import (
     named,
     pattern_names,
     repartition_topics,
+    sink_topics,
     source_topics,
     topic,
 )
@@ -74,6 +75,8 @@ def _needs_to_see(application: CompiledApplication | None, managed: Sequence[str
 def _needs_to_compare(application: CompiledApplication | None, managed: Sequence[str]) -> Iterator[Need]:
     for name in managed:
         yield from topic(name, Operation.DESCRIBE_CONFIGS, reason="compare settings")
+    for name in sorted(sink_topics(application) - set(managed)) if application else ():
+        yield from topic(name, Operation.DESCRIBE, reason="see whether the sink topic exists")
     if application is None or application.application.acls is not None:
         yield _cluster_need(Operation.DESCRIBE, "see which ACLs exist")
     if application is None or _leaves_replicas_to_brokers(application):

@@ -24,6 +24,7 @@ from headwater.planner.rules.counts import (
     source_topics_expanded,
     unsafe_expansion,
 )
+from headwater.planner.rules.excess_permissions import excess_permissions
 from headwater.planner.rules.ownership import (
     managed_elsewhere,
     ownership_records,
@@ -77,6 +78,7 @@ APPLICATION_RULES: tuple[ApplicationRule, ...] = (
     reinitialize_stays_on,
     timeout,
     acls_incomplete,
+    excess_permissions,
 )
 
 RUN_RULES: tuple[RunRule, ...] = (
