@@ -279,6 +279,7 @@ AGENT = {
     "Read Topic headwater-agent-*",
     "Write Topic headwater-agent-*",
     "Create Topic headwater-agent-*",
+    "AlterConfigs Topic headwater-agent-*",
     "Read Group headwater-agent-*",
 }
 
