@@ -220,6 +220,6 @@ class Series:
         )()
 
     def _topic(self) -> str:
-        """Return a topic that is neither a source nor that of the ownership records."""
+        """Return a topic other than sources and the topic of the ownership records."""
         names = sorted(self.world.cluster.topics.keys() - {SOURCE, OTHER_SOURCE, OWNERSHIP_TOPIC})
         return self.chance.choice(names or [SOURCE])

@@ -5,7 +5,7 @@ from typing import Any
 
 import attrs
 
-from headwater.model.cluster import ClusterSnapshot, LiveGroup, LiveTopic
+from headwater.model.cluster import ClusterSnapshot, LiveGroup, LiveTopic, RegisteredBrokers
 from headwater.model.compiled import CompiledApplication, InternalTopic, SubTopology, TopicKind
 from headwater.model.evidence import ClusterEvidence, GroupFacts
 from headwater.model.move_marks import MoveMark
@@ -154,6 +154,7 @@ class SimulatedCluster:
     groups: dict[str, LiveGroup] = attrs.field(factory=dict)
     records: dict[str, SetupRecord] = attrs.field(factory=dict)
     brokers: int = 3
+    registered: RegisteredBrokers | None = None
     default_min_insync_replicas: int | None = 1
     topic_defaults: dict[str, str] = attrs.field(factory=dict)
     created_topics: int = 0
@@ -181,6 +182,7 @@ class SimulatedCluster:
         return ClusterSnapshot(
             cluster_id=CLUSTER,
             brokers=self.brokers,
+            registered=self.registered,
             topics=dict(self.topics),
             groups=dict(self.groups),
             described=frozenset(self.topics),

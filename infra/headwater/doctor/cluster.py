@@ -1,10 +1,11 @@
 """Checks of a cluster: connection, TLS, credentials, addresses of brokers, features and settings."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 import attrs
 
 from headwater.doctor.findings import Check, Finding, Section
+from headwater.model.cluster import RegisteredBrokers
 from headwater.model.problems import Problem, ProblemCode
 
 _FEW_DAYS = 21
@@ -29,6 +30,23 @@ class Login:
 
 
 @attrs.frozen(kw_only=True)
+class ReplicaFacts:
+    """Counts of partitions, of all topics that the user may see.
+
+    `under_replicated` have replicas that are not in sync. Of these, `below_minimum` have fewer in sync than
+    writes require, and `at_minimum` exactly as many. `in_one_rack` have all replicas there, of several racks.
+    `silent` is broker id → partitions with replicas on it, of brokers that do not answer.
+    """
+
+    leaderless: int = 0
+    under_replicated: int = 0
+    below_minimum: int = 0
+    at_minimum: int = 0
+    in_one_rack: int = 0
+    silent: Mapping[int, int] = attrs.field(factory=dict)
+
+
+@attrs.frozen(kw_only=True)
 class ClusterFacts:
     """What was observed; None = not known.
 
@@ -48,10 +66,10 @@ class ClusterFacts:
     expected_cluster_id: str | None = None
     has_streams_applications: bool = False
     settings_problem: Problem | None = None
-    leaderless: int = 0
-    """Partitions without a leader, of all topics that the user may see."""
-    under_replicated: int = 0
-    """Partitions with replicas that are not in sync."""
+    replicas: ReplicaFacts = ReplicaFacts()
+    registered: RegisteredBrokers | None = None
+    cordoned: frozenset[int] = frozenset()
+    """Brokers of which no log folder gets new replicas (KIP-1066)."""
 
 
 def cluster_findings(facts: ClusterFacts) -> Iterator[Finding]:
@@ -61,7 +79,9 @@ def cluster_findings(facts: ClusterFacts) -> Iterator[Finding]:
     if facts.problem is not None:
         return
     yield _brokers(facts)
+    yield from _registered(facts)
     yield _replicas(facts)
+    yield from _placement(facts)
     yield _streams_groups(facts)
     yield _auto_creation(facts)
 
@@ -157,25 +177,96 @@ def _brokers(facts: ClusterFacts) -> Finding:
 
 
 def _replicas(facts: ClusterFacts) -> Finding:
-    check = _check("replicas")
-    if facts.leaderless:
+    check, replicas = _check("replicas"), facts.replicas
+    if replicas.leaderless:
         return check.error(
-            f"{_counted(facts.leaderless, 'partition')} {'has' if facts.leaderless == 1 else 'have'} no "
-            f"leader.",
+            f"{_partitions(replicas.leaderless)} no leader{_silent(replicas)}.",
             why="Clients can neither read nor write these partitions.",
             fix="Start the brokers that have their replicas: `kafka-topics.sh --bootstrap-server BROKER "
             "--describe --unavailable-partitions` shows them.",
         )
-    if facts.under_replicated:
+    if replicas.below_minimum:
+        return check.error(
+            f"{_partitions(replicas.below_minimum)} fewer replicas in sync than writes require"
+            f"{_silent(replicas)}.",
+            why="Every write with acks=all to these partitions fails (NOT_ENOUGH_REPLICAS).",
+            fix="Start the brokers that are stopped: `kafka-topics.sh --bootstrap-server BROKER --describe "
+            "--under-min-isr-partitions` shows the partitions.",
+        )
+    if replicas.under_replicated:
+        last = f", {replicas.at_minimum} of them no more than writes require" if replicas.at_minimum else ""
         return check.warning(
-            f"{_counted(facts.under_replicated, 'partition')} "
-            f"{'has' if facts.under_replicated == 1 else 'have'} replicas that are not in sync.",
+            f"{_partitions(replicas.under_replicated)} replicas that are not in sync{last}"
+            f"{_silent(replicas)}.",
             why="If more brokers stop, writes with acks=all fail, or data is lost.",
             fix="Start the brokers that are stopped, or wait until their replicas are in sync: "
             "`kafka-topics.sh "
             "--bootstrap-server BROKER --describe --under-replicated-partitions` shows them.",
         )
     return check.ok("all are in sync")
+
+
+def _partitions(count: int) -> str:
+    return f"{_counted(count, 'partition')} {'has' if count == 1 else 'have'}"
+
+
+def _silent(replicas: ReplicaFacts) -> str:
+    if not replicas.silent:
+        return ""
+    return f" ({_broker_ids(replicas.silent)} {'does' if len(replicas.silent) == 1 else 'do'} not answer)"
+
+
+def _broker_ids(ids: Iterable[int]) -> str:
+    numbers = sorted(ids)
+    return f"broker{'' if len(numbers) == 1 else 's'} {', '.join(map(str, numbers))}"
+
+
+def _registered(facts: ClusterFacts) -> Iterator[Finding]:
+    """Yield findings about brokers that are registered and get no new replicas: stopped or cordoned ones."""
+    known = facts.registered.by_id if facts.registered is not None else {}
+    stopped = [id_ for id_, broker in known.items() if broker.is_fenced]
+    if stopped:
+        yield _check("stopped-brokers").warning(
+            f"{len(stopped)} of {_counted(len(known), 'registered broker')} "
+            f"{'is' if len(stopped) == 1 else 'are'} stopped or starting: {_broker_ids(stopped)}.",
+            why="Topics that are created meanwhile have replicas on them that are missing until they start.",
+            fix="Start them, or remove those that will not start again: `kafka-cluster.sh unregister "
+            "--bootstrap-server BROKER --id ID`.",
+        )
+    if not facts.cordoned:
+        return
+    check = _check("cordoned-brokers")
+    if facts.cordoned >= facts.brokers.keys():
+        yield check.error(
+            "All brokers are cordoned.",
+            why="Kafka creates no topic and adds no partition: each request is refused.",
+            fix="Remove `cordoned.log.dirs` from brokers: `kafka-configs.sh --bootstrap-server BROKER "
+            "--alter --entity-type brokers --entity-name ID --delete-config cordoned.log.dirs`.",
+        )
+    else:
+        yield check.ok(f"no replicas of new topics on {_broker_ids(facts.cordoned)}")
+
+
+def _placement(facts: ClusterFacts) -> Iterator[Finding]:
+    """Yield findings about replicas that are on the wrong brokers; waiting does not help."""
+    brokers, replicas = facts.registered, facts.replicas
+    gone = [id_ for id_ in replicas.silent if brokers is not None and brokers.is_unregistered(id_)]
+    if gone:
+        number = max(replicas.silent[id_] for id_ in gone)
+        yield _check("replica-placement").warning(
+            f"{_partitions(number)} replicas on {_broker_ids(gone)}, which "
+            f"{'is' if len(gone) == 1 else 'are'} not registered.",
+            why="These replicas are missing for good: the data survives the loss of fewer brokers.",
+            fix="Move them to other brokers (`kafka-reassign-partitions.sh`), or start the brokers again.",
+        )
+    if replicas.in_one_rack:
+        yield _check("racks").warning(
+            f"{_partitions(replicas.in_one_rack)} all replicas in one rack, of "
+            f"{len(brokers.racks) if brokers else 0}.",
+            why="If this rack fails, these partitions cannot be read or written, and their data may be lost.",
+            fix="Move replicas to brokers of other racks: `kafka-reassign-partitions.sh --generate` proposes "
+            "a plan that spreads them.",
+        )
 
 
 def _streams_groups(facts: ClusterFacts) -> Finding:

@@ -30,8 +30,42 @@ class LiveTopic:
     """The replicas in sync of the partition that has the fewest; None = not read."""
     leaderless: int = 0
     """Partitions without a leader."""
+    silent: frozenset[int] = frozenset()
+    """Ids of brokers that have replicas of the topic and do not answer."""
+    racks: int | None = None
+    """The racks of the replicas of the partition that is on the fewest; None = not known."""
     records: int | None = None
     """The number of offsets from the first to the end of each partition: an upper limit of the records."""
+
+
+@attrs.frozen(kw_only=True)
+class RegisteredBroker:
+    """A broker of the cluster. `is_fenced`: it is registered and stopped, or has not caught up yet."""
+
+    id: int
+    address: str = ""
+    rack: str = ""
+    is_fenced: bool = False
+
+
+@attrs.frozen
+class RegisteredBrokers:
+    """The brokers by id. `with_fenced`: fenced ones are among them, so all others are not registered.
+
+    Brokers before Kafka 4.0 do not name fenced ones (KIP-1073).
+    """
+
+    by_id: Mapping[int, RegisteredBroker] = attrs.field(factory=dict)
+    with_fenced: bool = False
+
+    @property
+    def racks(self) -> frozenset[str]:
+        """Return the racks of brokers that run."""
+        return frozenset(each.rack for each in self.by_id.values() if each.rack and not each.is_fenced)
+
+    def is_unregistered(self, id_: int) -> bool:
+        """Return whether it is known that the cluster has no such broker any more."""
+        return self.with_fenced and id_ not in self.by_id
 
 
 _NO_COORDINATOR = "CoordinatorNotAvailable"
@@ -74,6 +108,8 @@ class ClusterSnapshot:
     cluster_id: str
     brokers: int
     """How many brokers answer. More may be registered: no request of the client library returns those."""
+    registered: RegisteredBrokers | None = None
+    """None = not read, or not answered."""
     topics: Mapping[str, LiveTopic] = attrs.field(factory=dict)
     groups: Mapping[str, LiveGroup] = attrs.field(factory=dict)
     described: frozenset[str] = frozenset()

@@ -1,6 +1,9 @@
-"""Partitions of an application's topics have no leader, or fewer replicas in sync than they should have."""
+"""Partitions of an application's topics have no leader, or are less available than they could be.
 
-from collections.abc import Iterator, Sequence
+Replicas are not in sync, belong to brokers that are not registered any more, or are on too few racks.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence, Sized
 
 from headwater.model.cluster import LiveTopic
 from headwater.model.problems import Problem, ProblemCode, Severity
@@ -65,6 +68,58 @@ def unavailable(application: ActiveApplication) -> Iterator[Problem]:
             why="Their data survives the loss of fewer brokers.",
             severity=Severity.INFO,
         )
+    yield from _unregistered(application, topics)
+    yield from _not_spread(application, topics)
+
+
+def _unregistered(application: ActiveApplication, topics: Sequence[LiveTopic]) -> Iterator[Problem]:
+    """Yield a problem for replicas that no broker of the cluster has: waiting does not help."""
+    brokers = application.snapshot.registered
+    if brokers is None:
+        return
+    gone = {topic.name: sorted(filter(brokers.is_unregistered, topic.silent)) for topic in topics}
+    if found := [name for name, ids in gone.items() if ids]:
+        ids = sorted({id_ for each in gone.values() for id_ in each})
+        yield application.problem(
+            ProblemCode.UNAVAILABLE_PARTITIONS,
+            f"{counted(len(found), 'topic')} of {application.id} {_have(found)} replicas on brokers that "
+            f"are not registered.",
+            expected="replicas on brokers of the cluster",
+            found=_shortened([f"{name} ({_brokers(gone[name])})" for name in found]),
+            why="These replicas are missing for good: the data survives the loss of fewer brokers.",
+            fix=f"If {_brokers(ids)} will not start again, move the replicas to other brokers: "
+            "`kafka-reassign-partitions.sh --bootstrap-server BROKER --generate --broker-list IDS "
+            "--topics-to-move-json-file FILE`, then `--execute`.",
+            severity=Severity.WARNING,
+        )
+
+
+def _not_spread(application: ActiveApplication, topics: Sequence[LiveTopic]) -> Iterator[Problem]:
+    """Yield a problem for topics whose replicas are on fewer racks than possible.
+
+    Kafka spreads the replicas of new topics. While the brokers of a rack are stopped, it cannot.
+    """
+    brokers = application.snapshot.registered
+    racks = len(brokers.racks) if brokers is not None else 0
+    short = [
+        topic
+        for topic in topics
+        if topic.racks is not None and not topic.silent and topic.racks < min(racks, topic.replication_factor)
+    ]
+    if short:
+        yield application.problem(
+            ProblemCode.UNAVAILABLE_PARTITIONS,
+            f"{counted(len(short), 'topic')} of {application.id} {_have(short)} replicas on fewer racks than "
+            f"possible.",
+            expected="replicas on different racks",
+            found=_shortened([f"{topic.name} ({counted(topic.racks or 0, 'rack')})" for topic in short]),
+            why="If a rack fails, more replicas of a partition fail than necessary"
+            + (", for some partitions all of them." if any(topic.racks == 1 for topic in short) else "."),
+            fix="Move replicas to brokers of other racks: `kafka-reassign-partitions.sh --bootstrap-server "
+            "BROKER --generate --broker-list IDS --topics-to-move-json-file FILE` proposes a plan that "
+            "spreads them, `--execute` starts it.",
+            severity=Severity.WARNING if any(topic.racks == 1 for topic in short) else Severity.INFO,
+        )
 
 
 def _topics(application: ActiveApplication) -> Sequence[LiveTopic]:
@@ -85,8 +140,18 @@ def _spare(application: ActiveApplication, topic: LiveTopic) -> int:
     return (topic.in_sync or 0) - required
 
 
-def _have(topics: Sequence[LiveTopic]) -> str:
+def _have(topics: Sized) -> str:
     return "has" if len(topics) == 1 else "have"
+
+
+def _brokers(ids: Iterable[int]) -> str:
+    numbers = sorted(ids)
+    return f"broker{'' if len(numbers) == 1 else 's'} {', '.join(map(str, numbers))}"
+
+
+def _shortened(phrases: Sequence[str]) -> str:
+    more = f" and {len(phrases) - _MOST} more" if len(phrases) > _MOST else ""
+    return f"{listed(phrases[:_MOST])}{more}"
 
 
 def _problem(
@@ -98,13 +163,13 @@ def _problem(
     why: str,
     severity: Severity = Severity.WARNING,
 ) -> Problem:
-    names = [_described(topic) for topic in topics[:_MOST]]
-    more = f" and {len(topics) - _MOST} more" if len(topics) > _MOST else ""
+    silent = frozenset(id_ for topic in topics for id_ in topic.silent)
+    stopped = f"; {_brokers(silent)} {'does' if len(silent) == 1 else 'do'} not answer" if silent else ""
     return application.problem(
         ProblemCode.UNAVAILABLE_PARTITIONS,
         summary,
         expected=expected,
-        found=f"{listed(names)}{more}",
+        found=f"{_shortened([_described(topic) for topic in topics])}{stopped}",
         why=why,
         fix="Start the brokers that have the missing replicas, or wait until these are in sync again: "
         "`kafka-topics.sh --bootstrap-server BROKER --describe --under-replicated-partitions` shows them.",
