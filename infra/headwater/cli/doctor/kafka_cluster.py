@@ -83,7 +83,7 @@ def observe_cluster(
         features=_features(admin),
         registered=registered,
         replicas=_replicas(admin, metadata, registered),
-        cordoned=_cordoned(admin, brokers),
+        cordoned=_cordoned(admin, [id_ for id_, address in brokers.items() if address not in dead]),
     )
     return ObservedCluster(facts, admin, metadata)
 
@@ -208,8 +208,9 @@ def _least_in_sync(admin: Admin, topics: Sequence[str]) -> Mapping[str, int]:
 def _cordoned(admin: Admin, brokers: Iterable[int]) -> frozenset[int]:
     """Return the brokers of which all log folders are cordoned, as far as the user may read settings."""
     found: set[int] = set()
-    for id_ in brokers:  # each request goes to its own broker
-        pending = admin.request_configs(ResourceType.BROKER, [str(id_)])
+    # Each broker answers for itself: all are asked before the first answer is awaited.
+    requests = {id_: admin.request_configs(ResourceType.BROKER, [str(id_)]) for id_ in brokers}
+    for id_, pending in requests.items():
         try:
             found |= {id_ for _, answer in admin.answers(pending) if _is_cordoned(answer)}
         except ProblemsError:
