@@ -30,12 +30,12 @@ class LiveTopic:
     """The replicas in sync of the partition that has the fewest; None = not read."""
     leaderless: int = 0
     """Partitions without a leader."""
+    records: int | None = None
+    """The number of offsets from the first to the end of each partition: an upper limit of the records."""
     silent: frozenset[int] = frozenset()
     """Ids of brokers that have replicas of the topic and do not answer."""
     racks: int | None = None
     """The racks of the replicas of the partition that is on the fewest; None = not known."""
-    records: int | None = None
-    """The number of offsets from the first to the end of each partition: an upper limit of the records."""
 
 
 @attrs.frozen(kw_only=True)
@@ -108,8 +108,6 @@ class ClusterSnapshot:
     cluster_id: str
     brokers: int
     """How many brokers answer. More may be registered: no request of the client library returns those."""
-    registered: RegisteredBrokers | None = None
-    """None = not read, or not answered."""
     topics: Mapping[str, LiveTopic] = attrs.field(factory=dict)
     groups: Mapping[str, LiveGroup] = attrs.field(factory=dict)
     described: frozenset[str] = frozenset()
@@ -136,6 +134,8 @@ class ClusterSnapshot:
     """Application → why its committed offsets could not be read."""
     evidence: ClusterEvidence | None = None
     """None = not read, because the owner of no topic is in question, or the caller reads none."""
+    registered: RegisteredBrokers | None = None
+    """None = not read, or not answered."""
 
     @property
     def partitions(self) -> Mapping[str, int]:
