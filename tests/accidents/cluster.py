@@ -4,9 +4,8 @@ from collections.abc import Mapping
 
 import attrs
 
-from headwater.model.cluster import LiveGroup, LiveTopic
-from headwater.model.evidence import GroupFacts
-from headwater.model.ownership import (
+from headwater.model.cluster import GroupFacts, LiveGroup, LiveTopic
+from headwater.model.records import (
     OWNERSHIP_TOPIC,
     RECORD_TOPIC_SETTINGS,
     OwnershipChange,

@@ -5,8 +5,8 @@ from typing import Any
 
 import attrs
 
-from headwater.model.ownership import OWNERSHIP_TOPIC
 from headwater.model.problems import Problem, ProblemCode, errors
+from headwater.model.records import OWNERSHIP_TOPIC
 from tests.accidents.documents import Declared, changelog
 from tests.accidents.world import STACKS, World
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import attrs
 
 from headwater.model.cluster import LiveTopic
-from headwater.model.ownership import OWNERSHIP_TOPIC
+from headwater.model.records import OWNERSHIP_TOPIC
 from tests.accidents.documents import Declared, internal_topics
 from tests.accidents.simulated import Run
 from tests.contract.fake_cluster import BROKER_DEFAULTS

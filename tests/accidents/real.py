@@ -13,7 +13,7 @@ from confluent_kafka import Producer
 
 from headwater.kafka import Connection, KafkaClusterReader
 from headwater.kafka.ownership import encode, key_of
-from headwater.model.ownership import OWNERSHIP_TOPIC, OwnershipRecord, StackIdentity
+from headwater.model.records import OWNERSHIP_TOPIC, OwnershipRecord, StackIdentity
 from headwater.pulumi.stack_state import StackState
 from headwater.toolchain import PulumiToolchain
 from headwater.toolchain.sessions import kill_session

@@ -10,7 +10,7 @@ from pathlib import Path
 import attrs
 import pytest
 
-from headwater.model.ownership import OWNERSHIP_TOPIC
+from headwater.model.records import OWNERSHIP_TOPIC
 from headwater.toolchain import PulumiToolchain
 from headwater.toolchain.broker import Broker
 from tests.accidents.cluster import AccidentCluster

@@ -19,7 +19,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # public, but
 
 from headwater.kafka import Connection
 from headwater.kafka.client_log import client_log
-from headwater.model.ownership import RECORD_TOPIC_SETTINGS, record_topic_changes
+from headwater.model.records import RECORD_TOPIC_SETTINGS, record_topic_changes
 
 if TYPE_CHECKING:
     from concurrent.futures import Future

@@ -1,6 +1,6 @@
-"""Checks of a cluster: connection, TLS, credentials, addresses of brokers, features and settings."""
+"""Checks of a cluster: connection, TLS, credentials, addresses, features, settings, groups of agents."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import attrs
 
@@ -51,7 +51,8 @@ class ClusterFacts:
     """What was observed; None = not known.
 
     `unreachable` is address → reason, of bootstrap servers and of addresses that brokers advertise.
-    `certificate_days` is the time until a broker's certificate expires. `settings` are those of one broker.
+    `certificate_days` is the time until a broker's certificate expires. `settings` are settings of one
+    broker.
     """
 
     login: Login
@@ -73,30 +74,30 @@ class ClusterFacts:
 
 
 def cluster_findings(facts: ClusterFacts) -> Iterator[Finding]:
-    yield from _connection(facts)
-    yield _tls(facts)
-    yield _credentials(facts)
+    yield from _check_connection(facts)
+    yield _check_tls(facts)
+    yield _check_credentials(facts)
     if facts.problem is not None:
         return
-    yield _brokers(facts)
-    yield from _registered(facts)
-    yield _replicas(facts)
-    yield from _placement(facts)
+    yield _check_brokers(facts)
+    yield from _check_registered(facts)
+    yield _check_replicas(facts)
+    yield from _check_placement(facts)
     yield _streams_groups(facts)
     yield _auto_creation(facts)
 
 
-def _check(name: str) -> Check:
+def _check_of(name: str) -> Check:
     return Check(Section.CLUSTER, name)
 
 
-def _connection(facts: ClusterFacts) -> Iterator[Finding]:
-    check = _check("connection")
+def _check_connection(facts: ClusterFacts) -> Iterator[Finding]:
+    check = _check_of("connection")
     if facts.problem is None:
-        yield check.ok(f"cluster {facts.cluster_id}, {_counted(len(facts.brokers), 'broker')}")
+        yield check.ok(f"cluster {facts.cluster_id}, {_count_phrase(len(facts.brokers), 'broker')}")
         expected = facts.expected_cluster_id
         if expected is not None and expected != facts.cluster_id:
-            yield _check("cluster-id").error(
+            yield _check_of("cluster-id").error(
                 f"The stack is for cluster {expected}, but this is cluster {facts.cluster_id}.",
                 why="Each run of the stack is refused (WrongCluster).",
                 fix="Correct the bootstrap servers, or `headwater:clusterId` of the stack.",
@@ -107,9 +108,9 @@ def _connection(facts: ClusterFacts) -> Iterator[Finding]:
         yield check.of_problem(facts.problem)
     dead = [server for server in facts.servers if server in facts.unreachable]
     if dead and (facts.problem is None or len(dead) < len(facts.servers)):
-        yield _check("bootstrap-servers").warning(
-            f"{len(dead)} of {_counted(len(facts.servers), 'bootstrap server')} cannot be reached: "
-            + _reasons(facts, dead),
+        yield _check_of("bootstrap-servers").warning(
+            f"{len(dead)} of {_count_phrase(len(facts.servers), 'bootstrap server')} cannot be reached: "
+            + _reasons_of(facts, dead),
             why="If the others are down, no connection is possible.",
             fix="Correct or remove the addresses.",
         )
@@ -119,12 +120,12 @@ def _is_refusal(problem: Problem) -> bool:
     return problem.code is ProblemCode.AUTHENTICATION_REFUSED
 
 
-def _reasons(facts: ClusterFacts, addresses: list[str]) -> str:
+def _reasons_of(facts: ClusterFacts, addresses: list[str]) -> str:
     return ", ".join(f"{address} ({facts.unreachable[address]})" for address in addresses)
 
 
-def _tls(facts: ClusterFacts) -> Finding:
-    check, login = _check("tls"), facts.login
+def _check_tls(facts: ClusterFacts) -> Finding:
+    check, login = _check_of("tls"), facts.login
     if not login.uses_tls:
         if login.is_local:
             return check.ok("not used, on this machine")
@@ -145,15 +146,17 @@ def _tls(facts: ClusterFacts) -> Finding:
     days = facts.certificate_days
     if days is not None and days < _FEW_DAYS:
         return check.warning(
-            f"A broker's certificate expires in {_counted(days, 'day')}.",
+            f"A broker's certificate expires in {_count_phrase(days, 'day')}.",
             why="Then no client can connect any more.",
             fix="Renew the certificates of the brokers.",
         )
-    return check.ok("verified" + (f", valid for {_counted(days, 'more day')}" if days is not None else ""))
+    return check.ok(
+        "verified" + (f", valid for {_count_phrase(days, 'more day')}" if days is not None else "")
+    )
 
 
-def _credentials(facts: ClusterFacts) -> Finding:
-    check, login = _check("credentials"), facts.login
+def _check_credentials(facts: ClusterFacts) -> Finding:
+    check, login = _check_of("credentials"), facts.login
     if facts.problem is not None:
         if _is_refusal(facts.problem):
             return check.of_problem(facts.problem)
@@ -163,32 +166,32 @@ def _credentials(facts: ClusterFacts) -> Finding:
     return check.ok(f"accepted: {login.mechanism}" + (f", user {login.username}" if login.username else ""))
 
 
-def _brokers(facts: ClusterFacts) -> Finding:
-    check = _check("brokers")
+def _check_brokers(facts: ClusterFacts) -> Finding:
+    check = _check_of("brokers")
     dead = [address for address in facts.brokers.values() if address in facts.unreachable]
     if not dead:
         return check.ok("all advertised addresses can be reached")
     return check.error(
-        f"{len(dead)} of {_counted(len(facts.brokers), 'broker')} cannot be reached at the addresses that "
-        f"they advertise: {_reasons(facts, dead)}.",
+        f"{len(dead)} of {_count_phrase(len(facts.brokers), 'broker')} cannot be reached at the addresses "
+        f"that they advertise: {_reasons_of(facts, dead)}.",
         why="Clients connect to these addresses after the first request. Requests for their partitions hang.",
         fix=_LISTENERS,
     )
 
 
-def _replicas(facts: ClusterFacts) -> Finding:
-    check, replicas = _check("replicas"), facts.replicas
+def _check_replicas(facts: ClusterFacts) -> Finding:
+    check, replicas = _check_of("replicas"), facts.replicas
     if replicas.leaderless:
         return check.error(
-            f"{_partitions(replicas.leaderless)} no leader{_silent(replicas)}.",
+            f"{_partition_phrase(replicas.leaderless)} no leader{_silence_phrase(replicas)}.",
             why="Clients can neither read nor write these partitions.",
             fix="Start the brokers that have their replicas: `kafka-topics.sh --bootstrap-server BROKER "
             "--describe --unavailable-partitions` shows them.",
         )
     if replicas.below_minimum:
         return check.error(
-            f"{_partitions(replicas.below_minimum)} fewer replicas in sync than writes require"
-            f"{_silent(replicas)}.",
+            f"{_partition_phrase(replicas.below_minimum)} fewer replicas in sync than writes require"
+            f"{_silence_phrase(replicas)}.",
             why="Every write with acks=all to these partitions fails (NOT_ENOUGH_REPLICAS).",
             fix="Start the brokers that are stopped: `kafka-topics.sh --bootstrap-server BROKER --describe "
             "--under-min-isr-partitions` shows the partitions.",
@@ -196,8 +199,8 @@ def _replicas(facts: ClusterFacts) -> Finding:
     if replicas.under_replicated:
         last = f", {replicas.at_minimum} of them no more than writes require" if replicas.at_minimum else ""
         return check.warning(
-            f"{_partitions(replicas.under_replicated)} replicas that are not in sync{last}"
-            f"{_silent(replicas)}.",
+            f"{_partition_phrase(replicas.under_replicated)} replicas that are not in sync{last}"
+            f"{_silence_phrase(replicas)}.",
             why="If more brokers stop, writes with acks=all fail, or data is lost.",
             fix="Start the brokers that are stopped, or wait until their replicas are in sync: "
             "`kafka-topics.sh "
@@ -206,36 +209,36 @@ def _replicas(facts: ClusterFacts) -> Finding:
     return check.ok("all are in sync")
 
 
-def _partitions(count: int) -> str:
-    return f"{_counted(count, 'partition')} {'has' if count == 1 else 'have'}"
+def _partition_phrase(count: int) -> str:
+    return f"{_count_phrase(count, 'partition')} {'has' if count == 1 else 'have'}"
 
 
-def _silent(replicas: ReplicaFacts) -> str:
+def _silence_phrase(replicas: ReplicaFacts) -> str:
     if not replicas.silent:
         return ""
-    return f" ({_broker_ids(replicas.silent)} {'does' if len(replicas.silent) == 1 else 'do'} not answer)"
+    return f" ({_broker_phrase(replicas.silent)} {'does' if len(replicas.silent) == 1 else 'do'} not answer)"
 
 
-def _broker_ids(ids: Iterable[int]) -> str:
+def _broker_phrase(ids: Iterable[int]) -> str:
     numbers = sorted(ids)
     return f"broker{'' if len(numbers) == 1 else 's'} {', '.join(map(str, numbers))}"
 
 
-def _registered(facts: ClusterFacts) -> Iterator[Finding]:
+def _check_registered(facts: ClusterFacts) -> Iterator[Finding]:
     """Yield findings about brokers that are registered and get no new replicas: stopped or cordoned ones."""
     known = facts.registered.by_id if facts.registered is not None else {}
     stopped = [id_ for id_, broker in known.items() if broker.is_fenced]
     if stopped:
-        yield _check("stopped-brokers").warning(
-            f"{len(stopped)} of {_counted(len(known), 'registered broker')} "
-            f"{'is' if len(stopped) == 1 else 'are'} stopped or starting: {_broker_ids(stopped)}.",
+        yield _check_of("stopped-brokers").warning(
+            f"{len(stopped)} of {_count_phrase(len(known), 'registered broker')} "
+            f"{'is' if len(stopped) == 1 else 'are'} stopped or starting: {_broker_phrase(stopped)}.",
             why="Topics that are created meanwhile have replicas on them that are missing until they start.",
             fix="Start them, or remove those that will not start again: `kafka-cluster.sh unregister "
             "--bootstrap-server BROKER --id ID`.",
         )
     if not facts.cordoned:
         return
-    check = _check("cordoned-brokers")
+    check = _check_of("cordoned-brokers")
     if facts.cordoned >= facts.brokers.keys():
         yield check.error(
             "All brokers are cordoned.",
@@ -244,24 +247,24 @@ def _registered(facts: ClusterFacts) -> Iterator[Finding]:
             "--alter --entity-type brokers --entity-name ID --delete-config cordoned.log.dirs`.",
         )
     else:
-        yield check.ok(f"no replicas of new topics on {_broker_ids(facts.cordoned)}")
+        yield check.ok(f"no replicas of new topics on {_broker_phrase(facts.cordoned)}")
 
 
-def _placement(facts: ClusterFacts) -> Iterator[Finding]:
+def _check_placement(facts: ClusterFacts) -> Iterator[Finding]:
     """Yield findings about replicas that are on the wrong brokers; waiting does not help."""
     brokers, replicas = facts.registered, facts.replicas
     gone = [id_ for id_ in replicas.silent if brokers is not None and brokers.is_unregistered(id_)]
     if gone:
         number = max(replicas.silent[id_] for id_ in gone)
-        yield _check("replica-placement").warning(
-            f"{_partitions(number)} replicas on {_broker_ids(gone)}, which "
+        yield _check_of("replica-placement").warning(
+            f"{_partition_phrase(number)} replicas on {_broker_phrase(gone)}, which "
             f"{'is' if len(gone) == 1 else 'are'} not registered.",
             why="These replicas are missing for good: the data survives the loss of fewer brokers.",
             fix="Move them to other brokers (`kafka-reassign-partitions.sh`), or start the brokers again.",
         )
     if replicas.in_one_rack:
-        yield _check("racks").warning(
-            f"{_partitions(replicas.in_one_rack)} all replicas in one rack, of "
+        yield _check_of("racks").warning(
+            f"{_partition_phrase(replicas.in_one_rack)} all replicas in one rack, of "
             f"{len(brokers.racks) if brokers else 0}.",
             why="If this rack fails, these partitions cannot be read or written, and their data may be lost.",
             fix="Move replicas to brokers of other racks: `kafka-reassign-partitions.sh --generate` proposes "
@@ -270,7 +273,7 @@ def _placement(facts: ClusterFacts) -> Iterator[Finding]:
 
 
 def _streams_groups(facts: ClusterFacts) -> Finding:
-    check = _check("streams-groups")
+    check = _check_of("streams-groups")
     protocols = (facts.settings or {}).get("group.coordinator.rebalance.protocols")
     if protocols is None or facts.features is None:
         return check.unknown(
@@ -296,7 +299,7 @@ def _streams_groups(facts: ClusterFacts) -> Finding:
 
 
 def _auto_creation(facts: ClusterFacts) -> Finding:
-    check = _check("auto-creation")
+    check = _check_of("auto-creation")
     setting = (facts.settings or {}).get("auto.create.topics.enable")
     if setting is None:
         return check.unknown(
@@ -313,5 +316,69 @@ def _auto_creation(facts: ClusterFacts) -> Finding:
     )
 
 
-def _counted(count: int, noun: str) -> str:
+def _count_phrase(count: int, noun: str) -> str:
     return f"{count} {noun}" + ("" if count == 1 else "s")
+
+
+@attrs.frozen(kw_only=True)
+class AgentGroup:
+    """A group of agents by its coordination topic; `members` are client ids with hosts, one is the `leader`.
+
+    `error` says why the group could not be described.
+    """
+
+    topic: str
+    members: Sequence[str] = ()
+    leader: str | None = None
+    error: str | None = None
+
+
+@attrs.frozen(kw_only=True)
+class AgentFacts:
+    """The groups of agents, and the applications that declare `partition.autoscaling.enabled`."""
+
+    groups: Sequence[AgentGroup]
+    autoscaled: Sequence[str] = ()
+
+
+def agent_findings(facts: AgentFacts) -> Iterator[Finding]:
+    for group in facts.groups:
+        yield _check_group(group)
+    running = [group for group in facts.groups if group.members]
+    check = Check(Section.AGENTS, "autoscaling")
+    if facts.autoscaled and not running and not any(group.error for group in facts.groups):
+        yield check.warning(
+            f"No agent runs, but autoscaling is enabled for {', '.join(facts.autoscaled)}.",
+            why="When a source topic is expanded, internal topics are expanded only by the next `pulumi up`.",
+            fix="Start an agent: headwater agent run topologies/ --bootstrap-server HOST:PORT",
+        )
+    elif not facts.groups:
+        yield check.ok("no agent has run on this cluster, and no application needs one")
+
+
+def _check_group(group: AgentGroup) -> Finding:
+    check = Check(Section.AGENTS, "agents")
+    if group.error is not None:
+        return check.unknown(
+            f"The agents of {group.topic} are not known: {group.error}.",
+            fix=f"Grant this user Describe on the group {group.topic}.",
+        )
+    if not group.members:
+        return check.warning(
+            f"No agent of {group.topic} runs; one has run before.",
+            why="Internal topics are not expanded while applications run.",
+            fix="Start the agent. If those who started it have ended it for good, they can delete the topic "
+            f"{group.topic}, which has its history.",
+        )
+    members = ", ".join(group.members)
+    if group.leader is None:
+        return check.warning(
+            f"The agents of {group.topic} have no leader: {members}.",
+            why="Only the leader expands topics. An election takes seconds.",
+            fix="Run again. If there is still no leader, read the agents' logs and `headwater agent status`.",
+        )
+    return check.ok(f"{group.topic}: leader {group.leader}" + _standby_text(len(group.members) - 1))
+
+
+def _standby_text(count: int) -> str:
+    return f", {count} standby agent{'' if count == 1 else 's'}" if count else ", no standby agent"

@@ -23,11 +23,11 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # public, but
 )
 
 from headwater.kafka.acl_bindings import filter_for, operations_of
+from headwater.kafka.broker_connection import enabled_features
 from headwater.kafka.broker_session import NoAnswerError
 from headwater.kafka.client_log import client_log
 from headwater.kafka.connection import Connection
 from headwater.kafka.connection_checks import setting_problem
-from headwater.kafka.features import enabled_features
 from headwater.kafka.group_client import GroupClient, Groups
 from headwater.kafka.kafka_errors import (
     ALL_BROKERS_DOWN,
@@ -109,7 +109,7 @@ class Admin:
                 settings, logger=client_log(lambda line: messages.append(ClientMessage(line)))
             )
         except KafkaException as error:
-            raise ProblemsError([_unusable(error.args[0])]) from None
+            raise ProblemsError([_unusable_client(error.args[0])]) from None
 
     def open(self) -> FirstRequest:
         """Begin to connect and send the first request.
@@ -143,7 +143,7 @@ class Admin:
         )
         addresses = {id_: f"{broker.host}:{broker.port}" for id_, broker in metadata.brokers.items()}
         self._answering = Answering(
-            _address(str(metadata.orig_broker_name)), tuple(sorted(addresses.values()))
+            _broker_address(str(metadata.orig_broker_name)), tuple(sorted(addresses.values()))
         )
         return metadata
 
@@ -226,13 +226,13 @@ class Admin:
     def request_first_offsets(
         self, partitions: Sequence[TopicPartition]
     ) -> PendingRequests[TopicPartition, ListOffsetsResultInfo]:
-        """Request the first offsets, those of the oldest records, when no other offsets are requested."""
+        """Request the first offsets (of the oldest records) when no other offsets are requested."""
         return self._request_offsets(partitions, OffsetSpec.earliest())  # type: ignore[no-untyped-call]
 
     def request_end_offsets(
         self, partitions: Sequence[TopicPartition]
     ) -> PendingRequests[TopicPartition, ListOffsetsResultInfo]:
-        """Request the end offsets, those of the next records, when no other offsets are requested."""
+        """Request the end offsets (of the next records) when no other offsets are requested."""
         return self._request_offsets(partitions, OffsetSpec.latest())  # type: ignore[no-untyped-call]
 
     def answers(self, pending: PendingRequests[K, V]) -> Iterator[tuple[K, V | KafkaError]]:
@@ -260,7 +260,7 @@ class Admin:
         return in_background(partial(self._described, ids, tolerates_unavailable=True))
 
     def _described(self, ids: Sequence[str], **options: bool) -> Groups:
-        return self._at_brokers(_describe(ids), lambda client: client.describe(ids, **options))
+        return self._at_brokers(_describe_groups(ids), lambda client: client.describe(ids, **options))
 
     def registered_brokers(self) -> RegisteredBrokers | None:
         """Return the brokers of the cluster, None without an answer: they only explain other facts.
@@ -365,16 +365,16 @@ class Admin:
         return unreachable(self._servers, messages, self._timeout)
 
 
-def _address(name: str) -> str:
+def _broker_address(name: str) -> str:
     """Return host and port of a broker by its name in librdkafka, such as `sasl_ssl://host:9093/bootstrap`."""
     return name.rpartition("://")[2].partition("/")[0]
 
 
-def _describe(groups: Sequence[str]) -> str:
+def _describe_groups(groups: Sequence[str]) -> str:
     return f"describe group {groups[0]}" if len(groups) == 1 else f"describe {len(groups)} groups"
 
 
-def _unusable(error: KafkaError) -> Problem:
+def _unusable_client(error: KafkaError) -> Problem:
     return setting_problem(
         "The Kafka client rejects the settings of the connection.",
         expected="certificates and keys that belong together",

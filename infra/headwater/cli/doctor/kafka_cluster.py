@@ -16,8 +16,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # public, but
 )
 
 from headwater.compiler import StreamsConfig
-from headwater.doctor.agents import AgentFacts, AgentGroup
-from headwater.doctor.cluster import ClusterFacts, Login, ReplicaFacts
+from headwater.doctor.cluster import AgentFacts, AgentGroup, ClusterFacts, Login, ReplicaFacts
 from headwater.kafka import Connection
 from headwater.kafka.addresses import certificate_days, unreachable
 from headwater.kafka.admin import Admin
@@ -52,7 +51,7 @@ def observe_cluster(
 ) -> ObservedCluster:
     servers = connection.bootstrap_servers
     facts = ClusterFacts(
-        login=_login(connection),
+        login=_login_of(connection),
         servers=servers,
         unreachable=unreachable(servers, _ADDRESS_SECONDS),
         expected_cluster_id=expected_cluster_id,
@@ -79,11 +78,11 @@ def observe_cluster(
         cluster_id=str(metadata.cluster_id),
         brokers=brokers,
         unreachable={**facts.unreachable, **dead},
-        settings=_settings(admin, brokers),
-        features=_features(admin),
+        settings=_read_settings(admin, brokers),
+        features=_read_features(admin),
         registered=registered,
-        replicas=_replicas(admin, metadata, registered),
-        cordoned=_cordoned(admin, [id_ for id_, address in brokers.items() if address not in dead]),
+        replicas=_count_replicas(admin, metadata, registered),
+        cordoned=_read_cordoned(admin, [id_ for id_, address in brokers.items() if address not in dead]),
     )
     return ObservedCluster(facts, admin, metadata)
 
@@ -108,7 +107,9 @@ def observe_agents(
 ) -> AgentFacts:
     """Return the groups of agents by their coordination topics; raises `ProblemsError`."""
     topics = sorted(
-        name for name in (observed.metadata.topics if observed.metadata else ()) if _is_agents(name)
+        name
+        for name in (observed.metadata.topics if observed.metadata else ())
+        if name.startswith(AGENT_PREFIX)
     )
     described = observed.admin.groups(topics) if observed.admin and topics and with_groups else {}
     autoscaled = [
@@ -119,10 +120,6 @@ def observe_agents(
     return AgentFacts(
         groups=[_agent_group(topic, described.get(topic)) for topic in topics], autoscaled=sorted(autoscaled)
     )
-
-
-def _is_agents(name: str) -> bool:
-    return name.startswith(AGENT_PREFIX)
 
 
 def _agent_group(topic: str, group: GroupDescription | KafkaError | None) -> AgentGroup:
@@ -144,7 +141,7 @@ def _member_name(member: GroupMember) -> str:
     return f"{member.client_id} at {member.host.lstrip('/')}"
 
 
-def _login(connection: Connection) -> Login:
+def _login_of(connection: Connection) -> Login:
     return Login(
         protocol=connection.protocol,
         mechanism=connection.mechanism if connection.uses_sasl else None,
@@ -154,7 +151,7 @@ def _login(connection: Connection) -> Login:
     )
 
 
-def _settings(admin: Admin, brokers: Mapping[int, str]) -> Mapping[str, str] | None:
+def _read_settings(admin: Admin, brokers: Mapping[int, str]) -> Mapping[str, str] | None:
     """Return settings of one broker, None if the user may not read them."""
     pending = admin.request_configs(ResourceType.BROKER, [str(id_) for id_ in [*brokers][:1]])
     try:
@@ -166,12 +163,14 @@ def _settings(admin: Admin, brokers: Mapping[int, str]) -> Mapping[str, str] | N
     return None
 
 
-def _replicas(admin: Admin, metadata: ClusterMetadata, registered: RegisteredBrokers | None) -> ReplicaFacts:
+def _count_replicas(
+    admin: Admin, metadata: ClusterMetadata, registered: RegisteredBrokers | None
+) -> ReplicaFacts:
     partitions = [
         (name, each) for name, topic in metadata.topics.items() for each in topic.partitions.values()
     ]
     short = [(name, each) for name, each in partitions if len(each.isrs) < len(each.replicas)]
-    least = _least_in_sync(admin, sorted({name for name, _ in short})[:_MOST_TOPICS])
+    least = _read_least_in_sync(admin, sorted({name for name, _ in short})[:_MOST_TOPICS])
     spare = [len(each.isrs) - least[name] for name, each in short if name in least and each.leader >= 0]
     known = registered.by_id if registered is not None else {}
     racks = {id_: broker.rack for id_, broker in known.items() if broker.rack}
@@ -192,7 +191,7 @@ def _replicas(admin: Admin, metadata: ClusterMetadata, registered: RegisteredBro
     )
 
 
-def _least_in_sync(admin: Admin, topics: Sequence[str]) -> Mapping[str, int]:
+def _read_least_in_sync(admin: Admin, topics: Sequence[str]) -> Mapping[str, int]:
     """Return topic → `min.insync.replicas`, of topics whose settings the user may read."""
     pending = admin.request_configs(ResourceType.TOPIC, topics)
     try:
@@ -205,7 +204,7 @@ def _least_in_sync(admin: Admin, topics: Sequence[str]) -> Mapping[str, int]:
         return {}
 
 
-def _cordoned(admin: Admin, brokers: Iterable[int]) -> frozenset[int]:
+def _read_cordoned(admin: Admin, brokers: Iterable[int]) -> frozenset[int]:
     """Return the brokers of which all log folders are cordoned, as far as the user may read settings."""
     found: set[int] = set()
     # Each broker answers for itself: all are asked before the first answer is awaited.
@@ -221,15 +220,15 @@ def _cordoned(admin: Admin, brokers: Iterable[int]) -> frozenset[int]:
 def _is_cordoned(answer: Mapping[str, ConfigEntry] | KafkaError) -> bool:
     if isinstance(answer, KafkaError) or _CORDONED not in answer:
         return False
-    cordoned = _items(answer[_CORDONED].value)
-    return cordoned == {"*"} or (bool(cordoned) and cordoned >= _items(answer["log.dirs"].value))
+    cordoned = _list_items(answer[_CORDONED].value)
+    return cordoned == {"*"} or (bool(cordoned) and cordoned >= _list_items(answer["log.dirs"].value))
 
 
-def _items(value: object) -> frozenset[str]:
+def _list_items(value: object) -> frozenset[str]:
     return frozenset(item.strip() for item in str(value or "").split(",") if item.strip())
 
 
-def _features(admin: Admin) -> Mapping[str, int] | None:
+def _read_features(admin: Admin) -> Mapping[str, int] | None:
     try:
         return admin.request_features().result(TIMEOUT_SECONDS)
     except (FutureTimeoutError, OSError):

@@ -9,10 +9,9 @@ from confluent_kafka import KafkaException
 
 from headwater.compiler import compile_document
 from headwater.kafka import Connection, KafkaClusterReader, snapshot_request
-from headwater.model.callers import APPLICATION
 from headwater.model.offset_metadata import decode_mark
 from headwater.model.policies import Policy
-from headwater.model.problems import ProblemCode, ProblemsError, errors
+from headwater.model.problems import APPLICATION, ProblemCode, ProblemsError, errors
 from headwater.model.topology import TopologyDocument
 from headwater.planner import PlanPolicy, plan
 from headwater.planner.policies import expansion_violations
