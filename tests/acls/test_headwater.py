@@ -239,6 +239,8 @@ def test_plan_and_drift_need_only_the_permissions_to_read(
     assert "User:stock Read Topic movements" in done.stdout, done.stderr
     assert done.returncode == {"plan": ExitCode.DONE, "drift": ExitCode.DRIFT}[command], done.stderr
     # the brokers validate a plan: without permission to change topics, they only log the attempt
+    read = KafkaClusterReader(connection).read(SnapshotRequest(prefixes=(f"{ID}-",)))
+    assert read.registered is not None, "the brokers name all of them to each user"
     attempts = {Operation.CREATE, Operation.ALTER, Operation.ALTER_CONFIGS} if command == "plan" else set()
     assert {denied.operation for denied in cluster.denials(log)} <= attempts
     missing = Permission(ResourceKind.TOPIC, f"{ID}-", Operation.DESCRIBE, Pattern.PREFIXED)

@@ -280,6 +280,7 @@ AGENT = {
     "Read Topic headwater-agent-*",
     "Write Topic headwater-agent-*",
     "Create Topic headwater-agent-*",
+    "AlterConfigs Topic headwater-agent-*",
     "Read Group headwater-agent-*",
 }
 

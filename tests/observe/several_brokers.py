@@ -1,4 +1,4 @@
-"""A cluster of three brokers: the first one is the controller, too."""
+"""A cluster of three brokers in two racks: the first one is the controller, too."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
@@ -8,6 +8,7 @@ from headwater.toolchain.broker import Broker, Settings
 from headwater.toolchain.broker.readiness import HOST, free_ports
 from headwater.toolchain.kafka import KafkaDistribution
 
+_RACKS = {1: "rack-a", 2: "rack-a", 3: "rack-b"}
 _REPLICATED = {
     "default.replication.factor": "3",
     "min.insync.replicas": "2",
@@ -28,14 +29,22 @@ def several_brokers(
         first = Broker(
             distribution,
             folder / "1",
-            Settings(overrides={**_REPLICATED, **voters, "listeners": listeners, **(overrides or {})}),
+            Settings(
+                overrides={
+                    **_REPLICATED,
+                    **voters,
+                    "listeners": listeners,
+                    "broker.rack": _RACKS[1],
+                    **(overrides or {}),
+                }
+            ),
             port=ports[0],
         )
         stack.callback(first.kill)
         first.start()
         brokers = [first]
         for number, port in enumerate((ports[1], *free_ports(1)), start=2):
-            roles = {"process.roles": "broker", "node.id": str(number)}
+            roles = {"process.roles": "broker", "node.id": str(number), "broker.rack": _RACKS[number]}
             only = {"listeners": f"PLAINTEXT://{HOST}:{port}"}
             settings = Settings(overrides={**_REPLICATED, **voters, **roles, **only})
             broker = Broker(distribution, folder / str(number), settings, port=port)

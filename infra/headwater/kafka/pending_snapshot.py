@@ -23,7 +23,7 @@ from headwater.kafka.ownership import ownership_problem
 from headwater.kafka.pending_requests import PendingRequests, in_background
 from headwater.kafka.reader import SnapshotRequest
 from headwater.model.acls import LiveAcls, Operation
-from headwater.model.cluster import ClusterSnapshot, LiveGroup, LiveTopic
+from headwater.model.cluster import ClusterSnapshot, LiveGroup, LiveTopic, RegisteredBrokers
 from headwater.model.problems import Problem, ProblemsError
 from headwater.model.records import OWNERSHIP_TOPIC, OwnershipLog, OwnershipTopic
 
@@ -145,6 +145,12 @@ class PendingSnapshot:
             )
             for name in described_names
         }
+        self._replicas = {
+            name: tuple(frozenset(each.replicas) for each in metadata.topics[name].partitions.values())
+            for name in described_names
+        }
+        self._alive = frozenset(metadata.brokers)
+        self._registered = in_background(admin.registered_brokers) if described_names else None
         self._groups = admin.request_groups(request.groups) if request.groups else None
         self._broker = admin.request_configs(
             ResourceType.BROKER, [str(id_) for id_ in [*metadata.brokers][:1]]
@@ -180,10 +186,13 @@ class PendingSnapshot:
         topics |= {
             name: attrs.evolve(topic, config=settings.own.get(name, {})) for name, topic in described.items()
         }
+        registered = self._registered.result() if self._registered is not None else None
+        topics |= {name: self._placed(topics[name], registered) for name in described.keys() & self._replicas}
         return ClusterSnapshot(
             cluster_id=self._cluster_id,
             brokers=self._brokers,
             hosts=self._hosts,
+            registered=registered,
             topics=topics | self._emptiness(topics),
             groups=groups,
             described=frozenset(described),
@@ -213,6 +222,18 @@ class PendingSnapshot:
         listed = {} if self._request.with_ids else self._listed
         present = settings.own.keys() | sources
         return {name: topic for name, topic in (listed | found).items() if name in present}
+
+    def _placed(self, topic: LiveTopic, registered: RegisteredBrokers | None) -> LiveTopic:
+        """Return the topic with what is known about the brokers of its replicas."""
+        replicas = self._replicas[topic.name]
+        known = registered.by_id if registered is not None else {}
+        racks = {id_: broker.rack for id_, broker in known.items() if broker.rack}
+        has_racks = bool(replicas) and all(each <= racks.keys() for each in replicas)
+        return attrs.evolve(
+            topic,
+            silent=frozenset().union(*replicas) - self._alive,
+            racks=min(len({racks[id_] for id_ in each}) for each in replicas) if has_racks else None,
+        )
 
     def _read_settings(self, settings: TopicSettings, configs: TopicConfigs, denied: list[Problem]) -> None:
         answers = self._admin.answers(configs)

@@ -85,6 +85,7 @@ class ProblemCode(StrEnum):
     UNAVAILABLE_PARTITIONS = "UnavailablePartitions"
     TIMEOUT = "Timeout"
     CLUSTER_UNREACHABLE = "ClusterUnreachable"
+    REQUEST_NOT_ANSWERED = "RequestNotAnswered"
     AUTHENTICATION_REFUSED = "AuthenticationRefused"
     NOT_AUTHORIZED = "NotAuthorized"
     REFUSED_BY_BROKERS = "RefusedByBrokers"

@@ -8,7 +8,8 @@ import attrs
 import click
 
 from headwater.cli.console import ExitCode, print_problems
-from headwater.cli.options import files_argument
+from headwater.cli.options import files_argument, policies_option
+from headwater.cli.policies import read_policies
 from headwater.kafka.command_line import cluster_options, connection
 from headwater.model.problems import ProblemsError, errors
 from headwater.model.topology import TopologyDocument
@@ -28,6 +29,7 @@ _REPORT_SECONDS = 2.0
     metavar="DIR",
     help="The checkpoint folder of `headwater run`, which is locked meanwhile; default as there.",
 )
+@policies_option
 @cluster_options("The cluster of the application.")
 @click.pass_context
 def move(
@@ -36,6 +38,7 @@ def move(
     *,
     offline: bool,
     checkpoint: str | None,
+    policy_files: Sequence[Path],
     bootstrap_server: str | None,
     command_config: Path | None,
 ) -> None:
@@ -58,6 +61,7 @@ def move(
         from headwater_spark.driver.preflight import checkpoint_lock  # noqa: PLC0415 - slow
         from headwater_spark.driver.processor_move.start import move_state  # noqa: PLC0415 - slow
         from headwater_spark.driver.run.options import DEFAULT_FOLDER  # noqa: PLC0415 - slow
+    policies = read_policies(policy_files)
     documents = declared_documents(files)
     cluster = connection(bootstrap_server, command_config)
     folder = checkpoint or str(DEFAULT_FOLDER.expanduser() / "checkpoints")
@@ -66,7 +70,7 @@ def move(
         id_ = document.application.id
         try:
             with checkpoint_lock(folder, id_):
-                result = move_state(document, cluster, _Progress(id_).report)
+                result = move_state(document, cluster, _Progress(id_).report, policies)
         except ProblemsError as error:
             failed.append(error)
             continue

@@ -126,6 +126,7 @@ def _coordination_needs() -> Iterator[Need]:
     yield from topic(
         own, Operation.READ, Operation.WRITE, Operation.CREATE, reason="elect a leader, remember expansions"
     )
+    yield from topic(own, Operation.ALTER_CONFIGS, reason="protect these records by settings of the topic")
     yield Need(named(ResourceKind.GROUP, own, Operation.READ), "elect a leader")
 
 

@@ -50,8 +50,8 @@ from headwater.planner.rules.topics import (
     replaced_topics,
     replication,
     retired_topics,
-    unavailable,
 )
+from headwater.planner.rules.unavailable import unavailable
 from headwater.planner.run import Run
 
 ApplicationRule = Callable[[ActiveApplication], Iterable[Problem]]
