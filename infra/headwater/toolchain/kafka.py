@@ -11,7 +11,7 @@ from headwater.toolchain.maven_jars import MavenJars
 from headwater.toolchain.progress import Progress
 
 KAFKA_VERSION = "4.1.1"
-OTHER_VERSIONS = ("3.9.2", "4.2.2", "4.3.1")
+OTHER_VERSIONS = ("3.9.2", "4.2.2", "4.3.1", "4.4.0")
 """Those of brokers that only tests run; the wheel does not contain their lists of jars."""
 PINNED_VERSIONS = tuple(sorted((KAFKA_VERSION, *OTHER_VERSIONS)))
 _JARS = MavenJars("kafka", "Kafka", KAFKA_VERSION)
