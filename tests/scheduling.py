@@ -116,6 +116,7 @@ _WAITING = (
     "tests/oracle/test_thread_histories.py",
     "tests/control/",
     "tests/agent/",
+    "tests/streams_groups/",
     "tests/coordination/",
     "tests/observe/",
     "tests/doctor/",

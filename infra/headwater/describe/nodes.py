@@ -1,7 +1,9 @@
 """Converts the blocks of a text to typed nodes and checks that all lists agree."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+import attrs
 
 from headwater.describe.blocks import Block, Description, RawNode
 from headwater.describe.lines import LineKind
@@ -75,7 +77,7 @@ def topology_of(description: Description) -> NodeTopology:
 
 def _in_order(description: Description) -> Iterator[Block]:
     """Return the blocks by id; ids other than 0, 1, 2… mean that text is missing."""
-    blocks = sorted(description.blocks, key=lambda block: block.id)
+    blocks = sorted(_numbered(description.blocks), key=lambda block: block.id)
     expected = 0
     for block in blocks:
         if block.id != expected:
@@ -89,6 +91,20 @@ def _in_order(description: Description) -> Iterator[Block]:
             )
         expected = block.id + 1
         yield block
+
+
+def _numbered(blocks: Sequence[Block]) -> Sequence[Block]:
+    """Return the blocks, global stores with the free numbers if these are exactly what is missing.
+
+    `kafka-streams-groups.sh` counts global stores from the number of other sub-topologies.
+    """
+    taken = {block.id for block in blocks if not block.is_global}
+    free = [number for number in range(len(blocks)) if number not in taken]
+    stores = [block for block in blocks if block.is_global]
+    if len(free) != len(stores) or sorted(block.id for block in stores) == free:
+        return blocks
+    numbers = dict(zip(map(id, stores), free, strict=True))
+    return [attrs.evolve(block, id=numbers.get(id(block), block.id)) for block in blocks]
 
 
 def _lists(raw: RawNode, names: Names, problems: TextProblems) -> Lists:

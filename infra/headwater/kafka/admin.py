@@ -42,6 +42,7 @@ from headwater.kafka.kafka_errors import (
 from headwater.kafka.pending_requests import IN_FLIGHT, PendingRequests, in_background
 from headwater.model.acls import Operation
 from headwater.model.problems import Problem, ProblemsError
+from headwater.model.streams_groups import StreamsGroup
 
 CHUNK = 1_000
 """Topics in one request; larger answers approach the limits of the brokers."""
@@ -260,6 +261,15 @@ class Admin:
 
     def _described(self, ids: Sequence[str], **options: bool) -> Groups:
         return self._at_brokers(_describe(ids), lambda client: client.describe(ids, **options))
+
+    def streams_groups(
+        self, ids: Sequence[str], *, with_nodes: bool = False
+    ) -> Mapping[str, StreamsGroup | KafkaError]:
+        """Return groups of the streams protocol, with their topologies."""
+        self.requests += 1
+        return self._at_brokers(
+            _describe(ids), lambda client: client.streams_groups(ids, with_nodes=with_nodes)
+        )
 
     def has_group(self, id_: str) -> bool:
         """Return whether a group of any type exists; the description of a streams group says `Dead`."""

@@ -8,6 +8,7 @@ from headwater.model.acls import LiveAcls
 from headwater.model.evidence import ClusterEvidence
 from headwater.model.move_marks import MoveMark
 from headwater.model.ownership import OwnershipRecord, OwnershipTopic
+from headwater.model.streams_groups import StreamsGroup
 
 
 @attrs.frozen
@@ -44,7 +45,9 @@ class LiveGroup:
     id: str
     state: str
     members: int | None = 0
-    """None = unknown: groups of the streams protocol (KIP-1071) and unavailable groups are not described."""
+    """None = unknown: unavailable groups, and streams groups with topics that the user may not describe."""
+    is_streams: bool = False
+    """Whether it is a group of the streams protocol (KIP-1071)."""
 
     @classmethod
     def without_coordinator(cls, id_: str) -> "LiveGroup":
@@ -100,6 +103,8 @@ class ClusterSnapshot:
     """Application → why its committed offsets could not be read."""
     evidence: ClusterEvidence | None = None
     """None = not read, because the owner of no topic is in question, or the caller reads none."""
+    streams_groups: Mapping[str, StreamsGroup] = attrs.field(factory=dict)
+    """Those of `groups` that have the streams protocol and could be described, with their topologies."""
 
     @property
     def partitions(self) -> Mapping[str, int]:

@@ -6,6 +6,7 @@ import attrs
 
 from headwater.model.cluster import LiveTopic
 from headwater.model.evidence import GroupFacts
+from headwater.model.streams_groups import StreamsGroup
 
 
 @attrs.frozen
@@ -15,3 +16,5 @@ class Survey:
     cluster_id: str
     topics: Mapping[str, LiveTopic]
     groups: Mapping[str, GroupFacts]
+    streams_groups: Mapping[str, StreamsGroup] = attrs.field(factory=dict)
+    """Those of the streams protocol that the user may describe, with their topologies."""

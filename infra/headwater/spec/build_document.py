@@ -42,7 +42,7 @@ def build_document(raw: RawDocument) -> tuple[TopologyDocument | None, tuple[Pro
         if exported is None:
             return None, problems
         return TopologyDocument(application, exported=exported, sinks=sinks), problems
-    described, problems = described_topology(raw, data["describe"])
+    described, problems = described_topology(raw, data["describe"], application.id)
     if described is None:
         return None, problems
     return TopologyDocument(application, described=described, sinks=sinks), problems

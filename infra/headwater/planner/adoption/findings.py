@@ -8,6 +8,7 @@ import attrs
 from headwater.model.cluster import LiveTopic
 from headwater.model.evidence import GroupFacts
 from headwater.model.observed import Unknown
+from headwater.model.streams_groups import StreamsGroup
 
 
 @attrs.frozen(kw_only=True)
@@ -24,6 +25,8 @@ class FoundApplication:
     topics: tuple[LiveTopic, ...]
     sources: Mapping[str, int]
     missing_sources: tuple[str, ...] = ()
+    streams_group: StreamsGroup | None = None
+    """The group with its topology, if it has the streams protocol and could be described."""
     prefix_ids: tuple[str, ...] = ()
     ambiguities: tuple[str, ...] = ()
 

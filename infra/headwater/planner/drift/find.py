@@ -29,6 +29,7 @@ from headwater.planner.drift.findings import (
     counted_findings,
 )
 from headwater.planner.drift.orphans import declared_topics, orphaned, prefix, undeclared_topics
+from headwater.planner.drift.running_topology import other_topology
 from headwater.planner.drift.topics import FINDING_CODES, topic_findings
 from headwater.planner.evidence.questions import evidence_request
 from headwater.planner.evidence.topics import Evidence
@@ -145,6 +146,7 @@ def _findings(
         *([another] if another else ()),
         *renumbered(moved, part),
         *unavailable(problems, part),
+        *other_topology(part, snapshot),
         *(finding for finding in each if finding.kind not in _ABSENCE or finding.topic not in explained),
     ]
     return tuple(

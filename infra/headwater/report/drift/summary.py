@@ -13,6 +13,7 @@ SEVERITY_NOUNS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity
 _HEADLINES = {
     FindingKind.RENAMED: "The application id was changed",
     FindingKind.RENUMBERED: "Generated name index changed",
+    FindingKind.TOPOLOGY: "Another topology is running",
     FindingKind.MISSING: "Missing",
     FindingKind.RECREATED: "Deleted and re-created",
     FindingKind.OVER_PARTITIONED: "More partitions than declared",
@@ -50,11 +51,12 @@ class Group:
 
     @property
     def summary(self) -> str:
-        """One sentence: the text of a single finding, or the number of topics or ACLs."""
+        """One sentence: the text of a single finding, or the number of topics, ACLs or differences."""
         if len(self.findings) == 1:
             return self.findings[0].what
         topics = {finding.topic for finding in self.findings if finding.topic is not None}
-        number = counted(len(topics), "topic") if topics else counted(len(self.findings), "ACL")
+        noun = "ACL" if self.kind is FindingKind.ACL else "difference"
+        number = counted(len(topics), "topic") if topics else counted(len(self.findings), noun)
         return f"{_HEADLINES[self.kind]}: {number}."
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from rich.text import Text
 
-from headwater.planner.drift import ApplicationDrift, Drift
+from headwater.planner.drift import ApplicationDrift, Drift, FindingKind
 from headwater.report.drift.summary import Group, application_summary, groups, summary
 from headwater.report.printable import printable
 from headwater.report.problem_text import entry_rich, problems_rich
@@ -38,8 +38,9 @@ def _details(group: Group) -> Iterator[tuple[str, str]]:
     if not rest:
         yield from (("expected", first.expected), ("found", first.found))
     for number, finding in enumerate(group.findings if rest else ()):
+        other = "ACLs" if finding.kind is FindingKind.ACL else "differs"
         label, differs = (
-            "topics" if finding.topic else "ACLs",
+            "topics" if finding.topic else other,
             f"{finding.found}, expected {finding.expected}",
         )
         yield "" if number else label, f"{finding.topic}: {differs}" if finding.topic else differs
