@@ -91,7 +91,13 @@ def test_the_fix_for_process_values_exists_since_4_0_1_and_4_1_1(version: str, *
 
 @pytest.mark.parametrize(
     ("version", "changelogs"),
-    [("4.1", []), ("4.2.1", []), ("4.2", ["app-seen-changelog"]), ("4.3", []), ("4.4", ["app-seen-changelog"])],
+    [
+        ("4.1", []),
+        ("4.2.1", []),
+        ("4.2", ["app-seen-changelog"]),
+        ("4.3", []),
+        ("4.4", ["app-seen-changelog"]),
+    ],
 )
 def test_the_store_of_a_builder_that_is_added_again_keeps_its_changelog_since_4_2_2(
     version: str, changelogs: list[str]

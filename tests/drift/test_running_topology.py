@@ -89,6 +89,15 @@ def test_other_names_of_nodes_are_a_hint() -> None:
     assert (finding.severity, finding.expected, finding.found) == (Severity.INFO, "changes", "updates")
 
 
+def test_other_settings_of_internal_topics_are_found() -> None:
+    """The brokers refuse an application with those of the document in this group."""
+    other = ORDERS.replace("protocol: streams}", "protocol: streams, config: {topic.segment.ms: 600000}}")
+    first, second = found(compiled(ORDERS), group_of_application(compiled(other)))
+    assert "orders-by-repartition" in first.what
+    assert "orders-counts-changelog" in second.what
+    assert (second.expected, second.found) == ("segment.ms not set", "segment.ms 600000")
+
+
 def test_members_with_another_epoch_are_found() -> None:
     running = group_of_application(compiled(ORDERS))
     running = attrs.evolve(

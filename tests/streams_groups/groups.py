@@ -85,7 +85,11 @@ def _subtopology(number: int, nodes: Sequence[PushedNode], internal: set[str]) -
 
 def group_of_application(compiled: CompiledApplication) -> StreamsGroup:
     """Return the group of a running application that was compiled from a document, without nodes."""
-    internal = {topic.name for topic in compiled.internal_topics}
+    topics = {
+        topic.name: GroupTopic(name=topic.name, partitions=topic.partitions, config=topic.config)
+        for topic in compiled.internal_topics
+    }
+    internal = topics.keys()
     return StreamsGroup(
         id=compiled.application.id,
         state="Stable",
@@ -95,8 +99,8 @@ def group_of_application(compiled: CompiledApplication) -> StreamsGroup:
                 id=str(part.id),
                 sources=tuple(topic for topic in part.sources if topic not in internal),
                 repartition_sinks=tuple(topic for topic in part.sinks if topic in internal),
-                repartition_sources=tuple(GroupTopic(name=name) for name in sorted(part.repartition_topics)),
-                changelogs=tuple(GroupTopic(name=name) for name in sorted(part.changelog_topics)),
+                repartition_sources=tuple(topics[name] for name in sorted(part.repartition_topics)),
+                changelogs=tuple(topics[name] for name in sorted(part.changelog_topics)),
             )
             for part in compiled.subtopologies
             if not part.is_global

@@ -27,7 +27,7 @@ _FORMATS = ("text", "json", "markdown")
 
 @click.command()
 @files_argument
-@click.option("--to", required=True, type=Version(), help="The version to upgrade to, such as 4.3.")
+@click.option("--to", required=True, type=Version(), help="The version to upgrade to, such as 4.4.")
 @click.option(
     "--partitions",
     "given",
@@ -59,9 +59,9 @@ def upgrade(
 
     \b
     Examples:
-      headwater upgrade topologies/ --to 4.3
-      headwater upgrade topologies/ --to 4.3 --bootstrap-server localhost:9092
-      headwater upgrade orders.yaml --to 4.3 --partitions orders=6 --format markdown --output upgrade.md
+      headwater upgrade topologies/ --to 4.4
+      headwater upgrade topologies/ --to 4.4 --bootstrap-server localhost:9092
+      headwater upgrade orders.yaml --to 4.4 --partitions orders=6 --format markdown --output upgrade.md
     """
     loaded = load_documents(files)
     if errors(loaded.problems):

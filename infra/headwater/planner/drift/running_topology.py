@@ -33,8 +33,8 @@ _WHY = (
 def other_topology(part: ApplicationPlan, snapshot: ClusterSnapshot) -> Iterator[Finding]:
     """Yield each difference between the document and the topology of the application's streams group.
 
-    Groups of other protocols have no topology. Counts and settings of topics are compared with the topics
-    themselves, by other findings.
+    Groups of other protocols have no topology. Counts of topics are compared with the topics themselves, by
+    other findings.
     """
     compiled = part.compiled
     group = None if compiled is None else snapshot.groups.get(part.application_id)
@@ -49,6 +49,7 @@ def other_topology(part: ApplicationPlan, snapshot: ClusterSnapshot) -> Iterator
     if not compiled.is_observed:
         found = tuple(_other_subtopologies(compiled, described))
         yield from found or _other_nodes(compiled, described)
+        yield from _other_settings(compiled, described)
     yield from _other_members(compiled, described)
 
 
@@ -122,6 +123,34 @@ def _other_nodes(compiled: CompiledApplication, group: StreamsGroup) -> Iterator
         why="Names of nodes are in metrics, logs and `Topology#describe()`, not in data.",
         fix="Change the document, so that pictures and comparisons show what runs.",
     )
+
+
+def _other_settings(compiled: CompiledApplication, group: StreamsGroup) -> Iterator[Finding]:
+    """Yield a finding for each topic for which the running application requires other settings.
+
+    They are part of the topology that the group keeps, so an application with those of the document does not
+    start in it.
+    """
+    running = {topic.name: topic for part in group.subtopologies for topic in part.changelogs}
+    running |= {topic.name: topic for part in group.subtopologies for topic in part.repartition_sources}
+    for topic in compiled.internal_topics:
+        required = running.get(topic.name)
+        if required is not None and required.config and dict(required.config) != dict(topic.config):
+            keys = sorted(
+                key
+                for key in required.config.keys() | topic.config.keys()
+                if required.config.get(key) != topic.config.get(key)
+            )
+            yield _finding(
+                compiled,
+                f"The running application requires other settings of topic {topic.name} than the document.",
+                expected=_settings(topic.config, keys),
+                found=_settings(required.config, keys),
+            )
+
+
+def _settings(config: Mapping[str, str], keys: Sequence[str]) -> str:
+    return ", ".join(f"{key} {config.get(key, 'not set')}" for key in keys)
 
 
 def _nodes_by_group(topology: NodeTopology) -> Mapping[int, frozenset[str]]:
