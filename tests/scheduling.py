@@ -44,6 +44,7 @@ _VERSIONS = (
     "tests/oracle/test_fuzz.py",
     "tests/oracle/test_differences.py",
     "tests/oracle/test_neighbors.py",
+    "tests/oracle/test_new_version.py",
     "tests/oracle/test_topic_configs.py",
     "tests/oracle/test_stores.py",
     "tests/oracle/test_exported_documents.py",
