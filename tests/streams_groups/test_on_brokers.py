@@ -11,14 +11,14 @@ import attrs
 import pytest
 import yaml
 
-from headwater.cli.exit_codes import ExitCode
+from headwater.cli.console import ExitCode
 from headwater.kafka import Connection
 from headwater.kafka.group_client import GroupClient
 from headwater.model.streams_groups import DescriptionStatus, StreamsGroup
 from headwater.toolchain import ensure_kafka
 from headwater.toolchain.broker import Broker, Settings
+from headwater.toolchain.broker.launch import command
 from headwater.toolchain.broker.readiness import until
-from headwater.toolchain.broker.tools import command
 from headwater.toolchain.kafka import KAFKA_VERSION, KafkaDistribution
 from tests.acls.streams_process import Run, StreamsProcess
 from tests.oracle.kafka_streams import KafkaStreams

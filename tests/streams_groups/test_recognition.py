@@ -2,9 +2,8 @@
 
 import attrs
 
-from headwater.model.evidence import GroupFacts, GroupType
+from headwater.model.cluster import GroupFacts, GroupType, Survey
 from headwater.model.streams_groups import GroupSubtopology, GroupTopic, StreamsGroup
-from headwater.model.survey import Survey
 from headwater.planner.adoption import recognize
 from tests.adoption.test_recognition import owners, reasons, survey, topic
 

@@ -46,10 +46,10 @@ def version_problems(raw: RawDocument) -> tuple[Problem, ...]:
     has_calls = "topology" in raw.data
     text = "" if application.get("kafkaStreams") is None else config_text(application["kafkaStreams"])
     if version is None or (has_calls and not version.is_supported and not version.is_newer):
-        return (_unsupported(raw, text, version),)
+        return (_unsupported_version(raw, text, version),)
     return (
         *_later_patch(raw, text, version),
-        *(() if version.is_supported else (_approximate(raw, version, has_calls=has_calls),)),
+        *(() if version.is_supported else (_approximate_version(raw, version, has_calls=has_calls),)),
         *_missing_protocol(raw, application, version),
         *_missing_configs(raw, application, version),
         *_removed_guarantee(raw, application, version),
@@ -70,7 +70,7 @@ def is_version(given: object) -> bool:
     return given is None or (isinstance(given, str | int | float) and not isinstance(given, bool))
 
 
-def _unsupported(raw: RawDocument, found: str, version: KafkaStreamsVersion | None) -> Problem:
+def _unsupported_version(raw: RawDocument, found: str, version: KafkaStreamsVersion | None) -> Problem:
     oldest, newest = SUPPORTED[0], SUPPORTED[-1]
     texts = f"Texts of {OLDER[0].release} and later are imported: `headwater import --describe`."
     if version is not None or is_older_than_known(found):
@@ -121,7 +121,7 @@ def _later_patch(raw: RawDocument, text: str, version: KafkaStreamsVersion) -> I
     )
 
 
-def _approximate(raw: RawDocument, version: KafkaStreamsVersion, *, has_calls: bool) -> Problem:
+def _approximate_version(raw: RawDocument, version: KafkaStreamsVersion, *, has_calls: bool) -> Problem:
     oldest, newest = SUPPORTED[0], SUPPORTED[-1]
     if version.is_newer:
         summary = (

@@ -25,10 +25,11 @@ from functools import cached_property
 import attrs
 
 from headwater.model.linear_hashing import round_start
-from headwater.model.move_marks import MoveMark, MovePhase
 from headwater.model.offset_metadata import (
     DELETING_KEY,
     LINEAGE_KEY,
+    MoveMark,
+    MovePhase,
     OffsetMetadata,
     decode,
     decode_count,
