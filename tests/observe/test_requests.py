@@ -105,7 +105,7 @@ def test_group_that_cannot_be_described_may_be_active(
     reader = KafkaClusterReader(Connection(bootstrap_servers=(kafka.bootstrap_servers,)))
     ids = ("new-app", "streams-app")
     groups = reader.read(SnapshotRequest(groups=ids, streams_groups=frozenset(ids))).groups
-    assert groups == {"streams-app": LiveGroup("streams-app", "Unknown", None)}
+    assert groups == {"streams-app": LiveGroup("streams-app", "Unknown", None, is_streams=True)}
     assert groups["streams-app"].is_active
     assert not reader.read(SnapshotRequest(groups=ids)).groups
 

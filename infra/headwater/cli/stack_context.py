@@ -57,10 +57,13 @@ class StackContext:
 
         return attrs.evolve(self, documents=with_recorded_versions(self.documents, records), records=records)
 
-    def observe(self, questions: "Questions | None" = None) -> "Observation":
+    def observe(
+        self, questions: "Questions | None" = None, *, with_topologies: bool = False
+    ) -> "Observation":
         """Compile the documents for the cluster while the cluster answers the remaining requests.
 
-        `questions` None = the questions of a plan. Raises `ProblemsError`: the cluster could not be read.
+        `questions` None = the questions of a plan. `with_topologies`: also what runs in streams groups.
+        Raises `ProblemsError`: the cluster could not be read.
         """
         from headwater.operations.observation import observe_cluster  # noqa: PLC0415 - while it answers
 
@@ -69,6 +72,7 @@ class StackContext:
             self.documents,
             self.records,
             with_ownership=self.has_ownership_records,
+            with_topologies=with_topologies,
             questions=questions,
         )
 

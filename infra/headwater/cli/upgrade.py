@@ -26,7 +26,7 @@ _FORMATS = ("text", "json", "markdown")
 
 @click.command()
 @files_argument
-@click.option("--to", required=True, type=Version(), help="The version to upgrade to, such as 4.3.")
+@click.option("--to", required=True, type=Version(), help="The version to upgrade to, such as 4.4.")
 @click.option(
     "--partitions",
     "given",
@@ -65,10 +65,10 @@ def upgrade(
 
     \b
     Examples:
-      headwater upgrade topologies/ --to 4.3
-      headwater upgrade topologies/ --to 4.3 --bootstrap-server localhost:9092
-      headwater upgrade orders.yaml --to 4.3 --partitions orders=6 --format markdown --output upgrade.md
-      headwater upgrade new/ --to 4.3 --before running/
+      headwater upgrade topologies/ --to 4.4
+      headwater upgrade topologies/ --to 4.4 --bootstrap-server localhost:9092
+      headwater upgrade orders.yaml --to 4.4 --partitions orders=6 --format markdown --output upgrade.md
+      headwater upgrade new/ --to 4.4 --before running/
     """
     if before is not None:
         inputs = EditInputs(bootstrap_server, command_config, dict(given))

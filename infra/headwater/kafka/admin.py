@@ -43,6 +43,7 @@ from headwater.kafka.pending_requests import IN_FLIGHT, PendingRequests, in_back
 from headwater.model.acls import Operation
 from headwater.model.cluster import RegisteredBrokers
 from headwater.model.problems import Problem, ProblemsError
+from headwater.model.streams_groups import StreamsGroup
 
 CHUNK = 1_000
 """Topics in one request; larger answers approach the limits of the brokers."""
@@ -275,6 +276,15 @@ class Admin:
         except NoAnswerError:
             return None
         return None if isinstance(found, KafkaError) else found
+
+    def streams_groups(
+        self, ids: Sequence[str], *, with_nodes: bool = False
+    ) -> Mapping[str, StreamsGroup | KafkaError]:
+        """Return groups of the streams protocol, with their topologies."""
+        self.requests += 1
+        return self._at_brokers(
+            _describe_groups(ids), lambda client: client.streams_groups(ids, with_nodes=with_nodes)
+        )
 
     def has_group(self, id_: str) -> bool:
         """Return whether a group of any type exists; the description of a streams group says `Dead`."""

@@ -32,7 +32,13 @@ from headwater.kafka.group_messages import (
     registered_brokers,
 )
 from headwater.kafka.login import Login
+from headwater.kafka.streams_group_messages import (
+    DESCRIBE_STREAMS_GROUPS,
+    describe_streams_groups,
+    streams_groups,
+)
 from headwater.model.cluster import RegisteredBrokers
+from headwater.model.streams_groups import StreamsGroup
 
 Groups = Mapping[str, GroupDescription | KafkaError]
 
@@ -70,6 +76,29 @@ class GroupClient:
                 return tuple({**answers, **found}.items())
 
             return session.at_coordinators(ids, ask, tolerates_unavailable=tolerates_unavailable)
+
+    def streams_groups(
+        self, ids: Sequence[str], *, with_nodes: bool
+    ) -> Mapping[str, StreamsGroup | KafkaError]:
+        """Return groups of the streams protocol, optionally with the nodes that clients have sent (KIP-1331).
+
+        A group that does not exist, or has another protocol, has the error GROUP_ID_NOT_FOUND. All have the
+        error UNSUPPORTED_VERSION if the brokers do not know the request.
+        """
+        with self._session() as session:
+
+            def ask(
+                connected: BrokerConnection, asked: Sequence[str]
+            ) -> Sequence[tuple[str, StreamsGroup | KafkaError]]:
+                try:
+                    version = connected.version(DESCRIBE_STREAMS_GROUPS)
+                except UnknownRequestError:
+                    return [(id_, KafkaError(KafkaError.UNSUPPORTED_VERSION)) for id_ in asked]
+                body = describe_streams_groups(version, asked, with_nodes=with_nodes)
+                read = partial(streams_groups, version)
+                return session.request(connected, DESCRIBE_STREAMS_GROUPS, body, read)
+
+            return session.at_coordinators(ids, ask)
 
     def committed(self, ids: Sequence[str]) -> Mapping[str, frozenset[str] | KafkaError]:
         """Return group → topics with committed offsets, by one request to each coordinator."""

@@ -26,6 +26,7 @@ from headwater.model.acls import LiveAcls, Operation
 from headwater.model.cluster import ClusterSnapshot, LiveGroup, LiveTopic, RegisteredBrokers
 from headwater.model.problems import Problem, ProblemsError
 from headwater.model.records import OWNERSHIP_TOPIC, OwnershipLog, OwnershipTopic
+from headwater.model.streams_groups import StreamsGroup
 
 if TYPE_CHECKING:
     from headwater.kafka.group_client import Groups
@@ -99,6 +100,8 @@ T = TypeVar("T")
 TopicConfigs = PendingRequests[str, Mapping[str, ConfigEntry]]
 _AUTHORIZER = "authorizer.class.name"
 # The lints report a name that no topic can have; the cluster has no such topic.
+_NOT_DESCRIBED = (KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.UNSUPPORTED_VERSION)
+"""Errors of streams groups that may exist: a topic of the topology is hidden, or the brokers are too old."""
 _ABSENT = (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError.TOPIC_EXCEPTION, KafkaError.GROUP_ID_NOT_FOUND)
 
 
@@ -173,6 +176,7 @@ class PendingSnapshot:
         self._read_settings(settings, self._configs, denied)
         described = self._described(settings, denied)
         groups = self._live_groups(denied)
+        of_streams, streams_groups = self._streams_groups(groups, denied)
         defaults = self._broker_config()
         acls = self._live_acls(defaults, denied)
         ownership = self._ownership_records(denied)
@@ -194,7 +198,8 @@ class PendingSnapshot:
             hosts=self._hosts,
             registered=registered,
             topics=topics | self._emptiness(topics),
-            groups=groups,
+            groups=groups | of_streams,
+            streams_groups=streams_groups,
             described=frozenset(described),
             default_replication_factor=_config_number(defaults, "default.replication.factor"),
             default_min_insync_replicas=_config_number(defaults, "min.insync.replicas"),
@@ -256,9 +261,34 @@ class PendingSnapshot:
             if group.state != DEAD
         }
         groups |= {id_: LiveGroup.without_coordinator(id_) for id_ in sorted(unavailable)}
-        streams: Collection[str] = self._request.streams_groups
-        hidden = [id_ for id_ in sorted(streams) if id_ not in groups and self._admin.has_group(id_)]
-        return groups | {id_: LiveGroup(id_, "Unknown", None) for id_ in hidden}
+        return groups
+
+    def _streams_groups(
+        self, known: Collection[str], denied: list[Problem]
+    ) -> tuple[dict[str, LiveGroup], dict[str, StreamsGroup]]:
+        """Return the groups of the streams protocol that are not in `known`, and their topologies."""
+        requested = sorted(self._request.streams_groups - set(known))
+        if not requested:
+            return {}, {}
+        answers = self._admin.streams_groups(requested, with_nodes=self._request.with_nodes)
+        hidden = [
+            id_
+            for id_, answer in answers.items()
+            if isinstance(answer, KafkaError)
+            and answer.code() in _NOT_DESCRIBED
+            and self._admin.has_group(id_)
+        ]
+        readable = (
+            (id_, answer)
+            for id_, answer in answers.items()
+            if not isinstance(answer, KafkaError) or answer.code() not in _NOT_DESCRIBED
+        )
+        described = dict(successes(readable, "see streams group", denied))
+        groups = {
+            id_: LiveGroup(id_, group.state, len(group.members), is_streams=True)
+            for id_, group in described.items()
+        }
+        return groups | {id_: LiveGroup(id_, "Unknown", None, is_streams=True) for id_ in hidden}, described
 
     def _live_acls(self, broker: Mapping[str, ConfigEntry], denied: list[Problem]) -> LiveAcls | None:
         """Return the ACLs if the brokers have an authorizer and the user may read them.

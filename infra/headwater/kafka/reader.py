@@ -33,6 +33,8 @@ class SnapshotRequest:
     groups: tuple[str, ...] = ()
     streams_groups: frozenset[str] = frozenset()
     """The `groups` that may be groups of the streams protocol (KIP-1071)."""
+    with_nodes: bool = False
+    """Whether to read the nodes of their topologies, too (KIP-1331)."""
     recorded: Mapping[str, str] = attrs.field(factory=dict)
     patterns: tuple[str, ...] = ()
     sources: frozenset[str] = frozenset()

@@ -8,6 +8,7 @@ import attrs
 from headwater.model.acls import LiveAcls
 from headwater.model.offset_metadata import MoveMark
 from headwater.model.records import OwnershipRecord, OwnershipTopic
+from headwater.model.streams_groups import StreamsGroup
 
 
 class GroupType(Enum):
@@ -145,7 +146,9 @@ class LiveGroup:
     id: str
     state: str
     members: int | None = 0
-    """None = unknown: groups of the streams protocol (KIP-1071) and unavailable groups are not described."""
+    """None = unknown: unavailable groups, and streams groups with topics that the user may not describe."""
+    is_streams: bool = False
+    """Whether it is a group of the streams protocol (KIP-1071)."""
 
     @classmethod
     def without_coordinator(cls, id_: str) -> "LiveGroup":
@@ -205,6 +208,8 @@ class ClusterSnapshot:
     """The host names that the brokers advertise: host names of managed services show the service."""
     registered: RegisteredBrokers | None = None
     """None = not read, or not answered."""
+    streams_groups: Mapping[str, StreamsGroup] = attrs.field(factory=dict)
+    """Those of `groups` that have the streams protocol and could be described, with their topologies."""
 
     @property
     def partitions(self) -> Mapping[str, int]:
@@ -219,3 +224,5 @@ class Survey:
     cluster_id: str
     topics: Mapping[str, LiveTopic]
     groups: Mapping[str, GroupFacts]
+    streams_groups: Mapping[str, StreamsGroup] = attrs.field(factory=dict)
+    """Those of the streams protocol that the user may describe, with their topologies."""

@@ -33,6 +33,7 @@ class ProblemCode(StrEnum):
     MISSING_DETAIL = "MissingDetail"
     DIFFERS_FROM_CLUSTER = "DiffersFromCluster"
     TOPOLOGY_NOT_EXPORTED = "TopologyNotExported"
+    TOPOLOGY_NOT_KNOWN = "TopologyNotKnown"
     UNSUPPORTED_VERSION = "UnsupportedVersion"
     NOT_IN_VERSION = "NotInVersion"
     PROJECT_NOT_CREATED = "ProjectNotCreated"

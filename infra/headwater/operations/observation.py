@@ -39,17 +39,21 @@ def observe_cluster(
     records: Mapping[str, SetupRecord] | None,
     *,
     with_ownership: bool,
+    with_topologies: bool = False,
     questions: Questions | None = None,
 ) -> Observation:
     """Compile `documents` for the cluster, and read what a plan of them depends on.
 
-    `records` is application id → setup record. `with_ownership`: also the ownership records. `questions` None
-    = the questions of a plan.
+    `records` is application id → setup record. `with_ownership`: also the ownership records.
+    `with_topologies`: also the topologies of all groups that have the streams protocol, whatever documents
+    declare. `questions` None = the questions of a plan.
 
     Raises:
         ProblemsError: The cluster could not be read, or a topic is not visible.
     """
     request = snapshot_request(documents, records or {})
+    if with_topologies:
+        request = attrs.evolve(request, streams_groups=frozenset(request.groups), with_nodes=True)
     reading = reader.begin(attrs.evolve(request, with_ids=records is not None, with_ownership=with_ownership))
     from headwater.compiler import compile_documents  # noqa: PLC0415 - while the cluster answers
     from headwater.compiler.cluster_profiles import with_profile  # noqa: PLC0415 - same

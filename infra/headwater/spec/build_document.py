@@ -37,7 +37,7 @@ from headwater.spec.versions import declared_version
 
 
 def described_topology(
-    raw: RawDocument, given: str | Options
+    raw: RawDocument, given: str | Options, application_id: str
 ) -> tuple[DescribedTopology | None, tuple[Problem, ...]]:
     """Return the described topology and problems. A file must be in or below the document's folder."""
     options: Options = {"file": given} if isinstance(given, str) else given
@@ -52,12 +52,12 @@ def described_topology(
         text, file = content, str(folder / name)
     elif not file.endswith(".json"):  # so that the file has the same line numbers
         text = "\n" * at.line + text
-    from headwater.describe import read_description  # noqa: PLC0415 - imports the compiler, which documents with calls do not need
+    from headwater.describe import read_description, without_prefix  # noqa: PLC0415 - imports the compiler, which documents with calls do not need
 
     chosen = options.get("topology")
     nodes, problems = read_description(text, file, None if chosen is None else str(chosen))
     described = DescribedTopology(
-        nodes,
+        without_prefix(nodes, application_id),
         at=at,
         repartition_partitions=dict(options.get("repartitions", {})),
         stores={name: _detail(detail) for name, detail in options.get("stores", {}).items()},
@@ -147,7 +147,7 @@ def build_document(raw: RawDocument) -> tuple[TopologyDocument | None, tuple[Pro
         if exported is None:
             return None, problems
         return TopologyDocument(application, exported=exported, sinks=sinks), problems
-    described, problems = described_topology(raw, data["describe"])
+    described, problems = described_topology(raw, data["describe"], application.id)
     if described is None:
         return None, problems
     return TopologyDocument(application, described=described, sinks=sinks), problems

@@ -133,14 +133,17 @@ SUPPORT: Mapping[str, Support] = {
         "commit.interval.ms",  # a batch is a commit
         "config.providers",
         "connections.max.idle.ms",
+        "default.interactive.query.isolation.level",
         "default.list.key.serde.inner",  # lists are no format, so their serdes are refused
         "default.list.key.serde.type",
         "default.list.value.serde.inner",
         "default.list.value.serde.type",
         "enable.metrics.push",
+        "enable.transactional.statestores",  # a batch is a transaction of its local state already
         "internal.task.assignor.class",
         "log.summary.interval.ms",
         "max.warmup.replicas",
+        "metadata.cluster.check.enable",
         "metadata.max.age.ms",
         "metadata.recovery.rebootstrap.trigger.ms",
         "metadata.recovery.strategy",
@@ -166,8 +169,10 @@ SUPPORT: Mapping[str, Support] = {
         "send.buffer.bytes",
         "state.cleanup.delay.ms",
         "state.cleanup.dir.max.age.ms",
+        "statestore.uncommitted.max.bytes",
         "task.assignor.class",
         "task.timeout.ms",
+        "topology.description.push.enabled",
         "window.size.ms",  # of deserializers outside of Kafka Streams
         "windowed.inner.class.serde",
     ),
