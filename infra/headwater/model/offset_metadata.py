@@ -131,6 +131,20 @@ def decode(text: str) -> OffsetMetadata | None:
     return OffsetMetadata(clocks.pop(_VERSION_KEY), clocks)
 
 
+def decode_processor_metadata(text: str) -> Mapping[str, int]:
+    """Return the processor metadata in a text that Kafka Streams wrote: key → time.
+
+    Source: `TopicPartitionMetadata` and `ProcessorMetadata` (since Kafka Streams 3.4).
+    """
+    return _decode(text)
+
+
+def encode_processor_metadata(partition_time: int, times: Mapping[str, int]) -> str:
+    """Return a text as Kafka Streams writes it; `partition_time` is the largest timestamp, -1 = none."""
+    body = _COUNT.pack(len(times)) + b"".join(map(_encode_entry, times.items()))
+    return _base64(_HEAD.pack(_FORMAT, partition_time) + body)
+
+
 def decode_positions(text: str) -> ReadPositions:
     """Return the read positions in the text committed for a partition."""
     return {

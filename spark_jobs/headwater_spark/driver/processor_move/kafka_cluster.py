@@ -90,6 +90,14 @@ class KafkaMoveCluster:
         self._topic = next((topic for topic, _ in found), self._topic)
         return found
 
+    def open_transactions(self, partitions: Iterable[TopicPartition]) -> Sequence[TopicPartition]:
+        """Return the partitions that have records of transactions which are not complete."""
+        requested = list(partitions)
+        committed, written = (
+            clients.bounds(consumer, requested) for consumer in (self._consumer, self._unstable)
+        )
+        return [each for each in requested if committed[each][1] < written[each][1]]
+
     def counts(self, topics: Iterable[str]) -> Mapping[str, int]:
         return {topic: self._count(topic) for topic in topics}
 
@@ -120,6 +128,10 @@ class KafkaMoveCluster:
 
     def read(self, topic: str, partition: int, first: int = 0) -> Iterator[RecordChunk]:
         return self._reader.read(topic, partition, OffsetRange(first))
+
+    def read_range(self, topic: str, partition: int, first: int, end: int) -> Iterator[RecordChunk]:
+        """Yield the committed records from `first` up to and excluding `end`."""
+        return self._reader.read(topic, partition, OffsetRange(first, end))
 
     def follower(self) -> PartitionFollower:
         follower = PartitionFollower(self._connection, self._application)
