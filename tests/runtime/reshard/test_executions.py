@@ -178,9 +178,9 @@ def _application(counts: Counts, seed: int) -> _Application:
     topics = {**counts, **{topic.name: topic.partitions for topic in compiled.internal_topics}}
     cluster = _ReshardCluster({topic: [[] for _ in range(count)] for topic, count in topics.items()})
     app = _Application(cluster, random.Random(seed))  # noqa: S311 - the same entries in each run
-    for topic in compiled.internal_topics:
-        if topic.kind is not TopicKind.CHANGELOG:
-            app.write_input(topic.name, 12, processed=1)
+    for internal in compiled.internal_topics:
+        if internal.kind is not TopicKind.CHANGELOG:
+            app.write_input(internal.name, 12, processed=1)
     for topic in counts:
         app.write_input(topic, 12, processed=100)
     return app

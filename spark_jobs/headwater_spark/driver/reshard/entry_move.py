@@ -171,7 +171,8 @@ class EntryMove:
                 continue  # an earlier reshard has deleted it here
             moved = transfer.value(key, value)
             self._note(last, key, moved, timestamp, headers, after)
-            if not transfer.is_in_place or after != partition or moved != value:
+            # Subscriptions that stay are replaced: all records, for the last one of a key has to be the last.
+            if not transfer.is_in_place or after != partition or transfer.left is not None:
                 yield transfer.target, after, key, moved, timestamp, headers
             if after != partition:
                 self._note_left(partition, key, value, timestamp)

@@ -20,7 +20,9 @@ _PHASE = "headwater.reshard.phase"
 _OFFSETS = "headwater.reshard.offsets"
 _ENTRIES, _DIGEST, _EXPIRING = (f"headwater.reshard.{name}" for name in ("entries", "digest", "expiring"))
 _BEFORE, _AFTER = "headwater.reshard.before/", "headwater.reshard.after/"
-_EXPIRES = "headwater.reshard.expires"
+_STARTED = "headwater.reshard.started"
+_OF_ROOT = (_OFFSETS, _STARTED)
+_MOST_PARTITIONS = 1_000_000
 
 
 class Phase(Enum):
@@ -75,7 +77,7 @@ class Journal:
         if totals is not None:
             clocks |= {_ENTRIES: totals.entries, _DIGEST: totals.digest, _EXPIRING: totals.expiring}
         if (topic, partition) == (self.root, 0):
-            clocks |= {_OFFSETS: int(self.has_offsets), _EXPIRES: self.started_ms}
+            clocks |= {_OFFSETS: int(self.has_offsets), _STARTED: self.started_ms}
             for name, (old, new) in self.counts.items():
                 clocks |= {f"{_BEFORE}{name}": old, f"{_AFTER}{name}": new}
         phase = MovePhase.COPY if self.phases[topic] is Phase.COPY else MovePhase.CLEAR
@@ -84,20 +86,30 @@ class Journal:
 
 
 def read_journal(committed: Mapping[TopicPartition, Committed]) -> Journal | None:
-    """Return the journal in what is committed for the changelog topics; None = no reshard has begun."""
+    """Return the journal in what is committed for the changelog topics; None = no reshard has begun.
+
+    Raises:
+        ValueError: It is not complete: another program has committed it.
+    """
     clocks = {each: _clocks(found.text) for each, found in committed.items()}
     root = next((each for each in clocks.values() if _OFFSETS in each), None)
     if root is None:
         return None
+    if not set(_OF_ROOT) <= root.keys():
+        raise ValueError("parts of the journal are missing")
     befores = {
         name.removeprefix(_BEFORE): number for name, number in root.items() if name.startswith(_BEFORE)
     }
-    counts = {name: (before, root[f"{_AFTER}{name}"]) for name, before in befores.items()}
+    counts = {name: (before, root.get(f"{_AFTER}{name}", 0)) for name, before in befores.items()}
+    if any(not 1 <= before <= after <= _MOST_PARTITIONS for before, after in counts.values()):
+        raise ValueError("the journal has impossible partition counts")
     phases = {
         topic: Phase(clocks[topic, partition][_PHASE])
         for topic, partition in committed
         if partition == 0 and _PHASE in clocks[topic, partition]
     }
+    if not phases or not phases.keys() <= counts.keys():
+        raise ValueError("the journal has no topics, or unknown ones")
     ends = {
         (topic, partition): found.offset or 0
         for (topic, partition), found in committed.items()
@@ -109,7 +121,7 @@ def read_journal(committed: Mapping[TopicPartition, Committed]) -> Journal | Non
         phases,
         {topic: _totals(clocks, topic, counts[topic][1]) for topic in phases if _has_totals(clocks, topic)},
         has_offsets=bool(root[_OFFSETS]),
-        started_ms=root[_EXPIRES],
+        started_ms=root[_STARTED],
     )
 
 

@@ -270,6 +270,19 @@ def kafka_failed(application: str, reason: str, *, has_begun: bool) -> Problem:
     )
 
 
+def unreadable_journal(application: str, reason: str) -> Problem:
+    return Problem(
+        code=ProblemCode.UNREADABLE_RECORD,
+        application=application,
+        summary=f"The record of a reshard of {application} cannot be read: {reason}.",
+        expected="what `headwater reshard` has committed for the changelog topics",
+        found=reason,
+        why="It says how far the state has moved.",
+        fix="Find out who commits for the group, and remove the permission. Then reset the application: "
+        "`kafka-streams-application-reset`.",
+    )
+
+
 def wrong_copy(application: str, topic: str, partition: int, expected: str, found: str) -> Problem:
     return Problem(
         code=ProblemCode.RESHARD_INCOMPLETE,

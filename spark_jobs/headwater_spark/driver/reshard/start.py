@@ -105,17 +105,13 @@ def check_stopped(connection: Connection, application: str, wait_seconds: float,
     Kafka Streams does not leave its group when it stops: its members are removed when their session times
     out. So wait for that.
     """
+    admin = GroupAdmin(connection, _ADMIN_SECONDS)
     deadline = time.monotonic() + wait_seconds
-    while (state := _group_state(connection, application)) not in _WITHOUT_MEMBERS:
+    while (state := admin.group_state(application)) not in _WITHOUT_MEMBERS:
         if time.monotonic() > deadline:
             raise ProblemsError([problems.group_active(application, state, wait_seconds)])
         report("waiting until the members of the group have timed out", 0, 0)
         time.sleep(_POLL_SECONDS)
-
-
-def _group_state(connection: Connection, application: str) -> str:
-    groups = GroupAdmin(connection, _ADMIN_SECONDS).listed_groups()
-    return next((group.state for group in groups if group.id == application), _WITHOUT_MEMBERS[0])
 
 
 def find_journal(
@@ -131,7 +127,11 @@ def find_journal(
         for topic in compiled.internal_topics
         if topic.kind is TopicKind.CHANGELOG and topic.name in partitions
     }
-    return read_journal(cluster.committed(journal_partitions(changelogs), stable=False))
+    try:
+        return read_journal(cluster.committed(journal_partitions(changelogs), stable=False))
+    except ValueError as error:
+        application = document.application.id
+        raise ProblemsError([problems.unreadable_journal(application, str(error))]) from None
 
 
 def deleting_retention(snapshot: ClusterSnapshot, topic: str) -> int | None:

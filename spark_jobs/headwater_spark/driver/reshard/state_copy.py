@@ -184,11 +184,11 @@ class _CopyExecution:
         journal = Journal(
             {copy.target.name: (copy.partitions, copy.partitions) for copy in self._copies},
             ends,
-            {copy.target.name: Phase.COPY for copy in self._copies},
+            {copy.target.name: Phase.COPY for copy in self._copies if copy.is_changelog},
             started_ms=int(time.time() * 1000),
         )
-        changelogs = [copy.target.name for copy in self._copies if copy.is_changelog]
-        producer.commit({each: one for topic in changelogs for each, one in journal.commits(topic).items()})
+        commits = [journal.commits(topic) for topic in journal.phases]
+        producer.commit({each: one for part in commits for each, one in part.items()})
         return journal
 
     def _finish(self, producer: MoveProducer, journal: Journal) -> None:
@@ -244,7 +244,10 @@ def _target_problems(copies: Sequence[TopicCopy], cluster: KafkaMoveCluster) -> 
     names = {copy.target.name: copy.partitions for copy in copies}
     if not names:
         return
-    journal = read_journal(cluster.committed(journal_partitions(names), stable=False))
+    try:
+        journal = read_journal(cluster.committed(journal_partitions(names), stable=False))
+    except ValueError:
+        journal = None
     incomplete = set() if journal is None else set(journal.phases)
     for topic, count in names.items():
         bounds = cluster.bounds((topic, each) for each in range(count))
