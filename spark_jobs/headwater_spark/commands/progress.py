@@ -22,7 +22,7 @@ class Progress:
         if what != self._what:
             self._what, self._began, self._printed = what, now, now
             click.echo(f"{self._application}: {what}", err=True)
-        elif now - self._printed >= _REPORT_SECONDS:
+        elif total and now - self._printed >= _REPORT_SECONDS:
             self._printed = now
             left = (now - self._began) / done * (total - done) if done else 0.0
             click.echo(

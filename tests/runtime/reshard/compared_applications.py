@@ -13,6 +13,7 @@ from headwater.kafka import Connection
 from headwater.model.topology import TopologyDocument
 from headwater.spec import load_text
 from headwater.toolchain.broker.readiness import until
+from headwater_spark.driver.processor_move.entry_copy import unreported
 from headwater_spark.driver.reshard.start import ReshardOptions, ReshardResult, reshard_application
 from tests.oracle.running_application import running_application
 from tests.runtime.engine.fuzzing.functions import PARTIAL
@@ -132,9 +133,9 @@ class Compared:
         for topic, found in records.items():
             self.topics.put_by_key(f"{name}.{topic}", found)
 
-    def process(self, name: str) -> None:
-        """Run one application until it has processed its input."""
-        with running_application(self.servers, self.json(name)):
+    def process(self, name: str, document: Json | None = None) -> None:
+        """Run one application, or an earlier version of it, until it has processed its input."""
+        with running_application(self.servers, document or self.json(name)):
             assert until(lambda: self.is_processed(name), _SECONDS)
 
     def is_processed(self, name: str) -> bool:
@@ -161,10 +162,13 @@ class Compared:
     def _markers(self) -> int:
         return 1 if self.config.get("processing.guarantee") == "exactly_once_v2" else 0
 
-    def reshard(self, options: ReshardOptions | None = None) -> ReshardResult:
+    def reshard(
+        self, options: ReshardOptions | None = None, document: TopologyDocument | None = None
+    ) -> ReshardResult:
         counts = {f"{self.moved}.{topic}": count for topic, count in self.after.items()}
         chosen = attrs.evolve(options or ReshardOptions(), partitions=counts)
-        return reshard_application(self.document(self.moved), self.connection, chosen, _unreported)
+        moved = document or self.document(self.moved)
+        return reshard_application(moved, self.connection, chosen, unreported)
 
     def entries(self, name: str) -> Entries:
         """Return the entries of all stores, without those that were deleted."""
@@ -234,7 +238,3 @@ def _normalized(store: str, key: bytes, value: bytes | None) -> tuple[bytes, byt
     if "closed" in store or "BUFFER" in store:
         return key, None if value is None else b"buffered"  # partition and offset of the record
     return key, value
-
-
-def _unreported(_what: str, _done: int, _total: int) -> None:
-    """Report nothing."""

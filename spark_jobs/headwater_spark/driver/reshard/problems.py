@@ -270,6 +270,18 @@ def kafka_failed(application: str, reason: str, *, has_begun: bool) -> Problem:
     )
 
 
+def copy_failed(application: str, reason: str) -> Problem:
+    return Problem(
+        code=ProblemCode.RESHARD_INCOMPLETE,
+        application=application,
+        summary=f"The state of {application} is not copied: {reason}.",
+        expected="brokers that answer",
+        found=reason,
+        why="Some new topics may have a part of their records. The old topics have not changed.",
+        fix="Run the command again, before the new version starts.",
+    )
+
+
 def unreadable_journal(application: str, reason: str) -> Problem:
     return Problem(
         code=ProblemCode.UNREADABLE_RECORD,

@@ -13,7 +13,7 @@ from headwater.kafka import Connection, KafkaClusterReader, snapshot_request
 from headwater.kafka.group_admin import GroupAdmin
 from headwater.model.cluster import ClusterSnapshot
 from headwater.model.compiled import CompiledApplication, TopicKind
-from headwater.model.problems import ProblemsError, errors
+from headwater.model.problems import Problem, ProblemsError, errors
 from headwater.model.topology import TopologyDocument
 from headwater_spark.driver.processor_move.entry_copy import Report
 from headwater_spark.driver.processor_move.interpreter import cheap_collections
@@ -67,13 +67,18 @@ def reshard_application(
         ProblemsError: The reshard is refused, and nothing was changed; or it was interrupted, and can be run
             again.
     """
-    application, has_begun = document.application.id, False
+    application = document.application.id
+    execution: ReshardExecution | None = None
+
+    def failed(name: str, reason: str) -> Problem:
+        has_begun = execution is not None and execution.has_begun
+        return problems.kafka_failed(name, reason, has_begun=has_begun)
+
     try:
-        with cheap_collections(), closing(KafkaMoveCluster(connection, application)) as cluster:
+        with cheap_collections(), closing(KafkaMoveCluster(connection, application, failed)) as cluster:
             check_stopped(connection, application, options.wait_seconds, report)
             snapshot = KafkaClusterReader(connection).read(snapshot_request([document], {}))
             journal = find_journal(document, snapshot.partitions, cluster)
-            has_begun = journal is not None
             reshard = plan_from_cluster(document, snapshot.partitions, options, journal, cluster)
             if not reshard.transfers:
                 return ReshardResult(application, {})
@@ -89,14 +94,10 @@ def reshard_application(
             retentions = {topic: deleting_retention(snapshot, topic) for topic in topics}
             execution = ReshardExecution(reshard, cluster, retentions, journal, report)
             check_stopped(connection, application, 0, report)
-            try:
-                execution.run()
-            finally:
-                has_begun = execution.has_begun
+            execution.run()
             return ReshardResult(application, reshard.counts, execution.written)
     except KafkaException as error:
-        reason = error.args[0].str()
-        raise ProblemsError([problems.kafka_failed(application, reason, has_begun=has_begun)]) from error
+        raise ProblemsError([failed(application, error.args[0].str())]) from error
 
 
 def check_stopped(connection: Connection, application: str, wait_seconds: float, report: Report) -> None:

@@ -125,7 +125,10 @@ def copy_state(
     """
     application = document.application.id
     try:
-        with cheap_collections(), closing(KafkaMoveCluster(connection, application)) as cluster:
+        with (
+            cheap_collections(),
+            closing(KafkaMoveCluster(connection, application, problems.copy_failed)) as cluster,
+        ):
             check_stopped(connection, application, wait_seconds, report)
             snapshot = KafkaClusterReader(connection).read(snapshot_request([document], {}))
             compiled = compile_document(document, snapshot.partitions)
@@ -142,8 +145,7 @@ def copy_state(
             execution.run(retentions)
             return CopyResult(application, renames, execution.written)
     except KafkaException as error:
-        reason = error.args[0].str()
-        raise ProblemsError([problems.kafka_failed(application, reason, has_begun=False)]) from error
+        raise ProblemsError([problems.copy_failed(application, error.args[0].str())]) from error
 
 
 class _CopyExecution:
