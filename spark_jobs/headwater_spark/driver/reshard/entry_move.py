@@ -8,6 +8,7 @@ Nothing is kept in memory but hashes of keys: a partition is read as a stream. E
 - `clear` writes tombstones behind the old part of each partition, for the keys that left it.
 """
 
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Protocol
 
@@ -32,6 +33,8 @@ from headwater_spark.engine.scaling.transfers import Transfer
 from headwater_spark.worker.restore import RecordChunk
 
 _MAX_KEYS_IN_MEMORY = 1_000_000
+_COMPLETION_SECONDS = 60.0
+_POLL_SECONDS = 0.05
 
 
 class ReshardCluster(MoveCluster, Protocol):
@@ -125,7 +128,9 @@ class EntryMove:
     def find_totals(self) -> FoundTotals:
         """Read all partitions of the target, and return what they have."""
         topic, found, misplaced = self._transfer.target, [], 0
-        bounds = self._cluster.bounds((topic, each) for each in range(self._transfer.after))
+        partitions = [(topic, each) for each in range(self._transfer.after)]
+        self._await_transactions(partitions)
+        bounds = self._cluster.bounds(partitions)
         ends = {partition: end for (_, partition), (_, end) in bounds.items()}
         for partition, chunks in self._parts(topic, ends, "checking entries"):
             last = LastRecords()
@@ -231,6 +236,12 @@ class EntryMove:
                 records.commit_if_due()
             records.send(tombstones(topic, partition, times))
         records.commit()
+
+    def _await_transactions(self, partitions: Sequence[TopicPartition]) -> None:
+        """Wait until the partitions show what was committed: the brokers answer a commit before."""
+        deadline = time.monotonic() + _COMPLETION_SECONDS
+        while self._cluster.open_transactions(partitions) and time.monotonic() < deadline:
+            time.sleep(_POLL_SECONDS)
 
     def _old_parts(self, what: str) -> Iterator[tuple[int, Iterator[RecordChunk]]]:
         yield from self._parts(self._transfer.source, self._ends, what)
