@@ -78,11 +78,17 @@ _SEPARATE_TESTS = (
     "tests/runtime/driver/test_expansions_on_a_broker.py",
     "tests/runtime/driver/test_expansions_while_brokers_fail.py",
     "tests/runtime/driver/test_moves_on_a_broker.py",
+    "tests/runtime/reshard/test_kafka_streams.py",
+    "tests/runtime/reshard/test_on_a_broker.py",
 )
 
 _COMPUTING = (
     *(f"Spark session {number}" for number in range(len(_SPARK_SESSIONS))),
-    *(path for path in _SEPARATE_TESTS if not path.startswith("tests/runtime/driver/")),
+    *(
+        path
+        for path in _SEPARATE_TESTS
+        if not path.startswith(("tests/runtime/driver/", "tests/runtime/reshard/"))
+    ),
     "tests/runtime/spark/test_health.py",
     "tests/workflows/test_steps.py",
     "tests/workflows/test_hostile_pull_requests.py",
@@ -109,6 +115,8 @@ _COMPUTING = (
 _WAITING = (
     "tests/runtime/driver/test_expansions_while_brokers_fail.py",
     "tests/runtime/driver/test_expansions_on_a_broker.py",
+    "tests/runtime/reshard/test_kafka_streams.py",
+    "tests/runtime/reshard/test_on_a_broker.py",
     "tests/runtime/driver/test_moves_on_a_broker.py",
     "tests/runtime/driver/test_warm_up.py",
     "tests/runtime/driver/test_unreadable_cluster.py",

@@ -5,6 +5,7 @@ application that takes over the offsets finds the stream time in them, and we fi
 """
 
 import base64
+import re
 import struct
 import zlib
 from collections.abc import Iterable, Mapping
@@ -53,6 +54,7 @@ _LEAST: Mapping[str, int] = {
 }
 """Entry → its least number."""
 _HEAD = struct.Struct(">bq")
+_BASE64 = re.compile(r"[A-Za-z0-9+/]*={0,2}")
 _COUNT = struct.Struct(">i")
 _TIME = struct.Struct(">q")
 
@@ -116,6 +118,48 @@ class OffsetMetadata:
         if len(plain) <= MAX_METADATA_BYTES:
             return plain
         return _base64(_HEAD.pack(_COMPRESSED_FORMAT, partition_time) + zlib.compress(body))
+
+
+def trim_text(text: str) -> str:
+    """Return a committed text without what follows its end.
+
+    librdkafka copies texts without a terminating null byte, so confluent-kafka returns them with the bytes
+    that happen to follow. The end is known from the content: Kafka Streams and Headwater say how many entries
+    there are. Any other text is returned as it is.
+    """
+    if len(text) > _LONGEST_TEXT:
+        return text
+    found = _BASE64.match(text)
+    encoded = "" if found is None else found.group()
+    try:
+        raw = base64.b64decode(encoded[: len(encoded) // 4 * 4])
+        format_, _ = _HEAD.unpack_from(raw)
+        body = raw[_HEAD.size :]
+        match format_:
+            case 1:
+                length = 0
+            case 2:
+                length = _length_of_entries(body)
+            case 3:
+                decompressor = zlib.decompressobj()
+                decompressor.decompress(body, _LARGEST_BODY)
+                length = len(body) - len(decompressor.unused_data)
+            case _:
+                return text
+    except (ValueError, struct.error, zlib.error):
+        return text
+    return encoded[: 4 * -(-(_HEAD.size + length) // 3)]
+
+
+def _length_of_entries(body: bytes) -> int:
+    (count,) = _COUNT.unpack_from(body)
+    at = _COUNT.size
+    for _ in range(count):
+        (length,) = _COUNT.unpack_from(body, at)
+        at += _COUNT.size + length + _TIME.size
+        if length < 0 or at > len(body):
+            raise struct.error
+    return at
 
 
 def decode(text: str) -> OffsetMetadata | None:

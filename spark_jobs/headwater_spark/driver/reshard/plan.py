@@ -1,6 +1,5 @@
 """What a reshard changes: which topics get which counts, and where entries and offsets go. No effects."""
 
-import secrets
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import attrs
@@ -75,7 +74,8 @@ class InputChange:
         if own:
             times = merged_times(own, self.part)
             keeps = len(sources) == 1 and partition < self.before
-            lineage = own[0].clocks.get(LINEAGE_KEY) if keeps else secrets.randbits(62) | 1
+            # Without a lineage, the task restores its state from the beginning.
+            lineage = own[0].clocks.get(LINEAGE_KEY) if keeps else None
             clocks = {name: at for name, at in times.items() if name != BATCH_ID}
             line = {} if lineage is None else {LINEAGE_KEY: lineage}
             version = max(each.version for each in own) + _VERSIONS
