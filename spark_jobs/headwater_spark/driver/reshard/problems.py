@@ -28,7 +28,7 @@ def unknown_source(application: str, topic: str, sources: Sequence[str]) -> Prob
         code=ProblemCode.RESHARD_REFUSED,
         application=application,
         topic=topic,
-        summary=f"{topic} is not a source topic of {application}.",
+        summary=f"{topic} is not a source topic of {application}, or does not exist.",
         expected=f"one of {', '.join(sources)}",
         found=topic,
         why="The counts of internal topics follow from the source topics. " + _UNCHANGED,
@@ -212,6 +212,21 @@ def unprocessed_record(application: str, topic: str, partition: int, offset: int
         f"command again. If that is not possible: with `--rewrite-unprocessed {topic}`, Headwater writes "
         "the unprocessed records again, to their new partitions, and the application skips the old ones. "
         "Other readers of the topic read them twice.",
+    )
+
+
+def missing_offset(application: str, topic: str, partition: int) -> Problem:
+    return Problem(
+        code=ProblemCode.UNPROCESSED_RECORDS,
+        application=application,
+        topic=topic,
+        summary=f"{application} has no offset for partition {partition} of {topic}, which has records.",
+        expected="an offset for each partition with records",
+        found="none",
+        why="Without an offset, `auto.offset.reset` decides which records are processed. " + _UNCHANGED,
+        fix="Start the application, let it process its input, stop it, and run the command again. If it "
+        "never commits the partition (`auto.offset.reset: latest`), commit its end: "
+        "`kafka-consumer-groups.sh --reset-offsets --to-latest`.",
     )
 
 

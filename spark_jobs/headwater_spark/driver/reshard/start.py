@@ -157,7 +157,7 @@ def plan_from_cluster(
     application = document.application.id
     counts = _external_counts(document, partitions)
     compiled = compile_document(document, {**counts, **options.partitions})
-    sources = set(compiled.external_sources)
+    sources = set(compiled.external_sources) & counts.keys()
     if unknown := sorted({*options.partitions, *options.rewritten} - sources):
         raise ProblemsError(
             [problems.unknown_source(application, topic, sorted(sources)) for topic in unknown]

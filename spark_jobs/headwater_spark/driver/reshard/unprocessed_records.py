@@ -53,6 +53,7 @@ class UnprocessedRecords:
             }
             if problem := change.problem(self._reshard.application, committed):
                 found.append(problem)
+            found.extend(self._without_offset(change, committed))
             if change.is_rewritten:
                 total += sum(each.end - each.first for each in self._ranges(change))
             found.extend(self._misplaced(change))
@@ -89,6 +90,18 @@ class UnprocessedRecords:
                 offset = self._offset(change, number, committed)
                 found[change.topic, number] = offset, change.text(number, committed)
         return found
+
+    def _without_offset(self, change: InputChange, committed: Mapping[int, Committed]) -> Iterator[Problem]:
+        """Yield the partitions of a source topic that have records and no offset, although others have one.
+
+        `auto.offset.reset` decides which of their records are processed.
+        """
+        if change.is_internal or all(each.offset is None for each in committed.values()):
+            return
+        for number in range(min(change.before, change.present)):
+            first, end = self._bounds[change.topic, number]
+            if first < end and committed.get(number, Committed()).offset is None:
+                yield problems.missing_offset(self._reshard.application, change.topic, number)
 
     def _offset(self, change: InputChange, number: int, committed: Mapping[int, Committed]) -> int:
         first, end = self._bounds.get((change.topic, number), (0, 0))
