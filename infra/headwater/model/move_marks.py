@@ -1,5 +1,6 @@
 """The mark in the offset metadata while state moves to another number of processors (KIP-287)."""
 
+from collections.abc import Iterable, Sequence
 from enum import Enum
 
 import attrs
@@ -27,3 +28,8 @@ class MoveMark:
     phase: MovePhase
     before: int
     after: int
+
+
+def announcements(changelogs: Iterable[str]) -> Sequence[tuple[str, int]]:
+    """Return the topic partitions whose offset metadata announce a move of these changelog topics."""
+    return [(topic, 0) for topic in sorted(set(changelogs))]

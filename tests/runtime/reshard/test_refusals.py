@@ -33,10 +33,10 @@ def _refused(
     before: Mapping[str, int],
     after: Mapping[str, int],
     changed: Mapping[str, int] | None = None,
-    **application: object,
+    application: Mapping[str, object] | None = None,
 ) -> list[Problem]:
     """Return why an application with `before` partitions cannot have `after`; `changed` are other counts."""
-    text = json.dumps({"application": {"id": "app", **application}, "topology": steps})
+    text = json.dumps({"application": {"id": "app", **(application or {})}, "topology": steps})
     loaded = load_text(text, "app.yaml")
     assert not errors(loaded.problems), [problem.summary for problem in loaded.problems]
     (document,) = loaded.documents
@@ -106,7 +106,7 @@ def _refused(
 def test_state_that_cannot_move_is_refused_by_name(
     steps: Steps, application: dict[str, object], reason: str
 ) -> None:
-    problems = _refused(steps, {"in": 2}, {"in": 4}, **application)
+    problems = _refused(steps, {"in": 2}, {"in": 4}, application=application)
     assert [problem.code for problem in problems] == [ProblemCode.RESHARD_REFUSED]
     assert reason in problems[0].summary
 

@@ -18,14 +18,14 @@ A running application announces a move first, and copies entries before it marks
 them later, some with each batch (`moved_entries`).
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from enum import Enum
 from functools import cached_property
 
 import attrs
 
 from headwater.model.linear_hashing import round_start
-from headwater.model.move_marks import MoveMark, MovePhase
+from headwater.model.move_marks import MoveMark, MovePhase, announcements
 from headwater.model.offset_metadata import (
     DELETING_KEY,
     LINEAGE_KEY,
@@ -301,11 +301,6 @@ def merged_times(states: Sequence[OffsetMetadata], part: MovedPart) -> Mapping[s
         if name not in (LINEAGE_KEY, DELETING_KEY)
         and (name not in emitted or all(name in clocks for clocks in active))
     }
-
-
-def announcements(changelogs: Iterable[str]) -> Sequence[TopicPartition]:
-    """Return the partitions that announce a move of these changelog topics."""
-    return [(topic, 0) for topic in sorted(set(changelogs))]
 
 
 def _encoded(

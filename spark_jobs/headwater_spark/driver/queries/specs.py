@@ -9,6 +9,7 @@ import attrs
 import structlog
 from pyspark.sql import DataFrame, SparkSession
 
+from headwater.model.move_marks import announcements
 from headwater_spark.driver.active_client.membership import ActiveClient
 from headwater_spark.driver.failures import Failure
 from headwater_spark.driver.input.expansion import InputExpansion, check_no_move, check_processors
@@ -17,7 +18,6 @@ from headwater_spark.driver.input.sources import KafkaSource, batch_end_offsets,
 from headwater_spark.driver.input.step_planner import OffsetRanges, StepPlanner
 from headwater_spark.driver.layout import Layout, Programs
 from headwater_spark.driver.offsets import GroupOffsets, Offsets
-from headwater_spark.driver.processor_move.moves import announcements
 from headwater_spark.driver.queries.progress import Progress
 from headwater_spark.driver.queries.query_spec import QuerySpec
 from headwater_spark.driver.run_settings import RunSettings

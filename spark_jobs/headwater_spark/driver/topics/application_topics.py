@@ -17,6 +17,7 @@ from headwater.kafka.pending_requests import in_background
 from headwater.model.callers import APPLICATION
 from headwater.model.cluster import ClusterSnapshot
 from headwater.model.compiled import CompiledApplication
+from headwater.model.move_marks import announcements
 from headwater.model.offset_metadata import decode_count
 from headwater.model.policies import Policy
 from headwater.model.problems import ProblemsError, errors
@@ -26,7 +27,6 @@ from headwater.planner import PlanPolicy, plan
 from headwater.planner.policies import expansion_violations
 from headwater_spark.driver.failures import client_failed
 from headwater_spark.driver.offsets import GroupOffsets
-from headwater_spark.driver.processor_move.moves import announcements
 from headwater_spark.driver.topics.present_processors import (
     changelog_counts,
     initial_processors,
