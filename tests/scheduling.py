@@ -80,6 +80,7 @@ _SEPARATE_TESTS = (
     "tests/runtime/driver/test_moves_on_a_broker.py",
     "tests/runtime/reshard/test_kafka_streams.py",
     "tests/runtime/reshard/test_on_a_broker.py",
+    "tests/runtime/reshard/test_series.py",
 )
 
 _COMPUTING = (
@@ -117,6 +118,7 @@ _WAITING = (
     "tests/runtime/driver/test_expansions_on_a_broker.py",
     "tests/runtime/reshard/test_kafka_streams.py",
     "tests/runtime/reshard/test_on_a_broker.py",
+    "tests/runtime/reshard/test_series.py",
     "tests/runtime/driver/test_moves_on_a_broker.py",
     "tests/runtime/driver/test_warm_up.py",
     "tests/runtime/driver/test_unreadable_cluster.py",

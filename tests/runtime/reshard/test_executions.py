@@ -51,7 +51,7 @@ Counts = Mapping[str, int]
 
 def _document() -> TopologyDocument:
     (document,) = load_text(
-        json.dumps({"application": {"id": "app"}, "topology": all_stores()}), "app.yaml"
+        json.dumps({"application": {"id": "app"}, "topology": all_stores(with_suppress=True)}), "app.yaml"
     ).documents
     return document
 
