@@ -11,7 +11,13 @@ from headwater.compiler import build_nodes, compile_document
 from headwater.model.compiled import TopicKind
 from headwater.model.move_marks import MoveMark, MovePhase
 from headwater.model.nodes import ChangelogKind
-from headwater.model.offset_metadata import OffsetMetadata, encode_processor_metadata
+from headwater.model.offset_metadata import (
+    LINEAGE_KEY,
+    OffsetMetadata,
+    decode,
+    decode_time,
+    encode_processor_metadata,
+)
 from headwater.model.problems import Problem, ProblemCode, errors
 from headwater.spec import load_text
 from headwater_spark.driver.processor_move.moves import Committed, MovedPart
@@ -147,6 +153,23 @@ def test_records_that_were_processed_early_are_refused() -> None:
     refused = change.problem("app", {0: Committed(5, positions), 1: Committed(5)})
     assert refused is not None
     assert refused.code is ProblemCode.UNPROCESSED_RECORDS
+
+
+def test_tasks_of_the_runtime_continue_with_the_latest_time_and_restore_their_state() -> None:
+    """Of 2 tasks, 4 continue one each; task 0 keeps its local state, and reads what is new."""
+    part = MovedPart("0", {"in": 4}, (MovedStore("totals", "app-totals-changelog", lambda key: key),))
+    clocks = ({LINEAGE_KEY: 7, "stream-time": 50}, {LINEAGE_KEY: 8, "stream-time": 90})
+    committed = {
+        each: Committed(5, OffsetMetadata(3 + each, times).encode(100 + each))
+        for each, times in enumerate(clocks)
+    }
+    texts = [InputChange("in", 2, 4, 2, part).text(each, committed) for each in range(4)]
+    found = [decode(text) for text in texts]
+    assert [decode_time(text) for text in texts] == [100, 101, 100, 101]
+    assert found[:2] == [OffsetMetadata(5, dict(clocks[0])), OffsetMetadata(6, dict(clocks[1]))]
+    assert found[2:] == [OffsetMetadata(5, {"stream-time": 50}), OffsetMetadata(6, {"stream-time": 90})]
+    mixed = decode(InputChange("in", 2, 3, 2, part).text(0, committed))
+    assert mixed == OffsetMetadata(6, {"stream-time": 90})
 
 
 def _keys(layout: str, number: int, partitions: int) -> list[tuple[int, list[bytes]]]:
