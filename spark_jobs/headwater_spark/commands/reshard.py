@@ -59,7 +59,7 @@ def reshard(
 ) -> None:
     """Give a stopped application more partitions, and each key its state.
 
-    For any Kafka Streams application, and those of `headwater run`. The internal topics get the counts that
+    For any Kafka Streams application, also on Spark. The internal topics get the counts that
     follow from the source topics, and each entry of each store moves to the partition that its key has then.
     Unprocessed records of repartition topics move, too. Stop the producers and the application first. All is
     checked before anything changes. If the command is interrupted, run it again: until it has succeeded, do

@@ -22,7 +22,7 @@ from headwater_spark.driver.run.installed import runtime_installed
     type=Setting(),
     multiple=True,
     metavar="OLD=NEW",
-    help="Copy the changelog topic of the store OLD to that of NEW. May be repeated.",
+    help="Copy the changelog topic of the store OLD to the one of NEW. May be repeated.",
 )
 @click.option(
     "--topic",
@@ -46,7 +46,7 @@ def copy(
 ) -> None:
     """Copy state to topics with other names, after a rename.
 
-    DOCUMENT is that of the new version of the application. Stop the old version first. Records keep their
+    DOCUMENT describes the new version of the application. Stop the old version first. Records keep their
     partitions, timestamps and headers. New topics that do not exist are created. The copy is compared with
     the original. Old topics do not change: until the new version has started, the old one can be started
     again. If the command is interrupted, run it again. Exit code 0: all is copied; 1: it is not.

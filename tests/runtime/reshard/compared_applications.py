@@ -41,7 +41,7 @@ _AGGREGATE = {"init": "''", "add": PARTIAL.add}
 def all_stores(*, with_suppress: bool = False) -> list[Json]:
     """Return a topology with each kind of store whose entries can move.
 
-    The Java program has no serdes for windowed keys, so it writes those of `suppress` as texts.
+    The Java program has no serdes for windowed keys, so it writes the keys of `suppress` as texts.
     """
     return [
         {"stream": {"topic": "orders", "as": "orders"}},
@@ -154,7 +154,7 @@ class Compared:
             ]
             ends = [consumer.get_watermark_offsets(each, 30)[1] for each in partitions]
             found = consumer.committed(partitions, 30)
-            # With exactly once, the last offset may be that of a transaction marker.
+            # With exactly once, the last offset may belong to a transaction marker.
             return all(
                 end - max(each.offset, 0) <= self._markers for each, end in zip(found, ends, strict=True)
             )
@@ -222,7 +222,7 @@ def batches(topics: Iterable[str], keys: int, size: int, seed: int) -> Iterator[
                     else other + b":%d" % number
                 )
                 batch[topic].append((key, value, now))
-        # Stream time is that of the newest record of a partition: let it be equal at both counts.
+        # The newest record of a partition decides the stream time: let it be equal at both counts.
         now += 1000
         for topic in names:
             batch[topic] += [(b"k%d" % each, b"k%d:t" % each, now) for each in range(keys)]

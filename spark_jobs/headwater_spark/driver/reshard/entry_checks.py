@@ -68,7 +68,7 @@ def _problem(reshard: Reshard, transfer: Transfer, partition: int, reading: "_Re
 
 
 def _is_misdirected(transfer: Transfer, partition: int, reading: "_Reading") -> bool:
-    """Return whether an entry names another partition than that of its left key."""
+    """Return whether an entry names a partition that is not the one of its left key."""
     wrong: BoundedKeys[None]
     for wrong in bounded_keys(_MAX_KEYS_IN_MEMORY):
         for chunk in reading.chunks(partition):

@@ -53,7 +53,7 @@ class LastRecords:
         self._kept = _columns([])
 
     def add(self, key: bytes, digest: int | None, partition: int, *, is_expiring: bool) -> None:
-        """Add the next record; `digest` None = it deletes the entry, `partition` is that of the entry."""
+        """Add the next record of a key, whose entry belongs to `partition`; `digest` None = it is deleted."""
         self._pending.append(
             (hash(key) & _MASK, _DELETED if digest is None else digest, partition, is_expiring)
         )

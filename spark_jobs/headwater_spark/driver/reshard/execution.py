@@ -35,7 +35,7 @@ class ReshardExecution:
     """One execution of a reshard. A second one fences this one: then `run` raises `KafkaException`.
 
     `retentions` is changelog topic → its `retention.ms`; None = its records are not deleted by time.
-    `journal` is that of an execution which was interrupted; None = nothing has changed.
+    `journal` was written by an execution which was interrupted; None = nothing has changed.
     """
 
     def __init__(

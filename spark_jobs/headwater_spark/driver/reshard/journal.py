@@ -81,7 +81,7 @@ class Journal:
             for name, (old, new) in self.counts.items():
                 clocks |= {f"{_BEFORE}{name}": old, f"{_AFTER}{name}": new}
         phase = MovePhase.COPY if self.phases[topic] is Phase.COPY else MovePhase.CLEAR
-        # The mark is that of a move: the runtime does not start while it is there.
+        # The runtime reads it as the mark of a move, with which it does not start.
         return OffsetMetadata(0, clocks).encode(-1, mark=MoveMark(phase, before, after))
 
 

@@ -49,8 +49,8 @@ class InputChange:
     """An input topic of a sub-topology that gets more partitions.
 
     `before` is the number of tasks that have read it. `present` is its partition count on the cluster.
-    `is_internal`: a repartition topic, whose unprocessed records are written again. `is_rewritten`: so are
-    those of a source topic. `left` is set if the records are subscriptions of a foreign-key join.
+    `is_internal`: a repartition topic. `is_rewritten`: unprocessed records are written again; for a source
+    topic only if the user requests it. `left` is set if the records are subscriptions of a foreign-key join.
     """
 
     topic: str

@@ -56,7 +56,7 @@ def missing_topics(application: str, topics: Sequence[str]) -> Problem:
         summary=f"{application} has no topic {', '.join(topics)}.",
         expected="the internal topics of the document",
         found="topics that do not exist",
-        why="The document may not be that of the application that has the state. " + _UNCHANGED,
+        why="The document may describe another application than the one that has the state. " + _UNCHANGED,
         fix="Check the document with `headwater plan`. An application that has never run has no state to "
         "move: expand its source topics, and set it up.",
     )
@@ -190,7 +190,7 @@ def misdirected_subscription(application: str, topic: str) -> Problem:
         code=ProblemCode.MISPLACED_ENTRIES,
         application=application,
         topic=topic,
-        summary=f"A subscription of {topic} names another partition than that of its left key.",
+        summary=f"A subscription of {topic} does not name the partition of its left key.",
         expected="the partition of the left key, by Kafka's default partitioner",
         found="another one",
         why="Responses would go to a task without the left row. " + _UNCHANGED,

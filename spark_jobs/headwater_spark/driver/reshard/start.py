@@ -207,6 +207,6 @@ def _resumed(
 
 
 def _external_counts(document: TopologyDocument, partitions: Mapping[str, int]) -> Mapping[str, int]:
-    """Return the counts without those of internal topics, which follow from the others."""
+    """Return the counts of all topics but the internal ones, whose counts follow from the others."""
     internal = {topic.name for topic in compile_document(document, partitions).internal_topics}
     return {topic: count for topic, count in partitions.items() if topic not in internal}

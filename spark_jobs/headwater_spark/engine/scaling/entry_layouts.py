@@ -61,7 +61,7 @@ LAYOUTS: Mapping[str, EntryLayout] = {
         EntryLayout("subscription", is_subscription=True),
     )
 }
-"""Name → layout. `session` is also that of a key-value store whose keys are those of session windows."""
+"""Name → layout. `session` is also the layout of a key-value store with keys of session windows."""
 _CANDIDATES: Mapping[ChangelogKind, tuple[str, ...]] = {
     ChangelogKind.KEY_VALUE: ("key", "windowed-key", "session", "outer-join", "join-buffer", "subscription"),
     ChangelogKind.WINDOWED: ("window", "session"),

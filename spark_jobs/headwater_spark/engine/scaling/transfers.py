@@ -43,7 +43,7 @@ class Transfer:
         return self.source == self.target
 
     def partitions(self, keys: Sequence[bytes | None], partition: int) -> tuple[Sequence[int], Sequence[int]]:
-        """Return the partitions of entries before and after; those of a copy are `partition`.
+        """Return the partitions of entries before and after; in a copy, both are `partition`.
 
         A record without a key is no entry: its partitions are -1.
         """
@@ -62,7 +62,7 @@ class Transfer:
         return subscription_to(value, default_partition(left_key, self.left.after))
 
     def is_misdirected(self, entry_key: bytes, value: bytes | None) -> bool:
-        """Return whether a subscription names another partition than that of its left key, before."""
+        """Return whether a subscription did not name the partition of its left key before."""
         if self.left is None or value is None or not names_processor(value):
             return False
         left_key = entry_key[_LENGTH + int.from_bytes(entry_key[:_LENGTH], "big") :]
