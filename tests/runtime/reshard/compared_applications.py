@@ -4,6 +4,8 @@ import json
 import random
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack
+from functools import partial
 from typing import Any
 
 import attrs
@@ -137,10 +139,15 @@ class Compared:
         for topic, found in records.items():
             self.topics.put_by_key(f"{name}.{topic}", found)
 
-    def process(self, name: str, document: Json | None = None) -> None:
-        """Run one application, or an earlier version of it, until it has processed its input."""
-        with running_application(self.servers, document or self.json(name)):
-            assert until(lambda: self.is_processed(name), _SECONDS)
+    def process(self, records: Records, moved: Json | None = None) -> None:
+        """Write records for both applications, and run them; `moved` is another version of that one."""
+        for name in self.names:
+            self.put(name, records)
+        with ExitStack() as running:
+            for name, document in ((self.moved, moved), (self.fresh, None)):
+                running.enter_context(running_application(self.servers, document or self.json(name)))
+            for name in self.names:
+                assert until(partial(self.is_processed, name), _SECONDS)
 
     def is_processed(self, name: str) -> bool:
         """Return whether the group has committed the ends of all topics that it reads."""

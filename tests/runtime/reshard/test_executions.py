@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import attrs
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headwater.compiler import compile_document
@@ -208,6 +208,7 @@ def _inputs(counts: tuple[int, int, int]) -> Counts:
 _GROWING = st.lists(st.integers(1, 5), min_size=2, max_size=3).map(sorted)
 
 
+@settings(max_examples=max(3, settings().max_examples // 4))
 @given(_GROWING, _GROWING, _GROWING, st.integers(0, 2**16), st.lists(st.integers(0, 60), max_size=12))
 def test_a_killed_reshard_is_completed_and_loses_nothing(
     orders: list[int], customers: list[int], contracts: list[int], seed: int, kills: list[int]

@@ -46,13 +46,15 @@ def test_a_reshard_that_is_killed_at_each_step_is_completed(app: StoppedApplicat
     context = get_context("forkserver")
     context.set_forkserver_preload([__name__])
     for killed in range(100):
-        process = context.Process(target=_reshard_and_die, args=(app.text(), app.servers, app.source, killed))
+        process = context.Process(
+            target=_reshard_and_die, args=(app.text(), app.servers, app.source, 2 * killed)
+        )
         process.start()
         process.join(60)
         assert process.exitcode in (0, -signal.SIGKILL)
         if process.exitcode == 0:
             break
-    assert killed > 3
+    assert killed > 2
     app.check(before, waiting)
 
 
