@@ -198,13 +198,19 @@ class Compared:
         return {place: entries for place, entries in found.items() if entries}
 
     def outputs(self, name: str, first: Mapping[str, int]) -> Mapping[str, Mapping[bytes, list[bytes]]]:
-        """Return output → key → values in order, from the `first` record of each output on."""
+        """Return output → key → values in order, from the `first` record of each output on.
+
+        Both sides of a foreign-key join send each other messages, so only its last values are determined.
+        """
         found = {}
         for topic in self.output_topics(name):
             values: dict[bytes, list[bytes]] = defaultdict(list)
             for record in self.topics.get(topic)[first.get(topic, 0) :]:
                 values[record[4] or b""].append(record[5] or b"")
-            found[topic.removeprefix(f"{name}.")] = dict(values)
+            only_last = topic.endswith("out-owners")
+            found[topic.removeprefix(f"{name}.")] = {
+                key: each[-1:] if only_last else each for key, each in values.items()
+            }
         return found
 
     def output_topics(self, name: str) -> list[str]:
