@@ -39,6 +39,10 @@ test: toolchain ## run all tests except soak tests (about 20 minutes)
 	@# Most of these tests wait for brokers, batches and timeouts: two workers for each processor.
 	$(PYTEST) -m "not soak" --numprocesses $$($(BIN)/python -c 'import os; print(2 * os.cpu_count())') --dist loadscope
 
+.PHONY: durations
+durations: $(STAMP) ## keep the durations that the last `make test` recorded: they schedule the next one
+	$(BIN)/python -m tests.durations
+
 .PHONY: test-brokers
 test-brokers: toolchain ## run the tests of brokers with each supported version of Kafka (half an hour)
 	@failed=0; for version in $$($(BIN)/python -c 'from headwater.toolchain.kafka import PINNED_VERSIONS; print(*PINNED_VERSIONS)'); do \
@@ -73,6 +77,18 @@ lowest: ## run the quick tests with the oldest versions of the dependencies of u
 	build/lowest/bin/python -m pytest -m "not broker and not pulumi and not oracle and not spark and not slow and not soak" \
 	    --numprocesses 3 --hypothesis-profile=quick \
 	    --deselect tests/deploy/test_container.py::test_the_locks_contain_what_the_agent_needs
+
+.PHONY: spark-versions
+spark-versions: toolchain ## run the tests of Spark's private parts, and applications, with its oldest and newest version (requires uv)
+	@failed=0; for version in $$($(BIN)/python -c 'from headwater_spark.spark_internals.supported import SUPPORTED_VERSIONS; print(*SUPPORTED_VERSIONS)'); do \
+	    echo "PySpark $$version"; \
+	    uv venv --quiet --clear build/spark-$$version && \
+	    uv pip install --quiet --python build/spark-$$version --requirement $(LOCK) && \
+	    uv pip install --quiet --python build/spark-$$version --no-deps pyspark==$$version && \
+	    uv pip install --quiet --python build/spark-$$version --no-deps --no-build-isolation --editable . && \
+	    build/spark-$$version/bin/python -m pytest -m "not soak" tests/runtime/spark_internals tests/runtime/spark/test_application.py \
+	        tests/runtime/spark/test_idle_queries.py tests/runtime/spark/test_incomplete_input.py || failed=1; \
+	done; exit $$failed
 
 .PHONY: bench
 bench: toolchain ## compare speed and memory with plain programs, write the results into the docs (an hour)

@@ -24,9 +24,10 @@ from headwater.toolchain import (
     spark_java_options,
 )
 from headwater.toolchain.broker import Broker, Settings, local
-from headwater.toolchain.broker.guard import Guard
+from headwater.toolchain.sessions import Guard
 from tests.broker_data import copy_data
 from tests.broker_version import BROKER_VERSION
+from tests.durations import DurationRecorder
 from tests.oracle.kafka_streams import VERSION, KafkaStreams
 from tests.scheduling import LongestFirst
 
@@ -169,6 +170,7 @@ def pytest_configure(config: pytest.Config) -> None:
     os.environ.setdefault("SPARK_SUBMIT_OPTS", " ".join(options))
     # The JVM that prints the command line of the driver's.
     os.environ.setdefault("SPARK_LAUNCHER_OPTS", " ".join(_QUICK_JVM[:2]))
+    config.pluginmanager.register(DurationRecorder())
     if _is_worker():
         return
     _folder_of_run().mkdir(parents=True, exist_ok=True)

@@ -10,6 +10,6 @@ the present one. When partitions are added, flush the producer before you use th
 of each key keep their order.
 """
 
-from headwater_spark.engine.partitioners.linear import linear_partition
+from headwater_spark.engine.partitioners.hashing import linear_partition
 
 __all__ = ["linear_partition"]

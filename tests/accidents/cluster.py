@@ -4,8 +4,7 @@ from collections.abc import Mapping
 
 import attrs
 
-from headwater.model.cluster import LiveGroup, LiveTopic
-from headwater.model.evidence import GroupFacts
+from headwater.model.cluster import GroupFacts, LiveGroup, LiveTopic
 from tests.contract.fake_cluster import FakeCluster
 
 

@@ -7,7 +7,7 @@ import attrs
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
 
-from headwater.model.ownership import OWNERSHIP_TOPIC, OwnershipRecord, StackIdentity
+from headwater.model.records import OWNERSHIP_TOPIC, OwnershipRecord, StackIdentity
 from tests.accidents.continuation import settle
 from tests.accidents.documents import Declared, internal_topics
 from tests.accidents.engine import AFTER_PLAN, Clock

@@ -7,8 +7,8 @@ from typing import Any
 import attrs
 import pytest
 
-from headwater.model.ownership import OwnershipRecord, StackIdentity
-from headwater.planner.claims import _claim
+from headwater.model.records import OwnershipRecord, StackIdentity
+from headwater.planner.claims import _claim_during
 from headwater.planner.ownership import Ownership
 from headwater.planner.plans import ApplicationPlan
 from headwater.pulumi import registration
@@ -33,7 +33,7 @@ def _own_by_id(record: OwnershipRecord, stack: StackIdentity, applications: froz
 
 
 def _still_retired(part: ApplicationPlan, ownership: Ownership) -> OwnershipRecord | None:
-    claim, own = _claim(part, ownership), ownership.own.get(part.application_id)
+    claim, own = _claim_during(part, ownership), ownership.own.get(part.application_id)
     return claim if claim is None or own is None else attrs.evolve(claim, is_retired=own.is_retired)
 
 
@@ -57,10 +57,10 @@ MUTATIONS: Mapping[str, Mutation] = {
         "DeletionCheck.obstacles",
         _check_nothing_again,
     ),
-    "a plan does not compare the ids of retired topics": (f"{_RULES}.retired_topics", "_replaced", _nothing),
+    "a plan does not compare the ids of retired topics": (f"{_RULES}.topics", "_replaced_topics", _nothing),
     "other stacks do not matter": ("headwater.planner.ownership", "Ownership.conflicts", _nothing),
     "a stack is recognized by its id alone": ("headwater.planner.ownership", "_is_own", _own_by_id),
-    "a claim stays retired": ("headwater.planner.claims", "_claim", _still_retired),
+    "a claim stays retired": ("headwater.planner.claims", "_claim_during", _still_retired),
     "a released topic is not retained": (
         "headwater.pulumi.registration",
         "_released_topic",
@@ -71,8 +71,8 @@ MUTATIONS: Mapping[str, Mutation] = {
         "_topic_resource",
         _unprotected,
     ),
-    "adoption needs no evidence": (f"{_RULES}.unproven_adoption", "_problems", _nothing),
-    "removed records are not reported": (f"{_RULES}.removing_settings", "_chosen_changes", _nothing),
+    "adoption needs no evidence": (f"{_RULES}.evidence", "_adoption_problems", _nothing),
+    "removed records are not reported": (f"{_RULES}.settings", "_chosen_changes", _nothing),
     "retention is not compared": ("headwater.planner.settings", "_Kept.removes_more", lambda *_: False),
 }
 

@@ -18,13 +18,13 @@ from pulumi.runtime.stack import run_in_stack
 from pulumi.runtime.sync_await import _ensure_event_loop, _sync_await
 
 from headwater.kafka import Connection
-from headwater.model.ownership import OWNERSHIP_TOPIC, OwnershipChange
 from headwater.model.policies import BlastRadius, Effect, Policy
 from headwater.model.problems import Location, Problem, Severity, errors
+from headwater.model.records import OWNERSHIP_TOPIC, OwnershipChange
 from headwater.planner import Plan, PlanPolicy
 from headwater.pulumi import deploy
+from headwater.pulumi.cluster_writer import kafka_provider
 from headwater.pulumi.planning import Planned, plan_stack
-from headwater.pulumi.provider import kafka_provider
 from headwater.pulumi.registration import Repair
 from headwater.pulumi.settings import StackSettings
 from tests.accidents.cluster import AccidentCluster

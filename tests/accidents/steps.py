@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import attrs
 
-from headwater.model.ownership import OWNERSHIP_TOPIC
+from headwater.model.records import OWNERSHIP_TOPIC
 from tests.accidents.continuation import settle
 from tests.accidents.documents import Declared, internal_topics
 from tests.accidents.engine import Clock

@@ -3,7 +3,7 @@
 import attrs
 import pytest
 
-from headwater.model.ownership import OWNERSHIP_TOPIC, OwnershipRecord, StackIdentity
+from headwater.model.records import OWNERSHIP_TOPIC, OwnershipRecord, StackIdentity
 from headwater.planner import ActionKind
 from tests.accidents.continuation import settle
 from tests.accidents.documents import Declared

@@ -6,7 +6,7 @@ from typing import Protocol, TypeVar
 import attrs
 
 from headwater.model.cluster import LiveTopic
-from headwater.model.ownership import OWNERSHIP_TOPIC, OwnershipChange, OwnershipRecord
+from headwater.model.records import OWNERSHIP_TOPIC, OwnershipChange, OwnershipRecord
 from headwater.pulumi.stack_state import COMPONENT_TYPE, TOPIC_TYPE
 from headwater.report.plan_json import plan_digest
 from tests.accidents.cluster import AccidentCluster

@@ -15,9 +15,7 @@ from headwater.planner.drift import FindingKind, find_drift
 from headwater.pulumi.registration import AclResource, register, with_acls
 from headwater.pulumi.stack_state import ACL_TYPE, COMPONENT_TYPE, StackState, acl_inputs, acl_name
 from headwater.report import plan_text
-from headwater.report.drift.markdown import drift_markdown
-from headwater.report.drift.text import drift_text
-from headwater.report.drift.to_json import drift_json
+from headwater.report.drift.texts import drift_json, drift_markdown, drift_text
 from tests.planner.simulated_cluster import SimulatedCluster, application
 
 GRANT, KEEP, REVOKE = AclActionKind.GRANT, AclActionKind.KEEP, AclActionKind.REVOKE

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from headwater.cli.exit_codes import ExitCode
+from headwater.cli.console import ExitCode
 from headwater.compiler import compile_documents
 from headwater.model.acls import CLUSTER_NAME, Acl, Operation, Pattern, Permission, ResourceKind
 from headwater.planner.acls import Purpose, acls_of, application_needs, headwater_needs

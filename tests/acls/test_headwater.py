@@ -10,24 +10,24 @@ import pytest
 import yaml
 
 from headwater.change.ownership import write_ownership
-from headwater.cli.exit_codes import ExitCode
+from headwater.cli.console import ExitCode
 from headwater.compiler import compile_document
 from headwater.kafka import KafkaClusterReader, SnapshotRequest
 from headwater.model.acls import Operation, Pattern, Permission, ResourceKind
-from headwater.model.ownership import (
+from headwater.model.problems import Problem, ProblemCode, Severity, errors
+from headwater.model.records import (
     OWNERSHIP_TOPIC,
     RECORD_TOPIC_SETTINGS,
     OwnershipChange,
     OwnershipRecord,
     OwnershipTopic,
+    RecordedTopic,
+    SetupRecord,
     StackIdentity,
 )
-from headwater.model.problems import Problem, ProblemCode, Severity, errors
-from headwater.model.record import RecordedTopic, SetupRecord
 from headwater.planner.acls import Purpose, headwater_needs
 from headwater.pulumi import stack_settings
-from headwater.pulumi.cluster_writer import KafkaClusterWriter
-from headwater.pulumi.ownership import claim_applications, protect_records
+from headwater.pulumi.cluster_writer import KafkaClusterWriter, claim_applications, protect_records
 from headwater.pulumi.planning import Planned, plan_stack
 from headwater.pulumi.stack_state import StackState
 from headwater.spec import load_text

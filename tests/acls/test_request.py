@@ -2,7 +2,7 @@
 
 from headwater.kafka import SnapshotRequest, snapshot_request
 from headwater.model.acls import Acl, Operation, Permission, ResourceKind
-from headwater.model.record import SetupRecord
+from headwater.model.records import SetupRecord
 from headwater.spec import load_text
 
 _DOCUMENTS = """

@@ -7,15 +7,13 @@ import pytest
 from click.testing import CliRunner, Result
 
 from headwater.cli import import_all
-from headwater.cli.exit_codes import ExitCode
+from headwater.cli.console import ExitCode
 from headwater.cli.main import main
 from headwater.compiler import compile_documents
 from headwater.kafka import Connection
-from headwater.model.cluster import LiveTopic
-from headwater.model.evidence import GroupFacts
-from headwater.model.survey import Survey
+from headwater.model.cluster import GroupFacts, LiveTopic, Survey
+from headwater.report.diagrams import mermaid
 from headwater.report.graph import graph
-from headwater.report.mermaid import mermaid
 from headwater.spec import load_documents, load_text
 
 STREAMS_CONFIG = {"cleanup.policy": "compact", "message.timestamp.type": "CreateTime"}

@@ -7,9 +7,8 @@ import pytest
 
 from headwater.cli.imported_documents import file_names, observed_document
 from headwater.compiler import compile_documents
-from headwater.model.cluster import LiveTopic
+from headwater.model.cluster import GroupFacts, GroupType, LiveTopic
 from headwater.model.compiled import CompiledApplication, TopicKind
-from headwater.model.evidence import GroupFacts, GroupType
 from headwater.model.problems import Problem, ProblemCode, Severity, errors
 from headwater.planner.adoption import FoundApplication
 from headwater.spec import load_documents, load_text

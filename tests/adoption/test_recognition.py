@@ -4,10 +4,8 @@ from collections.abc import Mapping
 
 import pytest
 
-from headwater.model.cluster import LiveTopic
-from headwater.model.evidence import GroupFacts, GroupType
-from headwater.model.observed import Unknown
-from headwater.model.survey import Survey
+from headwater.model.cluster import GroupFacts, GroupType, LiveTopic, Survey
+from headwater.model.topology import Unknown
 from headwater.planner.adoption import Recognized, recognize
 
 STREAMS_CONFIG = {"cleanup.policy": "compact", "message.timestamp.type": "CreateTime"}

@@ -2,7 +2,7 @@
 
 import attrs
 
-from headwater.model.ownership import OwnershipRecord, StackIdentity
+from headwater.model.records import OwnershipRecord, StackIdentity
 from tests.advice.processors import SUMS
 from tests.advice.trial import Advice, Follow, Trial, steps
 from tests.advice.trials import CHANGELOG, COUNT, begin, changed, set_up

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import attrs
 
-from headwater.model.ownership import OwnershipTopic
+from headwater.model.records import OwnershipTopic
 from headwater.model.untrusted import UnreadReason
 from tests.advice.trial import Advice, Trial, steps
 from tests.advice.trials import (

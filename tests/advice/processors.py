@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from headwater.model.move_marks import MoveMark, MovePhase
+from headwater.model.offset_metadata import MoveMark, MovePhase
 from tests.advice.trial import Advice, Trial, steps
 from tests.advice.trials import CHANGELOG, COUNT, REPARTITION, begin, changed, set_up
 

@@ -7,7 +7,7 @@ import attrs
 import pytest
 from click.testing import CliRunner
 
-from headwater.cli.exit_codes import ExitCode
+from headwater.cli.console import ExitCode
 from headwater.cli.main import main
 from headwater.toolchain.broker.local import LocalBroker
 from tests.pulumi.cluster import Cluster

@@ -11,10 +11,15 @@ from headwater.compiler import compile_documents
 from headwater.model.acls import Acl, LiveAcls
 from headwater.model.cluster import ClusterSnapshot, LiveTopic
 from headwater.model.compiled import CompiledApplication
-from headwater.model.ownership import OwnershipChange, OwnershipRecord, OwnershipTopic, StackIdentity
 from headwater.model.policies import Policy
 from headwater.model.problems import Problem, Severity, errors
-from headwater.model.record import SetupRecord
+from headwater.model.records import (
+    OwnershipChange,
+    OwnershipRecord,
+    OwnershipTopic,
+    SetupRecord,
+    StackIdentity,
+)
 from headwater.model.topology import TopologyDocument
 from headwater.planner import Plan, PlanPolicy, plan
 from headwater.planner.actions import AclActionKind

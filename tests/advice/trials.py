@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from headwater.model.ownership import (
+from headwater.model.records import (
     OWNERSHIP_TOPIC,
     RECORD_TOPIC_SETTINGS,
     OwnershipRecord,

@@ -30,14 +30,7 @@ from headwater.agent.decide import (
     decide,
 )
 from headwater.agent.events import AgentEvent
-from headwater.agent.state import (
-    AgentState,
-    ApplicationState,
-    ExpansionEntry,
-    Outcome,
-    Stage,
-    TopicResult,
-)
+from headwater.agent.state import AgentState, ApplicationState, ExpansionEntry, Outcome, Stage, TopicResult
 from headwater.compiler import compile_documents
 from headwater.model.problems import Problem, ProblemCode
 from headwater.model.topology import TopologyDocument
@@ -178,7 +171,7 @@ class Simulation:
         self.events += decision.events
         return decision
 
-    def _do(self, action: Action) -> Observation:  # noqa: C901, PLR0911 - one return per action
+    def _do(self, action: Action) -> Observation:
         self.actions.append(action)
         match action:
             case Observe():

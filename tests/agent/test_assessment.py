@@ -7,8 +7,7 @@ import attrs
 from headwater.agent.decide.assessment import Assessment, assess, held_back
 from headwater.agent.state import Parallelism, Shortfall
 from headwater.compiler import compile_documents
-from headwater.model.callers import AGENT
-from headwater.model.problems import Location, Problem, ProblemCode, Severity
+from headwater.model.problems import AGENT, Location, Problem, ProblemCode, Severity
 from tests.agent.simulation import CHANGELOG, ORDERS, RANKS, REPARTITION, documents
 
 LIVE = {"orders": 8, "returns": 4, REPARTITION: 4, CHANGELOG: 8, "totals": 4, "another-topic": 3}

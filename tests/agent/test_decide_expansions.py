@@ -5,6 +5,7 @@ from typing import Any
 import attrs
 import pytest
 
+from headwater.agent.decide.apply_observation import next_confirmation
 from headwater.agent.decide.assessment import Assessment
 from headwater.agent.decide.expansions import (
     Change,
@@ -20,8 +21,7 @@ from headwater.agent.decide.expansions import (
     resumed,
     widest,
 )
-from headwater.agent.decide.observed_counts import next_confirmation
-from headwater.agent.decide.policy import AgentPolicy
+from headwater.agent.decide.values import AgentPolicy
 from headwater.agent.events import (
     AttemptEnded,
     AttemptFailed,

@@ -17,9 +17,8 @@ from headwater.agent.decide import (
     Unreadable,
     Written,
 )
-from headwater.agent.decide.apply_observation import apply_observation
+from headwater.agent.decide.apply_observation import PendingDecision, apply_observation
 from headwater.agent.decide.expansions import Change, Context
-from headwater.agent.decide.pending import PendingDecision
 from headwater.agent.events import (
     AgentEvent,
     AttemptFailed,

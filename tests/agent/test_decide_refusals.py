@@ -12,8 +12,7 @@ from headwater.agent.events import (
 )
 from headwater.agent.state import INCOMPLETE_SOURCE_TOPIC_METADATA, Outcome, Parallelism, Phase, Stage
 from headwater.compiler import compile_documents
-from headwater.model.callers import AGENT
-from headwater.model.problems import ProblemCode, Severity, errors
+from headwater.model.problems import AGENT, ProblemCode, Severity, errors
 from tests.agent.simulation import CHANGELOG, ORDERS, RANKS, REPARTITION, documents, leading_agent
 
 TIMEOUT_MS = 900_000

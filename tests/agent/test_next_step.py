@@ -6,7 +6,7 @@ import attrs
 import pytest
 
 from headwater.agent.decide import AgentPolicy, Expand, Notify, Observe, ReadProcessors, Record, Recover
-from headwater.agent.decide.next_step import next_step
+from headwater.agent.decide.decision import next_step
 from headwater.agent.state import (
     AgentState,
     ApplicationState,
@@ -20,8 +20,7 @@ from headwater.agent.state import (
     Stage,
 )
 from headwater.compiler import compile_documents
-from headwater.model.callers import AGENT
-from headwater.model.problems import Problem, ProblemCode
+from headwater.model.problems import AGENT, Problem, ProblemCode
 from tests.agent.simulation import CHANGELOG, ORDERS, RANKS, REPARTITION, documents
 
 POLICY = AgentPolicy(client_id="agent-1", poll_ms=30_000)

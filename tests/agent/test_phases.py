@@ -8,13 +8,8 @@ import pytest
 from headwater.agent.decide.assessment import Assessment
 from headwater.agent.decide.expansions import Change, Context, begin, cancelled, expanded, finished
 from headwater.agent.decide.phases import has_given_up, update_application
-from headwater.agent.decide.policy import AgentPolicy
-from headwater.agent.events import (
-    ApplicationRefused,
-    ApplicationStopped,
-    ApplicationWarned,
-    ProblemsSolved,
-)
+from headwater.agent.decide.values import AgentPolicy
+from headwater.agent.events import ApplicationRefused, ApplicationStopped, ApplicationWarned, ProblemsSolved
 from headwater.agent.state import ApplicationState, Expansion, Parallelism, Phase, Shortfall
 from headwater.model.problems import Problem, ProblemCode, Severity
 

@@ -9,12 +9,11 @@ from click.testing import CliRunner
 
 from headwater.agent.decide.assessment import Assessment, assess
 from headwater.agent.state import Phase
-from headwater.cli.exit_codes import ExitCode
+from headwater.cli.console import ExitCode
 from headwater.cli.main import main
 from headwater.compiler import compile_documents
-from headwater.model.callers import AGENT
 from headwater.model.policies import Policy
-from headwater.model.problems import ProblemCode, Severity
+from headwater.model.problems import AGENT, ProblemCode, Severity
 from headwater.spec.policies import load_policies_text
 from headwater.toolchain.broker.local import LocalBroker
 from tests.agent.live_documents import unique_documents

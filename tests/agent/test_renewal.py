@@ -1,6 +1,6 @@
 """When a leader renews its term, and when it stops being the leader because no broker answers."""
 
-from headwater.agent.renewal import Renewal
+from headwater.agent.leadership import Renewal
 
 
 def _renewal() -> Renewal:

@@ -6,7 +6,7 @@ from threading import Thread
 from types import FrameType
 from typing import Any
 
-from headwater.agent.system_clock import SystemClock
+from headwater.agent.run import SystemClock
 
 
 def test_signal_handler_may_wake_clock_at_any_moment_of_a_wait() -> None:

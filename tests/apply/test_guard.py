@@ -9,9 +9,14 @@ import pytest
 
 from headwater.kafka import SnapshotRequest
 from headwater.kafka.reader import GroupsRead
-from headwater.model.ownership import OwnershipChange, OwnershipRecord, StackIdentity
 from headwater.model.problems import Problem, ProblemCode, ProblemsError
-from headwater.model.record import RecordedTopic, SetupRecord
+from headwater.model.records import (
+    OwnershipChange,
+    OwnershipRecord,
+    RecordedTopic,
+    SetupRecord,
+    StackIdentity,
+)
 from headwater.planner import PlanPolicy
 from headwater.planner.run import Run
 from headwater.pulumi.guard import Deletable, DeletionCheck, deletion_guard

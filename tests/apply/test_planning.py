@@ -7,16 +7,15 @@ from typing import ClassVar
 import attrs
 import pytest
 
-from headwater.cli.exit_codes import ExitCode
+from headwater.cli.console import ExitCode
 from headwater.cli.main import main
 from headwater.cli.stack_context import StackContext
 from headwater.kafka import Connection, KafkaClusterReader, SnapshotRequest
 from headwater.kafka.reader import GroupsRead
 from headwater.model.cluster import ClusterSnapshot
-from headwater.model.move_marks import MoveMark, MovePhase
-from headwater.model.offset_metadata import OffsetMetadata
+from headwater.model.offset_metadata import MoveMark, MovePhase, OffsetMetadata
 from headwater.model.problems import Problem, ProblemCode, ProblemsError, errors
-from headwater.model.record import RecordedTopic, SetupRecord
+from headwater.model.records import RecordedTopic, SetupRecord
 from headwater.operations.observation import observe_cluster
 from headwater.pulumi.planning import Planned, plan_stack
 from headwater.pulumi.settings import stack_settings

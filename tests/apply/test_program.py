@@ -14,8 +14,8 @@ from pulumi.runtime.sync_await import _sync_await
 
 from headwater.kafka import Connection, SnapshotRequest
 from headwater.model.cluster import ClusterSnapshot
-from headwater.model.ownership import OwnershipChange, OwnershipRecord, StackIdentity
 from headwater.model.problems import Problem
+from headwater.model.records import OwnershipChange, OwnershipRecord, StackIdentity
 from headwater.planner import Plan
 from headwater.pulumi import deploy, stack_settings
 from headwater.pulumi.registration import Repair

@@ -9,6 +9,7 @@ from headwater.model.acls import Acl, Operation, Permission, ResourceKind
 from headwater.model.cluster import LiveTopic
 from headwater.model.problems import Severity
 from headwater.planner import AclAction, AclActionKind, ActionKind, ApplicationPlan, ConfigChange, TopicAction
+from headwater.pulumi.planning import registered_twice
 from headwater.pulumi.registration import (
     AclResource,
     Registration,
@@ -19,7 +20,6 @@ from headwater.pulumi.registration import (
     registration_of,
 )
 from headwater.pulumi.stack_state import ACL_TYPE, COMPONENT_TYPE, StackState, TopicInState, acl_name
-from headwater.pulumi.uniqueness import registered_twice
 
 NAME = "app-counts-changelog"
 RIGHT = {"cleanup.policy": "compact"}

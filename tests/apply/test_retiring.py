@@ -8,7 +8,7 @@ import pytest
 
 from headwater.model.topology import Lifecycle
 from headwater.planner import ActionKind, Plan
-from headwater.pulumi.messages import log_plan
+from headwater.pulumi.program import log_plan
 from headwater.report import plan_text
 from headwater.report.plan_comment import plan_comment, read_preview
 from tests.planner.simulated_cluster import SimulatedCluster, application, changelog

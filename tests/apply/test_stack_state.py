@@ -5,7 +5,7 @@ from typing import Any
 
 import attrs
 
-from headwater.model.record import RecordedTopic, SetupRecord
+from headwater.model.records import RecordedTopic, SetupRecord
 from headwater.pulumi.stack_state import StackState, record_outputs, topic_outputs
 
 TOPIC = RecordedTopic("app-x-changelog", "id-1", 4)

@@ -1,5 +1,6 @@
-"""`make test` schedules the tests that take minutes: one that it does not know would run alone at the end."""
+"""`make test` assigns the longest tests first, as recorded by earlier runs or estimated from the source."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -7,20 +8,128 @@ from typing import Any
 import attrs
 import pytest
 
-from tests.scheduling import LongestFirst, is_scheduled
+from tests.durations import (
+    ALL_VERSIONS,
+    KEPT,
+    ROOT,
+    SPARK_SESSION,
+    DurationRecorder,
+    ModuleDuration,
+    estimate_duration,
+    load_durations,
+    save_durations,
+)
+from tests.scheduling import LongestFirst, Schedule
 
-_ROOT = Path(__file__).parents[2]
 _SIGNS = ("pytest.mark.broker", "pytest.mark.spark", "spark: SparkSession", "own_broker:")
 _LONG = {
-    str(path.relative_to(_ROOT))
-    for path in sorted((_ROOT / "tests").rglob("test_*.py"))
+    str(path.relative_to(ROOT))
+    for path in sorted((ROOT / "tests").rglob("test_*.py"))
     if any(sign in path.read_text(encoding="utf-8") for sign in _SIGNS)
 }
 
 
-@pytest.mark.parametrize("path", sorted(_LONG - {"tests/architecture/test_scheduling.py"}))
-def test_modules_with_spark_or_brokers_are_scheduled(path: str) -> None:
-    assert is_scheduled(path), "add it to tests/scheduling.py"
+def test_modules_with_spark_or_brokers_are_known_or_estimated_to_be_long() -> None:
+    schedule = Schedule(load_durations())
+    assert len(_LONG) > 100
+    unknown = _LONG - schedule.known.keys()
+    assert not [path for path in unknown if schedule.duration(path).seconds < 30]
+
+
+def test_the_kept_file_has_one_module_a_line_in_order(tmp_path: Path) -> None:
+    """So two branches that record other modules can be merged."""
+    save_durations(load_durations(), tmp_path / "again.json")
+    assert (tmp_path / "again.json").read_text() == KEPT.read_text()
+
+
+@pytest.mark.parametrize(
+    ("source", "seconds", "shares"),
+    [
+        ("def test_query(spark: SparkSession) -> None: ...", 60, SPARK_SESSION),
+        ("pytestmark = pytest.mark.spark", 60, ""),
+        ("pytestmark = pytest.mark.broker", 30, ""),
+        ("def test_sum() -> None: ...", 0, ""),
+    ],
+)
+def test_a_new_module_is_estimated_from_its_source(source: str, seconds: float, shares: str) -> None:
+    found = estimate_duration(source)
+    assert (found.seconds, found.shares) == (seconds, shares)
+
+
+def _duration(seconds: float, **fields: Any) -> ModuleDuration:  # noqa: ANN401 - fields of several types
+    return ModuleDuration(**{"seconds": seconds, "processor_seconds": seconds, **fields})
+
+
+@pytest.mark.parametrize(
+    ("duration", "scope"),
+    [
+        (_duration(90, tests=3), "tests/test_a.py::test_one"),
+        (_duration(90, tests=3, shared_setup_seconds=20), "tests/test_a.py"),
+        (_duration(90, tests=1), "tests/test_a.py"),
+        (_duration(20, tests=3), "tests/test_a.py"),
+        (_duration(90, tests=3, shares=ALL_VERSIONS), ALL_VERSIONS),
+        (_duration(90, tests=3, shares=SPARK_SESSION), f"{SPARK_SESSION} 0"),
+    ],
+    ids=["long", "long with a shared set-up", "one test", "short", "versions", "Spark"],
+)
+def test_the_tests_of_a_long_module_are_separate_unless_they_share_something(
+    duration: ModuleDuration, scope: str
+) -> None:
+    assert Schedule({"tests/test_a.py": duration}).scope_of("tests/test_a.py::test_one") == scope
+
+
+def test_two_spark_sessions_get_about_the_same_time() -> None:
+    lengths = {"a": 50, "b": 40, "c": 30, "d": 20, "e": 10}
+    known = {path: _duration(seconds, shares=SPARK_SESSION) for path, seconds in lengths.items()}
+    schedule = Schedule(known)
+    scopes = {path: schedule.scope_of(f"{path}::test") for path in known}
+    assert len(set(scopes.values())) == 2
+    assert sorted(schedule.scope(name).seconds for name in set(scopes.values())) == [70, 80]
+
+
+def test_a_run_records_what_its_modules_took(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.delenv("PYTEST_XDIST_WORKER", raising=False)
+    monkeypatch.setattr("tests.durations.RECORDED", tmp_path / "durations.json")
+    recorder = DurationRecorder()
+    for test, setup in (("one", 5.0), ("two", 0.5)):
+        for when, seconds in (("setup", setup), ("call", 2.0), ("teardown", 0.25)):
+            properties = [("processor_seconds", 1.0), ("shares", SPARK_SESSION if test == "two" else "")]
+            report: Any = SimpleNamespace(
+                nodeid=f"tests/test_a.py::{test}", duration=seconds, when=when, user_properties=properties
+            )
+            recorder.pytest_runtest_logreport(report)
+    session: Any = SimpleNamespace(config=SimpleNamespace(getoption=lambda *_: "loadscope"))
+    recorder.pytest_sessionfinish(session)
+    assert load_durations(tmp_path / "durations.json") == {
+        "tests/test_a.py": ModuleDuration(
+            seconds=10.0, processor_seconds=6.0, shared_setup_seconds=4.5, tests=2, shares=SPARK_SESSION
+        )
+    }
+
+
+def _first_scopes(known: Mapping[str, ModuleDuration]) -> list[str]:
+    """Return what two workers run first."""
+    option = SimpleNamespace(loadscopereorder=True)
+    config = SimpleNamespace(getvalue=lambda _: ["2*popen"], option=option)
+    scheduler = LongestFirst(config, schedule=Schedule(known))
+    workers = [Worker(SimpleNamespace(id=f"gw{number}")) for number in range(2)]
+    tests = [f"{path}::test_{number}" for path in sorted(known) for number in range(2)]
+    for worker in workers:
+        scheduler.add_node(worker)
+        scheduler.add_node_collection(worker, tests)
+    scheduler.schedule()
+    return [tests[worker.waiting[0]].partition("::")[0] for worker in workers]
+
+
+def test_one_worker_begins_with_the_longest_that_computes_the_other_with_the_longest_that_waits() -> None:
+    known = {
+        "a": _duration(10),
+        "b": _duration(40),
+        "c": _duration(20, processor_seconds=1),
+        "d": _duration(30, processor_seconds=1),
+        "e": _duration(1),
+    }
+    assert _first_scopes(known) == ["b", "d"]
 
 
 @attrs.define(eq=False)

@@ -15,7 +15,7 @@ from headwater.spec import load_text
 from headwater.toolchain.broker import Broker
 from headwater.toolchain.kafka import ensure_kafka
 from headwater_spark.driver.reshard.start import ReshardOptions, reshard_application
-from headwater_spark.engine.partitioners.murmur2 import default_partition
+from headwater_spark.engine.partitioners.hashing import default_partition
 from tests.runtime.spark.kafka_topics import Topics
 
 _TIME = 1_760_000_000_000

@@ -13,7 +13,7 @@ from tempfile import TemporaryFile
 
 import attrs
 
-from headwater.cli.exit_codes import ExitCode
+from headwater.cli.console import ExitCode
 from headwater.toolchain import PulumiToolchain
 from headwater.toolchain.broker import Broker
 from headwater.toolchain.broker.readiness import until

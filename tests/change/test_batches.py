@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headwater.kafka.batches import MOST_RECORDS, batches
+from headwater.kafka.pending_requests import MOST_RECORDS, batches
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import attrs
 import pytest
 import trustme
 
-from headwater.change.deletion import delete_topics
+from headwater.change.topics import delete_topics
 from headwater.kafka import Connection, KafkaClusterReader
 from headwater.toolchain.broker import Broker, SaslUser, Settings
 from headwater.toolchain.broker.local import LocalBroker

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from headwater.cli.exit_codes import ExitCode
+from headwater.cli.console import ExitCode
 from tests.cli.conftest import EXAMPLES, Headwater
 
 _COUNTS = ("orders=6", "customers=6", "payments=6", "stock=3", "open-orders=6")

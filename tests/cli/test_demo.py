@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from headwater.cli.console import ExitCode
 from headwater.cli.demo.observation import Observation
 from headwater.cli.demo.output import Result, shortened
 from headwater.cli.demo.steps import STEPS
-from headwater.cli.exit_codes import ExitCode
 from headwater.cli.pulumi_project import Finished
 from headwater.model.cluster import LiveTopic
 from tests.pulumi.driver import time_saving_variables

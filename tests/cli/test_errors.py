@@ -10,7 +10,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from headwater.cli.exit_codes import ExitCode
+from headwater.cli.console import ExitCode
 from headwater.cli.lazy import Lazy
 from headwater.cli.main import main
 from tests.cli.conftest import EXAMPLES, Headwater

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from headwater.cli.exit_codes import ExitCode
+from headwater.cli.console import ExitCode
 from headwater.cli.import_details import with_cluster_details
 from headwater.cli.imported_documents import DescribedApplication, group_sentence
 from headwater.model.cluster import ClusterSnapshot, LiveGroup, LiveTopic

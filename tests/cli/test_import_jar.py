@@ -8,7 +8,7 @@ from pathlib import Path
 import attrs
 import pytest
 
-from headwater.cli.exit_codes import ExitCode
+from headwater.cli.console import ExitCode
 from headwater.model.nodes import ChangelogKind
 from headwater.model.topology import TopologyDocument
 from headwater.spec import load_text

@@ -7,7 +7,7 @@ import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 
-from headwater.cli.exit_codes import ExitCode
+from headwater.cli.console import ExitCode
 from headwater.spec import load_text
 from headwater.toolchain.broker.local import LocalBroker
 from tests.cli.conftest import Headwater

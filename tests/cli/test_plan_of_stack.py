@@ -3,9 +3,9 @@
 import pytest
 
 from headwater.change.ownership import write_ownership
-from headwater.cli.exit_codes import ExitCode
+from headwater.cli.console import ExitCode
 from headwater.kafka import Connection
-from headwater.model.ownership import OwnershipChange, OwnershipRecord, StackIdentity
+from headwater.model.records import OwnershipChange, OwnershipRecord, StackIdentity
 from headwater.toolchain import file_backend
 from tests.cli.conftest import Headwater
 from tests.pulumi.conftest import Deployment, cluster, deployment

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from headwater.cli.exit_codes import ExitCode
+from headwater.cli.console import ExitCode
 from headwater.report import plan_text, problem_text
 from headwater.report.plan_comment import plan_comment, read_preview
 from headwater.toolchain.broker.local import LocalBroker

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 
+from headwater.cli.console import ExitCode
 from headwater.cli.demo.steps import STEPS
-from headwater.cli.exit_codes import ExitCode
 from headwater.cli.main import _COMMANDS
 from headwater.toolchain.broker import Broker
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from headwater.cli.repetition import repeat
+from headwater.cli.console import repeat
 
 
 class Interrupting:

@@ -15,7 +15,7 @@ import attrs
 import click
 import pytest
 
-from headwater.cli.exit_codes import ExitCode
+from headwater.cli.console import ExitCode
 from headwater.cli.main import _COMMANDS
 from headwater.toolchain import PulumiToolchain
 from headwater.toolchain.broker import Broker, SaslUser, Settings

@@ -13,8 +13,7 @@ from headwater.compiler.broker_counts import (
     undersized_source_changelogs,
 )
 from headwater.compiler.copartitioning import EnforcedCounts, enforce, not_copartitioned
-from headwater.compiler.subtopologies import NodeGroup
-from headwater.compiler.topic_groups import TopicGroup
+from headwater.compiler.topic_groups import NodeGroup, TopicGroup
 from headwater.model.nodes import ChangelogKind, RepartitionTopic, StateStore
 from headwater.model.problems import Location, Problem, ProblemCode
 

@@ -1,4 +1,4 @@
-from headwater.compiler.subtopologies import node_groups
+from headwater.compiler.topic_groups import node_groups
 from headwater.model.nodes import (
     ChangelogKind,
     Node,

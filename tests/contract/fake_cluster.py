@@ -10,9 +10,8 @@ import attrs
 
 from headwater.kafka import SnapshotRequest
 from headwater.kafka.reader import GroupsRead
-from headwater.model.cluster import ClusterSnapshot, LiveGroup, LiveTopic
-from headwater.model.evidence import GroupFacts
-from headwater.model.ownership import OWNERSHIP_TOPIC, OwnershipChange, OwnershipLog, OwnershipRecord
+from headwater.model.cluster import ClusterSnapshot, GroupFacts, LiveGroup, LiveTopic
+from headwater.model.records import OWNERSHIP_TOPIC, OwnershipChange, OwnershipLog, OwnershipRecord
 
 BROKER_DEFAULTS = {
     "cleanup.policy": "delete",

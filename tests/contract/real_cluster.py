@@ -16,7 +16,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # public, but
 
 from headwater.change.ownership import write_ownership
 from headwater.kafka import Connection, KafkaClusterReader
-from headwater.model.ownership import OwnershipChange
+from headwater.model.records import OwnershipChange
 
 
 @attrs.define

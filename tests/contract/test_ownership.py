@@ -7,7 +7,7 @@ import attrs
 import pytest
 
 from headwater.kafka import SnapshotRequest
-from headwater.model.ownership import OwnershipChange, OwnershipRecord, StackIdentity
+from headwater.model.records import OwnershipChange, OwnershipRecord, StackIdentity
 from tests.contract.fake_cluster import FakeCluster
 from tests.contract.real_cluster import RealCluster
 

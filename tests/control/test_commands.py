@@ -17,7 +17,7 @@ from click.testing import CliRunner, Result
 from jsonschema import Draft202012Validator
 
 from headwater.agent.documents import SwitchedDocuments
-from headwater.agent.instrument_texts import agent_status
+from headwater.agent.events import agent_status
 from headwater.agent.instruments import AgentInstruments
 from headwater.agent.journal_lines import JournalLine, expansions, history_json
 from headwater.agent.state import AgentState, ExpansionEntry, Stage

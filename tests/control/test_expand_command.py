@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from headwater.cli.exit_codes import ExitCode
+from headwater.cli.console import ExitCode
 from headwater.cli.main import main
 from headwater.control import Access, ControlServer, Surface
 from headwater_spark.driver.metrics import Instruments
@@ -41,7 +41,7 @@ def url(server: ControlServer) -> str:
 
 @pytest.fixture(autouse=True)
 def _polls_soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("headwater.cli.processors_expand._POLL_SECONDS", 0.01)
+    monkeypatch.setattr("headwater.cli.processors._POLL_SECONDS", 0.01)
 
 
 def _run(*arguments: str, token: str | None = TOKEN) -> Result:
@@ -70,7 +70,7 @@ def test_command_waits_until_the_processors_are_added(
 def test_command_prints_the_remaining_time(
     url: str, application: ExpandingApplication, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("headwater.cli.expansion_progress._LINE_SECONDS", 0.0)
+    monkeypatch.setattr("headwater.cli.processors._LINE_SECONDS", 0.0)
     catch_up = ExpansionPhase.CATCH_UP
     application.becomes(
         ProcessorsStatus(4, 8, catch_up, 0, 1_000),
@@ -190,7 +190,7 @@ def test_command_waits_for_an_application_that_is_restarted(
 def test_command_ends_if_the_endpoint_does_not_answer_again(
     server: ControlServer, application: ExpandingApplication, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("headwater.cli.processors_expand._UNANSWERED_SECONDS", 0.0)
+    monkeypatch.setattr("headwater.cli.processors._UNANSWERED_SECONDS", 0.0)
 
     def fail() -> None:
         raise RuntimeError("the endpoint does not answer")

@@ -10,8 +10,7 @@ from jsonschema import Draft202012Validator
 from prometheus_client import CollectorRegistry, generate_latest
 
 from headwater.agent import events
-from headwater.agent.events import AgentEvent
-from headwater.agent.instrument_texts import _MESSAGES, log_line
+from headwater.agent.events import _MESSAGES, AgentEvent, log_line
 from headwater.agent.instruments import AgentInstruments
 from headwater.agent.state import AgentState, ApplicationState, Outcome, TopicResult
 from headwater.control import Health, Surface

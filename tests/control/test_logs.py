@@ -9,8 +9,7 @@ import pytest
 import structlog
 
 from headwater.control import Access
-from headwater.control.logs import configure_log
-from headwater.control.redaction import redacted_texts
+from headwater.control.logs import configure_log, redacted_texts
 from headwater.kafka import Connection
 
 SECRET = "s3cr3t-of-orders"

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from headwater.control.redaction import redact, redacted_texts
+from headwater.control.logs import redact, redacted_texts
 
 PEM = """-----BEGIN PRIVATE KEY-----
 MIIEvQIB

@@ -13,7 +13,7 @@ import structlog
 import agent_main
 import run_main
 from headwater.cli.main import main as headwater
-from headwater.control.redaction import redacted_texts
+from headwater.control.logs import redacted_texts
 from headwater.kafka import Connection
 
 _CERTIFICATE = "-----BEGIN CERTIFICATE-----\nMIIBpublic\n-----END CERTIFICATE-----\n"

@@ -12,7 +12,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from headwater.control import Access, ControlServer, Route, Surface
-from headwater.control.connections import MOST, MOST_OF_ADDRESS, Connection, network, superfluous
+from headwater.control.server import MOST, MOST_OF_ADDRESS, Connection, network, superfluous
 from headwater.toolchain.broker.readiness import until
 from tests.control.conftest import HttpClient
 

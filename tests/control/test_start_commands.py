@@ -13,7 +13,7 @@ import structlog
 import agent_main
 import run_main
 from headwater.cli.agent_run import run as headwater_agent_run
-from headwater.cli.exit_codes import ExitCode
+from headwater.cli.console import ExitCode
 from headwater.cli.main import main as headwater
 from headwater_spark.commands.run import run as headwater_run
 

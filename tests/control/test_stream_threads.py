@@ -7,7 +7,7 @@ import attrs
 import pytest
 from click.testing import CliRunner, Result
 
-from headwater.cli.exit_codes import ExitCode
+from headwater.cli.console import ExitCode
 from headwater.cli.main import main
 from headwater.control import Access, ControlServer, Surface
 from headwater_spark.driver.metrics import Instruments

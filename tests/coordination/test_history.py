@@ -18,13 +18,13 @@ from headwater.agent.coordination_topic import coordination_topic
 from headwater.agent.journal import read_lines
 from headwater.agent.journal_lines import JournalLine, decode, encode, key_of, latest_entries, valid_lines
 from headwater.agent.state import ExpansionEntry, Stage
-from headwater.cli.exit_codes import ExitCode
+from headwater.cli.console import ExitCode
 from headwater.cli.main import main
 from headwater.model.problems import ProblemCode, ProblemsError
 from headwater.model.untrusted import LARGEST_VALUE
 from headwater.toolchain.broker import Broker
 from headwater.toolchain.broker.local import LocalBroker
-from headwater.toolchain.broker.ports import free_ports
+from headwater.toolchain.broker.readiness import free_ports
 from tests.coordination.conftest import Group
 from tests.coordination.leader_process import entry
 

@@ -12,7 +12,7 @@ from headwater.agent.state import Outcome, TopicResult
 from headwater.cli.agent_run import run
 from headwater.control import Surface
 from headwater.kafka import Connection
-from headwater.toolchain.promtool import ensure_promtool
+from headwater.toolchain.linters import ensure_promtool
 from headwater_spark.driver.metrics import Instruments
 from headwater_spark.driver.queries.progress import NO_PROGRESS
 from headwater_spark.driver.states import ClientState

@@ -33,9 +33,9 @@ class Absent:
             raise ModuleNotFoundError(name)
 
 sys.meta_path.insert(0, Absent())
-import headwater.cli.agent_run, headwater.cli.agent_status
-import headwater.cli.agent_history, headwater.cli.agent_autoscaling
-import headwater.agent.start, headwater.spec, headwater.compiler, headwater.report.compile_text
+import headwater.cli.agent_run, headwater.cli.agent
+import headwater.cli.agent_history, headwater.cli.agent
+import headwater.agent.command, headwater.spec, headwater.compiler, headwater.report.compile_text
 """
 
 

@@ -5,7 +5,7 @@ import attrs
 import pytest
 
 from headwater.describe import read_description, read_descriptions, write_description
-from headwater.describe.damage import repair_text
+from headwater.describe.lines import repair_text
 from headwater.model.nodes import NodeTopology, ProcessorNode, SinkNode, SourceNode
 from tests.describe.texts import SMALL, recorded_texts, shuffled
 

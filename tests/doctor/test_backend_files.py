@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from headwater.cli.doctor.backend_files import BackendFiles
+from headwater.cli.doctor.pulumi_stack import BackendFiles
 
 _ENDED = 2**22 + 1  # more than the highest process id
 

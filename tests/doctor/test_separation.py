@@ -8,7 +8,7 @@ from click.testing import CliRunner
 from headwater.cli.doctor.pulumi_stack import workflow_texts
 from headwater.cli.main import main
 from headwater.doctor import Status
-from headwater.doctor.separation import SeparationFacts, separation_findings
+from headwater.doctor.permissions import SeparationFacts, separation_findings
 from tests.workflows.scripts import GITHUB, GITLAB
 
 OLD_PREVIEW = """

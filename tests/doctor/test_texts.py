@@ -13,8 +13,14 @@ from jsonschema import Draft202012Validator
 from rich.console import Console
 
 from headwater.doctor import Finding, Section, Status, has_errors
-from headwater.doctor.agents import AgentFacts, AgentGroup, agent_findings
-from headwater.doctor.cluster import ClusterFacts, Login, cluster_findings
+from headwater.doctor.cluster import (
+    AgentFacts,
+    AgentGroup,
+    ClusterFacts,
+    Login,
+    agent_findings,
+    cluster_findings,
+)
 from headwater.doctor.machine import MachineFacts, Package, Program, machine_findings
 from headwater.doctor.permissions import PermissionFacts, Purpose, Right, permission_findings
 from headwater.doctor.stack import Lock, StackFacts, stack_findings

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from headwater.cli.exit_codes import ExitCode
+from headwater.cli.console import ExitCode
 from headwater.cli.main import main
 from headwater.control import access_of
 from headwater.control.access import TOKEN_VARIABLE
 from headwater.model.acls import Operation, Permission
-from headwater.model.ownership import OWNERSHIP_TOPIC
+from headwater.model.records import OWNERSHIP_TOPIC
 from headwater.planner.acls import Purpose, headwater_needs
 from headwater.planner.acls.headwater import AGENT_PREFIX
 from headwater.spec import load_text

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from headwater.toolchain.broker.ports import free_ports
+from headwater.toolchain.broker.readiness import free_ports
 
 pytestmark = [pytest.mark.pulumi, pytest.mark.broker, pytest.mark.slow]
 

@@ -10,7 +10,7 @@ import jsonschema
 import pytest
 from click.testing import CliRunner, Result
 
-from headwater.cli.exit_codes import ExitCode
+from headwater.cli.console import ExitCode
 from headwater.cli.main import main
 from headwater.toolchain.broker import Broker, SaslUser, Settings
 from headwater.toolchain.broker.local import LocalBroker

@@ -5,8 +5,8 @@ from collections.abc import Mapping, Sequence
 import attrs
 
 from headwater.model.compiled import CompiledApplication, InternalTopic, TopicKind
-from headwater.model.ownership import OwnershipRecord, StackIdentity
 from headwater.model.problems import ProblemCode, Severity
+from headwater.model.records import OwnershipRecord, StackIdentity
 from headwater.model.topology import Leftovers, Lifecycle, Sink
 from headwater.planner.drift import Drift, Finding, FindingKind, find_drift
 from tests.planner.simulated_cluster import (

@@ -15,11 +15,8 @@ import pytest
 from markdown_it import MarkdownIt
 
 from headwater.planner.drift import Drift, FindingKind
-from headwater.report.drift.junit import drift_junit
-from headwater.report.drift.markdown import drift_markdown
-from headwater.report.drift.page import drift_page
-from headwater.report.drift.text import drift_text
-from headwater.report.drift.to_json import drift_json
+from headwater.report.drift.pages import drift_junit, drift_page
+from headwater.report.drift.texts import drift_json, drift_markdown, drift_text
 from tests.drift import drift_cases
 
 GOLDEN = Path(__file__).parent / "golden"

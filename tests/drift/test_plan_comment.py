@@ -10,9 +10,9 @@ import pytest
 from click.testing import CliRunner, Result
 from markdown_it import MarkdownIt
 
-from headwater.cli.exit_codes import ExitCode
+from headwater.cli.console import ExitCode
 from headwater.cli.main import main
-from headwater.report.drift.to_json import drift_json
+from headwater.report.drift.texts import drift_json
 from headwater.report.plan_comment import plan_comment, read_drift, read_preview
 from headwater.report.plan_comment.comment import LIMIT
 from tests.drift import drift_cases

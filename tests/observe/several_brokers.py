@@ -5,7 +5,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from headwater.toolchain.broker import Broker, Settings
-from headwater.toolchain.broker.ports import HOST, free_ports
+from headwater.toolchain.broker.readiness import HOST, free_ports
 from headwater.toolchain.kafka import KafkaDistribution
 
 _REPLICATED = {

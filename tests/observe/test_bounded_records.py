@@ -13,7 +13,7 @@ from headwater.change.ownership import write_ownership
 from headwater.kafka import Connection, KafkaClusterReader
 from headwater.kafka.bounded_records import BoundedTopic
 from headwater.kafka.client_log import client_log
-from headwater.model.ownership import (
+from headwater.model.records import (
     OWNERSHIP_TOPIC,
     RECORD_TOPIC_SETTINGS,
     OwnershipChange,

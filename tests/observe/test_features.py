@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from headwater.kafka import Connection
-from headwater.kafka.features import enabled_features
+from headwater.kafka.broker_connection import enabled_features
 from headwater.toolchain.broker.local import LocalBroker
 from tests.broker_version import enables_streams_groups
 

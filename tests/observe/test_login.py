@@ -20,11 +20,11 @@ from cryptography.hazmat.primitives.serialization import (
     load_pem_private_key,
 )
 
-from headwater.change.deletion import delete_topics
+from headwater.change.topics import delete_topics
 from headwater.kafka import Connection
 from headwater.kafka.broker_session import NoAnswerError
 from headwater.kafka.group_client import GroupClient
-from headwater.kafka.login_tokens import request_token
+from headwater.kafka.login import request_token
 from headwater.toolchain.broker import Broker, SaslUser, Settings
 from headwater.toolchain.broker.readiness import until
 from tests.pulumi.cluster import Cluster

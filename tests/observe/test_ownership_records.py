@@ -10,8 +10,8 @@ import pytest
 from headwater.kafka import ownership
 from headwater.kafka.bounded_records import ReadRecord
 from headwater.kafka.ownership import LatestRecords, decode, encode, key_of
-from headwater.model.ownership import OwnershipRecord, StackIdentity
 from headwater.model.problems import ProblemCode, ProblemsError
+from headwater.model.records import OwnershipRecord, StackIdentity
 from headwater.model.untrusted import LARGEST_VALUE, MOST_UNREAD, UnreadReason, UnreadRecord
 
 _RECORD = OwnershipRecord(

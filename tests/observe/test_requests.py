@@ -10,7 +10,7 @@ from headwater.kafka import Connection, KafkaClusterReader, SnapshotRequest, adm
 from headwater.kafka.admin import Admin
 from headwater.kafka.pending_snapshot import PendingSnapshot
 from headwater.model.cluster import LiveGroup
-from headwater.model.ownership import OwnershipLog
+from headwater.model.records import OwnershipLog
 from headwater.toolchain.broker.local import LocalBroker
 from headwater.toolchain.broker.readiness import until
 from tests.contract.real_cluster import RealCluster

@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner, Result
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 
-from headwater.cli.exit_codes import ExitCode
+from headwater.cli.console import ExitCode
 from headwater.cli.main import main
 from headwater.kafka import Connection, KafkaClusterReader, SnapshotRequest
 from headwater.kafka.admin import Admin

@@ -11,8 +11,7 @@ import attrs
 
 from headwater.toolchain import machine
 from headwater.toolchain.cache import Cache
-from headwater.toolchain.commands import run_logged
-from headwater.toolchain.progress import Progress
+from headwater.toolchain.commands import Progress, run_logged
 from headwater.toolchain.streams_library import ensure_streams_library
 from tests.oracle.kafka_streams import Run, built_program
 

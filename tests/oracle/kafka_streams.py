@@ -15,9 +15,8 @@ import attrs
 from headwater.model.versions import DEFAULT_VERSION
 from headwater.toolchain import machine
 from headwater.toolchain.cache import Cache, fingerprint
-from headwater.toolchain.commands import run_logged
+from headwater.toolchain.commands import Progress, run_logged
 from headwater.toolchain.kafka import KAFKA_VERSION
-from headwater.toolchain.progress import Progress
 from headwater.toolchain.streams_library import ensure_streams_library
 from tests.broker_version import BROKER_VERSION, has_streams_groups
 

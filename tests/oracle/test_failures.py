@@ -10,7 +10,7 @@ import pytest
 from headwater.compiler import compile_document
 from headwater.model.cluster import ClusterSnapshot, LiveTopic
 from headwater.model.problems import Problem, ProblemCode, errors
-from headwater.model.record import RecordedTopic, SetupRecord
+from headwater.model.records import RecordedTopic, SetupRecord
 from headwater.model.topology import Setup, TopologyDocument
 from headwater.planner import PlanPolicy, plan
 from tests.oracle.recorded import Case, Json, cases_with

@@ -11,9 +11,8 @@ from headwater.cli.import_details import differences_from_cluster, with_cluster_
 from headwater.cli.imported_documents import DescribedApplication
 from headwater.compiler import build_nodes
 from headwater.describe import write_description
-from headwater.model.cluster import ClusterSnapshot, LiveGroup, LiveTopic
+from headwater.model.cluster import ClusterEvidence, ClusterSnapshot, LiveGroup, LiveTopic
 from headwater.model.compiled import CompiledApplication, InternalTopic
-from headwater.model.evidence import ClusterEvidence
 from headwater.model.nodes import NodeTopology, TopicKind
 from headwater.model.problems import Problem, ProblemCode, Severity, errors
 from headwater.model.topology import Protocol, TopologyDocument, UnknownDetails

@@ -17,8 +17,8 @@ import pytest
 from headwater.model.problems import errors
 from headwater.toolchain import KafkaDistribution
 from headwater.toolchain.broker import Broker, Settings
+from headwater.toolchain.broker.launch import command
 from headwater.toolchain.broker.readiness import until
-from headwater.toolchain.broker.tools import command
 from tests.acls.conftest import STREAMS_PROTOCOL
 from tests.acls.streams_process import StreamsProcess
 from tests.broker_version import BROKER_VERSION, enables_streams_groups, has_streams_groups

@@ -3,7 +3,7 @@
 import attrs
 
 from headwater.model.compiled import CompiledApplication
-from headwater.model.ownership import OWNERSHIP_TOPIC, OwnershipRecord, OwnershipTopic, StackIdentity
+from headwater.model.records import OWNERSHIP_TOPIC, OwnershipRecord, OwnershipTopic, StackIdentity
 from headwater.model.topology import Lifecycle, Setup, Sink
 from headwater.model.untrusted import UnreadReason, UnreadRecord
 from headwater.planner import Plan, PlanPolicy, plan

@@ -5,15 +5,13 @@ from typing import Any
 
 import attrs
 
-from headwater.model.cluster import ClusterSnapshot, LiveGroup, LiveTopic
+from headwater.model.cluster import ClusterEvidence, ClusterSnapshot, GroupFacts, LiveGroup, LiveTopic
 from headwater.model.compiled import CompiledApplication, InternalTopic, SubTopology, TopicKind
-from headwater.model.evidence import ClusterEvidence, GroupFacts
-from headwater.model.move_marks import MoveMark
 from headwater.model.nodes import ChangelogKind
-from headwater.model.ownership import OwnershipRecord
+from headwater.model.offset_metadata import MoveMark
 from headwater.model.policies import BlastRadius, Effect, Policy
 from headwater.model.problems import Location
-from headwater.model.record import SetupRecord
+from headwater.model.records import OwnershipRecord, SetupRecord
 from headwater.model.topology import Application, Lifecycle, Setup, Sink
 from headwater.planner import ActionKind, Plan, PlanPolicy, plan
 

@@ -3,8 +3,7 @@
 import attrs
 
 from headwater.model.compiled import CompiledApplication
-from headwater.model.ownership import OwnershipChange, OwnershipRecord, StackIdentity
-from headwater.model.record import SetupRecord
+from headwater.model.records import OwnershipChange, OwnershipRecord, SetupRecord, StackIdentity
 from headwater.model.topology import Sink
 from headwater.planner import Plan, PlanPolicy, plan
 from headwater.planner.claims import change_after, change_before

@@ -6,11 +6,10 @@ from collections.abc import Mapping
 import attrs
 import pytest
 
-from headwater.model.callers import APPLICATION
-from headwater.model.client_record import client_group
 from headwater.model.compiled import CompiledApplication
-from headwater.model.ownership import OwnershipRecord, StackIdentity
-from headwater.model.problems import Problem, ProblemCode, Severity
+from headwater.model.offset_metadata import client_group
+from headwater.model.problems import APPLICATION, Problem, ProblemCode, Severity
+from headwater.model.records import OwnershipRecord, StackIdentity
 from headwater.model.topology import Leftovers, Lifecycle, Setup, Sink
 from headwater.planner import ActionKind, Plan, plan
 from headwater.planner.evidence.topics import Evidence, Verdict

@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headwater.model.callers import APPLICATION, PLAN, Caller
-from headwater.model.problems import ProblemCode, Severity
+from headwater.model.problems import APPLICATION, PLAN, Caller, ProblemCode, Severity
 from headwater.planner import ActionKind, plan
 from headwater.planner.drift import find_drift
 from tests.planner.application_with_processors import (

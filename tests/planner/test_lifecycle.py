@@ -7,7 +7,7 @@ import pytest
 
 from headwater.compiler.renumbering import origins
 from headwater.model.problems import ProblemCode
-from headwater.model.record import RecordedTopic, SetupRecord
+from headwater.model.records import RecordedTopic, SetupRecord
 from headwater.model.topology import Lifecycle, Sink
 from headwater.planner import ActionKind, Plan, TopicAction
 from tests.planner.plans import kinds

@@ -7,10 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headwater.model.callers import APPLICATION, PLAN
 from headwater.model.linear_hashing import bucket
-from headwater.model.move_marks import MoveMark, MovePhase
-from headwater.model.problems import ProblemCode, Severity
+from headwater.model.offset_metadata import MoveMark, MovePhase
+from headwater.model.problems import APPLICATION, PLAN, ProblemCode, Severity
 from headwater.planner import plan
 from headwater.planner.drift import FindingKind, find_drift
 from tests.planner.application_with_processors import (

@@ -5,13 +5,13 @@ from collections.abc import Mapping
 import attrs
 import pytest
 
-from headwater.model.ownership import OwnershipRecord, StackIdentity
 from headwater.model.problems import Problem, ProblemCode, Severity
+from headwater.model.records import OwnershipRecord, StackIdentity
 from headwater.model.topology import Lifecycle, Setup, Sink
 from headwater.planner import ActionKind, Plan, PlanPolicy, plan
 from headwater.planner.claims import change_after, change_before, race, retraction
 from headwater.planner.ownership import Ownership
-from headwater.planner.rules.managed_elsewhere import refusal
+from headwater.planner.rules.ownership_messages import refusal
 from tests.planner.simulated_cluster import SimulatedCluster, application
 from tests.planner.simulated_stacks import Cluster, Stack
 

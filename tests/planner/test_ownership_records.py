@@ -4,9 +4,9 @@ import attrs
 import pytest
 
 from headwater.kafka.evidence import with_evidence
-from headwater.model.evidence import EvidenceRequest
-from headwater.model.ownership import RECORD_TOPIC_SETTINGS, OwnershipTopic
+from headwater.model.cluster import EvidenceRequest
 from headwater.model.problems import Problem, ProblemCode, Severity
+from headwater.model.records import RECORD_TOPIC_SETTINGS, OwnershipTopic
 from headwater.model.topology import Setup
 from headwater.model.untrusted import UnreadReason
 from headwater.planner import Plan

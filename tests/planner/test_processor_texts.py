@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from headwater.model.move_marks import MoveMark, MovePhase
+from headwater.model.offset_metadata import MoveMark, MovePhase
 from headwater.model.problems import Problem
 from headwater.report import problems_text
 from tests.planner.simulated_cluster import SimulatedCluster, application

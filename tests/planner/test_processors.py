@@ -7,9 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headwater.model.callers import APPLICATION
 from headwater.model.linear_hashing import bucket
-from headwater.model.problems import ProblemCode
+from headwater.model.problems import APPLICATION, ProblemCode
 from headwater.model.topology import Setup
 from headwater.planner import ActionKind, plan
 from headwater.report.plan_text import plan_text

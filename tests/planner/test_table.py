@@ -5,10 +5,9 @@ from collections.abc import Mapping
 import attrs
 import pytest
 
-from headwater.model.callers import DRIFT_WITHOUT_RECORD, PLAN
 from headwater.model.compiled import CompiledApplication
-from headwater.model.problems import Location, Problem, ProblemCode, Severity
-from headwater.model.record import RecordedTopic
+from headwater.model.problems import DRIFT_WITHOUT_RECORD, PLAN, Location, Problem, ProblemCode, Severity
+from headwater.model.records import RecordedTopic
 from headwater.model.topology import Setup, Sink
 from headwater.planner import ActionKind, plan
 from tests.planner.plans import codes, kinds, warnings

@@ -5,12 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from headwater.model.callers import APPLICATION
 from headwater.model.compiled import CompiledApplication
-from headwater.model.problems import Severity
+from headwater.model.problems import APPLICATION, Severity
 from headwater.planner.application import ActiveApplication
-from headwater.planner.rules.over_partitioned import over_partitioned as over_partitioned_topics
-from headwater.planner.rules.replaced_topics import replaced_topics
+from headwater.planner.rules.counts import over_partitioned as over_partitioned_topics
+from headwater.planner.rules.topics import replaced_topics
 from headwater.report import problems_text
 from tests.planner.scenarios import SCENARIOS, Scenario
 from tests.planner.simulated_cluster import CHANGELOG, MANUAL, REPARTITION, SimulatedCluster, application

@@ -7,7 +7,7 @@ import pytest
 
 from headwater.model.compiled import CompiledApplication
 from headwater.model.problems import ProblemCode, Severity
-from headwater.model.record import RecordedTopic, SetupRecord
+from headwater.model.records import RecordedTopic, SetupRecord
 from headwater.model.topology import Lifecycle, Sink
 from headwater.planner import ActionKind, Plan, TopicAction
 from tests.planner.simulated_cluster import MANUAL, SimulatedCluster, application, changelog

@@ -6,11 +6,10 @@ from pathlib import Path
 import attrs
 import pytest
 
-from headwater.model.callers import PLAN
 from headwater.model.compiled import CompiledApplication, InternalTopic
 from headwater.model.nodes import NodeTopology
-from headwater.model.problems import Location, Problem, ProblemCode, Severity, errors
-from headwater.model.record import SetupRecord
+from headwater.model.problems import PLAN, Location, Problem, ProblemCode, Severity, errors
+from headwater.model.records import SetupRecord
 from headwater.model.topology import DescribedTopology, Setup, TopologyDocument
 from headwater.model.versions import DEFAULT_VERSION, KafkaStreamsVersion
 from headwater.planner import Plan, plan

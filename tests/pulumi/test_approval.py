@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from headwater.cli.exit_codes import ExitCode
+from headwater.cli.console import ExitCode
 from tests.cli.conftest import Headwater, headwater
 from tests.pulumi.conftest import Deployment
 from tests.pulumi.driver import STACK

@@ -6,7 +6,7 @@ import attrs
 import pytest
 
 from headwater.kafka import Connection, KafkaClusterReader
-from headwater.model.ownership import OwnershipRecord
+from headwater.model.records import OwnershipRecord
 from headwater.toolchain import PulumiToolchain
 from tests.pulumi.conftest import Deployment
 from tests.pulumi.driver import Stack

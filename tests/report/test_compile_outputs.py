@@ -13,9 +13,8 @@ from headwater.compiler import compile_documents
 from headwater.model.compiled import CompiledApplication
 from headwater.report import compile_json
 from headwater.report.compile_text import compile_text
-from headwater.report.dot import dot
+from headwater.report.diagrams import dot, mermaid
 from headwater.report.graph import Graph, graph
-from headwater.report.mermaid import mermaid
 from headwater.report.svg import svg
 from headwater.spec import load_documents, load_text
 from tests.report.examples import COUNTS, EXAMPLES, compiled_examples

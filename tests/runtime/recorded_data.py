@@ -8,8 +8,8 @@ from typing import Any
 from headwater_spark.engine.records import ValueAndTimestamp, Windowed
 from headwater_spark.engine.serdes import Plain, plain_serde
 from headwater_spark.engine.serdes.plain import session_windowed, time_windowed
-from headwater_spark.engine.stores.lists import ListBytes
-from headwater_spark.engine.stores.sessions import SessionBytes
+from headwater_spark.engine.stores.key_value import ListBytes
+from headwater_spark.engine.stores.windows import SessionBytes
 from tests.oracle.recorded import Case, Json
 
 LAST_MS = 2**63 - 1

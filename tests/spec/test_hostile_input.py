@@ -10,7 +10,7 @@ import pytest
 
 from headwater.model.problems import Problem, ProblemCode
 from headwater.spec import load_documents, load_text
-from headwater.spec.limits import MAX_BYTES, MAX_DEPTH, MAX_NODES, MAX_PROBLEMS
+from headwater.spec.locations import MAX_BYTES, MAX_DEPTH, MAX_NODES, MAX_PROBLEMS
 
 START = "application: {id: shop}\ntopology:\n"
 SECONDS = 10.0

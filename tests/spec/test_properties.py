@@ -12,9 +12,8 @@ from jsonschema import Draft202012Validator
 from headwater.model.problems import Severity
 from headwater.spec import load_text
 from headwater.spec.build_document import build_document
-from headwater.spec.durations import milliseconds, read_duration
 from headwater.spec.locations import NO_POSITION, RawDocument
-from headwater.spec.scalars import plain_scalar
+from headwater.spec.scalars import milliseconds, plain_scalar, read_duration
 from headwater.spec.schema import document_schema
 from headwater.spec.schema_problems import schema_problems
 from tests.spec.generated import damaged, documents, scalars, texts

@@ -8,7 +8,7 @@ import pytest
 
 from headwater.model.problems import Severity
 from headwater.spec import load_text
-from headwater.spec.limits import MAX_BYTES, MAX_DEPTH, MAX_NODES
+from headwater.spec.locations import MAX_BYTES, MAX_DEPTH, MAX_NODES
 from headwater.spec.reference import GROUPS, reference
 from headwater.spec.schema import operators
 

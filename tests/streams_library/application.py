@@ -15,7 +15,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # public, but
 )
 
 from headwater.toolchain.broker.readiness import until
-from headwater_spark.engine.partitioners.murmur2 import default_partition
+from headwater_spark.engine.partitioners.hashing import default_partition
 
 _SECONDS = 30
 

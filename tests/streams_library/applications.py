@@ -14,8 +14,7 @@ import attrs
 
 from headwater.toolchain import machine
 from headwater.toolchain.cache import Cache, fingerprint
-from headwater.toolchain.commands import run_logged
-from headwater.toolchain.progress import Progress
+from headwater.toolchain.commands import Progress, run_logged
 from headwater.toolchain.streams_library import ensure_streams_library
 
 _SOURCE = Path(__file__).parent / "java"

@@ -15,8 +15,7 @@ from confluent_kafka.cimpl import NewTopic
 
 from headwater.toolchain import KafkaDistribution, ToolchainError
 from headwater.toolchain.broker import Broker, SaslUser, Settings, process
-from headwater.toolchain.broker.ports import HOST, free_ports
-from headwater.toolchain.broker.readiness import serves, until
+from headwater.toolchain.broker.readiness import HOST, free_ports, serves, until
 from tests.toolchain.certificates import server_tls
 
 pytestmark = pytest.mark.broker

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from headwater.toolchain.cache import Cache, default_root, fingerprint
-from headwater.toolchain.progress import Progress
+from headwater.toolchain.commands import Progress
 
 
 @pytest.fixture

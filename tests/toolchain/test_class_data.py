@@ -7,11 +7,11 @@ import attrs
 import pytest
 
 from headwater.toolchain import KafkaDistribution
-from headwater.toolchain.broker.class_data import ensure_class_data
 from headwater.toolchain.broker.launch import tool_command
+from headwater.toolchain.broker.process import ensure_class_data
 from headwater.toolchain.cache import Cache
+from headwater.toolchain.commands import Progress
 from headwater.toolchain.kafka import class_data_entry
-from headwater.toolchain.progress import Progress
 
 pytestmark = pytest.mark.broker
 

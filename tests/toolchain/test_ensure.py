@@ -18,10 +18,10 @@ from headwater.toolchain import (
     pulumi_release,
 )
 from headwater.toolchain.cache import Cache
+from headwater.toolchain.commands import Progress
 from headwater.toolchain.kafka_plugin import PLUGIN_VERSION
 from headwater.toolchain.maven_jars import verify
 from headwater.toolchain.preparation import shell_exports
-from headwater.toolchain.progress import Progress
 from headwater.toolchain.pulumi_cli import needed_programs
 
 _PLUGIN = f"resource-kafka-v{PLUGIN_VERSION}"

@@ -4,8 +4,8 @@ import socket
 
 import pytest
 
-from headwater.toolchain.broker import ports
-from headwater.toolchain.broker.ports import HOST, free_ports, is_free
+from headwater.toolchain.broker import readiness
+from headwater.toolchain.broker.readiness import HOST, free_ports, is_free
 
 
 def test_chosen_ports_are_free_and_not_those_that_the_system_gives_to_clients() -> None:
@@ -18,6 +18,6 @@ def test_chosen_ports_are_free_and_not_those_that_the_system_gives_to_clients() 
 def test_a_port_in_use_is_not_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
     with socket.create_server((HOST, 0)) as other:
         taken = other.getsockname()[1]
-        monkeypatch.setattr(ports, "_RANGE", range(taken, taken + 1))
+        monkeypatch.setattr(readiness, "_RANGE", range(taken, taken + 1))
         (chosen,) = free_ports(1)
     assert chosen != taken

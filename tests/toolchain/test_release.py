@@ -17,9 +17,9 @@ from rich.console import Console
 from headwater.cli.main import main
 from headwater.toolchain import ToolchainError, ensure_pulumi, kafka_plugin
 from headwater.toolchain.cache import Cache
+from headwater.toolchain.commands import Progress
 from headwater.toolchain.kafka_plugin import HASH_VARIABLE as PLUGIN_HASH_VARIABLE
 from headwater.toolchain.kafka_plugin import PLUGIN_VERSION
-from headwater.toolchain.progress import Progress
 from headwater.toolchain.pulumi_cli import CLI_VERSION, find_pulumi
 from headwater.toolchain.pulumi_release import HASH_VARIABLE, VARIABLE, download_release
 
@@ -181,10 +181,12 @@ def test_the_published_plugin_is_not_installed_without_its_hash(
     cli.write_text(f'#!/bin/sh\necho "$@" >> {asked}\n')
     cli.chmod(0o755)
     monkeypatch.delenv(PLUGIN_HASH_VARIABLE, raising=False)
-    assert "no hash of the published plugin is known" in kafka_plugin._download(cli, tmp_path, progress)
+    assert "no hash of the published plugin is known" in kafka_plugin._download_plugin(
+        cli, tmp_path, progress
+    )
     assert not asked.exists()
     monkeypatch.setenv(PLUGIN_HASH_VARIABLE, "a" * 64)
-    assert kafka_plugin._download(cli, tmp_path, progress) == ""
+    assert kafka_plugin._download_plugin(cli, tmp_path, progress) == ""
     expected = f"plugin install resource kafka {PLUGIN_VERSION} --checksum {'a' * 64}\n"
     assert asked.read_text() == expected
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from headwater.toolchain.cache import Cache
-from headwater.toolchain.progress import Progress
-from headwater.toolchain.spark_classes import ensure_spark_classes, spark_java_options
+from headwater.toolchain.commands import Progress
+from headwater.toolchain.spark import ensure_spark_classes, spark_java_options
 
 _START = """
 from pyspark.sql import SparkSession
@@ -30,7 +30,7 @@ def installation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def _recorded(cache: Cache, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Record an archive without Spark; return the names of the cache's entries."""
-    monkeypatch.setattr("headwater.toolchain.spark_classes._record", lambda archive: archive.write_text(""))
+    monkeypatch.setattr("headwater.toolchain.spark._record_classes", lambda archive: archive.write_text(""))
     ensure_spark_classes(cache, Progress())
     return sorted(folder.name for folder in cache.root.iterdir() if folder.is_dir())
 

@@ -9,7 +9,7 @@ import jsonschema
 import pytest
 from click.testing import CliRunner, Result
 
-from headwater.cli.exit_codes import ExitCode
+from headwater.cli.console import ExitCode
 from headwater.cli.main import main
 from headwater.toolchain.broker.local import LocalBroker
 from tests.pulumi.cluster import Cluster

@@ -14,8 +14,7 @@ _FOLDERS = {
 }
 """Folder of the repository → folder of the wheel; the first one that fits."""
 _FOR_TESTS = (
-    "headwater/toolchain/actionlint.py",
-    "headwater/toolchain/promtool.py",
+    "headwater/toolchain/linters.py",
     "headwater/toolchain/schema_registry.py",
     "headwater/toolchain/go/actionlint/",
     "headwater/toolchain/go/promtool/",

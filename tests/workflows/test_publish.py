@@ -9,7 +9,7 @@ from threading import Thread
 import pytest
 from click.testing import CliRunner, Result
 
-from headwater.cli.exit_codes import ExitCode
+from headwater.cli.console import ExitCode
 from headwater.cli.main import main
 from tests.workflows.forge import TOKEN, Forge, running_forge
 

@@ -61,7 +61,7 @@ def call_callback(
                 callback.on_partition_expansion(old, new)
         except ProblemsError as error:
             texts = (f"{problem.summary} {problem.found}" for problem in error.problems)
-            raised.append(_writable("; ".join(texts)))
+            raised.append(_shorten_text("; ".join(texts)))
         except BaseException as error:  # noqa: BLE001 - of a class of a user, also SystemExit
             raised.append(_error_text(error))
 
@@ -78,10 +78,10 @@ def _error_text(error: BaseException) -> str:
         text = f": {error}"
     except Exception:  # noqa: BLE001 - of a class of a user
         text = ""
-    return _writable(f"{type(error).__name__}{text}")
+    return _shorten_text(f"{type(error).__name__}{text}")
 
 
-def _writable(text: str) -> str:
+def _shorten_text(text: str) -> str:
     """Return a text that a journal entry can contain: short, and without halves of surrogate pairs."""
     return text[:_LONGEST_TEXT].encode(errors="backslashreplace").decode()
 
@@ -96,13 +96,13 @@ def load_callback(name: str) -> Callback:
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # noqa: BLE001 - of a module of a user, also SystemExit
-        raise ProblemsError([_unloadable(name, _error_text(error))]) from None
+        raise ProblemsError([_unloadable_callback(name, _error_text(error))]) from None
     if not callable(getattr(made, "on_partition_expansion", None)):
-        raise ProblemsError([_unloadable(name, "no method on_partition_expansion")])
+        raise ProblemsError([_unloadable_callback(name, "no method on_partition_expansion")])
     return made
 
 
-def _unloadable(name: str, found: str) -> Problem:
+def _unloadable_callback(name: str, found: str) -> Problem:
     return Problem(
         code=ProblemCode.INVALID_CONFIG,
         summary=f"The callback {name} cannot be called.",

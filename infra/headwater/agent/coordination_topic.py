@@ -11,7 +11,7 @@ from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-def
 
 from headwater.kafka import Connection
 from headwater.kafka.client_log import client_log
-from headwater.model.ownership import RECORD_TOPIC_SETTINGS
+from headwater.model.records import RECORD_TOPIC_SETTINGS
 
 if TYPE_CHECKING:
     from concurrent.futures import Future

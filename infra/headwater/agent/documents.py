@@ -28,7 +28,7 @@ class DocumentFiles:
     def __init__(self, paths: Sequence[Path]) -> None:
         """Read the documents; raises `ProblemsError` if one has errors."""
         self._paths = tuple(paths)
-        self._stamps = _stamps(self._paths)
+        self._stamps = _read_stamps(self._paths)
         loaded = load_documents(self._paths)
         if errors(loaded.problems):
             raise ProblemsError(loaded.problems)
@@ -39,7 +39,7 @@ class DocumentFiles:
 
     def refresh(self) -> Sequence[AgentEvent]:
         """Read all documents again if a file was added, removed or changed; keep the old ones on errors."""
-        stamps = _stamps(self._paths)
+        stamps = _read_stamps(self._paths)
         if stamps == self._stamps:
             return ()
         self._stamps = stamps
@@ -126,10 +126,10 @@ class SwitchedDocuments:
         }
         if not self._switches:
             return documents
-        return tuple(_switched(document, self._switches) for document in documents)
+        return tuple(_apply_switches(document, self._switches) for document in documents)
 
 
-def _switched(document: TopologyDocument, switches: Mapping[str, _Switch]) -> TopologyDocument:
+def _apply_switches(document: TopologyDocument, switches: Mapping[str, _Switch]) -> TopologyDocument:
     application = document.application
     switch = switches.get(application.id)
     if switch is None:
@@ -138,12 +138,12 @@ def _switched(document: TopologyDocument, switches: Mapping[str, _Switch]) -> To
     return attrs.evolve(document, application=attrs.evolve(application, config=config))
 
 
-def _stamps(paths: Sequence[Path]) -> Stamps:
+def _read_stamps(paths: Sequence[Path]) -> Stamps:
     files, _ = find(paths)
-    return {file: stamp for file in files if (stamp := _stamp(file)) is not None}
+    return {file: stamp for file in files if (stamp := _read_stamp(file)) is not None}
 
 
-def _stamp(file: Path) -> tuple[int, int, int] | None:
+def _read_stamp(file: Path) -> tuple[int, int, int] | None:
     try:
         status = file.stat()
     except OSError:

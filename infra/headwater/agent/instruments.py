@@ -25,8 +25,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from headwater.agent.events import AgentEvent, AttemptEnded, AttemptFailed, Expanded
-from headwater.agent.instrument_texts import agent_status, log_line
+from headwater.agent.events import AgentEvent, AttemptEnded, AttemptFailed, Expanded, agent_status, log_line
 from headwater.agent.state import AgentState, ApplicationState, Outcome, Phase
 from headwater.control import FINE, Health, Section
 from headwater.model.problems import Problem
@@ -41,7 +40,7 @@ _log = structlog.get_logger("agent")
 
 
 class AgentInstruments:
-    """Written by the thread of the loop and read by those of the endpoint: the state is one frozen value.
+    """Written by the thread of the loop and read by threads of the endpoint: the state is one frozen value.
 
     `election_error` returns why this agent cannot take part in the election (`KafkaLeadership.error`),
     `journal_problems` the records of the journal that it has skipped (`KafkaJournal.problems`).
@@ -188,19 +187,19 @@ class _States(Collector):
         if enabled:
             failures.add_metric([self._client_id], state.failures)
         yield failures
-        yield _gauge(
+        yield _gauge_metric(
             "headwater_agent_leader", "1 on the leader, the agent that expands topics", float(state.is_leader)
         )
         readable = state.observed_at_ms is not None and not state.read_problems
-        yield _gauge(
+        yield _gauge_metric(
             "headwater_agent_cluster_readable", "1 if the last read of the cluster succeeded", float(readable)
         )
-        yield _gauge(
+        yield _gauge_metric(
             "headwater_agent_last_reading_timestamp_seconds",
             "Time of the last read of the cluster",
             self._read_at,
         )
-        yield from _phases(applications)
+        yield from _phase_metrics(applications)
 
     def _parallelism(
         self, applications: Iterable[ApplicationState], enabled: Iterable[ApplicationState]
@@ -228,7 +227,7 @@ class _States(Collector):
         yield expected
 
 
-def _phases(applications: Iterable[ApplicationState]) -> Iterator[Metric]:
+def _phase_metrics(applications: Iterable[ApplicationState]) -> Iterator[Metric]:
     phases = GaugeMetricFamily(
         "headwater_agent_application_phase",
         "1 for the current phase of the application",
@@ -248,5 +247,5 @@ def _phases(applications: Iterable[ApplicationState]) -> Iterator[Metric]:
     yield missing
 
 
-def _gauge(name: str, text: str, value: float) -> Metric:
+def _gauge_metric(name: str, text: str, value: float) -> Metric:
     return GaugeMetricFamily(name, text, value=value)

@@ -153,7 +153,7 @@ def read_lines(
             elif (line := decode(record.value)) is not None:
                 yield line
             elif record.value is not None:
-                on_unread(_unread(topic, record))
+                on_unread(_unread_record(topic, record))
     except KafkaException as error:
         reason = error.args[0]
         is_absent = reason.code() in (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_PARTITION)  # noqa: SLF001
@@ -161,7 +161,7 @@ def read_lines(
         raise ProblemsError([problem]) from None
 
 
-def _unread(topic: str, record: ReadRecord) -> UnreadRecord:
+def _unread_record(topic: str, record: ReadRecord) -> UnreadRecord:
     is_large = len(record.value or b"") > LARGEST_VALUE
     return UnreadRecord(
         topic=topic,

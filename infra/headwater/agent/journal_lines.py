@@ -112,10 +112,10 @@ def decode(value: bytes | None) -> JournalLine | None:
             application=text(document.get("application", "")),
             number=whole(document.get("number", 0), _LARGEST_NUMBER),
             stage=text(document.get("stage", "")),
-            before=_counts(document, "before"),
-            after=_counts(document, "after"),
-            sources_before=_counts(document, "sourcesBefore"),
-            sources_after=_counts(document, "sourcesAfter"),
+            before=_read_counts(document, "before"),
+            after=_read_counts(document, "after"),
+            sources_before=_read_counts(document, "sourcesBefore"),
+            sources_after=_read_counts(document, "sourcesAfter"),
             done=texts(document.get("done", [])),
             reason=text(document.get("reason", ""), _LONGEST_REASON),
         )
@@ -125,7 +125,7 @@ def decode(value: bytes | None) -> JournalLine | None:
     return line
 
 
-def _counts(document: Mapping[str, Any], name: str) -> Mapping[str, int]:
+def _read_counts(document: Mapping[str, Any], name: str) -> Mapping[str, int]:
     return {topic: whole(count, _LARGEST_NUMBER) for topic, count in mapping(document.get(name, {})).items()}
 
 
@@ -158,12 +158,12 @@ def latest_entries(lines: Iterable[JournalLine], term: int = _LARGEST_TERM) -> M
     for line in valid_lines(line for line in lines if line.term <= term):
         entry = line.entry()
         known = found.get(line.application)
-        if entry is not None and (known is None or _rank(entry) >= _rank(known)):
+        if entry is not None and (known is None or _rank_of(entry) >= _rank_of(known)):
             found[line.application] = entry
     return found
 
 
-def _rank(entry: ExpansionEntry) -> tuple[int, int]:
+def _rank_of(entry: ExpansionEntry) -> tuple[int, int]:
     order = 2 if entry.stage.is_final else int(entry.stage is Stage.EXPANDED)
     return entry.number, order
 
@@ -199,27 +199,27 @@ def expansions(lines: Iterable[JournalLine], application: str | None = None) -> 
     for line in valid_lines(lines):
         if application in (None, line.application):
             found.setdefault((line.application, line.number), []).append(line)
-    return tuple(_expansion(tuple(of_one)) for of_one in found.values())
+    return tuple(_past_expansion(tuple(of_one)) for of_one in found.values())
 
 
 def history_json(past: Iterable[PastExpansion]) -> dict[str, Any]:
     """Return what `headwater agent history --format json` prints."""
-    return {"version": 1, "expansions": [_json(expansion) for expansion in past]}
+    return {"version": 1, "expansions": [_expansion_json(expansion) for expansion in past]}
 
 
-def _expansion(lines: tuple[JournalLine, ...]) -> PastExpansion:
+def _past_expansion(lines: tuple[JournalLine, ...]) -> PastExpansion:
     first, last = lines[0], lines[-1]
     done = {topic: line.client_id for line in reversed(lines) for topic in line.done}
     return PastExpansion(
         first.application,
         first.number,
-        _changes(first.sources_before, last.sources_after, {}),
-        _changes(first.before, last.after, done),
+        _changes_of(first.sources_before, last.sources_after, {}),
+        _changes_of(first.before, last.after, done),
         lines,
     )
 
 
-def _changes(
+def _changes_of(
     before: Mapping[str, int], after: Mapping[str, int], done: Mapping[str, str]
 ) -> tuple[Change, ...]:
     return tuple(
@@ -246,14 +246,14 @@ def outcome(expansion: PastExpansion) -> str:
             return stage
 
 
-def _json(expansion: PastExpansion) -> dict[str, Any]:
+def _expansion_json(expansion: PastExpansion) -> dict[str, Any]:
     return {
         "id": expansion.id,
         "application": expansion.application,
         "number": expansion.number,
         "outcome": expansion.lines[-1].stage,
-        "sources": [_change(change) for change in expansion.sources],
-        "topics": [_change(change) | {"by": change.by} for change in expansion.topics],
+        "sources": [_change_json(change) for change in expansion.sources],
+        "topics": [_change_json(change) | {"by": change.by} for change in expansion.topics],
         "stages": [
             {
                 "stage": line.stage,
@@ -268,5 +268,5 @@ def _json(expansion: PastExpansion) -> dict[str, Any]:
     }
 
 
-def _change(change: Change) -> dict[str, Any]:
+def _change_json(change: Change) -> dict[str, Any]:
     return {"topic": change.topic, "from": change.old, "to": change.new}

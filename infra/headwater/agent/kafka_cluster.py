@@ -13,11 +13,10 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # public, but
 
 from headwater.agent.state import Outcome, Shortfall, TopicCounts, TopicResult
 from headwater.kafka import Connection
-from headwater.kafka.batches import batches
 from headwater.kafka.client_log import client_log
 from headwater.kafka.group_offsets import read_metadata
 from headwater.kafka.kafka_errors import ClientMessage, client_message, unreachable
-from headwater.kafka.pending_requests import in_background
+from headwater.kafka.pending_requests import batches, in_background
 from headwater.model.offset_metadata import decode_count
 from headwater.model.problems import ProblemsError
 
@@ -103,13 +102,13 @@ class KafkaCluster:
                 validate_only=validate_only,
             )
         except KafkaException as error:
-            return (_result(item, error.args[0]) for item in shortfalls)
+            return (_result_of(item, error.args[0]) for item in shortfalls)
         wait(futures.values(), self._timeout + _GRACE_SECONDS)
         self._client.poll(0)
-        return (_result(item, _error(futures[item.topic])) for item in shortfalls)
+        return (_result_of(item, _error_of(futures[item.topic])) for item in shortfalls)
 
 
-def _error(future: "Future[None]") -> KafkaError | None:
+def _error_of(future: "Future[None]") -> KafkaError | None:
     if not future.done():
         return KafkaError(KafkaError._TIMED_OUT)  # noqa: SLF001 - the code of librdkafka's timeouts
     try:
@@ -120,7 +119,7 @@ def _error(future: "Future[None]") -> KafkaError | None:
     return None
 
 
-def _result(item: Shortfall, error: KafkaError | None) -> TopicResult:
+def _result_of(item: Shortfall, error: KafkaError | None) -> TopicResult:
     """Return the result; INVALID_PARTITIONS: the topic has as many partitions, or more."""
     if error is None:
         return TopicResult(item.topic, item.required, Outcome.EXPANDED)

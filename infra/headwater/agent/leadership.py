@@ -1,4 +1,4 @@
-"""Leader election: of several agents, the one that is assigned the only partition of a topic expands topics.
+"""The election of the leader among agents of a group, and how it is confirmed and renewed.
 
 The group coordinator decides. It assigns the partition to one member at a time, revokes it when the member
 sends no heartbeat for `session_timeout_ms`, and accepts an offset commit only from a member of the current
@@ -19,18 +19,59 @@ from itertools import count
 from threading import Thread
 from typing import TYPE_CHECKING
 
+import attrs
 import structlog
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from headwater.agent.coordination_topic import PARTITION, begin_creation, client_settings, is_created
-from headwater.agent.renewal import Renewal
 from headwater.kafka import Connection
 from headwater.kafka.pending_requests import in_background
 from headwater.model.problems import ProblemsError
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
+
+
+_PER_SESSION = 3
+
+
+@attrs.define
+class Renewal:
+    """Times are seconds of a monotonic clock. `commit` is the commit without an answer, None: there is none.
+
+    Only an unanswered commit ends the leadership, not the time since the last answer: the loop may execute an
+    action for longer than a session, while heartbeats continue and an answer waits to be read.
+    """
+
+    session_seconds: float
+    commit: str | None = None
+    _answered_at: float = 0.0
+    _sent_at: float = 0.0
+    _unanswered_since: float | None = None
+
+    def is_due(self, now: float) -> bool:
+        """Return whether to send a commit; a commit without an answer is sent again after a session."""
+        pause = self.session_seconds if self.commit is not None else self.session_seconds / _PER_SESSION
+        return now >= max(self._answered_at, self._sent_at) + pause
+
+    def is_overdue(self, now: float) -> bool:
+        """Return whether a commit has had no answer for a session timeout."""
+        return self._unanswered_since is not None and now - self._unanswered_since > self.session_seconds
+
+    def sent(self, commit: str, now: float) -> None:
+        self.commit, self._sent_at = commit, now
+        if self._unanswered_since is None:
+            self._unanswered_since = now
+
+    def answered(self, now: float) -> None:
+        """A broker has accepted a commit of the term."""
+        self.commit, self._answered_at, self._unanswered_since = None, now, None
+
+    def failed(self) -> None:
+        """A broker, or the client after a timeout, has refused the commit."""
+        self.commit = None
+
 
 DEFAULT_SESSION_TIMEOUT_MS = 10_000
 """An agent without heartbeats for this long loses the leadership. Brokers require at least 6 s

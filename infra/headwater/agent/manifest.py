@@ -13,7 +13,7 @@ from headwater.model.compiled import CompiledApplication
 from headwater.model.problems import Location, Problem, ProblemCode, ProblemsError, errors
 from headwater.model.topology import TopologyDocument
 from headwater.spec import parse_document
-from headwater.spec.schema_files import topology_schemas
+from headwater.spec.schema import topology_schemas
 
 _SCHEMA = "agent-manifest.v1.schema.json"
 
@@ -43,7 +43,7 @@ class ManifestFile:
 
     def __init__(self, path: Path) -> None:
         """Raises `ProblemsError` if it cannot be read, or this version computes other counts."""
-        self._documents = _read(path)
+        self._documents = _read_documents(path)
 
     def current(self) -> tuple[TopologyDocument, ...]:
         return self._documents
@@ -52,8 +52,8 @@ class ManifestFile:
         return ()
 
 
-def _read(path: Path) -> tuple[TopologyDocument, ...]:
-    document = _json(path)
+def _read_documents(path: Path) -> tuple[TopologyDocument, ...]:
+    document = _read_json(path)
     _check_schema(document, path)
     documents: list[TopologyDocument] = []
     problems: list[Problem] = []
@@ -67,15 +67,15 @@ def _read(path: Path) -> tuple[TopologyDocument, ...]:
     compiled = compile_documents(documents, document["sources"])
     found = {one.application.id: dict(expected(one)) for one in compiled}
     if found != document["expected"]:
-        raise ProblemsError([_disagrees(path, document, found)])
+        raise ProblemsError([_differing_manifest(path, document, found)])
     return tuple(documents)
 
 
-def _json(path: Path) -> Any:  # noqa: ANN401 - checked by the schema
+def _read_json(path: Path) -> Any:  # noqa: ANN401 - checked by the schema
     try:
         return json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as error:
-        raise ProblemsError([_unreadable(path, str(error))]) from None
+        raise ProblemsError([_unreadable_manifest(path, str(error))]) from None
 
 
 def _check_schema(document: Any, path: Path) -> None:  # noqa: ANN401 - checked here
@@ -84,10 +84,12 @@ def _check_schema(document: Any, path: Path) -> None:  # noqa: ANN401 - checked 
     schema = json.loads(topology_schemas().joinpath(_SCHEMA).read_text(encoding="utf-8"))
     faults = sorted(Draft202012Validator(schema).iter_errors(document), key=lambda fault: fault.json_path)
     if faults:
-        raise ProblemsError([_unreadable(path, f"{fault.json_path}: {fault.message}") for fault in faults])
+        raise ProblemsError(
+            [_unreadable_manifest(path, f"{fault.json_path}: {fault.message}") for fault in faults]
+        )
 
 
-def _unreadable(path: Path, found: str) -> Problem:
+def _unreadable_manifest(path: Path, found: str) -> Problem:
     return Problem(
         code=ProblemCode.UNREADABLE_DOCUMENT,
         summary="The manifest cannot be read.",
@@ -99,7 +101,7 @@ def _unreadable(path: Path, found: str) -> Problem:
     )
 
 
-def _disagrees(path: Path, document: Mapping[str, Any], found: Mapping[str, TopicCounts]) -> Problem:
+def _differing_manifest(path: Path, document: Mapping[str, Any], found: Mapping[str, TopicCounts]) -> Problem:
     ids = [
         id_
         for id_ in sorted({*document["expected"], *found})

@@ -1,9 +1,12 @@
-"""One agent on a Kafka cluster: its settings, its clients, its loop and its signals."""
+"""One agent: its journal, leadership, cluster, clock and loop."""
 
+import random
 import signal
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
+from queue import Empty, SimpleQueue
 from types import FrameType
 from typing import Self
 
@@ -18,9 +21,36 @@ from headwater.agent.leadership import DEFAULT_SESSION_TIMEOUT_MS, KafkaLeadersh
 from headwater.agent.loop import Loop
 from headwater.agent.ports import Documents, Instruments
 from headwater.agent.state import AgentState, Phase
-from headwater.agent.system_clock import SystemClock
 from headwater.kafka import Connection
 from headwater.model.policies import Policy
+
+
+class SystemClock:
+    """A `ports.Clock`. Other threads and signal handlers may call `wake`."""
+
+    def __init__(self) -> None:
+        # A signal handler may run at any moment of `wait`, in the same thread. `Event.set` would then wait
+        # for a lock that `Event.wait` or `Event.clear` has acquired; `SimpleQueue.put` is reentrant.
+        self._wakes: SimpleQueue[None] = SimpleQueue()
+
+    def monotonic_ms(self) -> int:
+        return time.monotonic_ns() // 1_000_000
+
+    def wall_ms(self) -> int:
+        return time.time_ns() // 1_000_000
+
+    def jitter(self) -> float:
+        return random.random()  # noqa: S311 - spreads retries, guards nothing
+
+    def wait(self, seconds: float) -> None:
+        with suppress(Empty):
+            self._wakes.get(timeout=seconds)
+            for _ in range(self._wakes.qsize()):  # several calls of `wake` end one wait
+                self._wakes.get_nowait()
+
+    def wake(self) -> None:
+        self._wakes.put(None)
+
 
 _IN_PROGRESS = (Phase.EXPANDING, Phase.SETTLING)
 _WAITING = (*_IN_PROGRESS, Phase.WAITING)

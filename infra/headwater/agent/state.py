@@ -21,14 +21,14 @@ INCOMPLETE_SOURCE_TOPIC_METADATA = "INCOMPLETE_SOURCE_TOPIC_METADATA"
 
 
 class Phase(StrEnum):
-    """The phase of an application: the first one that applies, in this order."""
+    """The phase of an application: the first phase that applies, in this order."""
 
     REFUSED = "refused"
     """Expansion is blocked by `problems` (over-partitioned, unsafe, a source is missing, ...)."""
     STOPPED = "stopped"
     """Partitions are missing and `partition.autoscaling.enabled` is false: the error code above."""
     WAITING = "waiting"
-    """Partitions are missing, and another agent must act first: the leader, or that of a source topic."""
+    """Partitions are missing; another agent must act first: the leader, or the agent of a source topic."""
     GIVEN_UP = "given-up"
     """Partitions are missing, and `partition.autoscaling.timeout.ms` passed without a success."""
     EXPANDING = "expanding"

@@ -18,8 +18,8 @@ from headwater.kafka.client_log import client_log
 from headwater.kafka.kafka_errors import is_denial
 from headwater.kafka.ownership import PARTITION, encode, key_of, ownership_problem
 from headwater.model.acls import Operation
-from headwater.model.ownership import OWNERSHIP_TOPIC, RECORD_TOPIC_SETTINGS, OwnershipChange
 from headwater.model.problems import Problem, ProblemCode, ProblemsError, Severity
+from headwater.model.records import OWNERSHIP_TOPIC, RECORD_TOPIC_SETTINGS, OwnershipChange
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
@@ -57,7 +57,7 @@ def write_ownership(connection: Connection, change: OwnershipChange) -> None:
         if error is not None:
             failed.append(error)
 
-    for key, value in _messages(change):
+    for key, value in _messages_of(change):
         producer.produce(OWNERSHIP_TOPIC, partition=PARTITION, key=key, value=value, on_delivery=delivered)
     remaining = producer.flush(_WRITE_SECONDS + 1)
     if failed or remaining:
@@ -65,7 +65,7 @@ def write_ownership(connection: Connection, change: OwnershipChange) -> None:
         raise ProblemsError([ownership_problem(error, Operation.WRITE)])
 
 
-def _messages(change: OwnershipChange) -> Iterator[tuple[bytes, bytes | None]]:
+def _messages_of(change: OwnershipChange) -> Iterator[tuple[bytes, bytes | None]]:
     for record in change.written:
         yield key_of(*record.key), encode(record)
     for stack_id, application_id in change.deleted:

@@ -1,7 +1,11 @@
-"""Create topics, add partitions, change settings, for any number of topics in few requests."""
+"""Creates, expands, reconfigures and deletes topics without Pulumi.
+
+librdkafka (2.16) and the provider delete by name only, so this sends the request DeleteTopics itself.
+"""
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import wait
+from struct import pack
 from typing import TYPE_CHECKING, Any, Protocol
 
 from confluent_kafka import KafkaError, KafkaException
@@ -16,13 +20,17 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # public, but
 )
 
 from headwater.kafka import Connection
-from headwater.kafka.batches import batches
+from headwater.kafka.broker_connection import BrokerConnection, Message
 from headwater.kafka.client_log import client_log
+from headwater.kafka.login import Login
+from headwater.kafka.pending_requests import batches
+from headwater.kafka.wire import ResponseReader, compact_array, topic_id_bytes
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
 
     Results = Mapping[str, Future[Any]]
+
 
 _TIMEOUT_SECONDS = 60
 
@@ -94,7 +102,7 @@ def request_new_topics(
             for topic in chunk
         ]
         return admin.create_topics(
-            new, **_options(validate_only=validate_only, timeout_seconds=timeout_seconds)
+            new, **_request_options(validate_only=validate_only, timeout_seconds=timeout_seconds)
         )
 
     return _in_chunks(
@@ -114,7 +122,7 @@ def request_new_partitions(
     def send(chunk: Sequence[TopicTarget]) -> "Results":
         new = [NewPartitions(topic.name, topic.partitions or 0) for topic in chunk]
         return admin.create_partitions(
-            new, **_options(validate_only=validate_only, timeout_seconds=timeout_seconds)
+            new, **_request_options(validate_only=validate_only, timeout_seconds=timeout_seconds)
         )
 
     return _in_chunks(topics, lambda topic: topic.partitions or 0, send, timeout_seconds)
@@ -134,7 +142,7 @@ def request_config_changes(
             ConfigResource(
                 ResourceType.TOPIC,
                 topic.name,
-                incremental_configs=[_entry(key, value) for key, value in topic.config.items()],
+                incremental_configs=[_config_entry(key, value) for key, value in topic.config.items()],
             )
             for topic in chunk
         ]
@@ -172,12 +180,59 @@ def _in_chunks(
     return results
 
 
-def _entry(key: str, value: str | None) -> ConfigEntry:
+def _config_entry(key: str, value: str | None) -> ConfigEntry:
     operation = AlterConfigOpType.DELETE if value is None else AlterConfigOpType.SET
     return ConfigEntry(key, value or "", incremental_operation=operation)
 
 
-def _options(*, validate_only: bool, timeout_seconds: float) -> dict[str, Any]:
+def _request_options(*, validate_only: bool, timeout_seconds: float) -> dict[str, Any]:
     """Return timeouts: a validation only waits for the answer, a change until all brokers have applied it."""
     timeout = "request_timeout" if validate_only else "operation_timeout"
     return {"validate_only": validate_only, timeout: timeout_seconds}
+
+
+_SECONDS = 30.0
+_GRACE_SECONDS = 5.0
+_DELETE_TOPICS = Message("DeleteTopics", 20, 6, 6)
+_DELETED = (0, KafkaError.UNKNOWN_TOPIC_ID, KafkaError.UNKNOWN_TOPIC_OR_PART)
+
+
+def delete_topics(connection: Connection, ids: Mapping[str, str]) -> Mapping[str, str]:
+    """Delete the topics with these ids; `ids` is name → id. Return name → reason for those that remain.
+
+    A topic that no longer exists under its id counts as deleted.
+
+    Raises:
+        OSError: No broker answers, or it refuses the user.
+    """
+    reason = OSError("no broker is named")
+    names = {topic_id_bytes(id_): name for name, id_ in ids.items()}
+    topics = compact_array(b"\x00" + uuid + b"\x00" for uuid in names)
+    body = topics + pack(">i", int(_SECONDS * 1000)) + b"\x00"
+    login = Login(connection)
+    for server in connection.bootstrap_servers:
+        try:
+            with BrokerConnection(connection, server, _SECONDS, login) as connected:
+                results = connected.request(_DELETE_TOPICS, body, _SECONDS + _GRACE_SECONDS, _read_results)
+        except OSError as error:
+            reason = error
+            continue
+        return {names[uuid]: why for uuid, why in results.items() if why}
+    raise OSError(f"{reason}")
+
+
+def _read_results(reader: ResponseReader) -> Mapping[bytes, str]:
+    """Return topic id → why the topic is not deleted, empty for topics that are."""
+    reader.skip(4)  # throttle time
+
+    def result() -> tuple[bytes, str]:
+        reader.compact_text()  # the name, which the user may not see
+        uuid, code = reader.take(16), reader.number(2)
+        message = reader.compact_text()
+        reader.tagged_fields()
+        return (
+            uuid,
+            "" if code in _DELETED else f"{KafkaError(code).name()}{f': {message}' if message else ''}",
+        )
+
+    return dict(reader.compact_array(result))

@@ -76,12 +76,12 @@ def acls(
         grants = [_headwater_grants(Purpose(purpose), compiled, principals)]
     else:
         grants = [_application_grants(application, principals) for application in compiled]
-    problems = (*loaded.problems, *_problems(compiled, for_headwater=for_headwater))
+    problems = (*loaded.problems, *_find_problems(compiled, for_headwater=for_headwater))
     if form == "commands" and (without_principal := [part.holder for part in grants if not part.principals]):
         raise click.UsageError(
             f"No principal for the permissions of {', '.join(without_principal)}: use --principal."
         )
-    write(_render(form, grants, problems, bootstrap_server), output)
+    write(_render_acls(form, grants, problems, bootstrap_server), output)
     if form != "json":
         print_problems(problems)
     context.exit(exit_for(problems))
@@ -114,7 +114,7 @@ _PURPOSES = {
 }
 
 
-def _problems(compiled: Sequence[CompiledApplication], *, for_headwater: bool) -> Iterator[Problem]:
+def _find_problems(compiled: Sequence[CompiledApplication], *, for_headwater: bool) -> Iterator[Problem]:
     """Yield errors that make the list wrong, and permissions that it omits; ignore missing counts."""
     for application in compiled:
         yield from (found for found in errors(application.problems) if found.code not in _COUNT_PROBLEMS)
@@ -125,7 +125,7 @@ def _problems(compiled: Sequence[CompiledApplication], *, for_headwater: bool) -
             )
 
 
-def _render(
+def _render_acls(
     form: str, grants: Sequence[Grants], problems: Sequence[Problem], bootstrap_server: str | None
 ) -> str:
     match form:

@@ -14,7 +14,7 @@ from headwater.control.logs import configure_log
 from headwater.kafka.command_line import connection
 from headwater.model.problems import ProblemsError
 from headwater.model.untrusted import MOST_UNREAD, UnreadRecord
-from headwater.report.printable import printable
+from headwater.report.escaping import printable
 
 
 @click.command()
@@ -55,36 +55,37 @@ def history(
         print_json(history_json(past))
     else:
         click.echo(
-            "\n\n".join("\n".join(map(printable, _lines(each))) for each in past) or "No expansions yet."
+            "\n\n".join("\n".join(map(printable, _expansion_lines(each))) for each in past)
+            or "No expansions yet."
         )
     print_problems(map(skipped_record, unread[:MOST_UNREAD]), after_result=True)
 
 
-def _lines(expansion: PastExpansion) -> Iterator[str]:
+def _expansion_lines(expansion: PastExpansion) -> Iterator[str]:
     yield f"{expansion.id}: {outcome(expansion)}"
     first, *_ = expansion.lines
     if first.reason:
         yield f"  why     {first.reason}"
-    yield from _column("source", [_grown(change) for change in expansion.sources])
-    yield from _column("topics", [_expanded(change, expansion) for change in expansion.topics])
+    yield from _column_lines("source", [_growth_text(change) for change in expansion.sources])
+    yield from _column_lines("topics", [_change_text(change, expansion) for change in expansion.topics])
     stages = []
     for line in expansion.lines:
         why = f": {line.reason}" if line.reason not in ("", first.reason) else ""
         stages.append(f"{line.at:%Y-%m-%d %H:%M:%S} UTC {line.stage} by {line.client_id} on {line.host}{why}")
-    yield from _column("when", stages)
+    yield from _column_lines("when", stages)
 
 
-def _column(title: str, lines: Sequence[str]) -> Iterator[str]:
+def _column_lines(title: str, lines: Sequence[str]) -> Iterator[str]:
     for number, line in enumerate(lines):
         yield f"  {'' if number else title:7} {line}"
 
 
-def _grown(change: Change) -> str:
+def _growth_text(change: Change) -> str:
     return f"{change.topic} {change.old} -> {change.new}"
 
 
-def _expanded(change: Change, expansion: PastExpansion) -> str:
+def _change_text(change: Change, expansion: PastExpansion) -> str:
     """Return the change, with the agent if another one began the expansion."""
     if change.by in (None, expansion.lines[0].client_id):
-        return _grown(change)
-    return f"{_grown(change)} by {change.by}"
+        return _growth_text(change)
+    return f"{_growth_text(change)} by {change.by}"

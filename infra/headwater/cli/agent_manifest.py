@@ -51,18 +51,18 @@ def manifest_(
     problems = (*loaded.problems, *(problem for one in compiled for problem in one.problems))
     print_problems(problems)
     if not exit_for(problems):
-        write(json_text(dict(manifest(list(_raw(files)), compiled, counts))), output)
+        write(json_text(dict(manifest(list(_read_raw(files)), compiled, counts))), output)
     context.exit(exit_for(problems))
 
 
-def _raw(paths: Sequence[Path]) -> Iterator[Mapping[str, Any]]:
+def _read_raw(paths: Sequence[Path]) -> Iterator[Mapping[str, Any]]:
     """Yield the data of the documents, which have no errors."""
     for file in find(paths)[0]:
-        for raw in read_yaml(_text(file), str(file))[0]:
-            yield inlined(raw.data, {name: _text(file.parent / name) for name in named_file(raw.data)})
+        for raw in read_yaml(_read_text(file), str(file))[0]:
+            yield inlined(raw.data, {name: _read_text(file.parent / name) for name in named_file(raw.data)})
 
 
-def _text(file: Path) -> str:
+def _read_text(file: Path) -> str:
     text = read(file)
     if not isinstance(text, str):
         raise ProblemsExit(ProblemsError([text]))

@@ -33,7 +33,7 @@ def read_snapshot(
 ) -> ClusterSnapshot:
     """Return a snapshot of the topics and groups of the documents.
 
-    Without `protocol_is_known`, groups are also searched among those of the streams protocol.
+    Without `protocol_is_known`, groups are also searched among groups of the streams protocol.
 
     Raises:
         ProblemsError: The cluster could not be read.

@@ -11,8 +11,8 @@ from headwater.cli.console import exit_for, json_text, print_problems, write
 from headwater.cli.options import Count, cluster_options, files_argument, output_option, policies_option
 from headwater.cli.policies import read_policies, violations, with_problems
 from headwater.compiler import compile_documents
-from headwater.model.callers import OFFLINE, PLAN
 from headwater.model.compiled import CompiledApplication
+from headwater.model.problems import OFFLINE, PLAN
 from headwater.spec import load_documents
 
 _FORMATS = ("text", "json", "dot", "mermaid", "svg")
@@ -69,13 +69,13 @@ def compile_(
 
         write(json_text(compile_json(compiled, loaded.problems)), output)
     else:
-        write(_render(form, compiled, counts), output)
+        write(_render_compiled(form, compiled, counts), output)
     print_problems(problems, after_result=True)
     _note_unused(given, compiled)
     context.exit(exit_for(problems))
 
 
-def _render(form: str, compiled: Sequence[CompiledApplication], counts: Mapping[str, int]) -> str:
+def _render_compiled(form: str, compiled: Sequence[CompiledApplication], counts: Mapping[str, int]) -> str:
     # Each format imports only what it needs.
     match form:
         case "svg":
@@ -83,13 +83,13 @@ def _render(form: str, compiled: Sequence[CompiledApplication], counts: Mapping[
 
             return svg(compiled, counts)
         case "dot":
-            from headwater.report.dot import dot  # noqa: PLC0415
+            from headwater.report.diagrams import dot  # noqa: PLC0415
             from headwater.report.graph import graph  # noqa: PLC0415
 
             return dot(graph(compiled, counts))
         case "mermaid":
+            from headwater.report.diagrams import mermaid  # noqa: PLC0415
             from headwater.report.graph import graph  # noqa: PLC0415
-            from headwater.report.mermaid import mermaid  # noqa: PLC0415
 
             return mermaid(graph(compiled, counts))
         case _:

@@ -1,23 +1,59 @@
-"""Output of commands: results on standard output, everything else on standard error."""
+"""Output of commands on a terminal, and their exit codes."""
 
 import errno
 import json
 import os
+import signal
 import sys
-from collections.abc import Iterable, Mapping
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from enum import IntEnum
 from pathlib import Path
+from types import FrameType
 from typing import IO, Any
 
 import click
 
-from headwater.cli.exit_codes import ExitCode
 from headwater.model.problems import Problem, ProblemsError, errors
+
+
+class ExitCode(IntEnum):
+    """The README lists these in a table; a test compares the two."""
+
+    DONE = 0
+    PROBLEMS = 1
+    DRIFT = 2
+    REFUSED = 3
+    USAGE = 64
+    BUG = 70
+    RESTART = 75
+    INTERRUPTED = 130
+
+    @property
+    def meaning(self) -> str:
+        return _MEANINGS[self]
+
+
+_MEANINGS = {
+    ExitCode.DONE: "success (warnings may have been printed)",
+    ExitCode.PROBLEMS: "an error: problems in the documents, a file, cluster or service that could not "
+    "be read, a check or request that failed, or an application that stopped (`run`)",
+    ExitCode.DRIFT: "the cluster differs from what is declared (`drift`, "
+    "`processors status`) or imported (`import`), or an upgrade changes something (`upgrade`)",
+    ExitCode.REFUSED: "the plan is refused and nothing would be changed (`plan`), "
+    "or the comparison is not complete (`drift`, `upgrade`)",
+    ExitCode.USAGE: "invalid command line",
+    ExitCode.BUG: "an error in Headwater itself",
+    ExitCode.RESTART: "Spark's JVM has ended, or the process did not stop in time: start it again "
+    "(`run`, `agent run`)",
+    ExitCode.INTERRUPTED: "interrupted (Ctrl-C)",
+}
 
 
 def print_problems(problems: Iterable[Problem], *, after_result: bool = False) -> None:
     """Print all problems to standard error, in colors on a terminal; `after_result`: below an empty line."""
     if found := tuple(problems):
-        from headwater.report import problem_output  # noqa: PLC0415 - slow, and only needed for problems
+        from headwater.report import problems as problem_output  # noqa: PLC0415 - slow, only for problems
 
         if after_result:
             click.echo(err=True)
@@ -93,3 +129,28 @@ class ProblemsExit(click.ClickException):
     def show(self, file: IO[str] | None = None) -> None:
         del file
         print_problems(self.problems)
+
+
+def repeat(interval: float) -> Iterator[None]:
+    """Yield at once, and again after each `interval` seconds, until Ctrl-C raises `KeyboardInterrupt`.
+
+    Python ignores exceptions in finalizers and in callbacks of weak references, also `KeyboardInterrupt`. So
+    the signal is remembered, and raised again after the iteration in which it was lost. Call it in the main
+    thread.
+    """
+    interrupted = False
+
+    def interrupt(_: int, __: FrameType | None) -> None:
+        nonlocal interrupted
+        interrupted = True
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGINT, interrupt)
+    try:
+        while not interrupted:
+            yield
+            if not interrupted:
+                time.sleep(interval)
+        raise KeyboardInterrupt
+    finally:
+        signal.signal(signal.SIGINT, before)

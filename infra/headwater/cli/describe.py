@@ -32,7 +32,7 @@ def describe(context: click.Context, file: Path, application_id: str | None, out
     if exit_for(loaded.problems):
         print_problems(loaded.problems)
         context.exit(exit_for(loaded.problems))
-    document = _choose(loaded.documents, application_id)
+    document = _choose_document(loaded.documents, application_id)
     if document.observed is not None:
         raise click.ClickException(
             f"{file} has the internal topics of {document.application.id}, but not its topology.\n"
@@ -47,7 +47,7 @@ def describe(context: click.Context, file: Path, application_id: str | None, out
     context.exit(exit_for(problems))
 
 
-def _choose(documents: tuple[TopologyDocument, ...], application_id: str | None) -> TopologyDocument:
+def _choose_document(documents: tuple[TopologyDocument, ...], application_id: str | None) -> TopologyDocument:
     ids = [document.application.id for document in documents]
     if application_id is None and len(documents) > 1:
         raise click.UsageError(

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 import attrs
 import click
 
-from headwater.cli.console import ProblemsExit, json_text, print_problems, write
-from headwater.cli.exit_codes import ExitCode
+from headwater.cli.console import ExitCode, ProblemsExit, json_text, print_problems, write
 from headwater.cli.options import (
     files_argument,
     output_option,
@@ -77,21 +76,21 @@ def drift(
     """
     options = StackOptions(name=stack, project=project, state=stack_state)
     try:
-        policies = _policies(policy_files)
+        policies = _read_policies(policy_files)
         inputs = load_context(files, bootstrap_server, command_config, options)
-        found = _drift(inputs, policies)
+        found = _find_drift(inputs, policies)
     except ProblemsError as error:
         raise ProblemsExit(error) from None
     others = (problem for problem in inputs.stack_problems if problem not in found.problems)
     print_problems((*inputs.document_problems, *others))
     if form == "text" and output is None and sys.stdout.isatty():
-        _print(found)
+        _print_summary(found)
     else:
-        write(_render(form, found), output)
+        write(_render_drift(form, found), output)
     context.exit(_exit_code(found))
 
 
-def _policies(files: Sequence[Path]) -> "tuple[Policy, ...]":
+def _read_policies(files: Sequence[Path]) -> "tuple[Policy, ...]":
     if not files:
         return ()
     from headwater.cli.policies import read_policies  # noqa: PLC0415 - imports the compiler
@@ -99,7 +98,7 @@ def _policies(files: Sequence[Path]) -> "tuple[Policy, ...]":
     return read_policies(files)
 
 
-def _drift(inputs: StackContext, policies: "tuple[Policy, ...]") -> "Drift":
+def _find_drift(inputs: StackContext, policies: "tuple[Policy, ...]") -> "Drift":
     from headwater.planner.drift import drift_evidence_request, find_drift  # noqa: PLC0415 - after `open`
     from headwater.planner.upgrade import compile_recorded  # noqa: PLC0415 - same
 
@@ -123,34 +122,34 @@ def _exit_code(found: "Drift") -> ExitCode:
     return ExitCode.DONE if found.is_clean else ExitCode.DRIFT
 
 
-def _print(found: "Drift") -> None:
+def _print_summary(found: "Drift") -> None:
     from rich.console import Console  # noqa: PLC0415 - each format imports only what it needs
 
-    from headwater.report.drift.text import drift_rich  # noqa: PLC0415
+    from headwater.report.drift.texts import drift_rich  # noqa: PLC0415
 
     Console(highlight=False, soft_wrap=True).print(drift_rich(found))
 
 
-def _render(form: str, found: "Drift") -> str:
+def _render_drift(form: str, found: "Drift") -> str:
     # Each format imports only what it needs.
     match form:
         case "json":
-            from headwater.report.drift.to_json import drift_json  # noqa: PLC0415
+            from headwater.report.drift.texts import drift_json  # noqa: PLC0415
 
             return json_text(drift_json(found))
         case "markdown":
-            from headwater.report.drift.markdown import drift_markdown  # noqa: PLC0415
+            from headwater.report.drift.texts import drift_markdown  # noqa: PLC0415
 
             return drift_markdown(found)
         case "html":
-            from headwater.report.drift.page import drift_page  # noqa: PLC0415
+            from headwater.report.drift.pages import drift_page  # noqa: PLC0415
 
             return drift_page(found, datetime.now(UTC))
         case "junit":
-            from headwater.report.drift.junit import drift_junit  # noqa: PLC0415
+            from headwater.report.drift.pages import drift_junit  # noqa: PLC0415
 
             return drift_junit(found)
         case _:
-            from headwater.report.drift.text import drift_text  # noqa: PLC0415
+            from headwater.report.drift.texts import drift_text  # noqa: PLC0415
 
             return f"{drift_text(found)}\n"

@@ -10,8 +10,7 @@ import click
 from click.core import ParameterSource
 
 from headwater.cli.cluster import read_snapshot
-from headwater.cli.console import ProblemsExit, exit_for, print_problems, write
-from headwater.cli.exit_codes import ExitCode
+from headwater.cli.console import ExitCode, ProblemsExit, exit_for, print_problems, write
 from headwater.cli.import_all import ImportRequest, import_all
 from headwater.cli.import_details import (
     differences_from_cluster,

@@ -11,13 +11,13 @@ import click
 from headwater.cli.console import write
 from headwater.cli.imported_documents import file_names, observed_document
 from headwater.kafka.command_line import connection
-from headwater.kafka.surveyor import survey
+from headwater.kafka.kafka_reader import survey
+from headwater.model.cluster import Survey
 from headwater.model.problems import ProblemsError, errors
-from headwater.model.survey import Survey
 from headwater.model.versions import KafkaStreamsVersion
 from headwater.planner.adoption import INTERNAL_NAMES, FoundApplication, Recognized, SkipReason, recognize
 from headwater.planner.phrases import counted
-from headwater.report.printable import printable
+from headwater.report.escaping import printable
 from headwater.spec import load_documents
 from headwater.spec.files import find
 

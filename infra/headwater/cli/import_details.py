@@ -14,9 +14,8 @@ from headwater.compiler.described import (
 )
 from headwater.kafka import Connection, KafkaClusterReader
 from headwater.kafka.evidence import with_evidence
-from headwater.model.cluster import ClusterSnapshot
+from headwater.model.cluster import ClusterSnapshot, EvidenceRequest
 from headwater.model.compiled import CompiledApplication
-from headwater.model.evidence import EvidenceRequest
 from headwater.model.problems import Problem
 from headwater.model.topology import (
     Application,

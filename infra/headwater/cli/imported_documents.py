@@ -7,17 +7,15 @@ import attrs
 import yaml
 
 from headwater.compiler.observed import default_config, open_questions
-from headwater.model.cluster import ClusterSnapshot, LiveTopic
-from headwater.model.evidence import GroupFacts, GroupType
+from headwater.model.cluster import ClusterSnapshot, GroupFacts, GroupType, LiveTopic
 from headwater.model.nodes import TopicKind
-from headwater.model.observed import ObservedTopology
 from headwater.model.problems import Location
-from headwater.model.topology import Application, Protocol, StoreDetail, UnknownDetails
+from headwater.model.topology import Application, ObservedTopology, Protocol, StoreDetail, UnknownDetails
 from headwater.model.versions import DEFAULT_VERSION, KafkaStreamsVersion
 from headwater.planner.adoption import FoundApplication
 from headwater.planner.evidence.names import is_created_by_streams
 from headwater.planner.phrases import counted
-from headwater.report.printable import printable
+from headwater.report.escaping import printable
 
 _NOWHERE = Location("")
 _UNKNOWN_VERSION = (

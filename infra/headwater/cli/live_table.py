@@ -25,13 +25,13 @@ def live_table(read_status: Callable[[], Mapping[str, Any]]) -> Iterator[None]:
     from rich.console import Console  # noqa: PLC0415 - only for --live
     from rich.live import Live  # noqa: PLC0415 - same
 
-    with _captured() as captured:
-        console = Console(file=captured.terminal, highlight=False, width=_width(captured.terminal))
+    with _capture_output() as captured:
+        console = Console(file=captured.terminal, highlight=False, width=_terminal_width(captured.terminal))
         ended, writing = Event(), Lock()
         with Live(console=console, auto_refresh=False, redirect_stdout=False, redirect_stderr=False) as shown:
             captured.forward_to(lambda line: _print_above(console, line, writing))
             thread = Thread(
-                target=_refresh, args=(shown, read_status, ended, writing), name="live", daemon=True
+                target=_refresh_table, args=(shown, read_status, ended, writing), name="live", daemon=True
             )
             thread.start()
             try:
@@ -45,7 +45,7 @@ def live_table(read_status: Callable[[], Mapping[str, Any]]) -> Iterator[None]:
                     shown.update(table, refresh=True)
 
 
-def _refresh(
+def _refresh_table(
     shown: "Live", read_status: Callable[[], Mapping[str, Any]], ended: Event, writing: Lock
 ) -> None:
     while not ended.wait(_REFRESH_SECONDS):
@@ -66,7 +66,7 @@ def _print_above(console: "Console", line: str, writing: Lock) -> None:
         console.print(Text.from_ansi(line), soft_wrap=True)
 
 
-def _width(terminal: IO[str]) -> int | None:
+def _terminal_width(terminal: IO[str]) -> int | None:
     """Return the width where Rich does not find it: it asks standard input, output and error only."""
     if not terminal.isatty() or os.isatty(0):
         return None
@@ -115,7 +115,7 @@ class _Captured:
 
 
 @contextmanager
-def _captured() -> Iterator[_Captured]:
+def _capture_output() -> Iterator[_Captured]:
     """Capture what is written to the terminal, also by child processes such as Spark's JVM.
 
     A line that another process writes would go into the table and leave a part of it behind. Files and pipes

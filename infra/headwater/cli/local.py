@@ -10,7 +10,7 @@ import click
 from headwater.toolchain import ToolchainError, ensure_kafka
 from headwater.toolchain.broker import Settings
 from headwater.toolchain.broker import local as broker
-from headwater.toolchain.broker.tools import TOOLS, command
+from headwater.toolchain.broker.launch import TOOLS, command
 
 
 @click.group()
@@ -47,7 +47,7 @@ def up(port: int, heap_mb: int) -> None:
     settings = Settings(heap_mb=heap_mb, sustained_load=True)
     with _toolchain_errors():
         started = broker.up(ensure_kafka(), port=port, settings=settings)
-    click.echo(_summary(started))
+    click.echo(_summary_of(started))
     click.echo("Stop it: headwater local down")
 
 
@@ -88,7 +88,7 @@ def status(context: click.Context, form: str) -> None:
     elif running is None:
         click.echo(_not_running())
     else:
-        click.echo(_summary(running) if ready else f"{_summary(running)}\nIt does not answer.")
+        click.echo(_summary_of(running) if ready else f"{_summary_of(running)}\nIt does not answer.")
     context.exit(0 if ready else 1)
 
 
@@ -124,7 +124,7 @@ def _toolchain_errors() -> Iterator[None]:
         raise click.ClickException(str(error)) from error
 
 
-def _summary(running: broker.LocalBroker) -> str:
+def _summary_of(running: broker.LocalBroker) -> str:
     return (
         f"Kafka at {running.bootstrap_servers}, process {running.pid}\n"
         f"  cluster id  {running.cluster_id}\n"

@@ -11,8 +11,7 @@ from typing import Any
 
 import click
 
-from headwater.cli.console import discard_output, print_problems, unwritable_output
-from headwater.cli.exit_codes import ExitCode
+from headwater.cli.console import ExitCode, discard_output, print_problems, unwritable_output
 from headwater.cli.lazy import Lazy, LazyGroup
 from headwater.model.problems import ProblemsError
 
@@ -128,9 +127,9 @@ class _Headwater(LazyGroup):
             # stream. That is not an error: `headwater --help | head -1` printed what was read.
             code = error.code if sys.stdout is output else ExitCode.DONE
         except Exception as error:  # noqa: BLE001 - the last handler of all errors
-            code = _report(error, sys.argv[1:] if args is None else args)
+            code = _report_error(error, sys.argv[1:] if args is None else args)
         except KeyboardInterrupt:
-            code = _report(click.Abort(), ())
+            code = _report_error(click.Abort(), ())
         sys.exit(code if isinstance(code, int) else ExitCode.DONE)
 
 
@@ -159,7 +158,7 @@ def main(context: click.Context, *, debug: bool) -> None:
     context.obj = {"debug": debug}
 
 
-def _report(error: Exception, arguments: Sequence[str]) -> int:
+def _report_error(error: Exception, arguments: Sequence[str]) -> int:
     """Print the error and return the exit code."""
     code: int = ExitCode.BUG
     match error:
@@ -186,11 +185,11 @@ def _report(error: Exception, arguments: Sequence[str]) -> int:
 
             traceback.print_exception(error)
         case _:
-            click.echo(_unexpected(error), err=True)
+            click.echo(_unexpected_text(error), err=True)
     return code
 
 
-def _unexpected(error: Exception) -> str:
+def _unexpected_text(error: Exception) -> str:
     import traceback  # noqa: PLC0415 - same
 
     last = traceback.extract_tb(error.__traceback__)[-1]

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 import attrs
 import click
 
-from headwater.cli.console import ProblemsExit, exit_for, json_text, print_problems, write
-from headwater.cli.exit_codes import ExitCode
+from headwater.cli.console import ExitCode, ProblemsExit, exit_for, json_text, print_problems, write
 from headwater.cli.options import (
     files_argument,
     output_option,
@@ -70,11 +69,11 @@ def plan(
       headwater plan topologies/ --bootstrap-server localhost:9092 --policies headwater-policies.yaml
       headwater plan topologies/ --stack production --stack-state records.json --format json -o plan.json
     """
-    policies = _policies(policy_files)
+    policies = _read_policies(policy_files)
     options = StackOptions(name=stack, project=project, state=stack_state)
     try:
         inputs = load_context(files, bootstrap_server, command_config, options)
-        result = _validated(inputs, _plan(inputs, policies))
+        result = _validate_plan(inputs, _make_plan(inputs, policies))
     except ProblemsError as error:
         raise ProblemsExit(error) from None
     if form == "json":
@@ -86,13 +85,13 @@ def plan(
 
         write(f"{plan_text(result)}\n", output)
     else:
-        _print(result)
+        _print_plan(result)
     print_problems((*inputs.document_problems, *inputs.stack_problems, *result.problems), after_result=True)
     context.exit(exit_for((*inputs.stack_problems, *result.problems), ExitCode.REFUSED))
 
 
-def _plan(inputs: StackContext, policies: "tuple[Policy, ...]") -> "Plan":
-    start_ms = _milliseconds()
+def _make_plan(inputs: StackContext, policies: "tuple[Policy, ...]") -> "Plan":
+    start_ms = _now_ms()
     observed = inputs.observe()
     from headwater.operations.planning import plan_documents  # noqa: PLC0415 - after the requests are sent
     from headwater.planner import PlanPolicy  # noqa: PLC0415 - same
@@ -100,10 +99,10 @@ def _plan(inputs: StackContext, policies: "tuple[Policy, ...]") -> "Plan":
     limits = PlanPolicy(
         cluster_id=inputs.cluster_id, policies=(*inputs.policies, *policies), stack=inputs.stack
     )
-    return plan_documents(observed, limits, _milliseconds() - start_ms)
+    return plan_documents(observed, limits, _now_ms() - start_ms)
 
 
-def _validated(inputs: StackContext, result: "Plan") -> "Plan":
+def _validate_plan(inputs: StackContext, result: "Plan") -> "Plan":
     """Return the plan with what the brokers refuse of it; they validate it without executing it."""
     if not (result.is_applicable and any(action.is_change for action in result.actions)):
         return result
@@ -113,7 +112,7 @@ def _validated(inputs: StackContext, result: "Plan") -> "Plan":
     return attrs.evolve(result, problems=(*result.problems, *refused))
 
 
-def _policies(files: Sequence[Path]) -> "tuple[Policy, ...]":
+def _read_policies(files: Sequence[Path]) -> "tuple[Policy, ...]":
     if not files:
         return ()
     from headwater.cli.policies import read_policies  # noqa: PLC0415 - same
@@ -121,7 +120,7 @@ def _policies(files: Sequence[Path]) -> "tuple[Policy, ...]":
     return read_policies(files)
 
 
-def _print(result: "Plan") -> None:
+def _print_plan(result: "Plan") -> None:
     from rich.console import Console  # noqa: PLC0415 - imported after the slow part
 
     from headwater.report.plan_text import plan_rich  # noqa: PLC0415 - same
@@ -129,5 +128,5 @@ def _print(result: "Plan") -> None:
     Console(highlight=False, soft_wrap=True).print(plan_rich(result))
 
 
-def _milliseconds() -> int:
+def _now_ms() -> int:
     return time.monotonic_ns() // 1_000_000

@@ -35,8 +35,8 @@ def plan_comment(*, preview: Any, drift: Any, output: Path | None) -> None:  # n
       headwater plan-comment plan.json --drift drift.json --output comment.md
       pulumi preview --json | headwater plan-comment
     """
-    planned = _read(preview, _read_either, "headwater plan --format json` or `pulumi preview --json")
-    drifted = _read(drift, read_drift, "headwater drift --format json") if drift else None
+    planned = _read_input(preview, _read_either, "headwater plan --format json` or `pulumi preview --json")
+    drifted = _read_input(drift, read_drift, "headwater drift --format json") if drift else None
     write(written(planned, drifted), output)
 
 
@@ -47,7 +47,7 @@ def _read_either(text: str) -> Preview:
         return read_preview(text)
 
 
-def _read(file: Any, read: Callable[[str], Value], command: str) -> Value:  # noqa: ANN401 - as above
+def _read_input(file: Any, read: Callable[[str], Value], command: str) -> Value:  # noqa: ANN401 - as above
     try:
         return read(file.read())
     except ValueError as error:

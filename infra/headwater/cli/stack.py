@@ -106,13 +106,13 @@ def read_config_file(stack: str, project: Path) -> StackConfig:
 def stack_name(stack: str, project: Path) -> str:
     """Return `project/stack` with the name in the file of the project; raises as `read_config_file` does."""
     file = project / "Pulumi.yaml"
-    named = str(_content(file).get("name") or "") if file.exists() else ""
+    named = str(_read_content(file).get("name") or "") if file.exists() else ""
     return "/".join(part for part in (named, stack.rpartition("/")[2]) if part)
 
 
 def _settings_in(file: Path) -> Mapping[str, Any]:
     """Return the settings of Headwater in the file of a stack or a project."""
-    config = _content(file).get("config")
+    config = _read_content(file).get("config")
     return {
         str(key).removeprefix(_NAMESPACE): _own_value(value)
         for key, value in (config.items() if isinstance(config, dict) else ())
@@ -120,7 +120,7 @@ def _settings_in(file: Path) -> Mapping[str, Any]:
     }
 
 
-def _content(file: Path) -> Mapping[str, Any]:
+def _read_content(file: Path) -> Mapping[str, Any]:
     text = read(file, STACK_FILE)
     if isinstance(text, Problem):
         raise ProblemsError([text])
@@ -152,7 +152,7 @@ def _file_name(stack: str) -> str:
 def run_pulumi(
     pulumi: PulumiToolchain, project: Path, *arguments: str, timeout_seconds: float | None = None
 ) -> Finished:
-    """Run the CLI with the login of the user, not that of the toolchain.
+    """Run the CLI with the login of the user, not with the login of the toolchain.
 
     Raises:
         subprocess.TimeoutExpired: It did not end in time.
@@ -194,7 +194,7 @@ def parse_state(text: str, origin: str) -> StackState:
         click.ClickException: `text` is not an exported state; the message names `origin`.
     """
     try:
-        return StackState.of(_resources(text))
+        return StackState.of(_parse_resources(text))
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise click.ClickException(
             f"{origin} is not an exported stack state.\n  Create one: pulumi stack export --file state.json"
@@ -220,13 +220,13 @@ def setup_records(text: str, origin: str) -> dict[str, Any]:
                 if name in _KEPT[resource["type"]] and not _has_ciphertext(value)
             },
         }
-        for urn, resource in _resources(text).items()
+        for urn, resource in _parse_resources(text).items()
         if resource["type"] in _KEPT
     ]
     return {"version": 3, "deployment": {"resources": kept}}
 
 
-def _resources(text: str) -> Mapping[str, Mapping[str, Any]]:
+def _parse_resources(text: str) -> Mapping[str, Mapping[str, Any]]:
     resources = (json.loads(text)["deployment"] or {}).get("resources") or ()
     return {resource["urn"]: resource for resource in resources}
 

@@ -13,9 +13,8 @@ import click
 from headwater.kafka import Connection, KafkaClusterReader
 from headwater.kafka.command_line import connection, named_connection
 from headwater.kafka.environment import names_cluster
-from headwater.model.ownership import StackIdentity
 from headwater.model.problems import Problem, ProblemsError, errors
-from headwater.model.record import SetupRecord
+from headwater.model.records import SetupRecord, StackIdentity
 from headwater.model.topology import TopologyDocument
 
 if TYPE_CHECKING:
@@ -83,8 +82,8 @@ def load_context(
 ) -> StackContext:
     """Load the documents and what the stack adds, while the cluster answers the first request.
 
-    The cluster is the one that the command line names, otherwise that of the environment, otherwise that of
-    the stack. Of a stack, its limits and policy files are read, too.
+    The cluster is named by the command line, otherwise by the environment, otherwise by the stack. Of a
+    stack, its limits and policy files are read, too.
 
     Raises:
         ProblemsError: Documents or connection settings have errors; it has the problems of both.
@@ -103,14 +102,16 @@ def _open_reader(
     bootstrap_server: str | None, command_config: Path | None, stack: StackOptions
 ) -> tuple[KafkaClusterReader | None, Sequence[Problem]]:
     try:
-        reader = KafkaClusterReader(_connection(bootstrap_server, command_config, stack))
+        reader = KafkaClusterReader(_choose_connection(bootstrap_server, command_config, stack))
     except ProblemsError as error:
         return None, error.problems
     reader.open()
     return reader, ()
 
 
-def _connection(bootstrap_server: str | None, command_config: Path | None, stack: StackOptions) -> Connection:
+def _choose_connection(
+    bootstrap_server: str | None, command_config: Path | None, stack: StackOptions
+) -> Connection:
     if stack.name is None or stack.state is not None or names_cluster(os.environ):
         return connection(bootstrap_server, command_config)
     if (named := named_connection(bootstrap_server, command_config)) is not None:

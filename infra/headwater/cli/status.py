@@ -6,10 +6,8 @@ from typing import Any
 
 import click
 
-from headwater.cli.agent_status import endpoints
-from headwater.cli.console import print_json
-from headwater.cli.exit_codes import ExitCode
-from headwater.cli.repetition import repeat
+from headwater.cli.agent import endpoints
+from headwater.cli.console import ExitCode, print_json, repeat
 from headwater.control.client import NotAnsweredError, ask
 
 _HINT = "  Use the address of `headwater run --http HOST:PORT`. It answers before Spark has started, too."
@@ -40,20 +38,20 @@ def status(context: click.Context, url: str | None, *, watch: bool, interval: fl
         raise click.UsageError("--watch cannot be combined with --format json.")
     (address,) = endpoints(context, context.command.params[0], (url,) if url else ())
     try:
-        found = _status(address)
+        found = _request_status(address)
         if watch:
-            _watch(address, interval)
+            _watch_status(address, interval)
     except NotAnsweredError as error:
         click.echo(f"{address}: {error}\n{_HINT}", err=True)
         context.exit(ExitCode.PROBLEMS)
     if form == "json":
         print_json(found)
     else:
-        _print(found)
+        _print_status(found)
     context.exit(ExitCode.DONE if found["ready"]["ok"] else ExitCode.PROBLEMS)
 
 
-def _status(address: str) -> Mapping[str, Any]:
+def _request_status(address: str) -> Mapping[str, Any]:
     found = ask(address, "/status")
     if not isinstance(found.get("runtime"), dict) or "ready" not in found:
         raise click.ClickException(
@@ -62,7 +60,7 @@ def _status(address: str) -> Mapping[str, Any]:
     return found
 
 
-def _print(found: Mapping[str, Any]) -> None:
+def _print_status(found: Mapping[str, Any]) -> None:
     from rich.console import Console  # noqa: PLC0415 - only for the table
 
     from headwater.report.runtime_table import runtime_rich  # noqa: PLC0415 - same
@@ -71,7 +69,7 @@ def _print(found: Mapping[str, Any]) -> None:
     Console(highlight=False, width=width).print(runtime_rich(found["runtime"]))
 
 
-def _watch(address: str, interval: float) -> None:
+def _watch_status(address: str, interval: float) -> None:
     """Update the table until Ctrl-C."""
     from rich.console import Console  # noqa: PLC0415 - only for the table
     from rich.live import Live  # noqa: PLC0415 - same
@@ -80,4 +78,4 @@ def _watch(address: str, interval: float) -> None:
 
     with Live(console=Console(highlight=False), auto_refresh=False, screen=sys.stdout.isatty()) as shown:
         for _ in repeat(interval):
-            shown.update(runtime_rich(_status(address)["runtime"]), refresh=True)
+            shown.update(runtime_rich(_request_status(address)["runtime"]), refresh=True)

@@ -8,15 +8,13 @@ import attrs
 import click
 
 from headwater.cli.cluster import read_snapshot
-from headwater.cli.console import ProblemsExit, json_text, print_problems, write
-from headwater.cli.exit_codes import ExitCode
+from headwater.cli.console import ExitCode, ProblemsExit, json_text, print_problems, write
 from headwater.cli.options import Count, Version, cluster_options, files_argument, output_option
 from headwater.compiler import compile_documents
 from headwater.kafka.command_line import named_connection
-from headwater.model.callers import OFFLINE, PLAN
 from headwater.model.cluster import ClusterSnapshot
 from headwater.model.compiled import CompiledApplication
-from headwater.model.problems import ProblemsError, errors
+from headwater.model.problems import OFFLINE, PLAN, ProblemsError, errors
 from headwater.model.topology import TopologyDocument
 from headwater.model.versions import KafkaStreamsVersion
 from headwater.planner.upgrade import Upgrade, find_upgrade

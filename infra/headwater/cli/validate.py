@@ -40,7 +40,7 @@ def validate(
     """
     policies = read_policies(policy_files)
     loaded = load_documents(files)
-    problems = tuple(_problems(loaded, policies))
+    problems = tuple(_find_problems(loaded, policies))
     if form == "json":
         from headwater.report import problem_json  # noqa: PLC0415 - not needed for text
 
@@ -53,19 +53,19 @@ def validate(
     else:
         print_problems(problems)
         if not exit_for(problems):
-            click.echo(_success(loaded))
+            click.echo(_success_text(loaded))
     context.exit(exit_for(problems))
 
 
-def _problems(loaded: Documents, policies: Sequence[Policy]) -> Iterator[Problem]:
+def _find_problems(loaded: Documents, policies: Sequence[Policy]) -> Iterator[Problem]:
     yield from loaded.problems
     compiled = compile_documents(loaded.documents, {})
     for each in compiled:
-        yield from _offline(each)
+        yield from _offline_problems(each)
     yield from violations(loaded.documents, compiled, {}, policies)
 
 
-def _offline(compiled: CompiledApplication) -> Iterator[Problem]:
+def _offline_problems(compiled: CompiledApplication) -> Iterator[Problem]:
     """Yield the problems that do not depend on the unknown counts of source topics."""
     has_unknown_counts = bool(compiled.missing_sources or compiled.source_patterns)
     for problem in compiled.problems:
@@ -76,6 +76,6 @@ def _offline(compiled: CompiledApplication) -> Iterator[Problem]:
         yield from incomplete_needs(compiled, declared)
 
 
-def _success(loaded: Documents) -> str:
+def _success_text(loaded: Documents) -> str:
     ids = [document.application.id for document in loaded.documents]
     return f"{len(ids)} application{'s are' if len(ids) != 1 else ' is'} valid: {', '.join(ids)}"

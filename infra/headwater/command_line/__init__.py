@@ -1,9 +1,14 @@
 """What the command lines of agent and runtime share: options, log, exit codes, and the end of the process."""
 
-from headwater.command_line.gateway import GatewayWatch, gateway_port_of, spark_ended
 from headwater.command_line.options import JobOptions, all_of, job_options
-from headwater.command_line.program import run_program
-from headwater.command_line.termination import RESTART, Termination
+from headwater.command_line.termination import (
+    RESTART,
+    GatewayWatch,
+    Termination,
+    gateway_port_of,
+    run_program,
+    spark_ended,
+)
 
 __all__ = [
     "RESTART",

@@ -9,8 +9,7 @@ import attrs
 import click
 
 from headwater.control import Access, access_of
-from headwater.control.logs import LEVELS, LogFormat, configure_log
-from headwater.control.redaction import redacted_texts
+from headwater.control.logs import LEVELS, LogFormat, configure_log, redacted_texts
 from headwater.kafka import Connection
 from headwater.kafka.command_line import cluster_options
 

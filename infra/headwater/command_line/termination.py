@@ -1,19 +1,22 @@
-"""End the process on SIGTERM and SIGINT: orderly, and within a time limit even if the job hangs."""
+"""How a process ends: on signals, after problems, and with Spark's JVM."""
 
+import gc
 import os
 import signal
 import socket
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from types import FrameType
 from typing import Final, Self
 
+import click
 import structlog
 
-from headwater.model.problems import Problem, ProblemCode
+from headwater.model.problems import Problem, ProblemCode, ProblemsError
 
 RESTART: Final = 75
 """The exit code of a job that may work when it is started again (EX_TEMPFAIL of sysexits.h)."""
@@ -82,7 +85,7 @@ class Termination:
         try:
             yield
         finally:
-            self._stop = _nothing
+            self._stop = _do_nothing
 
     def is_requested(self, seconds: float = 0) -> bool:
         """Return whether a signal has arrived, or arrives within `seconds`."""
@@ -154,7 +157,7 @@ class Termination:
     def _report(self) -> None:
         with suppress(Exception):
             self._on_expiry()
-        from headwater.report.problem_output import print_problems  # noqa: PLC0415 - only when something is wrong
+        from headwater.report.problems import print_problems  # noqa: PLC0415 - only when something is wrong
 
         with suppress(OSError):
             print_problems([not_stopped(self._name, self._seconds)])
@@ -176,5 +179,119 @@ def not_stopped(name: str, seconds: float) -> Problem:
     )
 
 
-def _nothing() -> None:
+def _do_nothing() -> None:
     """Do nothing: the job has ended."""
+
+
+_FAILED = 1
+_INTERRUPTED = 130
+
+
+def run_program(command: click.Command, arguments: Sequence[str] | None = None) -> int:
+    """Run a job as a program of its own and return the exit code.
+
+    Problems go to standard error. Exit code 0: stopped, or done; 1: problems; 2: wrong command line; 75:
+    Spark ended, start the job again; 130: interrupted before the job ran.
+    """
+    name = Path(sys.argv[0]).name if arguments is None else command.name
+    try:
+        code = command.main(arguments, prog_name=name, standalone_mode=False)
+    except click.ClickException as error:
+        error.show()
+        return error.exit_code
+    except (click.Abort, KeyboardInterrupt):
+        click.echo("Interrupted.", err=True)
+        return _INTERRUPTED
+    except ProblemsError as error:
+        from headwater.report.problems import print_problems  # noqa: PLC0415 - only when something is wrong
+
+        with suppress(OSError):  # with `spark-submit`, a JVM that has ended was the reader
+            print_problems(error.problems)
+        return RESTART if error.is_temporary else _FAILED
+    finally:
+        # The garbage collections at the end of the process take a tenth of a second and free nothing.
+        gc.freeze()
+    return code if isinstance(code, int) else 0
+
+
+_LOCAL = "127.0.0.1"
+_PORT_VARIABLE = "PYSPARK_GATEWAY_PORT"
+_CONNECT_SECONDS = 10.0
+
+
+class GatewayWatch:
+    """Keeps a connection to Spark's gateway, which the operating system closes when the JVM ends.
+
+    A JVM that hangs keeps the connection. The gateway reads nothing from it: a command must begin with its
+    secret.
+    """
+
+    def __init__(self, port: int) -> None:
+        self._port = port
+        self._ended = threading.Event()
+        self._lock = threading.Lock()
+        self._on_end: Callable[[], None] | None = None
+        self._connection: socket.socket | None = None
+        self._is_closed = False
+
+    def __enter__(self) -> Self:
+        threading.Thread(target=self._watch, name="gateway", daemon=True).start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        with self._lock:
+            self._is_closed = True
+            connection = self._connection
+        if connection is not None:
+            with suppress(OSError):  # the gateway, or the thread below, has closed it
+                connection.shutdown(socket.SHUT_RDWR)
+
+    def has_ended(self, seconds: float = 0) -> bool:
+        """Return whether the JVM has ended, or ends within `seconds`."""
+        return self._ended.wait(seconds)
+
+    def on_end(self, call: Callable[[], None]) -> None:
+        """Call `call` when the JVM ends, in a thread; at once if it has ended."""
+        with self._lock:
+            self._on_end = call
+            is_late = self._ended.is_set()
+        if is_late:
+            call()
+
+    def _watch(self) -> None:
+        try:
+            with socket.create_connection((_LOCAL, self._port), _CONNECT_SECONDS) as connection:
+                connection.settimeout(None)
+                with self._lock:
+                    self._connection = connection
+                while not self._is_closed and connection.recv(1):
+                    pass
+        except OSError:
+            pass  # refused or reset
+        with self._lock:
+            if self._is_closed:
+                return
+            self._ended.set()
+            call = self._on_end
+        if call is not None:
+            call()
+
+
+def gateway_port_of(environment: Mapping[str, str]) -> int | None:
+    """Return the port of the gateway if `spark-submit` has started this process."""
+    port = environment.get(_PORT_VARIABLE, "")
+    return int(port) if port.isascii() and port.isdigit() else None
+
+
+def spark_ended(name: str, found: str) -> Problem:
+    """Return the problem that Spark's JVM has ended; `found` says how."""
+    return Problem(
+        code=ProblemCode.SPARK_ENDED,
+        application=name,
+        summary="Spark's JVM has ended.",
+        expected="a JVM that runs as long as the application",
+        found=found,
+        why="Spark processes no records without it. No record is lost: uncommitted transactions are aborted.",
+        fix="Start again: processing resumes where it stopped. If the operating system has killed the JVM "
+        "for lack of memory (its log says so), add memory or reduce spark.driver.memory and --max-records.",
+    )

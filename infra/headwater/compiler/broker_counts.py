@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from headwater.compiler.assignor_counts import TopicGraph
 from headwater.compiler.java.collections import string_set_order
+from headwater.compiler.messages import scattered_group, unsupported_document
 from headwater.compiler.topic_groups import TopicGroup
 from headwater.model.nodes import NodeTopology
 from headwater.model.problems import Problem, ProblemCode
@@ -61,14 +62,18 @@ def client_errors(
     """
     readers = {topic: group.id for group in groups for topic in group.sources}
     problems = [
-        _unsupported(f"source {node} with a pattern", "Read the topics by name", node)
+        unsupported_document(f"source {node} with a pattern", "Read the topics by name", node)
         for node in (n.name for n in topology.nodes if getattr(n, "pattern", None) is not None)
     ]
     if topology.name is not None:
         problems.append(
-            _unsupported(f"the named topology {topology.name}", "Build the topology without a name", None)
+            unsupported_document(
+                f"the named topology {topology.name}", "Build the topology without a name", None
+            )
         )
-    problems += [_scattered(group) for group in copartitioned if len({readers.get(t) for t in group}) > 1]
+    problems += [
+        scattered_group(group) for group in copartitioned if len({readers.get(t) for t in group}) > 1
+    ]
     return tuple(problems)
 
 
@@ -96,7 +101,7 @@ def undersized_source_changelogs(
 ) -> tuple[Problem, ...]:
     """Return a problem for each source topic that is reused as changelog and has too few partitions."""
     return tuple(
-        _undersized(topic, counts[topic], tasks[group.id])
+        _undersized_topic(topic, counts[topic], tasks[group.id])
         for group in groups
         if group.id in tasks
         for topic, store in sorted(group.changelogs.items())
@@ -122,36 +127,7 @@ def status_text(problem_code: ProblemCode) -> str:
 _INCORRECTLY_PARTITIONED = ("status 2, INCORRECTLY_PARTITIONED_TOPICS", "TopologyException")
 
 
-def _unsupported(what: str, remedy: str, node: str | None) -> Problem:
-    return Problem(
-        code=ProblemCode.INVALID_TOPOLOGY,
-        summary=f"The streams protocol does not support {what}.",
-        node=node,
-        expected="sources with topic names in an unnamed topology",
-        found=what,
-        why="Kafka Streams throws UnsupportedOperationException when the application is constructed.",
-        fix=f"{remedy}, or use `protocol: classic`.",
-    )
-
-
-def _scattered(group: frozenset[str]) -> Problem:
-    topics = ", ".join(sorted(group))
-    return Problem(
-        code=ProblemCode.INVALID_TOPOLOGY,
-        summary=f"The topics {topics} must be co-partitioned but are read by different sub-topologies.",
-        topic=min(group),
-        expected="a co-partition group within one sub-topology",
-        found=topics,
-        why=(
-            'Kafka Streams throws IllegalStateException ("Not all copartition groups were converted to '
-            'broker topology") '
-            "when the application is constructed; cogroup() over repartitioned inputs does this."
-        ),
-        fix="Group the inputs without a key change, or use `protocol: classic`.",
-    )
-
-
-def _undersized(topic: str, count: int, tasks: int) -> Problem:
+def _undersized_topic(topic: str, count: int, tasks: int) -> Problem:
     return Problem(
         code=ProblemCode.CONFLICTING_PARTITIONS,
         summary=(

@@ -4,13 +4,13 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 
 from headwater.compiler.compilation import Compilation
-from headwater.compiler.topic_configs import changelog_config
+from headwater.compiler.internal_topics import changelog_config
+from headwater.compiler.messages import LONGEST_NAME, computed_setting, invalid_topic_name, lags_conflict
 from headwater.model.compiled import InternalTopic
 from headwater.model.nodes import ChangelogKind, ProcessorNode
 from headwater.model.problems import Location, Problem, ProblemCode, Severity, errors
 from headwater.model.topology import Sink
 
-_LONGEST_NAME = 249
 _LONGEST_MS = 2**63 - 1
 _LEGAL = re.compile(r"[a-zA-Z0-9._-]+")
 
@@ -27,14 +27,14 @@ def check_names(compilation: Compilation) -> Compilation:
     }
     if topics and not _LEGAL.fullmatch(prefix):
         return compilation.with_problems(
-            [_invalid(min(topics), f"the application id {prefix!r} has invalid characters", None)]
+            [invalid_topic_name(min(topics), f"the application id {prefix!r} has invalid characters", None)]
         )
     problems = []
     for topic, at in sorted(topics.items()):
         if not _LEGAL.fullmatch(topic):
-            problems.append(_invalid(topic, "it has invalid characters", at))
-        elif len(topic) > _LONGEST_NAME:
-            problems.append(_invalid(topic, f"it has {len(topic)} characters", at))
+            problems.append(invalid_topic_name(topic, "it has invalid characters", at))
+        elif len(topic) > LONGEST_NAME:
+            problems.append(invalid_topic_name(topic, f"it has {len(topic)} characters", at))
     return compilation.with_problems(problems)
 
 
@@ -107,7 +107,7 @@ def check_computed_settings(compilation: Compilation) -> Compilation:
             if computed != given and key not in store.overrides
         }
         if passed_by:
-            problems.append(_computed(key, given, passed_by))
+            problems.append(computed_setting(key, given, passed_by))
     return compilation.with_problems(problems)
 
 
@@ -123,65 +123,10 @@ def compaction_lag_problems(topics: Iterable[InternalTopic], sinks: Iterable[Sin
     for name, config, at in located:
         least, most = (config.get(key, "") for key in ("min.compaction.lag.ms", "max.compaction.lag.ms"))
         if least.strip().isdecimal() and most.strip().isdecimal() and int(least) > int(most):
-            yield _lags_conflict(name, least, most, at)
-
-
-def _lags_conflict(topic: str, least: str, most: str, at: Location | None) -> Problem:
-    return Problem(
-        code=ProblemCode.INVALID_CONFIG,
-        summary=f"Topic {topic} has a min.compaction.lag.ms above its max.compaction.lag.ms.",
-        topic=topic,
-        expected=f"max.compaction.lag.ms of at least {least}",
-        found=most,
-        why="The brokers refuse a topic with it, so `pulumi up` would fail halfway.",
-        fix="Raise max.compaction.lag.ms. For a versioned store, the smallest lag is its history retention "
-        "and one day.",
-        location=at,
-    )
-
-
-def _computed(key: str, given: str, stores: Mapping[str, str]) -> Problem:
-    kept = sorted(stores.items())
-    return Problem(
-        code=ProblemCode.CONFIG_HAS_NO_EFFECT,
-        summary=f"topic.{key} has no effect on the changelog{'s' if len(kept) > 1 else ''} of "
-        f"{', '.join(name for name, _ in kept)}.",
-        expected=f"{key} {given}",
-        found=", ".join(f"{key} {value} ({name})" for name, value in kept),
-        why=(
-            "Kafka Streams computes this setting for windowed and versioned stores, and the computed "
-            "value takes precedence."
-        )
-        + _PURGED[key],
-        fix=_INSTEAD[key],
-        severity=Severity.WARNING,
-    )
+            yield lags_conflict(name, least, most, at)
 
 
 _COMPUTED = {
     "retention.ms": (ChangelogKind.WINDOWED, ChangelogKind.WINDOWED_DUPLICATES),
     "min.compaction.lag.ms": (ChangelogKind.VERSIONED,),
 }
-_PURGED = {
-    "retention.ms": " The setting does apply to repartition topics, which lose records that are older.",
-    "min.compaction.lag.ms": "",
-}
-_INSTEAD = {
-    "retention.ms": "Remove it. Set `retention` of the store, "
-    "`windowstore.changelog.additional.retention.ms`, or the store's own `logging: {retention.ms: …}`.",
-    "min.compaction.lag.ms": "Remove it. Set the store's history retention, or its own "
-    "`logging: {min.compaction.lag.ms: …}`.",
-}
-
-
-def _invalid(topic: str, reason: str, at: Location | None) -> Problem:
-    return Problem(
-        code=ProblemCode.INVALID_NAME,
-        summary=f"{topic} is not a valid topic name: {reason}.",
-        topic=topic,
-        expected=f"at most {_LONGEST_NAME} characters: letters, digits, '.', '_' and '-'",
-        found=reason,
-        why="Kafka Streams throws InvalidTopicException when it derives the name.",
-        fix="Shorten or correct the application id, the operator's name or the store's name.",
-        location=at,
-    )

@@ -7,9 +7,8 @@ import attrs
 from headwater.compiler.assignor_counts import TopicGraph
 from headwater.compiler.streams_config import StreamsConfig
 from headwater.compiler.topic_groups import Naming, Sources, TopicGroup
-from headwater.model.callers import PLAN, Caller
 from headwater.model.nodes import NodeTopology, RepartitionTopic
-from headwater.model.problems import Problem
+from headwater.model.problems import PLAN, Caller, Problem
 from headwater.model.topology import Application
 
 NO_SOURCES = Sources({})

@@ -45,26 +45,8 @@ def check_explicit_counts(topology: NodeTopology, naming: Naming) -> tuple[Probl
             continue
         explicit = {name: naming.internal[name].partitions for name in sorted(group)}
         if None not in explicit.values() and len(set(explicit.values())) > 1:
-            problems[group] = _conflict(explicit, naming)
+            problems[group] = _conflicting_counts(explicit, naming)
     return tuple(problems.values())
-
-
-def _conflict(explicit: dict[str, int | None], naming: Naming) -> Problem:
-    counts = ", ".join(f"{name}={count}" for name, count in explicit.items())
-    first = min(explicit)
-    return Problem(
-        code=ProblemCode.CONFLICTING_PARTITIONS,
-        summary=(
-            "Repartition topics that must be co-partitioned have different explicit partition counts: "
-            f"{counts}."
-        ),
-        topic=naming.topic(first),
-        expected="equal explicit counts",
-        found=counts,
-        why="Kafka Streams throws TopologyException when the topology is built.",
-        fix="Give the repartition() calls the same `partitions`, or leave it out of all but one.",
-        location=naming.internal[first].at,
-    )
 
 
 @attrs.frozen
@@ -85,8 +67,8 @@ def enforce(
 ) -> EnforcedCounts:
     """Return the counts after all repartition topics of each group, in order, are set to one count.
 
-    The count is that of the group's external topics, else the explicit one, else the largest. Groups with an
-    undecided member do not change. With `explicit_count` (a known bug of the streams protocol), groups of
+    The group's external topics have the count, else it is the explicit count, else the largest. Groups with
+    an undecided member do not change. With `explicit_count` (a known bug of the streams protocol), groups of
     only repartition topics take that count, even if it is set on another topic. `by_broker`: the group
     coordinator decides (KIP-1071), so problems give the broker's response.
 
@@ -234,4 +216,22 @@ def _explicit_count_mismatch(
         "the application stops.",
         fix=f"Set `partitions` of the repartition() call to {required}, or leave it out.",
         location=repartition[topic].at,
+    )
+
+
+def _conflicting_counts(explicit: dict[str, int | None], naming: Naming) -> Problem:
+    counts = ", ".join(f"{name}={count}" for name, count in explicit.items())
+    first = min(explicit)
+    return Problem(
+        code=ProblemCode.CONFLICTING_PARTITIONS,
+        summary=(
+            "Repartition topics that must be co-partitioned have different explicit partition counts: "
+            f"{counts}."
+        ),
+        topic=naming.topic(first),
+        expected="equal explicit counts",
+        found=counts,
+        why="Kafka Streams throws TopologyException when the topology is built.",
+        fix="Give the repartition() calls the same `partitions`, or leave it out of all but one.",
+        location=naming.internal[first].at,
     )

@@ -25,8 +25,7 @@ from headwater.compiler.copartitioning import (
     enforce,
     unchecked,
 )
-from headwater.compiler.subtopologies import node_groups
-from headwater.compiler.topic_groups import TopicGroup, resolve_sources, topic_groups
+from headwater.compiler.topic_groups import TopicGroup, node_groups, resolve_sources, topic_groups
 from headwater.model.problems import Problem, ProblemCode, Severity
 from headwater.model.topology import Protocol
 
@@ -113,11 +112,11 @@ def _other_orders(topic_graph: TopicGraph) -> list[tuple[TopicGroup, ...]]:
     return [
         topic_graph.groups,
         topic_graph.groups[::-1],
-        *(_shuffled(topic_graph.groups, step) for step in range(1, tries)),
+        *(_shuffle_groups(topic_graph.groups, step) for step in range(1, tries)),
     ]
 
 
-def _shuffled(groups: Sequence[TopicGroup], step: int) -> tuple[TopicGroup, ...]:
+def _shuffle_groups(groups: Sequence[TopicGroup], step: int) -> tuple[TopicGroup, ...]:
     """Return a permutation of `groups` that depends only on `step`."""
     return tuple(sorted(groups, key=lambda group: (group.id * 7919 * step) % 104_729))
 

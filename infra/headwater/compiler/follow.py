@@ -5,9 +5,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 import attrs
 
 from headwater.compiler.pipeline import build_nodes, compile_nodes
-from headwater.model.callers import PLAN, Caller
 from headwater.model.compiled import CompiledApplication
-from headwater.model.problems import Problem, ProblemCode
+from headwater.model.problems import PLAN, Caller, Problem, ProblemCode
 from headwater.model.topology import TopologyDocument
 
 

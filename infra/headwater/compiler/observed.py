@@ -2,16 +2,14 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from headwater.compiler.processors import not_executable
+from headwater.compiler.internal_topics import changelog_config, repartition_config
+from headwater.compiler.messages import not_executable
 from headwater.compiler.source_problems import missing_topic
 from headwater.compiler.streams_config import StreamsConfig, streams_config_problems
-from headwater.compiler.topic_configs import changelog_config, repartition_config
-from headwater.model.callers import PLAN, Caller
 from headwater.model.compiled import CompiledApplication, InternalTopic, TopicKind
 from headwater.model.nodes import ChangelogKind, StateStore
-from headwater.model.observed import ObservedTopology, Unknown
-from headwater.model.problems import Location, Problem, ProblemCode, Severity
-from headwater.model.topology import Application, Sink, TopologyDocument
+from headwater.model.problems import PLAN, Caller, Location, Problem, ProblemCode, Severity
+from headwater.model.topology import Application, ObservedTopology, Sink, TopologyDocument, Unknown
 
 _SUFFIXES = {
     TopicKind.CHANGELOG: "-changelog",

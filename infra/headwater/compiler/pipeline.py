@@ -1,6 +1,8 @@
 """Compiles a document to a `CompiledApplication` by a tuple of passes over one frozen value."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+
+import attrs
 
 from headwater.compiler.checks import (
     check_computed_settings,
@@ -14,16 +16,38 @@ from headwater.compiler.counting import count_partitions, resolve_copartitioning
 from headwater.compiler.described import complete
 from headwater.compiler.dsl import build_dsl
 from headwater.compiler.internal_topics import internal_topics, subtopologies
-from headwater.compiler.managed_sinks import sink_counts
+from headwater.compiler.messages import unwritten_sink
 from headwater.compiler.observed import compile_observed, open_questions
 from headwater.compiler.processors import processor_problems
 from headwater.compiler.source_problems import check_sources, missing_topics, with_locations
 from headwater.compiler.streams_config import REUSE_SOURCE_TOPICS, StreamsConfig, streams_config_problems
 from headwater.compiler.topic_groups import Naming
-from headwater.model.callers import PLAN, Caller
 from headwater.model.compiled import CompiledApplication
 from headwater.model.nodes import NodeTopology, SinkNode
-from headwater.model.topology import TopologyDocument
+from headwater.model.problems import PLAN, Caller, Problem
+from headwater.model.topology import Sink, TopologyDocument
+
+
+def sink_counts(
+    sinks: Iterable[Sink], compilation: Compilation
+) -> tuple[tuple[Sink, ...], tuple[Problem, ...]]:
+    """Return `sinks` with their counts (None = undecided), and a problem for each without a writer."""
+    sized: list[Sink] = []
+    problems: list[Problem] = []
+    for sink in sinks:
+        if sink.partitions is not None:
+            sized.append(sink)
+            continue
+        writers = [group.id for group in compilation.groups if sink.topic in group.sinks]
+        if not writers:
+            problems.append(unwritten_sink(sink))
+        tasks = [compilation.tasks.get(writer) for writer in writers]
+        decided = [count for count in tasks if count is not None]
+        sized.append(
+            attrs.evolve(sink, partitions=max(decided) if decided and len(decided) == len(tasks) else None)
+        )
+    return tuple(sized), tuple(problems)
+
 
 PASSES: tuple[Callable[[Compilation], Compilation], ...] = (
     resolve_topics,

@@ -3,15 +3,17 @@
 from collections.abc import Iterator
 
 from headwater.compiler.compilation import Compilation
-from headwater.compiler.streams_config import (
-    INITIAL_PARTITIONS,
-    LINEAR_HASH,
-    REUSE_SOURCE_TOPICS,
-    Guarantee,
+from headwater.compiler.messages import (
+    not_exactly_once,
+    not_executable,
+    restored_from_source,
+    unlogged_store,
+    without_state,
 )
+from headwater.compiler.streams_config import INITIAL_PARTITIONS, LINEAR_HASH, Guarantee
 from headwater.compiler.topic_groups import TopicGroup
-from headwater.model.nodes import SinkNode, StateStore
-from headwater.model.problems import Problem, ProblemCode, Severity, errors
+from headwater.model.nodes import SinkNode
+from headwater.model.problems import Problem, ProblemCode, errors
 from headwater.model.topology import Application, TopologyDocument
 
 
@@ -31,13 +33,13 @@ def processor_problems(document: TopologyDocument, compilation: Compilation) -> 
         yield not_executable(application, "an exported topology")
         return
     if compilation.config.guarantee is not Guarantee.EXACTLY_ONCE_V2:
-        yield _not_exactly_once(application, compilation.config.guarantee)
+        yield not_exactly_once(application, compilation.config.guarantee)
     stateful = [group for group in compilation.groups if group.stores and not group.is_global]
     for group in stateful:
         yield from _store_problems(group, compilation)
         yield from _partitioner_problems(group, compilation)
     if not stateful and not errors(compilation.topology.problems):
-        yield _without_state(application)
+        yield without_state(application)
 
 
 def _other_linear_hash(application: Application, initial: int | None) -> Iterator[Problem]:
@@ -60,37 +62,6 @@ def _other_linear_hash(application: Application, initial: int | None) -> Iterato
     )
 
 
-def not_executable(application: Application, found: str) -> Problem:
-    """Return the problem of an application that Headwater's runtime cannot execute."""
-    return Problem(
-        code=ProblemCode.INVALID_PROCESSORS,
-        summary=f"{application.id} cannot have a number of processors: the document does not declare what "
-        "its operators do.",
-        application=application.id,
-        expected="a document with `topology`",
-        found=found,
-        why="Only Headwater's runtime assigns partitions to processors. Kafka Streams does not start if a "
-        "changelog topic has another partition count than the inputs.",
-        fix="Remove `processors`, or declare the operators below `topology` and run the application with "
-        "`headwater run`.",
-        location=application.at,
-    )
-
-
-def _not_exactly_once(application: Application, guarantee: Guarantee) -> Problem:
-    return Problem(
-        code=ProblemCode.INVALID_PROCESSORS,
-        summary=f"{application.id} cannot have a number of processors with {guarantee.value}.",
-        expected=Guarantee.EXACTLY_ONCE_V2.value,
-        found=guarantee.value,
-        why="A processor commits the offsets of all its partitions and its state in one transaction. Without "
-        "transactions, a failure between the two would process records twice or lose them.",
-        fix="Set `processing.guarantee: exactly_once_v2` in the application's config, or remove "
-        "`processors`.",
-        location=application.at,
-    )
-
-
 def _store_problems(group: TopicGroup, compilation: Compilation) -> Iterator[Problem]:
     logged = {store.name for store in group.changelogs.values()}
     stores = {store.name: store for store in compilation.topology.stores}
@@ -99,41 +70,9 @@ def _store_problems(group: TopicGroup, compilation: Compilation) -> Iterator[Pro
         if store is None or store.is_global:
             continue
         if store.changelog_topic is not None:
-            yield _restored_from_source(store, store.changelog_topic)
+            yield restored_from_source(store, store.changelog_topic)
         elif name not in logged:
-            yield _unlogged(store)
-
-
-def _unlogged(store: StateStore) -> Problem:
-    return Problem(
-        code=ProblemCode.INVALID_PROCESSORS,
-        summary=f"Store {store.name} has no changelog topic, so its sub-topology cannot have a number of "
-        "processors.",
-        node=store.name,
-        expected="a store with a changelog topic",
-        found="the changelog topic of another sub-topology" if store.logged else "logging is disabled",
-        why="A processor that moves to another executor restores its state from its partition of the "
-        "changelog topic. Without it, the state is lost.",
-        fix="Remove `logging: false` of the store, or remove `processors`.",
-        location=store.at,
-    )
-
-
-def _restored_from_source(store: StateStore, topic: str) -> Problem:
-    return Problem(
-        code=ProblemCode.INVALID_PROCESSORS,
-        summary=f"Store {store.name} is restored from its source topic {topic}, so its sub-topology cannot "
-        "have a number of processors.",
-        topic=topic,
-        node=store.name,
-        expected="a store with its own changelog topic",
-        found="a source topic that serves as changelog",
-        why="After partitions were added to the source topic, a processor has keys of several partitions, "
-        "but it restores its state from one.",
-        fix=f"Remove `{REUSE_SOURCE_TOPICS}` from `topology.optimization`, replace a read-only store by a "
-        "table, or remove `processors`.",
-        location=store.at,
-    )
+            yield unlogged_store(store)
 
 
 def _partitioner_problems(group: TopicGroup, compilation: Compilation) -> Iterator[Problem]:
@@ -157,17 +96,3 @@ def _partitioner_problems(group: TopicGroup, compilation: Compilation) -> Iterat
                 "the class as `static.partitioner.class` of the application.",
                 location=node.at,
             )
-
-
-def _without_state(application: Application) -> Problem:
-    return Problem(
-        code=ProblemCode.CONFIG_HAS_NO_EFFECT,
-        summary=f"`processors` has no effect on {application.id}: none of its sub-topologies has state.",
-        expected="a store",
-        found="none",
-        why="A sub-topology without state has one task for each partition, so you can add partitions at any "
-        "time.",
-        fix="Remove `processors`.",
-        location=application.at,
-        severity=Severity.WARNING,
-    )

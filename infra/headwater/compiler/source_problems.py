@@ -5,31 +5,30 @@ from collections.abc import Iterable
 from headwater.compiler.broker_counts import status_text
 from headwater.compiler.compilation import Compilation
 from headwater.compiler.topic_groups import TopicGroup
-from headwater.model.callers import Caller
 from headwater.model.nodes import SourceNode
-from headwater.model.problems import Location, Problem, ProblemCode, errors
+from headwater.model.problems import Caller, Location, Problem, ProblemCode, errors
 from headwater.model.topology import Protocol
 
 
 def check_sources(compilation: Compilation) -> Compilation:
     """Add a problem for each missing source, or if none is missing, for each undecided repartition topic."""
-    problems = _empty(compilation) + _missing(compilation) + _missing_global(compilation)
+    problems = _empty_topologies(compilation) + _missing_sources(compilation) + _missing_global(compilation)
     if not compilation.topic_graph.missing:
-        problems += _undecidable(compilation)
+        problems += _undecidable_topics(compilation)
     return compilation.with_problems(problems)
 
 
 def missing_topics(compilation: Compilation) -> tuple[str, ...]:
     """Return the topics that tasks or global tables read and that have no partition count, sorted.
 
-    Without a cluster those of global tables are omitted: no count depends on them.
+    Without a cluster, topics of global tables are omitted: no count depends on them.
     """
     return tuple(sorted(compilation.topic_graph.missing | set(_absent_global(compilation))))
 
 
 def with_locations(problems: Iterable[Problem], compilation: Compilation) -> tuple[Problem, ...]:
     """Return each problem once, with the application; location and node default to the topic's source."""
-    readers = _readers(compilation)
+    readers = _readers_of(compilation)
     application = compilation.application
     found = []
     for problem in dict.fromkeys(problems):
@@ -44,7 +43,7 @@ def with_locations(problems: Iterable[Problem], compilation: Compilation) -> tup
     return tuple(found)
 
 
-def _empty(compilation: Compilation) -> list[Problem]:
+def _empty_topologies(compilation: Compilation) -> list[Problem]:
     if any(isinstance(node, SourceNode) for node in compilation.topology.nodes):
         return []
     if errors(compilation.problems):
@@ -62,7 +61,7 @@ def _empty(compilation: Compilation) -> list[Problem]:
     ]
 
 
-def _missing(compilation: Compilation) -> list[Problem]:
+def _missing_sources(compilation: Compilation) -> list[Problem]:
     by_broker = compilation.application.protocol is Protocol.STREAMS
     why = (
         status_text(ProblemCode.MISSING_SOURCE_TOPIC)
@@ -78,7 +77,7 @@ def _missing_global(compilation: Compilation) -> list[Problem]:
 
 
 def _missing_topics(compilation: Compilation, topics: Iterable[str], why: str) -> list[Problem]:
-    readers = _readers(compilation)
+    readers = _readers_of(compilation)
     return [
         missing_topic(
             topic,
@@ -106,7 +105,7 @@ def _absent_global(compilation: Compilation) -> list[str]:
     ]
 
 
-def _readers(compilation: Compilation) -> dict[str, SourceNode]:
+def _readers_of(compilation: Compilation) -> dict[str, SourceNode]:
     return {
         topic: node
         for node in compilation.topology.nodes
@@ -158,7 +157,7 @@ def missing_topic(
     )
 
 
-def _undecidable(compilation: Compilation) -> list[Problem]:
+def _undecidable_topics(compilation: Compilation) -> list[Problem]:
     writers: dict[str, list[TopicGroup]] = {}
     for group in compilation.groups:
         for topic in group.sinks:
@@ -168,11 +167,13 @@ def _undecidable(compilation: Compilation) -> list[Problem]:
         if details.partitions == 0:
             problems.append(_explicit_zero(topic, details.at))
         elif topic not in compilation.counts:
-            problems.append(_undecided(compilation, topic, _reason(writers.get(topic, [])), details.at))
+            problems.append(
+                _undecided_count(compilation, topic, _reason_of(writers.get(topic, [])), details.at)
+            )
     return problems
 
 
-def _reason(writers: list[TopicGroup]) -> str:
+def _reason_of(writers: list[TopicGroup]) -> str:
     if not writers:
         return "no sub-topology writes it"
     patterns = [pattern for group in writers for pattern in group.patterns]
@@ -181,7 +182,7 @@ def _reason(writers: list[TopicGroup]) -> str:
     return "its count depends on itself or on a topic without a count"
 
 
-def _undecided(compilation: Compilation, topic: str, reason: str, at: Location | None) -> Problem:
+def _undecided_count(compilation: Compilation, topic: str, reason: str, at: Location | None) -> Problem:
     by_broker = compilation.application.protocol is Protocol.STREAMS
     return Problem(
         code=ProblemCode.UNDECIDABLE_PARTITIONS,

@@ -57,7 +57,7 @@ OLD_GUARANTEES = (Guarantee.EXACTLY_ONCE, Guarantee.EXACTLY_ONCE_BETA)
 class StreamsConfig:
     """The config of an application. Durations are milliseconds.
 
-    Defaults are those of Kafka Streams, KIP-698 and KIP-878. A key with an invalid value has the default, and
+    Kafka Streams, KIP-698 and KIP-878 define the defaults. A key with an invalid value has the default, and
     so has a key that the application's version does not know.
     """
 
@@ -104,7 +104,7 @@ class StreamsConfig:
     @property
     def upgrades_changes(self) -> bool:
         """Whether instances before 3.5, which cannot read records of old and new value, may still run."""
-        return self.upgrade_from is not None and _numbers(self.upgrade_from) <= _LAST_WITH_OLD_CHANGES
+        return self.upgrade_from is not None and _release_numbers(self.upgrade_from) <= _LAST_WITH_OLD_CHANGES
 
     @classmethod
     def of(cls, application: Application) -> "StreamsConfig":
@@ -145,7 +145,7 @@ def streams_config_problems(application: Application) -> tuple[Problem, ...]:
 
 
 class _Values:
-    """Reads single values: the default for one that is not set or invalid."""
+    """Reads single values: the default for a value that is not set or invalid."""
 
     def __init__(self, config: Mapping[str, str], version: KafkaStreamsVersion) -> None:
         self._config = config
@@ -198,5 +198,5 @@ def _other_protocol(application: Application) -> Iterator[Problem]:
         )
 
 
-def _numbers(release: str) -> tuple[int, ...]:
+def _release_numbers(release: str) -> tuple[int, ...]:
     return tuple(map(int, release.split(".")))

@@ -4,12 +4,13 @@ Internal topics get the application id as prefix; patterns are resolved to the t
 """
 
 from collections.abc import Iterable, Mapping
+from itertools import pairwise
 
 import attrs
 
 from headwater.compiler.java.collections import string_set_order
 from headwater.compiler.java.patterns import JavaPattern, UntranslatablePatternError
-from headwater.compiler.subtopologies import NodeGroup
+from headwater.compiler.messages import invalid_pattern, matched_twice, reads_itself, unsupported_pattern
 from headwater.model.nodes import (
     NodeTopology,
     ProcessorNode,
@@ -18,7 +19,72 @@ from headwater.model.nodes import (
     SourceNode,
     StateStore,
 )
-from headwater.model.problems import Problem, ProblemCode, Severity
+from headwater.model.problems import Problem
+
+
+@attrs.frozen
+class NodeGroup:
+    """The nodes of one sub-topology in declaration order."""
+
+    id: int
+    nodes: tuple[SourceNode | ProcessorNode | SinkNode, ...]
+    is_global: bool = False
+
+
+def node_groups(topology: NodeTopology) -> tuple[NodeGroup, ...]:
+    """Return the groups by id, which is the order of their first declared nodes.
+
+    The groups of an imported text are those in the text.
+    """
+    group_of = topology.printed_groups or _unite_nodes(topology)
+    members: dict[int, list[SourceNode | ProcessorNode | SinkNode]] = {}
+    for node in topology.nodes:
+        members.setdefault(group_of[node.name], []).append(node)
+    return tuple(
+        NodeGroup(number, tuple(nodes), any(node.name in topology.global_nodes for node in nodes))
+        for number, nodes in sorted(members.items())
+    )
+
+
+def _unite_nodes(topology: NodeTopology) -> dict[str, int]:
+    """Return node → group id; a node is in the group of its parents and of processors that share a store."""
+    union = _Union(node.name for node in topology.nodes)
+    users: dict[str, list[str]] = {}
+    for node in topology.nodes:
+        if isinstance(node, SourceNode):
+            continue
+        for parent in node.parents:
+            union.unite(node.name, parent)
+        if isinstance(node, ProcessorNode):
+            for store in node.stores:
+                users.setdefault(store, []).append(node.name)
+    connections = {store.name: store.connections for store in topology.stores if store.connections}
+    for store_name, processors in users.items():
+        for together in connections.get(store_name, (processors,)):
+            for one, other in pairwise(together):
+                union.unite(one, other)
+    ids: dict[str, int] = {}
+    return {node.name: ids.setdefault(union.root(node.name), len(ids)) for node in topology.nodes}
+
+
+class _Union:
+    """Union-find with path halving."""
+
+    def __init__(self, names: Iterable[str]) -> None:
+        self._parent = {name: name for name in names}
+
+    def root(self, name: str) -> str:
+        parent = self._parent
+        while parent[name] != name:
+            parent[name] = parent[parent[name]]
+            name = parent[name]
+        return name
+
+    def unite(self, one: str, other: str) -> None:
+        """Merge two groups; ignore names of nodes that do not exist, as in an invalid topology."""
+        if one in self._parent and other in self._parent:
+            self._parent[self.root(other)] = self.root(one)
+
 
 _HIDDEN_FROM_CONSUMERS = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
 """Topics that a pattern subscription excludes (`exclude.internal.topics`)."""
@@ -93,17 +159,15 @@ def resolve_sources(topology: NodeTopology, naming: Naming, known_topics: Iterab
             found = tuple(topic for topic in known if pattern.matches(topic))
         except UntranslatablePatternError as reason:
             problems.append(
-                _invalid_pattern(node, reason)
-                if reason.is_invalid_java
-                else _unsupported_pattern(node, reason)
+                invalid_pattern(node, reason) if reason.is_invalid_java else unsupported_pattern(node, reason)
             )
             continue
         for topic in found:
             other = matched_by.setdefault(topic, node)
             if other is not node:
-                problems.append(_matched_twice(topic, node, other))
+                problems.append(matched_twice(topic, node, other))
             if topic.startswith(f"{naming.prefix}-"):
-                problems.append(_reads_itself(topic, node))
+                problems.append(reads_itself(topic, node))
         topics[node.name] = found
     return Sources(topics, tuple(problems))
 
@@ -178,66 +242,3 @@ def _add_changelogs(
             owned[store.changelog_topic] = store
         elif store.logged:
             owned[naming.changelog(name)] = store
-
-
-def _invalid_pattern(node: SourceNode, reason: UntranslatablePatternError) -> Problem:
-    return Problem(
-        code=ProblemCode.INVALID_TOPOLOGY,
-        summary=f"The pattern of source {node.name} is not a valid regular expression: {reason}.",
-        node=node.name,
-        expected="a Java regular expression",
-        found=str(node.pattern),
-        why="Java throws PatternSyntaxException before the topology is built.",
-        fix="Correct the pattern.",
-        location=node.at,
-    )
-
-
-def _unsupported_pattern(node: SourceNode, reason: UntranslatablePatternError) -> Problem:
-    return Problem(
-        code=ProblemCode.UNDECIDABLE_PARTITIONS,
-        summary=f"The pattern of source {node.name} cannot be evaluated here: {reason}.",
-        node=node.name,
-        expected="a Java regular expression without unsupported constructs",
-        found=str(node.pattern),
-        why=(
-            "The topics that it reads are not known, so the partition counts downstream of it are not "
-            "known either."
-        ),
-        fix="Rewrite the pattern without it, or list the topics.",
-        location=node.at,
-    )
-
-
-def _matched_twice(topic: str, node: SourceNode, other: SourceNode) -> Problem:
-    return Problem(
-        code=ProblemCode.INVALID_TOPOLOGY,
-        summary=f"Topic {topic} matches the patterns of two sources, {other.name} and {node.name}.",
-        topic=topic,
-        node=node.name,
-        expected="each topic matched by one pattern",
-        found=f"{other.pattern} and {node.pattern}",
-        why="Kafka Streams throws TopologyException at run time, as soon as the topic exists.",
-        fix="Make the patterns exclude each other, or read the topic by name.",
-        location=node.at,
-    )
-
-
-def _reads_itself(topic: str, node: SourceNode) -> Problem:
-    return Problem(
-        code=ProblemCode.INVALID_TOPOLOGY,
-        summary=(
-            f"The pattern of source {node.name} matches {topic}, an internal topic of the application itself."
-        ),
-        topic=topic,
-        node=node.name,
-        expected="a pattern that matches no internal topic of the application",
-        found=str(node.pattern),
-        why=(
-            "Once the topic exists Kafka Streams reads it as input, which changes the partition counts after "
-            "the first start."
-        ),
-        fix="Narrow the pattern.",
-        location=node.at,
-        severity=Severity.WARNING,
-    )

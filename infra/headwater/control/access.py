@@ -21,7 +21,7 @@ _LOCAL_NAME = "localhost"
 _LAST_PORT = 65_535
 
 
-def _hidden(value: object) -> str:
+def _hide_value(value: object) -> str:
     return "None" if value is None else "***"
 
 
@@ -31,7 +31,7 @@ class Access:
 
     host: str
     port: int
-    token: str | None = attrs.field(default=None, repr=_hidden)
+    token: str | None = attrs.field(default=None, repr=_hide_value)
 
     @property
     def is_loopback(self) -> bool:

@@ -46,18 +46,18 @@ class Answer:
 def answer(request: Request, surface: Surface, access: Access) -> Answer:
     """Answer a request; errors are JSON objects with the key `error`. Never raises."""
     try:
-        return _routed(request, surface, access)
+        return _answer_route(request, surface, access)
     except Refused as refused:
         return error(refused)
     except Exception:  # noqa: BLE001 - logged with its traceback; a failed answer must not end the server
         _log.exception("answer failed", path=request.path)
         text = "The client failed to answer. See its log for the error."
-        return _json(HTTPStatus.INTERNAL_SERVER_ERROR, {"error": text})
+        return _json_answer(HTTPStatus.INTERNAL_SERVER_ERROR, {"error": text})
 
 
 def error(refused: Refused) -> Answer:
     """Return the answer to a request that is refused."""
-    return _json(refused.status, {"error": refused.message, **refused.more})
+    return _json_answer(refused.status, {"error": refused.message, **refused.more})
 
 
 def too_slow() -> Refused:
@@ -65,13 +65,17 @@ def too_slow() -> Refused:
     return Refused("The request was not complete in time.", HTTPStatus.REQUEST_TIMEOUT)
 
 
-def _routed(request: Request, surface: Surface, access: Access) -> Answer:
+def _answer_route(request: Request, surface: Surface, access: Access) -> Answer:
     reading: Mapping[str, Callable[[], Answer]] = {
-        "/metrics": lambda: _metrics(request, surface),
-        "/health/live": lambda: _health(surface.live()),
-        "/health/ready": lambda: _health(surface.ready()),
-        "/status": lambda: _json(HTTPStatus.OK, surface.status()),
-        **{route.path: partial(_read, route.read) for route in surface.routes if route.read is not None},
+        "/metrics": lambda: _answer_metrics(request, surface),
+        "/health/live": lambda: _answer_health(surface.live()),
+        "/health/ready": lambda: _answer_health(surface.ready()),
+        "/status": lambda: _json_answer(HTTPStatus.OK, surface.status()),
+        **{
+            route.path: partial(_answer_read, route.read)
+            for route in surface.routes
+            if route.read is not None
+        },
     }
     controlling = {route.path: route for route in surface.routes}
     path = request.path.partition("?")[0].rstrip("/")
@@ -81,7 +85,7 @@ def _routed(request: Request, surface: Surface, access: Access) -> Answer:
                 request.begin_answer()
             return reading[path]()
         case "POST" if path in controlling:
-            return _controlled(controlling[path], request, access)
+            return _answer_control(controlling[path], request, access)
     if path in (*reading, *controlling):
         allowed = [method for method, paths in (("GET", reading), ("POST", controlling)) if path in paths]
         uses = " or ".join(f"{method} {path}" for method in allowed)
@@ -90,7 +94,7 @@ def _routed(request: Request, surface: Surface, access: Access) -> Answer:
     raise Refused(f"Path not found. Paths: {known}.", HTTPStatus.NOT_FOUND)
 
 
-def _metrics(request: Request, surface: Surface) -> Answer:
+def _answer_metrics(request: Request, surface: Surface) -> Answer:
     try:
         encode, kind = choose_encoder(request.headers.get("accept", ""))
         return Answer(HTTPStatus.OK, encode(surface.registry), kind)
@@ -99,24 +103,24 @@ def _metrics(request: Request, surface: Surface) -> Answer:
         return Answer(HTTPStatus.OK, encode(surface.registry), kind)
 
 
-def _health(health: Health) -> Answer:
-    return _json(HTTPStatus.OK if health.ok else HTTPStatus.SERVICE_UNAVAILABLE, attrs.asdict(health))
+def _answer_health(health: Health) -> Answer:
+    return _json_answer(HTTPStatus.OK if health.ok else HTTPStatus.SERVICE_UNAVAILABLE, attrs.asdict(health))
 
 
-def _read(read: Callable[[], Body]) -> Answer:
-    return _json(HTTPStatus.OK, read())
+def _answer_read(read: Callable[[], Body]) -> Answer:
+    return _json_answer(HTTPStatus.OK, read())
 
 
-def _controlled(route: Route, request: Request, access: Access) -> Answer:
+def _answer_control(route: Route, request: Request, access: Access) -> Answer:
     access.check_control(request.headers)
-    body = _body(request)
+    body = _parse_body(request)
     request.begin_answer()
     content = route.handle(body)
     _log.info("control request handled", path=route.path, address=request.address)
-    return _json(HTTPStatus.OK, content)
+    return _json_answer(HTTPStatus.OK, content)
 
 
-def _body(request: Request) -> Body:
+def _parse_body(request: Request) -> Body:
     length = _content_length(request.headers)
     if length > LARGEST_BODY:
         raise Refused(f"The body is longer than {LARGEST_BODY} bytes.", HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
@@ -144,5 +148,5 @@ def _content_length(headers: Mapping[str, str]) -> int:
     return int(digits) if len(digits) <= len(str(LARGEST_BODY)) else LARGEST_BODY + 1
 
 
-def _json(status: HTTPStatus, content: Body) -> Answer:
+def _json_answer(status: HTTPStatus, content: Body) -> Answer:
     return Answer(status, (json.dumps(content, indent=2, ensure_ascii=False) + "\n").encode())

@@ -78,7 +78,7 @@ def ask(
         with build_opener(ProxyHandler({}), _Redirects()).open(request, timeout=timeout_seconds) as answer:
             content = json.loads(answer.read(_LARGEST_ANSWER))
     except HTTPError as error:
-        raise _refusal(error) from None
+        raise _refusal_of(error) from None
     except URLError as error:
         reason = error.reason
         raise NotAnsweredError(getattr(reason, "strerror", None) or str(reason)) from None
@@ -95,7 +95,7 @@ def ask(
     return content
 
 
-def _refusal(error: HTTPError) -> NotAnsweredError:
+def _refusal_of(error: HTTPError) -> NotAnsweredError:
     """Return the error text of the endpoint with its answer, else the HTTP status."""
     if (target := error.headers.get("Location")) is not None:
         return NotAnsweredError(f"the address redirects to {target}: use the address of the endpoint itself")

@@ -1,14 +1,79 @@
-"""Log lines on standard error, for people or as JSON, with secrets redacted."""
+"""Logs of agent and runtime; secrets in them are replaced."""
 
+import base64
+import json
 import logging
 import sys
-from collections.abc import Mapping, MutableMapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, MutableMapping, Sequence
 from contextlib import suppress
-from typing import Any, Literal
+from typing import Any, Final, Literal
+from urllib.parse import quote
 
 import structlog
 
-from headwater.control.redaction import REDACTED, redact
+from headwater.control.access import TOKEN_VARIABLE
+
+_USER_INFO = "SCHEMA_REGISTRY_USER_INFO"
+"""`user:password`; the password alone is a secret, too."""
+SECRET_VARIABLES: Final = (
+    TOKEN_VARIABLE,
+    _USER_INFO,
+    "SCHEMA_REGISTRY_TOKEN",
+    "AWS_SECRET_ACCESS_KEY",
+    "AWS_SESSION_TOKEN",
+)
+"""Environment variables that hold a secret as a whole. `Connection` has the secrets for Kafka."""
+REDACTED: Final = "***"
+_SHORTEST = 4
+"""Characters. A shorter secret occurs in too many texts that are not secret."""
+_SHORTEST_LINE = 8
+"""Characters of a line of a PEM text, for the same reason."""
+
+
+def redacted_texts(secrets: Iterable[str | None], environment: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the texts to redact, longest first: secrets as given and as encoded on their way to a server.
+
+    Args:
+        secrets: secrets of the connection (`Connection.secrets`); None and empty texts are skipped.
+        environment: the process's environment variables.
+    """
+    known = [secret for secret in secrets if secret]
+    known += [environment[name] for name in SECRET_VARIABLES if environment.get(name)]
+    known.append(environment.get(_USER_INFO, "").partition(":")[2])
+    texts = {
+        form
+        for secret in known
+        for part in _secret_parts(secret)
+        if len(part) >= _SHORTEST
+        for form in _secret_forms(part)
+    }
+    return tuple(sorted(texts, key=lambda text: (-len(text), text)))
+
+
+def redact(text: str, texts: Iterable[str]) -> str:
+    """Return `text` with each of `texts` (see `redacted_texts`) replaced."""
+    for secret in texts:
+        text = text.replace(secret, REDACTED)
+    return text
+
+
+def _secret_parts(secret: str) -> Iterator[str]:
+    """Yield the whole secret and, of a PEM text, its lines."""
+    yield from (secret, secret.strip())
+    if "-----BEGIN" in secret:
+        lines = (line.strip() for line in secret.splitlines())
+        yield from (line for line in lines if len(line) >= _SHORTEST_LINE and "-----" not in line)
+
+
+def _secret_forms(secret: str) -> Iterator[str]:
+    """Yield a secret as it can occur in a text: plain, escaped, in a URL, in a header."""
+    yield secret
+    yield json.dumps(secret)[1:-1]
+    yield json.dumps(secret, ensure_ascii=False)[1:-1]
+    yield repr(secret)[1:-1]
+    yield quote(secret, safe="")
+    yield base64.b64encode(secret.encode()).decode()
+
 
 LogFormat = Literal["console", "json"]
 """Lines for people, or JSON objects."""
@@ -61,7 +126,7 @@ class _StandardError:
 
 
 class _Redaction:
-    """Redacts values whose name is that of a secret, and secrets inside texts."""
+    """Redacts values with the name of a secret, and secrets inside texts."""
 
     def __init__(self, secrets: Sequence[str]) -> None:
         self._secrets = secrets

@@ -1,20 +1,106 @@
-"""The HTTP server of the endpoint: that of the standard library, with limits for slow clients."""
+"""The HTTP server of agent and runtime; slow and superfluous clients are disconnected.
+
+A client that sends its request slowly, or none, keeps a connection and a thread. If the endpoint then refused
+new connections, such clients could keep probes from reading the health. A probe sends its request at once, so
+the oldest connection whose request is not complete is closed instead.
+"""
 
 import socket
 import time
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from io import BufferedReader, RawIOBase
+from ipaddress import IPv6Address, ip_address
 from socketserver import TCPServer
-from threading import BoundedSemaphore, Thread
+from threading import BoundedSemaphore, Lock, Thread
 from typing import Any, Self
+
+import attrs
 
 from headwater.control.access import Access
 from headwater.control.answers import Answer, Request, answer, error, too_slow
-from headwater.control.connections import Connections
 from headwater.control.surface import Refused, Surface
 from headwater.model.problems import Problem, ProblemCode, ProblemsError
+
+MOST = 64
+MOST_OF_ADDRESS = 32
+"""Less than `MOST`: an address with many connections loses its own, other addresses lose none."""
+_NETWORK_BITS = 64  # a host can have all addresses of an IPv6 network of this size
+
+
+@attrs.define(eq=False)
+class Connection:
+    """An accepted connection. `is_answering`: the request is complete, and the answer is not sent yet."""
+
+    socket: socket.socket
+    address: str
+    is_answering: bool = False
+
+
+class Connections:
+    """All open connections, the oldest first; any thread may call any method."""
+
+    def __init__(self, most: int = MOST, most_of_address: int = MOST_OF_ADDRESS) -> None:
+        self._most = most
+        self._most_of_address = most_of_address
+        self._open: dict[socket.socket, Connection] = {}
+        self._lock = Lock()
+
+    def add(self, accepted: socket.socket, host: str) -> None:
+        """Add a connection from the IP address `host`; close another one if there are too many."""
+        with self._lock:
+            self._open[accepted] = Connection(accepted, network(host))
+            excess = superfluous(self._open.values(), self._most, self._most_of_address)
+            if excess is not None:
+                del self._open[excess.socket]
+        if excess is not None:
+            with suppress(OSError):  # its client has closed it
+                excess.socket.shutdown(socket.SHUT_RDWR)  # ends the wait of its thread, which closes it
+
+    def begin_answer(self, accepted: socket.socket) -> None:
+        """Keep a connection, whose request is complete, until its answer is sent."""
+        with self._lock:
+            if (connection := self._open.get(accepted)) is not None:
+                connection.is_answering = True
+
+    def end_answer(self, accepted: socket.socket) -> None:
+        """Let the connection be closed if its client reads the answer slowly."""
+        with self._lock:
+            if (connection := self._open.get(accepted)) is not None:
+                connection.is_answering = False
+
+    def remove(self, accepted: socket.socket) -> None:
+        with self._lock:
+            self._open.pop(accepted, None)
+
+
+def superfluous(connections: Iterable[Connection], most: int, most_of_address: int) -> Connection | None:
+    """Return the connection to close after the last of `connections` was added; None: there is room for it.
+
+    It is the oldest connection that is not answering: of the same address if that has too many, else of all.
+    """
+    found = tuple(connections)
+    newest = found[-1]
+    of_address = [each for each in found if each.address == newest.address]
+    if len(of_address) > most_of_address:
+        return next((each for each in of_address if not each.is_answering), None)
+    return next((each for each in found if not each.is_answering), None) if len(found) > most else None
+
+
+def network(host: str) -> str:
+    """Return what counts as one address: an IPv4 address, or an IPv6 network."""
+    try:
+        address = ip_address(host.partition("%")[0])
+    except ValueError:
+        return host
+    if not isinstance(address, IPv6Address):
+        return str(address)
+    if address.ipv4_mapped is not None:
+        return str(address.ipv4_mapped)
+    return f"{IPv6Address(int(address) >> _NETWORK_BITS << _NETWORK_BITS)}/{_NETWORK_BITS}"
+
 
 _AT_ONCE = 16  # answers of reading requests other than health
 _CONTROLS_AT_ONCE = 8  # control may wait for a batch to end: it must not keep others from reading
@@ -48,7 +134,7 @@ class ControlServer:
         try:
             self._server = _Server(self._surface, self._access, self._request_seconds)
         except OSError as error:
-            raise ProblemsError([_unusable(self._access, error)]) from None
+            raise ProblemsError([_unusable_address(self._access, error)]) from None
         Thread(target=self._server.serve_forever, args=(_POLL_SECONDS,), name="control", daemon=True).start()
         return self
 
@@ -65,7 +151,7 @@ class ControlServer:
         self.close()
 
 
-def _family(access: Access) -> socket.AddressFamily:
+def _address_family(access: Access) -> socket.AddressFamily:
     return socket.AF_INET6 if ":" in access.host else socket.AF_INET
 
 
@@ -81,11 +167,11 @@ class _Server(ThreadingHTTPServer):
         self.connections = Connections()
         self.reading = BoundedSemaphore(_AT_ONCE)
         self.controlling = BoundedSemaphore(_CONTROLS_AT_ONCE)
-        self.address_family = _family(access)
+        self.address_family = _address_family(access)
         super().__init__((access.host, access.port), _Handler)
 
     def server_bind(self) -> None:
-        TCPServer.server_bind(self)  # that of HTTPServer sends a DNS request for its own name
+        TCPServer.server_bind(self)  # HTTPServer's method sends a DNS request for its own name
 
     def process_request(self, request: Any, client_address: Any) -> None:  # noqa: ANN401 - as in the library
         self.connections.add(request, str(client_address[0]))
@@ -127,7 +213,7 @@ class _Handler(BaseHTTPRequestHandler):
         request = Request(
             self.command,
             self.path,
-            _joined(self.headers.items()),
+            _join_headers(self.headers.items()),
             self._read_body,
             str(self.client_address[0]),
             self._begin_answer,
@@ -198,7 +284,7 @@ class _DeadlineReader(RawIOBase):
         return self._connection.recv_into(buffer)
 
 
-def _joined(headers: Iterable[tuple[str, str]]) -> Mapping[str, str]:
+def _join_headers(headers: Iterable[tuple[str, str]]) -> Mapping[str, str]:
     """Return lower-case name → value; values of repeated headers are joined (RFC 9110, 5.3)."""
     joined: dict[str, str] = {}
     for name, value in headers:
@@ -207,7 +293,7 @@ def _joined(headers: Iterable[tuple[str, str]]) -> Mapping[str, str]:
     return joined
 
 
-def _unusable(access: Access, error: OSError) -> Problem:
+def _unusable_address(access: Access, error: OSError) -> Problem:
     return Problem(
         code=ProblemCode.INVALID_CONFIG,
         summary="The HTTP endpoint cannot listen on its address.",

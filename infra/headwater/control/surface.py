@@ -26,7 +26,7 @@ class Health:
 FINE = Health()
 
 
-def _fine() -> Health:
+def _report_fine() -> Health:
     return FINE
 
 
@@ -40,8 +40,8 @@ class Section:
 
     name: str
     status: Callable[[], Body]
-    ready: Callable[[], Health] = _fine
-    live: Callable[[], Health] = _fine
+    ready: Callable[[], Health] = _report_fine
+    live: Callable[[], Health] = _report_fine
 
 
 class Refused(Exception):  # noqa: N818 - an answer to a request, not an error of the client
@@ -113,10 +113,10 @@ class Surface:
         return attrs.evolve(self, routes=(*self.routes, route))
 
     def ready(self) -> Health:
-        return _worst(section.ready() for section in self.sections)
+        return _worst_health(section.ready() for section in self.sections)
 
     def live(self) -> Health:
-        return _worst(section.live() for section in self.sections)
+        return _worst_health(section.live() for section in self.sections)
 
     def status(self) -> Body:
         """Return the document of `/status`: topology_schemas/agent-status.v1.schema.json."""
@@ -130,6 +130,6 @@ class Surface:
         }
 
 
-def _worst(found: Iterable[Health]) -> Health:
+def _worst_health(found: Iterable[Health]) -> Health:
     bad = [health for health in found if not health.ok]
     return Health(ok=False, reason=" ".join(health.reason for health in bad)) if bad else FINE

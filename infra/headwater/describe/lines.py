@@ -1,12 +1,132 @@
-"""Finds the lines of a `describe()` text between log prefixes and other output."""
+"""Finds the lines of a `describe()` text between log prefixes and other output, and repairs damaged lines.
 
+Each repair leaves an undamaged text as it is.
+"""
+
+import html
+import json
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from enum import Enum
 
 import attrs
 
-from headwater.describe.damage import repair_text
+_LOGGER = re.compile(r" \((?:[a-z_][\w$]*\.)+[A-Z][\w$]*(?::\d+)?\)[ \t\r]*$", re.MULTILINE)
+"""The logger at the end of a line, as the log pattern of Kafka's distribution writes it."""
+_FEWEST_LOGGED = 3
+"""The number of lines with the same logger from which on each line was logged by itself."""
+_MOST_ESCAPES = 3
+"""How often a text may have been escaped: JSON in JSON, HTML in HTML."""
+_COLOR = re.compile(
+    r"(?:\x1b|\\u001[bB]|\\x1[bB]|\\033|\\e|\^\[)\[[0-?]*[ -/]*[@-~]"
+    r"|\[\d{0,3}(?:;\d{1,3}){0,4}m(?=[^\w\].]|Topolog|Sub-topology|Source|Processor|Sink|$)",
+    re.MULTILINE,
+)
+"""Control sequences of terminals, also with an escaped or a lost escape character."""
+_BLANKS = str.maketrans(
+    {**dict.fromkeys("\u00a0\u2007\u202f\u3000", " "), **dict.fromkeys("\u200b\u200c\u200d\u2060\ufeff")}
+)
+_ARROWS = (
+    (re.compile(r"(?:[\u2010-\u2015\u2212]{1,2}|-[\u2010-\u2015\u2212]|[\u2010-\u2015\u2212]-)>"), "-->"),
+    (re.compile(r"<(?:[\u2010-\u2015\u2212]{1,2}|-[\u2010-\u2015\u2212]|[\u2010-\u2015\u2212]-)"), "<--"),
+    (re.compile(r"^(\s*)[\u2192\u27f6](?=\s)", re.MULTILINE), r"\1-->"),
+    (re.compile(r"^(\s*)[\u2190\u27f5](?=\s)", re.MULTILINE), r"\1<--"),
+)
+_LINE_TAG = re.compile(r"<br\s*/?>|</(?:p|div|li|tr|pre)>", re.IGNORECASE)
+_TAG = re.compile(
+    r"</?(?:a|article|b|blockquote|body|code|div|em|font|head|html|i|li|main|ol|p|pre|samp|section|small"
+    r"|span|strong|table|tbody|td|th|tr|tt|u|ul)(?:\s[^<>]*)?>",
+    re.IGNORECASE,
+)
+_HTML = re.compile(r"</[a-z]{1,10}\s*>|<br\b", re.IGNORECASE)
+_ESCAPED_ARROW = re.compile(r"--&(?:amp;)*(?:gt|#62|#x3e);", re.IGNORECASE)
+_ESCAPED_LINE = re.compile(r"Topologies:\\+n|Topology: [^\n]*?:\\+n|Sub-topology: \d+[^\n]{0,60}?\\+n")
+_PARTS = ("Topologies:", "Topology: ", "Sub-topology: ", "Source: ", "Processor: ", "Sink: ", "-->", "<--")
+
+
+def repair_text(text: str) -> str:
+    """Return `text` without the damage that copying does to a description; other text is unchanged."""
+    text = _json_text(text)
+    text = _unescape_text(_COLOR.sub("", text))
+    text = _without_html(text)
+    text = _without_loggers(_COLOR.sub("", text.translate(_BLANKS)))
+    for pattern, arrow in _ARROWS:
+        text = pattern.sub(arrow, text)
+    return text
+
+
+def _json_text(text: str) -> str:
+    """Return the strings of a JSON text, or of each line of a log in JSON, that have parts of descriptions.
+
+    Spring's and Quarkus' endpoints return descriptions in JSON.
+    """
+    for _ in range(_MOST_ESCAPES):
+        found = _strings_in(text)
+        if not found:
+            break
+        text = "\n".join(found)
+    if '{"' not in text:
+        return text
+    return "\n".join(_json_line(line) for line in text.split("\n"))
+
+
+def _strings_in(text: str) -> list[str]:
+    if text.lstrip()[:1] not in {"[", "{", '"'} or not _has_part(text):
+        return []
+    try:
+        return [each for each in _find_strings(json.loads(text)) if _has_part(each)]
+    except (ValueError, RecursionError):
+        return []
+
+
+def _json_line(line: str) -> str:
+    start = line.find('{"')
+    if start < 0 or not _has_part(line):
+        return line
+    found = _strings_in(line[start:].strip())
+    return "\n".join(each.rstrip("\r\n") for each in found) if found else line
+
+
+def _find_strings(value: object) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, list):
+        for each in value:
+            yield from _find_strings(each)
+    elif isinstance(value, dict):
+        yield from _find_strings(list(value.values()))
+
+
+def _has_part(text: str) -> bool:
+    return any(part in text for part in _PARTS)
+
+
+def _unescape_text(text: str) -> str:
+    r"""Return the text with line ends instead of `\n`, as in the literals of programs."""
+    for _ in range(_MOST_ESCAPES):
+        if not _ESCAPED_LINE.search(text):
+            break
+        text = text.replace("\\\\", "\\").replace("\\r", "").replace("\\n", "\n")
+        text = text.replace("\\t", "\t").replace('\\"', '"')
+        text = re.sub(r"\\u003[eE]", ">", re.sub(r"\\u003[cC]", "<", text))
+    return text
+
+
+def _without_loggers(text: str) -> str:
+    found = Counter(each.group() for each in _LOGGER.finditer(text))
+    repeated = {logger for logger, count in found.items() if count >= _FEWEST_LOGGED}
+    return _LOGGER.sub(lambda each: "" if each.group() in repeated else each.group(), text)
+
+
+def _without_html(text: str) -> str:
+    for _ in range(_MOST_ESCAPES):
+        if _HTML.search(text):
+            text = _TAG.sub("", _LINE_TAG.sub("\n", text))
+        if not _ESCAPED_ARROW.search(text):
+            break
+        text = html.unescape(text)
+    return text
 
 
 class LineKind(Enum):
@@ -25,8 +145,8 @@ class LineKind(Enum):
 class Line:
     """A line of the text; `number` starts at 1.
 
-    `name` is that of the node, of the named topology, or the sub-topology's number. `detail` has the topics
-    of a source, the stores of a processor, the keyword and target of a sink, the list of an arrow, or
+    `name` is the name of the node or of the named topology, or the sub-topology's number. `detail` has the
+    topics of a source, the stores of a processor, the keyword and target of a sink, the list of an arrow, or
     "global" for a global store. `is_broken`: only the start of the line has this kind. `is_prefixed`: other
     text precedes the line.
     """
@@ -87,7 +207,7 @@ def lines(text: str) -> Iterator[Line]:
     width = max(map(len, raw))
     index = 0
     while index < len(raw):
-        line, taken = _line(raw, index, width)
+        line, taken = _find_line(raw, index, width)
         if line is not None:
             yield line
         index += taken
@@ -103,7 +223,7 @@ def old_form_line(text: str) -> int | None:
     return None
 
 
-def _line(raw: list[str], index: int, width: int) -> tuple[Line | None, int]:
+def _find_line(raw: list[str], index: int, width: int) -> tuple[Line | None, int]:
     """Return the line at `index`, if any, and the number of raw lines that it has.
 
     `width` is the length of the longest raw line.
@@ -116,14 +236,14 @@ def _line(raw: list[str], index: int, width: int) -> tuple[Line | None, int]:
         if count == _MOST_KEYWORDS:
             break
         kind = _KEYWORDS[found[1] or found[2]]
-        rest = _unquoted(text[found.end() :], text[: found.start()])
+        rest = _unquote_text(text[found.end() :], text[: found.start()])
         if kind is LineKind.SINK and " (extractor class: " in rest and not rest.endswith(")"):
             more = _rest_of_extractor(raw, index)
             if more is not None:
-                return _parsed(kind, number, "\n".join([rest, *more])), 1 + len(more)
-        line, taken = _parsed(kind, number, rest), 1
-        if kind in _WRAPPED and (line is None or _continues(line, raw, index, width)):
-            line, taken = _unwrapped(kind, raw, index, rest, width) or (line, 1)
+                return _parse_line(kind, number, "\n".join([rest, *more])), 1 + len(more)
+        line, taken = _parse_line(kind, number, rest), 1
+        if kind in _WRAPPED and (line is None or _is_continued(line, raw, index, width)):
+            line, taken = _unwrap_line(kind, raw, index, rest, width) or (line, 1)
         if line is not None:
             return attrs.evolve(line, is_prefixed=found.start() > 0), taken
         if found.start() == 0 and kind is not LineKind.TOPOLOGY:
@@ -131,13 +251,13 @@ def _line(raw: list[str], index: int, width: int) -> tuple[Line | None, int]:
     return None, 1
 
 
-def _unquoted(rest: str, prefix: str) -> str:
+def _unquote_text(rest: str, prefix: str) -> str:
     """Return `rest` up to the quote that closes the one before it, as in the columns of an exported log."""
     quote = prefix.rstrip()[-1:]
     return rest.rpartition(quote)[0] if quote in {'"', "'"} and quote in rest else rest
 
 
-def _continues(line: Line, raw: list[str], index: int, width: int) -> bool:
+def _is_continued(line: Line, raw: list[str], index: int, width: int) -> bool:
     """Return whether the next line continues a list of names: a terminal or mail program has wrapped it.
 
     The list ends with a comma, or fills the width of the text and names without indentation follow.
@@ -151,7 +271,9 @@ def _continues(line: Line, raw: list[str], index: int, width: int) -> bool:
     return is_full and _NAMES.fullmatch(following) is not None
 
 
-def _unwrapped(kind: LineKind, raw: list[str], index: int, rest: str, width: int) -> tuple[Line, int] | None:
+def _unwrap_line(
+    kind: LineKind, raw: list[str], index: int, rest: str, width: int
+) -> tuple[Line, int] | None:
     """Return the line together with the following ones that complete it, None if they do not."""
     ends_with_blank = raw[index].rstrip("\r\n")[-1:].isspace()
     for taken, raw_line in enumerate(raw[index + 1 : index + _LONGEST_WRAP], start=2):
@@ -159,8 +281,8 @@ def _unwrapped(kind: LineKind, raw: list[str], index: int, rest: str, width: int
         if not text or _KEYWORD.search(text):
             return None
         for gap in (" ",) if ends_with_blank or rest.endswith(",") else ("", " "):
-            line = _parsed(kind, index + 1, f"{rest}{gap}{text}")
-            if line is not None and not _continues(line, raw, index + taken - 1, width):
+            line = _parse_line(kind, index + 1, f"{rest}{gap}{text}")
+            if line is not None and not _is_continued(line, raw, index + taken - 1, width):
                 return line, taken
         rest = f"{rest}{' ' if ends_with_blank or rest.endswith(',') else ''}{text}"
         ends_with_blank = raw_line.rstrip("\r\n")[-1:].isspace()
@@ -177,7 +299,7 @@ def _rest_of_extractor(raw: list[str], index: int) -> list[str] | None:
     return None
 
 
-def _parsed(kind: LineKind, number: int, rest: str) -> Line | None:
+def _parse_line(kind: LineKind, number: int, rest: str) -> Line | None:
     if kind is LineKind.TOPOLOGY:
         return Line(kind, number, rest[:-1]) if rest.endswith(":") else None if rest else Line(kind, number)
     if kind is LineKind.SUBTOPOLOGY:

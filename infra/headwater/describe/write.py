@@ -1,13 +1,120 @@
-"""Writes the text of `Topology#describe()`, byte for byte (facts 3.3, 3.4)."""
+"""Writes the text of `Topology#describe()`, byte for byte (facts 3.3, 3.4).
 
-from collections.abc import Sequence
+Kafka Streams keeps neighbors in a `TreeSet` whose comparator (size descending, name ascending) reads sizes
+that still change while the sets are filled. The position of a node depends on the sizes and on the shape of
+the tree at the time of insertion; a node that is added twice may be in the set twice.
+"""
+
+import heapq
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import attrs
 
-from headwater.compiler.java.collections import copy_order, string_copy_order, string_hash, string_set_order
-from headwater.compiler.subtopologies import NodeGroup, node_groups
-from headwater.describe.links import linked
+from headwater.compiler.java.collections import (
+    RedBlackTree,
+    copy_order,
+    string_copy_order,
+    string_hash,
+    string_set_order,
+)
+from headwater.compiler.topic_groups import NodeGroup, node_groups
 from headwater.model.nodes import Node, NodeTopology, ProcessorNode, SourceNode
+
+
+class NodeSet:
+    """Node names in the order in which Kafka Streams prints them; `sizes` changes during insertions."""
+
+    __slots__ = ("_names", "_sizes", "_tree")
+
+    def __init__(self, sizes: Mapping[str, int]) -> None:
+        self._sizes = sizes
+        self._tree: RedBlackTree[str] = RedBlackTree()
+        self._names: list[str] = []
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._tree)
+
+    @property
+    def members(self) -> Sequence[str]:
+        """Return the nodes in the order of insertion."""
+        return self._names
+
+    def add(self, name: str) -> None:
+        """Insert `name` unless the search, which assumes a sorted tree, finds it."""
+        sizes, size = self._sizes, self._sizes[name]
+        found = False
+
+        def compare(other: str) -> int:
+            nonlocal found
+            if other == name:
+                found = True
+                return 0
+            difference = sizes[other] - size
+            return difference or (-1 if name < other else 1)
+
+        self._tree.insert(name, compare)
+        if not found:
+            self._names.append(name)
+
+
+@attrs.frozen
+class Links:
+    """Parents and children of each node; a node's size is 1 + the sizes of its children.
+
+    A descendant counts once for each path to it.
+    """
+
+    sizes: Mapping[str, int]
+    parents: Mapping[str, NodeSet]
+    children: Mapping[str, NodeSet]
+
+
+def linked(order: Iterable[str], declared: Mapping[str, Sequence[str]]) -> Links:
+    """Link the nodes in `order`, each to its `declared` parents; the keys are all nodes, parents first."""
+    sizes = dict.fromkeys(declared, 1)
+    parents = {name: NodeSet(sizes) for name in declared}
+    children = {name: NodeSet(sizes) for name in declared}
+    rank = {name: index for index, name in enumerate(declared)}
+    for name in order:
+        for parent in declared[name]:
+            parents[name].add(parent)
+            children[parent].add(name)
+            _grow_node(parent, sizes[name], sizes, parents, rank)
+    return Links(sizes, parents, children)
+
+
+def _grow_node(
+    node: str, by: int, sizes: dict[str, int], parents: Mapping[str, NodeSet], rank: Mapping[str, int]
+) -> None:
+    """Add `by` to `node` and, once for each path, to its linked ancestors.
+
+    Kafka Streams recurses over all paths, whose number may be exponential. Here each node is visited once, by
+    descending rank, after all its descendants.
+    """
+    while True:
+        sizes[node] += by
+        above = parents[node].members
+        if len(above) != 1:
+            break
+        node = above[0]
+    if not above:
+        return
+    due: dict[str, int] = {}
+    queue: list[tuple[int, str]] = []
+
+    def pass_on(names: Iterable[str], amount: int) -> None:
+        for name in names:
+            if name not in due:
+                due[name] = 0
+                heapq.heappush(queue, (-rank[name], name))
+            due[name] += amount
+
+    pass_on(above, by)
+    while queue:
+        name = heapq.heappop(queue)[1]
+        amount = due.pop(name)
+        sizes[name] += amount
+        pass_on(parents[name].members, amount)
 
 
 def write_description(topology: NodeTopology) -> str:
@@ -17,7 +124,7 @@ def write_description(topology: NodeTopology) -> str:
     topology that Kafka Streams rejects, are omitted.
     """
     head = "Topologies:\n " if topology.name is None else f"Topology: {topology.name}:\n "
-    return head + "".join(f"  {_block(group, topology)}" for group in node_groups(topology))
+    return head + "".join(f"  {_block_text(group, topology)}" for group in node_groups(topology))
 
 
 @attrs.frozen
@@ -30,11 +137,11 @@ class _Listed:
     is_imported: bool
 
 
-def _block(group: NodeGroup, topology: NodeTopology) -> str:
+def _block_text(group: NodeGroup, topology: NodeTopology) -> str:
     if group.is_global:
-        nodes = "\n".join(f"    {_text(listed)}" for listed in _global_nodes(group, topology))
+        nodes = "\n".join(f"    {_node_text(listed)}" for listed in _global_nodes(group, topology))
         return f"Sub-topology: {group.id} for global store (will not generate tasks)\n{nodes}\n"
-    nodes = "".join(f"    {_text(listed)}\n" for listed in _listed_nodes(group, topology))
+    nodes = "".join(f"    {_node_text(listed)}\n" for listed in _listed_nodes(group, topology))
     return f"Sub-topology: {group.id}\n{nodes}\n"
 
 
@@ -61,21 +168,22 @@ def _global_nodes(group: NodeGroup, topology: NodeTopology) -> list[_Listed]:
     return sorted(listed, key=lambda each: not isinstance(each.node, SourceNode))
 
 
-def _text(listed: _Listed) -> str:
+def _node_text(listed: _Listed) -> str:
     node = listed.node
     if isinstance(node, SourceNode):
-        return f"Source: {node.name} (topics: {_topics(node, listed)})\n      --> {_names(listed.children)}"
+        topics, children = _topics_text(node, listed), _names_text(listed.children)
+        return f"Source: {node.name} (topics: {topics})\n      --> {children}"
     if isinstance(node, ProcessorNode):
         stores = node.stores if listed.is_imported else string_copy_order(node.stores)
         return (
             f"Processor: {node.name} (stores: [{', '.join(stores)}])\n"
-            f"      --> {_names(listed.children)}\n      <-- {_names(listed.parents)}"
+            f"      --> {_names_text(listed.children)}\n      <-- {_names_text(listed.parents)}"
         )
     target = f"topic: {node.topic}" if node.topic is not None else f"extractor class: {node.extractor}"
-    return f"Sink: {node.name} ({target})\n      <-- {_names(listed.parents)}"
+    return f"Sink: {node.name} ({target})\n      <-- {_names_text(listed.parents)}"
 
 
-def _topics(node: SourceNode, listed: _Listed) -> str:
+def _topics_text(node: SourceNode, listed: _Listed) -> str:
     if node.pattern is not None:
         return node.pattern
     topics = (
@@ -84,5 +192,5 @@ def _topics(node: SourceNode, listed: _Listed) -> str:
     return f"[{', '.join(topics)}]"
 
 
-def _names(names: Sequence[str]) -> str:
+def _names_text(names: Sequence[str]) -> str:
     return ", ".join(names) or "none"

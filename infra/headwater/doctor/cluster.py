@@ -1,6 +1,6 @@
-"""Checks of a cluster: connection, TLS, credentials, addresses of brokers, features and settings."""
+"""Checks of a cluster: connection, TLS, credentials, addresses, features, settings, groups of agents."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 import attrs
 
@@ -33,7 +33,8 @@ class ClusterFacts:
     """What was observed; None = not known.
 
     `unreachable` is address → reason, of bootstrap servers and of addresses that brokers advertise.
-    `certificate_days` is the time until a broker's certificate expires. `settings` are those of one broker.
+    `certificate_days` is the time until a broker's certificate expires. `settings` are settings of one
+    broker.
     """
 
     login: Login
@@ -55,28 +56,28 @@ class ClusterFacts:
 
 
 def cluster_findings(facts: ClusterFacts) -> Iterator[Finding]:
-    yield from _connection(facts)
-    yield _tls(facts)
-    yield _credentials(facts)
+    yield from _check_connection(facts)
+    yield _check_tls(facts)
+    yield _check_credentials(facts)
     if facts.problem is not None:
         return
-    yield _brokers(facts)
-    yield _replicas(facts)
+    yield _check_brokers(facts)
+    yield _check_replicas(facts)
     yield _streams_groups(facts)
     yield _auto_creation(facts)
 
 
-def _check(name: str) -> Check:
+def _check_of(name: str) -> Check:
     return Check(Section.CLUSTER, name)
 
 
-def _connection(facts: ClusterFacts) -> Iterator[Finding]:
-    check = _check("connection")
+def _check_connection(facts: ClusterFacts) -> Iterator[Finding]:
+    check = _check_of("connection")
     if facts.problem is None:
-        yield check.ok(f"cluster {facts.cluster_id}, {_counted(len(facts.brokers), 'broker')}")
+        yield check.ok(f"cluster {facts.cluster_id}, {_count_phrase(len(facts.brokers), 'broker')}")
         expected = facts.expected_cluster_id
         if expected is not None and expected != facts.cluster_id:
-            yield _check("cluster-id").error(
+            yield _check_of("cluster-id").error(
                 f"The stack is for cluster {expected}, but this is cluster {facts.cluster_id}.",
                 why="Each run of the stack is refused (WrongCluster).",
                 fix="Correct the bootstrap servers, or `headwater:clusterId` of the stack.",
@@ -87,9 +88,9 @@ def _connection(facts: ClusterFacts) -> Iterator[Finding]:
         yield check.of_problem(facts.problem)
     dead = [server for server in facts.servers if server in facts.unreachable]
     if dead and (facts.problem is None or len(dead) < len(facts.servers)):
-        yield _check("bootstrap-servers").warning(
-            f"{len(dead)} of {_counted(len(facts.servers), 'bootstrap server')} cannot be reached: "
-            + _reasons(facts, dead),
+        yield _check_of("bootstrap-servers").warning(
+            f"{len(dead)} of {_count_phrase(len(facts.servers), 'bootstrap server')} cannot be reached: "
+            + _reasons_of(facts, dead),
             why="If the others are down, no connection is possible.",
             fix="Correct or remove the addresses.",
         )
@@ -99,12 +100,12 @@ def _is_refusal(problem: Problem) -> bool:
     return problem.code is ProblemCode.AUTHENTICATION_REFUSED
 
 
-def _reasons(facts: ClusterFacts, addresses: list[str]) -> str:
+def _reasons_of(facts: ClusterFacts, addresses: list[str]) -> str:
     return ", ".join(f"{address} ({facts.unreachable[address]})" for address in addresses)
 
 
-def _tls(facts: ClusterFacts) -> Finding:
-    check, login = _check("tls"), facts.login
+def _check_tls(facts: ClusterFacts) -> Finding:
+    check, login = _check_of("tls"), facts.login
     if not login.uses_tls:
         if login.is_local:
             return check.ok("not used, on this machine")
@@ -125,15 +126,17 @@ def _tls(facts: ClusterFacts) -> Finding:
     days = facts.certificate_days
     if days is not None and days < _FEW_DAYS:
         return check.warning(
-            f"A broker's certificate expires in {_counted(days, 'day')}.",
+            f"A broker's certificate expires in {_count_phrase(days, 'day')}.",
             why="Then no client can connect any more.",
             fix="Renew the certificates of the brokers.",
         )
-    return check.ok("verified" + (f", valid for {_counted(days, 'more day')}" if days is not None else ""))
+    return check.ok(
+        "verified" + (f", valid for {_count_phrase(days, 'more day')}" if days is not None else "")
+    )
 
 
-def _credentials(facts: ClusterFacts) -> Finding:
-    check, login = _check("credentials"), facts.login
+def _check_credentials(facts: ClusterFacts) -> Finding:
+    check, login = _check_of("credentials"), facts.login
     if facts.problem is not None:
         if _is_refusal(facts.problem):
             return check.of_problem(facts.problem)
@@ -143,24 +146,24 @@ def _credentials(facts: ClusterFacts) -> Finding:
     return check.ok(f"accepted: {login.mechanism}" + (f", user {login.username}" if login.username else ""))
 
 
-def _brokers(facts: ClusterFacts) -> Finding:
-    check = _check("brokers")
+def _check_brokers(facts: ClusterFacts) -> Finding:
+    check = _check_of("brokers")
     dead = [address for address in facts.brokers.values() if address in facts.unreachable]
     if not dead:
         return check.ok("all advertised addresses can be reached")
     return check.error(
-        f"{len(dead)} of {_counted(len(facts.brokers), 'broker')} cannot be reached at the addresses that "
-        f"they advertise: {_reasons(facts, dead)}.",
+        f"{len(dead)} of {_count_phrase(len(facts.brokers), 'broker')} cannot be reached at the addresses "
+        f"that they advertise: {_reasons_of(facts, dead)}.",
         why="Clients connect to these addresses after the first request. Requests for their partitions hang.",
         fix=_LISTENERS,
     )
 
 
-def _replicas(facts: ClusterFacts) -> Finding:
-    check = _check("replicas")
+def _check_replicas(facts: ClusterFacts) -> Finding:
+    check = _check_of("replicas")
     if facts.leaderless:
         return check.error(
-            f"{_counted(facts.leaderless, 'partition')} {'has' if facts.leaderless == 1 else 'have'} no "
+            f"{_count_phrase(facts.leaderless, 'partition')} {'has' if facts.leaderless == 1 else 'have'} no "
             f"leader.",
             why="Clients can neither read nor write these partitions.",
             fix="Start the brokers that have their replicas: `kafka-topics.sh --bootstrap-server BROKER "
@@ -168,7 +171,7 @@ def _replicas(facts: ClusterFacts) -> Finding:
         )
     if facts.under_replicated:
         return check.warning(
-            f"{_counted(facts.under_replicated, 'partition')} "
+            f"{_count_phrase(facts.under_replicated, 'partition')} "
             f"{'has' if facts.under_replicated == 1 else 'have'} replicas that are not in sync.",
             why="If more brokers stop, writes with acks=all fail, or data is lost.",
             fix="Start the brokers that are stopped, or wait until their replicas are in sync: "
@@ -179,7 +182,7 @@ def _replicas(facts: ClusterFacts) -> Finding:
 
 
 def _streams_groups(facts: ClusterFacts) -> Finding:
-    check = _check("streams-groups")
+    check = _check_of("streams-groups")
     protocols = (facts.settings or {}).get("group.coordinator.rebalance.protocols")
     if protocols is None or facts.features is None:
         return check.unknown(
@@ -205,7 +208,7 @@ def _streams_groups(facts: ClusterFacts) -> Finding:
 
 
 def _auto_creation(facts: ClusterFacts) -> Finding:
-    check = _check("auto-creation")
+    check = _check_of("auto-creation")
     setting = (facts.settings or {}).get("auto.create.topics.enable")
     if setting is None:
         return check.unknown(
@@ -222,5 +225,69 @@ def _auto_creation(facts: ClusterFacts) -> Finding:
     )
 
 
-def _counted(count: int, noun: str) -> str:
+def _count_phrase(count: int, noun: str) -> str:
     return f"{count} {noun}" + ("" if count == 1 else "s")
+
+
+@attrs.frozen(kw_only=True)
+class AgentGroup:
+    """A group of agents by its coordination topic; `members` are client ids with hosts, one is the `leader`.
+
+    `error` says why the group could not be described.
+    """
+
+    topic: str
+    members: Sequence[str] = ()
+    leader: str | None = None
+    error: str | None = None
+
+
+@attrs.frozen(kw_only=True)
+class AgentFacts:
+    """The groups of agents, and the applications that declare `partition.autoscaling.enabled`."""
+
+    groups: Sequence[AgentGroup]
+    autoscaled: Sequence[str] = ()
+
+
+def agent_findings(facts: AgentFacts) -> Iterator[Finding]:
+    for group in facts.groups:
+        yield _check_group(group)
+    running = [group for group in facts.groups if group.members]
+    check = Check(Section.AGENTS, "autoscaling")
+    if facts.autoscaled and not running and not any(group.error for group in facts.groups):
+        yield check.warning(
+            f"No agent runs, but autoscaling is enabled for {', '.join(facts.autoscaled)}.",
+            why="When a source topic is expanded, internal topics are expanded only by the next `pulumi up`.",
+            fix="Start an agent: headwater agent run topologies/ --bootstrap-server HOST:PORT",
+        )
+    elif not facts.groups:
+        yield check.ok("no agent has run on this cluster, and no application needs one")
+
+
+def _check_group(group: AgentGroup) -> Finding:
+    check = Check(Section.AGENTS, "agents")
+    if group.error is not None:
+        return check.unknown(
+            f"The agents of {group.topic} are not known: {group.error}.",
+            fix=f"Grant this user Describe on the group {group.topic}.",
+        )
+    if not group.members:
+        return check.warning(
+            f"No agent of {group.topic} runs; one has run before.",
+            why="Internal topics are not expanded while applications run.",
+            fix="Start the agent. If those who started it have ended it for good, they can delete the topic "
+            f"{group.topic}, which has its history.",
+        )
+    members = ", ".join(group.members)
+    if group.leader is None:
+        return check.warning(
+            f"The agents of {group.topic} have no leader: {members}.",
+            why="Only the leader expands topics. An election takes seconds.",
+            fix="Run again. If there is still no leader, read the agents' logs and `headwater agent status`.",
+        )
+    return check.ok(f"{group.topic}: leader {group.leader}" + _standby_text(len(group.members) - 1))
+
+
+def _standby_text(count: int) -> str:
+    return f", {count} standby agent{'' if count == 1 else 's'}" if count else ", no standby agent"

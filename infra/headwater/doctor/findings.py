@@ -29,7 +29,7 @@ class Section(StrEnum):
 
 @attrs.frozen(kw_only=True)
 class Finding:
-    """The result of the check `check`; `text` is what was found. Each one that is not OK has a `fix`."""
+    """The result of the check `check`; `text` is what was found. A result that is not OK has a `fix`."""
 
     section: Section
     check: str

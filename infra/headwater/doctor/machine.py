@@ -60,32 +60,32 @@ class MachineFacts:
 
 
 def machine_findings(facts: MachineFacts) -> Iterator[Finding]:
-    yield _check("python").ok(version_text(facts.python))
-    yield _packages(facts)
-    yield _java(facts.java)
-    yield _pulumi(facts)
-    yield _plugin(facts)
+    yield _check_of("python").ok(version_text(facts.python))
+    yield _check_packages(facts)
+    yield _check_java(facts.java)
+    yield _check_pulumi(facts)
+    yield _check_plugin(facts)
     yield _local_kafka(facts)
-    yield _spark(facts)
-    yield _connector(facts)
+    yield _check_spark(facts)
+    yield _check_connector(facts)
 
 
-def _check(name: str) -> Check:
+def _check_of(name: str) -> Check:
     return Check(Section.MACHINE, name)
 
 
-def _packages(facts: MachineFacts) -> Finding:
-    wrong = _differing(facts.packages)
+def _check_packages(facts: MachineFacts) -> Finding:
+    wrong = _list_differing(facts.packages)
     if not wrong:
-        return _check("packages").ok(f"{len(facts.packages)} required packages are installed")
-    return _check("packages").error(
+        return _check_of("packages").ok(f"{len(facts.packages)} required packages are installed")
+    return _check_of("packages").error(
         f"Python packages differ from the versions that Headwater requires: {wrong}.",
         why="Commands may fail, or behave differently.",
         fix=f"Install Headwater in an environment of its own: {_INSTALL}",
     )
 
 
-def _differing(packages: Mapping[str, Package]) -> str:
+def _list_differing(packages: Mapping[str, Package]) -> str:
     return ", ".join(
         f"{name} {package.installed or 'is missing'} (required: {package.required})"
         for name, package in sorted(packages.items())
@@ -93,11 +93,11 @@ def _differing(packages: Mapping[str, Package]) -> str:
     )
 
 
-def _java(java: Program | None) -> Finding:
-    check = _check("java")
+def _check_java(java: Program | None) -> Finding:
+    check = _check_of("java")
     if java is not None and java.is_sufficient:
         return check.ok(f"{version_text(java.version or ())} ({java.path})")
-    found = "Java is not installed." if java is None else f"{java.path} is {_version(java)}."
+    found = "Java is not installed." if java is None else f"{java.path} is {_version_of(java)}."
     return check.warning(
         found,
         why="`headwater run` (Spark) and `headwater local` (a Kafka broker) need Java 17 or newer.",
@@ -105,25 +105,25 @@ def _java(java: Program | None) -> Finding:
     )
 
 
-def _version(program: Program) -> str:
+def _version_of(program: Program) -> str:
     if program.version is None:
         return "a program that prints no version"
     return f"version {version_text(program.version)}, older than {version_text(program.minimum)}"
 
 
-def _pulumi(facts: MachineFacts) -> Finding:
-    check = _check("pulumi")
+def _check_pulumi(facts: MachineFacts) -> Finding:
+    check = _check_of("pulumi")
     pulumi = facts.pulumi
     if pulumi is None:
         return check.error(
             "No Pulumi CLI of a fitting version is on PATH or in the cache.",
             why="`pulumi preview` and `pulumi up` apply the documents to a cluster.",
             fix=f"{_GET} It downloads Pulumi, or builds it with Go 1.24 or newer "
-            f"({_go(facts.go)}). Or install Pulumi 3.250 or newer: https://www.pulumi.com/docs/install",
+            f"({_go_text(facts.go)}). Or install Pulumi 3.250 or newer: https://www.pulumi.com/docs/install",
         )
     if not pulumi.is_sufficient:
         return check.error(
-            f"{pulumi.path} is {_version(pulumi)}.",
+            f"{pulumi.path} is {_version_of(pulumi)}.",
             why="An incompatible CLI fails in the middle of a run.",
             fix="Install Pulumi 3.250 or newer, below 4: https://www.pulumi.com/docs/install. Or remove it "
             "from PATH, and run `headwater toolchain`.",
@@ -137,12 +137,12 @@ def _pulumi(facts: MachineFacts) -> Finding:
     return check.ok(f"{version_text(pulumi.version or ())} ({pulumi.path})")
 
 
-def _go(go: Program | None) -> str:
+def _go_text(go: Program | None) -> str:
     return f"found: {go.path}" if go is not None and go.is_sufficient else "not found"
 
 
-def _plugin(facts: MachineFacts) -> Finding:
-    check = _check("kafka-plugin")
+def _check_plugin(facts: MachineFacts) -> Finding:
+    check = _check_of("kafka-plugin")
     if facts.plugin is not None and not facts.plugin_is_visible:
         return check.warning(
             "Your own Pulumi does not find the Kafka plugin, which is in the cache of Headwater.",
@@ -159,7 +159,7 @@ def _plugin(facts: MachineFacts) -> Finding:
 
 
 def _local_kafka(facts: MachineFacts) -> Finding:
-    check = _check("local-broker")
+    check = _check_of("local-broker")
     if facts.kafka:
         return check.ok("Kafka for `headwater local` is downloaded")
     return check.warning(
@@ -175,14 +175,14 @@ def _with_maven(maven: Program | None, command: str) -> str:
     return f"Install Maven 3.6 or newer (apt install maven), then run `{command}`."
 
 
-def _spark(facts: MachineFacts) -> Finding:
-    check = _check("spark")
+def _check_spark(facts: MachineFacts) -> Finding:
+    check = _check_of("spark")
     installed = facts.spark_packages["pyspark"].installed
     if installed is None:
         return check.warning(
             "PySpark is not installed.", why="Only `headwater run` needs it.", fix=f"Run `{_SPARK}`."
         )
-    if wrong := _differing(facts.spark_packages):
+    if wrong := _list_differing(facts.spark_packages):
         return check.error(
             f"Packages of Spark differ from the versions that Headwater requires: {wrong}.",
             why="`headwater run` may fail: it uses parts of these packages that change between versions.",
@@ -191,10 +191,10 @@ def _spark(facts: MachineFacts) -> Finding:
     return check.ok(f"PySpark {installed}")
 
 
-def _connector(facts: MachineFacts) -> Finding:
-    check = _check("spark-connector")
+def _check_connector(facts: MachineFacts) -> Finding:
+    check = _check_of("spark-connector")
     spark = facts.spark_packages["pyspark"].installed
-    if spark is not None and _line(spark) != _line(facts.connector):
+    if spark is not None and _release_line(spark) != _release_line(facts.connector):
         return check.error(
             f"Spark's Kafka connector {facts.connector} does not fit PySpark {spark}.",
             why="Classes of both differ: queries fail when they start.",
@@ -209,6 +209,6 @@ def _connector(facts: MachineFacts) -> Finding:
     )
 
 
-def _line(version: str) -> list[str]:
+def _release_line(version: str) -> list[str]:
     """Return the release line of a version: its first two numbers."""
     return version.split(".")[:2]

@@ -24,9 +24,9 @@ class Lock:
 class StackFacts:
     """What was observed. `error` is what Pulumi printed when it could not show the stack.
 
-    `backend` is the URL without credentials; only one that `is_in_files` shows locks. `empty_attributes` are
-    empty files `.attrs` of a backend in files; `writes_attributes` says that Pulumi writes such files.
-    `pending` are pending operations.
+    `backend` is the URL without credentials; only a backend that `is_in_files` shows locks.
+    `empty_attributes` are empty files `.attrs` of a backend in files; `writes_attributes` says that Pulumi
+    writes such files. `pending` are pending operations.
     """
 
     name: str
@@ -42,26 +42,26 @@ class StackFacts:
 
 
 def stack_findings(facts: StackFacts) -> Iterator[Finding]:
-    yield from _backend(facts)
+    yield from _check_backend(facts)
     if facts.is_in_files:
-        yield _attributes(facts)
-        yield _lock(facts)
+        yield _check_attributes(facts)
+        yield _check_lock(facts)
     elif facts.error is None:
-        yield _check("lock").unknown(
+        yield _check_of("lock").unknown(
             "Only backends in files show whether a stack is locked.",
             fix="If a run is refused because the stack is locked, and no other run is active: pulumi cancel",
         )
     if facts.error is None:
-        yield _pending(facts)
-        yield from _settings(facts)
+        yield _check_pending(facts)
+        yield from _check_settings(facts)
 
 
-def _check(name: str) -> Check:
+def _check_of(name: str) -> Check:
     return Check(Section.STACK, name)
 
 
-def _backend(facts: StackFacts) -> Iterator[Finding]:
-    check = _check("backend")
+def _check_backend(facts: StackFacts) -> Iterator[Finding]:
+    check = _check_of("backend")
     if facts.error is None:
         yield check.ok(f"stack {facts.name} in {facts.backend}")
     elif not facts.empty_attributes:
@@ -74,8 +74,8 @@ def _backend(facts: StackFacts) -> Iterator[Finding]:
         )
 
 
-def _attributes(facts: StackFacts) -> Finding:
-    check = _check("state-files")
+def _check_attributes(facts: StackFacts) -> Finding:
+    check = _check_of("state-files")
     if empty := facts.empty_attributes:
         return check.error(
             f"{len(empty)} empty file{'' if len(empty) == 1 else 's'} `.attrs` next to the state: "
@@ -94,8 +94,8 @@ def _attributes(facts: StackFacts) -> Finding:
     return check.ok("no empty files of a killed run")
 
 
-def _lock(facts: StackFacts) -> Finding:
-    check = _check("lock")
+def _check_lock(facts: StackFacts) -> Finding:
+    check = _check_of("lock")
     if not facts.locks:
         return check.ok("the stack is not locked")
     lock = facts.locks[0]
@@ -119,8 +119,8 @@ def _lock(facts: StackFacts) -> Finding:
     )
 
 
-def _pending(facts: StackFacts) -> Finding:
-    check = _check("pending-operations")
+def _check_pending(facts: StackFacts) -> Finding:
+    check = _check_of("pending-operations")
     if not facts.pending:
         return check.ok("none")
     count = len(facts.pending)
@@ -135,11 +135,11 @@ def _pending(facts: StackFacts) -> Finding:
     )
 
 
-def _settings(facts: StackFacts) -> Iterator[Finding]:
+def _check_settings(facts: StackFacts) -> Iterator[Finding]:
     for problem in facts.problems:
-        yield _check("settings").of_problem(problem)
+        yield _check_of("settings").of_problem(problem)
     if not errors(facts.problems):
         count = facts.applications
-        yield _check("settings").ok(
+        yield _check_of("settings").ok(
             f"settings and documents of {count} application{'' if count == 1 else 's'} are valid"
         )

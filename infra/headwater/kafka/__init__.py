@@ -5,7 +5,6 @@ Contains the connection (`Connection`), what to read (`SnapshotRequest`), and th
 
 from headwater.kafka.connection import Connection
 from headwater.kafka.kafka_reader import KafkaClusterReader
-from headwater.kafka.reader import ClusterReader, SnapshotRequest
-from headwater.kafka.request import snapshot_request
+from headwater.kafka.reader import ClusterReader, SnapshotRequest, snapshot_request
 
 __all__ = ["ClusterReader", "Connection", "KafkaClusterReader", "SnapshotRequest", "snapshot_request"]

@@ -1,4 +1,4 @@
-"""Convert ACLs between our values and those of the admin client."""
+"""Convert ACLs between our values and values of the admin client."""
 
 from collections.abc import Iterable
 from enum import Enum
@@ -67,13 +67,13 @@ def acl_of(binding: AclBinding) -> Acl | None:
 
 
 def operations_of(operations: Iterable[Enum]) -> frozenset[Operation]:
-    """Return those of the operations that Headwater uses."""
+    """Return the operations that Headwater uses."""
     allowed = set(operations)
     return frozenset(ours for ours, theirs in _OPERATIONS.items() if theirs in allowed)
 
 
 def filter_for(principal: str | None) -> AclBindingFilter:
-    """Return the filter for all ACLs of a principal, None for those of all."""
+    """Return the filter for all ACLs of a principal, None for the ACLs of all principals."""
     any_: Any = None  # the library annotates a text
     return AclBindingFilter(
         ResourceType.ANY,

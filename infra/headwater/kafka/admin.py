@@ -23,11 +23,11 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # public, but
 )
 
 from headwater.kafka.acl_bindings import filter_for, operations_of
+from headwater.kafka.broker_connection import enabled_features
 from headwater.kafka.broker_session import NoAnswerError
 from headwater.kafka.client_log import client_log
 from headwater.kafka.connection import Connection
 from headwater.kafka.connection_checks import setting_problem
-from headwater.kafka.features import enabled_features
 from headwater.kafka.group_client import GroupClient, Groups
 from headwater.kafka.kafka_errors import (
     ALL_BROKERS_DOWN,
@@ -108,7 +108,7 @@ class Admin:
                 settings, logger=client_log(lambda line: messages.append(ClientMessage(line)))
             )
         except KafkaException as error:
-            raise ProblemsError([_unusable(error.args[0])]) from None
+            raise ProblemsError([_unusable_client(error.args[0])]) from None
 
     def open(self) -> FirstRequest:
         """Begin to connect and send the first request.
@@ -225,13 +225,13 @@ class Admin:
     def request_first_offsets(
         self, partitions: Sequence[TopicPartition]
     ) -> PendingRequests[TopicPartition, ListOffsetsResultInfo]:
-        """Request the first offsets, those of the oldest records, when no other offsets are requested."""
+        """Request the first offsets (of the oldest records) when no other offsets are requested."""
         return self._request_offsets(partitions, OffsetSpec.earliest())  # type: ignore[no-untyped-call]
 
     def request_end_offsets(
         self, partitions: Sequence[TopicPartition]
     ) -> PendingRequests[TopicPartition, ListOffsetsResultInfo]:
-        """Request the end offsets, those of the next records, when no other offsets are requested."""
+        """Request the end offsets (of the next records) when no other offsets are requested."""
         return self._request_offsets(partitions, OffsetSpec.latest())  # type: ignore[no-untyped-call]
 
     def answers(self, pending: PendingRequests[K, V]) -> Iterator[tuple[K, V | KafkaError]]:
@@ -259,7 +259,7 @@ class Admin:
         return in_background(partial(self._described, ids, tolerates_unavailable=True))
 
     def _described(self, ids: Sequence[str], **options: bool) -> Groups:
-        return self._at_brokers(_describe(ids), lambda client: client.describe(ids, **options))
+        return self._at_brokers(_describe_groups(ids), lambda client: client.describe(ids, **options))
 
     def has_group(self, id_: str) -> bool:
         """Return whether a group of any type exists; the description of a streams group says `Dead`."""
@@ -350,11 +350,11 @@ class Admin:
         return unreachable(self._servers, messages, self._timeout)
 
 
-def _describe(groups: Sequence[str]) -> str:
+def _describe_groups(groups: Sequence[str]) -> str:
     return f"describe group {groups[0]}" if len(groups) == 1 else f"describe {len(groups)} groups"
 
 
-def _unusable(error: KafkaError) -> Problem:
+def _unusable_client(error: KafkaError) -> Problem:
     return setting_problem(
         "The Kafka client rejects the settings of the connection.",
         expected="certificates and keys that belong together",

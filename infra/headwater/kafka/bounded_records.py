@@ -52,7 +52,7 @@ class ReadRecord:
 
 @attrs.frozen
 class BoundedTopic:
-    """A topic with one partition. `settings` are those of its consumer, which never joins its group.
+    """A topic with one partition. `settings` are settings of its consumer, which never joins its group.
 
     `seconds`: how long to wait for the next record.
     """

@@ -1,7 +1,9 @@
-"""A connection to one broker that speaks Kafka's protocol, for requests that librdkafka cannot send safely.
+"""A connection to one broker: requests, answers, and the features that the broker has enabled.
 
 librdkafka (2.16) aborts the process if the answer of a group's coordinator comes after the timeout of an
 admin request (its pull request 5397), and if an answer has no brokers. It deletes topics by name only.
+
+Brokers answer the request ApiVersions before a client logs in, so it needs no credentials.
 """
 
 import socket
@@ -54,7 +56,7 @@ class BrokerConnection:
         self.address = address
         self._correlation = 0
         self._deadline = time.monotonic() + seconds
-        self._connected = _open(settings, address, seconds)
+        self._connected = _open_socket(settings, address, seconds)
         self._versions: Mapping[int, tuple[int, int]] = {}
         self.features: Mapping[str, int] = {}
         try:
@@ -110,7 +112,7 @@ class BrokerConnection:
         reader.skip(4)  # throttle time
         if (found := reader.tagged_fields().get(_FINALIZED_FEATURES)) is not None:
             features = ResponseReader(found)
-            self.features = dict(features.compact_array(lambda: _feature(features)))
+            self.features = dict(features.compact_array(lambda: _read_feature(features)))
 
     def _log_in(self, settings: ConnectionSettings, login: Login) -> None:
         mechanism = wire_mechanism(settings).encode()
@@ -137,7 +139,7 @@ class BrokerConnection:
         return ResponseReader(receive_response(self._connected, self._correlation))
 
 
-def _open(settings: ConnectionSettings, address: str, seconds: float) -> socket.socket:
+def _open_socket(settings: ConnectionSettings, address: str, seconds: float) -> socket.socket:
     try:
         return open_connection(settings, address, seconds)
     except OSError:  # a certificate that is not trusted is a ValueError, too
@@ -146,7 +148,7 @@ def _open(settings: ConnectionSettings, address: str, seconds: float) -> socket.
         raise OSError(f"no connection to {address} is possible: {error}") from None
 
 
-def _feature(reader: ResponseReader) -> tuple[str, int]:
+def _read_feature(reader: ResponseReader) -> tuple[str, int]:
     name, level = reader.compact_text(), reader.number(2)
     reader.skip(2)
     reader.tagged_fields()
@@ -161,3 +163,17 @@ def failure_text(address: str, error: OSError) -> str:
     if isinstance(error, TimeoutError):
         return f"{address}/bootstrap: Connection setup timed out"
     return f"{address}/bootstrap: Connect to {address} failed: {error.strerror or error}"
+
+
+def enabled_features(settings: ConnectionSettings, timeout_seconds: float) -> Mapping[str, int] | None:
+    """Return feature → level, as a bootstrap server reports them; None = not known.
+
+    Features that are not enabled are missing.
+    """
+    for server in settings.bootstrap_servers:
+        try:
+            with BrokerConnection(settings, server, timeout_seconds, login=None) as connected:
+                return connected.features or None
+        except OSError:
+            continue
+    return None

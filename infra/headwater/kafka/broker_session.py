@@ -8,12 +8,7 @@ from typing import Self, TypeVar
 
 from confluent_kafka import KafkaError
 
-from headwater.kafka.broker_connection import (
-    BrokerConnection,
-    Message,
-    UnknownRequestError,
-    failure_text,
-)
+from headwater.kafka.broker_connection import BrokerConnection, Message, UnknownRequestError, failure_text
 from headwater.kafka.connection_settings import ConnectionSettings
 from headwater.kafka.group_messages import FIND_COORDINATOR, Coordinator, coordinators, find_coordinator
 from headwater.kafka.kafka_errors import ClientMessage, is_moving

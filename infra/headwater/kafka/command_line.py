@@ -36,7 +36,7 @@ def named_connection(bootstrap_server: str | None, command_config: Path | None) 
         click.BadParameter: `command_config` cannot be read.
     """
     if command_config is not None:
-        text = _text(command_config)
+        text = _read_text(command_config)
         # Of two entries with the same key, the last one counts.
         return Connection.from_properties(
             f"{text}\nbootstrap.servers={bootstrap_server}\n" if bootstrap_server else text
@@ -54,7 +54,7 @@ def connection(bootstrap_server: str | None, command_config: Path | None) -> Con
     return named_connection(bootstrap_server, command_config) or Connection.from_environment(os.environ)
 
 
-def _text(path: Path) -> str:
+def _read_text(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:

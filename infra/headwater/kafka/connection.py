@@ -5,7 +5,7 @@ from typing import Any
 
 import attrs
 
-from headwater.kafka import client_settings, java_settings
+from headwater.kafka import client_settings
 from headwater.kafka.connection_checks import connection_problems
 from headwater.kafka.connection_settings import ConnectionSettings
 from headwater.kafka.environment import NO_NAMES, environment_fields
@@ -30,7 +30,7 @@ class Connection(ConnectionSettings):
 
     def java(self) -> Mapping[str, str]:
         """Return the Java client's properties, secrets in the clear; raises `ProblemsError`."""
-        return java_settings.java(self.checked())
+        return client_settings.java(self.checked())
 
     def provider(self) -> dict[str, Any]:
         """Return the arguments of `pulumi_kafka.Provider`, secrets in the clear; raises `ProblemsError`."""

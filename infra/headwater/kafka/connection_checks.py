@@ -2,10 +2,29 @@
 
 import re
 from collections.abc import Iterator
+from ipaddress import ip_address
+from urllib.parse import urlsplit
 
 from headwater.kafka.connection_settings import ConnectionSettings
-from headwater.kafka.urls import is_readable_by_others
 from headwater.model.problems import Problem, ProblemCode
+
+
+def is_readable_by_others(url: str) -> bool:
+    """Return whether what is sent to `url` leaves this machine without TLS."""
+    try:
+        parts = urlsplit(url)
+        host = parts.hostname or ""
+    except ValueError:  # no URL: whoever uses it fails
+        return True
+    return parts.scheme != "https" and not _is_loopback(host)
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
 
 PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER", "AWS_MSK_IAM")
@@ -18,7 +37,12 @@ _HARMLESS = re.compile(r"(?:[A-Za-z_]+://)?[A-Za-z0-9._-]*(?::[0-9]*)?/?")
 
 def connection_problems(connection: ConnectionSettings) -> tuple[Problem, ...]:
     """Return a problem for each setting that is wrong or missing."""
-    return (*_addresses(connection), *_protocol(connection), *_credentials(connection), *_tls(connection))
+    return (
+        *_check_addresses(connection),
+        *_check_protocol(connection),
+        *_check_credentials(connection),
+        *_check_tls(connection),
+    )
 
 
 def setting_problem(summary: str, *, expected: str, found: str, fix: str) -> Problem:
@@ -33,7 +57,7 @@ def setting_problem(summary: str, *, expected: str, found: str, fix: str) -> Pro
     )
 
 
-def _addresses(connection: ConnectionSettings) -> Iterator[Problem]:
+def _check_addresses(connection: ConnectionSettings) -> Iterator[Problem]:
     if not connection.bootstrap_servers:
         yield setting_problem(
             "No Kafka broker is named.",
@@ -70,12 +94,12 @@ def _credentials_in(what: str, expected: str) -> Problem:
     )
 
 
-def _protocol(connection: ConnectionSettings) -> Iterator[Problem]:
+def _check_protocol(connection: ConnectionSettings) -> Iterator[Problem]:
     if connection.protocol not in PROTOCOLS:
-        yield _unknown("security protocol", connection.protocol, PROTOCOLS)
+        yield _unknown_value("security protocol", connection.protocol, PROTOCOLS)
         return
     if connection.mechanism is not None and connection.mechanism not in MECHANISMS:
-        yield _unknown("SASL mechanism", connection.mechanism, MECHANISMS)
+        yield _unknown_value("SASL mechanism", connection.mechanism, MECHANISMS)
     if connection.uses_sasl and connection.mechanism is None:
         yield setting_problem(
             f"Security protocol {connection.protocol} needs a SASL mechanism.",
@@ -92,7 +116,7 @@ def _protocol(connection: ConnectionSettings) -> Iterator[Problem]:
         )
 
 
-def _unknown(what: str, found: str, allowed: tuple[str, ...]) -> Problem:
+def _unknown_value(what: str, found: str, allowed: tuple[str, ...]) -> Problem:
     return setting_problem(
         f"{found!r} is not a {what}.",
         expected=f"one of {', '.join(allowed)}",
@@ -101,7 +125,7 @@ def _unknown(what: str, found: str, allowed: tuple[str, ...]) -> Problem:
     )
 
 
-def _credentials(connection: ConnectionSettings) -> Iterator[Problem]:
+def _check_credentials(connection: ConnectionSettings) -> Iterator[Problem]:
     if connection.token_url and "@" in connection.token_url:
         yield _credentials_in("token URL", "a URL without user and password")
     if connection.token_url and is_readable_by_others(connection.token_url):
@@ -142,7 +166,7 @@ def _credentials(connection: ConnectionSettings) -> Iterator[Problem]:
         )
 
 
-def _tls(connection: ConnectionSettings) -> Iterator[Problem]:
+def _check_tls(connection: ConnectionSettings) -> Iterator[Problem]:
     texts = {
         "CA certificate": connection.ca,
         "client certificate": connection.certificate,

@@ -3,7 +3,7 @@
 import attrs
 
 
-def _redacted(value: object) -> str:
+def _redact_value(value: object) -> str:
     return "None" if value is None else "***"
 
 
@@ -21,11 +21,11 @@ class ConnectionSettings:
     protocol: str = "PLAINTEXT"
     mechanism: str | None = None
     username: str | None = None
-    password: str | None = attrs.field(default=None, repr=_redacted)
-    ca: str | None = attrs.field(default=None, repr=_redacted)
-    certificate: str | None = attrs.field(default=None, repr=_redacted)
-    key: str | None = attrs.field(default=None, repr=_redacted)
-    key_password: str | None = attrs.field(default=None, repr=_redacted)
+    password: str | None = attrs.field(default=None, repr=_redact_value)
+    ca: str | None = attrs.field(default=None, repr=_redact_value)
+    certificate: str | None = attrs.field(default=None, repr=_redact_value)
+    key: str | None = attrs.field(default=None, repr=_redact_value)
+    key_password: str | None = attrs.field(default=None, repr=_redact_value)
     skip_tls_verify: bool = False
     verify_hostname: bool = True
     token_url: str | None = None

@@ -1,6 +1,6 @@
 """Read a connection from environment variables.
 
-Each setting is read from `HEADWATER_<NAME>`, else from `KAFKA_<NAME>`; the names are those of the Pulumi and
+Each setting is read from `HEADWATER_<NAME>`, else from `KAFKA_<NAME>`; the same names as of the Pulumi and
 Terraform providers for Kafka. Certificates and keys are PEM texts or paths of PEM files.
 """
 
@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from headwater.kafka.client_settings import broker_region
 from headwater.kafka.connection_checks import setting_problem
-from headwater.kafka.msk_iam import broker_region
 from headwater.model.problems import Problem, ProblemsError
 
 NO_NAMES: Mapping[str, str] = {}
@@ -48,7 +48,7 @@ def environment_fields(environment: Mapping[str, str], names: Mapping[str, str] 
         or environment.get("AWS_REGION")
         or broker_region(servers),
     }
-    fields["protocol"] = variables.text("SECURITY_PROTOCOL") or _protocol(
+    fields["protocol"] = variables.text("SECURITY_PROTOCOL") or _protocol_of(
         tls=variables.flag("ENABLE_TLS"),
         certificates=bool(fields["ca"] or fields["certificate"]),
         sasl=mechanism,
@@ -92,7 +92,7 @@ def pem_text(value: str, what: str) -> str:
         ) from None
 
 
-def _protocol(*, tls: bool | None, certificates: bool, sasl: str | None) -> str:
+def _protocol_of(*, tls: bool | None, certificates: bool, sasl: str | None) -> str:
     uses_tls = certificates if tls is None else tls
     return ("SASL_" if sasl else "") + ("SSL" if uses_tls else "PLAINTEXT")
 

@@ -14,10 +14,9 @@ from headwater.kafka.group_admin import GroupAdmin, ListedGroup
 from headwater.kafka.kafka_errors import is_denial, unexpected
 from headwater.kafka.reader import ClusterReader, GroupsRead
 from headwater.model.acls import Operation
-from headwater.model.cluster import ClusterSnapshot
-from headwater.model.evidence import ClusterEvidence, EvidenceRequest, GroupFacts, GroupType
-from headwater.model.ownership import OWNERSHIP_TOPIC, OwnershipRecord
+from headwater.model.cluster import ClusterEvidence, ClusterSnapshot, EvidenceRequest, GroupFacts, GroupType
 from headwater.model.problems import ProblemCode, ProblemsError
+from headwater.model.records import OWNERSHIP_TOPIC, OwnershipRecord
 from headwater.model.untrusted import UnreadRecord
 
 _ALL_GROUPS = f"the groups of other clients (permission {Operation.DESCRIBE} on group *)"
@@ -38,7 +37,7 @@ def with_evidence(
     if not request.topics:
         return snapshot
     groups, unread = reader.group_facts(request.offsets_of)
-    ownership, unread_records = _ownership(reader, snapshot, is_requested=request.with_ownership)
+    ownership, unread_records = _read_ownership(reader, snapshot, is_requested=request.with_ownership)
     policy = ""
     if request.with_ownership_policy and ownership:
         policy = reader.cleanup_policy(OWNERSHIP_TOPIC)
@@ -65,7 +64,7 @@ def read_group_facts(admin: GroupAdmin, offsets_of: frozenset[str] | None) -> Gr
     consumers = sorted(id_ for id_, group in groups.items() if group.type is GroupType.CONSUMER)
     for id_, described in admin.groups(consumers).items() if consumers else ():
         if isinstance(described, KafkaError):
-            unread += _unread(id_, described)
+            unread += _unread_group(id_, described)
             continue
         topics = (member.subscribed | member.assigned for member in described.members)
         groups[id_] = attrs.evolve(
@@ -74,7 +73,7 @@ def read_group_facts(admin: GroupAdmin, offsets_of: frozenset[str] | None) -> Gr
     asked = sorted(groups if offsets_of is None else groups.keys() & offsets_of)
     for id_, committed in admin.committed_topics(asked).items():
         if isinstance(committed, KafkaError):
-            unread += _unread(id_, committed)
+            unread += _unread_group(id_, committed)
             continue
         groups[id_] = attrs.evolve(groups[id_], committed=committed)
     return groups, unread
@@ -101,26 +100,26 @@ def read_cleanup_policy(admin: GroupAdmin, topic: str) -> str:
     return ""
 
 
-def _ownership(
+def _read_ownership(
     reader: ClusterReader, snapshot: ClusterSnapshot, *, is_requested: bool
 ) -> tuple[tuple[OwnershipRecord, ...], Sequence[str]]:
     """Return the records; without permission to see their topic, Kafka says that it does not exist."""
     if snapshot.ownership is not None:
-        return snapshot.ownership, _phrases(snapshot.ownership_topic.unread)
+        return snapshot.ownership, _phrases_of(snapshot.ownership_topic.unread)
     if not is_requested:
         return (), ()
     try:
         if OWNERSHIP_TOPIC not in snapshot.topics and not reader.topic_ids([OWNERSHIP_TOPIC]):
             return (), ()
         log = reader.ownership()
-        return log.records, _phrases(log.unread)
+        return log.records, _phrases_of(log.unread)
     except ProblemsError as error:
         if not all(problem.code is ProblemCode.NOT_AUTHORIZED for problem in error.problems):
             raise
         return (), (f"the ownership records ({error.problems[0].expected})",)
 
 
-def _phrases(unread: Sequence[UnreadRecord]) -> Sequence[str]:
+def _phrases_of(unread: Sequence[UnreadRecord]) -> Sequence[str]:
     """Return a phrase for each record that may name the topic."""
     return [f"a record in {each.location}" for each in unread]
 
@@ -132,7 +131,7 @@ def _sees_all_groups(admin: GroupAdmin) -> bool:
     return not (isinstance(answer, KafkaError) and is_denial(answer))
 
 
-def _unread(id_: str, error: KafkaError) -> Sequence[str]:
+def _unread_group(id_: str, error: KafkaError) -> Sequence[str]:
     """Return a phrase for a group that may not be read.
 
     Raises:

@@ -8,7 +8,7 @@ from confluent_kafka import KafkaError
 from headwater.kafka.admin import Admin
 from headwater.kafka.group_messages import DEAD, GroupDescription, GroupListing
 from headwater.kafka.kafka_errors import unexpected
-from headwater.model.evidence import GroupType
+from headwater.model.cluster import GroupType
 from headwater.model.problems import ProblemsError
 
 

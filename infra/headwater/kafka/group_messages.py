@@ -9,7 +9,7 @@ from confluent_kafka import KafkaError
 from headwater.kafka.broker_connection import Message
 from headwater.kafka.subscriptions import assigned_topics, subscribed_topics
 from headwater.kafka.wire import ResponseReader, compact_array, compact_text
-from headwater.model.evidence import GroupType
+from headwater.model.cluster import GroupType
 
 FIND_COORDINATOR = Message("FindCoordinator", 10, 4, 4)
 DESCRIBE_GROUPS = Message("DescribeGroups", 15, 5, 5)

@@ -4,9 +4,9 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from headwater.kafka.client_settings import broker_region
 from headwater.kafka.connection_checks import setting_problem
 from headwater.kafka.environment import pem_text
-from headwater.kafka.msk_iam import broker_region
 from headwater.model.problems import ProblemsError
 
 _SEPARATOR = re.compile(r"(?<!\\)[ \t\f]*[=: \t\f][ \t\f]*")
@@ -18,7 +18,7 @@ _KEY = re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*?-----END [A-Z ]*PRIVATE
 
 def read_properties(text: str) -> dict[str, str]:
     """Return the entries of a `.properties` text (java.util.Properties#load); of a key, the last counts."""
-    return dict(_entry(line) for line in _logical_lines(text))
+    return dict(_parse_entry(line) for line in _logical_lines(text))
 
 
 def properties_fields(text: str) -> dict[str, Any]:
@@ -69,12 +69,12 @@ def _logical_lines(text: str) -> Iterator[str]:
         yield pending
 
 
-def _entry(line: str) -> tuple[str, str]:
+def _parse_entry(line: str) -> tuple[str, str]:
     parts = _SEPARATOR.split(line, maxsplit=1)
-    return _unescaped(parts[0]), _unescaped(parts[1]) if len(parts) > 1 else ""
+    return _unescape_text(parts[0]), _unescape_text(parts[1]) if len(parts) > 1 else ""
 
 
-def _unescaped(text: str) -> str:
+def _unescape_text(text: str) -> str:
     def character(match: re.Match[str]) -> str:
         code = match[1]
         return chr(int(code[1:], 16)) if len(code) > 1 else _CONTROL.get(code, code)

@@ -80,7 +80,7 @@ def unreachable(servers: Iterable[str], messages: Sequence[ClientMessage], secon
         code=ProblemCode.CLUSTER_UNREACHABLE,
         summary="No Kafka broker can be reached.",
         expected=f"a broker at {where}",
-        found=_plain(specific[-1]) if specific else f"no answer within {seconds:g} s",
+        found=_plain_text(specific[-1]) if specific else f"no answer within {seconds:g} s",
         why=_WHY,
         fix="Check the bootstrap servers, that the brokers run, and that this machine can connect to them "
         "and to the addresses that they advertise.",
@@ -119,22 +119,22 @@ def _known_cause(where: str, messages: Sequence[ClientMessage]) -> Problem | Non
     """Return the problem for credentials or TLS settings that are wrong; None = the messages name neither."""
     for item in messages:
         if item.is_refused:
-            return _refused(where, item)
+            return _refused_login(where, item)
     for item in messages:
         if _TLS.search(item.text):
             return _tls_failed(where, item)
     for item in messages:
         if _CLOSED.search(item.text):
-            return _closed(where, item)
+            return _closed_connection(where, item)
     return None
 
 
-def _plain(item: ClientMessage) -> str:
+def _plain_text(item: ClientMessage) -> str:
     """Return the text without the parts that differ from attempt to attempt."""
     return _STATE.sub("", _BROKER.sub("", item.text))
 
 
-def _refused(where: str, item: ClientMessage) -> Problem:
+def _refused_login(where: str, item: ClientMessage) -> Problem:
     if "OAUTHBEARER token" in item.text:
         what = "login: it has no OAuth token"
         fix = "Check the token URL, the client id and the secret, and that this machine can reach the URL."
@@ -151,7 +151,7 @@ def _refused(where: str, item: ClientMessage) -> Problem:
         code=ProblemCode.AUTHENTICATION_REFUSED,
         summary=f"The Kafka brokers refuse the {what}.",
         expected=f"accepted credentials at {where}",
-        found=_plain(item),
+        found=_plain_text(item),
         why=_WHY,
         fix=fix,
     )
@@ -162,7 +162,7 @@ def _tls_failed(where: str, item: ClientMessage) -> Problem:
         code=ProblemCode.CLUSTER_UNREACHABLE,
         summary="No TLS connection to a Kafka broker is possible.",
         expected=f"a TLS listener with a trusted certificate at {where}",
-        found=_plain(item),
+        found=_plain_text(item),
         why=_WHY,
         fix="If the listener does not use TLS, set the security protocol to PLAINTEXT or SASL_PLAINTEXT. "
         "Otherwise set the CA certificate that signed the brokers' certificates, and use a host name that "
@@ -170,12 +170,12 @@ def _tls_failed(where: str, item: ClientMessage) -> Problem:
     )
 
 
-def _closed(where: str, item: ClientMessage) -> Problem:
+def _closed_connection(where: str, item: ClientMessage) -> Problem:
     return Problem(
         code=ProblemCode.CLUSTER_UNREACHABLE,
         summary="The Kafka broker closes the connection at once.",
         expected=f"a listener of the configured security protocol at {where}",
-        found=_plain(item),
+        found=_plain_text(item),
         why=_WHY,
         fix="Set the security protocol to that of the listener: SSL or SASL_SSL where it uses TLS, "
         "SASL_PLAINTEXT or SASL_SSL where it requires a login.",

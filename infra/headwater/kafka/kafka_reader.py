@@ -1,26 +1,40 @@
-"""Read a cluster with the Kafka admin client, in a few batched requests."""
+"""Reads a cluster's snapshot with librdkafka, and surveys all of its topics and groups."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
+import attrs
 from confluent_kafka import KafkaError, TopicPartition
 from confluent_kafka.admin import TopicDescription  # type: ignore[attr-defined]  # public in the library
 
 from headwater.kafka.connection import Connection
-from headwater.kafka.evidence import read_cleanup_policy, read_group_facts
+from headwater.kafka.evidence import group_facts, read_cleanup_policy, read_group_facts
 from headwater.kafka.group_admin import GroupAdmin
 from headwater.kafka.group_offsets import read_metadata
 from headwater.kafka.ownership import read_ownership
 from headwater.kafka.pending_snapshot import PendingSnapshot, successes
-from headwater.kafka.reader import GroupsRead, SnapshotRequest
-from headwater.model.cluster import ClusterSnapshot
-from headwater.model.ownership import OwnershipLog
+from headwater.kafka.reader import ClusterReader, GroupsRead, SnapshotRequest
+from headwater.model.cluster import ClusterSnapshot, Survey
+from headwater.model.compiled import CompiledApplication
 from headwater.model.problems import Problem, ProblemsError
+from headwater.model.records import OwnershipLog
 
 if TYPE_CHECKING:
     from headwater.kafka.admin import FirstRequest
+
+
+def check_visible(
+    reader: ClusterReader, snapshot: ClusterSnapshot, compiled: Iterable[CompiledApplication]
+) -> None:
+    """Request by name the internal topics that are not in the snapshot, if there are any.
+
+    Their names are known only after the counts. Raises `ProblemsError` (NotAuthorized).
+    """
+    names = {topic.name for application in compiled for topic in application.internal_topics}
+    if unseen := sorted(names - snapshot.topics.keys()):
+        reader.topic_ids(unseen)
 
 
 class KafkaClusterReader:
@@ -111,3 +125,34 @@ class KafkaClusterReader:
         if denied:
             raise ProblemsError(denied)
         return found
+
+
+def survey(
+    connection: Connection, patterns: Sequence[str], named: Sequence[str] = (), timeout_seconds: float = 15.0
+) -> Survey:
+    """Return all topics, with settings where names match `patterns` (Python `re`), and all groups.
+
+    Requests offsets only of groups whose id is the beginning of such a topic name. `named` are groups that
+    must be visible if they exist.
+
+    Raises:
+        ProblemsError: ClusterUnreachable, AuthenticationRefused, NotAuthorized.
+    """
+    request = SnapshotRequest(patterns=tuple(patterns), groups=tuple(named), with_ids=False)
+    snapshot = KafkaClusterReader(connection, timeout_seconds).read(request)
+    admin = GroupAdmin(connection, timeout_seconds)
+    groups = {group.id: group_facts(group) for group in admin.listed_groups()}
+    asked = sorted(groups.keys() & set(_name_beginnings(snapshot.described)))
+    denied: list[Problem] = []
+    committed = admin.committed_topics(asked).items()
+    for id_, topics in successes(committed, "read the offsets of consumer group", denied):
+        groups[id_] = attrs.evolve(groups[id_], committed=topics)
+    if denied:
+        raise ProblemsError(denied)
+    return Survey(snapshot.cluster_id, snapshot.topics, groups)
+
+
+def _name_beginnings(names: Iterable[str]) -> Iterator[str]:
+    """Yield each part of a name that ends before a hyphen."""
+    for name in names:
+        yield from (name[:index] for index, character in enumerate(name) if character == "-" and index)

@@ -15,8 +15,8 @@ from headwater.kafka.client_log import client_log
 from headwater.kafka.connection import Connection
 from headwater.kafka.kafka_errors import is_denial
 from headwater.model.acls import Operation
-from headwater.model.ownership import OWNERSHIP_TOPIC, OwnershipLog, OwnershipRecord, StackIdentity
 from headwater.model.problems import Problem, ProblemCode, ProblemsError
+from headwater.model.records import OWNERSHIP_TOPIC, OwnershipLog, OwnershipRecord, StackIdentity
 from headwater.model.untrusted import (
     LARGEST_VALUE,
     MOST_BYTES,
@@ -95,7 +95,7 @@ class LatestRecords:
         self._found.pop(key, None)
         self._total -= self._sizes.pop(key, 0)
         if record.value is not None:
-            self._found[key] = entry = _entry(record)
+            self._found[key] = entry = _read_entry(record)
             self._sizes[key] = len(record.value) if isinstance(entry, OwnershipRecord) else 0
             self._total += self._sizes[key]
         if len(self._found) > MOST_KEYS or self._total > MOST_BYTES:
@@ -178,31 +178,31 @@ def decode(value: bytes) -> OwnershipRecord:
     )
 
 
-def _entry(record: ReadRecord) -> OwnershipRecord | UnreadRecord:
+def _read_entry(record: ReadRecord) -> OwnershipRecord | UnreadRecord:
     value = record.value or b""
     try:
         found = decode(value)
     except LaterFormatError:
-        return _unread(record, UnreadReason.LATER_FORMAT)
+        return _unread_record(record, UnreadReason.LATER_FORMAT)
     except ValueError:
         is_large = len(value) > LARGEST_VALUE
-        return _unread(record, UnreadReason.TOO_LARGE if is_large else UnreadReason.NOT_OURS)
+        return _unread_record(record, UnreadReason.TOO_LARGE if is_large else UnreadReason.NOT_OURS)
     # A record below the key of another one could not be replaced by the stack that it names.
-    return found if record.key == key_of(*found.key) else _unread(record, UnreadReason.OTHER_KEY)
+    return found if record.key == key_of(*found.key) else _unread_record(record, UnreadReason.OTHER_KEY)
 
 
-def _unread(record: ReadRecord, reason: UnreadReason) -> UnreadRecord:
+def _unread_record(record: ReadRecord, reason: UnreadReason) -> UnreadRecord:
     return UnreadRecord(
         topic=OWNERSHIP_TOPIC,
         partition=PARTITION,
         offset=record.offset,
         last_offset=record.offset,
         reason=reason,
-        key=_key(record.key),
+        key=_parse_key(record.key),
     )
 
 
-def _key(key: bytes) -> tuple[str, str] | None:
+def _parse_key(key: bytes) -> tuple[str, str] | None:
     """Return the stack and the application that a key names."""
     try:
         stack_id, _, application_id = name(key.decode()).partition("/")

@@ -1,7 +1,7 @@
-"""Requests that are sent before their answers are needed, a few at a time."""
+"""Requests that are answered in the background, and the largest parts of requests."""
 
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from threading import Thread
 from typing import Generic, TypeVar
@@ -52,3 +52,21 @@ def in_background(call: Callable[[], V]) -> Future[V]:
 
     Thread(target=run, daemon=True).start()
     return future
+
+
+T = TypeVar("T")
+MOST_RECORDS = 5_000
+"""Metadata records of a request; the controller refuses more than 10,000 (`MAX_RECORDS_PER_USER_OP`)."""
+
+
+def batches(items: Sequence[T], records_of: Callable[[T], int]) -> Iterator[Sequence[T]]:
+    """Yield `items` in their order, in batches of at most `MOST_RECORDS` records or one item each."""
+    start = total = 0
+    for index, item in enumerate(items):
+        records = records_of(item)
+        if index > start and total + records > MOST_RECORDS:
+            yield items[start:index]
+            start, total = index, 0
+        total += records
+    if start < len(items):
+        yield items[start:]

@@ -1,14 +1,15 @@
-"""A snapshot whose requests are pending, and the conversion of their answers."""
+"""A snapshot whose requests are pending, and the conversion of their answers, with settings of topics."""
 
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import attrs
 from confluent_kafka import KafkaError, TopicPartition
 from confluent_kafka.admin import (  # type: ignore[attr-defined]  # public, but not exported explicitly
     ClusterMetadata,
     ConfigEntry,
+    ConfigSource,
     PartitionMetadata,
     ResourceType,
     TopicDescription,
@@ -21,14 +22,78 @@ from headwater.kafka.kafka_errors import is_denial, is_moving, not_authorized, u
 from headwater.kafka.ownership import ownership_problem
 from headwater.kafka.pending_requests import PendingRequests, in_background
 from headwater.kafka.reader import SnapshotRequest
-from headwater.kafka.topic_settings import TopicSettings
 from headwater.model.acls import LiveAcls, Operation
 from headwater.model.cluster import ClusterSnapshot, LiveGroup, LiveTopic
-from headwater.model.ownership import OWNERSHIP_TOPIC, OwnershipLog, OwnershipTopic
 from headwater.model.problems import Problem, ProblemsError
+from headwater.model.records import OWNERSHIP_TOPIC, OwnershipLog, OwnershipTopic
 
 if TYPE_CHECKING:
     from headwater.kafka.group_client import Groups
+
+
+# The library annotates the enum and gives its number.
+_SET_ON_TOPIC: Any = ConfigSource.DYNAMIC_TOPIC_CONFIG.value
+_UNITS = {".hours": 3_600_000, ".minutes": 60_000}
+_MILLISECONDS = ".ms"
+
+
+@attrs.frozen
+class TopicSettings:
+    """`own` are the settings of each topic, `defaults` the settings of topics that do not set them.
+
+    `synonyms` are the entries of settings that topics set.
+    """
+
+    own: dict[str, Mapping[str, str]] = attrs.field(factory=dict)
+    defaults: dict[str, str] = attrs.field(factory=dict)
+    synonyms: dict[str, ConfigEntry] = attrs.field(factory=dict)
+
+    def add(self, name: str, config: Mapping[str, ConfigEntry]) -> None:
+        """Add the settings of one topic."""
+        self.own[name] = {
+            k: entry.value or "" for k, entry in config.items() if entry.source == _SET_ON_TOPIC
+        }
+        self.synonyms.update((k, config[k]) for k in self.own[name] if k not in self.synonyms)
+        if not config.keys() <= self.defaults.keys():
+            others = {k: entry.value for k, entry in config.items() if entry.source != _SET_ON_TOPIC}
+            self.defaults.update({key: value for key, value in others.items() if value is not None})
+
+    def all_defaults(self, broker: Mapping[str, ConfigEntry]) -> dict[str, str]:
+        """Return topic setting → the value of topics that do not set it, as far as it is known.
+
+        `broker` are the settings of a broker, empty if they could not be read. Where every topic sets its own
+        value, the synonyms of its entry are the settings of the broker that it overrides. A setting of the
+        broker with the same name is not among them: librdkafka has one entry for each name.
+        """
+        found = dict(self.defaults)
+        for key, entry in self.synonyms.items():
+            value = next(_broker_values(key, entry, broker), None)
+            if value is not None:
+                found.setdefault(key, value)
+        return found
+
+
+def _broker_values(key: str, entry: ConfigEntry, broker: Mapping[str, ConfigEntry]) -> Iterator[str]:
+    """Yield the values of the broker, the value with priority first."""
+    if key in broker and broker[key].value is not None:
+        yield str(broker[key].value)
+    for name, synonym in (entry.synonyms or {}).items():
+        if name != key:
+            live = broker.get(name, synonym).value
+            value = None if live is None else _convert_value(key, name, str(live))
+            if value is not None:
+                yield value
+
+
+def _convert_value(key: str, name: str, value: str) -> str | None:
+    """Return the value in the unit of the topic setting; None if it cannot be converted."""
+    if not key.endswith(_MILLISECONDS):
+        return value
+    factor = next((factor for unit, factor in _UNITS.items() if name.endswith(unit)), 1)
+    if factor == 1:
+        return value
+    return str(int(value) * factor) if value.isdecimal() else None
+
 
 T = TypeVar("T")
 TopicConfigs = PendingRequests[str, Mapping[str, ConfigEntry]]
@@ -62,14 +127,16 @@ class PendingSnapshot:
         self._ownership_topic = (
             admin.request_topics([OWNERSHIP_TOPIC]) if request.with_ownership and not has_topic else None
         )
-        self._ownership_replicas = _replicas(metadata.topics[OWNERSHIP_TOPIC].partitions) if has_topic else 0
+        self._ownership_replicas = (
+            _fewest_replicas(metadata.topics[OWNERSHIP_TOPIC].partitions) if has_topic else 0
+        )
         self._cluster_id, self._brokers = str(metadata.cluster_id), len(metadata.brokers)
         self._listed = {
             name: LiveTopic(
                 name,
                 "",
                 self.partitions[name],
-                _replicas(metadata.topics[name].partitions),
+                _fewest_replicas(metadata.topics[name].partitions),
                 in_sync=min(
                     (len(each.isrs) for each in metadata.topics[name].partitions.values()), default=None
                 ),
@@ -118,10 +185,10 @@ class PendingSnapshot:
             topics=topics | self._emptiness(topics),
             groups=groups,
             described=frozenset(described),
-            default_replication_factor=_number(defaults, "default.replication.factor"),
-            default_min_insync_replicas=_number(defaults, "min.insync.replicas"),
+            default_replication_factor=_config_number(defaults, "default.replication.factor"),
+            default_min_insync_replicas=_config_number(defaults, "min.insync.replicas"),
             topic_defaults=settings.all_defaults(defaults),
-            group_protocols=_words(defaults, "group.coordinator.rebalance.protocols"),
+            group_protocols=_config_words(defaults, "group.coordinator.rebalance.protocols"),
             features=self._features.result() if self._features else None,
             acls=acls,
             ownership=None if ownership is None else ownership.records,
@@ -135,7 +202,7 @@ class PendingSnapshot:
         would seem to have none.
         """
         answers = self._admin.answers(self._descriptions)
-        found = {name: _live(topic) for name, topic in successes(answers, "see topic", denied)}
+        found = {name: _live_topic(topic) for name, topic in successes(answers, "see topic", denied)}
         sources = self._request.sources
         created = sorted(found.keys() - settings.own.keys() - sources)
         if created and not denied:
@@ -260,7 +327,7 @@ def _is_requested(name: str, request: SnapshotRequest) -> bool:
     )
 
 
-def _live(description: TopicDescription) -> LiveTopic:
+def _live_topic(description: TopicDescription) -> LiveTopic:
     return LiveTopic(
         name=description.name,
         topic_id=str(description.topic_id),
@@ -271,11 +338,11 @@ def _live(description: TopicDescription) -> LiveTopic:
     )
 
 
-def _replicas(partitions: Mapping[int, PartitionMetadata]) -> int:
+def _fewest_replicas(partitions: Mapping[int, PartitionMetadata]) -> int:
     return max((len(partition.replicas) for partition in partitions.values()), default=0)
 
 
-def _words(config: Mapping[str, ConfigEntry], key: str) -> frozenset[str] | None:
+def _config_words(config: Mapping[str, ConfigEntry], key: str) -> frozenset[str] | None:
     """Return the items of a list, None if the setting is not known."""
     entry = config.get(key)
     if entry is None or entry.value is None:
@@ -283,6 +350,6 @@ def _words(config: Mapping[str, ConfigEntry], key: str) -> frozenset[str] | None
     return frozenset(word.strip().lower() for word in str(entry.value).split(","))
 
 
-def _number(config: Mapping[str, ConfigEntry], key: str) -> int | None:
+def _config_number(config: Mapping[str, ConfigEntry], key: str) -> int | None:
     entry = config.get(key)
     return int(entry.value) if entry is not None and entry.value is not None else None

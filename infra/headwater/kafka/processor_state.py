@@ -36,7 +36,7 @@ def _with_state(
 ) -> Iterator[CompiledApplication]:
     for application in compiled:
         is_active = application.application.lifecycle is Lifecycle.ACTIVE
-        if is_active and any(name in snapshot.topics for name in _changelogs(application)):
+        if is_active and any(name in snapshot.topics for name in _changelogs_of(application)):
             yield application
 
 
@@ -52,7 +52,9 @@ def _with_numbers(
     def read(application: CompiledApplication) -> Sequence[str] | str:
         """Return what is committed, or why it could not be read."""
         try:
-            return reader.offset_metadata(application.application.id, _committed(snapshot, application))
+            return reader.offset_metadata(
+                application.application.id, _committed_counts(snapshot, application)
+            )
         except ProblemsError as error:
             return error.problems[0].summary
 
@@ -74,8 +76,8 @@ def _to_read(snapshot: ClusterSnapshot, compiled: Iterable[CompiledApplication])
     return {
         name: snapshot.topics[name].partitions
         for application in compiled
-        for name, declared in _changelogs(application).items()
-        if name in snapshot.topics and _processors(snapshot, application.application.id, name) < declared
+        for name, declared in _changelogs_of(application).items()
+        if name in snapshot.topics and _processors_of(snapshot, application.application.id, name) < declared
     }
 
 
@@ -108,12 +110,12 @@ def _with_records(
     return attrs.evolve(snapshot, topics={**snapshot.topics, **counted})
 
 
-def _processors(snapshot: ClusterSnapshot, application: str, topic: str) -> int:
+def _processors_of(snapshot: ClusterSnapshot, application: str, topic: str) -> int:
     partitions = snapshot.topics[topic].partitions
     return min(partitions, snapshot.processors.get(application, partitions))
 
 
-def _changelogs(application: CompiledApplication) -> Mapping[str, int]:
+def _changelogs_of(application: CompiledApplication) -> Mapping[str, int]:
     """Return changelog topic → declared processors, of sub-topologies that have a number of them."""
     return {
         name: part.processors
@@ -123,13 +125,13 @@ def _changelogs(application: CompiledApplication) -> Mapping[str, int]:
     }
 
 
-def _committed(snapshot: ClusterSnapshot, application: CompiledApplication) -> Mapping[str, int]:
+def _committed_counts(snapshot: ClusterSnapshot, application: CompiledApplication) -> Mapping[str, int]:
     """Return topic → partition count of what a number of processors is committed with.
 
     These are the inputs of sub-topologies that have such a number, and the first partition of each changelog
     topic, with which an expansion is announced.
     """
-    changelogs = {name: 1 for name in _changelogs(application) if name in snapshot.topics}
+    changelogs = {name: 1 for name in _changelogs_of(application) if name in snapshot.topics}
     inputs = {
         topic: snapshot.topics[topic].partitions
         for part in application.subtopologies

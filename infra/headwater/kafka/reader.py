@@ -1,13 +1,22 @@
-"""The interface to read a cluster, independent of the client."""
+"""What a snapshot is to contain, and the interfaces that read it."""
 
-from collections.abc import Mapping, Sequence
-from typing import Protocol
+import typing
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import attrs
 
-from headwater.model.cluster import ClusterSnapshot
-from headwater.model.evidence import GroupFacts
-from headwater.model.ownership import OwnershipLog
+from headwater.model.cluster import ClusterSnapshot, GroupFacts
+from headwater.model.nodes import SourceNode
+from headwater.model.operators import (
+    AddGlobalStore,
+    AddReadOnlyStateStore,
+    AddSource,
+    GlobalTable,
+    ReadStream,
+    ReadTable,
+)
+from headwater.model.records import OwnershipLog, SetupRecord
+from headwater.model.topology import Application, Protocol, TopologyDocument
 
 
 @attrs.frozen(kw_only=True)
@@ -23,7 +32,7 @@ class SnapshotRequest:
     names: frozenset[str] = frozenset()
     groups: tuple[str, ...] = ()
     streams_groups: frozenset[str] = frozenset()
-    """Those of `groups` that may be groups of the streams protocol (KIP-1071)."""
+    """The `groups` that may be groups of the streams protocol (KIP-1071)."""
     recorded: Mapping[str, str] = attrs.field(factory=dict)
     patterns: tuple[str, ...] = ()
     sources: frozenset[str] = frozenset()
@@ -42,7 +51,7 @@ GroupsRead = tuple[Mapping[str, GroupFacts], Sequence[str]]
 """Group id → facts, and phrases for what the user may not read."""
 
 
-class SnapshotReading(Protocol):
+class SnapshotReading(typing.Protocol):
     """A snapshot that is being read; the partition counts are known first."""
 
     @property
@@ -55,7 +64,7 @@ class SnapshotReading(Protocol):
         ...
 
 
-class ClusterReader(Protocol):
+class ClusterReader(typing.Protocol):
     """Reads a cluster.
 
     All raise `ProblemsError` (ClusterUnreachable, AuthenticationRefused, NotAuthorized).
@@ -70,7 +79,7 @@ class ClusterReader(Protocol):
         ...
 
     def topic_ids(self, names: Sequence[str]) -> Mapping[str, str]:
-        """Return topic name → id for those of `names` that exist."""
+        """Return topic name → id for the `names` that exist."""
         ...
 
     def ownership(self) -> OwnershipLog:
@@ -78,7 +87,7 @@ class ClusterReader(Protocol):
         ...
 
     def partition_counts(self, names: Sequence[str]) -> Mapping[str, int]:
-        """Return topic name → partition count for those of `names` that exist."""
+        """Return topic name → partition count for the `names` that exist."""
         ...
 
     def record_counts(self, partitions: Mapping[str, int]) -> Mapping[str, int]:
@@ -105,3 +114,71 @@ class ClusterReader(Protocol):
     def cleanup_policy(self, topic: str) -> str:
         """Return the effective `cleanup.policy` of a topic, empty if it may not be read."""
         ...
+
+
+_PREFIX_CONFIG = "__internal.override.topic.prefix__"
+
+
+def snapshot_request(
+    documents: Sequence[TopologyDocument], records: Mapping[str, SetupRecord]
+) -> SnapshotRequest:
+    """Return the request; `records` is application id → setup record.
+
+    Requests source topics by name: the answer distinguishes a missing topic from a missing permission.
+    """
+    recorded = {topic.name: topic.topic_id for record in records.values() for topic in record.topics.values()}
+    sinks = {sink.topic for document in documents for sink in document.sinks}
+    sources = {topic for document in documents for topic in _sources_of(document)}
+    applications = [document.application for document in documents]
+    prefixes = tuple(sorted({prefix for application in applications for prefix in _prefixes_of(application)}))
+    only_read = sources - sinks - recorded.keys()
+    return SnapshotRequest(
+        prefixes=prefixes,
+        names=frozenset(sinks | sources | recorded.keys()),
+        groups=tuple(sorted({application.id for application in applications} | records.keys())),
+        streams_groups=frozenset(
+            {application.id for application in applications if application.protocol is Protocol.STREAMS}
+            | (records.keys() - {application.id for application in applications})
+        ),
+        with_features=any(application.protocol is Protocol.STREAMS for application in applications),
+        recorded={name: id_ for name, id_ in sorted(recorded.items()) if id_},
+        # The changelog of one application may be the source of another.
+        sources=frozenset(topic for topic in only_read if not topic.startswith(prefixes)),
+        acl_principals=frozenset(_principals_of(applications, records)),
+    )
+
+
+def _principals_of(applications: Iterable[Application], records: Mapping[str, SetupRecord]) -> Iterator[str]:
+    """Yield the principals of the ACLs that documents declare or the stack recorded."""
+    for application in applications:
+        yield from application.acls.principals if application.acls else ()
+    for record in records.values():
+        yield from (acl.principal for acl in record.acls)
+
+
+def _prefixes_of(application: Application) -> Iterable[str]:
+    return {f"{application.id}-", f"{application.config.get(_PREFIX_CONFIG) or application.id}-"}
+
+
+def _sources_of(document: TopologyDocument) -> Iterator[str]:
+    """Yield the source topics; internal topics have no prefix in an imported text."""
+    for step in document.steps:
+        match step.operator:
+            case ReadStream(topics=topics) | AddSource(topics=topics):
+                yield from topics.names
+            case (
+                ReadTable(topic=topic)
+                | GlobalTable(topic=topic)
+                | AddGlobalStore(topic=topic)
+                | AddReadOnlyStateStore(topic=topic)
+            ):
+                yield topic
+    if document.observed is not None:
+        yield from document.observed.sources
+    content = document.described or document.exported
+    if content is not None:
+        nodes = content.nodes
+        internal = {topic.name for topic in nodes.repartition_topics}
+        for node in nodes.nodes:
+            if isinstance(node, SourceNode):
+                yield from set(node.topics) - internal

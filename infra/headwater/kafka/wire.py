@@ -13,16 +13,16 @@ _VARINT_BITS = 35
 
 def receive_response(connected: socket.socket, correlation: int) -> bytes:
     """Return the response to a request without length and id; raises `OSError`, `ValueError`."""
-    size = int.from_bytes(_exactly(connected, 4), "big")
+    size = int.from_bytes(_receive_exactly(connected, 4), "big")
     if not 4 <= size <= _MOST_BYTES:  # noqa: PLR2004 - the bytes of the correlation id
         raise ValueError("not a response of Kafka")
-    response = _exactly(connected, size)
+    response = _receive_exactly(connected, size)
     if int.from_bytes(response[:4], "big") != correlation:
         raise ValueError("the response belongs to another request")
     return response[4:]
 
 
-def _exactly(connected: socket.socket, size: int) -> bytes:
+def _receive_exactly(connected: socket.socket, size: int) -> bytes:
     received = bytearray()
     while len(received) < size:
         part = connected.recv(min(size - len(received), 1 << 20))

@@ -105,7 +105,7 @@ class AclDeclaration:
     """The ACL section of a document.
 
     `reads` and `writes` are additional topics that the application reads and writes and that the topology
-    does not show, such as those of a `TopicNameExtractor`. A star at the end makes a name a prefix.
+    does not show, such as topics of a `TopicNameExtractor`. A star at the end makes a name a prefix.
     """
 
     principals: tuple[str, ...]

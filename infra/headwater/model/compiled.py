@@ -22,9 +22,9 @@ class Backend(Enum):
 class InternalTopic:
     """An internal topic as Kafka Streams creates it (`InternalTopicManager#makeReady`).
 
-    `config` has exactly the keys that Kafka Streams sends with its CreateTopics request.
-    `replication_factor` -1 means the broker's default. `node` is the name of the store (changelog) or of the
-    sink node (repartition). `subtopology` is the id of the one that reads (repartition) or owns (changelog)
+    `config` has exactly the keys that Kafka Streams sends with its CreateTopics request. `replication_factor`
+    -1 means the broker's default. `node` is the name of the store (changelog) or of the sink node
+    (repartition). `subtopology` is the id of the sub-topology that reads (repartition) or owns (changelog)
     the topic, None in an observed application. `pinned`: the document sets the count explicitly. `generated`:
     the name contains a generated index.
     """
@@ -95,7 +95,7 @@ class CompiledApplication:
     extractor_sinks: tuple[str, ...] = ()
     """Sink nodes with a `TopicNameExtractor`."""
     is_observed: bool = False
-    """Only the internal topics are known: `subtopologies` is empty, counts are those of the document."""
+    """Only the internal topics are known: `subtopologies` is empty, the document has the counts."""
     described: NodeTopology | None = attrs.field(default=None, eq=False, repr=False)
     """The nodes of a document without calls: of the text of `Topology#describe()`, or exported from code."""
 

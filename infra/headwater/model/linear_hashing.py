@@ -26,7 +26,7 @@ def bucket(number: int, initial: int, count: int) -> int:
 
 
 def bucket_table(initial: int, count: int) -> Sequence[int]:
-    """Return the buckets of many numbers: that of number n is `table[n % len(table)]` for each n.
+    """Return the buckets of many numbers: the bucket of number n is `table[n % len(table)]`.
 
     Raises `ValueError` as `bucket` does.
     """

@@ -1,19 +1,47 @@
-"""The metadata that a task commits with its offsets: the version of its state, its clocks, read positions.
+"""The metadata of committed offsets: state versions, clocks, read positions, moves of state, active clients.
 
 The bytes are those of Kafka Streams' `TopicPartitionMetadata` and `ProcessorMetadata`. A Kafka Streams
-application that takes over the offsets finds the stream time in them, and we find the one that it wrote.
+application that takes over the offsets finds the stream time in them, and we find its stream time.
+
+It is the metadata of an offset, in a consumer group of its own. Nothing reads records with this group.
 """
 
 import base64
+import json
 import re
 import struct
 import zlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from enum import Enum
 
 import attrs
 
-from headwater.model.move_marks import MoveMark, MovePhase
 from headwater.model.untrusted import UnreadReason
+
+
+class MovePhase(Enum):
+    """What is done next: nothing has moved while entries are copied, everything has when they are cleared.
+
+    CATCH_UP: entries are copied while the application runs. This mark is with the changelog topics, because
+    tasks commit the offsets of the input.
+    """
+
+    CATCH_UP = "catch-up"
+    COPY = "copy"
+    CLEAR = "clear"
+
+
+@attrs.frozen
+class MoveMark:
+    """The state moves from `before` to `after` processors.
+
+    From COPY on, no client may process records until it has moved.
+    """
+
+    phase: MovePhase
+    before: int
+    after: int
+
 
 _FORMAT = 2
 _COMPRESSED_FORMAT = 3
@@ -114,10 +142,10 @@ class OffsetMetadata:
         number = {} if count is None else {_COUNT_KEY: count}
         entries = {**self.clocks, _VERSION_KEY: self.version, **read, **owner, **first, **number, **move}
         body = _COUNT.pack(len(entries)) + b"".join(map(_encode_entry, entries.items()))
-        plain = _base64(_HEAD.pack(_FORMAT, partition_time) + body)
+        plain = _encode_base64(_HEAD.pack(_FORMAT, partition_time) + body)
         if len(plain) <= MAX_METADATA_BYTES:
             return plain
-        return _base64(_HEAD.pack(_COMPRESSED_FORMAT, partition_time) + zlib.compress(body))
+        return _encode_base64(_HEAD.pack(_COMPRESSED_FORMAT, partition_time) + zlib.compress(body))
 
 
 def trim_text(text: str) -> str:
@@ -164,7 +192,7 @@ def _length_of_entries(body: bytes) -> int:
 
 def decode(text: str) -> OffsetMetadata | None:
     """Return the metadata in a committed text; None if it is empty or Kafka Streams wrote it."""
-    entries = _decode(text)
+    entries = _decode_values(text)
     if _VERSION_KEY not in entries:
         return None
     clocks = {
@@ -180,27 +208,27 @@ def decode_processor_metadata(text: str) -> Mapping[str, int]:
 
     Source: `TopicPartitionMetadata` and `ProcessorMetadata` (since Kafka Streams 3.4).
     """
-    return _decode(text)
+    return _decode_values(text)
 
 
 def encode_processor_metadata(partition_time: int, times: Mapping[str, int]) -> str:
     """Return a text as Kafka Streams writes it; `partition_time` is the largest timestamp, -1 = none."""
     body = _COUNT.pack(len(times)) + b"".join(map(_encode_entry, times.items()))
-    return _base64(_HEAD.pack(_FORMAT, partition_time) + body)
+    return _encode_base64(_HEAD.pack(_FORMAT, partition_time) + body)
 
 
 def decode_positions(text: str) -> ReadPositions:
     """Return the read positions in the text committed for a partition."""
     return {
         name.removeprefix(_POSITION_KEY): offset
-        for name, offset in _decode(text).items()
+        for name, offset in _decode_values(text).items()
         if name.startswith(_POSITION_KEY)
     }
 
 
 def decode_processor(text: str, partition: int) -> int | None:
     """Return the processor that committed `text` for a partition; None if no task has."""
-    entries = _decode(text)
+    entries = _decode_values(text)
     return entries.get(_PROCESSOR_KEY, partition) if _VERSION_KEY in entries else None
 
 
@@ -211,7 +239,7 @@ def decode_initial(texts: Iterable[str], processors: int) -> int | None:
     """
     found = None
     for text in texts:
-        entries = _decode(text)
+        entries = _decode_values(text)
         if _INITIAL_KEY in entries:
             return entries[_INITIAL_KEY]
         if _VERSION_KEY in entries:
@@ -236,12 +264,12 @@ def decode_count(texts: Iterable[str]) -> int | None:
             return after
         case MoveMark(before=before):
             return before
-    return next((each[_COUNT_KEY] for each in map(_decode, known) if _COUNT_KEY in each), None)
+    return next((each[_COUNT_KEY] for each in map(_decode_values, known) if _COUNT_KEY in each), None)
 
 
 def decode_mark(text: str) -> MoveMark | None:
     """Return the mark of a move of the state that is not complete."""
-    entries = _decode(text)
+    entries = _decode_values(text)
     for phase in MovePhase:
         after = entries.get(f"{_MOVE_KEY}{phase.value}")
         if after is not None:
@@ -286,32 +314,32 @@ def unread_reason(text: str) -> UnreadReason | None:
         return None
     if format_ > _COMPRESSED_FORMAT:
         return UnreadReason.LATER_FORMAT
-    if format_ == _COMPRESSED_FORMAT and not _decode(text):
+    if format_ == _COMPRESSED_FORMAT and not _decode_values(text):
         return UnreadReason.NOT_OURS
-    entries = _entries(raw)
+    entries = _read_entries(raw)
     return UnreadReason.NOT_OURS if _VERSION_KEY in entries and not _is_valid(entries) else None
 
 
-def _decode(text: str) -> dict[str, int]:
+def _decode_values(text: str) -> dict[str, int]:
     if len(text) > _LONGEST_TEXT:
         return {}
     try:
-        entries = _entries(base64.b64decode(text, validate=True))
+        entries = _read_entries(base64.b64decode(text, validate=True))
     except ValueError:  # no base64, or not ASCII
         return {}
     return entries if _is_valid(entries) else {}
 
 
-def _entries(raw: bytes) -> dict[str, int]:
+def _read_entries(raw: bytes) -> dict[str, int]:
     try:
         format_, _ = _HEAD.unpack_from(raw)
         body = raw[_HEAD.size :]
-        return _decode_entries(_decompressed(body) if format_ == _COMPRESSED_FORMAT else body)
+        return _decode_entries(_decompress_body(body) if format_ == _COMPRESSED_FORMAT else body)
     except (struct.error, zlib.error, UnicodeDecodeError):
         return {}
 
 
-def _decompressed(body: bytes) -> bytes:
+def _decompress_body(body: bytes) -> bytes:
     """Return at most as many bytes as a text of Headwater has; more are an error."""
     decompressor = zlib.decompressobj()
     found = decompressor.decompress(body, _LARGEST_BODY)
@@ -349,5 +377,60 @@ def _decode_entries(body: bytes) -> dict[str, int]:
     return entries
 
 
-def _base64(raw: bytes) -> str:
+def _encode_base64(raw: bytes) -> str:
     return base64.b64encode(raw).decode("ascii")
+
+
+_SUFFIX = "-headwater-client"
+
+
+def client_group(application: str) -> str:
+    """Return the name of the consumer group of the record."""
+    return f"{application}{_SUFFIX}"
+
+
+def is_client_group(group: str) -> bool:
+    """Return whether a consumer group has only the record of an active client."""
+    return group.endswith(_SUFFIX)
+
+
+@attrs.frozen(kw_only=True)
+class ClientRecord:
+    """`process` is a random id of the active process, `name` its name for people.
+
+    `term` grows with each client that becomes active. `place` identifies the checkpoint folder that the
+    process has locked, on its machine; empty: it has locked none. `renewals` grows while the process runs.
+    `has_ended`: it has stopped.
+    """
+
+    term: int
+    process: str
+    name: str = ""
+    place: str = ""
+    renewals: int = 0
+    has_ended: bool = False
+
+    def encode(self) -> str:
+        """Return the text of the metadata."""
+        return json.dumps(attrs.asdict(self), separators=(",", ":"))
+
+    def renewed(self) -> "ClientRecord":
+        """Return the record that proves that the process still runs."""
+        return attrs.evolve(self, renewals=self.renewals + 1)
+
+    def ended(self) -> "ClientRecord":
+        """Return the record with which another client may become active at once."""
+        return attrs.evolve(self, has_ended=True)
+
+
+def decode_record(text: str) -> ClientRecord | None:
+    """Return the record; None if the text is empty, or of another program."""
+    try:
+        return ClientRecord(**json.loads(text))
+    except (ValueError, TypeError):
+        return None
+
+
+def announcements(changelogs: Iterable[str]) -> Sequence[tuple[str, int]]:
+    """Return the topic partitions whose offset metadata announce a move of these changelog topics."""
+    return [(topic, 0) for topic in sorted(set(changelogs))]

@@ -1,4 +1,4 @@
-"""Policies: rules of an organization for all its applications, beyond those of Kafka Streams.
+"""Policies: rules of an organization for all its applications, beyond the rules of Kafka Streams.
 
 Durations are milliseconds. Bounds are inclusive; None = no bound.
 """

@@ -81,7 +81,7 @@ class StoreBuilder:
     serdes: "Serdes | None" = None
     shared: bool = False
     keyed_by_record: bool = False
-    """The user declares that the keys of the entries are those of records in the input topics (`keyed`)."""
+    """The user declares that the entries have the keys of records in the input topics (`keyed`)."""
 
     @property
     def name(self) -> str:

@@ -1,4 +1,4 @@
-"""A validated topology document: one application and its topology."""
+"""A validated topology document: one application and its topology, or what was observed of it."""
 
 from collections.abc import Mapping
 from enum import Enum, StrEnum
@@ -6,11 +6,52 @@ from enum import Enum, StrEnum
 import attrs
 
 from headwater.model.acls import AclDeclaration
-from headwater.model.nodes import NodeTopology
-from headwater.model.observed import ObservedTopology
+from headwater.model.nodes import NodeTopology, TopicKind
 from headwater.model.operators import Step
 from headwater.model.problems import Location
 from headwater.model.versions import DEFAULT_VERSION, KafkaStreamsVersion
+
+
+class Unknown(StrEnum):
+    """What the cluster does not show about an application; reported until the document answers it."""
+
+    SUBTOPOLOGIES = "subtopologies"
+    """Which sub-topology reads, writes or owns a topic, so which count its partition count follows."""
+    SOURCES = "sources"
+    """Which topics are read: the group has neither members nor offsets."""
+    PROTOCOL = "protocol"
+    """Classic or streams: the consumer group does not exist."""
+
+
+@attrs.frozen(kw_only=True)
+class ObservedTopic:
+    """An existing internal topic; `name` without the application id prefix.
+
+    `config` has all settings of the topic; None = those that Kafka Streams sets for the kind.
+    `replication_factor` -1 = the broker's default.
+    """
+
+    name: str
+    kind: TopicKind
+    partitions: int
+    config: Mapping[str, str] | None = None
+    replication_factor: int = -1
+    at: Location | None = None
+
+
+@attrs.frozen
+class ObservedTopology:
+    """The internal topics, and the source topics with their partition counts at the time of observation.
+
+    `unknown` maps each open question to its location in the document.
+    """
+
+    topics: tuple[ObservedTopic, ...]
+    at: Location
+    sources: Mapping[str, int] = attrs.field(factory=dict)
+    unknown: Mapping[Unknown, Location] = attrs.field(factory=dict)
+    locations: Mapping[str, Location] = attrs.field(factory=dict)
+    """Source topic → its location in the document."""
 
 
 class Protocol(StrEnum):
@@ -173,12 +214,12 @@ class Application:
     kafka_streams: KafkaStreamsVersion = DEFAULT_VERSION
     """The version of Kafka Streams that the application runs."""
     names_version: bool = False
-    """Whether the document names the version; otherwise it is that of the setup record, or the default."""
+    """Whether the document names the version; otherwise the setup record has it, or it is the default."""
     config_locations: Mapping[str, Location] = attrs.field(factory=dict, repr=False, eq=False)
     """The location of each config in the document, if it is known."""
 
     def locate_config(self, key: str) -> Location:
-        """Return the location of a config; of one that is not in the document, that of the application."""
+        """Return the location of a config, or of the application if the document has no such config."""
         return self.config_locations.get(key, self.at)
 
 

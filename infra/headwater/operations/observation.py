@@ -9,13 +9,12 @@ import attrs
 
 from headwater.kafka import snapshot_request
 from headwater.kafka.evidence import with_evidence
+from headwater.kafka.kafka_reader import check_visible
 from headwater.kafka.processor_state import with_processor_state
 from headwater.kafka.reader import ClusterReader
-from headwater.kafka.visibility import check_visible
-from headwater.model.cluster import ClusterSnapshot
+from headwater.model.cluster import ClusterSnapshot, EvidenceRequest
 from headwater.model.compiled import CompiledApplication
-from headwater.model.evidence import EvidenceRequest
-from headwater.model.record import SetupRecord
+from headwater.model.records import SetupRecord
 from headwater.model.topology import TopologyDocument
 
 Compiled = tuple[CompiledApplication, ...]
@@ -52,7 +51,7 @@ def observe_cluster(
     request = snapshot_request(documents, records or {})
     reading = reader.begin(attrs.evolve(request, with_ids=records is not None, with_ownership=with_ownership))
     from headwater.compiler import compile_documents  # noqa: PLC0415 - while the cluster answers
-    from headwater.planner.evidence.questions import evidence_request  # noqa: PLC0415 - same
+    from headwater.planner.evidence.topics import evidence_request  # noqa: PLC0415 - same
 
     compiled = compile_documents(documents, reading.partitions)
     snapshot = reading.snapshot()

@@ -57,7 +57,7 @@ def refusals(connection: Connection, plan: Plan, *, with_permissions: bool = Tru
         (request_config_changes(admin, changing, validate_only=True), _CONFIGURE),
     )
     for results, change in requests:
-        yield from _refused(results, change, with_permissions=with_permissions)
+        yield from _refused_changes(results, change, with_permissions=with_permissions)
     if with_permissions:
         yield from _deletion_denied(
             admin, [action.name for action in actions if action.kind is ActionKind.DELETE]
@@ -83,21 +83,21 @@ _EXPAND = _Change(
 _CONFIGURE = _Change("change the settings of topic", Operation.ALTER_CONFIGS)
 
 
-def _refused(
+def _refused_changes(
     results: Mapping[str, "Future[Any]"], change: _Change, *, with_permissions: bool
 ) -> Iterator[Problem]:
     for name, future in results.items():
-        error = _error(future)
+        error = _error_of(future)
         if error is None:
             continue
         if not is_denial(error):
             if error.code() in change.refusals:
-                yield _invalid(error, change, name)
+                yield _refused_change(error, change, name)
         elif with_permissions:
             yield not_authorized(error, change.what, name, change.operation, _WHY)
 
 
-def _invalid(error: KafkaError, change: _Change, name: str) -> Problem:
+def _refused_change(error: KafkaError, change: _Change, name: str) -> Problem:
     return Problem(
         code=ProblemCode.REFUSED_BY_BROKERS,
         summary=f"The brokers refuse to {change.what} {name} as planned.",
@@ -116,7 +116,7 @@ def _deletion_denied(admin: AdminClient, names: Sequence[str]) -> Iterator[Probl
         TopicCollection(list(names)), include_authorized_operations=True, request_timeout=_SECONDS
     )
     for name, future in results.items():
-        if _error(future) is None and AclOperation.DELETE not in (
+        if _error_of(future) is None and AclOperation.DELETE not in (
             future.result().authorized_operations or ()
         ):
             error = KafkaError(KafkaError.TOPIC_AUTHORIZATION_FAILED)
@@ -133,7 +133,7 @@ def _acl_change_denied(connection: Connection) -> Iterator[Problem]:
         yield not_authorized(error, "change the ACLs of", "the cluster", Operation.ALTER, _WHY)
 
 
-def _error(future: "Future[Any]") -> KafkaError | None:
+def _error_of(future: "Future[Any]") -> KafkaError | None:
     """Wait for the result and return its Kafka error, if any; a timeout is one."""
     try:
         future.result(timeout=_SECONDS)

@@ -21,7 +21,7 @@ def deciding_sources(application: CountedApplication, topic: CountedTopic) -> Se
     if not isinstance(topic.declared, InternalTopic) or application.has_explicit_count(topic):
         return ()
     found, entered = set[str](), {topic.name}
-    waiting = list(_upstream(compiled, topic.declared))
+    waiting = list(_upstream_topics(compiled, topic.declared))
     while waiting:
         name, count = waiting.pop()
         if name in entered or count != topic.partitions:
@@ -29,13 +29,13 @@ def deciding_sources(application: CountedApplication, topic: CountedTopic) -> Se
         entered.add(name)
         internal = next((each for each in compiled.internal_topics if each.name == name), None)
         if internal is not None:
-            waiting += _upstream(compiled, internal)
+            waiting += _upstream_topics(compiled, internal)
         else:
             found.add(name)
     return sorted(found)
 
 
-def _upstream(compiled: CompiledApplication, topic: InternalTopic) -> Iterator[tuple[str, int]]:
+def _upstream_topics(compiled: CompiledApplication, topic: InternalTopic) -> Iterator[tuple[str, int]]:
     """Yield the topics that decide a count, with theirs: inputs of the writers, or of the owner of the state.
 
     The members of a co-partition group have one count.
@@ -119,7 +119,7 @@ def with_processors(application: CountedApplication) -> str:
     counts = {partitions for part in parts for partitions in part.source_partitions.values()}
     first = ""
     if not all(is_doubled(partitions, count) for partitions in counts):
-        first = f"expand the source topics to {_next(max(counts), count)} partitions and "
+        first = f"expand the source topics to {_next_doubled(max(counts), count)} partitions and "
     settings = [] if application.config.autoscaling else [AUTOSCALING]
     if application.config.guarantee is not Guarantee.EXACTLY_ONCE_V2:
         settings.append(f"`processing.guarantee: {Guarantee.EXACTLY_ONCE_V2.value}`")
@@ -128,7 +128,7 @@ def with_processors(application: CountedApplication) -> str:
     return f"If it runs with `headwater run`, {instruction}: keys stay with their state. "
 
 
-def _next(count: int, initial: int) -> int:
+def _next_doubled(count: int, initial: int) -> int:
     """Return the smallest doubled count that is at least `count`."""
     while initial < count:
         initial *= 2

@@ -7,11 +7,10 @@ import attrs
 
 from headwater.compiler.renumbering import renumbering_problems
 from headwater.compiler.streams_config import SetupMode
-from headwater.model.callers import PLAN, Caller
 from headwater.model.cluster import ClusterSnapshot, LiveTopic
 from headwater.model.compiled import CompiledApplication, InternalTopic
-from headwater.model.problems import Problem, errors
-from headwater.model.record import RecordedTopic, SetupRecord
+from headwater.model.problems import PLAN, Caller, Problem, errors
+from headwater.model.records import RecordedTopic, SetupRecord
 from headwater.model.topology import Setup, Sink
 from headwater.planner.counts import CountedApplication, CountedTopic
 from headwater.planner.transfers import Transfer
@@ -58,7 +57,7 @@ class ActiveApplication(CountedApplication):
     predecessor: SetupRecord | None = None
     """The record of the id that the application had before (`renamedFrom`)."""
     upgrade: ApplicationUpgrade | None = None
-    """What another version of Kafka Streams than that of the record changes."""
+    """What another version of Kafka Streams than the recorded version changes."""
     elapsed_ms: int = 0
 
     @classmethod

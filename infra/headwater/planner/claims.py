@@ -4,8 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import attrs
 
-from headwater.model.ownership import OwnershipChange, OwnershipRecord
-from headwater.model.record import SetupRecord
+from headwater.model.records import OwnershipChange, OwnershipRecord, SetupRecord
 from headwater.planner.actions import ActionKind
 from headwater.planner.evidence.topics import read_topics
 from headwater.planner.ownership import Conflict, Ownership
@@ -17,15 +16,15 @@ def change_before(plan: Plan, ownership: Ownership) -> OwnershipChange:
     written: list[OwnershipRecord] = []
     deleted = list(ownership.outdated)
     for part in plan.applications:
-        claim = _claim(part, ownership)
+        claim = _claim_during(part, ownership)
         if claim is None:
             continue
         if claim != ownership.own.get(part.application_id):
             written.append(claim)
         if part.compiled is not None and part.compiled.application.setup.take_over:
-            for conflict in ownership.conflicts(part.application_id, _declared(part)):
+            for conflict in ownership.conflicts(part.application_id, _declared_topics(part)):
                 if not conflict.is_same_application:
-                    written.append(_without(conflict.record, conflict.topics))
+                    written.append(_without_topics(conflict.record, conflict.topics))
                 elif conflict.record.key != claim.key:  # the claim itself replaces one of a copied state
                     deleted.append(conflict.record.key)
             deleted += _unread_keys(part.application_id, ownership)
@@ -42,8 +41,8 @@ def change_after(plan: Plan, ownership: Ownership, recorded: Mapping[str, SetupR
     """
     written, deleted = [], []
     for part in plan.applications:
-        before = _claim(part, ownership) or ownership.own.get(part.application_id)
-        after = _after(part, recorded.get(part.application_id), ownership)
+        before = _claim_during(part, ownership) or ownership.own.get(part.application_id)
+        after = _record_after(part, recorded.get(part.application_id), ownership)
         if after is not None and after != before:
             written.append(after)
         if after is None and before is not None:
@@ -83,20 +82,20 @@ def _unread_keys(application_id: str, ownership: Ownership) -> Iterator[tuple[st
             yield stack_id, application
 
 
-def _claim(part: ApplicationPlan, ownership: Ownership) -> OwnershipRecord | None:
+def _claim_during(part: ApplicationPlan, ownership: Ownership) -> OwnershipRecord | None:
     """Return the record during the run: with the topics of before and after. None: nothing to claim."""
     if part.record is None:
         return None
     own = ownership.own.get(part.application_id)
-    topics = {**(own.topics if own else {}), **_topics(part, part.record, ownership)}
+    topics = {**(own.topics if own else {}), **_topics_to_claim(part, part.record, ownership)}
     record = OwnershipRecord(
         application_id=part.application_id,
         stack=ownership.stack,
         topics=topics,
         is_finished=own is not None and own.is_finished and own.stack.id == ownership.stack.id,
         is_retired=own is not None and own.is_retired and part.record.retired,
-        reads=_reads(part),
-        retired_topics=(own.retired_topics if own else frozenset()) & _retired(part.record),
+        reads=_topics_read(part),
+        retired_topics=(own.retired_topics if own else frozenset()) & _retired_topics(part.record),
     )
     # The ids of topics are written after the run.
     is_same = own is not None and attrs.evolve(record, topics=own.topics, stack=own.stack) == own
@@ -104,7 +103,7 @@ def _claim(part: ApplicationPlan, ownership: Ownership) -> OwnershipRecord | Non
     return own if is_same and is_known else record
 
 
-def _after(
+def _record_after(
     part: ApplicationPlan, recorded: SetupRecord | None, ownership: Ownership
 ) -> OwnershipRecord | None:
     if part.record is None:
@@ -122,30 +121,30 @@ def _after(
     return OwnershipRecord(
         application_id=part.application_id,
         stack=ownership.stack,
-        topics=_topics(part, record, ownership),
+        topics=_topics_to_claim(part, record, ownership),
         is_retired=record.retired,
-        reads=_reads(part),
-        retired_topics=_retired(record),
+        reads=_topics_read(part),
+        retired_topics=_retired_topics(record),
     )
 
 
-def _topics(part: ApplicationPlan, record: SetupRecord, ownership: Ownership) -> Mapping[str, str]:
+def _topics_to_claim(part: ApplicationPlan, record: SetupRecord, ownership: Ownership) -> Mapping[str, str]:
     """Return the topics to claim: not those that the topology no longer has and another stack records."""
-    declared = set(_declared(part))
+    declared = set(_declared_topics(part))
     foreign = {name for other in ownership.foreign for name in other.topics} - declared
     return {name: topic.topic_id for name, topic in record.topics.items() if name not in foreign}
 
 
-def _reads(part: ApplicationPlan) -> frozenset[str]:
+def _topics_read(part: ApplicationPlan) -> frozenset[str]:
     """Return the topics of others that the application reads: no other stack may delete them."""
     return frozenset(read_topics(part.compiled)) if part.compiled is not None else frozenset()
 
 
-def _retired(record: SetupRecord) -> frozenset[str]:
+def _retired_topics(record: SetupRecord) -> frozenset[str]:
     return frozenset(name for name, topic in record.topics.items() if topic.is_retired)
 
 
-def _declared(part: ApplicationPlan) -> tuple[str, ...]:
+def _declared_topics(part: ApplicationPlan) -> tuple[str, ...]:
     """Return the topics that the application declares, or that it retires."""
     return tuple(
         action.name
@@ -154,5 +153,5 @@ def _declared(part: ApplicationPlan) -> tuple[str, ...]:
     )
 
 
-def _without(record: OwnershipRecord, topics: Sequence[str]) -> OwnershipRecord:
+def _without_topics(record: OwnershipRecord, topics: Sequence[str]) -> OwnershipRecord:
     return attrs.evolve(record, topics={n: id_ for n, id_ in record.topics.items() if n not in topics})

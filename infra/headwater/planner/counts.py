@@ -6,10 +6,9 @@ from functools import cached_property
 import attrs
 
 from headwater.compiler.streams_config import StreamsConfig
-from headwater.model.callers import Caller
 from headwater.model.compiled import CompiledApplication, InternalTopic
-from headwater.model.move_marks import MoveMark
-from headwater.model.problems import Problem, ProblemCode, Severity
+from headwater.model.offset_metadata import MoveMark
+from headwater.model.problems import Caller, Problem, ProblemCode, Severity
 from headwater.model.topology import Sink
 
 

@@ -53,12 +53,12 @@ def data_risks(plan: Plan) -> tuple[DataRisk, ...]:
             DataRisk(kind, application.application_id, action.name, text)
             for application in plan.applications
             for action in application.actions
-            for kind, text in _risks(action)
+            for kind, text in _risks_of(action)
         )
     )
 
 
-def _risks(action: TopicAction) -> Iterator[tuple[RiskKind, str]]:
+def _risks_of(action: TopicAction) -> Iterator[tuple[RiskKind, str]]:
     match action.kind:
         case ActionKind.DELETE:
             yield RiskKind.DELETION, "is deleted"
@@ -69,7 +69,10 @@ def _risks(action: TopicAction) -> Iterator[tuple[RiskKind, str]]:
         case _:
             for change in action.changes:
                 if _can_lose_data(change):
-                    yield RiskKind.SETTING, f"{change.key}: {_value(change.live)} → {_value(change.declared)}"
+                    yield (
+                        RiskKind.SETTING,
+                        f"{change.key}: {_value_text(change.live)} → {_value_text(change.declared)}",
+                    )
             if action.live is not None and action.added_partitions > 0:
                 partitions = counted(action.partitions, "partition")
                 text = f"{action.live.partitions} → {partitions}: keys move to other partitions"
@@ -83,19 +86,19 @@ def _can_lose_data(change: ConfigChange) -> bool:
         return change.declared == "true"
     if change.key not in _LONGER_KEEPS_MORE:
         return False
-    live, declared = _number(change.live), _number(change.declared)
+    live, declared = _number_of(change.live), _number_of(change.declared)
     if declared == _UNLIMITED:
         return False
     # Without a value, the default of the brokers counts, which may be any.
     return live is None or declared is None or live == _UNLIMITED or declared < live
 
 
-def _number(value: str | None) -> int | None:
+def _number_of(value: str | None) -> int | None:
     try:
         return None if value is None else int(value)
     except ValueError:
         return None
 
 
-def _value(value: str | None) -> str:
+def _value_text(value: str | None) -> str:
     return "unset" if value is None else value

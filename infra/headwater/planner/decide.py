@@ -1,20 +1,19 @@
 """Make the plan of a run from compiled applications, a snapshot of the cluster and setup records."""
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import attrs
 
-from headwater.model.callers import PLAN, Caller
+from headwater.compiler.renumbering import origins
 from headwater.model.cluster import ClusterSnapshot
 from headwater.model.compiled import CompiledApplication, SubTopology
-from headwater.model.problems import Problem
-from headwater.model.record import SetupRecord
-from headwater.model.topology import Lifecycle
+from headwater.model.problems import PLAN, Caller, Problem
+from headwater.model.records import RecordedTopic, SetupRecord
+from headwater.model.topology import Lifecycle, Sink
 from headwater.planner.acls.decide import acl_actions, acls_after, revoked_while_running
 from headwater.planner.actions import AclAction, ActionKind, TopicAction
 from headwater.planner.application import ActiveApplication
-from headwater.planner.lifecycle import delete, release, retire
 from headwater.planner.phrases import counted
 from headwater.planner.plans import ApplicationPlan, Plan, PlanPolicy
 from headwater.planner.policies.drift_tolerance import without_ignored
@@ -22,16 +21,57 @@ from headwater.planner.processors import (
     declared_processors,
     estimated_expansion,
     expansion_target,
+    initial_processors,
     kept_partitions,
     processors_to_expand,
 )
-from headwater.planner.recording import record_after
 from headwater.planner.rules import APPLICATION_RULES, OTHER_CLUSTER_RULES, RUN_RULES
-from headwater.planner.rules.twice_managed import twice_managed
+from headwater.planner.rules.ownership import twice_managed
 from headwater.planner.run import Run, expected_cluster
-from headwater.planner.topic_actions import topic_actions
+from headwater.planner.topic_actions import delete, release, retire, topic_actions
 from headwater.planner.transfers import Transfers
 from headwater.planner.waves import waves
+
+
+def record_after(application: ActiveApplication, actions: Iterable[TopicAction]) -> SetupRecord:
+    """Return the record to write. The ids of topics that the run creates are empty: they are read later."""
+    before = application.record or application.predecessor
+    return SetupRecord(
+        application_id=application.id,
+        topics={
+            action.name: RecordedTopic(
+                name=action.name,
+                topic_id=action.live.topic_id if action.live else "",
+                partitions=action.partitions,
+                is_sink=_is_sink(application, action),
+                is_retired=action.kind in (ActionKind.RETIRE, ActionKind.DELETE),
+            )
+            for action in sorted(actions, key=lambda action: action.name)
+            if action.kind is not ActionKind.RELEASE
+        },
+        initial=initial_processors(application),
+        initial_processors=(before.initial_processors if before else 0) or _recorded_processors(application),
+        generated=frozenset(topic.name for topic in application.compiled.internal_topics if topic.generated),
+        origins=origins(application.compiled),
+        cluster_id=application.snapshot.cluster_id,
+        kafka_streams=str(application.compiled.application.kafka_streams),
+    )
+
+
+def _recorded_processors(application: ActiveApplication) -> int:
+    """Return one processor for each task of the largest sub-topology; 0 = not known yet."""
+    if application.compiled.is_observed:
+        return 0
+    return (
+        max((part.tasks for part in application.compiled.subtopologies if not part.is_global), default=0) or 1
+    )
+
+
+def _is_sink(application: ActiveApplication, action: TopicAction) -> bool:
+    if action.topic is not None:
+        return isinstance(action.topic, Sink)
+    recorded = application.record.topics.get(action.name) if application.record else None
+    return recorded is not None and recorded.is_sink
 
 
 def plan(
@@ -88,7 +128,7 @@ def plan(
     applications = tuple(
         sorted(
             (
-                _completed(part, acls.get(part.application_id, ()), records, transfers)
+                _complete_plan(part, acls.get(part.application_id, ()), records, transfers)
                 for part in (*_active_plans(active, actions), *_ending_plans(run))
             ),
             key=lambda application: application.application_id,
@@ -96,7 +136,7 @@ def plan(
     )
     return Plan(
         applications=applications,
-        problems=tuple(_problems(run, applications, acls)),
+        problems=tuple(_find_problems(run, applications, acls)),
         cluster_id=snapshot.cluster_id,
         ownership=run.ownership,
         ownership_settings=snapshot.ownership_topic.changes if run.ownership is not None else {},
@@ -128,11 +168,11 @@ def _active_plans(
             compiled=application.compiled,
             actions=part,
             record=record_after(application, part),
-            notes=tuple(_notes(application, part)),
+            notes=tuple(_notes_of(application, part)),
         )
 
 
-def _completed(
+def _complete_plan(
     part: ApplicationPlan,
     actions: tuple[AclAction, ...],
     records: Mapping[str, SetupRecord],
@@ -145,14 +185,14 @@ def _completed(
     return attrs.evolve(part, acls=actions, record=record, recorded=recorded, notes=notes)
 
 
-def _notes(application: ActiveApplication, actions: Sequence[TopicAction]) -> Iterator[str]:
+def _notes_of(application: ActiveApplication, actions: Sequence[TopicAction]) -> Iterator[str]:
     if application.record is None:
         yield f"first setup ({application.config.setup_mode.value})"
     upgrade = application.upgrade
     if upgrade is not None:
         restart = "is safe" if upgrade.is_rolling else f"is not safe: {upgrade.obstacle}"
         yield f"Kafka Streams {upgrade.before} to {upgrade.after}: a rolling restart {restart}"
-    yield from _processors(application)
+    yield from _processor_notes(application)
     adopted = sum(action.kind is ActionKind.ADOPT for action in actions)
     if adopted:
         changed = sum(action.kind is ActionKind.ADOPT and bool(action.changes) for action in actions)
@@ -160,7 +200,7 @@ def _notes(application: ActiveApplication, actions: Sequence[TopicAction]) -> It
         yield f"{counted(adopted, 'topic')} that Headwater did not create: adopted{settings}"
 
 
-def _processors(application: ActiveApplication) -> Iterator[str]:
+def _processor_notes(application: ActiveApplication) -> Iterator[str]:
     """Return the declared processors: one text for all sub-topologies with the same number of partitions."""
     parts: defaultdict[int, list[SubTopology]] = defaultdict(list)
     target = expansion_target(application)
@@ -205,7 +245,7 @@ def _without_ids(records: Mapping[str, SetupRecord]) -> Mapping[str, SetupRecord
     }
 
 
-def _problems(
+def _find_problems(
     run: Run, applications: Sequence[ApplicationPlan], acls: Mapping[str, Sequence[AclAction]]
 ) -> Iterator[Problem]:
     is_other_cluster = run.expected_cluster != run.snapshot.cluster_id

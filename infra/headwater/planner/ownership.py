@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import attrs
 
 from headwater.model.cluster import ClusterSnapshot
-from headwater.model.ownership import OwnershipRecord, StackIdentity
+from headwater.model.records import OwnershipRecord, StackIdentity
 from headwater.model.untrusted import UnreadRecord
 
 
@@ -38,7 +38,7 @@ class Ownership:
     outdated: tuple[tuple[str, str], ...] = ()
     expired: tuple[OwnershipRecord, ...] = ()
     unread: tuple[UnreadRecord, ...] = ()
-    """Records that cannot be used: those of other stacks may be among them."""
+    """Records that cannot be used: records of other stacks may be among them."""
 
     @classmethod
     def of(
@@ -88,7 +88,7 @@ def _is_own(record: OwnershipRecord, stack: StackIdentity, applications: frozens
 
 
 def _is_valid(record: OwnershipRecord, snapshot: ClusterSnapshot) -> bool:
-    """Whether a record holds: that of a retired application ends with the last of its topics.
+    """Whether a record holds: the record of a retired application ends with the last of its topics.
 
     The ids of topics that this stack does not use are not read. Such a topic is taken as the recorded one.
     """

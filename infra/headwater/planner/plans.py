@@ -5,10 +5,9 @@ from collections.abc import Iterator, Mapping
 import attrs
 
 from headwater.model.compiled import CompiledApplication
-from headwater.model.ownership import StackIdentity
 from headwater.model.policies import Policy
 from headwater.model.problems import Problem, errors
-from headwater.model.record import SetupRecord
+from headwater.model.records import SetupRecord, StackIdentity
 from headwater.planner.actions import AclAction, TopicAction
 from headwater.planner.ownership import Ownership
 
@@ -21,7 +20,7 @@ class PlanPolicy:
     """The cluster that this stack belongs to; another one is an error."""
     policies: tuple[Policy, ...] = ()
     are_documents_complete: bool = True
-    """Whether every document could be read. If not, one that is missing may be one that is broken."""
+    """False if a document could not be read: then an application may look removed and is not."""
     stack: StackIdentity | None = None
     """Who plans; None = no stack."""
 

@@ -7,7 +7,7 @@ import attrs
 
 from headwater.model.compiled import InternalTopic, SubTopology, TopicKind
 from headwater.model.linear_hashing import is_doubled, round_start
-from headwater.model.move_marks import MovePhase
+from headwater.model.offset_metadata import MovePhase
 from headwater.planner.counts import CountedApplication, CountedTopic
 from headwater.planner.phrases import count_phrase, seconds_phrase
 
@@ -34,7 +34,7 @@ class ExpansionEstimate:
     @property
     def amount(self) -> str:
         """The number of records, as exact as it is useful."""
-        return f"about {count_phrase(_rounded(self.records))} changelog records"
+        return f"about {count_phrase(_round_number(self.records))} changelog records"
 
     @property
     def duration(self) -> str:
@@ -102,13 +102,18 @@ def declared_processors(application: CountedApplication) -> Iterator[Processors]
         if part.processors is not None and is_decided:
             own = [live[name] for name in part.changelog_topics if name in live]
             count = application.present if own and application.present is not None else max(own, default=None)
-            yield Processors(part, part.processors, _initial(application, part, declared, count), count)
+            yield Processors(
+                part, part.processors, _initial_number(application, part, declared, count), count
+            )
 
 
-def _initial(application: CountedApplication, part: SubTopology, declared: int, live: int | None) -> int:
-    """Return the initial number: the recorded one, that of `linear-hash`, or the one that the inputs have.
+def _initial_number(
+    application: CountedApplication, part: SubTopology, declared: int, live: int | None
+) -> int:
+    """Return the initial number: as recorded, else of `linear-hash`, else the partition count of the inputs.
 
-    Without state, it is that of the application, unless each partition has a processor of its own again.
+    Without state, it is the initial number of the application, unless each partition has a processor of its
+    own again.
     """
     recorded = (application.initial[topic] for topic in part.sources if topic in application.initial)
     running, linear = application.compiled.application.initial_processors, application.config.linear_initial
@@ -229,7 +234,7 @@ def initial_processors(application: CountedApplication) -> Mapping[str, int]:
     return {**application.initial, **found}
 
 
-def _rounded(number: int) -> int:
+def _round_number(number: int) -> int:
     """Return `number` with its two leading digits."""
     return round(number, 2 - len(str(number)))
 

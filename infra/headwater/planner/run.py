@@ -7,7 +7,7 @@ import attrs
 
 from headwater.model.cluster import ClusterSnapshot
 from headwater.model.compiled import CompiledApplication
-from headwater.model.record import SetupRecord
+from headwater.model.records import SetupRecord
 from headwater.model.topology import Lifecycle
 from headwater.planner.actions import TopicAction
 from headwater.planner.application import ActiveApplication
@@ -27,7 +27,7 @@ def expected_cluster(records: Mapping[str, SetupRecord], policy: PlanPolicy, fou
 
 @attrs.frozen
 class Run:
-    """All applications of a run, in order of ids. `actions` are those of the active ones."""
+    """All applications of a run, in order of ids. `actions` are actions of the active applications."""
 
     compiled: tuple[CompiledApplication, ...]
     active: tuple[ActiveApplication, ...]

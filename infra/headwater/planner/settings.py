@@ -78,11 +78,11 @@ class Settings:
 
     def limit(self, key: str) -> float:
         """Return the effective number; -1 (no limit) is infinity."""
-        return _limit(self.effective(key) or "0")
+        return _parse_limit(self.effective(key) or "0")
 
     def policies(self) -> frozenset[str]:
         """Return the policies in `cleanup.policy`."""
-        return _policies(self.effective("cleanup.policy") or "")
+        return _cleanup_policies(self.effective("cleanup.policy") or "")
 
     def described(self, key: str) -> str:
         """Return the effective value as a text."""
@@ -96,7 +96,7 @@ def differences(declared: Mapping[str, str], settings: Settings) -> tuple[Config
     return tuple(
         ConfigChange(key, settings.live.config.get(key), value)
         for key, value in sorted(declared.items())
-        if not _same(key, settings.effective(key), value)
+        if not _is_same(key, settings.effective(key), value)
     )
 
 
@@ -108,7 +108,7 @@ def undeclared(declared: Mapping[str, str], settings: Settings) -> tuple[ConfigC
     return tuple(
         ConfigChange(key, value, None)
         for key, value in sorted(settings.live.config.items())
-        if key not in declared and not _same(key, settings.default(key), value)
+        if key not in declared and not _is_same(key, settings.default(key), value)
     )
 
 
@@ -122,10 +122,10 @@ def misconfigurations(topic: InternalTopic, settings: Settings) -> tuple[Misconf
     if settings.live.config == topic.config:  # as for most topics
         return ()
     return (
-        *_cleanup(topic, settings),
-        *_retention(topic, settings),
+        *_check_cleanup(topic, settings),
+        *_check_retention(topic, settings),
         *_compaction_lag(topic, settings),
-        *_timestamps(topic, settings),
+        *_check_timestamps(topic, settings),
     )
 
 
@@ -158,7 +158,7 @@ class _Kept:
     def of(cls, settings: Settings) -> "_Kept":
         policies = settings.policies()
         is_deleted, is_compacted = "delete" in policies, "compact" in policies
-        size = _limit(settings.effective("retention.bytes") or "-1")
+        size = _parse_limit(settings.effective("retention.bytes") or "-1")
         return cls(
             all_of_a_key=not is_compacted,
             milliseconds=settings.limit("retention.ms") if is_deleted else math.inf,
@@ -175,68 +175,70 @@ class _Kept:
         )
 
 
-def _cleanup(topic: InternalTopic, settings: Settings) -> Iterator[Misconfiguration]:
+def _check_cleanup(topic: InternalTopic, settings: Settings) -> Iterator[Misconfiguration]:
     declared = topic.config.get("cleanup.policy")
     if declared is None:
         return
-    unexpected = settings.policies() - _policies(declared)
+    unexpected = settings.policies() - _cleanup_policies(declared)
     if "delete" in unexpected:
         why = "Kafka deletes old segments, so a task that moves to another instance cannot restore its state."
     elif "compact" in unexpected and topic.kind is not TopicKind.CHANGELOG:
         why = "Kafka deletes all but the newest record of each key, even records that were not processed yet."
     else:
         return
-    yield _wrong(topic, settings, "cleanup.policy", declared, why)
+    yield _wrong_setting(topic, settings, "cleanup.policy", declared, why)
 
 
-def _retention(topic: InternalTopic, settings: Settings) -> Iterator[Misconfiguration]:
+def _check_retention(topic: InternalTopic, settings: Settings) -> Iterator[Misconfiguration]:
     if "delete" not in settings.policies():
         return
     lost = "state" if topic.kind is TopicKind.CHANGELOG else "unprocessed records"
     declared = topic.config.get("retention.ms")
-    if declared is not None and settings.limit("retention.ms") < _limit(declared):
+    if declared is not None and settings.limit("retention.ms") < _parse_limit(declared):
         expected = duration(declared) if int(declared) < 0 else f"at least {duration(declared)}"
         why = f"Kafka deletes {lost} that the application still needs."
-        yield _wrong(topic, settings, "retention.ms", expected, why)
+        yield _wrong_setting(topic, settings, "retention.ms", expected, why)
     size = settings.live.config.get("retention.bytes", "-1")
     declared_size = topic.config.get("retention.bytes", "-1")
-    if _limit(size) < _limit(declared_size):
+    if _parse_limit(size) < _parse_limit(declared_size):
         expected = "not set" if declared_size == "-1" else f"at least {declared_size}"
         why = f"Kafka deletes {lost} when a partition exceeds this size."
-        yield _wrong(topic, settings, "retention.bytes", expected, why)
+        yield _wrong_setting(topic, settings, "retention.bytes", expected, why)
 
 
 def _compaction_lag(topic: InternalTopic, settings: Settings) -> Iterator[Misconfiguration]:
     declared = topic.config.get("min.compaction.lag.ms")
-    if declared is not None and settings.limit("min.compaction.lag.ms") < _limit(declared):
+    if declared is not None and settings.limit("min.compaction.lag.ms") < _parse_limit(declared):
         why = "Kafka deletes versions that are within the history retention of the store."
-        yield _wrong(topic, settings, "min.compaction.lag.ms", f"at least {duration(declared)}", why)
+        yield _wrong_setting(topic, settings, "min.compaction.lag.ms", f"at least {duration(declared)}", why)
 
 
-def _timestamps(topic: InternalTopic, settings: Settings) -> Iterator[Misconfiguration]:
+def _check_timestamps(topic: InternalTopic, settings: Settings) -> Iterator[Misconfiguration]:
     declared = topic.config.get("message.timestamp.type")
     if declared == "CreateTime" and settings.effective("message.timestamp.type") == "LogAppendTime":
         why = "The broker replaces event times by the time of the write, so the results of windows are wrong."
-        yield _wrong(topic, settings, "message.timestamp.type", declared, why)
+        yield _wrong_setting(topic, settings, "message.timestamp.type", declared, why)
 
 
-def _wrong(topic: InternalTopic, settings: Settings, key: str, expected: str, why: str) -> Misconfiguration:
+def _wrong_setting(
+    topic: InternalTopic, settings: Settings, key: str, expected: str, why: str
+) -> Misconfiguration:
     change = ConfigChange(key, settings.live.config.get(key), topic.config.get(key))
     return Misconfiguration(change, expected, settings.described(key), why)
 
 
-def _same(key: str, held: str | None, declared: str) -> bool:
+def _is_same(key: str, held: str | None, declared: str) -> bool:
     if key == "cleanup.policy":
-        return _policies(held or "") == _policies(declared)
+        return _cleanup_policies(held or "") == _cleanup_policies(declared)
     return held == declared
 
 
 @cache
-def _policies(value: str) -> frozenset[str]:
+def _cleanup_policies(value: str) -> frozenset[str]:
     return frozenset(word.strip() for word in value.split(",") if word.strip())
 
 
-def _limit(value: str) -> float:
+def _parse_limit(value: str) -> float:
     """Return the number, infinity for -1, not-a-number for a value that the broker refuses."""
     number = whole(value)
     if number is None:

@@ -1,26 +1,32 @@
-"""What a run does with each topic of an active application. The rules decide whether it may."""
+"""Decides what happens to each topic of an application, and to topics without an application."""
 
 from collections.abc import Mapping
 
+import attrs
+
 from headwater.model.cluster import ClusterSnapshot
-from headwater.model.compiled import InternalTopic
-from headwater.model.record import RecordedTopic
+from headwater.model.compiled import CompiledApplication, InternalTopic
+from headwater.model.records import RecordedTopic, SetupRecord
 from headwater.planner.actions import ActionKind, ConfigChange, TopicAction
 from headwater.planner.application import ActiveApplication, TopicState
+from headwater.planner.evidence.deletion import is_internal
+from headwater.planner.evidence.topics import Evidence
+from headwater.planner.phrases import counted
+from headwater.planner.plans import ApplicationPlan
 from headwater.planner.processors import has_own_count
 from headwater.planner.settings import Settings, differences, misconfigurations, undeclared
 
 
 def topic_actions(application: ActiveApplication) -> tuple[TopicAction, ...]:
-    """Return an action for each declared topic, and for each recorded one that is no longer declared."""
+    """Return an action for each declared topic, and for each recorded topic that is no longer declared."""
     declared = [
-        _create(application, state) if state.live is None else _reconcile(application, state)
+        _create_topic(application, state) if state.live is None else _reconcile_topic(application, state)
         for state in application.topics
     ]
     return (*declared, *_undeclared_topics(application))
 
 
-def _create(application: ActiveApplication, state: TopicState) -> TopicAction:
+def _create_topic(application: ActiveApplication, state: TopicState) -> TopicAction:
     return TopicAction(
         kind=ActionKind.RECREATE if state.is_lost else ActionKind.CREATE,
         name=state.name,
@@ -28,11 +34,11 @@ def _create(application: ActiveApplication, state: TopicState) -> TopicAction:
         partitions=state.partitions,
         config=state.declared.config,
         replication_factor=replication_factor(state, application.snapshot),
-        note=_note(state, "it was set up and no longer exists: its data is lost" if state.is_lost else ""),
+        note=_note_of(state, "it was set up and no longer exists: its data is lost" if state.is_lost else ""),
     )
 
 
-def _reconcile(application: ActiveApplication, state: TopicState) -> TopicAction:
+def _reconcile_topic(application: ActiveApplication, state: TopicState) -> TopicAction:
     live = state.live
     if live is None:
         raise ValueError(state.name)
@@ -40,25 +46,27 @@ def _reconcile(application: ActiveApplication, state: TopicState) -> TopicAction
     grows = state.missing_partitions > 0 and is_expandable and not has_own_count(application, state)
     changes, drift = _config_changes(application, state, Settings(live, application.snapshot.topic_defaults))
     return TopicAction(
-        kind=_kind(state, grows=grows, changes=bool(changes)),
+        kind=_kind_of(state, grows=grows, changes=bool(changes)),
         name=state.name,
         topic=state.declared,
         live=live,
         partitions=state.partitions if grows else live.partitions,
-        config=_changed(live.config, changes),
+        config=_apply_changes(live.config, changes),
         replication_factor=live.replication_factor,
         changes=changes,
         drift=drift,
-        note=_note(state, "it was deleted and re-created since it was set up" if state.is_replaced else ""),
+        note=_note_of(
+            state, "it was deleted and re-created since it was set up" if state.is_replaced else ""
+        ),
     )
 
 
-def _note(state: TopicState, note: str) -> str:
+def _note_of(state: TopicState, note: str) -> str:
     moved = f"managed by {state.former} until now" if state.former else ""
     return "; ".join(part for part in (moved, note) if part)
 
 
-def _kind(state: TopicState, *, grows: bool, changes: bool) -> ActionKind:
+def _kind_of(state: TopicState, *, grows: bool, changes: bool) -> ActionKind:
     if not state.is_ours:
         return ActionKind.ADOPT
     if grows:
@@ -76,15 +84,17 @@ def _config_changes(
     changes |= {fault.change.key: fault.change for fault in wrong}
     others = {change.key: change for change in undeclared(declared.config, settings)}
     if application.is_manual:
-        return (), _sorted(others | changes)
-    return _sorted(changes), _sorted({key: change for key, change in others.items() if key not in changes})
+        return (), _sort_changes(others | changes)
+    return _sort_changes(changes), _sort_changes(
+        {key: change for key, change in others.items() if key not in changes}
+    )
 
 
-def _sorted(changes: Mapping[str, ConfigChange]) -> tuple[ConfigChange, ...]:
+def _sort_changes(changes: Mapping[str, ConfigChange]) -> tuple[ConfigChange, ...]:
     return tuple(changes[key] for key in sorted(changes))
 
 
-def _changed(config: Mapping[str, str], changes: tuple[ConfigChange, ...]) -> Mapping[str, str]:
+def _apply_changes(config: Mapping[str, str], changes: tuple[ConfigChange, ...]) -> Mapping[str, str]:
     changed = dict(config)
     for change in changes:
         if change.declared is None:
@@ -107,12 +117,12 @@ def _undeclared_topics(application: ActiveApplication) -> list[TopicAction]:
             # A topic that no run has recorded is adopted and retired at once.
             left.setdefault(name, RecordedTopic(name, live[name].topic_id, live[name].partitions))
     return [
-        untouched(topic, application.snapshot, *_leftover(application, topic))
+        untouched(topic, application.snapshot, *_end_of_leftover(application, topic))
         for _, topic in sorted(left.items())
     ]
 
 
-def _leftover(application: ActiveApplication, topic: RecordedTopic) -> tuple[ActionKind, str]:
+def _end_of_leftover(application: ActiveApplication, topic: RecordedTopic) -> tuple[ActionKind, str]:
     """Return what happens to a topic that the topology no longer has, and a note. Sinks are never deleted."""
     leftovers = application.compiled.application.leftovers
     if topic.name in leftovers.keep:
@@ -150,3 +160,63 @@ def replication_factor(state: TopicState, snapshot: ClusterSnapshot) -> int:
     if factor is None or factor < 1:
         return snapshot.default_replication_factor or -1
     return factor
+
+
+def release(
+    record: SetupRecord, compiled: CompiledApplication | None, snapshot: ClusterSnapshot
+) -> ApplicationPlan:
+    """Return the plan that stops managing the application. All its topics stay."""
+    actions = tuple(
+        untouched(topic, snapshot, ActionKind.RELEASE, "it stays") for topic in _recorded_topics(record)
+    )
+    note = f"released: {counted(len(actions), 'topic')} stay and are no longer managed"
+    return ApplicationPlan(record.application_id, compiled, actions, record=None, notes=(note,))
+
+
+def retire(record: SetupRecord, compiled: CompiledApplication | None, evidence: Evidence) -> ApplicationPlan:
+    """Return the plan that prepares deletion: internal topics lose protection, other topics are released.
+
+    The record gets the ids of the topics as they are now: the second step deletes only topics with these ids.
+    """
+    snapshot = evidence.snapshot
+    deletable = {
+        topic.name
+        for topic in _recorded_topics(record)
+        if topic.name in snapshot.topics
+        and not topic.is_sink
+        and is_internal(evidence.of(record.application_id, snapshot.topics[topic.name]))
+    }
+    actions = tuple(
+        untouched(topic, snapshot, ActionKind.RETIRE, "it is deleted once the document is removed")
+        if topic.name in deletable
+        else untouched(topic, snapshot, ActionKind.RELEASE, "it stays")
+        for topic in _recorded_topics(record)
+    )
+    internal = {
+        topic.name: attrs.evolve(topic, topic_id=snapshot.topics[topic.name].topic_id, is_retired=True)
+        for topic in _recorded_topics(record)
+        if topic.name in deletable
+    }
+    note = (
+        f"retired, step 1 of 2: nothing is deleted yet. Remove the document and run again to delete "
+        f"{counted(len(internal), 'internal topic')}"
+    )
+    after = attrs.evolve(record, topics=internal, retired=True)
+    return ApplicationPlan(record.application_id, compiled, actions, record=after, notes=(note,))
+
+
+def delete(record: SetupRecord, snapshot: ClusterSnapshot) -> ApplicationPlan:
+    """Return the plan that deletes the internal topics of a retired application."""
+    actions = tuple(
+        untouched(
+            topic, snapshot, ActionKind.RELEASE if topic.is_sink else ActionKind.DELETE, "it was retired"
+        )
+        for topic in _recorded_topics(record)
+    )
+    deleted = sum(action.kind is ActionKind.DELETE for action in actions)
+    note = f"retired, step 2 of 2: {counted(deleted, 'internal topic')} deleted"
+    return ApplicationPlan(record.application_id, None, actions, record=None, notes=(note,))
+
+
+def _recorded_topics(record: SetupRecord) -> list[RecordedTopic]:
+    return sorted(record.topics.values(), key=lambda topic: topic.name)

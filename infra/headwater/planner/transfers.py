@@ -12,7 +12,7 @@ import attrs
 
 from headwater.model.cluster import ClusterSnapshot
 from headwater.model.compiled import CompiledApplication
-from headwater.model.record import RecordedTopic, SetupRecord
+from headwater.model.records import RecordedTopic, SetupRecord
 from headwater.model.topology import Lifecycle
 
 
@@ -44,8 +44,8 @@ class Transfers:
         snapshot: ClusterSnapshot,
     ) -> "Transfers":
         """Return what moves between the applications that `records` describe and those that are active."""
-        declared = _declared(compiled)
-        sinks = {name for each in _active(compiled) for name in _sinks(each)}
+        declared = _declared_sinks(compiled)
+        sinks = {name for each in _active_applications(compiled) for name in _sinks_of(each)}
         recorded = _recorded_sinks(records.values())
         moving: dict[str, Transfer] = {}
         remaining: dict[str, SetupRecord] = {}
@@ -80,21 +80,21 @@ class Transfers:
                 yield f"sink {name} moves to {transfer.owner}"
 
 
-def _active(compiled: Sequence[CompiledApplication]) -> Iterator[CompiledApplication]:
+def _active_applications(compiled: Sequence[CompiledApplication]) -> Iterator[CompiledApplication]:
     return (each for each in compiled if each.application.lifecycle is Lifecycle.ACTIVE)
 
 
-def _declared(compiled: Sequence[CompiledApplication]) -> Mapping[str, Sequence[str]]:
+def _declared_sinks(compiled: Sequence[CompiledApplication]) -> Mapping[str, Sequence[str]]:
     """Return topic → ids of the active applications that declare it."""
     declared: defaultdict[str, list[str]] = defaultdict(list)
-    for each in _active(compiled):
-        for name in (*(topic.name for topic in each.internal_topics), *_sinks(each)):
+    for each in _active_applications(compiled):
+        for name in (*(topic.name for topic in each.internal_topics), *_sinks_of(each)):
             declared[name].append(each.application.id)
     return declared
 
 
 def _recorded_sinks(records: Iterable[SetupRecord]) -> Mapping[str, str]:
-    """Return topic → the application that recorded it as a sink. One that knows the topic's id is first."""
+    """Return topic → the application that recorded it as a sink, preferably with the topic's id."""
     found: dict[str, tuple[bool, str]] = {}
     for record in records:
         for name, topic in record.topics.items():
@@ -104,6 +104,6 @@ def _recorded_sinks(records: Iterable[SetupRecord]) -> Mapping[str, str]:
     return {name: id_ for name, (_, id_) in found.items()}
 
 
-def _sinks(compiled: CompiledApplication) -> Iterator[str]:
+def _sinks_of(compiled: CompiledApplication) -> Iterator[str]:
     """Yield the managed sinks whose count is decided: only those are registered."""
     return (sink.topic for sink in compiled.sinks if sink.partitions)

@@ -16,13 +16,13 @@ def waves(compiled: Iterable[CompiledApplication], growing: Collection[str]) -> 
 
     Waves span applications that feed each other.
     """
-    depths = _depths(_downstream(compiled))
+    depths = _depths_of(_downstream_topics(compiled))
     used = sorted({depths.get(name, 0) for name in growing})
     numbers = {depth: number for number, depth in enumerate(used)}
     return {name: numbers[depths.get(name, 0)] for name in growing}
 
 
-def _downstream(compiled: Iterable[CompiledApplication]) -> Mapping[str, frozenset[str]]:
+def _downstream_topics(compiled: Iterable[CompiledApplication]) -> Mapping[str, frozenset[str]]:
     """Return topic → the topics directly downstream."""
     downstream: defaultdict[str, set[str]] = defaultdict(set)
     for application in compiled:
@@ -35,7 +35,7 @@ def _downstream(compiled: Iterable[CompiledApplication]) -> Mapping[str, frozens
     return {name: frozenset(topics) for name, topics in downstream.items()}
 
 
-def _depths(downstream: Mapping[str, frozenset[str]]) -> Mapping[str, int]:
+def _depths_of(downstream: Mapping[str, frozenset[str]]) -> Mapping[str, int]:
     """Return topic → length of the longest path downstream.
 
     A cycle (in a foreign-key join the responses return to the sub-topology that sends the subscriptions) is
@@ -51,7 +51,7 @@ def _depths(downstream: Mapping[str, frozenset[str]]) -> Mapping[str, int]:
     depth = 0
     while waiting:
         if not layer:
-            layer = [_cut(waiting, downstream, before)]
+            layer = [_cut_cycle(waiting, downstream, before)]
         for name in layer:
             depths[name] = depth
             del waiting[name]
@@ -66,11 +66,11 @@ def _depths(downstream: Mapping[str, frozenset[str]]) -> Mapping[str, int]:
     return depths
 
 
-def _cut(
+def _cut_cycle(
     waiting: Collection[str], downstream: Mapping[str, frozenset[str]], before: Mapping[str, Sequence[str]]
 ) -> str:
     """Return where to cut. Every waiting topic has a waiting one downstream, so a path ends in a cycle."""
-    distances = _distances(downstream, before)
+    distances = _distances_of(downstream, before)
     walked: list[str] = []
     name = min(waiting)
     while name not in walked:
@@ -79,7 +79,7 @@ def _cut(
     return max(walked[walked.index(name) :], key=lambda topic: (distances.get(topic, 0), topic))
 
 
-def _distances(
+def _distances_of(
     downstream: Mapping[str, frozenset[str]], before: Mapping[str, Sequence[str]]
 ) -> Mapping[str, int]:
     """Return topic → distance from the topics that no application writes."""

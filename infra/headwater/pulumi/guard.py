@@ -8,9 +8,9 @@ import pulumi
 
 from headwater.kafka import ClusterReader
 from headwater.kafka.evidence import with_evidence
-from headwater.model.evidence import EvidenceRequest
+from headwater.model.cluster import EvidenceRequest
 from headwater.model.problems import ProblemsError
-from headwater.planner.rules.unproven_deletion import obstacles
+from headwater.planner.rules.ownership import obstacles
 from headwater.planner.run import Run
 from headwater.pulumi.stack_state import ACL_TYPE
 
@@ -80,7 +80,7 @@ def deletion_guard(
     async def check_evidence(name: str) -> None:
         async with reading:
             if check is not None and name not in found:
-                found.update(await asyncio.to_thread(_obstacles, check))
+                found.update(await asyncio.to_thread(_find_obstacles, check))
         if found.get(name):
             raise pulumi.RunError(_TOPIC_IN_USE.format(name, "; ".join(found[name])))
 
@@ -101,7 +101,7 @@ def deletion_guard(
     return pulumi.ResourceHook(_NAME, refuse, options)
 
 
-def _obstacles(check: DeletionCheck) -> Mapping[str, Sequence[str]]:
+def _find_obstacles(check: DeletionCheck) -> Mapping[str, Sequence[str]]:
     try:
         return check.obstacles()
     except ProblemsError as error:

@@ -18,9 +18,8 @@ from itertools import groupby, islice
 import attrs
 import pulumi
 
-from headwater.model.record import SetupRecord
-from headwater.pulumi.component import InternalTopics, TopicRecheck
-from headwater.pulumi.engine import TopicParent
+from headwater.model.records import SetupRecord
+from headwater.pulumi.component import InternalTopics, TopicParent, TopicRecheck
 from headwater.pulumi.registration import AclResource, TopicResource
 
 _AT_A_TIME = 64
@@ -63,7 +62,7 @@ async def register_all(components: Sequence[InternalTopics]) -> Mapping[str, Set
     Returns application id → setup record.
 
     Raises:
-        pulumi.RunError: A registration failed; the ones after it are skipped.
+        pulumi.RunError: A registration failed; later registrations are skipped.
     """
     pending = [
         _Pending(resource, parent, component.recheck)

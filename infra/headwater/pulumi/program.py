@@ -11,28 +11,87 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 from uuid import uuid4
 
+import attrs
 import pulumi
 from pulumi.runtime.config import CONFIG
 from tenacity import retry, stop_after_attempt, wait_exponential
 
 from headwater.kafka import ClusterReader, Connection, KafkaClusterReader
-from headwater.model.ownership import StackIdentity
-from headwater.model.problems import Problem, ProblemsError, errors
-from headwater.model.record import SetupRecord
+from headwater.model.problems import Problem, ProblemsError, Severity, errors
+from headwater.model.records import SetupRecord, StackIdentity
 from headwater.planner import AclActionKind, ActionKind, ApplicationPlan, Plan
-from headwater.pulumi.approval import approval_problem
-from headwater.pulumi.cluster_writer import ClusterWriter, KafkaClusterWriter
+from headwater.planner.data_risks import data_risks
+from headwater.pulumi.cluster_writer import (
+    ClusterWriter,
+    KafkaClusterWriter,
+    claim_applications,
+    connect_for_deletions,
+    kafka_provider,
+    protect_records,
+    record_ownership,
+)
 from headwater.pulumi.component import InternalTopics, Target
 from headwater.pulumi.guard import Deletable, DeletionCheck, deletion_guard
-from headwater.pulumi.messages import log_interrupted, log_plan, log_problems, log_risks
 from headwater.pulumi.ordering import register_all
-from headwater.pulumi.ownership import claim_applications, protect_records, record_ownership
-from headwater.pulumi.planning import Planned, plan_stack
-from headwater.pulumi.provider import connect_for_deletions, kafka_provider
-from headwater.pulumi.registration import Registration, registration_of
+from headwater.pulumi.planning import Planned, approval_problem, plan_stack, registered_twice
+from headwater.pulumi.registration import Registration, Repair, registration_of
 from headwater.pulumi.settings import StackSettings, stack_settings
 from headwater.pulumi.stack_state import StackState, acl_name
-from headwater.pulumi.uniqueness import registered_twice
+from headwater.report import plan_text, problem_text
+from headwater.report.plan_comment.inputs import RISKS_HEAD
+
+_MOST_LINES = 60
+_MOST_PROBLEMS = 100
+_LOG = {Severity.ERROR: pulumi.log.error, Severity.WARNING: pulumi.log.warn, Severity.INFO: pulumi.log.info}
+
+
+def log_problems(problems: Iterable[Problem]) -> None:
+    """Log each problem as one message, errors first."""
+    ordered = sorted(problems, key=lambda problem: problem.severity is not Severity.ERROR)
+    for problem in ordered[:_MOST_PROBLEMS]:
+        _LOG[problem.severity](problem_text(problem))
+    if (more := len(ordered) - _MOST_PROBLEMS) > 0:
+        pulumi.log.warn(f"… {more} more problems; `headwater plan` shows them all")
+
+
+def log_risks(plan: Plan) -> None:
+    """Log all changes that can lose data or move keys as one message, if there are any."""
+    if risks := data_risks(plan):
+        lines = (f"  {risk.topic}: {risk.text}" for risk in risks)
+        pulumi.log.info("\n".join([RISKS_HEAD, *lines]))
+
+
+def log_interrupted(topics: Sequence[str]) -> None:
+    """Log the topics that an interrupted run created and that are not in the state yet, if there are any.
+
+    Pulumi keeps such a creation as a pending operation, and warns about it in every later run.
+    """
+    if topics:
+        pulumi.log.info(
+            "These topics were created by a run that was interrupted, and are added to the state now: "
+            f"{', '.join(topics)}\n"
+            "If Pulumi warns about pending operations, clear them afterwards: "
+            "pulumi refresh --clear-pending-creates"
+        )
+
+
+def log_plan(plan: Plan, application: ApplicationPlan, repairs: Iterable[Repair]) -> None:
+    """Log the plan of one application as `headwater plan` prints it, unless there is nothing to report."""
+    is_quiet = not application.notes and not any(
+        action.is_change or action.drift or action.note for action in application.actions
+    )
+    is_quiet = is_quiet and not any(action.is_change for action in application.acls)
+    if is_quiet:
+        return
+    lines = plan_text(attrs.evolve(plan, applications=(application,))).splitlines()
+    lines += [f"  outside Pulumi  {repair.name}  {repair.text}" for repair in repairs]
+    # Topics to be deleted are always listed completely.
+    is_ending = any(action.kind in (ActionKind.RETIRE, ActionKind.DELETE) for action in application.actions)
+    more = len(lines) - _MOST_LINES
+    if more > 0 and not is_ending:
+        lines[_MOST_LINES:] = [f"  … {more} more lines; `headwater plan` shows them all"]
+    pulumi.log.info("\n".join(lines))
+
 
 _NAMESPACE = "headwater:"
 
@@ -65,7 +124,7 @@ async def deploy(
         pulumi.RunError: There are errors, which are logged before, or a registration failed.
     """
     state = await read_stack_state()
-    stack = _identity(state)
+    stack = _identity_of(state)
     planned = plan_stack(settings, state, reader_for, stack=stack)
     log_problems(planned.problems)
     if planned.plan is None or settings.connection is None or errors(planned.problems):
@@ -134,7 +193,7 @@ async def _invoke(token: str, arguments: Mapping[str, str]) -> Mapping[str, Any]
     return answer
 
 
-def _identity(state: StackState) -> StackIdentity:
+def _identity_of(state: StackState) -> StackIdentity:
     """Return the stack's identity with the id in its state, or a new one."""
     name = f"{pulumi.get_organization()}/{pulumi.get_project()}/{pulumi.get_stack()}"
     # A preview does not write the state, so it has no id to give.
@@ -174,11 +233,11 @@ def _register_components(
     for application in plan.applications:
         component = components.get(application.application_id)
         log_plan(plan, application, component.registration.repairs if component else ())
-        log_interrupted(_interrupted(application, target.state))
+        log_interrupted(_interrupted_topics(application, target.state))
     return list(components.values())
 
 
-def _interrupted(application: ApplicationPlan, state: StackState) -> list[str]:
+def _interrupted_topics(application: ApplicationPlan, state: StackState) -> list[str]:
     """Return the topics that an interrupted run recorded and created, and that are not in the state."""
     recorded = application.recorded.topics if application.recorded else {}
     return [
@@ -195,7 +254,7 @@ def _deletion_guard(
     """Return the hook; always registered: the engine also calls it for resources that this run omits."""
     if planned.plan is None or planned.run is None:
         raise ValueError("no plan")
-    deletable = _deletable(planned.plan)
+    deletable = _deletable_topics(planned.plan)
     check = _deletion_check(planned, deletable.topics, new_reader) if deletable.topics else None
     return deletion_guard(deletable, target.reader, check)
 
@@ -249,7 +308,7 @@ def _retired_ids(plan: Plan) -> Mapping[str, str]:
     }
 
 
-def _deletable(plan: Plan) -> Deletable:
+def _deletable_topics(plan: Plan) -> Deletable:
     dropped = _retired_ids(plan).keys()
     deleted = (action for action in plan.actions if action.kind is ActionKind.DELETE)
     return Deletable(

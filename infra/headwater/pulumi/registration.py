@@ -118,7 +118,7 @@ def register(actions: Iterable[TopicAction], state: StackState) -> Registration:
                     topics.append(_released_topic(action, in_state))
         elif action.kind is not ActionKind.DELETE:
             topics.append(_topic_resource(action, in_state))
-            repairs.extend(_repairs(action, in_state))
+            repairs.extend(_repairs_of(action, in_state))
     return Registration(tuple(topics), tuple(repairs), frozenset(released))
 
 
@@ -154,7 +154,7 @@ def _released_topic(action: TopicAction, in_state: TopicInState) -> TopicResourc
     """Register a topic unprotected: Pulumi can drop it from the state in the next run."""
     return TopicResource(
         name=action.name,
-        inputs=_inputs(attrs.evolve(action, partitions=in_state.partitions)),
+        inputs=_inputs_of(attrs.evolve(action, partitions=in_state.partitions)),
         is_live=action.live is not None,
         ignored=_ALL,
         protect=False,
@@ -166,10 +166,10 @@ def _released_topic(action: TopicAction, in_state: TopicInState) -> TopicResourc
 
 def _topic_resource(action: TopicAction, in_state: TopicInState | None) -> TopicResource:
     is_retired = action.kind is ActionKind.RETIRE
-    ignored = _ignored(action, in_state)
+    ignored = _ignored_changes(action, in_state)
     return TopicResource(
         name=action.name,
-        inputs=_inputs(action),
+        inputs=_inputs_of(action),
         is_live=action.live is not None,
         ignored=ignored,
         protect=not is_retired,
@@ -181,7 +181,7 @@ def _topic_resource(action: TopicAction, in_state: TopicInState | None) -> Topic
     )
 
 
-def _inputs(action: TopicAction) -> dict[str, Any]:
+def _inputs_of(action: TopicAction) -> dict[str, Any]:
     return {
         "name": action.name,
         "partitions": action.partitions,
@@ -191,7 +191,7 @@ def _inputs(action: TopicAction) -> dict[str, Any]:
     }
 
 
-def _ignored(action: TopicAction, in_state: TopicInState | None) -> tuple[str, ...]:
+def _ignored_changes(action: TopicAction, in_state: TopicInState | None) -> tuple[str, ...]:
     if action.live is None:
         return () if in_state is None else _ALL
     if not (_pulumi_expands(action, in_state) or _pulumi_reconfigures(action, in_state)):
@@ -221,7 +221,7 @@ def _has_same_replicas(action: TopicAction, in_state: TopicInState) -> bool:
     return action.live is None or in_state.replication_factor in (None, action.live.replication_factor)
 
 
-def _repairs(action: TopicAction, in_state: TopicInState | None) -> Iterable[Repair]:
+def _repairs_of(action: TopicAction, in_state: TopicInState | None) -> Iterable[Repair]:
     if in_state is None:
         return
     if action.live is None:

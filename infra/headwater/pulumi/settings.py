@@ -15,9 +15,9 @@ from headwater.model.topology import Application, Lifecycle, TopologyDocument
 from headwater.planner import PlanPolicy
 from headwater.pulumi.stack_config import StackConfig
 from headwater.spec import load_documents
-from headwater.spec.durations import read_duration
 from headwater.spec.files import find
 from headwater.spec.policies import load_policies
+from headwater.spec.scalars import read_duration
 from headwater.spec.schema import document_schema, matches
 
 # Key → the environment variable for the same setting (`headwater.kafka.environment`).
@@ -95,7 +95,7 @@ def stack_settings(
     paths = [Path(path) for path in config.texts("documents") or _DOCUMENTS]
     empty = [path for path in paths if path.is_dir() and not find([path])[0]]
     loaded = load_documents([path for path in paths if path not in empty])
-    connection = _connection(config, environment)
+    connection = _read_connection(config, environment)
     policy, policy_problems = plan_policy(config)
     documents = with_switches(loaded.documents, config)
     has_ownership_records = has_ownership(config)
@@ -118,12 +118,12 @@ def stack_config(values: Mapping[str, str], *, secrets: Collection[str], file: s
 
 
 def stack_connection(config: StackConfig, environment: Mapping[str, str]) -> Connection:
-    """Return the connection of a stack; settings that it does not have are those of `environment`.
+    """Return the connection of a stack; settings that it does not have are read from `environment`.
 
     Raises:
         ProblemsError: InvalidConfig for settings that are wrong or missing.
     """
-    texts = {key: text for key in _CONNECTION if (text := _text(config, key)) is not None}
+    texts = {key: text for key in _CONNECTION if (text := _read_text(config, key)) is not None}
     return Connection.from_environment(
         {**environment, **{_CONNECTION[key]: text for key, text in texts.items()}},
         names={_CONNECTION[key]: f"headwater:{key}" for key in texts},
@@ -133,7 +133,7 @@ def stack_connection(config: StackConfig, environment: Mapping[str, str]) -> Con
 def plan_policy(config: StackConfig, folder: Path = _HERE) -> tuple[PlanPolicy, tuple[Problem, ...]]:
     """Return a stack's limits and policies, and the problems of its policy files; `folder` is their base."""
     declared = load_policies([Path(path) for path in config.texts("policies")], folder)
-    policies = (*_limits(config), *declared.policies)
+    policies = (*_limit_policies(config), *declared.policies)
     return PlanPolicy(cluster_id=config.text("clusterId"), policies=policies), declared.problems
 
 
@@ -161,7 +161,7 @@ def with_switches(
     )
 
 
-def _limits(config: StackConfig) -> Iterator[Policy]:
+def _limit_policies(config: StackConfig) -> Iterator[Policy]:
     """Yield a policy for each limit that the stack sets with its own key."""
     for key, effect in _LIMITS.items():
         limit = config.count(key)
@@ -184,7 +184,7 @@ def _no_documents(folder: Path) -> Problem:
     )
 
 
-def _connection(config: StackConfig, environment: Mapping[str, str]) -> Connection | None:
+def _read_connection(config: StackConfig, environment: Mapping[str, str]) -> Connection | None:
     try:
         return stack_connection(config, environment)
     except ProblemsError as error:
@@ -205,7 +205,7 @@ def _secret_variables(config: StackConfig, environment: Mapping[str, str]) -> di
     return found
 
 
-def _text(config: StackConfig, key: str) -> str | None:
+def _read_text(config: StackConfig, key: str) -> str | None:
     return (",".join(config.texts(key)) or None) if key in _LISTS else config.text(key)
 
 
@@ -220,32 +220,33 @@ def _with_switches(document: TopologyDocument, switches: object, config: StackCo
     for unknown in sorted(switches.keys() - set(_SWITCHES)):
         config.problems.append(config.unknown(f"{key}.{unknown}", _SWITCHES, what="a setup option"))
     flags: dict[str, Any] = {
-        _FLAGS[name]: _flag(f"{key}.{name}", switches[name], config) for name in switches.keys() & _FLAGS
+        _FLAGS[name]: _parse_flag(f"{key}.{name}", switches[name], config)
+        for name in switches.keys() & _FLAGS
     }
     setup = attrs.evolve(application.setup, **flags)
     if "timeout" in switches:
-        setup = attrs.evolve(setup, timeout_ms=_timeout(f"{key}.timeout", switches["timeout"], config))
-    lifecycle = _lifecycle(f"{key}.lifecycle", switches, config) or application.lifecycle
-    acls = _acls(f"{key}.principals", application, switches, config)
+        setup = attrs.evolve(setup, timeout_ms=_parse_timeout(f"{key}.timeout", switches["timeout"], config))
+    lifecycle = _read_lifecycle(f"{key}.lifecycle", switches, config) or application.lifecycle
+    acls = _read_acls(f"{key}.principals", application, switches, config)
     changed = attrs.evolve(application, setup=setup, lifecycle=lifecycle, acls=acls)
     return attrs.evolve(document, application=changed)
 
 
-def _flag(key: str, value: object, config: StackConfig) -> bool:
+def _parse_flag(key: str, value: object, config: StackConfig) -> bool:
     # `pulumi config set --path` stores true and false as booleans; older versions store texts.
     if value not in (True, False, "true", "false"):
         config.problems.append(config.invalid(key, "true or false", str(value)))
     return value in (True, "true")
 
 
-def _timeout(key: str, value: object, config: StackConfig) -> int:
+def _parse_timeout(key: str, value: object, config: StackConfig) -> int:
     duration = read_duration(value) or 0
     if not duration:
         config.problems.append(config.invalid(key, "a duration such as 60s", str(value)))
     return duration
 
 
-def _acls(
+def _read_acls(
     key: str, application: Application, switches: Mapping[str, Any], config: StackConfig
 ) -> AclDeclaration | None:
     """Return the ACLs with the stack's principals; an empty list means no ACLs in this stack."""
@@ -264,7 +265,7 @@ def _is_principal(name: object) -> bool:
     return isinstance(name, str) and matches(pattern, name)
 
 
-def _lifecycle(key: str, switches: Mapping[str, Any], config: StackConfig) -> Lifecycle | None:
+def _read_lifecycle(key: str, switches: Mapping[str, Any], config: StackConfig) -> Lifecycle | None:
     if "lifecycle" not in switches:
         return None
     try:

@@ -47,10 +47,10 @@ class StackConfig:
         return tuple(part.strip() for part in value.split(",") if part.strip())
 
     def count(self, key: str) -> int | None:
-        return self._read(key, _count, "a whole number, 0 or more")
+        return self._read(key, _parse_count, "a whole number, 0 or more")
 
     def mapping(self, key: str) -> Mapping[str, Any]:
-        return self._read(key, _mapping, "a mapping") or {}
+        return self._read(key, _parse_mapping, "a mapping") or {}
 
     def _read(self, key: str, read: Callable[[str], Value], expected: str) -> Value | None:
         value = self._values.get(key)
@@ -105,7 +105,7 @@ class StackConfig:
         )
 
 
-def _count(text: str) -> int:
+def _parse_count(text: str) -> int:
     number = int(text)
     if number < 0:
         raise ValueError(text)
@@ -119,7 +119,7 @@ def _list_of_strings(text: str) -> list[str]:
     return list(items)
 
 
-def _mapping(text: str) -> Mapping[str, Any]:
+def _parse_mapping(text: str) -> Mapping[str, Any]:
     value = json.loads(text)
     if not isinstance(value, dict):
         raise ValueError(text)  # noqa: TRY004 - reported to the user like any other invalid value

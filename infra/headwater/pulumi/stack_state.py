@@ -6,7 +6,7 @@ from typing import Any
 import attrs
 
 from headwater.model.acls import Acl, Operation, Pattern, Permission, ResourceKind
-from headwater.model.record import RecordedTopic, SetupRecord
+from headwater.model.records import RecordedTopic, SetupRecord
 
 COMPONENT_TYPE = "headwater:kafka:InternalTopics"
 SETUP_TYPE = "headwater:kafka:Setup"
@@ -53,18 +53,19 @@ class StackState:
     @classmethod
     def of(cls, resources: Mapping[str, Properties]) -> "StackState":
         """Read the result of `readStackResourceOutputs`: URN → `type` and `outputs`."""
-        finished = dict(_outputs(resources, COMPONENT_TYPE))
-        started = dict(_outputs(resources, SETUP_TYPE))
-        acls = dict(_acls(resources))
+        finished = dict(_outputs_of(resources, COMPONENT_TYPE))
+        started = dict(_outputs_of(resources, SETUP_TYPE))
+        acls = dict(_read_acls(resources))
         return cls(
             records={
                 id_: record
                 for id_ in {**finished, **started}
-                if (record := _record(id_, finished.get(id_, {}), started.get(id_, {}), acls)) is not None
+                if (record := _read_record(id_, finished.get(id_, {}), started.get(id_, {}), acls))
+                is not None
             },
             topics={
-                name: _topic(outputs)
-                for name, outputs in _outputs(resources, TOPIC_TYPE, below=COMPONENT_TYPE)
+                name: _read_topic(outputs)
+                for name, outputs in _outputs_of(resources, TOPIC_TYPE, below=COMPONENT_TYPE)
             },
             released=frozenset(
                 name for outputs in finished.values() for name in outputs.get("released") or ()
@@ -119,7 +120,7 @@ def _stack_name(urn: str) -> str:
     return f"{project}/{stack}"
 
 
-def _outputs(
+def _outputs_of(
     resources: Mapping[str, Properties], type_: str, below: str | None = None
 ) -> Iterator[tuple[str, Properties]]:
     suffix = type_ if below is None else f"{below}${type_}"
@@ -130,7 +131,7 @@ def _outputs(
                 yield name, resource.get("outputs") or {}
 
 
-def _topic(outputs: Properties) -> TopicInState:
+def _read_topic(outputs: Properties) -> TopicInState:
     replicas = outputs.get("replicationFactor")
     return TopicInState(
         partitions=int(outputs.get("partitions") or 0),
@@ -162,17 +163,17 @@ def acl_inputs(acl: Acl) -> dict[str, str]:
     }
 
 
-def _acls(resources: Mapping[str, Properties]) -> Iterator[tuple[Acl, tuple[str, str]]]:
+def _read_acls(resources: Mapping[str, Properties]) -> Iterator[tuple[Acl, tuple[str, str]]]:
     """Yield each ACL in the state with its application's id and its URN."""
     for urn, resource in resources.items():
         if resource["type"] == ACL_TYPE:
             _, _, qualified_type, name = urn.split("::", maxsplit=3)
             outputs = resource.get("outputs") or {}
             if qualified_type.endswith(f"{COMPONENT_TYPE}${ACL_TYPE}") and outputs:
-                yield _acl(outputs), (name.partition("/")[0], urn)
+                yield _read_acl(outputs), (name.partition("/")[0], urn)
 
 
-def _acl(outputs: Properties) -> Acl:
+def _read_acl(outputs: Properties) -> Acl:
     permission = Permission(
         kind=ResourceKind(outputs["aclResourceType"]),
         name=outputs["aclResourceName"],
@@ -182,14 +183,14 @@ def _acl(outputs: Properties) -> Acl:
     return Acl(outputs["aclPrincipal"], outputs["aclHost"], permission)
 
 
-def _record(
+def _read_record(
     id_: str, finished: Properties, started: Properties, acls: Mapping[Acl, tuple[str, str]]
 ) -> SetupRecord | None:
     if finished and "topics" not in finished:
         return None
     return SetupRecord(
         application_id=id_,
-        topics={**_topics(started), **_topics(finished)},
+        topics={**_read_topics(started), **_read_topics(finished)},
         initial_processors=int(finished.get("initialProcessors") or 0),
         initial={topic: int(count) for topic, count in (finished.get("initialBySource") or {}).items()},
         generated=frozenset(finished.get("generatedNames") or ()),
@@ -202,7 +203,7 @@ def _record(
     )
 
 
-def _topics(outputs: Properties) -> dict[str, RecordedTopic]:
+def _read_topics(outputs: Properties) -> dict[str, RecordedTopic]:
     return {
         name: RecordedTopic(
             name,

@@ -5,6 +5,6 @@ Only rendering belongs here. It reads no files but its own templates.
 
 from headwater.report.compile_json import compile_json, problem_json
 from headwater.report.plan_text import plan_text
-from headwater.report.problem_text import problem_text, problems_text
+from headwater.report.problems import problem_text, problems_text
 
 __all__ = ["compile_json", "plan_text", "problem_json", "problem_text", "problems_text"]

@@ -13,7 +13,7 @@ from headwater.model.problems import Problem
 from headwater.planner.acls import Need
 from headwater.planner.phrases import counted
 from headwater.report.compile_json import problem_json
-from headwater.report.printable import printable
+from headwater.report.escaping import printable
 
 _OPTIONS = {
     ResourceKind.TOPIC: "--topic",
@@ -45,13 +45,13 @@ class Grants:
     @property
     def by_resource(self) -> Iterator[Sequence[Need]]:
         """Yield the needs of each resource together."""
-        for _, group in groupby(self.needs, key=lambda need: _resource(need.permission)):
+        for _, group in groupby(self.needs, key=lambda need: _resource_of(need.permission)):
             yield tuple(group)
 
 
 def acls_text(grants: Iterable[Grants]) -> str:
     """Return a section for each holder: the principals, then a line for each resource."""
-    return "\n\n".join("\n".join(_lines(part)) for part in grants)
+    return "\n\n".join("\n".join(_grant_lines(part)) for part in grants)
 
 
 def acls_json(grants: Iterable[Grants], problems: Sequence[Problem] = ()) -> dict[str, Any]:
@@ -63,7 +63,7 @@ def acls_json(grants: Iterable[Grants], problems: Sequence[Problem] = ()) -> dic
                 "purpose": part.purpose,
                 "principals": list(part.principals),
                 "hosts": list(part.hosts),
-                "permissions": [_permission(need) for need in part.needs],
+                "permissions": [_permission_json(need) for need in part.needs],
             }
             for part in grants
         ],
@@ -76,25 +76,25 @@ def acls_commands(grants: Iterable[Grants], server: str) -> str:
     lines = ["#!/bin/sh", "set -eu", ""]
     for part in grants:
         lines += [f"# {re.sub(r'[^ -~]', '?', f'{part.holder}, {part.purpose}')}"]
-        lines += _commands(part, server)
+        lines += _command_lines(part, server)
         lines += [""]
     return "\n".join(lines)
 
 
-def _resource(permission: Permission) -> tuple[str, str, str]:
+def _resource_of(permission: Permission) -> tuple[str, str, str]:
     return permission.kind, permission.name, permission.pattern
 
 
-def _lines(grants: Grants) -> Iterator[str]:
-    yield printable(f"{grants.holder}, {grants.purpose}: {_principals(grants)}")
-    rows = [_row(needs) for needs in grants.by_resource]
+def _grant_lines(grants: Grants) -> Iterator[str]:
+    yield printable(f"{grants.holder}, {grants.purpose}: {_principals_of(grants)}")
+    rows = [_row_of(needs) for needs in grants.by_resource]
     widths = [max(len(row[column]) for row in rows) for column in range(3)] if rows else []
     for kind, name, operations, reason in rows:
         cells = (f"{text:{width}}" for text, width in zip((kind, name, operations), widths, strict=True))
         yield printable(f"  {'  '.join(cells)}  {reason}")
 
 
-def _row(needs: Sequence[Need]) -> tuple[str, str, str, str]:
+def _row_of(needs: Sequence[Need]) -> tuple[str, str, str, str]:
     permission = needs[0].permission
     reasons = dict.fromkeys(need.reason for need in needs)
     operations = ", ".join(need.permission.operation for need in needs)
@@ -102,19 +102,19 @@ def _row(needs: Sequence[Need]) -> tuple[str, str, str, str]:
     return _KIND_NAMES[permission.kind], name, operations, "; ".join(reasons)
 
 
-def _principals(grants: Grants) -> str:
+def _principals_of(grants: Grants) -> str:
     number = counted(len(grants.needs), "permission")
     if not grants.principals:
         return f"{number}, no principal named"
-    hosts = f" from {', '.join(grants.hosts)}" if _hosts(grants) else ""
+    hosts = f" from {', '.join(grants.hosts)}" if _hosts_of(grants) else ""
     return f"{number} for {', '.join(grants.principals)}{hosts}"
 
 
-def _hosts(grants: Grants) -> Sequence[str]:
+def _hosts_of(grants: Grants) -> Sequence[str]:
     return () if grants.hosts == (ANY_NAME,) else grants.hosts
 
 
-def _permission(need: Need) -> dict[str, str]:
+def _permission_json(need: Need) -> dict[str, str]:
     return {
         "resourceType": need.permission.kind.value,
         "resourceName": need.permission.name,
@@ -124,11 +124,11 @@ def _permission(need: Need) -> dict[str, str]:
     }
 
 
-def _commands(grants: Grants, server: str) -> Iterator[str]:
+def _command_lines(grants: Grants, server: str) -> Iterator[str]:
     for needs in grants.by_resource:
         words = ["kafka-acls.sh", "--bootstrap-server", server, "--add"]
         words += [word for name in grants.principals for word in ("--allow-principal", name)]
-        words += [word for host in _hosts(grants) for word in ("--allow-host", host)]
+        words += [word for host in _hosts_of(grants) for word in ("--allow-host", host)]
         words += [word for need in needs for word in ("--operation", need.permission.operation.value)]
         yield shlex.join([*words, *_resource_options(needs[0].permission)])
 

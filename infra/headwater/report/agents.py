@@ -13,7 +13,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from headwater.report.printable import printable
+from headwater.report.escaping import printable
 
 _STYLES = {
     "refused": "bold red",
@@ -80,7 +80,7 @@ def applications(clients: Iterable[Client]) -> tuple[ApplicationStatus, ...]:
     for client in sorted(clients, key=lambda client: not client.is_leader):
         for application in client.agent.get("applications") or ():
             reported.setdefault(str(application["id"]), []).append(application)
-    return tuple(_merged(id_, reported[id_]) for id_ in sorted(reported))
+    return tuple(_merge_reports(id_, reported[id_]) for id_ in sorted(reported))
 
 
 def agents_json(clients: Sequence[Client]) -> dict[str, Any]:
@@ -97,15 +97,15 @@ def agents_json(clients: Sequence[Client]) -> dict[str, Any]:
 def agents_rich(clients: Sequence[Client]) -> RenderableType:
     """Return the tables of clients and applications, followed by notes on what needs attention."""
     seen = applications(clients)
-    parts: list[RenderableType] = [_clients(clients)]
+    parts: list[RenderableType] = [_clients_table(clients)]
     if seen:
-        parts += [Text(), _applications(seen)]
-    if notes := tuple(_notes(clients, seen)):
+        parts += [Text(), _applications_table(seen)]
+    if notes := tuple(_note_lines(clients, seen)):
         parts += [Text(), *notes]
     return Group(*parts)
 
 
-def _merged(id_: str, reported: Sequence[Mapping[str, Any]]) -> ApplicationStatus:
+def _merge_reports(id_: str, reported: Sequence[Mapping[str, Any]]) -> ApplicationStatus:
     """Merge the reports of several clients; the leader's comes first."""
     parts: dict[int, Parallelism] = {}
     for application in reported:
@@ -126,37 +126,37 @@ def _merged(id_: str, reported: Sequence[Mapping[str, Any]]) -> ApplicationStatu
     )
 
 
-def _table(*columns: str) -> Table:
+def _new_table(*columns: str) -> Table:
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
     for column in columns:
         table.add_column(column, no_wrap=True)
     return table
 
 
-def _clients(clients: Sequence[Client]) -> Table:
-    table = _table("CLIENT", "HOST", "ROLE", "READY", "FAILURES", "READ AT")
+def _clients_table(clients: Sequence[Client]) -> Table:
+    table = _new_table("CLIENT", "HOST", "ROLE", "READY", "FAILURES", "READ AT")
     for client in clients:
         status, agent = client.status, client.agent
         if status is None:
-            table.add_row(_cell(client.url), "", "", Text("no", "red"), "", "")
+            table.add_row(_cell_text(client.url), "", "", Text("no", "red"), "", "")
             continue
         role = Text("leader", "bold") if client.is_leader else Text("standby" if agent else "")
         ready = Text("no", "red") if client.not_ready_reason else Text("yes", "green")
         failures = Text(str(agent.get("failures", "")))
-        read_at = _cell(agent.get("readAt") or "")
+        read_at = _cell_text(agent.get("readAt") or "")
         table.add_row(
-            _cell(status.get("clientId")), _cell(status.get("host")), role, ready, failures, read_at
+            _cell_text(status.get("clientId")), _cell_text(status.get("host")), role, ready, failures, read_at
         )
     return table
 
 
-def _applications(seen: Sequence[ApplicationStatus]) -> Table:
-    table = _table("APPLICATION", "PHASE", "AUTOSCALING", "SUB-TOPOLOGY", "CURRENT", "EXPECTED")
+def _applications_table(seen: Sequence[ApplicationStatus]) -> Table:
+    table = _new_table("APPLICATION", "PHASE", "AUTOSCALING", "SUB-TOPOLOGY", "CURRENT", "EXPECTED")
     for column in table.columns[3:]:
         column.justify = "right"
     for application in seen:
         head = (
-            _cell(application.id),
+            _cell_text(application.id),
             Text(application.phase, _STYLES.get(application.phase, "")),
             Text("on" if application.autoscaling else "off"),
         )
@@ -172,16 +172,16 @@ def _applications(seen: Sequence[ApplicationStatus]) -> Table:
     return table
 
 
-def _notes(clients: Sequence[Client], seen: Sequence[ApplicationStatus]) -> Iterator[Text]:
+def _note_lines(clients: Sequence[Client], seen: Sequence[ApplicationStatus]) -> Iterator[Text]:
     for client in clients:
         name = client.url if client.status is None else str(client.status.get("clientId"))
         if client.not_ready_reason:
-            yield _note(name, client.not_ready_reason, "red")
+            yield _note_line(name, client.not_ready_reason, "red")
         if trouble := client.agent.get("electionTrouble"):
-            yield _note(name, f"cannot take part in the election: {trouble}", "red")
+            yield _note_line(name, f"cannot take part in the election: {trouble}", "red")
     answered = [client for client in clients if client.agent]
     if answered and not any(client.is_leader for client in answered):
-        yield _note("no leader", "none of these agents is the leader, so none expands topics", "yellow")
+        yield _note_line("no leader", "none of these agents is the leader, so none expands topics", "yellow")
     for application in seen:
         yield from _application_notes(application)
 
@@ -190,22 +190,22 @@ def _application_notes(application: ApplicationStatus) -> Iterator[Text]:
     expansion = application.expansion
     if expansion and expansion.get("failingForMs") is not None:
         text = f"attempt {expansion['attempts']}, failing for {expansion['failingForMs'] / 1_000:.0f} s"
-        yield _note(application.id, text, "yellow")
+        yield _note_line(application.id, text, "yellow")
     for topic in application.missing[:_MOST_TOPICS]:
-        yield _note(
+        yield _note_line(
             application.id, f"{topic['topic']} has {topic['partitions']} of {topic['wanted']} partitions", ""
         )
     if (more := len(application.missing) - _MOST_TOPICS) > 0:
-        yield _note(application.id, f"and {more} more topics", "")
+        yield _note_line(application.id, f"and {more} more topics", "")
     for problem in application.problems:
-        yield _note(
+        yield _note_line(
             application.id, f"{problem['code']}: {problem['summary']} {problem.get('fix') or ''}", "red"
         )
 
 
-def _note(subject: str, text: str, style: str) -> Text:
+def _note_line(subject: str, text: str, style: str) -> Text:
     return Text.assemble((printable(subject), "bold"), ": ", (printable(text.rstrip()), style))
 
 
-def _cell(value: Any) -> Text:  # noqa: ANN401 - any value of a client's JSON
+def _cell_text(value: Any) -> Text:  # noqa: ANN401 - any value of a client's JSON
     return Text(printable(str(value or "")))

@@ -9,7 +9,7 @@ from headwater.model.problems import Location, Problem
 
 def compile_json(compiled: Sequence[CompiledApplication], problems: Iterable[Problem] = ()) -> dict[str, Any]:
     """Return `{"applications": [...]}`, and `problems` of documents that could not be compiled."""
-    document: dict[str, Any] = {"applications": [_application(application) for application in compiled]}
+    document: dict[str, Any] = {"applications": [_application_json(application) for application in compiled]}
     if others := [problem_json(problem) for problem in problems]:
         document["problems"] = others
     return document
@@ -32,16 +32,16 @@ def problem_json(problem: Problem) -> dict[str, Any]:
     }
 
 
-def _application(compiled: CompiledApplication) -> dict[str, Any]:
+def _application_json(compiled: CompiledApplication) -> dict[str, Any]:
     return {
         "applicationId": compiled.application.id,
-        "subtopologies": [_subtopology(part) for part in compiled.subtopologies],
-        "internalTopics": [_topic(topic) for topic in compiled.internal_topics],
+        "subtopologies": [_subtopology_json(part) for part in compiled.subtopologies],
+        "internalTopics": [_topic_json(topic) for topic in compiled.internal_topics],
         "problems": [problem_json(problem) for problem in compiled.problems],
     }
 
 
-def _subtopology(part: SubTopology) -> dict[str, Any]:
+def _subtopology_json(part: SubTopology) -> dict[str, Any]:
     return {
         "id": part.id,
         "global": part.is_global,
@@ -59,7 +59,7 @@ def _subtopology(part: SubTopology) -> dict[str, Any]:
     }
 
 
-def _topic(topic: InternalTopic) -> dict[str, Any]:
+def _topic_json(topic: InternalTopic) -> dict[str, Any]:
     return {
         "name": topic.name,
         "kind": topic.kind.value,

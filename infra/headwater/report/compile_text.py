@@ -8,8 +8,8 @@ from rich.text import Text
 from headwater.model.compiled import Backend, CompiledApplication, InternalTopic, SubTopology
 from headwater.model.problems import ProblemCode, errors
 from headwater.planner.phrases import counted
+from headwater.report.escaping import printable
 from headwater.report.graph import parallelism
-from headwater.report.printable import printable
 
 _KIND_COLORS = {"repartition": "blue", "changelog": "yellow", "fk-subscription": "magenta"}
 _FOLLOWS = "follows its writer, count not known"
@@ -25,20 +25,20 @@ _HEAD = ("internal topic", "kind", "partitions", "config")
 
 def compile_text(compiled: Sequence[CompiledApplication]) -> str:
     """Return plain lines, without the problems."""
-    return "".join(f"{line.plain.rstrip()}\n" for line in _lines(compiled))
+    return "".join(f"{line.plain.rstrip()}\n" for line in _compiled_lines(compiled))
 
 
 def compile_rich(compiled: Sequence[CompiledApplication]) -> Text:
     """Return the lines of `compile_text` with colors for a terminal."""
-    return Text("\n").join(_lines(compiled))
+    return Text("\n").join(_compiled_lines(compiled))
 
 
-def _lines(compiled: Sequence[CompiledApplication]) -> Iterator[Text]:
+def _compiled_lines(compiled: Sequence[CompiledApplication]) -> Iterator[Text]:
     for application in compiled:
-        yield from _application(application)
+        yield from _application_lines(application)
 
 
-def _application(compiled: CompiledApplication) -> Iterator[Text]:
+def _application_lines(compiled: CompiledApplication) -> Iterator[Text]:
     refused = [problem for problem in errors(compiled.problems) if problem.code not in _UNDECIDED]
     if refused:
         yield Text.assemble(
@@ -59,10 +59,10 @@ def _application(compiled: CompiledApplication) -> Iterator[Text]:
         by_part[topic.subtopology].append(topic)
     for part in compiled.subtopologies:
         yield Text("")
-        yield from _subtopology(part, by_part[part.id])
+        yield from _subtopology_lines(part, by_part[part.id])
     if compiled.is_observed:
         yield Text("")
-        yield from _observed(compiled)
+        yield from _observed_lines(compiled)
     if compiled.sinks:
         yield Text("")
         names = ", ".join(f"{sink.topic} ({sink.partitions or _FOLLOWS})" for sink in compiled.sinks)
@@ -70,7 +70,7 @@ def _application(compiled: CompiledApplication) -> Iterator[Text]:
     yield Text("")
 
 
-def _subtopology(part: SubTopology, topics: Sequence[InternalTopic]) -> Iterator[Text]:
+def _subtopology_lines(part: SubTopology, topics: Sequence[InternalTopic]) -> Iterator[Text]:
     kind = "global sub-topology" if part.is_global else "sub-topology"
     native = ", native" if part.backend is Backend.NATIVE else ""
     yield Text.assemble("  ", (f"{kind} {part.id}", "bold"), f"  {parallelism(part)}{native}")
@@ -79,18 +79,18 @@ def _subtopology(part: SubTopology, topics: Sequence[InternalTopic]) -> Iterator
         if names:
             yield Text.assemble("    ", (f"{label:7}", "dim"), printable(", ".join(names)))
     if topics:
-        yield from _table(topics)
+        yield from _topic_lines(topics)
 
 
-def _observed(compiled: CompiledApplication) -> Iterator[Text]:
+def _observed_lines(compiled: CompiledApplication) -> Iterator[Text]:
     yield Text.assemble("  ", ("sub-topologies not known", "bold"), "  topics as observed on the cluster")
     if compiled.external_sources:
         yield Text.assemble("    ", ("reads  ", "dim"), printable(", ".join(compiled.external_sources)))
     if compiled.internal_topics:
-        yield from _table(compiled.internal_topics)
+        yield from _topic_lines(compiled.internal_topics)
 
 
-def _table(topics: Sequence[InternalTopic]) -> Iterator[Text]:
+def _topic_lines(topics: Sequence[InternalTopic]) -> Iterator[Text]:
     rows = [
         (
             printable(topic.name),

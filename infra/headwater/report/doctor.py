@@ -9,7 +9,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from headwater.doctor import Finding, Section, Status, has_errors
-from headwater.report.printable import printable
+from headwater.report.escaping import printable
 
 _STYLES = {Status.OK: "green", Status.WARNING: "yellow", Status.ERROR: "bold red", Status.UNKNOWN: "cyan"}
 _NOUNS = {Status.ERROR: "error", Status.WARNING: "warning", Status.UNKNOWN: "check not made"}
@@ -43,31 +43,31 @@ def doctor_rich(findings: Sequence[Finding], width: int) -> RenderableType:
     for section in Section:
         if own := [finding for finding in findings if finding.section is section]:
             lines.append(Text(section.value, "bold"))
-            lines += [line for finding in own for line in _lines(finding, width)]
+            lines += [line for finding in own for line in _finding_lines(finding, width)]
             lines.append(Text())
-    return Group(*lines, _summary(findings))
+    return Group(*lines, _summary_of(findings))
 
 
-def _lines(finding: Finding, width: int) -> Iterator[Text]:
+def _finding_lines(finding: Finding, width: int) -> Iterator[Text]:
     margin = 2 + _STATUS_WIDTH + _CHECK_WIDTH
-    first, *rest = _wrapped(finding.text, width - margin)
+    first, *rest = _wrap_text(finding.text, width - margin)
     head = Text("  ")
     head.append(finding.status.value.ljust(_STATUS_WIDTH), _STYLES[finding.status])
     head.append(f"{printable(finding.check).ljust(_CHECK_WIDTH - 1)} {first}")
     yield head
     yield from (Text(f"{' ' * margin}{line}") for line in rest)
     for label, text in (("why", finding.why), ("fix", finding.fix)):
-        for number, line in enumerate(_wrapped(text, width - margin - 5) if text else ()):
+        for number, line in enumerate(_wrap_text(text, width - margin - 5) if text else ()):
             yield Text(f"{' ' * margin}{'' if number else label:5}{line}")
 
 
-def _wrapped(text: str, width: int) -> list[str]:
+def _wrap_text(text: str, width: int) -> list[str]:
     return textwrap.wrap(printable(text), max(width, 20), break_long_words=False, break_on_hyphens=False) or [
         ""
     ]
 
 
-def _summary(findings: Sequence[Finding]) -> Text:
+def _summary_of(findings: Sequence[Finding]) -> Text:
     counts = Counter(finding.status for finding in findings)
     parts = [
         f"{counts[status]} {_NOUNS[status] if counts[status] == 1 else _PLURALS[status]}"

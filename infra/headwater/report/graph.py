@@ -87,13 +87,13 @@ def graph(compiled: Sequence[CompiledApplication], partitions: Mapping[str, int]
     """Return one graph of all applications; `partitions` are known counts of topics that they do not own."""
     internal = {topic.name: topic for application in compiled for topic in application.internal_topics}
     known = {**partitions, **{s.topic: s.partitions for c in compiled for s in c.sinks if s.partitions}}
-    parts = tuple(part for application in compiled for part in _parts(application, internal))
+    parts = tuple(part for application in compiled for part in _part_boxes(application, internal))
     topics: dict[str, TopicBox] = {}
     for part in parts:
         for name in part.reads:
-            topics.setdefault(name, _topic(name, internal, known, part))
+            topics.setdefault(name, _topic_box(name, internal, known, part))
         for name in part.writes:
-            topics.setdefault(name, _topic(name, internal, known, part))
+            topics.setdefault(name, _topic_box(name, internal, known, part))
     written = {name for part in parts for name in part.writes}
     read = {name for part in parts for name in part.reads}
     return Graph(
@@ -107,14 +107,14 @@ def graph(compiled: Sequence[CompiledApplication], partitions: Mapping[str, int]
     )
 
 
-def _parts(application: CompiledApplication, internal: Mapping[str, InternalTopic]) -> Iterator[PartBox]:
+def _part_boxes(application: CompiledApplication, internal: Mapping[str, InternalTopic]) -> Iterator[PartBox]:
     if application.is_observed:
-        yield _observed(application)
+        yield _observed_box(application)
     for part in application.subtopologies:
-        yield _part(application, part, internal)
+        yield _part_box(application, part, internal)
 
 
-def _observed(application: CompiledApplication) -> PartBox:
+def _observed_box(application: CompiledApplication) -> PartBox:
     id_, topics = application.application.id, application.internal_topics
     others = tuple(topic.name for topic in topics if topic.kind is not TopicKind.CHANGELOG)
     return PartBox(
@@ -123,7 +123,7 @@ def _observed(application: CompiledApplication) -> PartBox:
         parallelism="as observed",
         nodes=(),
         stores=tuple(
-            StoreBox(t.node, TopicBox(t.name, _label(t.name, id_), Role.CHANGELOG, t.partitions))
+            StoreBox(t.node, TopicBox(t.name, _label_of(t.name, id_), Role.CHANGELOG, t.partitions))
             for t in topics
             if t.kind is TopicKind.CHANGELOG
         ),
@@ -134,7 +134,7 @@ def _observed(application: CompiledApplication) -> PartBox:
     )
 
 
-def _part(
+def _part_box(
     application: CompiledApplication, part: SubTopology, internal: Mapping[str, InternalTopic]
 ) -> PartBox:
     patterns = tuple(f"/{pattern}/" for pattern in part.source_patterns)
@@ -143,14 +143,14 @@ def _part(
         id=part.id,
         parallelism=parallelism(part),
         nodes=part.nodes,
-        stores=tuple(_stores(application.application.id, part, internal)),
+        stores=tuple(_store_boxes(application.application.id, part, internal)),
         reads=(*patterns, *part.sources),
         writes=part.sinks,
         is_global=part.is_global,
     )
 
 
-def _stores(
+def _store_boxes(
     application_id: str, part: SubTopology, internal: Mapping[str, InternalTopic]
 ) -> Iterator[StoreBox]:
     owned = {internal[name].node: name for name in part.changelog_topics if name in internal}
@@ -158,21 +158,21 @@ def _stores(
         # A changelog whose count is not known is not in `internal`.
         name = owned.get(store, f"{application_id}-{store}-changelog")
         partitions = internal[name].partitions if name in internal else None
-        box = TopicBox(name, _label(name, application_id), Role.CHANGELOG, partitions)
+        box = TopicBox(name, _label_of(name, application_id), Role.CHANGELOG, partitions)
         yield StoreBox(store, box if name in part.changelog_topics else None)
 
 
-def _topic(
+def _topic_box(
     name: str, internal: Mapping[str, InternalTopic], known: Mapping[str, int], part: PartBox
 ) -> TopicBox:
     topic = internal.get(name)
     if topic is not None:
         role = Role.FK_SUBSCRIPTION if topic.kind is TopicKind.FK_SUBSCRIPTION else Role.REPARTITION
-        return TopicBox(name, _label(name, part.application), role, topic.partitions)
+        return TopicBox(name, _label_of(name, part.application), role, topic.partitions)
     if name.startswith("/"):
         return TopicBox(name, name.strip("/"), Role.PATTERN, None)
     return TopicBox(name, name, Role.SOURCE, known.get(name))
 
 
-def _label(name: str, application_id: str) -> str:
+def _label_of(name: str, application_id: str) -> str:
     return name.removeprefix(f"{application_id}-")

@@ -94,20 +94,20 @@ class _Columns:
 
 def layout(application: str, graph: Graph) -> Layout:
     """Return the layout of the graph of one application."""
-    columns = _columns(graph)
-    lanes = _lanes(graph.parts)
+    columns = _arrange_columns(graph)
+    lanes = _arrange_lanes(graph.parts)
     width = columns.right + _MARGIN + _LANE_PADDING
     parts: list[Part] = []
     topics: list[Topic] = []
     top: float = _TITLE
     for part in graph.parts:
-        stacks = _stacks(lanes[part.id], columns)
+        stacks = _stack_topics(lanes[part.id], columns)
         lane = Rectangle(_MARGIN, top, width - 2 * _MARGIN, _lane_height(part, stacks))
         for stack in stacks:
             topics += _topic_boxes([graph.topics[name] for name in stack], columns, lane.middle)
         parts.append(_part_box(part, columns, lane))
         top = lane.y + lane.height + _LANE_GAP
-    return Layout(application, tuple(parts), tuple(topics), tuple(_edges(parts, topics)), width, top)
+    return Layout(application, tuple(parts), tuple(topics), tuple(_edge_lines(parts, topics)), width, top)
 
 
 def shortened(text: str) -> str:
@@ -118,7 +118,7 @@ def shortened(text: str) -> str:
     return f"{text[: _LONGEST - 1 - half]}…{text[-half:]}"
 
 
-def _columns(graph: Graph) -> _Columns:
+def _arrange_columns(graph: Graph) -> _Columns:
     columns = _column_numbers(graph.parts)
     widths: defaultdict[int, float] = defaultdict(float)
     for topic in graph.topics.values():
@@ -137,7 +137,7 @@ def _columns(graph: Graph) -> _Columns:
 
 def _column_numbers(parts: Sequence[PartBox]) -> Mapping[str | int, int]:
     columns: dict[str | int, int] = {
-        part.id: 2 * depth + 1 for part, depth in zip(parts, _depths(parts), strict=True)
+        part.id: 2 * depth + 1 for part, depth in zip(parts, _depths_of(parts), strict=True)
     }
     for part in parts:
         for name in part.reads:
@@ -150,7 +150,7 @@ def _column_numbers(parts: Sequence[PartBox]) -> Mapping[str | int, int]:
     return columns
 
 
-def _lanes(parts: Sequence[PartBox]) -> Mapping[int, list[str]]:
+def _arrange_lanes(parts: Sequence[PartBox]) -> Mapping[int, list[str]]:
     """Return sub-topology → topics in its lane: a topic is with its first reader, else its first writer."""
     lanes: defaultdict[int, list[str]] = defaultdict(list)
     done: set[str] = set()
@@ -163,7 +163,7 @@ def _lanes(parts: Sequence[PartBox]) -> Mapping[int, list[str]]:
     return lanes
 
 
-def _stacks(names: Sequence[str], columns: _Columns) -> Sequence[Sequence[str]]:
+def _stack_topics(names: Sequence[str], columns: _Columns) -> Sequence[Sequence[str]]:
     """Group the topics of a lane by column."""
     stacks: defaultdict[int, list[str]] = defaultdict(list)
     for name in names:
@@ -205,30 +205,30 @@ def _part_box(part: PartBox, columns: _Columns, lane: Rectangle) -> Part:
     return Part(part, at, lane, stores)
 
 
-def _edges(parts: Sequence[Part], topics: Sequence[Topic]) -> Iterator[str]:
+def _edge_lines(parts: Sequence[Part], topics: Sequence[Topic]) -> Iterator[str]:
     """Yield a line for each topic read or written; the ends at a sub-topology are spread over its side."""
     positions = {topic.box.name: topic.at for topic in topics}
     for part in parts:
         reads = _from_top(positions, part.box.reads)
-        for position, y in zip(reads, _ports(part.at, len(reads)), strict=True):
-            yield _line(position.right, position.middle, part.at.x, y, part.lane)
+        for position, y in zip(reads, _port_positions(part.at, len(reads)), strict=True):
+            yield _edge_line(position.right, position.middle, part.at.x, y, part.lane)
         writes = _from_top(positions, part.box.writes)
-        for position, y in zip(writes, _ports(part.at, len(writes)), strict=True):
-            yield _line(part.at.right, y, position.x, position.middle, part.lane)
+        for position, y in zip(writes, _port_positions(part.at, len(writes)), strict=True):
+            yield _edge_line(part.at.right, y, position.x, position.middle, part.lane)
 
 
 def _from_top(positions: Mapping[str, Rectangle], names: Sequence[str]) -> list[Rectangle]:
     return sorted((positions[name] for name in names), key=lambda position: (position.y, position.x))
 
 
-def _ports(at: Rectangle, number: int) -> list[float]:
+def _port_positions(at: Rectangle, number: int) -> list[float]:
     if number == 1:
         return [at.middle]
     step = min(18.0, at.height / (number + 1))
     return [at.middle + (index - (number - 1) / 2) * step for index in range(number)]
 
 
-def _line(x1: float, y1: float, x2: float, y2: float, lane: Rectangle) -> str:
+def _edge_line(x1: float, y1: float, x2: float, y2: float, lane: Rectangle) -> str:
     tip = x2 - 7
     if tip <= x1:
         return _backward_line(x1, y1, tip, y2, lane)
@@ -248,7 +248,7 @@ def _backward_line(x1: float, y1: float, tip: float, y2: float, lane: Rectangle)
     )
 
 
-def _depths(parts: Sequence[PartBox]) -> Sequence[int]:
+def _depths_of(parts: Sequence[PartBox]) -> Sequence[int]:
     """Return how far downstream each sub-topology is: the length of the longest path to it.
 
     A cycle is entered at its first member.
@@ -265,10 +265,10 @@ def _depths(parts: Sequence[PartBox]) -> Sequence[int]:
     for successors in successors_of:
         for successor in successors:
             waiting_for[successor] += 1
-    return _longest(successors_of, waiting_for)
+    return _longest_paths(successors_of, waiting_for)
 
 
-def _longest(successors_of: Sequence[set[int]], waiting_for: list[int]) -> list[int]:
+def _longest_paths(successors_of: Sequence[set[int]], waiting_for: list[int]) -> list[int]:
     depth = [0] * len(successors_of)
     done: set[int] = set()
     ready = deque(index for index, number in enumerate(waiting_for) if number == 0)

@@ -9,11 +9,11 @@ from typing import Any
 import attrs
 
 from headwater.model.problems import Problem
-from headwater.model.record import SetupRecord
+from headwater.model.records import SetupRecord
 from headwater.planner import AclAction, ApplicationPlan, Plan, TopicAction
 from headwater.planner.data_risks import data_risks
 from headwater.report.plan_text import plan_text, summary
-from headwater.report.problem_text import problem_text
+from headwater.report.problems import problem_text
 
 VERSION = 1
 _DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
@@ -40,7 +40,7 @@ def plan_json(plan: Plan, stack: str) -> dict[str, Any]:
             {"application": risk.application, "topic": risk.topic, "text": risk.text}
             for risk in data_risks(plan)
         ],
-        "problems": [_problem(problem) for problem in plan.problems],
+        "problems": [_problem_json(problem) for problem in plan.problems],
         "texts": {
             application.application_id: plan_text(attrs.evolve(plan, applications=(application,)))
             for application in plan.applications
@@ -64,7 +64,7 @@ def plan_values(plan: Plan) -> dict[str, Any]:
     return {
         "clusterId": plan.cluster_id,
         "applications": {
-            application.application_id: _application(application) for application in plan.applications
+            application.application_id: _application_json(application) for application in plan.applications
         },
     }
 
@@ -108,15 +108,15 @@ def topic_differences(approved: ApprovedPlan, plan: Plan) -> tuple[str, ...]:
     return tuple(sorted(name for name in names if planned.get(name) != approved.topics.get(name)))
 
 
-def _application(application: ApplicationPlan) -> dict[str, Any]:
+def _application_json(application: ApplicationPlan) -> dict[str, Any]:
     return {
-        "topics": {action.name: _topic(action) for action in application.actions},
-        "acls": sorted((_acl(action) for action in application.acls), key=lambda acl: str(acl["acl"])),
-        "record": _record(application.record),
+        "topics": {action.name: _topic_json(action) for action in application.actions},
+        "acls": sorted((_acl_json(action) for action in application.acls), key=lambda acl: str(acl["acl"])),
+        "record": _record_json(application.record),
     }
 
 
-def _topic(action: TopicAction) -> dict[str, Any]:
+def _topic_json(action: TopicAction) -> dict[str, Any]:
     live = action.live
     return {
         "action": action.kind.value,
@@ -136,11 +136,11 @@ def _topic(action: TopicAction) -> dict[str, Any]:
     }
 
 
-def _acl(action: AclAction) -> dict[str, Any]:
+def _acl_json(action: AclAction) -> dict[str, Any]:
     return {"action": action.kind.value, "acl": action.acl.text}
 
 
-def _record(record: SetupRecord | None) -> dict[str, Any] | None:
+def _record_json(record: SetupRecord | None) -> dict[str, Any] | None:
     if record is None:
         return None
     return {
@@ -156,7 +156,7 @@ def _record(record: SetupRecord | None) -> dict[str, Any] | None:
     }
 
 
-def _problem(problem: Problem) -> dict[str, str]:
+def _problem_json(problem: Problem) -> dict[str, str]:
     return {
         "severity": problem.severity.value,
         "code": problem.code.value,

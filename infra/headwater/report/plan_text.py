@@ -18,7 +18,7 @@ from headwater.planner import (
     TopicAction,
 )
 from headwater.planner.phrases import counted
-from headwater.report.printable import printable
+from headwater.report.escaping import printable
 
 _COLORS = {
     ActionKind.CREATE: "green",
@@ -48,7 +48,7 @@ def plan_text(plan: Plan) -> str:
 
 def plan_rich(plan: Plan) -> Text:
     """Return the lines of `plan_text` with colors for a terminal."""
-    parts = [Text("\n").join(_application(application)) for application in plan.applications]
+    parts = [Text("\n").join(_application_lines(application)) for application in plan.applications]
     return Text("\n\n").join([Text(summary(plan), "bold"), *parts])
 
 
@@ -68,7 +68,7 @@ def summary(plan: Plan) -> str:
     return text
 
 
-def _application(application: ApplicationPlan) -> Iterator[Text]:
+def _application_lines(application: ApplicationPlan) -> Iterator[Text]:
     notes = "; ".join(application.notes)
     yield Text.assemble(
         (printable(application.application_id), "bold"), f": {printable(notes)}" if notes else ""
@@ -76,12 +76,12 @@ def _application(application: ApplicationPlan) -> Iterator[Text]:
     shown = [action for action in application.actions if _is_listed(action)]
     width = max((len(action.name) for action in shown), default=0)
     for action in shown:
-        yield from _action(action, width)
+        yield from _action_lines(action, width)
     if unchanged := len(application.actions) - len(shown):
         yield Text(f"  {ActionKind.KEEP.value:{_KIND_WIDTH}}  {counted(unchanged, 'topic')}")
     changing = [action for action in application.acls if action.is_change]
     for acl_action in changing:
-        yield _acl(acl_action)
+        yield _acl_line(acl_action)
     if kept := len(application.acls) - len(changing):
         yield Text(f"  {ActionKind.KEEP.value:{_KIND_WIDTH}}  {counted(kept, 'ACL')}")
 
@@ -93,7 +93,7 @@ def _acl_counts(plan: Plan) -> Iterator[str]:
             yield f"{counted(counts[kind], 'ACL')} to {kind.value}"
 
 
-def _acl(action: AclAction) -> Text:
+def _acl_line(action: AclAction) -> Text:
     kind = (f"{action.kind.value:{_KIND_WIDTH}}", _ACL_COLORS[action.kind])
     reason = f"  {printable(action.reason)}" if action.reason else ""
     return Text.assemble("  ", kind, f"  ACL {printable(action.acl.text)}{reason}")
@@ -103,21 +103,21 @@ def _is_listed(action: TopicAction) -> bool:
     return action.kind is not ActionKind.KEEP or bool(action.drift) or bool(action.note)
 
 
-def _action(action: TopicAction, width: int) -> Iterator[Text]:
+def _action_lines(action: TopicAction, width: int) -> Iterator[Text]:
     kind = (f"{action.kind.value:{_KIND_WIDTH}}", _COLORS[action.kind])
-    facts = ", ".join(_facts(action))
+    facts = ", ".join(_facts_of(action))
     yield Text.assemble("  ", kind, f"  {printable(action.name):{width}}  {facts}".rstrip())
     indent = " " * (_KIND_WIDTH + 4)
     for change in action.changes:
-        yield Text(f"{indent}{_change(change)}")
+        yield Text(f"{indent}{_change_text(change)}")
     for change in action.drift:
-        yield Text(f"{indent}{_difference(change)}")
+        yield Text(f"{indent}{_difference_text(change)}")
     if action.note:
         yield Text(f"{indent}{printable(action.note)}")
 
 
-def _facts(action: TopicAction) -> Sequence[str]:
-    facts = [_partitions(action)]
+def _facts_of(action: TopicAction) -> Sequence[str]:
+    facts = [_partitions_text(action)]
     if isinstance(action.topic, InternalTopic):
         facts.append(action.topic.kind.value)
     elif isinstance(action.topic, Sink):
@@ -127,23 +127,23 @@ def _facts(action: TopicAction) -> Sequence[str]:
     return facts
 
 
-def _partitions(action: TopicAction) -> str:
+def _partitions_text(action: TopicAction) -> str:
     if action.live is not None and action.added_partitions:
         return f"{action.live.partitions} → {counted(action.partitions, 'partition')}"
     return counted(action.partitions, "partition")
 
 
-def _change(change: ConfigChange) -> str:
-    return printable(f"{change.key}: {_value(change.live)} → {_value(change.declared)}")
+def _change_text(change: ConfigChange) -> str:
+    return printable(f"{change.key}: {_value_text(change.live)} → {_value_text(change.declared)}")
 
 
-def _difference(change: ConfigChange) -> str:
+def _difference_text(change: ConfigChange) -> str:
     if change.declared is None:
         return printable(f"{change.key}={change.live} is set on the topic but not declared; it is kept")
     return printable(
-        f"{change.key} is {_value(change.live)}, Kafka Streams would set {change.declared}; it is kept"
+        f"{change.key} is {_value_text(change.live)}, Kafka Streams would set {change.declared}; it is kept"
     )
 
 
-def _value(value: str | None) -> str:
+def _value_text(value: str | None) -> str:
     return "unset" if value is None else value

@@ -1,4 +1,4 @@
-"""The status of a running application as a table for a terminal."""
+"""The status of a running application as a table, and its processors and stream threads as lines."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -8,9 +8,45 @@ from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
-from headwater.report.printable import printable
-from headwater.report.processor_lines import problem_line, processors_line
-from headwater.report.thread_lines import slots_note, thread_line
+from headwater.planner.phrases import count_phrase
+from headwater.report.escaping import printable
+
+
+def processors_line(status: Mapping[str, Any]) -> str:
+    """Return the line of the processors of `/status`; empty if the document declares no number."""
+    if status["processors"] is None:
+        return ""
+    line = f"processors: {status['processors']}"
+    if status["target"] is None:
+        return line
+    remaining = f"{count_phrase(status['remaining'])} records remaining"
+    return f"{line} (expanding to {status['target']}: {printable(status['phase'])}, {remaining})"
+
+
+def problem_line(status: Mapping[str, Any], problem: Mapping[str, Any]) -> str:
+    """Return the line of a problem of the last expansion: it was refused, or it runs and is delayed."""
+    what = "refused" if status["target"] is None else "delayed"
+    return printable(f"expansion {what}: {problem['summary']}")
+
+
+_LEAVING = "PENDING_SHUTDOWN"
+
+
+def thread_line(thread: Mapping[str, Any]) -> str:
+    """Return the line of a thread of `/status`: its name, its state and what it does."""
+    runs = ", ".join(f"sub-topology {each}" for each in thread["runs"])
+    return printable(f"{thread['name']}  {thread['state']}  {runs or 'idle'}")
+
+
+def slots_note(threads: Sequence[Mapping[str, Any]], slots: int) -> str:
+    """Return a note if there are more threads than Spark can use, or none at all; else an empty text."""
+    alive = sum(thread["state"] != _LEAVING for thread in threads)
+    if slots and not alive:
+        return "No stream thread is alive: no record is processed. `headwater threads add` adds one."
+    if 0 < slots < alive:
+        return f"{alive} stream threads, but Spark runs {slots} tasks at once: more threads gain nothing."
+    return ""
+
 
 _STATE_STYLES = {
     "RUNNING": "green",
@@ -34,14 +70,14 @@ _DIGITS = 4
 
 def runtime_rich(status: Mapping[str, Any]) -> RenderableType:
     """Return the table of the section `runtime` of a client's status."""
-    title = Text.assemble((printable(status["application"]), "bold"), "  ", _state(status["state"]))
+    title = Text.assemble((printable(status["application"]), "bold"), "  ", _state_text(status["state"]))
     failures = [
         Text(f"sub-topology {part['id']}: {printable(part['failure'].splitlines()[0])}", style="red")
         for part in status["subtopologies"]
         if part["failure"] and part["state"] in _BROKEN
     ]
     waiting = [
-        Text(_waiting(part), style="red" if part["stalled"] else "yellow")
+        Text(_waiting_text(part), style="red" if part["stalled"] else "yellow")
         for part in status["subtopologies"]
         if part.get("secondsWithoutProgress", 0.0) >= _SLOW_SECONDS or part.get("stalled")
     ]
@@ -51,7 +87,9 @@ def runtime_rich(status: Mapping[str, Any]) -> RenderableType:
     if starting := status.get("starting"):
         return Group(title, Text(printable(starting), style="yellow"), *problems)
     table = _Subtopologies(status["subtopologies"])
-    return Group(title, table, *_processors(status), *_threads(status), *failures, *waiting, *problems)
+    return Group(
+        title, table, *_processor_lines(status), *_thread_lines(status), *failures, *waiting, *problems
+    )
 
 
 class _Subtopologies:
@@ -67,7 +105,7 @@ class _Subtopologies:
             return
         yield self._table(with_reads=False)
         for part in self._parts:
-            yield Text(f"{printable(part['id'])} reads {_reads(part)}", style="dim")
+            yield Text(f"{printable(part['id'])} reads {_inputs_text(part)}", style="dim")
 
     def _table(self, *, with_reads: bool) -> Table:
         table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
@@ -78,14 +116,14 @@ class _Subtopologies:
         if with_reads:
             table.add_column("reads", no_wrap=True)
         for part in self._parts:
-            table.add_row(*_cells(part), *((_reads(part),) if with_reads else ()))
+            table.add_row(*_cells_of(part), *((_inputs_text(part),) if with_reads else ()))
         return table
 
 
-def _cells(part: Mapping[str, Any]) -> tuple[str | Text, ...]:
+def _cells_of(part: Mapping[str, Any]) -> tuple[str | Text, ...]:
     return (
         printable(part["id"]),
-        _state(part["state"]),
+        _state_text(part["state"]),
         str(part["parallelism"]),
         count_text(part["recordsPerSecond"]),
         count_text(part["recordsRead"]),
@@ -95,7 +133,7 @@ def _cells(part: Mapping[str, Any]) -> tuple[str | Text, ...]:
     )
 
 
-def _processors(status: Mapping[str, Any]) -> Iterator[Text]:
+def _processor_lines(status: Mapping[str, Any]) -> Iterator[Text]:
     """Yield a line with the number of processors, and why an expansion was refused or is delayed."""
     processors = status.get("processors")
     if processors is None:
@@ -108,7 +146,7 @@ def _processors(status: Mapping[str, Any]) -> Iterator[Text]:
         )
 
 
-def _threads(status: Mapping[str, Any]) -> Iterator[Text]:
+def _thread_lines(status: Mapping[str, Any]) -> Iterator[Text]:
     """Yield a line for each stream thread, and a note about their number; a client of before has none."""
     threads = status.get("threads")
     if threads is None:
@@ -121,18 +159,18 @@ def _threads(status: Mapping[str, Any]) -> Iterator[Text]:
         yield Text(note, style="yellow")
 
 
-def _waiting(part: Mapping[str, Any]) -> str:
+def _waiting_text(part: Mapping[str, Any]) -> str:
     seconds = f"{part['secondsWithoutProgress']:.0f} s"
     stalled = ", so it is stalled" if part["stalled"] else ""
     waits_for = printable(part["waitsFor"])
     return f"sub-topology {part['id']} made no progress for {seconds}{stalled}; it waits for {waits_for}"
 
 
-def _state(name: str) -> Text:
+def _state_text(name: str) -> Text:
     return Text(printable(name), style=_STATE_STYLES.get(name, ""))
 
 
-def _reads(part: Mapping[str, Any]) -> str:
+def _inputs_text(part: Mapping[str, Any]) -> str:
     return printable(", ".join(part["sources"]))
 
 

@@ -42,7 +42,7 @@ class _LegendItem:
 
 def svg(compiled: Sequence[CompiledApplication], partitions: Mapping[str, int]) -> str:
     """Return an SVG document; `partitions` are known counts of topics that the applications do not own."""
-    pictures = tuple(_pictures(compiled, partitions))
+    pictures = tuple(_draw_pictures(compiled, partitions))
     legend = tuple(_legend_items())
     right = legend[-1].x + 29 + len(legend[-1].text) * _SMALL_CHARACTER + 48
     last = pictures[-1] if pictures else None
@@ -56,15 +56,17 @@ def svg(compiled: Sequence[CompiledApplication], partitions: Mapping[str, int]) 
     )
 
 
-def _pictures(compiled: Sequence[CompiledApplication], partitions: Mapping[str, int]) -> Iterator[_Picture]:
+def _draw_pictures(
+    compiled: Sequence[CompiledApplication], partitions: Mapping[str, int]
+) -> Iterator[_Picture]:
     y: float = 0
     for application in compiled:
         drawing = layout(application.application.id, graph([application], partitions))
-        yield _Picture(drawing, _caption(application), y)
+        yield _Picture(drawing, _caption_of(application), y)
         y += drawing.height + _PICTURE_GAP
 
 
-def _caption(application: CompiledApplication) -> str:
+def _caption_of(application: CompiledApplication) -> str:
     topics = application.internal_topics
     partitions = counted(sum(topic.partitions for topic in topics), "partition")
     text = f"{counted(len(topics), 'internal topic')}, {partitions}" if topics else "no internal topics"
@@ -78,7 +80,7 @@ def _legend_items() -> Iterator[_LegendItem]:
         x += 29 + len(text) * _SMALL_CHARACTER + 18
 
 
-def _rules(
+def _css_rules(
     *,
     page: str,
     lane: tuple[str, str],
@@ -109,7 +111,7 @@ def _rules(
 
 
 _PALETTES: Mapping[str, Mapping[str, str]] = {
-    "light": _rules(
+    "light": _css_rules(
         page="#ffffff",
         lane=("#f8fafc", "#e2e8f0"),
         part=("#ffffff", "#94a3b8"),
@@ -123,7 +125,7 @@ _PALETTES: Mapping[str, Mapping[str, str]] = {
         unlogged=("#ffffff", "#cbd5e1"),
         sink=("#f0fdf4", "#16a34a"),
     ),
-    "dark": _rules(
+    "dark": _css_rules(
         page="#0b1220",
         lane=("#111a2c", "#1e2a42"),
         part=("#182338", "#475a78"),

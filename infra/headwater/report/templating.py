@@ -2,7 +2,7 @@
 
 from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 
-from headwater.report.printable import printable
+from headwater.report.escaping import printable
 
 
 def template(name: str) -> Template:

@@ -1,29 +1,133 @@
 """Build the model's `TopologyDocument` from a document that fits the schema."""
 
+from pathlib import Path
 from typing import Any
 
 from headwater.compiler.java.config_values import trim_text
 from headwater.model.acls import AclDeclaration, InternalTopicAcls
+from headwater.model.nodes import TopicKind
 from headwater.model.operators import Branch, Split, Step
-from headwater.model.problems import Location, Problem
+from headwater.model.problems import Location, Problem, ProblemCode
 from headwater.model.topology import (
     Application,
+    CreatedBy,
+    DescribedTopology,
     Leftovers,
     Lifecycle,
+    ObservedTopic,
+    ObservedTopology,
     Protocol,
     Setup,
     Sink,
+    StoreDetail,
     TopologyDocument,
+    Unknown,
+    UnknownDetails,
 )
 from headwater.model.versions import DEFAULT_VERSION
 from headwater.spec.build_operators import BUILDERS, complete
-from headwater.spec.build_stores import Options, config, topic_config
-from headwater.spec.described import described_topology
-from headwater.spec.durations import milliseconds
+from headwater.spec.build_stores import Options, config, duration, topic_config
 from headwater.spec.exported import exported_topology
+from headwater.spec.files import DOCUMENT, read_confined
 from headwater.spec.locations import PathPart, Position, RawDocument, pointer
-from headwater.spec.observed import observed_topology
+from headwater.spec.phrases import shorten
+from headwater.spec.scalars import milliseconds
 from headwater.spec.versions import declared_version
+
+
+def described_topology(
+    raw: RawDocument, given: str | Options
+) -> tuple[DescribedTopology | None, tuple[Problem, ...]]:
+    """Return the described topology and problems. A file must be in or below the document's folder."""
+    options: Options = {"file": given} if isinstance(given, str) else given
+    path = ("describe",) if isinstance(given, str) else ("describe", "file" if "file" in options else "text")
+    at = raw.location(path) or Location(raw.file)
+    text, file = options.get("text", ""), raw.file
+    if "file" in options:
+        name, folder = options["file"], Path(raw.file).parent
+        content = read_confined(folder, name, DOCUMENT, code=ProblemCode.UNREADABLE_DESCRIBE, at=at)
+        if not isinstance(content, str):
+            return None, (_outside(name, at) if content is None else content,)
+        text, file = content, str(folder / name)
+    elif not file.endswith(".json"):  # so that the file has the same line numbers
+        text = "\n" * at.line + text
+    from headwater.describe import read_description  # noqa: PLC0415 - imports the compiler, which documents with calls do not need
+
+    chosen = options.get("topology")
+    nodes, problems = read_description(text, file, None if chosen is None else str(chosen))
+    described = DescribedTopology(
+        nodes,
+        at=at,
+        repartition_partitions=dict(options.get("repartitions", {})),
+        stores={name: _detail(detail) for name, detail in options.get("stores", {}).items()},
+        copartitioned=tuple(tuple(group) for group in options.get("copartitioned", ())),
+        created_by={topic: CreatedBy(call) for topic, call in options.get("createdBy", {}).items()},
+        unknown=_unknown(options.get("unknown", {})),
+    )
+    return described, problems
+
+
+def _outside(name: str, at: Location) -> Problem:
+    return Problem(
+        code=ProblemCode.UNREADABLE_DESCRIBE,
+        summary="`file` is outside of the document's folder.",
+        expected="a file in or below the document's folder",
+        found=f"`{shorten(name)}`",
+        why="A document must not be able to read any file of this machine.",
+        fix="Move the text into the document's folder, or into the document with `text: |`.",
+        location=at,
+    )
+
+
+def _unknown(options: dict[str, Any]) -> UnknownDetails:
+    return UnknownDetails(
+        stores={name: tuple(details) for name, details in options.get("stores", {}).items()},
+        repartitions=tuple(options.get("repartitions", ())),
+        created_by=tuple(options.get("createdBy", ())),
+        application=tuple(options.get("application", ())),
+    )
+
+
+def _detail(options: dict[str, Any]) -> StoreDetail:
+    default = StoreDetail()
+    return StoreDetail(
+        kind=options.get("kind"),
+        retention_ms=duration(options, "retention"),
+        retain_duplicates=options.get("retainDuplicates", default.retain_duplicates),
+        logging=options.get("logging", default.logging),
+        overrides=topic_config(options.get("overrides")),
+        source_topic=options.get("sourceTopic"),
+        has_own_changelog=options.get("ownChangelog", default.has_own_changelog),
+    )
+
+
+def observed_topology(raw: RawDocument, options: Options) -> ObservedTopology:
+    """Return the observed topics, with locations of topics, sources and open questions."""
+    return ObservedTopology(
+        topics=tuple(_topic(raw, name, given) for name, given in options["topics"].items()),
+        at=_at(raw, "observed"),
+        sources=dict(options.get("sources", {})),
+        locations={topic: _at(raw, "observed", "sources", topic) for topic in options.get("sources", {})},
+        unknown={
+            Unknown(word): _at(raw, "observed", "unknown", index)
+            for index, word in enumerate(options["unknown"])
+        },
+    )
+
+
+def _topic(raw: RawDocument, name: str, options: dict[str, Any]) -> ObservedTopic:
+    return ObservedTopic(
+        name=name,
+        kind=TopicKind(options["kind"]),
+        partitions=options["partitions"],
+        replication_factor=options.get("replicationFactor", -1),
+        config=config(options["config"]) if "config" in options else None,
+        at=_at(raw, "observed", "topics", name),
+    )
+
+
+def _at(raw: RawDocument, *path: PathPart) -> Location:
+    return raw.location(path, at_key=isinstance(path[-1], str)) or Location(raw.file)
 
 
 def build_document(raw: RawDocument) -> tuple[TopologyDocument | None, tuple[Problem, ...]]:

@@ -5,7 +5,7 @@ from functools import partial
 from typing import Any
 
 from headwater.model import operators as model
-from headwater.model.operators.grouping import SuppressUntil
+from headwater.model.operators.streams import SuppressUntil
 from headwater.model.windows import (
     HoppingWindow,
     JoinWindow,
@@ -17,8 +17,7 @@ from headwater.model.windows import (
 )
 from headwater.spec import build_stores as stores
 from headwater.spec.build_stores import Options
-from headwater.spec.durations import milliseconds
-from headwater.spec.scalars import config_text
+from headwater.spec.scalars import config_text, milliseconds
 
 _EXPRESSIONS = frozenset(
     {"where", "key", "value", "each", "add", "remove", "init", "merge", "timestamp", "topicExpression"}

@@ -14,8 +14,7 @@ from headwater.model.stores import (
     StoreSupplier,
     StoreType,
 )
-from headwater.spec.durations import milliseconds
-from headwater.spec.scalars import config_text
+from headwater.spec.scalars import config_text, milliseconds
 from headwater.spec.topic_configs import broker_text
 
 Options = Mapping[str, Any]

@@ -12,8 +12,7 @@ from headwater.compiler.configs.check import find_refusals
 from headwater.compiler.configs.table import HEADWATER_CONFIGS, PREFIXES, Owner, config_names, split_key
 from headwater.model.problems import Problem, ProblemCode, Severity
 from headwater.model.versions import SUPPORTED
-from headwater.spec.limits import MAX_PROBLEMS
-from headwater.spec.locations import RawDocument
+from headwater.spec.locations import MAX_PROBLEMS, RawDocument
 from headwater.spec.phrases import nearest, shorten
 from headwater.spec.scalars import config_text
 from headwater.spec.topic_configs import topic_configs
@@ -33,7 +32,7 @@ def _refused_values(raw: RawDocument) -> Iterator[Problem]:
     application = raw.data.get("application") if isinstance(raw.data, dict) else None
     if not isinstance(application, dict) or not is_version(application.get("kafkaStreams")):
         return
-    version, config = declared_version(application), _texts(application.get("config"))
+    version, config = declared_version(application), _config_texts(application.get("config"))
     if version is None:
         return
     for refusal in find_refusals(config, version):
@@ -51,7 +50,7 @@ def _is_always_refused(key: str, config: Mapping[str, str]) -> bool:
     return all(any(refusal.key == key for refusal in find_refusals(config, each)) for each in SUPPORTED)
 
 
-def _texts(config: object) -> Mapping[str, str]:
+def _config_texts(config: object) -> Mapping[str, str]:
     """Return the values as in a properties file, without those that do not fit the schema."""
     items: Mapping[str, Any] = config if isinstance(config, dict) else {}
     return {key: config_text(value) for key, value in items.items() if isinstance(value, str | int | float)}
@@ -66,7 +65,7 @@ def _unknown_keys(raw: RawDocument) -> Iterator[Problem]:
         if key == "application.id" and config[key] != application.get("id"):
             yield _other_id(raw, key, str(config[key]), str(application.get("id")))
         elif not _is_known(key):
-            yield _unknown(raw, key)
+            yield _unknown_key(raw, key)
 
 
 def _is_known(key: str) -> bool:
@@ -74,7 +73,7 @@ def _is_known(key: str) -> bool:
     return key in _own_keys() or key.startswith(_FREE) or any(name in config_names(owner) for owner in owners)
 
 
-def _unknown(raw: RawDocument, key: str) -> Problem:
+def _unknown_key(raw: RawDocument, key: str) -> Problem:
     meant = nearest(key, _similar_keys(key))
     if meant is None:
         return Problem(

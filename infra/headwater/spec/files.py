@@ -10,7 +10,7 @@ from pathlib import Path
 import attrs
 
 from headwater.model.problems import Location, Problem, ProblemCode
-from headwater.spec.limits import MAX_BYTES
+from headwater.spec.locations import MAX_BYTES
 
 POLICIES = "headwater-policies"
 """The file of policies, without its suffix. It may be in a folder of documents and is not one of them."""
@@ -62,9 +62,9 @@ def find(paths: Sequence[Path]) -> tuple[tuple[Path, ...], tuple[Problem, ...]]:
     files: dict[str, Path] = {}
     problems = []
     for path in paths:
-        matches = list(_matches(path))
+        matches = list(_expand_pattern(path))
         if not matches:
-            problems.append(_nothing(path))
+            problems.append(_nothing_found(path))
         for match in matches:
             if isinstance(match, Problem):
                 problems.append(match)
@@ -84,7 +84,7 @@ def read(
 
     The problem is located at `at`, where another file names this one, else in the file itself.
     """
-    return _text(file, partial(_open, file), kind, code, at)
+    return _decode_text(file, partial(_open_file, file), kind, code, at)
 
 
 def read_confined(
@@ -107,13 +107,13 @@ def read_confined(
         return None
     if not file.is_relative_to(root) or file == root:
         return None
-    return _text(folder / name, partial(_open_below, root, file.relative_to(root)), kind, code, at)
+    return _decode_text(folder / name, partial(_open_below, root, file.relative_to(root)), kind, code, at)
 
 
-def _text(
+def _decode_text(
     file: Path, opened: Callable[[], int], kind: FileKind, code: ProblemCode, at: Location | None
 ) -> str | Problem:
-    content = _content(file, opened, kind, code, at or Location(str(file)))
+    content = _read_content(file, opened, kind, code, at or Location(str(file)))
     if isinstance(content, Problem):
         return content
     try:
@@ -122,7 +122,7 @@ def _text(
         before = content[: error.start]
         line = before.count(b"\n") + 1
         column = len(before) - (before.rfind(b"\n") + 1) + 1
-        return _unreadable(
+        return _unreadable_file(
             file,
             "It is not UTF-8 text.",
             kind=kind,
@@ -133,7 +133,7 @@ def _text(
         )
 
 
-def _open(file: Path) -> int:
+def _open_file(file: Path) -> int:
     # Without waiting for the other end of a pipe.
     return os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
 
@@ -152,25 +152,27 @@ def _open_below(root: Path, relative: Path) -> int:
         os.close(folder)
 
 
-def _content(
+def _read_content(
     file: Path, opened: Callable[[], int], kind: FileKind, code: ProblemCode, at: Location
 ) -> bytes | Problem:
     try:
         descriptor = opened()
     except (OSError, ValueError) as error:
-        return _unopened(file, error, kind, code, at)
+        return _unopened_file(file, error, kind, code, at)
     try:
-        return _read(descriptor, file, kind, code, at)
+        return _read_descriptor(descriptor, file, kind, code, at)
     except OSError as error:
-        return _unopened(file, error, kind, code, at)
+        return _unopened_file(file, error, kind, code, at)
     finally:
         os.close(descriptor)
 
 
-def _read(descriptor: int, file: Path, kind: FileKind, code: ProblemCode, at: Location) -> bytes | Problem:
+def _read_descriptor(
+    descriptor: int, file: Path, kind: FileKind, code: ProblemCode, at: Location
+) -> bytes | Problem:
     status = os.fstat(descriptor)
     if not stat.S_ISREG(status.st_mode):
-        return _unreadable(
+        return _unreadable_file(
             file,
             "It is not a regular file.",
             kind=kind,
@@ -188,11 +190,11 @@ def _read(descriptor: int, file: Path, kind: FileKind, code: ProblemCode, at: Lo
     return content
 
 
-def _unopened(
+def _unopened_file(
     file: Path, error: OSError | ValueError, kind: FileKind, code: ProblemCode, at: Location
 ) -> Problem:
     reason = error.strerror if isinstance(error, OSError) and error.strerror else "its name is not valid"
-    return _unreadable(
+    return _unreadable_file(
         file,
         f"It cannot be read: {reason}.",
         kind=kind,
@@ -203,14 +205,14 @@ def _unopened(
     )
 
 
-def _matches(path: Path) -> Iterator[Path | Problem]:
+def _expand_pattern(path: Path) -> Iterator[Path | Problem]:
     names = [path] if os.path.lexists(path) else sorted(glob.glob(str(path), recursive=True))  # noqa: PTH207
     for name in names:
         # Path.is_dir() raises for names that are too long and for missing permissions
-        yield from _below(name) if os.path.isdir(name) else (Path(name),)  # noqa: PTH112
+        yield from _files_below(name) if os.path.isdir(name) else (Path(name),)  # noqa: PTH112
 
 
-def _below(folder: str | Path) -> Iterator[Path | Problem]:
+def _files_below(folder: str | Path) -> Iterator[Path | Problem]:
     faults: list[OSError] = []
     for root, folders, names in os.walk(folder, onerror=faults.append):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
@@ -219,7 +221,7 @@ def _below(folder: str | Path) -> Iterator[Path | Problem]:
             if Path(name).suffix in _SUFFIXES and not name.startswith(".") and not is_another:
                 yield Path(root, name)
     for fault in faults:
-        yield _unreadable(
+        yield _unreadable_file(
             Path(fault.filename),
             f"{fault.strerror}.",
             kind=DOCUMENT,
@@ -230,7 +232,7 @@ def _below(folder: str | Path) -> Iterator[Path | Problem]:
         )
 
 
-def _nothing(path: Path) -> Problem:
+def _nothing_found(path: Path) -> Problem:
     return Problem(
         code=ProblemCode.UNREADABLE_DOCUMENT,
         summary=f"No topology document was found at `{path}`.",
@@ -242,7 +244,7 @@ def _nothing(path: Path) -> Problem:
     )
 
 
-def _unreadable(
+def _unreadable_file(
     file: Path,
     reason: str,
     *,

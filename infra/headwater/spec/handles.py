@@ -8,8 +8,7 @@ from itertools import islice
 from typing import Any
 
 from headwater.model.problems import Problem, ProblemCode
-from headwater.spec.limits import MAX_PROBLEMS
-from headwater.spec.locations import PathPart, RawDocument
+from headwater.spec.locations import MAX_PROBLEMS, PathPart, RawDocument
 from headwater.spec.phrases import nearest, one_of, shorten
 from headwater.spec.schema import operators
 

@@ -1,4 +1,4 @@
-"""The position of each value in its file: a tree with the same structure as the values."""
+"""The position of each value in its file: a tree with the same structure as the values. Its largest sizes."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
@@ -6,6 +6,16 @@ from typing import Any, NamedTuple, TypeAlias
 import attrs
 
 from headwater.model.problems import Location
+
+MAX_BYTES = 5 * 1024 * 1024
+"""Size of one file; a larger one is refused before it is read."""
+MAX_DEPTH = 60
+"""Levels of nested mappings and lists."""
+MAX_NODES = 200_000
+"""Number of scalars, mappings and lists in one file."""
+MAX_PROBLEMS = 100
+"""Problems of one document; the others are not shown."""
+
 
 PathPart = str | int
 Value: TypeAlias = "str | int | float | bool | list[Value] | dict[str, Value] | None"

@@ -38,7 +38,7 @@ from headwater.spec.yaml_reader import read_yaml
 
 @attrs.frozen
 class Policies:
-    """`policies` are those of files without errors; `problems` are those of all files."""
+    """`policies` are read from files without errors; `problems` are the problems of all files."""
 
     policies: tuple[Policy, ...] = ()
     problems: tuple[Problem, ...] = ()
@@ -52,7 +52,7 @@ def load_policies(files: Sequence[Path], folder: Path | None = None) -> Policies
     policies: list[Policy] = []
     problems: list[Problem] = []
     for file in files:
-        text = read(file, POLICY_FILE) if folder is None else _confined(folder, file)
+        text = read(file, POLICY_FILE) if folder is None else _confine_file(folder, file)
         shown = file if folder is None else folder / file
         loaded = Policies((), (text,)) if isinstance(text, Problem) else load_policies_text(text, str(shown))
         policies += loaded.policies
@@ -73,18 +73,18 @@ def load_policies_text(text: str, file: str) -> Policies:
     raws, problems = read_yaml(text, file)
     found = list(problems)
     if not raws and not problems:
-        found.append(_empty(file))
+        found.append(_empty_file(file))
     policies: list[Policy] = []
     for raw in raws:
         faults = schema_problems(raw, POLICY_FILE)
-        faults = faults or (() if problems else tuple(_ineffective(raw)))
+        faults = faults or (() if problems else tuple(_ineffective_policies(raw)))
         found += faults
         if not errors(faults):
-            policies += _policies(raw)
+            policies += _build_policies(raw)
     return Policies(() if errors(found) else tuple(policies), tuple(found))
 
 
-def _confined(folder: Path, file: Path) -> str | Problem:
+def _confine_file(folder: Path, file: Path) -> str | Problem:
     text = read_confined(folder, str(file), POLICY_FILE)
     if text is not None:
         return text
@@ -98,7 +98,7 @@ def _confined(folder: Path, file: Path) -> str | Problem:
     )
 
 
-def _policies(raw: RawDocument) -> Iterator[Policy]:
+def _build_policies(raw: RawDocument) -> Iterator[Policy]:
     for index, item in enumerate(raw.data["policies"]):
         ((key, options),) = item.items()
         options = options or {}
@@ -112,20 +112,22 @@ def _policies(raw: RawDocument) -> Iterator[Policy]:
         )
 
 
-def _naming(of: Named) -> Callable[[Options], PolicyRule]:
+def _build_naming(of: Named) -> Callable[[Options], PolicyRule]:
     return lambda options: Naming(of, options["pattern"])
 
 
-def _classes(options: Options) -> frozenset[TopicClass]:
+def _topic_classes(options: Options) -> frozenset[TopicClass]:
     return frozenset(map(TopicClass, options["kinds"])) if "kinds" in options else EVERY_CLASS
 
 
-def _bounded(make: Callable[[Bounds, frozenset[TopicClass]], PolicyRule]) -> Callable[[Options], PolicyRule]:
-    return lambda options: make(Bounds(options.get("min"), options.get("max")), _classes(options))
+def _build_bounded(
+    make: Callable[[Bounds, frozenset[TopicClass]], PolicyRule],
+) -> Callable[[Options], PolicyRule]:
+    return lambda options: make(Bounds(options.get("min"), options.get("max")), _topic_classes(options))
 
 
-def _retention(options: Options) -> PolicyRule:
-    return Retention(Bounds(duration(options, "min"), duration(options, "max")), _classes(options))
+def _build_retention(options: Options) -> PolicyRule:
+    return Retention(Bounds(duration(options, "min"), duration(options, "max")), _topic_classes(options))
 
 
 def _topic_config(options: Options) -> PolicyRule:
@@ -133,47 +135,47 @@ def _topic_config(options: Options) -> PolicyRule:
         key: None if value is None else broker_text(key, config_text(value))
         for key, value in options.get("require", {}).items()
     }
-    return TopicConfig(required, tuple(options.get("forbid", ())), _classes(options))
+    return TopicConfig(required, tuple(options.get("forbid", ())), _topic_classes(options))
 
 
 def _blast_radius(options: Options) -> PolicyRule:
     return BlastRadius({effect: options[effect.value] for effect in Effect if effect.value in options})
 
 
-def _drift(options: Options) -> PolicyRule:
+def _build_drift(options: Options) -> PolicyRule:
     return DriftTolerance(
         tuple(options.get("ignoreSettings", ())),
         Severity(options.get("failOn", Severity.INFO.value)),
         options.get("tolerated", 0),
-        _classes(options),
+        _topic_classes(options),
     )
 
 
 _RULES: dict[str, Callable[[Options], PolicyRule]] = {
-    **{named.value: _naming(named) for named in Named},
-    "topicPartitions": _bounded(TopicPartitions),
-    "applicationPartitions": _bounded(ApplicationPartitions),
-    "replicationFactor": _bounded(ReplicationFactor),
-    "minInsyncReplicas": _bounded(MinInsyncReplicas),
-    "retention": _retention,
+    **{named.value: _build_naming(named) for named in Named},
+    "topicPartitions": _build_bounded(TopicPartitions),
+    "applicationPartitions": _build_bounded(ApplicationPartitions),
+    "replicationFactor": _build_bounded(ReplicationFactor),
+    "minInsyncReplicas": _build_bounded(MinInsyncReplicas),
+    "retention": _build_retention,
     "topicConfig": _topic_config,
     "namedResources": lambda _: NamedResources(),
     "blastRadius": _blast_radius,
-    "drift": _drift,
+    "drift": _build_drift,
 }
 
 
-def _ineffective(raw: RawDocument) -> Iterator[Problem]:
+def _ineffective_policies(raw: RawDocument) -> Iterator[Problem]:
     """Yield problems of policies that fit the schema and cannot be checked."""
     for index, item in enumerate(raw.data["policies"]):
         ((key, options),) = item.items()
         path: tuple[PathPart, ...] = ("policies", index, key)
         for name in ("pattern", "applications"):
             if name in (options or {}):
-                yield from _untranslatable(raw, (*path, name), options[name])
+                yield from _untranslatable_pattern(raw, (*path, name), options[name])
         if key in _LIMITED and not set(options or {}) & _LIMITED[key]:
             yield _no_limit(raw, path, sorted(_LIMITED[key]))
-        yield from _contradicting(raw, path, options or {})
+        yield from _contradicting_bounds(raw, path, options or {})
 
 
 _BOUNDS = {"min", "max"}
@@ -190,11 +192,11 @@ _LIMITED: dict[str, set[str]] = {
 """Keys of which a policy must have at least one."""
 
 
-def _untranslatable(raw: RawDocument, path: tuple[PathPart, ...], pattern: str) -> Iterator[Problem]:
+def _untranslatable_pattern(raw: RawDocument, path: tuple[PathPart, ...], pattern: str) -> Iterator[Problem]:
     try:
         JavaPattern(pattern).matches("a" * 249)
     except UntranslatablePatternError as reason:
-        yield _problem(
+        yield _invalid_policy(
             raw,
             path,
             f"The pattern cannot be evaluated: {reason}.",
@@ -206,7 +208,7 @@ def _untranslatable(raw: RawDocument, path: tuple[PathPart, ...], pattern: str) 
 
 def _no_limit(raw: RawDocument, path: tuple[PathPart, ...], keys: Sequence[str]) -> Problem:
     listed = " or ".join(f"`{key}`" for key in keys)
-    return _problem(
+    return _invalid_policy(
         raw,
         path,
         f"`{path[-1]}` limits nothing.",
@@ -216,12 +218,12 @@ def _no_limit(raw: RawDocument, path: tuple[PathPart, ...], keys: Sequence[str])
     )
 
 
-def _contradicting(
+def _contradicting_bounds(
     raw: RawDocument, path: tuple[PathPart, ...], options: dict[str, Any]
 ) -> Iterator[Problem]:
     least, most = (duration(options, key) for key in ("min", "max"))
     if least is not None and most is not None and least > most:
-        yield _problem(
+        yield _invalid_policy(
             raw,
             (*path, "min"),
             f"No value is both {options['min']} or more and {options['max']} or less.",
@@ -230,7 +232,7 @@ def _contradicting(
             fix="Swap them, or correct one.",
         )
     for key in sorted(set(options.get("require") or ()) & set(options.get("forbid") or ())):
-        yield _problem(
+        yield _invalid_policy(
             raw,
             (*path, "forbid"),
             f"The setting {key} is required and forbidden at once.",
@@ -240,7 +242,7 @@ def _contradicting(
         )
 
 
-def _problem(
+def _invalid_policy(
     raw: RawDocument, path: tuple[PathPart, ...], summary: str, *, expected: str, found: str, fix: str
 ) -> Problem:
     return Problem(
@@ -254,7 +256,7 @@ def _problem(
     )
 
 
-def _empty(file: str) -> Problem:
+def _empty_file(file: str) -> Problem:
     return Problem(
         code=ProblemCode.UNREADABLE_DOCUMENT,
         summary="The file contains no policies.",

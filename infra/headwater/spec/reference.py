@@ -35,23 +35,23 @@ _WIDTH = 120
 
 def reference() -> str:
     """Return the reference as Markdown, section by section."""
-    return "\n".join(_lines()) + "\n"
+    return "\n".join(_reference_lines()) + "\n"
 
 
-def _lines() -> Iterator[str]:
+def _reference_lines() -> Iterator[str]:
     schema = document_schema()
     definitions = schema["$defs"]
-    yield from _section("## The document", schema)
+    yield from _section_lines("## The document", schema)
     for name, heading in _PARTS.items():
-        yield from _section(heading, definitions[name])
+        yield from _section_lines(heading, definitions[name])
     yield from ("## Operators", "", f"All {len(operators())} of them, by purpose.", "")
     for group, names in GROUPS.items():
         yield from (f"### {group}", "")
         for name in names.split():
-            yield from _section(f"#### {name}", definitions[f"op.{name}"], name)
+            yield from _section_lines(f"#### {name}", definitions[f"op.{name}"], name)
     yield from ("## Shared by several", "")
     for name in _SHARED:
-        yield from _section(f"### {name}", definitions[name])
+        yield from _section_lines(f"### {name}", definitions[name])
 
 
 _PARTS = {
@@ -68,25 +68,25 @@ _PARTS = {
 }
 
 
-def _section(heading: str, schema: Schema, operator: str | None = None) -> Iterator[str]:
+def _section_lines(heading: str, schema: Schema, operator: str | None = None) -> Iterator[str]:
     title = schema.get("title", "")
     yield from (heading, "")
-    yield _wrapped((f"**{title}.** " if operator and title != operator else "") + schema["description"])
+    yield _wrap_text((f"**{title}.** " if operator and title != operator else "") + schema["description"])
     yield ""
-    yield from _options(schema)
+    yield from _option_lines(schema)
     if operator is not None:
         yield "```yaml"
         yield from (f"- {operator}: {literal(example)}" for example in schema["examples"])
         yield from ("```", "")
 
 
-def _options(schema: Schema) -> Iterator[str]:
+def _option_lines(schema: Schema) -> Iterator[str]:
     if not schema.get("properties"):
         return
     required = set(schema.get("required", ()))
     for name, part in schema["properties"].items():
         known = resolve(part)
-        yield _option(name, part, is_required=name in required)
+        yield _option_line(name, part, is_required=name in required)
         if "properties" in known and "$ref" not in part:
             yield from _inner_options(name, known)
         if known.get("type") == "array" and "$ref" not in part:
@@ -100,33 +100,35 @@ def _inner_options(name: str, schema: Schema) -> Iterator[str]:
     """Return the options of a mapping without its own section."""
     required = set(schema.get("required", ()))
     for inner, part in schema.get("properties", {}).items():
-        yield _option(f"{name}.{inner}", part, is_required=inner in required)
+        yield _option_line(f"{name}.{inner}", part, is_required=inner in required)
 
 
-def _option(name: str, part: Schema, *, is_required: bool) -> str:
+def _option_line(name: str, part: Schema, *, is_required: bool) -> str:
     mark = " (required)" if is_required else ""
-    return _wrapped(f"- `{name}`{mark}: {_values(part, name)}. {resolve(part)['description']}", indent="  ")
+    return _wrap_text(
+        f"- `{name}`{mark}: {_allowed_values(part, name)}. {resolve(part)['description']}", indent="  "
+    )
 
 
-def _values(part: Schema, name: str) -> str:
+def _allowed_values(part: Schema, name: str) -> str:
     """Return the allowed values: words, a link to a definition, or types; then the default or examples."""
     known = resolve(part)
     config = find_any_config(name, DEFAULT_VERSION)
     if known.get("type") == _CONFIG_VALUE and config is not None:
-        return allowed_values(config) + _remark(known, "")
+        return allowed_values(config) + _remark_of(known, "")
     linked = part.get("$ref", "").removeprefix("#/$defs/")
     if "enum" in known:
         phrase = code(dict.fromkeys(map(literal, known["enum"])))
     elif linked in _LINKED or linked == _NAME_OR_BUILDER:
-        phrase = _link(linked)
+        phrase = _link_to(linked)
     elif known.get("type") == "array":
-        phrase = f"list of {_element(known['items'])}"
+        phrase = f"list of {_element_text(known['items'])}"
     else:
         phrase = types(known.get("type", "object"))
-    return phrase + _remark(known, linked)
+    return phrase + _remark_of(known, linked)
 
 
-def _remark(known: Schema, linked: str) -> str:
+def _remark_of(known: Schema, linked: str) -> str:
     if "default" in known:
         return f"; default `{literal(known['default'])}`"
     shown = [literal(example) for example in known["examples"] if not isinstance(example, bool)]
@@ -134,20 +136,22 @@ def _remark(known: Schema, linked: str) -> str:
     return f", such as `{shown[0]}`" if is_helpful else ""
 
 
-def _element(items: Schema) -> str:
+def _element_text(items: Schema) -> str:
     linked = items.get("$ref", "").removeprefix("#/$defs/")
     if linked == "step":
         return "[operators](#operators)"
-    return _link(linked) if linked in _LINKED or linked == _NAME_OR_BUILDER else types(resolve(items)["type"])
+    return (
+        _link_to(linked) if linked in _LINKED or linked == _NAME_OR_BUILDER else types(resolve(items)["type"])
+    )
 
 
-def _link(name: str) -> str:
+def _link_to(name: str) -> str:
     if name == _NAME_OR_BUILDER:
-        return f"{_link('name')} or {_link('storeBuilder')}"
+        return f"{_link_to('name')} or {_link_to('storeBuilder')}"
     return f"[{name}](#{name.lower()})"
 
 
-def _wrapped(text: str, indent: str = "") -> str:
+def _wrap_text(text: str, indent: str = "") -> str:
     """Return a paragraph or a list item in lines of at most 120 characters; code spans may be longer."""
     lines = textwrap.wrap(
         text, _WIDTH, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False

@@ -7,22 +7,24 @@ configs get the form of the brokers (`topic_configs.broker_text`).
 import re
 from collections.abc import Callable
 
+from headwater.spec.schema import document_schema, matches
+
 Scalar = str | int | float | bool | None
 
 
 class WrittenInt(int):
-    """A whole number whose text differs from that of `str`, such as `007`."""
+    """A whole number that `str` would write differently, such as `007`."""
 
     written: str
 
 
 class WrittenFloat(float):
-    """A number whose text differs from that of `str`, such as `1.50`."""
+    """A number that `str` would write differently, such as `1.50`."""
 
     written: str
 
 
-def _whole(text: str) -> int:
+def _parse_whole(text: str) -> int:
     number = int(text)
     if str(number) == text:
         return number
@@ -31,7 +33,7 @@ def _whole(text: str) -> int:
     return written
 
 
-def _fraction(text: str) -> float | str:
+def _parse_fraction(text: str) -> float | str:
     number = WrittenFloat(text)
     if number in (float("inf"), float("-inf")):
         return text
@@ -39,7 +41,7 @@ def _fraction(text: str) -> float | str:
     return number
 
 
-def _based(text: str) -> Scalar:
+def _parse_based(text: str) -> Scalar:
     """`0o14` or `0xff`."""
     try:
         return int(text, 0)
@@ -48,9 +50,12 @@ def _based(text: str) -> Scalar:
 
 
 _NUMBERS: tuple[tuple[re.Pattern[str], Callable[[str], Scalar]], ...] = (
-    (re.compile(r"[-+]?[0-9]{1,64}"), _whole),
-    (re.compile(r"[-+]?(?:\.[0-9]{1,64}|[0-9]{1,64}(?:\.[0-9]{0,64})?)(?:[eE][-+]?[0-9]{1,3})?"), _fraction),
-    (re.compile(r"0[ox][0-9a-fA-F]{1,64}"), _based),
+    (re.compile(r"[-+]?[0-9]{1,64}"), _parse_whole),
+    (
+        re.compile(r"[-+]?(?:\.[0-9]{1,64}|[0-9]{1,64}(?:\.[0-9]{0,64})?)(?:[eE][-+]?[0-9]{1,3})?"),
+        _parse_fraction,
+    ),
+    (re.compile(r"0[ox][0-9a-fA-F]{1,64}"), _parse_based),
 )
 _WORDS: dict[str, bool | None] = {
     "": None, "~": None, "null": None, "Null": None, "NULL": None,
@@ -78,3 +83,30 @@ def config_text(value: str | float | bool) -> str:  # noqa: FBT001 - a config va
     if isinstance(value, WrittenInt | WrittenFloat):
         return value.written
     return str(value)
+
+
+_SHORT = re.compile(r"([0-9]+)(ms|d|h|m|s)")
+_ISO = re.compile(r"P(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+)(?:\.(\d+))?S)?)?\Z")
+_MS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
+
+
+def milliseconds(duration: float | str) -> int:
+    """Return the milliseconds of a duration that fits the schema's `duration` or `signedDuration`."""
+    if not isinstance(duration, str):
+        return int(duration)
+    if duration.startswith("-"):
+        return -milliseconds(duration[1:])
+    iso = _ISO.match(duration)
+    if iso is None:
+        return sum(int(amount) * _MS[unit] for amount, unit in _SHORT.findall(duration))
+    days, hours, minutes, seconds, fraction = (part or "0" for part in iso.groups())
+    whole = int(days) * _MS["d"] + int(hours) * _MS["h"] + int(minutes) * _MS["m"] + int(seconds) * _MS["s"]
+    return whole + int(fraction.ljust(3, "0"))
+
+
+def read_duration(value: object) -> int | None:
+    """Return the milliseconds of a duration from a setting or the command line; None if it is invalid."""
+    if isinstance(value, str):
+        pattern = document_schema()["$defs"]["duration"]["pattern"]
+        return milliseconds(value) if matches(pattern, value) else None
+    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None

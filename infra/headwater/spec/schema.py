@@ -4,6 +4,9 @@ import json
 import re
 from collections.abc import Iterator
 from functools import cache
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+from pathlib import Path
 from typing import Any
 
 import attrs
@@ -11,7 +14,13 @@ from jsonschema import Draft202012Validator, ValidationError, validators
 from jsonschema.protocols import Validator
 
 from headwater.spec.locations import PathPart
-from headwater.spec.schema_files import topology_schemas
+
+
+def topology_schemas() -> Traversable:
+    """Return the folder `topology_schemas`, which the wheel has inside the package `headwater`."""
+    installed = files("headwater").joinpath("topology_schemas")
+    return installed if installed.is_dir() else Path(__file__).parents[3] / "topology_schemas"
+
 
 Schema = dict[str, Any]
 
@@ -51,7 +60,7 @@ def document_schema() -> Schema:
 
 def find_violations(data: Any, schema: str = _TOPOLOGY) -> Iterator[Violation]:  # noqa: ANN401 - any value
     """Yield violations lazily: a malicious document may have too many to compute."""
-    for error in _validator(schema).iter_errors(data):
+    for error in _validator_of(schema).iter_errors(data):
         yield Violation(
             path=tuple(error.absolute_path),
             keyword=str(error.validator),
@@ -82,7 +91,7 @@ def matches(pattern: str, text: str) -> bool:
     return re.search(pattern.replace("$", r"\Z"), text) is not None
 
 
-def _pattern(_: object, pattern: str, value: object, __: object) -> Iterator[ValidationError]:
+def _check_pattern(_: object, pattern: str, value: object, __: object) -> Iterator[ValidationError]:
     if isinstance(value, str) and not matches(pattern, value):
         yield ValidationError(f"{value!r} does not match {pattern!r}")
 
@@ -93,17 +102,17 @@ def _is_whole(_: object, value: object) -> bool:
 
 
 @cache
-def _validator(schema: str) -> Validator:
+def _validator_of(schema: str) -> Validator:
     kind = validators.extend(  # type: ignore[no-untyped-call]
         Draft202012Validator,
-        {"pattern": _pattern},
+        {"pattern": _check_pattern},
         type_checker=Draft202012Validator.TYPE_CHECKER.redefine("integer", _is_whole),
     )
-    validator: Validator = kind(_inlined(published_schema(schema)))
+    validator: Validator = kind(_inline_references(published_schema(schema)))
     return validator
 
 
-def _inlined(schema: Schema) -> Schema:
+def _inline_references(schema: Schema) -> Schema:
     """Return `schema` with each `$ref` replaced by the definition: lookups would take half of the time.
 
     Definitions are shared, so that steps can contain steps. If a reference has its own description, the

@@ -1,7 +1,7 @@
 """Problems for what does not fit a schema, in the terms of the user who wrote the file."""
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from itertools import islice
 from typing import Any
 
@@ -9,8 +9,7 @@ import attrs
 
 from headwater.model.problems import Problem, ProblemCode
 from headwater.spec.files import DOCUMENT, FileKind
-from headwater.spec.limits import MAX_PROBLEMS
-from headwater.spec.locations import PathPart, RawDocument
+from headwater.spec.locations import MAX_PROBLEMS, PathPart, RawDocument
 from headwater.spec.phrases import (
     a,
     capital,
@@ -26,7 +25,42 @@ from headwater.spec.phrases import (
     types,
 )
 from headwater.spec.schema import Schema, Violation, find_violations, operators, resolve
-from headwater.spec.split_expressions import SplitExpression, split_expressions
+
+
+@attrs.frozen
+class SplitExpression:
+    """The value `start` of `key`, and the keys without a value that continue it."""
+
+    key: str
+    start: str
+    pieces: tuple[str, ...]
+
+    @property
+    def text(self) -> str:
+        """Return the expression that was probably meant."""
+        return ", ".join((self.start, *self.pieces))
+
+
+def split_expressions(mapping: Mapping[str, Any], allowed: Collection[str]) -> tuple[SplitExpression, ...]:
+    """Return the expressions that commas split within `mapping`, whose known keys are `allowed`.
+
+    Such an expression is text with an open bracket, before unknown keys that have no value.
+    """
+    pieces: dict[str, list[str]] = {}
+    key: str | None = None
+    for name, value in mapping.items():
+        if name in allowed:
+            key = name if isinstance(value, str) and _open_brackets(value) > 0 else None
+        elif value is not None or nearest(name, allowed):
+            key = None
+        elif key is not None:
+            pieces.setdefault(key, []).append(name)
+    return tuple(SplitExpression(key, mapping[key], tuple(names)) for key, names in pieces.items())
+
+
+def _open_brackets(text: str) -> int:
+    return sum(text.count(bracket) for bracket in "([") - sum(text.count(bracket) for bracket in ")]")
+
 
 _UNKNOWN = "An unknown key would have no effect, so nothing is planned."
 _MANY_KEYS = 14
@@ -34,7 +68,7 @@ _MANY_KEYS = 14
 
 def schema_problems(raw: RawDocument, kind: FileKind = DOCUMENT) -> tuple[Problem, ...]:
     """Return what does not fit the schema of this kind of file, at most `MAX_PROBLEMS` problems."""
-    problems = tuple(islice(_problems(raw, kind), MAX_PROBLEMS + 1))
+    problems = tuple(islice(_find_problems(raw, kind), MAX_PROBLEMS + 1))
     if len(problems) <= MAX_PROBLEMS:
         return problems
     more = Problem(
@@ -47,14 +81,14 @@ def schema_problems(raw: RawDocument, kind: FileKind = DOCUMENT) -> tuple[Proble
     return (*problems[:MAX_PROBLEMS], more)
 
 
-def _problems(raw: RawDocument, kind: FileKind) -> Iterator[Problem]:
+def _find_problems(raw: RawDocument, kind: FileKind) -> Iterator[Problem]:
     reported: set[tuple[object, ...]] = set()
     for violation in find_violations(raw.data, kind.schema):
         # a rule about several keys (`required`) is violated once per key, and reported once
         rule = (violation.path, violation.schema_path, violation.value if violation.is_of_key else None)
         if rule not in reported and not _follows_from_indentation(raw.data, violation):
             reported.add(rule)
-            yield from _located(raw, violation, kind)
+            yield from _locate_violation(raw, violation, kind)
 
 
 def _follows_from_indentation(data: Any, violation: Violation) -> bool:  # noqa: ANN401 - walks any value
@@ -67,8 +101,8 @@ def _follows_from_indentation(data: Any, violation: Violation) -> bool:  # noqa:
     return False
 
 
-def _located(raw: RawDocument, violation: Violation, kind: FileKind) -> Iterator[Problem]:
-    for mistake in _mistakes(violation):
+def _locate_violation(raw: RawDocument, violation: Violation, kind: FileKind) -> Iterator[Problem]:
+    for mistake in _find_mistakes(violation):
         location = raw.location(mistake.path, at_key=mistake.at_key)
         if location is not None:
             yield Problem(
@@ -96,7 +130,7 @@ class _Mistake:
     """Empty = what happens to any file that does not fit the schema."""
 
 
-def _mistakes(violation: Violation) -> Iterator[_Mistake]:
+def _find_mistakes(violation: Violation) -> Iterator[_Mistake]:
     """Yield one for each thing to correct; none if another one covers it."""
     describe = _bad_key if violation.is_of_key else _MISTAKES[violation.keyword]
     return describe(violation)
@@ -119,7 +153,7 @@ def _unknown_keys(violation: Violation) -> Iterator[_Mistake]:
                 expected=f"one of the {len(allowed)} operators" if is_step else f"one of {code(allowed)}",
                 found=shown,
                 fix=_ELSEWHERE.get(key)
-                or _meant(key, allowed)
+                or _meant_word(key, allowed)
                 or _deeper_key(key, violation.schema)
                 or f"Use {one_of(allowed)}.",
                 why=_UNKNOWN,
@@ -148,11 +182,11 @@ def _split_expression(path: tuple[PathPart, ...], split: SplitExpression) -> _Mi
 
 def _deeper_key(key: str, schema: Schema) -> str:
     """Return a fix if the key is valid one level deeper."""
-    inside = _holders(key, schema)
+    inside = _sections_with(key, schema)
     return f"Move it into {one_of(inside)}." if 0 < len(inside) < _MANY_KEYS else ""
 
 
-def _holders(key: str, schema: Schema) -> list[str]:
+def _sections_with(key: str, schema: Schema) -> list[str]:
     parts = schema.get("properties", {})
     return [name for name, part in parts.items() if key in resolve(part).get("properties", ())]
 
@@ -178,16 +212,16 @@ def _not_listed(violation: Violation) -> Iterator[_Mistake]:
         summary=f"{capital(subject(violation.path))} cannot be {found(violation.value)}.",
         expected=one_of(words),
         found=found(violation.value),
-        fix=_meant(violation.value, words) or f"Write {one_of(words)}.",
+        fix=_meant_word(violation.value, words) or f"Write {one_of(words)}.",
         why=violation.schema.get("description", "") if violation.keyword == "const" else "",
     )
 
 
-def _missing(violation: Violation) -> Iterator[_Mistake]:
+def _missing_keys(violation: Violation) -> Iterator[_Mistake]:
     required = violation.requires
     if violation.keyword == "dependentRequired":
         required = [name for given, names in required.items() if given in violation.value for name in names]
-    mistyped = _mistyped(violation)
+    mistyped = _mistyped_keys(violation)
     for name in dict.fromkeys(required):
         if name not in violation.value and name not in mistyped:
             described = resolve(violation.schema.get("properties", {}).get(name, {})).get("description")
@@ -207,7 +241,7 @@ def _one_of_several(violation: Violation) -> Iterator[_Mistake]:
     branches = [keys for branch in violation.requires if (keys := _required_keys(branch))]
     names = [name for branch in branches for name in branch]
     given = [name for name in names if name in violation.value]
-    if not given and _mistyped(violation) & set(names):
+    if not given and _mistyped_keys(violation) & set(names):
         return
     choice = either([" and/or ".join(f"`{name}`" for name in branch) for branch in branches])
     yield _Mistake(
@@ -228,7 +262,7 @@ def _required_keys(branch: Schema) -> list[str]:
     ]
 
 
-def _excluded(violation: Violation) -> Iterator[_Mistake]:
+def _excluded_keys(violation: Violation) -> Iterator[_Mistake]:
     yield _Mistake(
         path=violation.path,
         at_key=True,
@@ -263,8 +297,8 @@ def _bad_text(violation: Violation) -> Iterator[_Mistake]:
         summary=f"{capital(subject(violation.path))} cannot be {found(violation.value)}.",
         expected=expected,
         found=found(violation.value),
-        fix=_meant(violation.value, examples) or f"Write {expected}.",
-        why=_rule(violation.schema),
+        fix=_meant_word(violation.value, examples) or f"Write {expected}.",
+        why=_rule_of(violation.schema),
     )
 
 
@@ -278,12 +312,12 @@ def _bad_key(violation: Violation) -> Iterator[_Mistake]:
         expected=expected,
         found=shown,
         fix=f"Write {expected}.",
-        why=_rule(violation.schema),
+        why=_rule_of(violation.schema),
     )
 
 
-def _rule(schema: Schema) -> str:
-    """Return the description of this kind of value, rather than that of this property."""
+def _rule_of(schema: Schema) -> str:
+    """Return the description of this kind of value, rather than the description of this property."""
     return str(schema.get("$comment", schema.get("description", "")))
 
 
@@ -311,10 +345,10 @@ _MISTAKES: dict[str, Callable[[Violation], Iterator[_Mistake]]] = {
     "type": _wrong_type,
     "enum": _not_listed,
     "const": _not_listed,
-    "required": _missing,
-    "dependentRequired": _missing,
+    "required": _missing_keys,
+    "dependentRequired": _missing_keys,
     "oneOf": _one_of_several,
-    "not": _excluded,
+    "not": _excluded_keys,
     "maxProperties": _several_keys,
     "minProperties": _several_keys,
     "pattern": _bad_text,
@@ -323,16 +357,16 @@ _MISTAKES: dict[str, Callable[[Violation], Iterator[_Mistake]]] = {
 """All keywords with which the schemas refuse values (a test compares them)."""
 
 
-def _mistyped(violation: Violation) -> set[str | None]:
+def _mistyped_keys(violation: Violation) -> set[str | None]:
     """Return the keys that unknown keys probably mean: they are not also reported as missing."""
     allowed = violation.schema.get("properties", {})
     meant: set[str | None] = set()
     for key in islice((key for key in violation.value if key not in allowed), _MANY_KEYS):
         meant.add(nearest(key, allowed))
-        meant.update(_holders(key, violation.schema))
+        meant.update(_sections_with(key, violation.schema))
     return meant
 
 
-def _meant(word: object, allowed: tuple[str, ...] | list[str]) -> str:
+def _meant_word(word: object, allowed: tuple[str, ...] | list[str]) -> str:
     meant = nearest(word, allowed) if isinstance(word, str) else None
     return f"Did you mean `{meant}`?" if meant is not None else ""

@@ -1,18 +1,25 @@
-"""Kafka's own table of topic configs, and what a broker refuses.
+"""Kafka's own table of topic configs, and problems for values that a broker refuses.
 
 `kafka_topic_configs.json` is generated from Kafka's `LogConfig`; a test compares the two.
 """
 
 import json
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from decimal import Decimal
 from functools import cache
 from importlib.resources import files
+from itertools import islice
 from typing import Any
+
+import attrs
 
 from headwater.compiler.configs.values import ConfigType, parse_value
 from headwater.compiler.configs.values import allowed_values as describe_values
+from headwater.model.problems import Problem, ProblemCode
+from headwater.spec.locations import MAX_PROBLEMS, PathPart, RawDocument
+from headwater.spec.phrases import nearest, shorten
+from headwater.spec.scalars import config_text
 
 _LEAST_WITHOUT_EXPONENT, _MOST_WITHOUT_EXPONENT = 1e-3, 1e7
 
@@ -22,15 +29,15 @@ def topic_configs() -> Mapping[str, ConfigType]:
     """Return topic config name → its type and limits, as in the newest supported release of Kafka."""
     text = files("headwater.spec").joinpath("kafka_topic_configs.json").read_text(encoding="utf-8")
     rows: dict[str, dict[str, Any]] = json.loads(text)
-    return {name: _config(**row) for name, row in rows.items()}
+    return {name: _config_type(**row) for name, row in rows.items()}
 
 
-def _config(values: Sequence[str] = (), extra: Sequence[int] = (), **row: Any) -> ConfigType:  # noqa: ANN401 - of JSON
+def _config_type(values: Sequence[str] = (), extra: Sequence[int] = (), **row: Any) -> ConfigType:  # noqa: ANN401 - of JSON
     return ConfigType(values=tuple(values), extra=tuple(extra), **row)
 
 
 def is_allowed(name: str, patterns: Collection[str]) -> bool:
-    """Return whether `name` is one of `patterns`, or begins like one that ends with a star."""
+    """Return whether `name` is one of `patterns`, or begins like a pattern that ends with a star."""
     return any(
         name.startswith(pattern[:-1]) if pattern.endswith("*") else name == pattern for pattern in patterns
     )
@@ -80,3 +87,116 @@ def _double_text(number: float) -> str:
     exact = Decimal(repr(number))
     first, *rest = map(str, exact.normalize().as_tuple().digits)
     return f"{'-' if number < 0 else ''}{first}.{''.join(rest) or '0'}E{exact.adjusted()}"
+
+
+_PREFIX = "topic."
+_OTHER_BROKERS = "If your brokers accept it, list its name in `setup.allowTopicConfigs`."
+_WHY = "The brokers refuse a topic with it, so `pulumi up` would fail halfway."
+
+Path = tuple[PathPart, ...]
+
+
+@attrs.frozen
+class _Given:
+    """A topic config in the document: `shown` is its key there, `name` its name for the brokers."""
+
+    path: Path
+    shown: str
+    name: str
+    value: object
+
+
+def topic_config_problems(raw: RawDocument) -> tuple[Problem, ...]:
+    """Return problems for unknown names and refused values. What does not fit the schema is skipped."""
+    data = raw.data
+    if not isinstance(data, dict):
+        return ()
+    allowed = _allowed_by(data)
+    return tuple(
+        islice(
+            (problem for given in _given_configs(data) for problem in _check_config(raw, given, allowed)),
+            MAX_PROBLEMS,
+        )
+    )
+
+
+def _allowed_by(data: Mapping[str, Any]) -> tuple[str, ...]:
+    names = _mapping_of(_mapping_of(data.get("application")).get("setup")).get("allowTopicConfigs")
+    return tuple(name for name in names if isinstance(name, str)) if isinstance(names, list) else ()
+
+
+def _given_configs(data: Mapping[str, Any]) -> Iterator[_Given]:
+    config = _mapping_of(_mapping_of(data.get("application")).get("config"))
+    for key, value in config.items():
+        if key.startswith(_PREFIX):
+            yield _Given(("application", "config", key), key, key.removeprefix(_PREFIX), value)
+    for path, configs in _config_mappings(data):
+        for key, value in configs.items():
+            yield _Given((*path, key), key, key, value)
+
+
+def _config_mappings(data: Mapping[str, Any]) -> Iterator[tuple[Path, Mapping[str, Any]]]:
+    """Yield the mappings of topic configs by Kafka's names.
+
+    Configs of an observed application are not checked: the cluster has them.
+    """
+    for topic, options in _mapping_of(data.get("topics")).items():
+        yield ("topics", topic, "config"), _mapping_of(_mapping_of(options).get("config"))
+    yield from _logging_mappings(data.get("topology"), ("topology",))
+    for section in ("describe", "exported"):
+        for store, options in _mapping_of(_mapping_of(data.get(section)).get("stores")).items():
+            yield (section, "stores", store, "overrides"), _mapping_of(_mapping_of(options).get("overrides"))
+
+
+def _logging_mappings(part: object, path: Path) -> Iterator[tuple[Path, Mapping[str, Any]]]:
+    if isinstance(part, list):
+        for index, item in enumerate(part):
+            yield from _logging_mappings(item, (*path, index))
+    elif isinstance(part, dict):
+        for key, inner in part.items():
+            if key == "logging":
+                yield (*path, key), _mapping_of(inner)
+            else:
+                yield from _logging_mappings(inner, (*path, key))
+
+
+def _mapping_of(value: object) -> Mapping[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _check_config(raw: RawDocument, given: _Given, allowed: tuple[str, ...]) -> Iterator[Problem]:
+    if is_allowed(given.name, allowed):
+        return
+    if given.name not in topic_configs():
+        yield _unknown_config(raw, given)
+    elif isinstance(given.value, str | int | float):
+        text = config_text(given.value)
+        values = allowed_values(given.name, text)
+        if values is not None:
+            yield _refused_value(raw, given, text, values)
+
+
+def _unknown_config(raw: RawDocument, given: _Given) -> Problem:
+    meant = nearest(given.name, topic_configs())
+    prefix = given.shown.removesuffix(given.name)
+    return Problem(
+        code=ProblemCode.INVALID_CONFIG,
+        summary=f"Kafka has no topic config `{shorten(given.name)}`.",
+        expected=f"`{prefix}{meant}`" if meant else "a topic config of Kafka",
+        found=f"`{shorten(given.shown)}`",
+        why=_WHY,
+        fix=(f"Did you mean `{prefix}{meant}`? " if meant else "Correct or remove it. ") + _OTHER_BROKERS,
+        location=raw.location(given.path, at_key=True),
+    )
+
+
+def _refused_value(raw: RawDocument, given: _Given, text: str, values: str) -> Problem:
+    return Problem(
+        code=ProblemCode.INVALID_CONFIG,
+        summary=f"Topic config `{given.name}` cannot be {f'`{shorten(text)}`' if text else 'empty'}.",
+        expected=values,
+        found=f"`{shorten(text)}`" if text else "empty text",
+        why=_WHY,
+        fix=f"Set `{given.shown}` to {values}. {_OTHER_BROKERS}",
+        location=raw.location(given.path),
+    )

@@ -45,9 +45,9 @@ def version_problems(raw: RawDocument) -> tuple[Problem, ...]:
     version = declared_version(application)
     has_calls = "topology" in raw.data
     if version is None or (has_calls and not version.is_supported):
-        return (_unsupported(raw, config_text(application["kafkaStreams"]), version),)
+        return (_unsupported_version(raw, config_text(application["kafkaStreams"]), version),)
     return (
-        *(() if version.is_supported else (_approximate(raw, version),)),
+        *(() if version.is_supported else (_approximate_version(raw, version),)),
         *_missing_protocol(raw, application, version),
         *_missing_configs(raw, application, version),
         *_removed_guarantee(raw, application, version),
@@ -70,7 +70,7 @@ def is_version(given: object) -> bool:
     return given is None or (isinstance(given, str | int | float) and not isinstance(given, bool))
 
 
-def _unsupported(raw: RawDocument, found: str, version: KafkaStreamsVersion | None) -> Problem:
+def _unsupported_version(raw: RawDocument, found: str, version: KafkaStreamsVersion | None) -> Problem:
     oldest, newest = SUPPORTED[0], SUPPORTED[-1]
     texts = f"Texts of {OLDER[0].release} and later are imported: `headwater import --describe`."
     if version is not None and version.is_newer:
@@ -109,7 +109,7 @@ def _unsupported(raw: RawDocument, found: str, version: KafkaStreamsVersion | No
     )
 
 
-def _approximate(raw: RawDocument, version: KafkaStreamsVersion) -> Problem:
+def _approximate_version(raw: RawDocument, version: KafkaStreamsVersion) -> Problem:
     oldest, newest = SUPPORTED[0], SUPPORTED[-1]
     if version.is_newer:
         summary = (

@@ -19,8 +19,7 @@ from yaml.events import (
 )
 
 from headwater.model.problems import Location, Problem, ProblemCode
-from headwater.spec.limits import MAX_DEPTH, MAX_NODES, MAX_PROBLEMS
-from headwater.spec.locations import Position, RawDocument, Value
+from headwater.spec.locations import MAX_DEPTH, MAX_NODES, MAX_PROBLEMS, Position, RawDocument, Value
 from headwater.spec.phrases import shorten
 from headwater.spec.scalars import plain_scalar
 
@@ -39,7 +38,7 @@ def read_yaml(text: str, file: str) -> tuple[tuple[RawDocument, ...], tuple[Prob
     except yaml.YAMLError as error:
         return (), (*tree.problems, _yaml_error(error, text, file))
     except UnicodeEncodeError as error:
-        at = _location(text, error.start, file)
+        at = _location_at(text, error.start, file)
         return (), (
             _syntax_error(
                 at,
@@ -55,7 +54,7 @@ def read_yaml(text: str, file: str) -> tuple[tuple[RawDocument, ...], tuple[Prob
 def _yaml_error(error: yaml.YAMLError, text: str, file: str) -> Problem:
     if isinstance(error, yaml.reader.ReaderError):
         character = re.search(r"[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]", text)
-        at = _location(text, character.start(), file) if character else Location(file)
+        at = _location_at(text, character.start(), file) if character else Location(file)
         return _syntax_error(
             at,
             "The text contains a control character.",
@@ -75,7 +74,7 @@ _CHECK_LINE = "Check this line and the one before: indentation, quotes, colons, 
 _QUOTE = " Put a value with brackets, braces or commas in quotes."
 
 
-def _location(text: str, index: int, file: str) -> Location:
+def _location_at(text: str, index: int, file: str) -> Location:
     before = text[:index]
     return Location(file, before.count("\n") + 1, index - before.rfind("\n"))
 
@@ -130,7 +129,7 @@ class _TreeBuilder:
             if isinstance(event, ScalarEvent):
                 refused = self._enter(event, event.tag)
                 value = plain_scalar(event.value) if event.implicit[0] else event.value
-                self._add(value, event.value, _at(event), (), refused=refused)
+                self._add(value, event.value, _position_of(event), (), refused=refused)
             elif isinstance(event, CollectionStartEvent):
                 self._start(event)
             elif isinstance(event, CollectionEndEvent):
@@ -144,12 +143,16 @@ class _TreeBuilder:
                 )
             elif isinstance(event, AliasEvent):
                 self._enter(event, None)
-                self._add(None, "", _at(event), (), refused=True)
+                self._add(None, "", _position_of(event), (), refused=True)
 
     def _enter(self, event: NodeEvent, tag: str | None) -> bool:
         """Count a node and report its tag and anchor; return whether its value is refused."""
         self._nodes += 1
-        at = Location(self._file, *_at(event)) if self._nodes > MAX_NODES or event.anchor or tag else None
+        at = (
+            Location(self._file, *_position_of(event))
+            if self._nodes > MAX_NODES or event.anchor or tag
+            else None
+        )
         if at is None:
             return False
         if self._nodes > MAX_NODES:
@@ -168,13 +171,13 @@ class _TreeBuilder:
 
     def _start(self, event: CollectionStartEvent) -> None:
         refused = self._enter(event, event.tag)
-        at = Location(self._file, *_at(event))
+        at = Location(self._file, *_position_of(event))
         if len(self._open) >= MAX_DEPTH:
             self._stop(_too_large(at, f"at most {MAX_DEPTH} levels of mappings and lists"))
         if self._open and self._open[-1].mapping is not None and self._open[-1].key is None:
             self._stop(_key_is_collection(at))
         self._open.append(
-            _Open(is_mapping=isinstance(event, MappingStartEvent), at=_at(event), refused=refused)
+            _Open(is_mapping=isinstance(event, MappingStartEvent), at=_position_of(event), refused=refused)
         )
 
     def _add(
@@ -215,7 +218,7 @@ class _TreeBuilder:
         raise _ReadingStopped
 
 
-def _at(event: Event) -> tuple[int, int]:
+def _position_of(event: Event) -> tuple[int, int]:
     mark = event.start_mark
     return (mark.line + 1, mark.column + 1) if mark is not None else (0, 0)
 

@@ -3,11 +3,10 @@
 Each is downloaded or built once, into a cache folder named by version and content. Later calls find it there.
 """
 
-from headwater.toolchain.errors import ToolchainError
+from headwater.toolchain.commands import ToolchainError
 from headwater.toolchain.kafka import KafkaDistribution, ensure_kafka
 from headwater.toolchain.pulumi_cli import PulumiToolchain, ensure_pulumi, file_backend
-from headwater.toolchain.spark import ensure_spark_jars, fetched_spark_jars
-from headwater.toolchain.spark_classes import spark_java_options
+from headwater.toolchain.spark import ensure_spark_jars, fetched_spark_jars, spark_java_options
 
 __all__ = [
     "KafkaDistribution",

@@ -5,7 +5,7 @@ import sys
 import click
 
 from headwater.toolchain import machine
-from headwater.toolchain.errors import ToolchainError
+from headwater.toolchain.commands import ToolchainError
 from headwater.toolchain.preparation import PARTS, prepare, shell_exports
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import attrs
 
-from headwater.toolchain.progress import Progress
+from headwater.toolchain.commands import Progress
 
 
 def default_root() -> Path:

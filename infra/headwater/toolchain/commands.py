@@ -1,10 +1,58 @@
-"""Run a build tool: write its output to a log, show its last line, raise an error that quotes its failure."""
+"""Runs programs of the toolchain with progress; their failures are errors of the toolchain."""
 
 import subprocess
-from collections.abc import Callable, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
-from headwater.toolchain.errors import ToolchainError
+import attrs
+from rich.console import Console
+from rich.markup import escape
+
+
+class ToolchainError(Exception):
+    """A program could not be obtained or started. The text is for the operator and says what to do."""
+
+
+def _no_detail(line: str) -> None:
+    del line
+
+
+@attrs.frozen
+class Progress:
+    """Write progress to standard error, so that the output of commands stays clean."""
+
+    console: Console = attrs.field(factory=lambda: Console(stderr=True, highlight=False))
+
+    def note(self, what: str) -> None:
+        self.console.print(what, markup=False)
+
+    @contextmanager
+    def step(self, what: str, *, expected: str = "") -> Iterator[Callable[[str], None]]:
+        """Announce `what` and its `expected` duration; the yielded function shows a detail behind it."""
+        started = time.monotonic()
+        announced = f"{what} (takes about {expected})" if expected else what
+        if self.console.is_terminal:
+            with self.console.status(escape(announced)) as status:
+                width = max(self.console.width - len(announced) - len("⠋   …"), 0)
+                yield lambda line: status.update(
+                    f"{escape(announced)}  [dim]{escape(_shorten_line(line, width))}[/dim]"
+                )
+        else:
+            self.note(f"{announced} …")
+            yield _no_detail
+        self.note(f"{what}: done in {_duration_text(time.monotonic() - started)}")
+
+
+def _shorten_line(line: str, width: int) -> str:
+    return line if len(line) <= width else f"{line[:width]}…"
+
+
+def _duration_text(seconds: float) -> str:
+    minutes, rest = divmod(seconds, 60)
+    return f"{minutes:.0f} min {rest:.0f} s" if minutes else f"{rest:.1f} s"
+
 
 _SHOWN_LINES = 20
 

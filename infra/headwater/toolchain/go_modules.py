@@ -9,8 +9,7 @@ import attrs
 
 from headwater.toolchain import machine
 from headwater.toolchain.cache import Cache, file_contents, fingerprint
-from headwater.toolchain.commands import run_logged
-from headwater.toolchain.progress import Progress
+from headwater.toolchain.commands import Progress, run_logged
 
 _SOURCE = Path(__file__).parent / "go"
 
@@ -54,7 +53,7 @@ class GoModule:
                 [go, "install", "-trimpath", *tags, f"-ldflags={' '.join(link)}", self.packages],
                 folder=self.folder,
                 log=cache.root / "logs" / f"go-{self.name}.log",
-                environment=_environment(GOBIN=str(into)),
+                environment=_go_environment(GOBIN=str(into)),
                 show=show,
                 failure=f"{self.title} could not be built",
             )
@@ -65,7 +64,7 @@ class GoModule:
         listed = subprocess.run(
             [go, "list", "-m", "-f", "{{.Dir}}", module],
             cwd=self.folder,
-            env=_environment(),
+            env=_go_environment(),
             capture_output=True,
             text=True,
             check=True,
@@ -73,7 +72,7 @@ class GoModule:
         return Path(listed.stdout.strip())
 
 
-def _environment(**own: str) -> dict[str, str]:
+def _go_environment(**own: str) -> dict[str, str]:
     # Keep the user's proxies and caches; drop what would build for another machine or require a C compiler.
     inherited = {key: value for key, value in os.environ.items() if key not in {"GOOS", "GOARCH", "GOWORK"}}
     return {**inherited, "CGO_ENABLED": "0", "GOWORK": "off", **own}

@@ -4,15 +4,14 @@ from pathlib import Path
 
 import attrs
 
-from headwater.toolchain import java_classes, machine
+from headwater.toolchain import machine, maven_jars
 from headwater.toolchain.cache import Cache, fingerprint
-from headwater.toolchain.errors import ToolchainError
+from headwater.toolchain.commands import Progress, ToolchainError
 from headwater.toolchain.maven_jars import MavenJars
-from headwater.toolchain.progress import Progress
 
 KAFKA_VERSION = "4.1.1"
 OTHER_VERSIONS = ("3.9.2", "4.2.2", "4.3.1")
-"""Those of brokers that only tests run; the wheel does not contain their lists of jars."""
+"""Versions of brokers that only tests run; the wheel does not contain their lists of jars."""
 PINNED_VERSIONS = tuple(sorted((KAFKA_VERSION, *OTHER_VERSIONS)))
 _JARS = MavenJars("kafka", "Kafka", KAFKA_VERSION)
 CLASS_DATA_FILE = "broker.jsa"
@@ -41,7 +40,7 @@ class KafkaDistribution:
         """Options for a quick start."""
         if self.class_data is None:
             return ()
-        return (java_classes.recording if self.is_recording else java_classes.reading)(self.class_data)
+        return (maven_jars.recording if self.is_recording else maven_jars.reading)(self.class_data)
 
 
 def needed_programs(cache: Cache) -> tuple[machine.Program, ...]:
@@ -61,7 +60,7 @@ def ensure_kafka(
     Raises:
         ToolchainError: Programs are missing (all are named), or the version is not pinned.
     """
-    cache, jars = cache or Cache(), _jars(version)
+    cache, jars = cache or Cache(), _jars_of(version)
     programs = machine.require(_needed_programs(cache, jars))
     java, folder = programs[machine.JAVA], jars.ensure(cache, progress or Progress())
     class_data = cache.find(class_data_entry(java, version))
@@ -71,10 +70,10 @@ def ensure_kafka(
 
 def class_data_entry(java: Path, version: str = KAFKA_VERSION) -> str:
     """Return the name of the cache entry with the class data; it is valid for one build of Java only."""
-    return f"kafka-classes-{version}-{fingerprint(_jars(version).entry, *java_classes.build_of(java))}"
+    return f"kafka-classes-{version}-{fingerprint(_jars_of(version).entry, *maven_jars.build_of(java))}"
 
 
-def _jars(version: str) -> MavenJars:
+def _jars_of(version: str) -> MavenJars:
     if version == KAFKA_VERSION:
         return _JARS
     if version not in OTHER_VERSIONS:

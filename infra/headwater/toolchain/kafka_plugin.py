@@ -7,8 +7,8 @@ import tempfile
 from pathlib import Path
 
 from headwater.toolchain.cache import Cache, fingerprint
+from headwater.toolchain.commands import Progress
 from headwater.toolchain.go_modules import GoModule
-from headwater.toolchain.progress import Progress
 from headwater.toolchain.pulumi_release import given_hash
 
 PLUGIN_VERSION = "3.13.3"
@@ -31,15 +31,15 @@ def ensure_home(cli: Path, cache: Cache, progress: Progress) -> Path:
     def fill(home: Path, progress: Progress) -> None:
         if (own := plugin_folder(users_home())).is_dir():
             shutil.copytree(own, plugin_folder(home))
-        elif reason := _download(cli, home, progress):
+        elif reason := _download_plugin(cli, home, progress):
             progress.note(f"{_BRIDGE.title}: not downloaded: {reason}")
-            _build(cli, home, cache, progress)
+            _build_plugin(cli, home, cache, progress)
 
-    return cache.ensure(_entry(), fill, progress)
+    return cache.ensure(_cache_entry(), fill, progress)
 
 
 def find_plugin(cache: Cache | None = None) -> Path | None:
-    """Return the folder of the installed plugin: the user's own, or that of the cache, or None."""
+    """Return the folder of the installed plugin: the user's own, or the folder of the cache, or None."""
     home = find_home(cache or Cache())
     folders = [plugin_folder(each) for each in (users_home(), home) if each]
     return next((folder for folder in folders if folder.is_dir()), None)
@@ -57,10 +57,10 @@ def plugin_folder(home: Path) -> Path:
 
 def find_home(cache: Cache) -> Path | None:
     """Return the Pulumi home of the cache, which has the plugin; None if there is none yet."""
-    return cache.find(_entry())
+    return cache.find(_cache_entry())
 
 
-def _entry() -> str:
+def _cache_entry() -> str:
     return f"pulumi-home-{PLUGIN_VERSION}-{fingerprint(_BRIDGE.fingerprint)}"
 
 
@@ -69,7 +69,7 @@ def users_home() -> Path:
     return Path(os.environ.get("PULUMI_HOME") or "~/.pulumi").expanduser()
 
 
-def _download(cli: Path, home: Path, progress: Progress) -> str:
+def _download_plugin(cli: Path, home: Path, progress: Progress) -> str:
     """Install the published plugin in `home`; return why it failed, or nothing.
 
     The CLI compares the archive with the hash. Without one it would run whatever the server sends.
@@ -79,7 +79,7 @@ def _download(cli: Path, home: Path, progress: Progress) -> str:
         return f"no hash of the published plugin is known; {HASH_VARIABLE} is its SHA-256"
     with progress.step(f"{_BRIDGE.title}: downloading", expected="10 seconds"):
         try:
-            _install(cli, home, "--checksum", expected, timeout=_DOWNLOAD_SECONDS)
+            _install_plugin(cli, home, "--checksum", expected, timeout=_DOWNLOAD_SECONDS)
         except subprocess.CalledProcessError as error:
             reason = _last_line(error.stderr) or f"exit code {error.returncode}"
         except subprocess.TimeoutExpired:
@@ -94,15 +94,15 @@ def _last_line(output: bytes) -> str:
     return next((line for line in reversed(output.decode(errors="replace").splitlines()) if line.strip()), "")
 
 
-def _build(cli: Path, home: Path, cache: Cache, progress: Progress) -> None:
+def _build_plugin(cli: Path, home: Path, cache: Cache, progress: Progress) -> None:
     with tempfile.TemporaryDirectory() as built:
         _BRIDGE.build(Path(built), cache, progress)
         # `go install` names a program after its module.
         plugin = Path(built, "provider").rename(Path(built, _EXECUTABLE))
-        _install(cli, home, "--file", plugin)
+        _install_plugin(cli, home, "--file", plugin)
 
 
-def _install(cli: Path, home: Path, *options: str | Path, timeout: float | None = None) -> None:
+def _install_plugin(cli: Path, home: Path, *options: str | Path, timeout: float | None = None) -> None:
     subprocess.run(
         [cli, "plugin", "install", "resource", "kafka", PLUGIN_VERSION, *options],
         env={**os.environ, "PULUMI_HOME": str(home), "PULUMI_SKIP_UPDATE_CHECK": "true"},

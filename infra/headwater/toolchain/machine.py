@@ -9,7 +9,7 @@ from pathlib import Path
 
 import attrs
 
-from headwater.toolchain.errors import ToolchainError
+from headwater.toolchain.commands import ToolchainError
 
 
 @attrs.frozen(kw_only=True)
@@ -112,15 +112,15 @@ class Finding:
         return self.version is not None and self.version >= self.program.minimum
 
     def describe(self) -> str:
-        required = f"{self.program.title} {_dotted(self.program.minimum)} or newer"
+        required = f"{self.program.title} {_dotted_version(self.program.minimum)} or newer"
         if self.sufficient and self.version:
-            return f"{self.program.title} {_dotted(self.version)} ({self.executable})"
+            return f"{self.program.title} {_dotted_version(self.version)} ({self.executable})"
         if self.executable is None:
             state = f"is missing: there is no `{self.program.executable}` on PATH"
         elif self.version is None:
             state = f"is missing: {self.executable} prints no version"
         else:
-            state = f"is required: {self.executable} is version {_dotted(self.version)}"
+            state = f"is required: {self.executable} is version {_dotted_version(self.version)}"
         remedies = "\n      or ".join(self.program.remedies)
         return (
             f"{required} {state}.\n    It {self.program.purpose}. Install it by one of\n         {remedies}"
@@ -144,5 +144,5 @@ def require(programs: Iterable[Program]) -> dict[Program, Path]:
     return {finding.program: finding.executable for finding in findings if finding.executable}
 
 
-def _dotted(version: tuple[int, ...]) -> str:
+def _dotted_version(version: tuple[int, ...]) -> str:
     return ".".join(map(str, version))

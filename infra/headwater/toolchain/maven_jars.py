@@ -1,16 +1,36 @@
-"""Download the jars of `maven/<name>.xml` with Maven and verify them by `maven/<name>.sha256`."""
+"""Jars that Maven resolves, checked by their hashes, and how their builds are recorded."""
 
 import hashlib
 import os
+from contextlib import suppress
 from pathlib import Path
 
 import attrs
 
 from headwater.toolchain import machine
 from headwater.toolchain.cache import Cache, file_contents, fingerprint
-from headwater.toolchain.commands import run_logged
-from headwater.toolchain.errors import ToolchainError
-from headwater.toolchain.progress import Progress
+from headwater.toolchain.commands import Progress, ToolchainError, run_logged
+
+_WITHOUT_WARNINGS = ("-Xlog:cds=off", "-Xlog:cds+dynamic=off")
+
+
+def reading(archive: Path) -> tuple[str, ...]:
+    """Return the options of Java that use an archive; Java ignores an unfit archive without a warning."""
+    return (f"-XX:SharedArchiveFile={archive}", *_WITHOUT_WARNINGS)
+
+
+def recording(archive: Path) -> tuple[str, ...]:
+    """Return the options of Java that write an archive when the program ends."""
+    return (f"-XX:ArchiveClassesAtExit={archive}", *_WITHOUT_WARNINGS)
+
+
+def build_of(java: Path) -> tuple[str, str]:
+    """Return what identifies a build of Java: an archive is valid for one build only."""
+    release = ""
+    with suppress(OSError):
+        release = (java.resolve().parents[1] / "release").read_text(encoding="utf-8")
+    return str(java.resolve()), release
+
 
 _SOURCE = Path(__file__).parent / "maven"
 _COPY_DEPENDENCIES = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencies"
@@ -18,7 +38,7 @@ _COPY_DEPENDENCIES = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:cop
 
 @attrs.frozen
 class MavenJars:
-    """`name` is that of the files in `maven/`, `title` is shown, `version` is in the cache entry's name."""
+    """`name` names the files in `maven/`, `title` is shown, `version` is in the cache entry's name."""
 
     name: str
     title: str

@@ -5,10 +5,10 @@ import shlex
 from collections.abc import Iterable, Iterator
 
 from headwater.toolchain import kafka, kafka_plugin, machine, pulumi_cli, spark
-from headwater.toolchain.broker.class_data import ensure_class_data
+from headwater.toolchain.broker.process import ensure_class_data
 from headwater.toolchain.cache import Cache
-from headwater.toolchain.progress import Progress
-from headwater.toolchain.spark_classes import ensure_spark_classes
+from headwater.toolchain.commands import Progress
+from headwater.toolchain.spark import ensure_spark_classes
 
 PARTS = ("kafka", "spark", "pulumi")
 

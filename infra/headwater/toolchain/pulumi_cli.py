@@ -10,8 +10,8 @@ import attrs
 
 from headwater.toolchain import kafka_plugin, machine
 from headwater.toolchain.cache import Cache, fingerprint
+from headwater.toolchain.commands import Progress
 from headwater.toolchain.go_modules import GoModule
-from headwater.toolchain.progress import Progress
 from headwater.toolchain.pulumi_release import download_release, release_entry
 
 CLI_VERSION = "3.250.0"
@@ -58,7 +58,7 @@ class PulumiToolchain:
     def environment(
         self, base: Mapping[str, str] | None = None, *, home: Path | None = None
     ) -> dict[str, str]:
-        """Return the variables to run the CLI with, on top of `base` (default: those of this process).
+        """Return the variables to run the CLI with, on top of `base` (default: variables of this process).
 
         The caller sets backend and passphrase. `home` is another folder for the CLI's own files (selected
         stacks, credentials); it gets the same plugins.
@@ -90,7 +90,7 @@ def file_backend(folder: Path) -> str:
 
 def needed_programs(cache: Cache, progress: Progress) -> tuple[machine.Program, ...]:
     """Return the programs that are needed for a build; downloads Pulumi's release first where possible."""
-    return () if _compatible_on_path() or _available(cache, progress) else (machine.GO,)
+    return () if _compatible_on_path() or _available_folder(cache, progress) else (machine.GO,)
 
 
 def ensure_pulumi(
@@ -104,8 +104,8 @@ def ensure_pulumi(
     """
     cache, progress = cache or Cache(), progress or Progress()
     users = _compatible_on_path()
-    downloaded = None if users or is_built else _available(cache, progress)
-    folder = None if users else downloaded or cache.ensure(_entry(), _build(cache), progress)
+    downloaded = None if users or is_built else _available_folder(cache, progress)
+    folder = None if users else downloaded or cache.ensure(_cache_entry(), _build_cli(cache), progress)
     cli = folder / "pulumi" if folder else users
     assert cli is not None  # noqa: S101 - one of the two
     return PulumiToolchain(cli, kafka_plugin.ensure_home(cli, cache, progress), is_users=users is not None)
@@ -115,7 +115,7 @@ def find_pulumi(cache: Cache | None = None) -> PulumiToolchain | None:
     """Return what `ensure_pulumi` would use without a download or a build, None if there is no CLI."""
     cache = cache or Cache()
     users = _compatible_on_path()
-    folder = cache.find(_entry()) or cache.find(release_entry(CLI_VERSION))
+    folder = cache.find(_cache_entry()) or cache.find(release_entry(CLI_VERSION))
     cli = users or (folder / "pulumi" if folder else None)
     home = kafka_plugin.find_home(cache) or kafka_plugin.users_home()
     return PulumiToolchain(cli, home, is_users=users is not None) if cli else None
@@ -126,9 +126,9 @@ def pulumi_version(cli: Path) -> tuple[int, ...] | None:
     return _ON_PATH.version(cli)
 
 
-def _available(cache: Cache, progress: Progress) -> Path | None:
+def _available_folder(cache: Cache, progress: Progress) -> Path | None:
     """Return a folder with Pulumi that needs no build: found in the cache, or downloaded."""
-    return cache.find(_entry()) or download_release(CLI_VERSION, cache, progress)
+    return cache.find(_cache_entry()) or download_release(CLI_VERSION, cache, progress)
 
 
 def _compatible_on_path() -> Path | None:
@@ -140,11 +140,11 @@ def _compatible_on_path() -> Path | None:
     return found.executable if host.exists() else None
 
 
-def _entry() -> str:
+def _cache_entry() -> str:
     return f"pulumi-{CLI_VERSION}-{fingerprint(_CLI.fingerprint, _LANGUAGE_HOST.fingerprint)}"
 
 
-def _build(cache: Cache) -> Callable[[Path, Progress], None]:
+def _build_cli(cache: Cache) -> Callable[[Path, Progress], None]:
     def build(folder: Path, progress: Progress) -> None:
         _CLI.build(folder, cache, progress)
         _LANGUAGE_HOST.build(folder, cache, progress)

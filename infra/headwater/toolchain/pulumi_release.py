@@ -18,8 +18,7 @@ from urllib.error import HTTPError, URLError
 from urllib.parse import urlsplit
 
 from headwater.toolchain.cache import Cache, fingerprint
-from headwater.toolchain.errors import ToolchainError
-from headwater.toolchain.progress import Progress
+from headwater.toolchain.commands import Progress, ToolchainError
 
 RELEASES = "https://get.pulumi.com/releases/sdk"
 VARIABLE = "HEADWATER_PULUMI_RELEASES"
@@ -69,7 +68,7 @@ def download_release(version: str, cache: Cache, progress: Progress) -> Path | N
     Raises:
         ToolchainError: The downloaded archive has another hash, or the address is not https.
     """
-    expected, archive = _known_hash(version), _archive(version)
+    expected, archive = _known_hash(version), _archive_name(version)
     if expected is not None and (found := cache.find(release_entry(version))):
         return found
     releases = os.environ.get(VARIABLE, RELEASES).rstrip("/")
@@ -87,30 +86,30 @@ def download_release(version: str, cache: Cache, progress: Progress) -> Path | N
         title = f"Pulumi CLI {version}: downloading"
         with progress.step(title, expected="a minute") as show:
             packed = folder / archive
-            digest = _save(f"{releases}/{archive}", packed, show)
+            digest = _save_answer(f"{releases}/{archive}", packed, show)
             if digest != expected:
                 raise ToolchainError(
                     f"{releases}/{archive} has the SHA-256 {digest}, expected is {expected}.\n"
                     "  Run again. If the error persists, check the proxy or mirror, or set another one in\n"
                     f"  {VARIABLE} (empty: build Pulumi from Go modules instead)."
                 )
-            _unpack(packed, folder)
+            _unpack_archive(packed, folder)
 
     try:
         return cache.ensure(release_entry(version), fill, progress)
     except (OSError, EOFError, zlib.error, tarfile.TarError, UnicodeDecodeError) as error:
-        progress.note(f"Pulumi CLI {version}: download failed: {_reason(error)}")
+        progress.note(f"Pulumi CLI {version}: download failed: {_reason_of(error)}")
         return None
 
 
-def _archive(version: str) -> str | None:
+def _archive_name(version: str) -> str | None:
     """Return the name of the archive for this machine, None if there is none."""
     system, machine = _SYSTEMS.get(platform.system()), _MACHINES.get(platform.machine().lower())
     return f"pulumi-v{version}-{system}-{machine}.tar.gz" if system and machine else None
 
 
 def _known_hash(version: str) -> str | None:
-    return given_hash(HASH_VARIABLE) or _HASHES.get(_archive(version) or "")
+    return given_hash(HASH_VARIABLE) or _HASHES.get(_archive_name(version) or "")
 
 
 class _SafeRedirects(urllib.request.HTTPRedirectHandler):
@@ -124,7 +123,7 @@ class _SafeRedirects(urllib.request.HTTPRedirectHandler):
         return super().redirect_request(*arguments)
 
 
-def _save(url: str, file: Path, show: Callable[[str], None]) -> str:
+def _save_answer(url: str, file: Path, show: Callable[[str], None]) -> str:
     """Write the answer to `file` and return its SHA-256."""
     digest, received, deadline = hashlib.sha256(), 0, time.monotonic() + _TOTAL_SECONDS
     opener = urllib.request.build_opener(_SafeRedirects)
@@ -142,7 +141,7 @@ def _save(url: str, file: Path, show: Callable[[str], None]) -> str:
     return digest.hexdigest()
 
 
-def _unpack(packed: Path, folder: Path) -> None:
+def _unpack_archive(packed: Path, folder: Path) -> None:
     """Unpack the folder `pulumi` of the archive into `folder`, and delete the archive."""
     with tarfile.open(packed) as archive:
         archive.extractall(folder, filter="data")
@@ -154,7 +153,7 @@ def _unpack(packed: Path, folder: Path) -> None:
         program.rename(folder / program.name.removeprefix("."))
 
 
-def _reason(error: Exception) -> str:
+def _reason_of(error: Exception) -> str:
     if isinstance(error, HTTPError):
         return f"{error.url} answers {error.code}"
     return str(getattr(error, "reason", None) or error) or type(error).__name__

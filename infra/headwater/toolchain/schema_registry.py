@@ -14,12 +14,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from headwater.toolchain import machine
-from headwater.toolchain.broker.ports import HOST, free_ports
-from headwater.toolchain.broker.readiness import until
+from headwater.toolchain.broker.readiness import HOST, free_ports, until
 from headwater.toolchain.cache import Cache, fingerprint
-from headwater.toolchain.commands import run_logged
-from headwater.toolchain.errors import ToolchainError
-from headwater.toolchain.progress import Progress
+from headwater.toolchain.commands import Progress, ToolchainError, run_logged
 
 REGISTRY_VERSION = "3.0.9"
 _SHA256 = "2b28181501a20cbf6efcd77f9b7153908fc01f3d3a7c32024c0bd9e1b04c8a43"

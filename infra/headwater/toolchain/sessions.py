@@ -1,4 +1,4 @@
-"""Run a command in a session of its own, and end all processes of the session with it.
+"""Programs in sessions of their own, which end with this process.
 
 Pulumi's CLI starts the language host and the plugins in process groups of their own. If the CLI is killed,
 they notice it only after minutes. But they stay in its session.
@@ -16,7 +16,38 @@ from pathlib import Path
 
 import attrs
 
-from headwater.toolchain.broker.guard import Guard
+# A shell reads from a pipe: a second line if it is dismissed, end-of-file if this process has ended.
+_WAIT = 'read -r target && ! read -r dismissed && "$@" "$target"'
+
+
+class Guard:
+    """Run `command` with the watched target as its last argument, unless dismissed.
+
+    The guard starts before the target exists, so the target is never without a guard.
+    """
+
+    def __init__(self, *command: str) -> None:
+        self._shell = subprocess.Popen(
+            ["sh", "-c", _WAIT, "sh", *command],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            text=True,
+            start_new_session=True,
+        )
+
+    def watch(self, target: str) -> None:
+        self._write(target)
+
+    def dismiss(self) -> None:
+        self._write("dismissed")
+        self._shell.communicate()
+
+    def _write(self, line: str) -> None:
+        assert self._shell.stdin is not None  # noqa: S101 - piped above
+        self._shell.stdin.write(f"{line}\n")
+        self._shell.stdin.flush()
+
 
 _INTERRUPTED_SECONDS = 10
 _KILL_SECONDS = 30
@@ -65,7 +96,7 @@ def run_in_session(
         )
         try:
             guard.watch(str(process.pid))
-            _wait(process, timeout_seconds)
+            _wait_for_end(process, timeout_seconds)
         finally:
             kill_session(process.pid)
             process.wait()
@@ -77,7 +108,7 @@ def run_in_session(
         )
 
 
-def _wait(process: "subprocess.Popen[bytes]", timeout_seconds: float | None) -> None:
+def _wait_for_end(process: "subprocess.Popen[bytes]", timeout_seconds: float | None) -> None:
     try:
         process.wait(timeout_seconds)
     except KeyboardInterrupt:
@@ -106,17 +137,17 @@ def kill_session(leader: int) -> None:
 
 def session_members(leader: int) -> frozenset[int]:
     """Return the processes of a session, without those that have ended and wait for their parent."""
-    return frozenset(pid for pid in _running() if _session(pid) == leader)
+    return frozenset(pid for pid in _running_processes() if _session_of(pid) == leader)
 
 
-def _session(pid: int) -> int | None:
+def _session_of(pid: int) -> int | None:
     try:
         return os.getsid(pid)
     except OSError:
         return None
 
 
-def _running() -> Iterator[int]:
+def _running_processes() -> Iterator[int]:
     if not (_PROCESSES / "self" / "stat").exists():
         listed = subprocess.run(["ps", "-Ao", "pid=,stat="], capture_output=True, text=True, check=True)
         rows = (line.split() for line in listed.stdout.splitlines())

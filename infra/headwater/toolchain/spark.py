@@ -1,11 +1,20 @@
-"""Spark's Kafka connector: the jars that `pyspark` does not include."""
+"""Spark's connector for Kafka, and Java classes for Spark that are recorded for a fast start.
 
+An archive belongs to one installation of PySpark: Java compares the paths and times of its jars.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from importlib.util import find_spec
 from pathlib import Path
 
-from headwater.toolchain import machine
-from headwater.toolchain.cache import Cache
+from headwater.toolchain import machine, maven_jars
+from headwater.toolchain.cache import Cache, fingerprint
+from headwater.toolchain.commands import Progress, ToolchainError
 from headwater.toolchain.maven_jars import MavenJars
-from headwater.toolchain.progress import Progress
 
 CONNECTOR_VERSION = "4.2.0"
 _JARS = MavenJars("spark", "Spark's Kafka connector", CONNECTOR_VERSION)
@@ -26,3 +35,116 @@ def ensure_spark_jars(cache: Cache | None = None, progress: Progress | None = No
     cache = cache or Cache()
     machine.require(needed_programs(cache))
     return tuple(sorted(_JARS.ensure(cache, progress or Progress()).glob("*.jar")))
+
+
+_ARCHIVE = "spark.jsa"
+_HOME = "home"
+_PREFIX = "spark-classes-"
+_SECONDS = 300
+# A query that reads, evaluates SQL, runs Python with Arrow and writes, as each batch of an application does.
+# Spark's web page is on, as in an application.
+_PROGRAM = """
+import sys
+from pathlib import Path
+from pyspark import SparkContext
+from pyspark.sql import SparkSession
+
+folder = Path(sys.argv[1])
+(folder / "input").mkdir()
+(folder / "input" / "one.txt").write_text("record")
+builder = SparkSession.builder.master("local[2]").config("spark.ui.port", "0")
+for setting in ("spark.driver.host", "spark.driver.bindAddress"):
+    builder = builder.config(setting, "127.0.0.1")
+session = builder.config("spark.scheduler.mode", "FAIR").getOrCreate()
+
+def batch(frame, _):
+    columns = frame.selectExpr("CAST(value AS BINARY) AS value", "struct(value, 1 AS number) AS pair")
+    columns.where("pair.number > 0").mapInArrow(lambda batches: batches, columns.schema).collect()
+    columns.selectExpr("hash(value) AS value").repartition(2).groupBy("value").count().collect()
+
+stream = session.readStream.text(str(folder / "input")).writeStream.foreachBatch(batch)
+stream = stream.option("checkpointLocation", str(folder / "checkpoint"))
+stream.trigger(availableNow=True).start().awaitTermination()
+session.stop()
+gateway = SparkContext._gateway
+gateway.shutdown()
+gateway.proc.stdin.close()
+gateway.proc.wait()  # Java writes the archive when it ends
+"""
+
+
+def spark_java_options(cache: Cache | None = None) -> tuple[str, ...]:
+    """Return the options of a driver's JVM that use the archive; none if it was not recorded."""
+    entry = _cache_entry()
+    folder = None if entry is None else (cache or Cache()).find(entry)
+    return () if folder is None else maven_jars.reading(folder / _ARCHIVE)
+
+
+def ensure_spark_classes(cache: Cache, progress: Progress) -> None:
+    """Record the archive on first use; without PySpark there is nothing to do.
+
+    Raises:
+        ToolchainError: Spark does not start.
+    """
+    entry, home = _cache_entry(), _spark_home()
+    if entry is None or home is None:
+        return
+
+    def record(folder: Path, shown: Progress) -> None:
+        with shown.step("Spark: archiving its classes", expected="30 seconds"):
+            _record_classes(folder / _ARCHIVE)
+        (folder / _HOME).write_text(str(home), encoding="utf-8")
+        _remove_outdated(cache, home)
+
+    cache.ensure(entry, record, progress)
+
+
+def _record_classes(archive: Path) -> None:
+    options = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", *maven_jars.recording(archive))
+    with tempfile.TemporaryDirectory(prefix="headwater-spark-") as folder:
+        try:
+            done = subprocess.run(
+                [sys.executable, "-c", _PROGRAM, folder],
+                cwd=folder,
+                env={**os.environ, "SPARK_SUBMIT_OPTS": " ".join(options), "PYSPARK_PYTHON": sys.executable},
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                text=True,
+                timeout=_SECONDS,
+                check=False,
+            )
+        except subprocess.TimeoutExpired:
+            raise ToolchainError(f"Spark has not ended within {_SECONDS} s.") from None
+    if done.returncode or not archive.exists():
+        raise ToolchainError(f"Spark cannot be started.\n{done.stderr[-2_000:]}")
+
+
+def _remove_outdated(cache: Cache, home: Path) -> None:
+    """Remove the archives of earlier versions of this installation, and of deleted ones: they are large."""
+    for folder in cache.root.glob(f"{_PREFIX}*"):
+        recorded = folder / _HOME
+        if recorded.exists() and (
+            (of := Path(recorded.read_text(encoding="utf-8"))) == home or not of.exists()
+        ):
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def _cache_entry() -> str | None:
+    """Return the name of the cache entry; None without Spark or Java."""
+    home, java = _spark_home(), machine.JAVA.locate()
+    if home is None or java is None or not (home / "jars").is_dir():
+        return None
+    installed = (home / "jars").stat().st_mtime_ns
+    return f"{_PREFIX}{fingerprint(str(home), str(installed), *maven_jars.build_of(java))}"
+
+
+def _spark_home() -> Path | None:
+    """Return the folder of Spark that PySpark starts."""
+    if home := os.environ.get("SPARK_HOME"):
+        return Path(home)
+    spec = find_spec("pyspark")
+    return (
+        None
+        if spec is None or not spec.submodule_search_locations
+        else Path(spec.submodule_search_locations[0])
+    )

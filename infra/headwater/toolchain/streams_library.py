@@ -5,8 +5,7 @@ from pathlib import Path
 
 from headwater.toolchain import machine
 from headwater.toolchain.cache import Cache, fingerprint
-from headwater.toolchain.commands import run_logged
-from headwater.toolchain.progress import Progress
+from headwater.toolchain.commands import Progress, run_logged
 
 _IN_WHEEL = Path(__file__).parents[1] / "streams_library"
 _SOURCE = _IN_WHEEL if _IN_WHEEL.is_dir() else Path(__file__).parents[3] / "streams_library"
@@ -17,11 +16,13 @@ JAR = f"headwater-streams-{_VERSION}.jar"
 def ensure_streams_library(cache: Cache | None = None, progress: Progress | None = None) -> Path:
     """Return the jar, built with Maven on first use; raises `ToolchainError`."""
     cache = cache or Cache()
-    folder = cache.ensure(_entry(), lambda draft, shown: _build(draft, cache, shown), progress or Progress())
+    folder = cache.ensure(
+        _cache_entry(), lambda draft, shown: _build_jar(draft, cache, shown), progress or Progress()
+    )
     return folder / JAR
 
 
-def _entry() -> str:
+def _cache_entry() -> str:
     sources = sorted(
         path
         for path in _SOURCE.rglob("*")
@@ -31,7 +32,7 @@ def _entry() -> str:
     return f"streams-library-{_VERSION}-{fingerprint(*parts)}"
 
 
-def _build(folder: Path, cache: Cache, progress: Progress) -> None:
+def _build_jar(folder: Path, cache: Cache, progress: Progress) -> None:
     programs = machine.require((machine.JAVA, machine.MAVEN))
     with progress.step("Library for Kafka Streams: compiling with Maven", expected="10 seconds") as show:
         run_logged(

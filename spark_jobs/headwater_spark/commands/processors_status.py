@@ -6,11 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from headwater.cli.console import print_json
-from headwater.cli.exit_codes import ExitCode
+from headwater.cli.console import ExitCode, print_json
 from headwater.cli.options import cluster_options, files_argument
 from headwater.kafka.command_line import connection
-from headwater.model.move_marks import MovePhase
+from headwater.model.offset_metadata import MovePhase
 from headwater_spark.commands.processors_move import declared_documents
 from headwater_spark.driver.run.installed import runtime_installed
 
@@ -52,7 +51,7 @@ def status(
         print_json({"applications": [_as_json(each) for each in found]})
     else:
         for each in found:
-            for line in _lines(each):
+            for line in _status_lines(each):
                 click.echo(line)
     context.exit(ExitCode.DRIFT if any(each.needs_move for each in found) else ExitCode.DONE)
 
@@ -78,7 +77,7 @@ def _as_json(status: "ProcessorStatus") -> dict[str, Any]:
     }
 
 
-def _lines(status: "ProcessorStatus") -> Iterator[str]:
+def _status_lines(status: "ProcessorStatus") -> Iterator[str]:
     move = status.move
     of = f" of {move.after}" if move is not None and move.phase is MovePhase.CATCH_UP else ""
     for part in status.parts:
@@ -100,10 +99,10 @@ def _lines(status: "ProcessorStatus") -> Iterator[str]:
             "Run `headwater processors move --offline` again."
         )
     elif status.needs_move:
-        yield f"{status.application}: {_remedy(status)}"
+        yield f"{status.application}: {_describe_remedy(status)}"
 
 
-def _remedy(status: "ProcessorStatus") -> str:
+def _describe_remedy(status: "ProcessorStatus") -> str:
     """Return what to do if the state has another number of processors than declared."""
     declared = status.declared
     present = {part.processors for part in status.parts if part.processors is not None}

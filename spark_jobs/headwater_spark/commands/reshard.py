@@ -5,8 +5,7 @@ from pathlib import Path
 
 import click
 
-from headwater.cli.console import print_problems
-from headwater.cli.exit_codes import ExitCode
+from headwater.cli.console import ExitCode, print_problems
 from headwater.cli.options import Count, Setting
 from headwater.kafka.command_line import cluster_options, connection
 from headwater.model.problems import ProblemsError, errors

@@ -57,28 +57,28 @@ def run(
       headwater run orders.yaml --bootstrap-server localhost:9092 --live
       headwater run orders.yaml --command-config client.properties --master spark://host:7077
     """
-    settings = dict(_setting(each) for each in conf)
-    given = tuple(_jar(path) for each in jars for path in each.split(","))
+    settings = dict(_parse_setting(each) for each in conf)
+    given = tuple(_parse_jar(path) for each in jars for path in each.split(","))
     _refuse_plain_http(settings)
     if not given and settings.keys().isdisjoint(_WITH_JARS):
-        given = _connector()
+        given = _find_connector()
     more: dict[str, Any] = {"jars": given, "java_options": spark_java_options(), "conf": settings}
     more["web_ui"] = web_ui
     if live:
-        more |= {"watch": _live}
+        more |= {"watch": _show_live}
         if options["log_level"] == "info":
             more["log_level"] = "error"
     context.exit(run_application(options, **more))
 
 
-def _setting(text: str) -> tuple[str, str]:
+def _parse_setting(text: str) -> tuple[str, str]:
     name, equals, value = text.partition("=")
     if not equals or not name:
         raise click.BadParameter(f"{text!r} is not of the form KEY=VALUE.", param_hint="--conf")
     return name, value
 
 
-def _connector() -> tuple[str, ...]:
+def _find_connector() -> tuple[str, ...]:
     """Return the jars of the connector, compared with the hashes of this version; none if Spark has them."""
     spark = find_spec("pyspark")
     homes = (os.environ.get("SPARK_HOME"), *(spark.submodule_search_locations or () if spark else ()))
@@ -101,7 +101,7 @@ def _refuse_plain_http(settings: Mapping[str, str]) -> None:
             )
 
 
-def _jar(path: str) -> str:
+def _parse_jar(path: str) -> str:
     if path.lower().startswith("http://"):
         raise click.BadParameter(f"{path!r} is not an https:// address.", param_hint="--jars")
     if "://" not in path and not Path(path).is_file():
@@ -110,7 +110,7 @@ def _jar(path: str) -> str:
 
 
 @contextmanager
-def _live(instruments: "Instruments") -> Iterator[None]:
+def _show_live(instruments: "Instruments") -> Iterator[None]:
     from headwater.cli.live_table import live_table  # noqa: PLC0415 - only for --live
 
     with live_table(instruments.status):

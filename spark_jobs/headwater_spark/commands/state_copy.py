@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from headwater.cli.exit_codes import ExitCode
+from headwater.cli.console import ExitCode
 from headwater.cli.options import Setting
 from headwater.compiler import StreamsConfig
 from headwater.kafka.command_line import cluster_options, connection

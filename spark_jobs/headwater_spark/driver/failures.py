@@ -64,7 +64,7 @@ class Failure:
     @property
     def reason(self) -> str:
         """The message without tracebacks: the text after the last Python one, or before a Java one."""
-        return _reason(self.exception, self.text)
+        return _extract_reason(self.exception, self.text)
 
 
 def failed_thread(failure: Failure | None, threads: Sequence[str]) -> str:
@@ -80,7 +80,7 @@ def failed_thread(failure: Failure | None, threads: Sequence[str]) -> str:
     return threads[int(found[1]) % len(threads)] if found and threads else ""
 
 
-def _reason(failure: BaseException, text: str) -> str:
+def _extract_reason(failure: BaseException, text: str) -> str:
     if isinstance(failure, ProblemsError):
         return "; ".join(problem.summary for problem in failure.problems)
     text = _GATEWAY.sub("", text.strip(), count=1)
@@ -104,6 +104,25 @@ def spark_not_started(application: str, failure: Failure) -> Problem:
         why="No record has been processed.",
         fix="Read the output of Spark and Java above. Without a connection to Maven Central, pass the "
         "connector's jars by --jars; `make toolchain` of a clone downloads them.",
+    )
+
+
+def spark_unsupported(
+    application: str, version: str, supported: tuple[str, str], failures: Sequence[str]
+) -> Problem:
+    """Return the problem that the installed PySpark differs from the supported ones, the oldest and newest.
+
+    `failures` are the private parts of Spark that are missing, each with its failure.
+    """
+    oldest, newest = supported
+    return Problem(
+        code=ProblemCode.NOT_RUNNABLE,
+        application=application,
+        summary=f"PySpark {version} is not supported.",
+        expected=f"PySpark {oldest} to {newest}",
+        found="; ".join(failures),
+        why="Headwater uses these private parts of Spark in each batch. No record has been processed.",
+        fix=f"Install pyspark=={newest} where the driver and the executors run.",
     )
 
 

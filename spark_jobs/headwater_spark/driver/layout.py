@@ -47,7 +47,7 @@ class OffsetReset:
         """Return the policy of a config value; raises `ValueError`."""
         lowered = text.strip().lower()
         if lowered.startswith(_BY_DURATION):
-            return cls(ResetKind.BY_DURATION, _milliseconds(text.strip()[len(_BY_DURATION) :]))
+            return cls(ResetKind.BY_DURATION, _parse_milliseconds(text.strip()[len(_BY_DURATION) :]))
         return cls(ResetKind(lowered))
 
 
@@ -207,7 +207,7 @@ def _may_schedule(node: Node) -> bool:
     return isinstance(node, ProcessorNode) and isinstance(node.behavior, RunProcessor | TableTransformValues)
 
 
-def _milliseconds(text: str) -> int:
+def _parse_milliseconds(text: str) -> int:
     match = _DURATION.fullmatch(text.upper())
     if match is None or not any(match.groups()):
         raise ValueError(f"{text!r} is not an ISO-8601 duration")

@@ -161,10 +161,10 @@ class _Collector:
 
     def collect(self) -> Iterable[Metric]:
         status = self._instruments.status()
-        yield _states(status)
-        yield _readable(status)
+        yield _state_metric(status)
+        yield _cluster_metric(status)
         yield _alive_threads(status, self._instruments.client_id)
-        yield from _processors(status["application"], status["processors"])
+        yield from _processor_metrics(status["application"], status["processors"])
         labels = ["application_id", "subtopology_id"]
         for field, (name, text) in _COUNTERS.items():
             counter = CounterMetricFamily(name, text, labels=labels)
@@ -179,7 +179,7 @@ class _Collector:
             yield gauge
 
 
-def _readable(status: Mapping[str, Any]) -> Metric:
+def _cluster_metric(status: Mapping[str, Any]) -> Metric:
     gauge = GaugeMetricFamily(
         "headwater_runtime_cluster_readable",
         "1 if the last read of the cluster succeeded, 0 if no broker answered.",
@@ -198,7 +198,7 @@ def _alive_threads(status: Mapping[str, Any], client: str) -> Metric:
     return gauge
 
 
-def _processors(application: str, status: Mapping[str, Any]) -> Iterable[Metric]:
+def _processor_metrics(application: str, status: Mapping[str, Any]) -> Iterable[Metric]:
     """Yield the numbers of processors, and what an expansion has still to read.
 
     An application without a number of processors has no samples.
@@ -226,7 +226,7 @@ def _processors(application: str, status: Mapping[str, Any]) -> Iterable[Metric]
     yield from (processors, wanted, remaining)
 
 
-def _states(status: Mapping[str, Any]) -> Metric:
+def _state_metric(status: Mapping[str, Any]) -> Metric:
     gauge = GaugeMetricFamily(
         "headwater_runtime_client_state",
         "1 for the current state of the client (KafkaStreams.State), 0 for the others.",

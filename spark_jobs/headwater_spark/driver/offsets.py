@@ -10,8 +10,7 @@ from confluent_kafka import TopicPartition as KafkaTopicPartition
 from confluent_kafka.admin import AdminClient
 
 from headwater.kafka import Connection
-from headwater.model.move_marks import MoveMark
-from headwater.model.offset_metadata import decode_mark, decode_processor
+from headwater.model.offset_metadata import MoveMark, decode_mark, decode_processor
 from headwater.model.problems import Problem, ProblemCode, ProblemsError
 from headwater_spark.driver.layout import OffsetReset, ResetKind
 from headwater_spark.engine.records import TopicPartition
@@ -84,16 +83,16 @@ class GroupOffsets:
 
     def end_offsets(self, partitions: Sequence[TopicPartition]) -> Offsets:
         """Return the end offsets of committed records (the last stable offsets)."""
-        return self._list_offsets({partition: _timestamp(_LATEST, 0) for partition in partitions})
+        return self._list_offsets({partition: _reset_timestamp(_LATEST, 0) for partition in partitions})
 
     def written_end_offsets(self, partitions: Sequence[TopicPartition]) -> Offsets:
         """Return the end offsets of all records, also of those in open transactions."""
-        latest = {partition: _timestamp(_LATEST, 0) for partition in partitions}
+        latest = {partition: _reset_timestamp(_LATEST, 0) for partition in partitions}
         return self._list_offsets(latest, self._uncommitted_reader)
 
     def first_offsets(self, partitions: Sequence[TopicPartition]) -> Offsets:
         """Return the offsets of the first records that exist."""
-        return self._list_offsets({partition: _timestamp(_EARLIEST, 0) for partition in partitions})
+        return self._list_offsets({partition: _reset_timestamp(_EARLIEST, 0) for partition in partitions})
 
     def stable_end_offsets(
         self, partitions: Sequence[TopicPartition], timeout_seconds: float = _STABLE_TIMEOUT_SECONDS
@@ -125,7 +124,7 @@ class GroupOffsets:
         """
         all_partitions = [each for some in partitions.values() for each in some]
         committed = self.last_committed(all_partitions)  # first: that raises while no broker answers
-        latest = {partition: _timestamp(_LATEST, 0) for partition in all_partitions}
+        latest = {partition: _reset_timestamp(_LATEST, 0) for partition in all_partitions}
         ends = clients.list_offsets_once(self._consumer, latest)
         done = {each: max(committed.get(each, 0), read.get(each, 0)) for each in all_partitions}
         return {
@@ -157,7 +156,7 @@ class GroupOffsets:
         if refused := [partition for partition, reset in new.items() if reset.kind is ResetKind.NONE]:
             raise ProblemsError([_no_start_offset(self._group, *partition) for partition in refused])
         chosen = self._list_offsets(
-            {partition: _timestamp(reset, now_ms) for partition, reset in new.items()}
+            {partition: _reset_timestamp(reset, now_ms) for partition, reset in new.items()}
         )
         no_newer_record = [partition for partition, offset in chosen.items() if offset < 0]
         chosen = {**chosen, **self.end_offsets(no_newer_record)}
@@ -166,7 +165,7 @@ class GroupOffsets:
 
     def _existing(self, offsets: Offsets) -> Offsets:
         """Return `offsets`, or the first ones that exist; log a warning where records were lost."""
-        first = self._list_offsets({partition: _timestamp(_EARLIEST, 0) for partition in offsets})
+        first = self._list_offsets({partition: _reset_timestamp(_EARLIEST, 0) for partition in offsets})
         for (topic, partition), offset in offsets.items():
             if first[topic, partition] > offset:
                 _log.warning(
@@ -180,7 +179,9 @@ class GroupOffsets:
 
     def reset_to_earliest(self, partitions: Sequence[TopicPartition]) -> None:
         """Commit the first offsets, without metadata: the committed ones belong to deleted topics."""
-        self._commit(self._list_offsets({partition: _timestamp(_EARLIEST, 0) for partition in partitions}))
+        self._commit(
+            self._list_offsets({partition: _reset_timestamp(_EARLIEST, 0) for partition in partitions})
+        )
 
     def close(self) -> None:
         self._consumer.close()
@@ -242,7 +243,7 @@ class RecordPurger:
         return purged
 
 
-def _timestamp(reset: OffsetReset, now_ms: int) -> int:
+def _reset_timestamp(reset: OffsetReset, now_ms: int) -> int:
     """Return the timestamp for the protocol's ListOffsets request."""
     match reset.kind:
         case ResetKind.LATEST:

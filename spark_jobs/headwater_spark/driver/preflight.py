@@ -28,8 +28,8 @@ from headwater_spark.engine.program import (
 )
 from headwater_spark.engine.program.classes import load_class, named_classes
 from headwater_spark.engine.serdes import RegistryUnavailableError, subject
-from headwater_spark.worker.private_folders import create_private_folder
 from headwater_spark.worker.schema_registry import URL, RegisteredSchemas, registry
+from headwater_spark.worker.state_folders import create_private_folder
 
 _log = structlog.get_logger(__name__)
 _LOCK_FILE = "client.lock"

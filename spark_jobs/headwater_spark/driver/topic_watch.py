@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from threading import Event, Lock
+from typing import Protocol
 
 import attrs
 import structlog
@@ -13,18 +14,74 @@ from headwater_spark.driver.captured_failures import failure_reason
 from headwater_spark.driver.input.rounds import RepartitionRounds
 from headwater_spark.driver.input.watch import InputWatch
 from headwater_spark.driver.offsets import Backlog, GroupOffsets, Offsets, RecordPurger
-from headwater_spark.driver.queries.progress_watch import ProgressWatch
+from headwater_spark.driver.queries.progress import ProgressWatch
 from headwater_spark.driver.queries.query import SubtopologyQuery
 from headwater_spark.driver.queries.specs import QuerySpecs
 from headwater_spark.driver.topics.application_topics import ApplicationTopics
-from headwater_spark.driver.topics.cluster_watch import ClusterWatch
 from headwater_spark.driver.topics.topic_check import TopicCheck, UnevenExpansion
 from headwater_spark.engine.records import TopicPartition
 
 _log = structlog.get_logger(__name__)
+_INTERVAL_SECONDS = 1.0
+_OUTAGE_SECONDS = 5.0
+"""How long requests must have failed: a broker that restarts, or a closed connection, is no outage."""
 _POLL_SECONDS = 0.1
 _QUICK_CHECK_SECONDS = 1.0
 _LAYOUT_SECONDS = 5.0
+
+
+class WatchedTopics(Protocol):
+    def has_changed(self) -> bool:
+        """Return whether a topic was created, deleted or replaced; raises `ProblemsError`."""
+        ...
+
+
+@attrs.define(kw_only=True, eq=False)
+class ClusterWatch:
+    """One thread calls `run`, any thread reads `problem`, one other thread takes the changes."""
+
+    _topics: WatchedTopics
+    _clock: Callable[[], float] = time.monotonic
+    problem: str = attrs.field(default="", init=False)
+    """Why the cluster has not been readable for some seconds; empty if it is."""
+    _failing_since: float | None = attrs.field(default=None, init=False)
+    _changed: Event = attrs.field(factory=Event, init=False)
+
+    def run(self, stopping: Event) -> None:
+        """Observe the cluster until `stopping` is set."""
+        while not stopping.wait(_INTERVAL_SECONDS):
+            self.observe()
+
+    def observe(self) -> None:
+        """Read the topics once. Log when brokers stop answering and when they answer again."""
+        begin = self._clock()
+        try:
+            has_changed = self._topics.has_changed()
+        except (ProblemsError, KafkaException) as error:
+            self._note_failure(begin, failure_reason(error))
+            return
+        if self.problem:
+            _log.info("cluster readable again")
+        self.problem, self._failing_since = "", None
+        if has_changed:
+            self._changed.set()
+
+    def _note_failure(self, begin: float, reason: str) -> None:
+        """Note that a request that was sent at `begin` has failed."""
+        if self._failing_since is None:
+            self._failing_since = begin
+        if self._clock() - self._failing_since < _OUTAGE_SECONDS:
+            return
+        if not self.problem:
+            _log.warning("cluster not readable, retrying", reason=reason)
+        self.problem = reason
+
+    def take_change(self) -> bool:
+        """Return whether a topic has changed since the last call."""
+        if not self._changed.is_set():
+            return False
+        self._changed.clear()
+        return True
 
 
 @attrs.define(kw_only=True, eq=False)

@@ -1,8 +1,14 @@
-"""Handling of records that fail: the application's exception handlers and its dead letter queue."""
+"""Records that fail: the application's exception handlers, its dead letter queue, and refused output.
+
+A broker refuses an output record after the batch is processed. The batch is then processed again, and the
+production exception handler gets the record: the task knows which input record it is derived from.
+"""
+
+from collections.abc import Callable
 
 from headwater_spark.engine.partitioners.static import TaskMigrated
 from headwater_spark.engine.program_interface import EngineSettings
-from headwater_spark.engine.records import Headers, InputRecord
+from headwater_spark.engine.records import CurrentRecord, Headers, InputRecord, OutputRecord
 from headwater_spark.engine.serdes import RegistryUnavailableError
 from headwater_spark.engine.stores.layers import Append
 
@@ -10,6 +16,8 @@ DESERIALIZATION_HANDLER = "deserialization.exception.handler"
 PROCESSING_HANDLER = "processing.exception.handler"
 PRODUCTION_HANDLER = "production.exception.handler"
 _ERRORS = "__streams.errors."
+Refusal = Callable[[OutputRecord], str | None]
+"""Output record → why the brokers refuse it; None = they do not."""
 
 
 class PoisonRecordError(Exception):
@@ -55,14 +63,14 @@ class ErrorHandlers:
 
     def extraction_failed(self, record: InputRecord, cause: Exception) -> None:
         """Fail: no handler applies to a timestamp extractor (`RecordQueue#updateHead`)."""
-        text = _description(record, "its timestamp cannot be extracted", cause)
+        text = _describe_record(record, "its timestamp cannot be extracted", cause)
         raise PoisonRecordError(text) from cause
 
     def flush_failed(self, record: InputRecord, cause: Exception) -> None:
         """Fail: an update in a record cache cannot be processed, and the ones after it are not written."""
         _raise_transient(cause)
         handler = PROCESSING_HANDLER if self.fails_on_processing_error else None
-        raise PoisonRecordError(_description(record, "cannot be processed", cause), handler) from cause
+        raise PoisonRecordError(_describe_record(record, "cannot be processed", cause), handler) from cause
 
     def processing_failed(self, record: InputRecord, cause: Exception) -> None:
         """Apply `processing.exception.handler` (KIP-1033)."""
@@ -82,7 +90,7 @@ class ErrorHandlers:
 
     def _handle(self, handler: str, record: InputRecord, failure: str, cause: Exception) -> None:
         _raise_transient(cause)
-        text = _description(record, failure, cause)
+        text = _describe_record(record, failure, cause)
         if self._answers[handler] == "fail":
             raise PoisonRecordError(text, handler) from cause
         self.skipped += 1
@@ -99,7 +107,7 @@ def _raise_transient(cause: Exception) -> None:
         raise cause
 
 
-def _description(record: InputRecord, failure: str, cause: Exception) -> str:
+def _describe_record(record: InputRecord, failure: str, cause: Exception) -> str:
     topic, partition, offset = record[:3]
     location = f"record of {topic}, partition {partition}, offset {offset}"
     return printable(f"{location}: {failure}: {type(cause).__name__}: {cause}")
@@ -121,3 +129,47 @@ def _error_headers(record: InputRecord, cause: Exception) -> Headers:
 def printable(text: str) -> str:
     """Return `text` with escapes for halves of surrogate pairs, which have no UTF-8."""
     return text.encode(errors="backslashreplace").decode()
+
+
+class RefusedRecordError(Exception):
+    """The brokers refuse an output record."""
+
+
+def no_refusal(_record: OutputRecord) -> None:
+    """Refuse no record (`Refusal`)."""
+
+
+class CheckedOutput:
+    """Appends output records to `outputs`, except those that are refused: `on_refused` gets these.
+
+    `on_refused` is called with the input record, the topic of the output record, and the reason.
+    """
+
+    def __init__(
+        self,
+        outputs: list[OutputRecord],
+        refusal: Refusal,
+        current: CurrentRecord,
+        wall_clock: Callable[[], int],
+        on_refused: Callable[[InputRecord, str, Exception], None],
+    ) -> None:
+        self._append = outputs.append
+        self._refusal = refusal
+        self._current = current
+        self._wall_clock = wall_clock
+        self._on_refused = on_refused
+
+    def append(self, record: OutputRecord) -> None:
+        reason = self._refusal(record)
+        if reason is None:
+            self._append(record)
+        else:
+            self._on_refused(self._current.record, record[0], RefusedRecordError(reason))
+
+    def append_dead_letter(self, record: OutputRecord) -> None:
+        """Append a record of the dead letter queue, with the current time if its own one is refused."""
+        topic, partition, key, value, _, headers = record
+        for candidate in (record, (topic, partition, key, value, self._wall_clock(), headers)):
+            if self._refusal(candidate) is None:
+                self._append(candidate)
+                return

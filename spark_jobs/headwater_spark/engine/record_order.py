@@ -26,12 +26,16 @@ def in_timestamp_order(records: Iterable[InputRecord]) -> Iterator[InputRecord]:
     records = list(records)
     if are_of_one_partition(records):
         return iter(records)
-    return _smallest_heads({partition: iter(queue) for partition, queue in _queues(records).items()})
+    return _smallest_heads(
+        {partition: iter(queue) for partition, queue in _partition_queues(records).items()}
+    )
 
 
 def heads_in_timestamp_order(records: Iterable[InputRecord], read: ReadHead[HeadT]) -> Iterator[HeadT]:
     """Return the heads in the order of `in_timestamp_order`; skipped records do not take part in it."""
-    return _smallest_heads({partition: _heads(queue, read) for partition, queue in _queues(records).items()})
+    return _smallest_heads(
+        {partition: _read_heads(queue, read) for partition, queue in _partition_queues(records).items()}
+    )
 
 
 def are_of_one_partition(records: Collection[InputRecord]) -> bool:
@@ -56,7 +60,9 @@ class PartitionGroup(Generic[HeadT]):
     def __init__(
         self, records: Iterable[InputRecord], awaited: Collection[TopicPartition], read: ReadHead[HeadT]
     ) -> None:
-        self._queues = {partition: _RecordQueue(queue, read) for partition, queue in _queues(records).items()}
+        self._queues = {
+            partition: _RecordQueue(queue, read) for partition, queue in _partition_queues(records).items()
+        }
         self._awaited = awaited
 
     def __iter__(self) -> Iterator[HeadT]:
@@ -115,14 +121,14 @@ class _RecordQueue(Generic[HeadT]):
         self.remaining -= 1
 
 
-def _queues(records: Iterable[InputRecord]) -> Mapping[TopicPartition, list[InputRecord]]:
+def _partition_queues(records: Iterable[InputRecord]) -> Mapping[TopicPartition, list[InputRecord]]:
     queues: dict[TopicPartition, list[InputRecord]] = {}
     for record in records:
         queues.setdefault((record[_TOPIC], record[_PARTITION]), []).append(record)
     return queues
 
 
-def _heads(records: Iterable[InputRecord], read: ReadHead[HeadT]) -> Iterator[HeadT]:
+def _read_heads(records: Iterable[InputRecord], read: ReadHead[HeadT]) -> Iterator[HeadT]:
     for record in records:
         head = read(record)
         if head is not None:

@@ -10,7 +10,7 @@ caller persists them (see `task_state`). After a failed batch, roll the state ba
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Final
 
-from headwater_spark.engine.error_handlers import PoisonRecordError
+from headwater_spark.engine.error_handlers import PoisonRecordError, Refusal, no_refusal
 from headwater_spark.engine.key_counts import NO_KEY_OR_VALUE, KeyCounter, KeyCounts
 from headwater_spark.engine.program_interface import Program
 from headwater_spark.engine.record_order import (
@@ -20,7 +20,6 @@ from headwater_spark.engine.record_order import (
     in_timestamp_order,
 )
 from headwater_spark.engine.records import HeadRecord, InputRecord, OutputRecord, TopicPartition, Value
-from headwater_spark.engine.refused_output import Refusal, no_refusal
 from headwater_spark.engine.sources_and_sinks import ProcessInput
 from headwater_spark.engine.task_context import LoggerOf, TaskContext, no_logger
 from headwater_spark.engine.task_state import TaskState

@@ -5,16 +5,20 @@ from collections.abc import Callable, Mapping
 from typing import NoReturn
 
 from headwater_spark.engine.clocks import Clock, Clocks
-from headwater_spark.engine.error_handlers import ErrorHandlers, PoisonRecordError
+from headwater_spark.engine.error_handlers import (
+    CheckedOutput,
+    ErrorHandlers,
+    PoisonRecordError,
+    Refusal,
+    no_refusal,
+)
 from headwater_spark.engine.key_counts import CountPerKey
 from headwater_spark.engine.program_interface import Program
 from headwater_spark.engine.punctuation import Punctuations, Schedule
 from headwater_spark.engine.records import CurrentRecord, InputRecord, OutputRecord, Value
-from headwater_spark.engine.refused_output import CheckedOutput, Refusal, no_refusal
 from headwater_spark.engine.stores.overlay import Overlay
 from headwater_spark.engine.stores.record_cache import RecordCache
-from headwater_spark.engine.task_state import TaskState
-from headwater_spark.engine.task_stores import TaskStores
+from headwater_spark.engine.task_state import TaskState, TaskStores
 from headwater_spark.processors import PunctuationType
 
 LoggerOf = Callable[[str], Callable[..., None]]

@@ -47,7 +47,7 @@ def connect(task: TaskContext) -> NodeGraph:
     built: dict[str, Process] = {}
     sources: dict[str, ProcessInput] = {}
     readers: dict[str, HeadReader] = {}
-    children_of = _children(nodes)
+    children_of = _list_children(nodes)
     for node in reversed(nodes):
         children = {child: built[child] for child in children_of[node.name]}
         forward = _forward_to(tuple(children.values()))
@@ -55,7 +55,7 @@ def connect(task: TaskContext) -> NodeGraph:
             case SinkNode():
                 built[node.name] = sink(node, task)
             case ProcessorNode():
-                built[node.name] = _operator(node, children, forward, task)
+                built[node.name] = _create_operator(node, children, forward, task)
             case SourceNode():
                 sources[node.name] = source(node, forward, task)
                 reader = head_reader(node, forward, task)
@@ -64,7 +64,7 @@ def connect(task: TaskContext) -> NodeGraph:
     return NodeGraph(sources, readers, _key_counter(task))
 
 
-def _children(nodes: Iterable[Node]) -> dict[str, list[str]]:
+def _list_children(nodes: Iterable[Node]) -> dict[str, list[str]]:
     """Return the children of each node, in declaration order."""
     children: dict[str, list[str]] = {}
     for node in nodes:
@@ -75,7 +75,7 @@ def _children(nodes: Iterable[Node]) -> dict[str, list[str]]:
     return children
 
 
-def _operator(
+def _create_operator(
     node: ProcessorNode, children: Mapping[str, Process], forward: Process, task: TaskContext
 ) -> Process:
     if node.behavior is None:
@@ -127,7 +127,7 @@ def _forward_to(children: tuple[Process, ...]) -> Process:
     """Return a function that calls all children in order; for one child, the child itself."""
     match children:
         case ():
-            return _discard
+            return _discard_record
         case (only,):
             return only
         case (first, second):
@@ -145,5 +145,5 @@ def _forward_to(children: tuple[Process, ...]) -> Process:
     return each
 
 
-def _discard(key: Value, value: Value, timestamp: int, headers: Value) -> None:
+def _discard_record(key: Value, value: Value, timestamp: int, headers: Value) -> None:
     """Forward to no child."""

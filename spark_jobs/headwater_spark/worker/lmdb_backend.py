@@ -20,8 +20,7 @@ from headwater_spark.engine.stores.backend import Batch, Prepared
 from headwater_spark.engine.stores.interfaces import SortedReads
 from headwater_spark.engine.stores.overlay import Changes
 from headwater_spark.worker.lmdb_bytes import Databases, LmdbBytes, Snapshot, is_long, write
-from headwater_spark.worker.private_folders import create_private_folder
-from headwater_spark.worker.state_errors import is_disk_full, named_disk_failures
+from headwater_spark.worker.state_folders import create_private_folder, is_disk_full, named_disk_failures
 
 _BATCH = b"batch"
 _BOOT = b"boot"
@@ -40,7 +39,7 @@ class LmdbBackend:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._boot = _boot()
+        self._boot = _boot_id()
         with named_disk_failures(folder):
             create_private_folder(folder)
             self._open_or_recreate()
@@ -167,7 +166,7 @@ class LmdbBackend:
                 databases = self._databases[store]
                 for key in sorted(entries):
                     write(transaction, databases, key, entries[key])
-            transaction.put(_BATCH, _encoded(batch), db=self._meta)
+            transaction.put(_BATCH, _encode_metadata(batch), db=self._meta)
 
     def _write_growing(self, changes: Changes, batch: Batch) -> None:
         while True:
@@ -197,7 +196,7 @@ def _open_for_this_user(path: str, flags: int) -> int:
     return os.open(path, flags, _FOR_THIS_USER)
 
 
-def _encoded(batch: Batch) -> bytes:
+def _encode_metadata(batch: Batch) -> bytes:
     content = {
         "version": batch.version,
         "metadata": dict(batch.metadata),
@@ -228,7 +227,7 @@ def _reserve_lock_file(folder: Path) -> None:
         os.close(file)
 
 
-def _boot() -> bytes | None:
+def _boot_id() -> bytes | None:
     """Return the boot id of the machine; None = unknown."""
     try:
         return Path("/proc/sys/kernel/random/boot_id").read_bytes().strip()

@@ -18,7 +18,7 @@ from secrets import token_hex
 from threading import Event, Thread
 from typing import Any, Self
 
-from headwater_spark.worker.private_folders import create_private_folder
+from headwater_spark.worker.state_folders import create_private_folder
 from headwater_spark.worker.task_lease import close_in_children, keep_no_longer
 
 _FOLDER = "sockets"
@@ -164,7 +164,7 @@ class OwnerCall:
         _limit_waits(caller, _CONNECT_SECONDS)
         while not self._is_cancelled:
             with suppress(BlockingIOError):
-                _connect(caller, self._address)
+                _connect_to_owner(caller, self._address)
                 break
         _check_user(caller.fileno())
         _limit_waits(caller, 0)  # from now on, `__exit__` ends each wait
@@ -213,7 +213,7 @@ def _limit_waits(connected: socket.socket, seconds: int) -> None:
         connected.setsockopt(socket.SOL_SOCKET, option, struct.pack("ll", seconds, 0))
 
 
-def _connect(caller: socket.socket, address: str) -> None:
+def _connect_to_owner(caller: socket.socket, address: str) -> None:
     if address.startswith("\0"):
         caller.connect(address)
         return
@@ -229,6 +229,6 @@ def _delete_unused(folder: Path) -> None:
                 continue  # a process is creating it
             probe.settimeout(0)  # a stopped process accepts no call, but has its socket
             try:
-                _connect(probe, str(path))
+                _connect_to_owner(probe, str(path))
             except ConnectionRefusedError:
                 path.unlink(missing_ok=True)

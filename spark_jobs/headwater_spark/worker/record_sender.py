@@ -1,10 +1,12 @@
-"""How the records of a batch are passed to a producer."""
+"""How the records of a batch are passed to a producer, and what it reports of those it did not deliver."""
 
+import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import repeat
 from operator import length_hint
+from typing import Any
 
 import attrs
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
@@ -12,16 +14,80 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer
 from headwater_spark.engine.partitioners.static import TaskMigrated
 from headwater_spark.engine.records import Headers, OutputRecord
 from headwater_spark.worker import clients
-from headwater_spark.worker.delivery_reports import DeliveryReports, refused_locally
-from headwater_spark.worker.refusals import EARLIEST_MS
+from headwater_spark.worker.refusals import EARLIEST_MS, REFUSALS, RecordsRefusedError, Refusal
 
+_SETTINGS: Mapping[str, Any] = {
+    "partitioner": "murmur2_random",  # Java's default partitioner
+    "linger.ms": 5,
+    "retry.backoff.ms": 10,  # a transaction right after another one waits for its markers
+    "batch.size": 262_144,
+    "message.max.bytes": 1_048_588,  # the brokers' default; librdkafka's own is a little smaller
+    "queue.buffering.max.messages": 500_000,
+    "queue.buffering.max.kbytes": 262_144,
+    "delivery.report.only.error": True,
+}
+_SINGLE: Mapping[str, Any] = {
+    "batch.num.messages": 1,
+    # With a callback of its own for each record, a report that is missing would leak memory.
+    "delivery.report.only.error": False,
+}
+_DIFFERENT_RECORD = KafkaError._INVALID_DIFFERENT_RECORD  # noqa: SLF001 - the library's own codes begin with an underscore
 _POLL_EVERY = 10_000
 _POLL_SECONDS = 0.05
 _ANY_PARTITION = -1
-
 OnDelivery = Callable[[KafkaError | None, Message], None]
 Columns = tuple[Sequence[bytes | None], Sequence[bytes | None], Sequence[int], Sequence[Headers]]
 """Keys, values, timestamps in milliseconds and headers of some records."""
+
+
+def producer_settings(*, single: bool) -> Mapping[str, Any]:
+    """Return the settings of a task's producer; `single`: a request contains one record of a partition."""
+    return {**_SETTINGS, **_SINGLE} if single else _SETTINGS
+
+
+class DeliveryReports:
+    """Keeps the first failure that a producer reports, and the records that were refused alone.
+
+    It has no reference to the producer, which refers to it: a cycle would keep a released producer alive.
+    """
+
+    def __init__(self) -> None:
+        self._failure: KafkaError | None = None
+        self._refusals: list[Refusal] = []
+
+    def note(self, error: KafkaError | None, message: Message) -> None:
+        if error is not None and (self._failure is None or self._failure.code() not in REFUSALS):
+            self._failure = KafkaError(error.code(), f"{message.topic()}: {error.str()}")
+
+    def note_single(self, record: OutputRecord, error: KafkaError | None, message: Message) -> None:
+        """Note the delivery of a record that was alone in its request."""
+        self.note(error, message)
+        if error is not None and error.code() in REFUSALS - {_DIFFERENT_RECORD}:
+            self._refusals.append(_build_refusal(error, record))
+
+    @property
+    def has_refusal(self) -> bool:
+        """Whether a record was reported that the brokers refuse."""
+        return self._failure is not None and self._failure.code() in REFUSALS
+
+    def check(self) -> None:
+        """Raise `RecordsRefusedError` or `KafkaException` if a record was not delivered."""
+        if self._failure is None:
+            return
+        if self._failure.code() not in REFUSALS:
+            raise KafkaException(self._failure)
+        raise RecordsRefusedError(self._failure, self._refusals)
+
+
+def refused_locally(error: KafkaException, record: OutputRecord) -> KafkaException:
+    """Return an error of the client, as `RecordsRefusedError` if it is about the record itself."""
+    cause: KafkaError = error.args[0]
+    return RecordsRefusedError(cause, [_build_refusal(cause, record)]) if cause.code() in REFUSALS else error
+
+
+def _build_refusal(error: KafkaError, record: OutputRecord) -> Refusal:
+    now_ms = time.time_ns() // 1_000_000
+    return Refusal(code=error.code(), text=error.name(), record=record, now_ms=now_ms)
 
 
 @attrs.frozen
@@ -36,7 +102,7 @@ class OutputColumns:
 
     def __iter__(self) -> Iterator[OutputRecord]:
         for columns in self.parts:
-            yield from _records(self.topic, columns)
+            yield from _zip_records(self.topic, columns)
 
 
 class RecordSender:
@@ -90,7 +156,7 @@ class RecordSender:
         """Pass records on without interpreting a loop, whose steps take as long as `produce` itself."""
         keys, values, times, headers = columns
         if any(headers) or 0 in times:
-            return self.send(_records(topic, columns))
+            return self.send(_zip_records(topic, columns))
         keys_left = iter(keys)
         sent = map(
             self._producer.produce,
@@ -157,5 +223,5 @@ class RecordSender:
             raise TaskMigrated(topic, partition, self._partition_counts[topic])
 
 
-def _records(topic: str, columns: Columns) -> Iterator[OutputRecord]:
+def _zip_records(topic: str, columns: Columns) -> Iterator[OutputRecord]:
     return zip(repeat(topic), repeat(None), *columns, strict=False)

@@ -46,7 +46,7 @@ class Refusal:
 
     @property
     def reason(self) -> str:
-        return f"{self.text} (timestamp {_moment(self.record[4])})"
+        return f"{self.text} (timestamp {_format_timestamp(self.record[4])})"
 
     def covers(self, record: OutputRecord) -> bool:
         """Return whether `record` is refused for the same reason: the same record, or a more extreme one."""
@@ -57,7 +57,7 @@ class Refusal:
         if self.code == KafkaError.INVALID_TIMESTAMP:  # too far from the brokers' time
             return time >= refused_time if refused_time > self.now_ms else time <= refused_time
         if self.code == KafkaError.MSG_SIZE_TOO_LARGE:
-            return _size(record) >= _size(self.record)
+            return _record_size(record) >= _record_size(self.record)
         return (key, value, time, headers) == (refused_key, refused_value, refused_time, refused_headers)
 
 
@@ -88,7 +88,7 @@ class RefusedRecords:
         return next((refusal.reason for refusal in self._refusals if refusal.covers(record)), None)
 
 
-def _size(record: OutputRecord) -> int:
+def _record_size(record: OutputRecord) -> int:
     _, _, key, value, _, headers = record
     return len(key or b"") + len(value or b"") + _headers_size(headers)
 
@@ -97,7 +97,7 @@ def _headers_size(headers: Headers) -> int:
     return sum(len(name) + len(value or b"") for name, value in headers)
 
 
-def _moment(time_ms: int) -> str:
+def _format_timestamp(time_ms: int) -> str:
     try:
         return datetime.fromtimestamp(time_ms // 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     except (ValueError, OverflowError, OSError):

@@ -130,11 +130,11 @@ class RecordChunk:
         return input_record(self.messages[index])
 
     def value(self, index: int) -> bytes | None:
-        return _bytes(self.messages[index].value())
+        return _encode_text(self.messages[index].value())
 
     @property
     def keys(self) -> list[bytes | None]:
-        return [_bytes(message.key()) for message in self.messages]
+        return [_encode_text(message.key()) for message in self.messages]
 
 
 class PartitionReader:
@@ -250,8 +250,8 @@ def input_record(message: Message) -> InputRecord:
         message.partition() or 0,
         message.offset() or 0,
         timestamp,
-        _bytes(message.key()),
-        _bytes(message.value()),
+        _encode_text(message.key()),
+        _encode_text(message.value()),
         tuple(headers),
     )
 
@@ -269,5 +269,5 @@ def _next_offset(messages: list[Message], at: int) -> int:
     return at
 
 
-def _bytes(value: bytes | str | None) -> bytes | None:
+def _encode_text(value: bytes | str | None) -> bytes | None:
     return value.encode() if isinstance(value, str) else value

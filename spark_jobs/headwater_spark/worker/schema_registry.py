@@ -22,7 +22,7 @@ from typing import Any
 import attrs
 from tenacity import retry, retry_if_exception_type, stop_after_attempt, wait_exponential
 
-from headwater.kafka.urls import is_readable_by_others
+from headwater.kafka.connection_checks import is_readable_by_others
 from headwater_spark.engine.serdes import RegistryUnavailableError, SchemaOf, no_registry
 
 URL = "schema.registry.url"
@@ -130,10 +130,10 @@ def registry(config: Mapping[str, str], environment: Mapping[str, str] = os.envi
             raise ValueError("the address of a schema registry starts with http:// or https://")
         if parts.username is not None:
             raise ValueError(f"set credentials in {_USER_VARIABLE} or {_TOKEN_VARIABLE}, not in an address")
-    authorization = _authorization(environment)
+    authorization = _authorization_header(environment)
     if authorization is not None:
-        allowed = {_origin(each.strip()) for each in environment.get(_URL_VARIABLE, "").split(",")}
-        if foreign := [url for url in urls if _origin(url) not in allowed]:
+        allowed = {_parse_origin(each.strip()) for each in environment.get(_URL_VARIABLE, "").split(",")}
+        if foreign := [url for url in urls if _parse_origin(url) not in allowed]:
             raise ValueError(
                 f"the credentials of the environment are not for {', '.join(foreign)}: they are sent only to "
                 f"addresses in {_URL_VARIABLE}"
@@ -162,14 +162,14 @@ def _schemas_of(url: str | None) -> SchemaOf:
     return schema_of
 
 
-def _origin(url: str) -> tuple[str, str, int | None]:
+def _parse_origin(url: str) -> tuple[str, str, int | None]:
     """Return scheme, host and port of an address; raises `ValueError` for a port that is no number."""
     parts = urllib.parse.urlsplit(url)
     port = parts.port or {"http": 80, "https": 443}.get(parts.scheme)
     return parts.scheme, parts.hostname or "", port
 
 
-def _authorization(environment: Mapping[str, str]) -> str | None:
+def _authorization_header(environment: Mapping[str, str]) -> str | None:
     if token := environment.get(_TOKEN_VARIABLE, "").strip():
         return f"Bearer {token}"
     if user := environment.get(_USER_VARIABLE, "").strip():

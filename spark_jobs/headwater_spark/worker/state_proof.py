@@ -14,25 +14,64 @@ Spark may have lost this host meanwhile, and another one may have the task. Then
 version, a task that is not fenced reads the committed offsets again before it writes and before it commits.
 
 So it is with the client that sent the batch: if it was not proved recently that it is the active one, its
-record is read before the task writes and before it commits (`client_record`).
+record is read before the task writes and before it commits. With `at_least_once`, brokers accept the commit
+of any client, because the group has no members. So one client at a time is active. It writes a record and
+renews it; other clients wait as long as it does (`driver.active_client`).
 """
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
+from functools import lru_cache
 
 import attrs
-from confluent_kafka import KafkaException
+from confluent_kafka import Consumer, KafkaException
 
-from headwater.model.offset_metadata import OffsetMetadata
+from headwater.kafka import Connection
+from headwater.model.offset_metadata import ClientRecord, OffsetMetadata, client_group, decode_record
 from headwater_spark.engine.records import TopicPartition
-from headwater_spark.worker.client_record import check_active
+from headwater_spark.worker import clients
 from headwater_spark.worker.messages import BatchRequest
 
+_READ_SECONDS = 5.0
 PROOF_SECONDS = 10.0
 """Spark runs a task on another host after `spark.network.timeout` (120 s) at the earliest, or when the first
 executor has ended, which ends its Python workers, too."""
 _CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 """It also counts the time while the machine is suspended, and all processes of a machine agree on it."""
+
+
+class ClientReplacedError(Exception):
+    """Another client of the application has become active: this one must not write or commit."""
+
+    def __init__(self, application: str, by: str) -> None:
+        super().__init__(f"another client of {application} is active: {by}")
+
+
+def read_records(
+    reader: Consumer, topics: Collection[str], seconds: float = _READ_SECONDS
+) -> dict[str, ClientRecord]:
+    """Return topic → the record of an active client, where there is one; raises `KafkaException`."""
+    found = clients.committed(reader, [(topic, 0) for topic in topics], seconds)
+    records = {each.topic: decode_record(each.metadata or "") for each in found}
+    return {topic: record for topic, record in records.items() if record is not None}
+
+
+def check_active(request: BatchRequest) -> None:
+    """Read whether the client that sent a batch is active.
+
+    Raises:
+        ClientReplacedError: It is not.
+        KafkaException: The record cannot be read.
+    """
+    reader = _record_reader(request.connection, client_group(request.application))
+    record = read_records(reader, [request.client_topic]).get(request.client_topic)
+    if record is None or record.process != request.client:
+        raise ClientReplacedError(request.application, "no client" if record is None else record.name)
+
+
+@lru_cache(maxsize=8)
+def _record_reader(connection: Connection, group: str) -> Consumer:
+    return clients.consumer(connection, group)
 
 
 class OutdatedStateError(Exception):

@@ -17,31 +17,33 @@ batch.
 import secrets
 import sys
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 
 import structlog
 
 from headwater.model.offset_metadata import BATCH_ID, DELETING_KEY, OffsetMetadata
-from headwater_spark.engine.error_handlers import printable
-from headwater_spark.engine.records import OutputRecord, TopicPartition
-from headwater_spark.engine.refused_output import no_refusal
+from headwater_spark.engine.error_handlers import ErrorHandlers, RefusedRecordError, no_refusal, printable
+from headwater_spark.engine.program import SubtopologyProgram
+from headwater_spark.engine.record_order import PartitionGroup, in_timestamp_order
+from headwater_spark.engine.records import InputRecord, OutputRecord, TopicPartition
 from headwater_spark.engine.scaling.moved_entries import MovedEntries, can_delete_later
 from headwater_spark.engine.scaling.moved_stores import moved_stores
 from headwater_spark.engine.scaling.processors import Processors
 from headwater_spark.engine.stores.record_cache import bytes_per_thread
 from headwater_spark.engine.task import Task
 from headwater_spark.worker.global_state import read_global_stores
-from headwater_spark.worker.held_back import (
+from headwater_spark.worker.interleaving import (
     ProcessedPart,
     in_processing_order,
+    interleaved,
     processed_part,
+    with_task_header,
     without_read,
     without_task_headers,
 )
-from headwater_spark.worker.interleaving import interleaved, with_task_header
 from headwater_spark.worker.local_state import LocalState, MemoryState
 from headwater_spark.worker.messages import BatchRequest, BatchResult, task_folder
-from headwater_spark.worker.native_task import NativeTask
+from headwater_spark.worker.record_sender import OutputColumns
 from headwater_spark.worker.refusals import RefusedRecords
 from headwater_spark.worker.restore import restore_state
 from headwater_spark.worker.task_input import ColumnInput, RecordInput, TaskInput, count_keys
@@ -51,6 +53,64 @@ _DELETED_AT_ONCE = 5_000
 """Entries that a batch checks to delete those whose keys have moved: a few hundredths of a second."""
 _BLOCK_BYTES = 512
 """The unit of `st_blocks`, whatever the file system's block size is."""
+
+
+class NativeTask:
+    """The part of the engine's `Task` that `OpenTask` needs."""
+
+    def __init__(self, program: SubtopologyProgram, refused: RefusedRecords) -> None:
+        (self._topic,) = program.sinks.values()
+        self._refused = refused
+        self._error_handlers = ErrorHandlers(program.settings, _no_dead_letter)
+
+    def process(self, input_: TaskInput, shared_topics: frozenset[str]) -> Iterable[OutputRecord]:
+        """Return the output records with timestamps and headers, which Spark's own sink cannot write."""
+        topic = self._topic
+        if (
+            isinstance(input_, ColumnInput)
+            and input_.has_columns
+            and not self._refused
+            and input_.topic_partition[0] not in shared_topics
+        ):
+            return OutputColumns(topic, input_.columns())
+        return self._outputs(in_timestamp_order(interleaved(input_.records(), shared_topics)))
+
+    def process_group(
+        self, records: Iterable[InputRecord], awaited: Collection[TopicPartition], _: int
+    ) -> tuple[list[OutputRecord], PartitionGroup[InputRecord]]:
+        """Return the output records and the group, as the engine's `Task.process_group` does."""
+        group = PartitionGroup(records, awaited, _with_own_timestamp)
+        return list(self._outputs(group)), group
+
+    def _outputs(self, records: Iterable[InputRecord]) -> Iterable[OutputRecord]:
+        topic, records = self._topic, list(records)
+        self._check(records)
+        return ((topic, None, key, value, time, headers) for _, _, _, time, key, value, headers in records)
+
+    def _check(self, records: Iterable[InputRecord]) -> None:
+        """Raise `PoisonRecordError` for a record that the brokers refuse."""
+        for record in records if self._refused else ():
+            _, _, _, time, key, value, headers = record
+            reason = self._refused.reason((self._topic, None, key, value, time, headers))
+            if reason is not None:
+                self._error_handlers.production_failed(record, self._topic, RefusedRecordError(reason))
+
+    @staticmethod
+    def take_dropped() -> tuple[int, str | None]:
+        """Return that no record was dropped: Spark SQL's filters are filters, and nothing can fail."""
+        return 0, None
+
+    def close(self) -> None:
+        """Do nothing: a native task holds no resources."""
+
+
+def _no_dead_letter(record: OutputRecord) -> None:
+    """Reject `record`: a program with a handler that continues is not native."""
+    raise AssertionError(record)
+
+
+def _with_own_timestamp(record: InputRecord) -> InputRecord:
+    return record
 
 
 class OpenTask:
@@ -80,7 +140,7 @@ class OpenTask:
                 partition,
                 self._state,
                 read_global_stores(request),
-                _logger,
+                _node_logger,
                 refusal=no_refusal if refused is None else refused.reason,
             )
         )
@@ -261,7 +321,7 @@ def cache_bytes(request: BatchRequest) -> int:
     )
 
 
-def _logger(node: str) -> Callable[..., None]:
+def _node_logger(node: str) -> Callable[..., None]:
     log: Callable[..., None] = structlog.get_logger(node).info
 
     def log_printable(event: str, **fields: object) -> None:

@@ -1,9 +1,16 @@
-"""A task's part of a batch, split from Spark's rows: as columns as long as possible, else as records."""
+"""A task's part of a batch, split from Spark's rows: as columns as long as possible, else as records.
+
+Spark's JVM closes the connection to its worker if it cannot read a record, or if the task is killed. For
+Arrow, that is an end of the rows like any other: without a check, the worker would commit the end offsets of
+rows that it has never received. After the last row, Spark writes one more number
+(`SpecialLengths.END_OF_STREAM`), which PySpark's worker reads when the task's function has ended.
+"""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from io import BufferedReader
 from itertools import repeat
 from operator import itemgetter
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 import attrs
 import pyarrow as pa  # type: ignore[import-untyped]
@@ -14,9 +21,9 @@ from headwater_spark.engine.records import Headers, InputRecord, TopicPartition
 from headwater_spark.worker.interleaving import without_task_header
 from headwater_spark.worker.record_sender import Columns
 
+BatchT = TypeVar("BatchT")
 InputProgress = tuple[Mapping[TopicPartition, int], Mapping[TopicPartition, int]]
 """Topic partition → the offset after its last record, and → its largest timestamp in milliseconds."""
-
 COLUMNS = ("topic", "partition", "offset", "time", "key", "value", "headers")
 """`time` is milliseconds. A tick (wall-clock time advances) is a row with a partition and nothing else.
 
@@ -27,6 +34,30 @@ _ROW = "row"
 _topic_partition = itemgetter(0, 1)
 _topic_offset = itemgetter(0, 2)
 _topic_partition_offset = itemgetter(0, 1, 2)
+
+
+_LARGE_BATCH = 1_000
+_RECORDS_PER_KEY = 2
+"""From here on, counts per key cost less than records (`count_keys`)."""
+
+
+class IncompleteInputError(Exception):
+    """The rows of a task have ended early: Spark has failed to read its records, or has killed the task.
+
+    Nothing of the batch was committed. Spark reports the reason, and the batch is tried again.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(
+            "the rows of the batch have ended early: Spark could not read all records, or has ended the task"
+        )
+
+
+def complete(batches: Iterable[BatchT], stream: BufferedReader) -> Iterator[BatchT]:
+    """Yield the Arrow batches that are read from `stream`; raise `IncompleteInputError` if they end early."""
+    yield from batches
+    if not stream.peek(1):
+        raise IncompleteInputError
 
 
 class TaskInput(Protocol):
@@ -129,7 +160,7 @@ class ColumnInput:
         """Yield keys, values, timestamps and headers of each Arrow batch; the batches are kept."""
         for batch in self.batches:
             keys, values, times = (batch.column(name).to_pylist() for name in ("key", "value", "time"))
-            yield keys, values, times, _headers(batch.column("headers"))
+            yield keys, values, times, _read_headers(batch.column("headers"))
 
 
 def _arrow_stream(batches: Sequence[pa.RecordBatch]) -> bytes:
@@ -172,7 +203,11 @@ def split_by_task(
 
 
 def count_keys(columns: ColumnInput, shared_topics: frozenset[str]) -> KeyCounts | None:
-    """Return the records counted per key; None if a timestamp is negative: then single records matter.
+    """Return the records counted per key, None if single records are needed, or cost less.
+
+    They are needed if a timestamp is negative. They cost less if most keys occur once: in batches of 50,000
+    records, counts took 1.1 times the processor time of records with unique keys, 0.8 with two records per
+    key, and 0.4 with ten. Small batches are always counted.
 
     Records of `shared_topics` have a header with the task that wrote them (`interleaving`); it is removed.
     """
@@ -180,6 +215,10 @@ def count_keys(columns: ColumnInput, shared_topics: frozenset[str]) -> KeyCounts
     times = pc.min_max(table.column("time")).as_py()
     if times["min"] < 0:
         return None
+    if table.num_rows >= _LARGE_BATCH:
+        keys = pc.count_distinct(table.column("key")).as_py()
+        if table.num_rows < _RECORDS_PER_KEY * keys:
+            return None
     table = table.append_column(_ROW, pa.array(range(table.num_rows), pa.int64()))
     whole = table
     if table.column("key").null_count or table.column("value").null_count:
@@ -238,14 +277,14 @@ def _split_shuffled(
                 ticks.add(record[1])
             else:
                 records.append(record)
-    tasks = partitions if task_of is None else _merged(partitions, task_of)
+    tasks = partitions if task_of is None else _merge_partitions(partitions, task_of)
     order = _topic_offset if task_of is None else _topic_partition_offset
     for task in tasks.values():
         task.sort(key=order)
     return {number: TaskRows(RecordInput(task), number in ticks) for number, task in tasks.items()}
 
 
-def _merged(
+def _merge_partitions(
     partitions: Mapping[int, list[InputRecord]], task_of: Callable[[int], int]
 ) -> dict[int, list[InputRecord]]:
     tasks: dict[int, list[InputRecord]] = {}
@@ -258,10 +297,10 @@ def _records_of(batch: pa.RecordBatch, topic: str | None) -> Iterable[InputRecor
     """Return the records; `topic` is that of all of them, None = a column has it."""
     topics = batch.column(TOPIC).to_pylist() if topic is None else repeat(topic, batch.num_rows)
     fields = (batch.column(name).to_pylist() for name in COLUMNS[1:-1])
-    return zip(topics, *fields, _headers(batch.column(COLUMNS[-1])), strict=True)
+    return zip(topics, *fields, _read_headers(batch.column(COLUMNS[-1])), strict=True)
 
 
-def _headers(column: pa.Array) -> Sequence[Headers]:
+def _read_headers(column: pa.Array) -> Sequence[Headers]:
     if not len(column.values):
         return ((),) * len(column)
     return [

@@ -13,8 +13,7 @@ from pathlib import Path
 
 import attrs
 
-from headwater_spark.worker.private_folders import create_private_folder
-from headwater_spark.worker.state_errors import named_disk_failures
+from headwater_spark.worker.state_folders import create_private_folder, named_disk_failures
 
 _closed_in_children: dict[int, Callable[[], None]] = {}
 """File descriptor → how to close it. A lock ends, and a connection, when no process has its file open."""

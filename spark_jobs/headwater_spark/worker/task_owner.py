@@ -25,7 +25,7 @@ from headwater_spark.worker.gc_pause import paused_gc
 from headwater_spark.worker.messages import BatchRequest, BatchResult
 from headwater_spark.worker.owner_socket import OwnerCall, OwnerSocket
 from headwater_spark.worker.refusals import RecordsRefusedError, RefusedRecords
-from headwater_spark.worker.state_errors import named_disk_failures
+from headwater_spark.worker.state_folders import named_disk_failures
 from headwater_spark.worker.state_proof import OutdatedStateError
 from headwater_spark.worker.task_batch import OpenTask
 from headwater_spark.worker.task_input import ColumnInput, TaskInput
@@ -155,7 +155,7 @@ class TaskOwner:
         while True:
             owner = Lease.owner_of(folder, name)
             if owner not in ("", address):
-                result = _forward(owner, (request, partition, sent, tick), wait)
+                result = _forward_batch(owner, (request, partition, sent, tick), wait)
                 if result is not None:
                     return result
             ownership.lease = Lease.try_acquire(folder, name, address)
@@ -320,7 +320,7 @@ class _OwnerWait:
             )
 
 
-def _forward(
+def _forward_batch(
     owner: str, request: tuple[BatchRequest, int, TaskInput | None, bool], wait: _OwnerWait
 ) -> BatchResult | None:
     """Let the owner process a batch, or release the task; None = process the batch here."""

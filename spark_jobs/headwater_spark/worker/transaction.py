@@ -31,9 +31,8 @@ from headwater.model.offset_metadata import (
 from headwater_spark.engine.records import OutputRecord, TopicPartition
 from headwater_spark.engine.scaling.processors import Processors
 from headwater_spark.worker import clients
-from headwater_spark.worker.delivery_reports import DeliveryReports, producer_settings
 from headwater_spark.worker.messages import BatchRequest
-from headwater_spark.worker.record_sender import RecordSender
+from headwater_spark.worker.record_sender import DeliveryReports, RecordSender, producer_settings
 from headwater_spark.worker.refusals import RecordsRefusedError
 from headwater_spark.worker.state_proof import CommittedState, StateProof, boot_seconds
 

@@ -72,14 +72,14 @@ def warm_up(request: WarmUpRequest, seconds: float = _SECONDS) -> WarmUpResult:
                 try:
                     is_done = warming.restore(deadline)
                 except Exception as error:  # noqa: BLE001 - same
-                    failures.append(f"{warming.name}: {_reason(error)}")
+                    failures.append(f"{warming.name}: {_failure_reason(error)}")
                     is_done = True
                 restored += warming.restored
                 done += is_done
                 if not is_done or time.monotonic() >= deadline:
                     break
     except Exception as error:  # noqa: BLE001 - same
-        done, failures = len(request.tasks), [*failures, _reason(error)]
+        done, failures = len(request.tasks), [*failures, _failure_reason(error)]
     return WarmUpResult(done=done, restored=restored, failures=tuple(failures))
 
 
@@ -142,5 +142,5 @@ class _WarmingTask:
         return ranges
 
 
-def _reason(error: Exception) -> str:
+def _failure_reason(error: Exception) -> str:
     return f"{type(error).__name__}: {error}"

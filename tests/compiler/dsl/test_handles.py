@@ -7,7 +7,7 @@ from headwater.compiler.streams_config import StreamsConfig
 from headwater.model import operators as op
 from headwater.model.nodes import NodeTopology
 from headwater.model.operators import JoinType, Operator, Step, TransformKind
-from headwater.model.operators.grouping import SuppressUntil
+from headwater.model.operators.streams import SuppressUntil
 from headwater.model.problems import Location
 from headwater.model.topology import Application, TopologyDocument
 from headwater.model.windows import TumblingWindow

@@ -8,7 +8,7 @@ from headwater.compiler.dsl import build_dsl
 from headwater.compiler.streams_config import OPTIMIZATIONS, StreamsConfig
 from headwater.model import operators as op
 from headwater.model.operators import JoinType, Operator, Step, TransformKind
-from headwater.model.operators.grouping import SuppressUntil
+from headwater.model.operators.streams import SuppressUntil
 from headwater.model.problems import Location
 from headwater.model.stores import Logging, Materialized, StoreBuilder, StoreKind, StoreSupplier, StoreType
 from headwater.model.topology import Application, TopologyDocument

@@ -71,7 +71,7 @@ def literal(text: str) -> Sql:
     return _sql(ast.parse(text, mode="eval").body, {})
 
 
-def _sql(node: ast.expr, names: Mapping[str, Bound]) -> Sql:  # noqa: C901, PLR0911, PLR0912 - one line per form
+def _sql(node: ast.expr, names: Mapping[str, Bound]) -> Sql:
     match node:
         case ast.Constant(value=str(text)):
             return Sql("'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'", "string")

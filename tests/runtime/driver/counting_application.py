@@ -18,8 +18,7 @@ from headwater_spark.driver.processor_move.checks import check_entries, check_in
 from headwater_spark.driver.processor_move.entry_copy import unreported
 from headwater_spark.driver.processor_move.moves import Committed, Move, MovedPart, MoveStep
 from headwater_spark.driver.processor_move.state_move import StateMove
-from headwater_spark.engine.partitioners.linear import linear_partition
-from headwater_spark.engine.partitioners.murmur2 import default_partition
+from headwater_spark.engine.partitioners.hashing import default_partition, linear_partition
 from headwater_spark.engine.scaling.moved_stores import MovedStore
 from headwater_spark.engine.scaling.processors import Processors
 from tests.runtime.driver.memory_move import MemoryCluster

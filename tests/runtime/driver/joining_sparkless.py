@@ -2,7 +2,7 @@
 
 import attrs
 
-from headwater_spark.engine.partitioners.murmur2 import default_partition
+from headwater_spark.engine.partitioners.hashing import default_partition
 from headwater_spark.engine.scaling.moved_stores import names_processor
 from tests.runtime.driver.sparkless import Sparkless
 

@@ -13,7 +13,7 @@ from headwater.spec import load_text
 from headwater_spark.driver.processor_move.checks import check_entries
 from headwater_spark.driver.processor_move.moves import Committed, Move, MovedPart
 from headwater_spark.driver.processor_move.state_move import StateMove
-from headwater_spark.engine.partitioners.murmur2 import default_partition
+from headwater_spark.engine.partitioners.hashing import default_partition
 from headwater_spark.engine.program import SubtopologyProgram, build_programs
 from headwater_spark.engine.records import InputRecord, OutputRecord
 from headwater_spark.engine.scaling.moved_stores import moved_stores

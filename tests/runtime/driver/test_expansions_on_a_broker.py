@@ -13,11 +13,11 @@ import pytest
 from click.testing import CliRunner
 from confluent_kafka import KafkaError, KafkaException
 
-from headwater.cli.exit_codes import ExitCode
+from headwater.cli.console import ExitCode
 from headwater.compiler import compile_document
 from headwater.kafka import Connection, KafkaClusterReader, snapshot_request
 from headwater.kafka.processor_state import with_processor_state
-from headwater.model.move_marks import MoveMark, MovePhase
+from headwater.model.offset_metadata import MoveMark, MovePhase
 from headwater.toolchain.broker.local import LocalBroker
 from headwater.toolchain.broker.readiness import until
 from headwater_spark.commands.processors_status import status as status_command

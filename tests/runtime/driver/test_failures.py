@@ -13,6 +13,7 @@ from headwater_spark.driver.failures import (
     failed_thread,
     query_failed,
     spark_not_started,
+    spark_unsupported,
 )
 from headwater_spark.engine.partitioners.static import TaskMigrated
 from headwater_spark.engine.program.settings import CONTINUE_HANDLERS, setting_problems
@@ -123,6 +124,14 @@ def test_failed_start_of_spark_is_a_problem_with_its_reason() -> None:
     )
     assert problem.code is ProblemCode.NOT_RUNNABLE
     assert "JAVA_GATEWAY_EXITED" in (problem.found or "")
+
+
+def test_unsupported_spark_is_a_problem_that_names_each_missing_part() -> None:
+    failures = ["the clock: no method", "the input: gone"]
+    problem = spark_unsupported("shop", "5.0.0", ("4.2.0", "4.2.1"), failures)
+    assert problem.code is ProblemCode.NOT_RUNNABLE
+    assert problem.found == "the clock: no method; the input: gone"
+    assert (problem.expected, "4.2.1" in problem.fix) == ("PySpark 4.2.0 to 4.2.1", True)
 
 
 def test_missing_connector_is_a_problem_that_names_the_option() -> None:

@@ -10,13 +10,13 @@ from confluent_kafka import KafkaException
 
 from headwater.compiler import build_nodes, compile_document
 from headwater.kafka import Connection
-from headwater.model.move_marks import MoveMark, MovePhase
+from headwater.model.offset_metadata import MoveMark, MovePhase
 from headwater.model.problems import ProblemCode, ProblemsError
 from headwater.spec import load_text
 from headwater_spark.driver.input.expansion import InputExpansion, check_no_move, check_processors
 from headwater_spark.driver.layout import Layout, OffsetReset, ResetKind
-from headwater_spark.driver.queries.query_spec import QuerySpec
-from headwater_spark.driver.queries.specs import QueryServices, QuerySpecs
+from headwater_spark.driver.queries.query_input import QueryServices
+from headwater_spark.driver.queries.specs import QuerySpec, QuerySpecs
 from headwater_spark.driver.run_settings import RunSettings
 from headwater_spark.engine.program import build_programs
 from headwater_spark.engine.records import TopicPartition
@@ -239,9 +239,9 @@ def spec_of(layout: Layout, subtopology: str) -> QuerySpec:
 def test_an_announced_expansion_refuses_a_task_for_each_partition() -> None:
     """With `follow`, the partitions of added processors would be used, but they are not complete."""
     with pytest.raises(ProblemsError) as raised:
-        spec_of(layout_of(4, None), reading("in")).source({})
+        spec_of(layout_of(4, None), reading("in")).input.create_source({})
     assert [problem.code for problem in raised.value.problems] == [ProblemCode.MOVE_INCOMPLETE]
     with pytest.raises(StartedError):
-        spec_of(layout_of(4, 2), reading("in")).source({})
+        spec_of(layout_of(4, 2), reading("in")).input.create_source({})
     with pytest.raises(StartedError):
-        spec_of(layout_of(4, None), reading("passed")).source({})
+        spec_of(layout_of(4, None), reading("passed")).input.create_source({})

@@ -9,11 +9,10 @@ import pytest
 from structlog.testing import capture_logs
 
 from headwater.toolchain.broker.readiness import until
-from headwater_spark.driver.queries.progress import Progress
-from headwater_spark.driver.queries.progress_watch import ProgressWatch
+from headwater_spark.driver.queries.progress import Progress, ProgressWatch
 from headwater_spark.driver.queries.stall import MOST_SILENT_SECONDS, waits_for_jvm
-from headwater_spark.driver.spark_session import jvm_watch
-from headwater_spark.driver.spark_session.jvm_watch import JvmWatch
+from headwater_spark.driver.spark_session import jvm
+from headwater_spark.driver.spark_session.jvm import JvmWatch
 from headwater_spark.driver.states import QueryState
 
 _SECONDS = 30.0
@@ -35,8 +34,8 @@ class _Jvm:
 
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(jvm_watch, "_INTERVAL_SECONDS", 0.02)
-    monkeypatch.setattr(jvm_watch, "_ASK_SECONDS", 0.005)
+    monkeypatch.setattr(jvm, "_INTERVAL_SECONDS", 0.02)
+    monkeypatch.setattr(jvm, "_ASK_SECONDS", 0.005)
 
 
 @pytest.mark.usefixtures("quick")

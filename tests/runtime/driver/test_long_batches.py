@@ -13,11 +13,9 @@ from structlog.testing import capture_logs
 from headwater.toolchain.broker.readiness import until
 from headwater_spark.driver.offsets import Backlog
 from headwater_spark.driver.queries import progress as progress_module
-from headwater_spark.driver.queries import progress_watch as watch_module
-from headwater_spark.driver.queries.progress import Progress
-from headwater_spark.driver.queries.progress_watch import ProgressWatch
-from headwater_spark.driver.run import executors
-from headwater_spark.driver.run.executors import wait_reported
+from headwater_spark.driver.queries.progress import Progress, ProgressWatch
+from headwater_spark.driver.run import application_run
+from headwater_spark.driver.run.application_run import wait_reported
 from headwater_spark.driver.states import QueryState
 from headwater_spark.driver.threads import stream_threads
 from headwater_spark.driver.threads.stream_threads import StreamThreads
@@ -36,8 +34,7 @@ class _Clock:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> _Clock:
     clock = _Clock()
-    for module in (progress_module, watch_module):
-        monkeypatch.setattr(module, "time", clock)
+    monkeypatch.setattr(progress_module, "time", clock)
     return clock
 
 
@@ -78,7 +75,7 @@ def _wait(steps: _Steps, slots: Callable[[], int], expected: list[str]) -> None:
 
 
 def test_a_start_without_executors_says_what_it_waits_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(executors, "_REPORT_SECONDS", 0.0)
+    monkeypatch.setattr(application_run, "_REPORT_SECONDS", 0.0)
     found, steps = [0, 0, 2], _Steps()
     waiting = "waiting for executors of spark://here:7077"
     with capture_logs() as logs:

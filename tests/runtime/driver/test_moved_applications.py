@@ -5,8 +5,7 @@ from collections.abc import Mapping
 import pytest
 
 from headwater.compiler import build_nodes, compile_document
-from headwater.model.move_marks import MoveMark, MovePhase
-from headwater.model.offset_metadata import OffsetMetadata
+from headwater.model.offset_metadata import MoveMark, MovePhase, OffsetMetadata
 from headwater.model.problems import ProblemCode, ProblemsError
 from headwater.spec import load_text
 from headwater_spark.driver.processor_move.application_state import (

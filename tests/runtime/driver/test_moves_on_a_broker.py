@@ -13,7 +13,7 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 
 from headwater.cli.main import main
 from headwater.kafka import Connection
-from headwater.model.move_marks import MoveMark, MovePhase
+from headwater.model.offset_metadata import MoveMark, MovePhase
 from headwater.model.problems import ProblemCode, ProblemsError
 from headwater.spec import load_text
 from headwater.toolchain.broker.local import LocalBroker

@@ -11,7 +11,7 @@ from structlog.testing import capture_logs
 
 from headwater.model.problems import Problem, ProblemCode, ProblemsError
 from headwater.spec import load_text
-from headwater.spec.limits import MAX_BYTES
+from headwater.spec.locations import MAX_BYTES
 from headwater_spark.driver.preflight import (
     check_runnable,
     check_speculation,

@@ -2,8 +2,7 @@
 
 import pytest
 
-from headwater.model.move_marks import MoveMark, MovePhase
-from headwater.model.offset_metadata import OffsetMetadata
+from headwater.model.offset_metadata import MoveMark, MovePhase, OffsetMetadata
 from headwater.model.problems import Location
 from headwater.model.topology import Application
 from headwater_spark.driver.topics.present_processors import initial_processors, present_processors

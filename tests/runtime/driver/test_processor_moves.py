@@ -11,10 +11,11 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from headwater.model.move_marks import MoveMark, MovePhase
 from headwater.model.offset_metadata import (
     DELETING_KEY,
     LINEAGE_KEY,
+    MoveMark,
+    MovePhase,
     decode,
     decode_count,
     decode_initial,

@@ -5,30 +5,16 @@ from contextlib import nullcontext
 import attrs
 import pytest
 
-from headwater.model.offset_metadata import (
-    OffsetMetadata,
-)
+from headwater.model.offset_metadata import OffsetMetadata
 from headwater.model.problems import Problem, ProblemCode, ProblemsError
-from headwater_spark.driver.processor_move.checks import (
-    InputCheck,
-    check_entries,
-    check_input,
-    unprocessed,
-)
+from headwater_spark.driver.processor_move.checks import InputCheck, check_entries, check_input, unprocessed
 from headwater_spark.driver.processor_move.entry_copy import unreported
 from headwater_spark.driver.processor_move.moves import Committed, Move
-from headwater_spark.engine.partitioners.murmur2 import default_partition
+from headwater_spark.engine.partitioners.hashing import default_partition
 from headwater_spark.engine.scaling.moved_stores import MovedStore
 from headwater_spark.engine.serdes import Subscription, subscription_serde
 from headwater_spark.engine.serdes.plain import PLAIN
-from tests.runtime.driver.counting_application import (
-    CHANGELOG,
-    INPUT,
-    KEYS,
-    Application,
-    doubled,
-    execute,
-)
+from tests.runtime.driver.counting_application import CHANGELOG, INPUT, KEYS, Application, doubled, execute
 
 
 def refusal(app: Application, move: Move) -> str:

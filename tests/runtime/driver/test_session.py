@@ -32,7 +32,7 @@ def test_the_daemon_has_no_threads_when_it_forks() -> None:
     """Threads do not survive a fork, and their locks may stay locked in the workers."""
     program = (
         "import os, sys\n"
-        "from headwater_spark.driver.spark_session import worker_daemon\n"
+        "from headwater_spark.spark_internals import worker_daemon\n"
         "worker_daemon.import_modules()\n"
         "print(len(os.listdir('/proc/self/task')), 'pyarrow' in sys.modules, 'sqlglot' in sys.modules)\n"
     )

@@ -11,13 +11,13 @@ from headwater.model.offset_metadata import OffsetMetadata, ReadPositions, decod
 from headwater_spark.driver.input.step_planner import DISABLED, StepPlanner, divided
 from headwater_spark.engine.record_order import PartitionGroup, in_timestamp_order
 from headwater_spark.engine.records import InputRecord, TopicPartition
-from headwater_spark.worker.held_back import (
+from headwater_spark.worker.interleaving import (
     in_processing_order,
     processed_part,
+    with_task_header,
     without_read,
     without_task_headers,
 )
-from headwater_spark.worker.interleaving import with_task_header
 from headwater_spark.worker.transaction import Commits, TaskSession
 
 A, B, OTHER = ("a", 0), ("b", 0), ("a", 1)

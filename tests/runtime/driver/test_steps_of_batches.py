@@ -11,7 +11,7 @@ from headwater_spark.driver.input.step_planner import Offsets, StepPlanner
 from headwater_spark.driver.queries.batch import BatchProcessor
 
 if TYPE_CHECKING:
-    from headwater_spark.driver.queries.query_spec import QuerySpec
+    from headwater_spark.driver.queries.specs import QuerySpec
 
 _IN = ("in", 0)
 _SECONDS = 30.0
@@ -28,13 +28,21 @@ class _Spec:
     ticks = False
 
     @property
+    def input(self) -> "_Spec":
+        return self
+
+    @property
+    def batches(self) -> "_Spec":
+        return self
+
+    @property
     def reads_single_topic(self) -> bool:
         return bool(self.expansions)
 
-    def step_planner(self) -> StepPlanner:
+    def create_step_planner(self) -> StepPlanner:
         return StepPlanner(100)
 
-    def expansion(self) -> "_Expansion | None":
+    def create_expansion(self) -> "_Expansion | None":
         return self.expansions.pop(0) if self.expansions else None
 
     def batch_offsets(self, _batch: int) -> tuple[Offsets, Offsets]:
@@ -46,7 +54,7 @@ class _Spec:
     def end_offsets(self) -> Offsets:
         return {_IN: self.spark_end + 120}
 
-    def report_positions(self, positions: Offsets) -> None:
+    def record_positions(self, positions: Offsets) -> None:
         self.reported.append(positions)
 
 

@@ -15,9 +15,8 @@ from headwater.spec import load_text
 from headwater.toolchain.broker import Broker
 from headwater.toolchain.broker.readiness import until
 from headwater_spark.driver import topic_watch
-from headwater_spark.driver.topic_watch import TopicWatch
+from headwater_spark.driver.topic_watch import ClusterWatch, TopicWatch
 from headwater_spark.driver.topics.application_topics import ApplicationTopics
-from headwater_spark.driver.topics.cluster_watch import ClusterWatch
 from tests.runtime.spark.kafka_topics import Topics
 
 _SECONDS = 60.0

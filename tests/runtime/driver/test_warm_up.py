@@ -13,7 +13,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from headwater.kafka import Connection
-from headwater.model.move_marks import MovePhase
+from headwater.model.offset_metadata import MovePhase
 from headwater.toolchain.broker.local import LocalBroker
 from headwater_spark.driver.processor_move.start import processor_status
 from headwater_spark.processor_expansion import ExpansionPhase, ProcessorsStatus

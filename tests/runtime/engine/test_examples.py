@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from headwater.spec import load_documents
-from headwater_spark.engine.partitioners.murmur2 import default_partition
+from headwater_spark.engine.partitioners.hashing import default_partition
 from headwater_spark.engine.serdes import plain_serde
 from tests.runtime.replay import Replay, runnable_programs
 

@@ -8,7 +8,7 @@ import attrs
 from confluent_kafka import Consumer, TopicPartition
 
 from headwater.model.offset_metadata import decode_time, encode_processor_metadata
-from headwater_spark.engine.partitioners.murmur2 import default_partition
+from headwater_spark.engine.partitioners.hashing import default_partition
 from tests.runtime.spark.kafka_topics import Topics
 
 _TIME = 1_760_000_000_000

@@ -23,7 +23,7 @@ from headwater_spark.driver.reshard.entry_checks import check_entries
 from headwater_spark.driver.reshard.execution import ReshardExecution, check_reshard
 from headwater_spark.driver.reshard.plan import Reshard
 from headwater_spark.driver.reshard.start import ReshardOptions, find_journal, plan_from_cluster
-from headwater_spark.engine.partitioners.murmur2 import default_partition
+from headwater_spark.engine.partitioners.hashing import default_partition
 from headwater_spark.engine.records import TopicPartition
 from headwater_spark.engine.scaling.entry_layouts import LAYOUTS
 from headwater_spark.worker.restore import RecordChunk

@@ -9,10 +9,11 @@ import pytest
 
 from headwater.compiler import build_nodes, compile_document
 from headwater.model.compiled import TopicKind
-from headwater.model.move_marks import MoveMark, MovePhase
 from headwater.model.nodes import ChangelogKind
 from headwater.model.offset_metadata import (
     LINEAGE_KEY,
+    MoveMark,
+    MovePhase,
     OffsetMetadata,
     decode,
     decode_time,
@@ -24,7 +25,7 @@ from headwater_spark.driver.processor_move.moves import Committed, MovedPart
 from headwater_spark.driver.reshard.journal import read_journal
 from headwater_spark.driver.reshard.plan import InputChange, Request, plan_reshard
 from headwater_spark.driver.reshard.state_copy import plan_copies
-from headwater_spark.engine.partitioners.murmur2 import default_partition
+from headwater_spark.engine.partitioners.hashing import default_partition
 from headwater_spark.engine.program import build_programs
 from headwater_spark.engine.scaling.entry_layouts import LAYOUTS, find_layouts
 from headwater_spark.engine.scaling.moved_stores import MovedStore

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from headwater_spark.engine.partitioners.murmur2 import default_partition
+from headwater_spark.engine.partitioners.hashing import default_partition
 from tests.runtime.spark.kafka_topics import Topics
 
 if TYPE_CHECKING:

@@ -26,7 +26,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # public all 
 )
 
 from headwater.toolchain.broker.readiness import until
-from headwater_spark.engine.partitioners.murmur2 import default_partition
+from headwater_spark.engine.partitioners.hashing import default_partition
 from headwater_spark.engine.records import InputRecord, OutputRecord
 from headwater_spark.worker.restore import input_record
 from tests.answers import ATTEMPT_SECONDS, answered

@@ -22,7 +22,7 @@ from headwater.toolchain.broker.readiness import until
 from headwater_spark.driver.application import StreamsApplication
 from headwater_spark.driver.preflight import RunnableDocument, check_runnable
 from headwater_spark.driver.run_settings import RunSettings
-from headwater_spark.engine.partitioners.murmur2 import default_partition
+from headwater_spark.engine.partitioners.hashing import default_partition
 from headwater_spark.engine.program import SubtopologyProgram
 from headwater_spark.engine.records import InputRecord, OutputRecord
 from tests.runtime.engine.fuzzing.test_data import TextProgram

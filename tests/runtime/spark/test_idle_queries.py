@@ -12,11 +12,11 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from headwater.kafka import Connection
 from headwater.toolchain.broker.readiness import until
-from headwater_spark.driver.input.signals import InputSignal, InputSignals
 from headwater_spark.driver.input.sources import KafkaSource, read_stream
 from headwater_spark.driver.input.watch import WatchMode
 from headwater_spark.driver.queries import watched_inputs
 from headwater_spark.engine.records import TopicPartition
+from headwater_spark.spark_internals.input_signals import InputSignal, InputSignals
 from tests.runtime.spark.applications import COUNT, MAP, TIMEOUT_SECONDS, Cluster, RunningApplication
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.timeout(900)]
@@ -100,7 +100,7 @@ def test_query_waits_for_a_signal_when_it_has_read_everything(
 
 
 def _modes(running: RunningApplication) -> set[WatchMode]:
-    return {watch.mode for watch in running.application._input_watch._watches.values()}
+    return {watch.mode for watch in running.application._parts.input_watch._watches.values()}
 
 
 @pytest.mark.parametrize("guarantee", ["at_least_once", "exactly_once_v2"])

@@ -13,12 +13,12 @@ from headwater.compiler import build_nodes, compile_document
 from headwater.kafka import Connection
 from headwater.spec import load_text
 from headwater.toolchain.broker import local
-from headwater_spark.driver.queries import task_function
 from headwater_spark.driver.queries.task_function import TaskFunction
 from headwater_spark.engine.program import build_programs
+from headwater_spark.spark_internals.python_tasks import BATCH_PROPERTY
 from headwater_spark.worker import clients
-from headwater_spark.worker.input_end import IncompleteInputError, complete, worker_stream
 from headwater_spark.worker.messages import BatchRequest
+from headwater_spark.worker.task_input import IncompleteInputError, complete
 from tests.runtime.spark.kafka_topics import Topics
 
 pytestmark = pytest.mark.broker
@@ -85,7 +85,7 @@ def test_nothing_is_committed_if_the_rows_end_early(
 ) -> None:
     """Otherwise the end offset is committed with the records that have arrived, and the others are lost."""
     topic, results = f"in-{batch_request.group}", f"out-{batch_request.group}"
-    spark.sparkContext.setLocalProperty(task_function._BATCH_KEY, "1")  # as Spark does for a query
+    spark.sparkContext.setLocalProperty(BATCH_PROPERTY, "1")  # as Spark does for a query
     rows = _rows(spark, topic, unreadable=_RECORDS - 1)
     with pytest.raises(PySparkException, match="no record"):
         TaskFunction().run(rows, 1, batch_request, ("thread",), shuffled=shuffled)
@@ -114,8 +114,3 @@ def test_rows_without_anything_after_them_are_incomplete() -> None:
     assert [next(batches), next(batches)] == [1, 2]
     with pytest.raises(IncompleteInputError, match="ended early"):
         next(batches)
-
-
-def test_the_stream_is_that_of_a_worker() -> None:
-    with pytest.raises(LookupError, match=r"pyspark\.worker"):
-        worker_stream()

@@ -125,7 +125,7 @@ def test_order_is_kept_if_the_checkpoint_is_not_on_this_machine(
     cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Then the driver does not know the offsets of Spark's batches."""
-    monkeypatch.setattr("headwater_spark.driver.queries.specs.batch_end_offsets", lambda *_: {})
+    monkeypatch.setattr("headwater_spark.driver.queries.query_input.batch_end_offsets", lambda *_: {})
     table = cluster.unique("rows")
     cluster.topics.create({table: 1})
     with cluster.application(_JOIN, ROWS=table, records_at_once=50) as running:

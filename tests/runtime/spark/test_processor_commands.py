@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner, Result
 from pyspark.sql import SparkSession
 
-from headwater.cli.exit_codes import ExitCode
+from headwater.cli.console import ExitCode
 from headwater.cli.main import main
 from headwater.control import Access, ControlServer, Surface
 from headwater.toolchain.broker.local import LocalBroker

@@ -14,7 +14,7 @@ from headwater.model.problems import ProblemCode, ProblemsError
 from headwater.toolchain.broker.local import LocalBroker
 from headwater.toolchain.broker.readiness import until
 from headwater_spark.driver.application import StreamsApplication
-from headwater_spark.driver.queries.specs import SubtopologyQuerySpec
+from headwater_spark.driver.queries.query_batches import QueryBatches
 from headwater_spark.processor_expansion import ExpansionPhase, ProcessorsStatus
 from headwater_spark.worker.messages import BatchResult
 from tests.runtime.spark.growing import DOCUMENT, TIMEOUT_SECONDS, Growing, new_growing
@@ -97,13 +97,13 @@ class _Results:
 
     @classmethod
     def of(cls, monkeypatch: pytest.MonkeyPatch) -> "_Results":
-        results, report = cls(), SubtopologyQuerySpec.report
+        results, report = cls(), QueryBatches.record_results
 
-        def note(spec: SubtopologyQuerySpec, batch: int, found: Sequence[BatchResult]) -> None:
+        def note(spec: QueryBatches, batch: int, found: Sequence[BatchResult]) -> None:
             results.found += [(spec.subtopology, result) for result in found]
             report(spec, batch, found)
 
-        monkeypatch.setattr(SubtopologyQuerySpec, "report", note)
+        monkeypatch.setattr(QueryBatches, "record_results", note)
         return results
 
     def restored(self, tasks: Collection[int]) -> int:

@@ -18,7 +18,7 @@ from headwater.toolchain.broker.local import LocalBroker
 from headwater.toolchain.broker.readiness import until
 from headwater_spark.driver.application import StreamsApplication
 from headwater_spark.driver.failures import RestartPolicy
-from headwater_spark.driver.queries.specs import SubtopologyQuerySpec
+from headwater_spark.driver.queries.query_batches import QueryBatches
 from headwater_spark.driver.states import ClientState
 from headwater_spark.worker.messages import BatchRequest, BatchResult
 from tests.runtime.spark.growing import TIMEOUT_SECONDS, Growing, new_growing
@@ -75,22 +75,22 @@ class _StaleBatches:
     @classmethod
     def of(cls, client: StreamsApplication, monkeypatch: pytest.MonkeyPatch) -> "_StaleBatches":
         batches = cls(client)
-        request, report = SubtopologyQuerySpec.request, SubtopologyQuerySpec.report
+        request, report = QueryBatches.create_request, QueryBatches.record_results
 
-        def held_request(spec: SubtopologyQuerySpec, batch: int, *, in_step: bool = False) -> BatchRequest:
+        def held_request(spec: QueryBatches, batch: int, *, in_step: bool = False) -> BatchRequest:
             made = request(spec, batch, in_step=in_step)
-            if spec.specs is client._specs:
+            if spec.progress is client.progress:
                 batches.note_request(spec.subtopology, batch)
             return made
 
-        def noted_report(spec: SubtopologyQuerySpec, batch: int, found: Sequence[BatchResult]) -> None:
-            if spec.specs is client._specs:
+        def noted_report(spec: QueryBatches, batch: int, found: Sequence[BatchResult]) -> None:
+            if spec.progress is client.progress:
                 is_late = (spec.subtopology, batch) in batches._late_batches
                 (batches.late if is_late else batches.results).extend(found)
             report(spec, batch, found)
 
-        monkeypatch.setattr(SubtopologyQuerySpec, "request", held_request)
-        monkeypatch.setattr(SubtopologyQuerySpec, "report", noted_report)
+        monkeypatch.setattr(QueryBatches, "create_request", held_request)
+        monkeypatch.setattr(QueryBatches, "record_results", noted_report)
         return batches
 
     def note_request(self, subtopology: str, batch: int) -> None:

@@ -3,20 +3,23 @@
 from pathlib import Path
 
 import attrs
+import pyarrow as pa  # type: ignore[import-untyped]
 import pytest
 
 from headwater.compiler import build_nodes, compile_document
 from headwater.kafka import Connection
 from headwater.model.offset_metadata import StateVersion
 from headwater.spec import load_text
-from headwater_spark.driver.queries.batch_results import decode_result, encode_results
 from headwater_spark.driver.queries.task_function import (
     Known,
     KnownVersions,
     decode_end_offsets,
+    decode_result,
     decode_versions,
     encode_end_offsets,
+    encode_results,
     encode_versions,
+    result_rows,
 )
 from headwater_spark.engine.program import build_programs
 from headwater_spark.worker.messages import BatchRequest, BatchResult
@@ -112,3 +115,9 @@ def test_the_version_of_a_result_arrives_at_the_driver() -> None:
 
 def _result(task: int, version: StateVersion | None) -> BatchResult:
     return BatchResult(partition=task, state_version=version)
+
+
+def test_rows_of_results_are_texts() -> None:
+    texts = ["", "a", '{"name": "Zürich"}', "a"]
+    assert result_rows(texts) == pa.RecordBatch.from_pydict({"result": texts})
+    assert result_rows([]).num_rows == 0

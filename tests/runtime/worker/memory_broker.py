@@ -8,12 +8,7 @@ import attrs
 
 from headwater.compiler import build_nodes, compile_document
 from headwater.kafka import Connection
-from headwater.model.offset_metadata import (
-    OffsetMetadata,
-    decode,
-    decode_positions,
-    latest_metadata,
-)
+from headwater.model.offset_metadata import OffsetMetadata, decode, decode_positions, latest_metadata
 from headwater.spec import load_text
 from headwater_spark.engine.program import build_programs
 from headwater_spark.engine.records import InputRecord, OutputRecord, TopicPartition

@@ -8,11 +8,10 @@ import attrs
 import pytest
 from confluent_kafka import TopicPartition
 
-from headwater.model.client_record import ClientRecord, client_group
+from headwater.model.offset_metadata import ClientRecord, client_group
 from headwater.toolchain.broker import local
 from headwater_spark.worker import clients
-from headwater_spark.worker.client_record import ClientReplacedError
-from headwater_spark.worker.state_proof import PROOF_SECONDS, boot_seconds
+from headwater_spark.worker.state_proof import PROOF_SECONDS, ClientReplacedError, boot_seconds
 from tests.runtime.spark.kafka_topics import Topics
 from tests.runtime.worker.several_hosts import COUNTED, Clock, Hosts, task_request
 

@@ -13,7 +13,7 @@ import pytest
 
 from headwater_spark.engine.stores.backend import Batch, Prepared
 from headwater_spark.worker.lmdb_backend import LmdbBackend
-from headwater_spark.worker.state_errors import StateNotWrittenError, named_disk_failures
+from headwater_spark.worker.state_folders import StateNotWrittenError, named_disk_failures
 from headwater_spark.worker.task_lease import Lease
 
 _OPEN = """

@@ -13,6 +13,7 @@ from headwater_spark.worker.gc_pause import paused_gc
 def new_process(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(gc_pause, "_frozen", set())
     gc.unfreeze()
+    gc.enable()  # commands of `headwater` that ran in this process leave it disabled
     yield
     gc.freeze()
 

@@ -2,14 +2,14 @@
 
 from headwater.model.offset_metadata import OffsetMetadata, decode, decode_positions
 from headwater_spark.engine.records import InputRecord
-from headwater_spark.worker.held_back import (
+from headwater_spark.worker.interleaving import (
     MAX_WRITERS,
     in_processing_order,
     processed_part,
+    with_task_header,
     without_read,
     without_task_headers,
 )
-from headwater_spark.worker.interleaving import with_task_header
 
 SHARED = frozenset({"shared"})
 PARTITION = ("shared", 0)

@@ -10,9 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headwater.model.move_marks import MoveMark, MovePhase
 from headwater.model.offset_metadata import (
     MAX_METADATA_BYTES,
+    MoveMark,
+    MovePhase,
     OffsetMetadata,
     decode,
     decode_count,

@@ -12,7 +12,7 @@ from threading import Thread
 import pytest
 
 from headwater_spark.worker.owner_socket import OwnerCall, OwnerSocket
-from headwater_spark.worker.state_errors import StateNotWrittenError
+from headwater_spark.worker.state_folders import StateNotWrittenError
 from headwater_spark.worker.task_lease import Lease
 
 _KEY = b"a-key-of-another-user"

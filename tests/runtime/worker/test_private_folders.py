@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from headwater_spark.worker.private_folders import TRUSTED, UnsafeFolderError, create_private_folder
+from headwater_spark.worker.state_folders import TRUSTED, UnsafeFolderError, create_private_folder
 
 _ANOTHER_USER = 12_345
 

@@ -19,7 +19,7 @@ from confluent_kafka import KafkaException
 
 from headwater.toolchain.broker.readiness import until
 from headwater_spark.worker import clients, task_owner
-from headwater_spark.worker.owner_socket import _connect
+from headwater_spark.worker.owner_socket import _connect_to_owner
 from headwater_spark.worker.restore import OffsetRange, PartitionReader
 from headwater_spark.worker.task_lease import Lease
 from headwater_spark.worker.task_owner import TaskOwnedError, TaskOwner
@@ -102,7 +102,7 @@ def test_a_task_whose_owner_is_stopped_while_it_listens_ends_for_many_callers(
             waiting.append(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM))
             waiting[-1].settimeout(0)
             try:
-                _connect(waiting[-1], address)
+                _connect_to_owner(waiting[-1], address)
             except BlockingIOError:
                 break
         else:
@@ -131,7 +131,7 @@ def test_a_caller_that_does_not_authenticate_delays_no_other(folder: Path) -> No
     process(owner, folder)
     address = Lease.owner_of(folder, TASK).partition("\n")[0]
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as stuck:
-        _connect(stuck, address)
+        _connect_to_owner(stuck, address)
         stuck.recv(1)  # the owner waits for the answer to its challenge
         assert process(other, folder).read == 1
     assert other._ownership(TASK).task is None

@@ -153,6 +153,17 @@ def test_counts_per_key_equal_counting_record_by_record(records: list[InputRecor
     )
 
 
+@pytest.mark.parametrize(("records_per_key", "are_counted"), [(1, False), (2, True), (10, True)])
+def test_a_large_batch_is_counted_if_its_keys_repeat(records_per_key: int, *, are_counted: bool) -> None:
+    """Unique keys would be grouped for nothing."""
+    records: list[InputRecord] = [
+        ("a", 2, at, 5, b"%d" % (at // records_per_key), b"v", ()) for at in range(2_000)
+    ]
+    found = count_keys(columns(records), frozenset())
+    assert (found is not None) is are_counted
+    assert found is None or len(found.by_key) == 2_000 / records_per_key
+
+
 def batch(*rows: tuple[object, ...]) -> pa.RecordBatch:
     kinds = (pa.string(), pa.int32(), pa.int64(), pa.int64(), pa.binary(), pa.binary())
     header = pa.struct([("key", pa.string()), ("value", pa.binary())])

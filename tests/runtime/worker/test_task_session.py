@@ -9,8 +9,9 @@ import pytest
 from confluent_kafka import OFFSET_INVALID
 from confluent_kafka import TopicPartition as KafkaTopicPartition
 
-from headwater.model.move_marks import MoveMark, MovePhase
 from headwater.model.offset_metadata import (
+    MoveMark,
+    MovePhase,
     OffsetMetadata,
     decode,
     decode_count,

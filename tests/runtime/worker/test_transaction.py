@@ -11,7 +11,7 @@ from headwater.kafka import Connection
 from headwater.toolchain.broker import local
 from headwater_spark.engine.partitioners.static import TaskMigrated
 from headwater_spark.engine.records import OutputRecord
-from headwater_spark.worker import clients, delivery_reports, transaction
+from headwater_spark.worker import clients, record_sender, transaction
 from headwater_spark.worker.refusals import RecordsRefusedError
 from headwater_spark.worker.transaction import AtLeastOnceProducer, TaskProducer, TransactionalProducer
 from tests.runtime.spark.kafka_topics import Topics
@@ -184,7 +184,7 @@ def test_more_records_than_the_queue_holds_are_written_in_order(
     cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
-        delivery_reports, "_SETTINGS", {**delivery_reports._SETTINGS, "queue.buffering.max.messages": 10}
+        record_sender, "_SETTINGS", {**record_sender._SETTINGS, "queue.buffering.max.messages": 10}
     )
     values = [b"%d" % number for number in range(100)]
     full = cluster.open()

@@ -4,17 +4,24 @@
 executes the `Action` and passes its result as the next observation, until nothing is due before `wake_ms`.
 """
 
-from headwater.agent.decide.actions import Action, Expand, Notify, Observe, ReadProcessors, Record, Recover
-from headwater.agent.decide.clock import Moment
 from headwater.agent.decide.decision import Decision, decide
-from headwater.agent.decide.observations import (
+from headwater.agent.decide.values import (
+    Action,
+    AgentPolicy,
     Attempted,
     CallbackCalled,
     Deposed,
+    Expand,
     Metadata,
+    Moment,
+    Notify,
     NotWritten,
     Observation,
+    Observe,
     ProcessorsRead,
+    ReadProcessors,
+    Record,
+    Recover,
     Recovered,
     TermObserved,
     Tick,
@@ -22,7 +29,6 @@ from headwater.agent.decide.observations import (
     Unreadable,
     Written,
 )
-from headwater.agent.decide.policy import AgentPolicy
 
 __all__ = [
     "Action",

@@ -1,12 +1,12 @@
-"""Update the state with an observation of the loop."""
+"""What an observation changes in the state of the agent, with the partition counts that it uses."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import attrs
 
-from headwater.agent.decide import expansions, observed_counts
+from headwater.agent.decide import expansions
 from headwater.agent.decide.expansions import Change, Context
-from headwater.agent.decide.observations import (
+from headwater.agent.decide.values import (
     Attempted,
     CallbackCalled,
     Deposed,
@@ -21,8 +21,6 @@ from headwater.agent.decide.observations import (
     Unreadable,
     Written,
 )
-from headwater.agent.decide.pending import PendingDecision
-from headwater.agent.decide.requirements import inputs_of_fewer, requirements
 from headwater.agent.events import (
     AgentEvent,
     ClusterReadable,
@@ -30,62 +28,177 @@ from headwater.agent.events import (
     LeadershipGained,
     LeadershipLost,
 )
-from headwater.agent.state import ApplicationState, ExpansionEntry, Phase, Retry
-from headwater.model.problems import Problem
+from headwater.agent.state import (
+    AgentState,
+    ApplicationState,
+    ExpansionEntry,
+    ObservedCount,
+    Phase,
+    Requirements,
+    Retry,
+    TopicCounts,
+    TopicResult,
+)
+from headwater.compiler import compile_documents
+from headwater.model.compiled import CompiledApplication
+from headwater.model.problems import AGENT, Problem
+from headwater.model.topology import Lifecycle, TopologyDocument
+
+
+@attrs.frozen
+class PendingDecision:
+    """Each step returns a new one. Nothing is reported or executed before the decision is complete."""
+
+    state: AgentState
+    context: Context
+    events: tuple[AgentEvent, ...] = ()
+
+    def with_state(self, state: AgentState, *events: AgentEvent) -> "PendingDecision":
+        return attrs.evolve(self, state=state, events=(*self.events, *events))
+
+    def with_changes(self, *changes: Change) -> "PendingDecision":
+        """Return the decision with changed applications; journal entries are queued if this agent leads."""
+        applications = dict(self.state.applications)
+        applications |= {change.application.id: change.application for change in changes}
+        entries = [entry for change in changes for entry in change.entries]
+        outbox = (*self.state.outbox, *entries) if self.state.is_leader else ()
+        return self.with_state(
+            attrs.evolve(self.state, applications=applications, outbox=outbox),
+            *(event for change in changes for event in change.events),
+        )
+
+
+def counts_after_metadata(
+    observed: Mapping[str, ObservedCount], counts: TopicCounts, clock_ms: int, lag_ms: int
+) -> Mapping[str, ObservedCount]:
+    """Return the observed counts after the cluster was read.
+
+    A higher count is used at once: an expansion starts with it. A lower count, or a missing topic, can be the
+    answer of a broker that lags behind. It is used when no other count was observed for `lag_ms`.
+    """
+    updated = {
+        name: _update_count(observed.get(name), counts.get(name, 0), clock_ms, lag_ms)
+        for name in counts.keys() | observed.keys()
+    }
+    return {name: count for name, count in updated.items() if count.partitions}
+
+
+def _update_count(known: ObservedCount | None, partitions: int, clock_ms: int, lag_ms: int) -> ObservedCount:
+    if known is None or partitions >= known.partitions:
+        return ObservedCount(partitions)
+    if known.lower_since_ms is None:
+        return ObservedCount(known.partitions, clock_ms)
+    return ObservedCount(partitions) if clock_ms - known.lower_since_ms >= lag_ms else known
+
+
+def counts_after_attempt(
+    observed: Mapping[str, ObservedCount], results: Iterable[TopicResult]
+) -> Mapping[str, ObservedCount]:
+    """Return the observed counts after an attempt: an answer of the controller counts before the metadata."""
+    changed = dict(observed)
+    for result in results:
+        known = changed.get(result.topic)
+        if result.is_success and known is not None and result.partitions > known.partitions:
+            changed[result.topic] = ObservedCount(result.partitions)
+    return changed
+
+
+def used_counts(observed: Mapping[str, ObservedCount]) -> TopicCounts:
+    return {name: count.partitions for name, count in observed.items()}
+
+
+def next_confirmation(observed: Iterable[ObservedCount], lag_ms: int) -> int | None:
+    """Return when the first of the lower counts will have been observed for `lag_ms`, if there is one."""
+    since = [count.lower_since_ms for count in observed if count.lower_since_ms is not None]
+    return min(since) + lag_ms if since else None
+
+
+def requirements(
+    documents: tuple[TopologyDocument, ...], counts: TopicCounts, before: Requirements
+) -> Requirements:
+    """Return what active documents require with these counts; `before` itself if no input has changed."""
+    if before.documents is documents and _select_relevant(before.applications, counts) == before.counts:
+        return before
+    active = [document for document in documents if document.application.lifecycle is Lifecycle.ACTIVE]
+    applications = compile_documents(active, counts, AGENT)
+    return Requirements(documents, _select_relevant(applications, counts), applications)
+
+
+def inputs_of_fewer(
+    applications: tuple[CompiledApplication, ...], counts: TopicCounts
+) -> Mapping[str, TopicCounts]:
+    """Return application → the inputs of its processors, where some of these may have been removed (KIP-287).
+
+    So it is if a changelog topic has more partitions than processors are declared.
+    """
+    found: dict[str, TopicCounts] = {}
+    for application in applications:
+        parts = [part for part in application.subtopologies if part.processors is not None]
+        changelogs = {name: part.processors or 0 for part in parts for name in part.changelog_topics}
+        if any(counts.get(name, 0) > declared for name, declared in changelogs.items()):
+            inputs = sorted({name for part in parts for name in part.sources if name in counts})
+            found[application.application.id] = {name: counts[name] for name in inputs}
+    return found
+
+
+def _select_relevant(applications: tuple[CompiledApplication, ...], counts: TopicCounts) -> TopicCounts:
+    """Return the counts that the result can depend on: patterns match any topic except internal ones."""
+    if any(application.source_patterns for application in applications):
+        internal = {topic.name for application in applications for topic in application.internal_topics}
+        return {name: count for name, count in counts.items() if name not in internal}
+    names = {
+        name
+        for application in applications
+        for name in (
+            *application.external_sources,
+            *application.missing_sources,
+            *application.global_topics,
+            *(sink.topic for sink in application.sinks),
+        )
+    }
+    return {name: counts[name] for name in names if name in counts}
 
 
 def apply_observation(observation: Observation, pending: PendingDecision) -> PendingDecision:
     """Return the state after `observation`, applications not yet assessed."""
+    state = pending.state
     match observation:
         case Tick(read_now):
-            is_requested = pending.state.is_read_requested or read_now
-            return pending.with_state(attrs.evolve(pending.state, is_read_requested=is_requested))
-        case Metadata() | ProcessorsRead():
-            return _cluster_read(pending, observation)
+            is_requested = state.is_read_requested or read_now
+            return pending.with_state(attrs.evolve(state, is_read_requested=is_requested))
+        case Metadata():
+            return _apply_metadata(pending, observation)
+        case ProcessorsRead():
+            return _apply_processors(pending, observation)
         case Unreadable(problems):
-            return _unreadable(pending, problems)
+            return _apply_unreadable(pending, problems)
         case TermObserved(term):
-            return _term_changed(pending, term)
+            return _apply_term(pending, term)
         case Deposed():
-            refused = -1 if pending.state.term is None else pending.state.term
-            deposed = attrs.evolve(pending.state, deposed_term=max(pending.state.deposed_term, refused))
-            return _term_changed(pending.with_state(deposed), None)
-        case _:
-            return _apply_result(observation, pending)
-
-
-def _apply_result(
-    observation: Recovered | Written | NotWritten | Attempted | CallbackCalled | Unconfirmed,
-    pending: PendingDecision,
-) -> PendingDecision:
-    match observation:
+            refused = -1 if state.term is None else state.term
+            deposed = attrs.evolve(state, deposed_term=max(state.deposed_term, refused))
+            return _apply_term(pending.with_state(deposed), None)
         case Recovered(entries):
-            return _recovered(pending, entries)
+            return _apply_recovered(pending, entries)
         case Written(entries):
-            outbox = tuple(entry for entry in pending.state.outbox if entry not in entries)
+            outbox = tuple(entry for entry in state.outbox if entry not in entries)
             return pending.with_state(
-                attrs.evolve(pending.state, outbox=outbox, journal_problems=(), journal_retry=Retry())
+                attrs.evolve(state, outbox=outbox, journal_problems=(), journal_retry=Retry())
             )
         case NotWritten(problems):
-            return _not_written(pending, problems)
+            return _apply_not_written(pending, problems)
         case Attempted():
-            return _attempted(pending, observation)
+            return _apply_attempt(pending, observation)
         case CallbackCalled(application, error):
-            return _callback_called(pending, application, error)
+            return _apply_called(pending, application, error)
         case Unconfirmed(application):
-            return _postponed(pending, application)
+            return _postpone_application(pending, application)
 
 
-def _cluster_read(pending: PendingDecision, read: Metadata | ProcessorsRead) -> PendingDecision:
-    return _metadata_read(pending, read) if isinstance(read, Metadata) else _processors_read(pending, read)
-
-
-def _metadata_read(pending: PendingDecision, metadata: Metadata) -> PendingDecision:
+def _apply_metadata(pending: PendingDecision, metadata: Metadata) -> PendingDecision:
     state, policy = pending.state, pending.context.policy
-    observed = observed_counts.after_metadata(
-        state.observed_counts, metadata.counts, state.clock_ms, policy.lag_ms
-    )
-    counts = observed_counts.counts(observed)
+    observed = counts_after_metadata(state.observed_counts, metadata.counts, state.clock_ms, policy.lag_ms)
+    counts = used_counts(observed)
     required = requirements(metadata.documents, counts, state.requirements)
     due = inputs_of_fewer(required.applications, counts)
     updated = attrs.evolve(
@@ -104,8 +217,8 @@ def _metadata_read(pending: PendingDecision, metadata: Metadata) -> PendingDecis
     return pending.with_state(updated, *((ClusterReadable(),) if state.read_problems else ()))
 
 
-def _processors_read(pending: PendingDecision, read: ProcessorsRead) -> PendingDecision:
-    """Note the number; after a failure, the one that was read before is kept."""
+def _apply_processors(pending: PendingDecision, read: ProcessorsRead) -> PendingDecision:
+    """Note the number; after a failure, the number that was read before is kept."""
     state, id_ = pending.state, read.application
     due = {each: inputs for each, inputs in state.due_processors.items() if each != id_}
     state = attrs.evolve(state, due_processors=due, observed_at_ms=state.clock_ms)
@@ -118,30 +231,34 @@ def _processors_read(pending: PendingDecision, read: ProcessorsRead) -> PendingD
     return pending.with_state(attrs.evolve(state, processors=numbers))
 
 
-def _unreadable(pending: PendingDecision, problems: tuple[Problem, ...]) -> PendingDecision:
+def _apply_unreadable(pending: PendingDecision, problems: tuple[Problem, ...]) -> PendingDecision:
     """Count a failed read as a failure of every expansion that waits for it."""
     state = pending.state
     retry = _next_retry(state.read_retry, pending.context)
-    events = (ClusterUnreadable(problems),) if _texts(state.read_problems) != _texts(problems) else ()
+    events = (
+        (ClusterUnreadable(problems),)
+        if _summaries_of(state.read_problems) != _summaries_of(problems)
+        else ()
+    )
     pending = pending.with_state(attrs.evolve(state, read_problems=problems, read_retry=retry), *events)
-    return _all_fail(pending, problems)
+    return _fail_expansions(pending, problems)
 
 
-def _not_written(pending: PendingDecision, problems: tuple[Problem, ...]) -> PendingDecision:
+def _apply_not_written(pending: PendingDecision, problems: tuple[Problem, ...]) -> PendingDecision:
     """Count it as a failure of every expansion: nothing is changed before it is in the journal."""
     retry = _next_retry(pending.state.journal_retry, pending.context)
     pending = pending.with_state(attrs.evolve(pending.state, journal_problems=problems, journal_retry=retry))
-    return _all_fail(pending, problems)
+    return _fail_expansions(pending, problems)
 
 
-def _all_fail(pending: PendingDecision, problems: tuple[Problem, ...]) -> PendingDecision:
+def _fail_expansions(pending: PendingDecision, problems: tuple[Problem, ...]) -> PendingDecision:
     expanding = [app for app in pending.state.applications.values() if app.phase is Phase.EXPANDING]
     return pending.with_changes(
-        *(expansions.failed(app, _texts(problems), pending.context) for app in expanding)
+        *(expansions.failed(app, _summaries_of(problems), pending.context) for app in expanding)
     )
 
 
-def _term_changed(pending: PendingDecision, term: int | None) -> PendingDecision:
+def _apply_term(pending: PendingDecision, term: int | None) -> PendingDecision:
     """Forget expansions on a change of the term: the new leader reads them from the journal."""
     state = pending.state
     if term == state.term:
@@ -162,7 +279,7 @@ def _term_changed(pending: PendingDecision, term: int | None) -> PendingDecision
     return pending.with_state(follower, *events)
 
 
-def _recovered(pending: PendingDecision, entries: Mapping[str, ExpansionEntry]) -> PendingDecision:
+def _apply_recovered(pending: PendingDecision, entries: Mapping[str, ExpansionEntry]) -> PendingDecision:
     state = pending.state
     if state.term is None:
         return pending
@@ -174,9 +291,9 @@ def _recovered(pending: PendingDecision, entries: Mapping[str, ExpansionEntry]) 
     return pending.with_state(recovered, LeadershipGained(state.term)).with_changes(*changes)
 
 
-def _attempted(pending: PendingDecision, attempt: Attempted) -> PendingDecision:
+def _apply_attempt(pending: PendingDecision, attempt: Attempted) -> PendingDecision:
     state = pending.state
-    observed = observed_counts.after_attempt(state.observed_counts, attempt.results)
+    observed = counts_after_attempt(state.observed_counts, attempt.results)
     pending = pending.with_state(attrs.evolve(state, observed_counts=observed))
     changes = []
     for app in state.applications.values():
@@ -187,14 +304,14 @@ def _attempted(pending: PendingDecision, attempt: Attempted) -> PendingDecision:
     return pending.with_changes(*changes)
 
 
-def _postponed(pending: PendingDecision, application: str) -> PendingDecision:
+def _postpone_application(pending: PendingDecision, application: str) -> PendingDecision:
     app = pending.state.applications.get(application)
     if app is None or app.expansion is None:
         return pending
     return pending.with_changes(Change(expansions.postponed(app, app.expansion, pending.context)))
 
 
-def _callback_called(pending: PendingDecision, application: str, error: str) -> PendingDecision:
+def _apply_called(pending: PendingDecision, application: str, error: str) -> PendingDecision:
     app = pending.state.applications.get(application)
     if app is None or app.expansion is None:
         return pending
@@ -207,7 +324,7 @@ def _next_retry(retry: Retry, context: Context) -> Retry:
     return Retry(attempts, context.clock_ms + context.policy.backoff(attempts, context.jitter))
 
 
-def _texts(problems: tuple[Problem, ...]) -> tuple[str, ...]:
+def _summaries_of(problems: tuple[Problem, ...]) -> tuple[str, ...]:
     return tuple(
         f"{problem.summary} {problem.found}" if problem.found else problem.summary for problem in problems
     )

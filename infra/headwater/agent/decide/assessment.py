@@ -1,6 +1,6 @@
 """Compare one application with the cluster: missing partitions, problems, parallelism.
 
-The problems are those of the planner's rules, so that the agent and `pulumi up` never disagree.
+The planner's rules find the problems, so that the agent and `pulumi up` never disagree.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -9,27 +9,28 @@ import attrs
 
 from headwater.agent.state import Parallelism, Shortfall, TopicCounts
 from headwater.compiler import StreamsConfig
-from headwater.model.callers import AGENT
 from headwater.model.compiled import CompiledApplication, InternalTopic, SubTopology
 from headwater.model.linear_hashing import round_start
 from headwater.model.policies import Policy
-from headwater.model.problems import Problem, ProblemCode, Severity, errors
+from headwater.model.problems import AGENT, Problem, ProblemCode, Severity, errors
 from headwater.model.topology import Sink
 from headwater.planner.counts import CountedApplication, CountedTopic
 from headwater.planner.policies import expansion_violations
 from headwater.planner.processors import has_own_count
-from headwater.planner.rules.missing_source import missing_source
-from headwater.planner.rules.over_partitioned import over_partitioned
-from headwater.planner.rules.processor_count import processors_and_partitions
-from headwater.planner.rules.source_topics_expanded import source_topics_expanded
-from headwater.planner.rules.unsafe_expansion import unsafe_expansion
+from headwater.planner.rules.counts import (
+    over_partitioned,
+    processors_and_partitions,
+    source_topics_expanded,
+    unsafe_expansion,
+)
+from headwater.planner.rules.topics import missing_source
 
 _REFUSALS = (missing_source, over_partitioned, processors_and_partitions, unsafe_expansion)
 
 
 @attrs.frozen(kw_only=True)
 class Assessment:
-    """`counts` are those of its existing internal and managed sink topics, `required` what they should be."""
+    """`counts` of its existing internal and managed sink topics, `required` is what they should be."""
 
     id: str
     is_enabled: bool
@@ -71,7 +72,7 @@ def assess(
         unread: why that number could not be read; empty = it was, or need not be.
         policies: policies that an expansion must not violate.
     """
-    application = attrs.evolve(_counted(compiled, live, settled, processors), unread=unread)
+    application = attrs.evolve(_count_application(compiled, live, settled, processors), unread=unread)
     config = StreamsConfig.of(compiled.application)
     found = [problem for rule in _REFUSALS for problem in rule(application)]
     too_small = [
@@ -80,7 +81,7 @@ def assess(
         if topic.missing_partitions and (config.autoscaling or topic.is_internal)
         if not has_own_count(application, topic)
     ]
-    shortfalls = tuple(_shortfall(compiled, state) for state in too_small)
+    shortfalls = tuple(_shortfall_of(compiled, state) for state in too_small)
     expanded = {item.topic: item.required for item in shortfalls}
     found += expansion_violations(compiled, live, expanded, policies if config.autoscaling else ())
     short = {
@@ -103,17 +104,20 @@ def assess(
         sinks=frozenset(sink.topic for sink in compiled.sinks),
         shortfalls=shortfalls,
         parallelism=tuple(
-            Parallelism(part.id, _current(part, short), part.tasks)
+            Parallelism(part.id, _current_tasks(part, short), part.tasks)
             for part in compiled.subtopologies
             if not part.is_global
         ),
         refusals=(*errors(compiled.problems), *errors(found)),
         expanded=tuple(source_topics_expanded(application)),
-        warnings=(*(each for each in found if each.severity is Severity.WARNING), *_missing(application)),
+        warnings=(
+            *(each for each in found if each.severity is Severity.WARNING),
+            *_missing_sources(application),
+        ),
     )
 
 
-def _counted(
+def _count_application(
     compiled: CompiledApplication, live: TopicCounts, settled: TopicCounts, present: int | None
 ) -> CountedApplication:
     """Return the input of the planner's rules. The former count of a topic that never settled is unknown."""
@@ -157,17 +161,17 @@ def _initial_processors(
     return {topic: initial for topic, initial in followed.items() if initial is not None}
 
 
-def _shortfall(compiled: CompiledApplication, topic: CountedTopic) -> Shortfall:
+def _shortfall_of(compiled: CompiledApplication, topic: CountedTopic) -> Shortfall:
     return Shortfall(compiled.application.id, topic.name, topic.live_partitions or 0, topic.partitions)
 
 
-def _current(part: SubTopology, short: TopicCounts) -> int:
+def _current_tasks(part: SubTopology, short: TopicCounts) -> int:
     """Return the tasks that can run: a topic with missing partitions limits the whole sub-topology."""
     own = (*part.repartition_topics, *part.changelog_topics)
     return min([part.tasks, *(short[topic] for topic in own if topic in short)])
 
 
-def _missing(application: CountedApplication) -> Iterable[Problem]:
+def _missing_sources(application: CountedApplication) -> Iterable[Problem]:
     for topic in application.internal:
         if topic.live_partitions is None:
             yield application.problem(
@@ -183,7 +187,7 @@ def _missing(application: CountedApplication) -> Iterable[Problem]:
 
 
 def held_back(assessments: Mapping[str, Assessment], expanding: Collection[str]) -> frozenset[str]:
-    """Return those of `expanding` that read a managed sink topic whose missing partitions are not added.
+    """Return the ones in `expanding` that read a managed sink topic whose missing partitions are not added.
 
     Their counts follow the future count of the sink topic: before it they would be over-partitioned.
     """

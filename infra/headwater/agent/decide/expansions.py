@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 import attrs
 
 from headwater.agent.decide.assessment import Assessment
-from headwater.agent.decide.policy import AgentPolicy
+from headwater.agent.decide.values import AgentPolicy
 from headwater.agent.events import (
     AgentEvent,
     AttemptEnded,
@@ -40,7 +40,7 @@ class Change:
     entries: tuple[ExpansionEntry, ...] = ()
 
     def then(self, step: "Callable[[ApplicationState], Change]") -> "Change":
-        """Return this change followed by that of `step`."""
+        """Return this change followed by the change of `step`."""
         after = step(self.application)
         return Change(after.application, self.events + after.events, self.entries + after.entries)
 
@@ -79,7 +79,11 @@ def begin(state: ApplicationState, assessment: Assessment, context: Context) -> 
     return Change(
         begun,
         (event,),
-        (_entry(begun, expansion, assessment, Stage.STARTED, context, reason=_reason(assessment, state)),),
+        (
+            _journal_entry(
+                begun, expansion, assessment, Stage.STARTED, context, reason=_reason_of(assessment, state)
+            ),
+        ),
     )
 
 
@@ -123,7 +127,7 @@ def attempted(
         ),
     )
     event = AttemptEnded(state.id, expansion.number, results)
-    reasons = [_text(result) for result in results if result.outcome is Outcome.FAILED]
+    reasons = [_result_text(result) for result in results if result.outcome is Outcome.FAILED]
     if len(succeeded) == len(results):
         return Change(after, (event,))
     change = failed(after, reasons, context)
@@ -162,7 +166,7 @@ def expanded(state: ApplicationState, assessment: Assessment, context: Context) 
         retry_at_ms=None,
         follow_up_at_ms=context.clock_ms + context.policy.settle_ms,
     )
-    entry = _entry(state, expansion, assessment, Stage.EXPANDED, context)
+    entry = _journal_entry(state, expansion, assessment, Stage.EXPANDED, context)
     event = Expanded(state.id, expansion.number, context.clock_ms - expansion.started_ms)
     return Change(attrs.evolve(state, expansion=settling), (event,), (entry,))
 
@@ -230,7 +234,7 @@ def finished(
         settled=assessment.counts,
         settled_sources=assessment.sources,
     )
-    entry = _entry(state, expansion, assessment, Stage.NOTIFIED, context, reason=error)
+    entry = _journal_entry(state, expansion, assessment, Stage.NOTIFIED, context, reason=error)
     events = (
         (Notified(state.id, expansion.number, *counts, error),)
         if counts and is_callback_called(state)
@@ -251,7 +255,7 @@ def gave_up(
         expansion=None,
         given_up={item.topic: item.required for item in state.shortfalls},
     )
-    entry = _entry(
+    entry = _journal_entry(
         state, expansion, assessment, Stage.GIVEN_UP, context, reason=f"no success for {failing_for:,} ms"
     )
     event = GaveUp(state.id, expansion.number, failing_for, state.shortfalls)
@@ -265,12 +269,12 @@ def cancelled(
     context: Context,
     reason: str,
 ) -> Change:
-    entry = _entry(state, expansion, assessment, Stage.CANCELLED, context, reason=reason)
+    entry = _journal_entry(state, expansion, assessment, Stage.CANCELLED, context, reason=reason)
     event = Cancelled(state.id, expansion.number, reason)
     return Change(attrs.evolve(state, expansion=None), (event,), (entry,))
 
 
-def _entry(
+def _journal_entry(
     state: ApplicationState,
     expansion: Expansion,
     assessment: Assessment | None,
@@ -298,7 +302,7 @@ def _entry(
     )
 
 
-def _reason(assessment: Assessment, state: ApplicationState) -> str:
+def _reason_of(assessment: Assessment, state: ApplicationState) -> str:
     grown = [
         f"{name} grew from {state.settled_sources[name]} to {count}"
         for name, count in sorted(assessment.sources.items())
@@ -311,5 +315,5 @@ def _reason(assessment: Assessment, state: ApplicationState) -> str:
     return "partitions were missing when the agent first read the cluster"
 
 
-def _text(result: TopicResult) -> str:
+def _result_text(result: TopicResult) -> str:
     return ": ".join(word for word in (result.topic, result.error, result.message) if word)

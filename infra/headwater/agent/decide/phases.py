@@ -52,15 +52,15 @@ def update_application(
     if assessment.refusals:
         change = Change(_without_attempts(state, Phase.REFUSED))
     elif assessment.shortfalls and not assessment.is_enabled:
-        change = _stopped(state, assessment, context)
+        change = _stop_application(state, assessment, context)
     elif assessment.shortfalls and (is_held or not leads):
         change = Change(_without_attempts(state, Phase.WAITING))
     elif assessment.shortfalls:
         change = _with_shortfalls(state, assessment, context)
     elif leads:
-        change = _complete(state, assessment, context, is_confirmed=is_confirmed)
+        change = _complete_application(state, assessment, context, is_confirmed=is_confirmed)
     else:
-        change = Change(_steady(state, assessment))
+        change = Change(_keep_phase(state, assessment))
     return attrs.evolve(
         change, events=(*_problem_events(before, change.application, assessment), *change.events)
     )
@@ -81,7 +81,7 @@ def _without_attempts(state: ApplicationState, phase: Phase) -> ApplicationState
     return attrs.evolve(state, phase=phase, expansion=expansions.without_failures(state.expansion))
 
 
-def _stopped(state: ApplicationState, assessment: Assessment, context: Context) -> Change:
+def _stop_application(state: ApplicationState, assessment: Assessment, context: Context) -> Change:
     stopped = attrs.evolve(state, phase=Phase.STOPPED, given_up={})
     if stopped.expansion is None:
         return Change(stopped)
@@ -109,7 +109,7 @@ def has_given_up(state: ApplicationState, shortfalls: Iterable[Shortfall]) -> bo
     )
 
 
-def _complete(
+def _complete_application(
     state: ApplicationState, assessment: Assessment, context: Context, *, is_confirmed: bool
 ) -> Change:
     has_grown = any(count > state.settled.get(name, count) for name, count in assessment.counts.items())
@@ -119,12 +119,12 @@ def _complete(
             return expansions.expanded(settling, assessment, context)
         return expansions.follow_up(settling, state.expansion, assessment, context, is_confirmed=is_confirmed)
     if not has_grown or not assessment.is_enabled:
-        return Change(_steady(state, assessment))
+        return Change(_keep_phase(state, assessment))
     begun = expansions.begin(settling, assessment, context)
     return begun.then(lambda grown: expansions.expanded(grown, assessment, context))
 
 
-def _steady(state: ApplicationState, assessment: Assessment) -> ApplicationState:
+def _keep_phase(state: ApplicationState, assessment: Assessment) -> ApplicationState:
     return attrs.evolve(
         state, phase=Phase.STEADY, settled=assessment.counts, settled_sources=assessment.sources, given_up={}
     )
@@ -134,7 +134,7 @@ def _problem_events(
     before: ApplicationState, after: ApplicationState, assessment: Assessment
 ) -> tuple[AgentEvent, ...]:
     """Report problems when they are new, and once when they are solved."""
-    if _key(before.problems) == _key(after.problems):
+    if _problem_keys(before.problems) == _problem_keys(after.problems):
         return ()
     if assessment.refusals:
         return (ApplicationRefused(after.id, after.problems),)
@@ -145,5 +145,5 @@ def _problem_events(
     return (ProblemsSolved(after.id),)
 
 
-def _key(problems: tuple[Problem, ...]) -> frozenset[tuple[object, ...]]:
+def _problem_keys(problems: tuple[Problem, ...]) -> frozenset[tuple[object, ...]]:
     return frozenset((p.code, p.topic, p.node, p.expected, p.found) for p in problems)

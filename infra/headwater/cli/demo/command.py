@@ -6,8 +6,8 @@ from pathlib import Path
 import click
 from rich.console import Console
 
+from headwater.cli.console import ExitCode
 from headwater.cli.demo.run import run_demo
-from headwater.cli.exit_codes import ExitCode
 from headwater.toolchain import ToolchainError, ensure_kafka, ensure_pulumi, ensure_spark_jars
 
 _WIDTH_OF_FILES = 120

@@ -23,8 +23,8 @@ from headwater.cli.pulumi_project import Finished, PulumiProject
 from headwater.kafka import Connection, KafkaClusterReader, SnapshotRequest
 from headwater.kafka.client_log import client_log
 from headwater.model.cluster import LiveTopic
-from headwater.model.ownership import OWNERSHIP_TOPIC
-from headwater.spec.schema_files import topology_schemas
+from headwater.model.records import OWNERSHIP_TOPIC
+from headwater.spec.schema import topology_schemas
 from headwater.toolchain import KafkaDistribution, PulumiToolchain, file_backend
 from headwater.toolchain.broker import Broker
 from headwater.toolchain.sessions import run_in_session

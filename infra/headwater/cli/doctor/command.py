@@ -1,38 +1,114 @@
-"""The `headwater doctor` command."""
+"""`headwater doctor`: observe this machine, a stack and a cluster, and report findings."""
 
 import os
-from collections.abc import Iterator, Sequence
+import shutil
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from importlib.metadata import PackageNotFoundError, requires, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import attrs
 import click
+from packaging.requirements import Requirement
 
-from headwater.cli.console import print_json
+from headwater.cli.console import ExitCode, print_json
 from headwater.cli.doctor.kafka_cluster import has_authorizer, has_groups, observe_agents, observe_cluster
 from headwater.cli.doctor.permissions import observe_permissions
 from headwater.cli.doctor.pulumi_stack import ObservedStack, observe_stack, workflow_texts
-from headwater.cli.doctor.this_machine import observe_machine
-from headwater.cli.exit_codes import ExitCode
 from headwater.cli.options import project_option
-from headwater.control.redaction import redact, redacted_texts
+from headwater.control.logs import redact, redacted_texts
 from headwater.doctor import Finding, Section, has_errors
-from headwater.doctor.agents import agent_findings
-from headwater.doctor.cluster import cluster_findings
+from headwater.doctor.cluster import agent_findings, cluster_findings
 from headwater.doctor.findings import Check
-from headwater.doctor.machine import machine_findings
-from headwater.doctor.permissions import PermissionFacts, Purpose, permission_findings
-from headwater.doctor.separation import SeparationFacts, separation_findings
+from headwater.doctor.machine import MachineFacts, Package, Program, machine_findings
+from headwater.doctor.permissions import (
+    PermissionFacts,
+    Purpose,
+    SeparationFacts,
+    permission_findings,
+    separation_findings,
+)
 from headwater.doctor.stack import stack_findings
 from headwater.kafka.command_line import cluster_options, connection, named_connection
 from headwater.kafka.environment import names_cluster
 from headwater.model.problems import ProblemsError
 from headwater.report.doctor import doctor_json, doctor_rich
+from headwater.toolchain import (
+    PulumiToolchain,
+    fetched_spark_jars,
+    kafka,
+    kafka_plugin,
+    machine,
+    pulumi_cli,
+    spark,
+)
 from headwater.toolchain.pulumi_cli import find_pulumi
 
 if TYPE_CHECKING:
     from headwater.kafka import Connection
     from headwater.model.topology import TopologyDocument
+
+
+_OLDEST_PULUMI = (3, 250)
+
+
+def observe_machine() -> MachineFacts:
+    found = pulumi_cli.find_pulumi()
+    return MachineFacts(
+        python=sys.version_info[:3],
+        java=_convert_program(machine.JAVA),
+        maven=_convert_program(machine.MAVEN),
+        go=_convert_program(machine.GO),
+        pulumi=_pulumi_program(found),
+        pulumi_is_on_path=found is not None and shutil.which("pulumi") == str(found.cli),
+        plugin=str(plugin) if (plugin := kafka_plugin.find_plugin()) else None,
+        plugin_is_visible=found is None or not found.is_users or kafka_plugin.is_visible(),
+        plugin_version=kafka_plugin.PLUGIN_VERSION,
+        kafka=kafka.is_fetched(),
+        connector_found=bool(fetched_spark_jars()),
+        connector=spark.CONNECTOR_VERSION,
+        packages=_required_packages(""),
+        spark_packages=_required_packages("spark"),
+    )
+
+
+def _convert_program(program: machine.Program) -> Program | None:
+    found = machine.inspect(program)
+    if found.executable is None:
+        return None
+    return Program(path=str(found.executable), version=found.version, minimum=program.minimum)
+
+
+def _pulumi_program(found: PulumiToolchain | None) -> Program | None:
+    if found is None:
+        return None
+    return Program(path=str(found.cli), version=pulumi_cli.pulumi_version(found.cli), minimum=_OLDEST_PULUMI)
+
+
+def _required_packages(extra: str) -> Mapping[str, Package]:
+    """Return distribution → package of Headwater's requirements for `extra`, "" = of every command."""
+    found = {}
+    for requirement in map(Requirement, requires("headwater") or ()):
+        of_base = requirement.marker is None or requirement.marker.evaluate({"extra": ""})
+        of_extra = requirement.marker is None or requirement.marker.evaluate({"extra": extra})
+        if of_extra and (of_base is (extra == "")):
+            found[requirement.name] = _inspect_package(requirement)
+    return found
+
+
+def _inspect_package(requirement: Requirement) -> Package:
+    installed = _installed_version(requirement.name)
+    is_fitting = installed is not None and requirement.specifier.contains(installed, prereleases=True)
+    return Package(str(requirement.specifier), installed, is_fitting)
+
+
+def _installed_version(name: str) -> str | None:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return None
+
 
 _WIDTH = 110
 _NO_CLUSTER = Check(Section.CLUSTER, "connection")
@@ -78,20 +154,20 @@ def doctor(
     findings = list(machine_findings(observe_machine()))
     observed = None
     if stack is not None:
-        observed = _stack(stack, project, findings)
-    findings += _separation(project, observed)
+        observed = _observe_stack(stack, project, findings)
+    findings += _check_separation(project, observed)
     secrets: list[str] = []
     try:
-        if target := _connection(bootstrap_server, command_config, observed):
+        if target := _choose_connection(bootstrap_server, command_config, observed):
             secrets += target.secrets
-            findings += _cluster(target, observed, Purpose(purpose))
+            findings += _check_cluster(target, observed, Purpose(purpose))
         else:
             findings.append(_no_cluster(observed))
     except ProblemsError as error:
         findings += [_NO_CLUSTER.of_problem(problem) for problem in error.problems]
     texts = redacted_texts(secrets, os.environ)
-    shown = [_redacted(finding, texts) for finding in findings]
-    _print(shown, form)
+    shown = [_redact_finding(finding, texts) for finding in findings]
+    _print_findings(shown, form)
     context.exit(ExitCode.PROBLEMS if has_errors(shown) else ExitCode.DONE)
 
 
@@ -104,7 +180,7 @@ def _no_cluster(observed: ObservedStack | None) -> Finding:
     )
 
 
-def _stack(stack: str, project: Path, findings: list[Finding]) -> ObservedStack | None:
+def _observe_stack(stack: str, project: Path, findings: list[Finding]) -> ObservedStack | None:
     pulumi = find_pulumi()
     if pulumi is None:
         check = Check(Section.STACK, "backend")
@@ -115,7 +191,7 @@ def _stack(stack: str, project: Path, findings: list[Finding]) -> ObservedStack 
     return observed
 
 
-def _separation(project: Path, observed: ObservedStack | None) -> Iterator[Finding]:
+def _check_separation(project: Path, observed: ObservedStack | None) -> Iterator[Finding]:
     has_state = observed is not None and observed.settings is not None
     return separation_findings(
         SeparationFacts(
@@ -126,7 +202,7 @@ def _separation(project: Path, observed: ObservedStack | None) -> Iterator[Findi
     )
 
 
-def _connection(
+def _choose_connection(
     bootstrap_server: str | None, command_config: Path | None, observed: ObservedStack | None
 ) -> "Connection | None":
     """Return the connection of the options, the stack or the environment, None if none names a cluster."""
@@ -142,7 +218,9 @@ def _connection(
         return None
 
 
-def _cluster(target: "Connection", observed: ObservedStack | None, purpose: Purpose) -> Iterator[Finding]:
+def _check_cluster(
+    target: "Connection", observed: ObservedStack | None, purpose: Purpose
+) -> Iterator[Finding]:
     settings = observed.settings if observed else None
     documents: Sequence[TopologyDocument] = settings.documents if settings else ()
     expected = settings.policy.cluster_id if settings else None
@@ -174,13 +252,13 @@ def _cluster(target: "Connection", observed: ObservedStack | None, purpose: Purp
         cluster.admin.settle()
 
 
-def _redacted(finding: Finding, texts: Sequence[str]) -> Finding:
+def _redact_finding(finding: Finding, texts: Sequence[str]) -> Finding:
     """Redact secrets that a program or a client library printed."""
     fields: dict[str, Any] = {name: redact(getattr(finding, name), texts) for name in ("text", "why", "fix")}
     return attrs.evolve(finding, **fields)
 
 
-def _print(findings: Sequence[Finding], form: str) -> None:
+def _print_findings(findings: Sequence[Finding], form: str) -> None:
     if form == "json":
         print_json(doctor_json(findings))
         return

@@ -14,8 +14,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # public, but
 )
 
 from headwater.compiler import StreamsConfig
-from headwater.doctor.agents import AgentFacts, AgentGroup
-from headwater.doctor.cluster import ClusterFacts, Login
+from headwater.doctor.cluster import AgentFacts, AgentGroup, ClusterFacts, Login
 from headwater.kafka import Connection
 from headwater.kafka.addresses import certificate_days, unreachable
 from headwater.kafka.admin import Admin
@@ -47,7 +46,7 @@ def observe_cluster(
 ) -> ObservedCluster:
     servers = connection.bootstrap_servers
     facts = ClusterFacts(
-        login=_login(connection),
+        login=_login_of(connection),
         servers=servers,
         unreachable=unreachable(servers, _ADDRESS_SECONDS),
         expected_cluster_id=expected_cluster_id,
@@ -74,8 +73,8 @@ def observe_cluster(
         cluster_id=str(metadata.cluster_id),
         brokers=brokers,
         unreachable={**facts.unreachable, **dead},
-        settings=_settings(admin, brokers),
-        features=_features(admin),
+        settings=_read_settings(admin, brokers),
+        features=_read_features(admin),
         leaderless=sum(partition.leader < 0 for partition in partitions),
         under_replicated=sum(len(partition.isrs) < len(partition.replicas) for partition in partitions),
     )
@@ -102,7 +101,9 @@ def observe_agents(
 ) -> AgentFacts:
     """Return the groups of agents by their coordination topics; raises `ProblemsError`."""
     topics = sorted(
-        name for name in (observed.metadata.topics if observed.metadata else ()) if _is_agents(name)
+        name
+        for name in (observed.metadata.topics if observed.metadata else ())
+        if name.startswith(AGENT_PREFIX)
     )
     described = observed.admin.groups(topics) if observed.admin and topics and with_groups else {}
     autoscaled = [
@@ -113,10 +114,6 @@ def observe_agents(
     return AgentFacts(
         groups=[_agent_group(topic, described.get(topic)) for topic in topics], autoscaled=sorted(autoscaled)
     )
-
-
-def _is_agents(name: str) -> bool:
-    return name.startswith(AGENT_PREFIX)
 
 
 def _agent_group(topic: str, group: GroupDescription | KafkaError | None) -> AgentGroup:
@@ -138,7 +135,7 @@ def _member_name(member: GroupMember) -> str:
     return f"{member.client_id} at {member.host.lstrip('/')}"
 
 
-def _login(connection: Connection) -> Login:
+def _login_of(connection: Connection) -> Login:
     return Login(
         protocol=connection.protocol,
         mechanism=connection.mechanism if connection.uses_sasl else None,
@@ -148,7 +145,7 @@ def _login(connection: Connection) -> Login:
     )
 
 
-def _settings(admin: Admin, brokers: Mapping[int, str]) -> Mapping[str, str] | None:
+def _read_settings(admin: Admin, brokers: Mapping[int, str]) -> Mapping[str, str] | None:
     """Return settings of one broker, None if the user may not read them."""
     pending = admin.request_configs(ResourceType.BROKER, [str(id_) for id_ in [*brokers][:1]])
     try:
@@ -160,7 +157,7 @@ def _settings(admin: Admin, brokers: Mapping[int, str]) -> Mapping[str, str] | N
     return None
 
 
-def _features(admin: Admin) -> Mapping[str, int] | None:
+def _read_features(admin: Admin) -> Mapping[str, int] | None:
     try:
         return admin.request_features().result(TIMEOUT_SECONDS)
     except (FutureTimeoutError, OSError):

@@ -14,8 +14,8 @@ from headwater.kafka import Connection, snapshot_request
 from headwater.kafka.acl_bindings import acl_of
 from headwater.kafka.admin import Admin
 from headwater.model.acls import Acl, Operation, Pattern, Permission, ResourceKind
-from headwater.model.ownership import OWNERSHIP_TOPIC
 from headwater.model.problems import ProblemsError
+from headwater.model.records import OWNERSHIP_TOPIC
 from headwater.model.topology import TopologyDocument
 
 if TYPE_CHECKING:
@@ -101,13 +101,13 @@ def observe_permissions(
         unknown |= dict.fromkeys((Right.DESCRIBE_GROUPS, Right.READ_GROUPS), _NO_GROUPS)
     if Right.WRITE_TRANSACTIONS in required:
         ids = [document.application.id for document in documents] or [_EXAMPLE]
-        denied[Right.WRITE_TRANSACTIONS], reason = _transactions(connection, admin, ids)
+        denied[Right.WRITE_TRANSACTIONS], reason = _check_transactions(connection, admin, ids)
         unknown |= {Right.WRITE_TRANSACTIONS: reason} if reason else {}
     return PermissionFacts(
         purpose=purpose,
         denied=denied,
         unknown=unknown,
-        checked=_counts(names),
+        checked=_count_rights(names),
         is_example=not documents,
     )
 
@@ -115,7 +115,7 @@ def observe_permissions(
 _NO_GROUPS = "there has been no consumer group on this cluster yet"
 
 
-def _counts(names: _Names) -> Mapping[Right, int]:
+def _count_rights(names: _Names) -> Mapping[Right, int]:
     probes, groups = len(names.probes), len(names.groups)
     return {
         **dict.fromkeys((Right.ALTER, Right.ALTER_CONFIGS), probes),
@@ -143,20 +143,20 @@ def _probe_changes(connection: Connection, names: _Names) -> Mapping[Right, tupl
         Right.ALTER: request_new_partitions(admin, names.probes, **_VALIDATED),
         Right.ALTER_CONFIGS: request_config_changes(admin, names.probes, **_VALIDATED),
     }
-    return {right: _refused(futures) for right, futures in results.items()}
+    return {right: _find_refused(futures) for right, futures in results.items()}
 
 
 _VALIDATED: Mapping[str, Any] = {"validate_only": True, "timeout_seconds": TIMEOUT_SECONDS}
 
 
-def _refused(futures: Mapping[str, "Future[Any]"]) -> tuple[Sequence[str], str]:
-    answers = {name: _answer(future) for name, future in futures.items()}
+def _find_refused(futures: Mapping[str, "Future[Any]"]) -> tuple[Sequence[str], str]:
+    answers = {name: _answer_of(future) for name, future in futures.items()}
     denied = [name for name, answer in answers.items() if _is_denied(answer)]
     late = [answer for answer in answers.values() if isinstance(answer, str)]
     return denied, late[0] if late else ""
 
 
-def _answer(future: "Future[Any]") -> KafkaError | str | None:
+def _answer_of(future: "Future[Any]") -> KafkaError | str | None:
     try:
         future.result(TIMEOUT_SECONDS + _GRACE_SECONDS)
     except KafkaException as error:
@@ -180,7 +180,9 @@ def _denied_groups(admin: Admin, ids: Sequence[str]) -> Mapping[Right, Sequence[
     return {Right.DESCRIBE_GROUPS: denied, Right.READ_GROUPS: [*denied, *unreadable]}
 
 
-def _transactions(connection: Connection, admin: Admin, ids: Iterable[str]) -> tuple[Sequence[str], str]:
+def _check_transactions(
+    connection: Connection, admin: Admin, ids: Iterable[str]
+) -> tuple[Sequence[str], str]:
     """Return the ids of applications without the permission, and why it is not known: only ACLs show it."""
     try:
         acls = [acl for binding in admin.acls(admin.request_acls(())) if (acl := acl_of(binding))]
@@ -188,7 +190,7 @@ def _transactions(connection: Connection, admin: Admin, ids: Iterable[str]) -> t
         if "SECURITY_DISABLED" in (error.problems[0].found or ""):
             return (), ""
         return (), "only the ACLs show it, and this user may not list them"
-    principal = _principal(connection)
+    principal = _principal_of(connection)
     if principal is None:
         return (), "the name of this user in ACLs is not known"
     own = [acl for acl in acls if acl.principal in (principal, _ANYONE)]
@@ -204,8 +206,8 @@ def _without_permission(acls: Sequence[Acl], ids: Iterable[str]) -> Iterator[str
             yield f"{id_}-*"
 
 
-def _principal(connection: Connection) -> str | None:
-    """Return the principal in ACLs; that of a certificate or a token depends on the brokers' settings."""
+def _principal_of(connection: Connection) -> str | None:
+    """Return the principal in ACLs; the brokers' settings decide it for certificates and tokens."""
     if connection.uses_sasl:
         named = connection.mechanism in ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
         return f"User:{connection.username}" if named else None

@@ -1,7 +1,8 @@
-"""Observe a Pulumi stack: its settings and state, and the files of a backend in files."""
+"""Observes a stack: its state, its settings, its backend's files."""
 
 import json
 import os
+import socket
 import subprocess
 from collections.abc import Iterator, Mapping
 from contextlib import chdir, suppress
@@ -12,12 +13,73 @@ from urllib.parse import urlsplit, urlunsplit
 import attrs
 import yaml
 
-from headwater.cli.doctor.backend_files import BackendFiles
 from headwater.cli.stack import run_pulumi
-from headwater.doctor.stack import StackFacts
+from headwater.doctor.stack import Lock, StackFacts
 from headwater.pulumi.settings import StackSettings, stack_settings
 from headwater.pulumi.stack_config import SECRETS
 from headwater.toolchain import PulumiToolchain
+
+_SCHEME = "file://"
+
+
+@attrs.frozen
+class BackendFiles:
+    """The files of a stack. `folder` is `.pulumi` in the folder of the backend."""
+
+    folder: Path
+    project: str
+    stack: str
+
+    @classmethod
+    def of(cls, url: str, base: Path, project: str, stack: str) -> "BackendFiles | None":
+        """Return the files of a stack, None if the backend is not in files; `base` is for relative paths."""
+        if not url.startswith(_SCHEME):
+            return None
+        path = Path(url.removeprefix(_SCHEME).partition("?")[0]).expanduser()
+        return cls((base / path).absolute() / ".pulumi", project, stack.rpartition("/")[2])
+
+    def empty_attributes(self) -> tuple[str, ...]:
+        """Return the empty files `.attrs` next to the state of the stack."""
+        found = self.folder.joinpath("stacks").rglob(f"{self.stack}.json*.attrs")
+        return tuple(
+            str(file) for file in sorted(found) if self._is_own(file.parent) and file.stat().st_size == 0
+        )
+
+    def locks(self) -> tuple[Lock, ...]:
+        found = sorted(self.folder.joinpath("locks").rglob("*.json"))
+        return tuple(
+            _read_lock(file)
+            for file in found
+            if file.parent.name == self.stack and self._is_own(file.parent.parent)
+        )
+
+    def _is_own(self, folder: Path) -> bool:
+        """Return whether a folder belongs to the project; older backends have no folders of projects."""
+        return folder.name in (self.project, "stacks", "locks")
+
+
+def _read_lock(file: Path) -> Lock:
+    try:
+        content = json.loads(file.read_text(encoding="utf-8"))
+        pid, host = int(content["pid"]), str(content["hostname"])
+        owner = f"{content['username']}@{host} (process {pid})"
+        since = str(content["timestamp"])[:19]
+    except (OSError, ValueError, KeyError, TypeError):
+        return Lock(file=str(file), owner="an unknown user", since="an unknown time", is_running=None)
+    return Lock(file=str(file), owner=owner, since=since, is_running=_is_running(pid, host))
+
+
+def _is_running(pid: int, host: str) -> bool | None:
+    if host != socket.gethostname():
+        return None
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
+
 
 _SECONDS = 60
 _NAMESPACE = "headwater:"
@@ -41,7 +103,7 @@ class _FailedError(Exception):
 def observe_stack(pulumi: PulumiToolchain, stack: str, project: Path) -> ObservedStack:
     """Read the stack with the Pulumi CLI; each command ends after a minute at the latest."""
     try:
-        url = str(json.loads(_run(pulumi, project, "whoami", "--verbose", "--json"))["url"])
+        url = str(json.loads(_run_pulumi(pulumi, project, "whoami", "--verbose", "--json"))["url"])
     except (_FailedError, ValueError, KeyError) as error:
         return ObservedStack(StackFacts(name=stack, error=_first_lines(error)))
     files = BackendFiles.of(url, project, _project_name(project), stack)
@@ -54,21 +116,23 @@ def observe_stack(pulumi: PulumiToolchain, stack: str, project: Path) -> Observe
         locks=files.locks() if files else (),
     )
     try:
-        exported = json.loads(_run(pulumi, project, "stack", "export", "--stack", stack))
-        shown = json.loads(_run(pulumi, project, "config", "--json", "--show-secrets", "--stack", stack))
+        exported = json.loads(_run_pulumi(pulumi, project, "stack", "export", "--stack", stack))
+        shown = json.loads(
+            _run_pulumi(pulumi, project, "config", "--json", "--show-secrets", "--stack", stack)
+        )
     except (_FailedError, ValueError) as error:
         return ObservedStack(attrs.evolve(facts, error=_first_lines(error)))
-    settings = _settings(shown, stack, project)
+    settings = _read_settings(shown, stack, project)
     facts = attrs.evolve(
         facts,
-        pending=tuple(_pending(exported)),
+        pending=tuple(_pending_operations(exported)),
         problems=settings.problems,
         applications=len(settings.documents),
     )
     return ObservedStack(facts, settings, tuple(_stored_secrets(exported, shown)))
 
 
-def _run(pulumi: PulumiToolchain, project: Path, *arguments: str) -> str:
+def _run_pulumi(pulumi: PulumiToolchain, project: Path, *arguments: str) -> str:
     try:
         done = run_pulumi(pulumi, project, *arguments, "--non-interactive", timeout_seconds=_SECONDS)
     except subprocess.TimeoutExpired:
@@ -82,7 +146,7 @@ def _first_lines(error: Exception) -> str:
     return " ".join(str(error).split())[:500]
 
 
-def _settings(shown: Mapping[str, Any], stack: str, project: Path) -> StackSettings:
+def _read_settings(shown: Mapping[str, Any], stack: str, project: Path) -> StackSettings:
     own = {
         key.removeprefix(_NAMESPACE): setting for key, setting in shown.items() if key.startswith(_NAMESPACE)
     }
@@ -115,7 +179,7 @@ def workflow_texts(project: Path) -> Mapping[str, str]:
     return texts
 
 
-def _pending(exported: Mapping[str, Any]) -> Iterator[str]:
+def _pending_operations(exported: Mapping[str, Any]) -> Iterator[str]:
     for operation in (exported.get("deployment") or {}).get("pending_operations") or ():
         name = str(operation["resource"]["urn"]).rpartition("::")[2]
         yield f"{name} ({operation['type']})"

@@ -1,6 +1,6 @@
-"""Adds details of a described application from its internal topics on a live cluster."""
+"""Completes a described topology with what the cluster shows."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import product
 
 import attrs
@@ -9,15 +9,80 @@ from headwater.compiler.compilation import Compilation
 from headwater.compiler.counting import count_partitions, resolve_copartitioning, resolve_topics
 from headwater.compiler.described.completion import complete
 from headwater.compiler.described.joins import unclear_groupings
-from headwater.compiler.described.live_details import live_detail
 from headwater.compiler.described.names import can_be_explicit
-from headwater.compiler.described.stores import find_stores, table_topic
+from headwater.compiler.described.stores import StoreFinding, find_stores, table_topic
 from headwater.compiler.described.structure import Structure
 from headwater.compiler.described.unknown import known_calls
-from headwater.compiler.streams_config import REUSE_SOURCE_TOPICS, StreamsConfig
+from headwater.compiler.internal_topics import changelog_config
+from headwater.compiler.streams_config import DAY_MS, REUSE_SOURCE_TOPICS, StreamsConfig
 from headwater.compiler.topic_groups import Naming
-from headwater.model.cluster import ClusterSnapshot
+from headwater.model.cluster import ClusterSnapshot, LiveTopic
+from headwater.model.nodes import ChangelogKind, StateStore
 from headwater.model.topology import Application, CreatedBy, DescribedTopology, Protocol, StoreDetail
+
+_FOREVER = (1 << 63) - 1
+
+
+def live_detail(
+    live: LiveTopic, finding: StoreFinding, structure: Structure, streams: StreamsConfig
+) -> StoreDetail:
+    """Return kind and retention that compile to the config of `live`; other settings become overrides.
+
+    A single setting decides nothing: an application may set each of them itself. A cleanup policy without
+    compaction is that of a store with duplicates only if the changelog has a computed retention, and no
+    aggregation, whose stores have no duplicates, uses the store.
+    """
+    additional_ms = streams.additional_retention_ms
+    kind = _changelog_kind(live.config, finding, structure, additional_ms)
+    if kind is ChangelogKind.WINDOWED_DUPLICATES:
+        retention_ms = _base_duration(live.config, "retention.ms", additional_ms)
+        detail = StoreDetail("window", retention_ms, retain_duplicates=True)
+    elif kind is ChangelogKind.WINDOWED:
+        of_join = any(user.name in structure.windowed for user in structure.users.get(finding.name, ()))
+        detail = StoreDetail(
+            "window" if of_join else "windowed", _base_duration(live.config, "retention.ms", additional_ms)
+        )
+    elif kind is ChangelogKind.VERSIONED:
+        detail = StoreDetail(
+            "versionedKeyValue", _base_duration(live.config, "min.compaction.lag.ms", DAY_MS)
+        )
+    else:
+        detail = StoreDetail("timestampedKeyValue" if structure.is_of_table(finding.name) else "keyValue")
+    computed = StateStore("", kind, base_ms=detail.retention_ms)
+    expected = changelog_config(computed, streams.topic_overrides, additional_ms)
+    overrides = {key: value for key, value in sorted(live.config.items()) if expected.get(key) != value}
+    return attrs.evolve(detail, overrides=overrides)
+
+
+def _changelog_kind(
+    config: Mapping[str, str], finding: StoreFinding, structure: Structure, additional_ms: int
+) -> ChangelogKind:
+    """Return the kind that the text shows, otherwise the one whose settings the changelog has."""
+    given = finding.detail is not None and finding.detail.kind is not None
+    certain = finding.effective_kind if given else finding.kind
+    if certain is not None and not (certain is ChangelogKind.KEY_VALUE and finding.may_be_versioned):
+        return certain
+    policy = set(config.get("cleanup.policy", "compact").replace(" ", "").split(","))
+    has_retention = _base_duration(config, "retention.ms", additional_ms) is not None
+    if _base_duration(config, "min.compaction.lag.ms", DAY_MS) is not None and "delete" not in policy:
+        return ChangelogKind.VERSIONED
+    if certain is None and has_retention and "delete" in policy:
+        users = structure.users.get(finding.name, ())
+        aggregates = any(structure.is_aggregation(user.name) for user in users)
+        has_duplicates = "compact" not in policy and not aggregates
+        return ChangelogKind.WINDOWED_DUPLICATES if has_duplicates else ChangelogKind.WINDOWED
+    return ChangelogKind.KEY_VALUE
+
+
+def _base_duration(config: Mapping[str, str], key: str, added: int) -> int | None:
+    """Return the duration in milliseconds from which `key` was computed, None if it was not computed."""
+    value = config.get(key, "")
+    if not value.isdecimal():
+        return None
+    if int(value) == _FOREVER:
+        return _FOREVER
+    return int(value) - added if int(value) >= added else None
+
 
 _MOST_UNCLEAR = 4
 """The number of unclear repartition topics of which all combinations of calls are compared."""
@@ -37,9 +102,9 @@ def complete_from_cluster(
     if not has_run(described, application, snapshot):
         return described
     config = StreamsConfig.of(application)
-    described = attrs.evolve(described, stores=_details(described, naming, snapshot, config))
+    described = attrs.evolve(described, stores=_details_of(described, naming, snapshot, config))
     plain = _with_counts(described, application, naming, snapshot)
-    readings = [_with_counts(each, application, naming, snapshot) for each in _readings(described)]
+    readings = [_with_counts(each, application, naming, snapshot) for each in _possible_readings(described)]
     best = min(readings, key=lambda each: each.cost, default=plain)
     is_certain = [each.cost for each in readings].count(best.cost) == 1
     return best.described if best.cost < plain.cost or is_certain else plain.described
@@ -66,7 +131,7 @@ def has_run(described: DescribedTopology, application: Application, snapshot: Cl
     )
 
 
-def _details(
+def _details_of(
     described: DescribedTopology, naming: Naming, snapshot: ClusterSnapshot, config: StreamsConfig
 ) -> dict[str, StoreDetail]:
     structure = Structure.of(described.nodes)
@@ -90,7 +155,7 @@ def _details(
     return details
 
 
-def _readings(described: DescribedTopology) -> Iterator[DescribedTopology]:
+def _possible_readings(described: DescribedTopology) -> Iterator[DescribedTopology]:
     """Yield `described` with each combination of calls that may have created unclear topics."""
     structure = Structure.of(described.nodes)
     internal = frozenset(structure.internal_topics)
@@ -121,7 +186,7 @@ def _with_counts(
     pinned = dict(described.repartition_partitions)
     while True:
         described = attrs.evolve(described, repartition_partitions=pinned)
-        counted = _counted(described, application, naming, snapshot)
+        counted = _count_topics(described, application, naming, snapshot)
         topic_graph, derived = counted.topic_graph, counted.counts
         live = {
             topic: snapshot.topics[topic].partitions
@@ -149,7 +214,7 @@ def _with_counts(
         pinned |= new
 
 
-def _counted(
+def _count_topics(
     described: DescribedTopology, application: Application, naming: Naming, snapshot: ClusterSnapshot
 ) -> Compilation:
     """Return the partition counts that Kafka Streams decides on this cluster."""

@@ -38,11 +38,11 @@ def compare_with_cluster(
     is_refused = any(each.code is not ProblemCode.MISSING_DETAIL for each in errors(compiled.problems))
     if is_refused or not has_run(described, application, snapshot):
         return
-    for problem in _differences(compiled, snapshot, undeclared, is_exported=is_exported):
+    for problem in _find_differences(compiled, snapshot, undeclared, is_exported=is_exported):
         yield problem.located(application=application.id, location=described.at)
 
 
-def _differences(
+def _find_differences(
     compiled: CompiledApplication,
     snapshot: ClusterSnapshot,
     undeclared: Collection[str],
@@ -52,7 +52,7 @@ def _differences(
     for topic in compiled.internal_topics:
         live = snapshot.topics.get(topic.name)
         if live is None:
-            yield _missing(topic, is_exported=is_exported)
+            yield _missing_topic(topic, is_exported=is_exported)
             continue
         if topic.partitions != live.partitions:
             yield _other_count(topic, live, is_exported=is_exported)
@@ -60,33 +60,34 @@ def _differences(
         if settings:
             yield _other_settings(topic, settings, is_exported=is_exported)
     for name in sorted(undeclared):
-        yield _unexpected(name, snapshot.topics[name], compiled.application.id, is_exported=is_exported)
+        yield _unexpected_topic(name, snapshot.topics[name], compiled.application.id, is_exported=is_exported)
 
 
 def _different_settings(
     topic: InternalTopic, live: LiveTopic, snapshot: ClusterSnapshot
 ) -> list[tuple[str, str, str]]:
-    """Return (setting, expected, found) of the settings that differ; one that is not set has its default."""
+    """Return (setting, expected, found) of the settings that differ; defaults count as set."""
     defaults = snapshot.topic_defaults
     return [
         (key, topic.config.get(key, "not set"), live.config.get(key, "not set"))
         for key in sorted({*topic.config, *live.config})
-        if _value(topic.config.get(key, defaults.get(key))) != _value(live.config.get(key, defaults.get(key)))
+        if _comparable_value(topic.config.get(key, defaults.get(key)))
+        != _comparable_value(live.config.get(key, defaults.get(key)))
     ]
 
 
-def _value(setting: str | None) -> object:
+def _comparable_value(setting: str | None) -> object:
     """Return a value in which the order of a list, as of cleanup policies, does not matter."""
     return None if setting is None else frozenset(part.strip() for part in setting.split(","))
 
 
-def _missing(topic: InternalTopic, *, is_exported: bool) -> Problem:
+def _missing_topic(topic: InternalTopic, *, is_exported: bool) -> Problem:
     remedy = (
         f"If logging of the store is disabled, set `logging: false` under `describe.stores.{topic.node}`"
         if topic.kind is TopicKind.CHANGELOG
         else "Check that the text is of the version of the application that runs"
     )
-    return _difference(
+    return _difference_problem(
         f"Topic {topic.name} of the document is not on the cluster.",
         topic.name,
         f"{topic.partitions} partitions",
@@ -97,7 +98,7 @@ def _missing(topic: InternalTopic, *, is_exported: bool) -> Problem:
 
 
 def _other_count(topic: InternalTopic, live: LiveTopic, *, is_exported: bool) -> Problem:
-    return _difference(
+    return _difference_problem(
         f"{topic.name} has another partition count on the cluster than the document gives.",
         topic.name,
         f"{topic.partitions} partitions",
@@ -118,7 +119,7 @@ def _other_settings(
         if topic.kind is TopicKind.CHANGELOG
         else "declare them as `topic.` configs of the application (`--config topic.KEY=VALUE`)"
     )
-    return _difference(
+    return _difference_problem(
         f"{topic.name} has other settings on the cluster than the document gives.",
         topic.name,
         ", ".join(f"{key}={expected}" for key, expected, _ in shown) + more,
@@ -128,8 +129,8 @@ def _other_settings(
     )
 
 
-def _unexpected(name: str, live: LiveTopic, id_: str, *, is_exported: bool) -> Problem:
-    return _difference(
+def _unexpected_topic(name: str, live: LiveTopic, id_: str, *, is_exported: bool) -> Problem:
+    return _difference_problem(
         f"{name} is an internal topic of {id_}, but the document does not have it.",
         name,
         "no topic",
@@ -141,7 +142,7 @@ def _unexpected(name: str, live: LiveTopic, id_: str, *, is_exported: bool) -> P
     )
 
 
-def _difference(
+def _difference_problem(
     summary: str, topic: str, expected: str, found: str, fix: str, *, is_exported: bool
 ) -> Problem:
     return Problem(

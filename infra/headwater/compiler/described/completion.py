@@ -1,4 +1,4 @@
-"""Combines the text, the details that follow from it and those of the document; finds internal topics."""
+"""Combines the text, the details that follow from it and details of the document; finds internal topics."""
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
@@ -11,9 +11,8 @@ from headwater.compiler.described.names import (
     GENERATED_FOREIGN_KEY_TOPIC,
     GENERATED_REPARTITION,
 )
-from headwater.compiler.described.stores import KINDS, StoreFinding, find_stores
+from headwater.compiler.described.stores import KINDS, StoreFinding, find_stores, find_suppressions
 from headwater.compiler.described.structure import Structure
-from headwater.compiler.described.suppressions import find_suppressions
 from headwater.compiler.described.unknown import known_calls, unknown_problems
 from headwater.model.nodes import (
     ChangelogKind,
@@ -172,10 +171,10 @@ def _unknown_names(
     for section, names, known in sections:
         for name in names:
             if name not in known:
-                yield _unknown(section, name, tuple(known), described.at)
+                yield _unknown_name(section, name, tuple(known), described.at)
 
 
-def _unknown(section: str, name: str, known: tuple[str, ...], at: Location) -> Problem:
+def _unknown_name(section: str, name: str, known: tuple[str, ...], at: Location) -> Problem:
     return Problem(
         code=ProblemCode.MISSING_DETAIL,
         summary=f"`describe.{section}` names {name}, which is not in the description.",
@@ -196,7 +195,7 @@ def _given_groups(
         known = [structure.readers[topic].name for topic in topics if topic in structure.readers]
         groups.append(frozenset(known))
         problems += [
-            _unknown("copartitioned", topic, tuple(structure.readers), described.at)
+            _unknown_name("copartitioned", topic, tuple(structure.readers), described.at)
             for topic in topics
             if topic not in structure.readers
         ]
@@ -261,11 +260,12 @@ def _is_certain(topic: str, structure: Structure) -> bool:
     if source.name == f"{topic}-source" or len(source.topics) > 1:
         return True
     return any(
-        _belongs(topic.removesuffix(_SUFFIX), sink, source, structure) for sink in structure.sinks[topic]
+        _belongs_to_table(topic.removesuffix(_SUFFIX), sink, source, structure)
+        for sink in structure.sinks[topic]
     )
 
 
-def _belongs(prefix: str, sink: SinkNode, source: SourceNode, structure: Structure) -> bool:
+def _belongs_to_table(prefix: str, sink: SinkNode, source: SourceNode, structure: Structure) -> bool:
     """Return whether `KTable#groupBy` named the topic: after the selector, the aggregation or its store."""
     if prefix in sink.parents or sink.name == f"{prefix}-sink":
         return True

@@ -43,8 +43,8 @@ def implied_groups(
     created repartition topics, where that is known.
     """
     found = [
-        *_joins(structure, suppressing, windowed),
-        *_cogroups(structure, internal, suppressing, created_by),
+        *_join_groups(structure, suppressing, windowed),
+        *_cogroup_groups(structure, internal, suppressing, created_by),
     ]
     return tuple(group for _, group in sorted(found, key=lambda each: each[0]))
 
@@ -56,7 +56,7 @@ def uncertain_groups(structure: Structure, windowed: frozenset[str] = frozenset(
         branches = {origins.of([user.name]) for user in users}
         if len(branches) > 1 and not _is_table_or_join(store, users, structure, windowed):
             names = ", ".join(user.name for user in users)
-            topics = sorted({t for branch in branches for s in branch for t in _topics(structure, s)})
+            topics = sorted({t for branch in branches for s in branch for t in _topics_of(structure, s)})
             yield Problem(
                 code=ProblemCode.MISSING_DETAIL,
                 summary=(
@@ -78,7 +78,7 @@ def uncertain_groups(structure: Structure, windowed: frozenset[str] = frozenset(
             )
 
 
-def _joins(
+def _join_groups(
     structure: Structure, suppressing: frozenset[str], windowed: frozenset[str]
 ) -> Iterator[tuple[tuple[int, int], frozenset[str]]]:
     stores = {
@@ -107,7 +107,7 @@ def _joins(
         differ = any(side != upstream[node.name] for side in sides)
         is_join = structure.is_join(node.name) or any(store.is_of_join for store in used)
         if differ or (sides and is_join):
-            yield (_order(node, position, structure), upstream[node.name].union(*sides))
+            yield (_order_of(node, position, structure), upstream[node.name].union(*sides))
 
 
 @attrs.frozen
@@ -139,7 +139,7 @@ class _Store:
         return cls(
             name=name,
             users=tuple(user.name for user in users),
-            fillers=tuple(user.name for user in users if _fills(user, structure)),
+            fillers=tuple(user.name for user in users if _fills_store(user, structure)),
             suppressing=tuple(user.name for user in users if user.name in suppressing),
             is_of_join=is_written_by_join,
             is_read_by_joins=_is_table_or_join(name, users, structure, windowed),
@@ -153,7 +153,7 @@ class _Store:
 
 
 def _stores_of_sides(node: ProcessorNode, stores: list[_Store], structure: Structure) -> list[_Store]:
-    """Return the stores of a join's other side, except those of a suppressed table and upstream of it."""
+    """Return the stores of a join's other side, except stores of a suppressed table and upstream of it."""
     suppressing = [user for store in stores for user in store.suppressing if user != node.name]
     hidden = structure.above(suppressing) - {node.name}
     return [
@@ -189,12 +189,12 @@ def unclear_groupings(
 
     `created_by` has those that are known. If other nodes read the topic, too, `repartition()` created it.
     """
-    stores = {store for name in structure.cogrouped for store in _stores(structure, name)}
+    stores = {store for name in structure.cogrouped for store in _stores_of(structure, name)}
     readers = {
         topic: source
         for name in structure.cogrouped
         for source in structure.parents(name)
-        for topic in _topics(structure, source)
+        for topic in _topics_of(structure, source)
     }
     return tuple(
         topic
@@ -207,12 +207,12 @@ def unclear_groupings(
     )
 
 
-def _stores(structure: Structure, name: str) -> tuple[str, ...]:
+def _stores_of(structure: Structure, name: str) -> tuple[str, ...]:
     node = structure.nodes[name]
     return node.stores if isinstance(node, ProcessorNode) else ()
 
 
-def _cogroups(
+def _cogroup_groups(
     structure: Structure,
     internal: frozenset[str],
     suppressing: frozenset[str],
@@ -239,7 +239,9 @@ def _cogroups(
         has_own = False
         for node in nodes:
             for source in origins.of(node.parents):
-                written = [t for t in _topics(structure, source) if t in internal and source in node.parents]
+                written = [
+                    t for t in _topics_of(structure, source) if t in internal and source in node.parents
+                ]
                 own = [
                     t
                     for t in written
@@ -252,7 +254,7 @@ def _cogroups(
                 (of_users if is_unclear else group).update(before if own else {source})
         found = group if has_own else group | of_users
         if group or len(found) > 1:
-            yield _order(nodes[0], position, structure), frozenset(found)
+            yield _order_of(nodes[0], position, structure), frozenset(found)
 
 
 def _nodes_without_sources(structure: Structure, suppressing: frozenset[str]) -> frozenset[str]:
@@ -261,13 +263,13 @@ def _nodes_without_sources(structure: Structure, suppressing: frozenset[str]) ->
 
 
 def _may_join(node: ProcessorNode, structure: Structure) -> bool:
-    """Return whether a processor can be a join: not a custom one and not one that writes the store.
+    """Return whether a processor can be a join: no custom processor, and none that writes the store.
 
     The names of joins of tables are recognized, so another processor of a table is no join.
     """
     return structure.is_join(node.name) or not (
         CUSTOM_NODE.fullmatch(node.name)
-        or _fills(node, structure)
+        or _fills_store(node, structure)
         or any(_is_table(parent, structure) for parent in node.parents)
     )
 
@@ -286,7 +288,7 @@ def _is_table(name: str, structure: Structure) -> bool:
     return True
 
 
-def _fills(node: ProcessorNode, structure: Structure) -> bool:
+def _fills_store(node: ProcessorNode, structure: Structure) -> bool:
     """Return whether the name shows that the node writes its result to its store."""
     return not structure.is_join(node.name) and bool(
         is_table_node(node.name, node.parents)
@@ -326,12 +328,12 @@ def _is_of_user(store: str, user: ProcessorNode, windowed: frozenset[str]) -> bo
     return store in windowed and TRANSFORM_VALUES_NODE.fullmatch(user.name) is not None
 
 
-def _topics(structure: Structure, source: str) -> tuple[str, ...]:
+def _topics_of(structure: Structure, source: str) -> tuple[str, ...]:
     node = structure.nodes[source]
     return getattr(node, "topics", ())
 
 
-def _order(node: ProcessorNode, position: int, structure: Structure) -> tuple[int, int]:
+def _order_of(node: ProcessorNode, position: int, structure: Structure) -> tuple[int, int]:
     """Return the order of the call; a join's stores contain its index even if its nodes have users' names."""
     own_stores = (store for store in node.stores if structure.is_join_store(store))
     indices = (index_in(name) for name in (node.name, *own_stores))

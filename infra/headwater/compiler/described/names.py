@@ -59,7 +59,7 @@ TABLE_AGGREGATION_NODE = re.compile(rf"KTABLE-(?:AGGREGATE|REDUCE)-{_INDEX}")
 """Aggregations of grouped tables."""
 
 AGGREGATION_NODE = re.compile(rf"KSTREAM-(?:AGGREGATE|REDUCE)-{_INDEX}")
-"""Aggregations of streams, windowed or not; those of cogroups are `Structure.cogrouped`."""
+"""Aggregations of streams, windowed or not; aggregations of cogroups are `Structure.cogrouped`."""
 
 JOIN_NODE = re.compile(
     rf"KSTREAM-(?:JOIN|LEFTJOIN|JOINTHIS|JOINOTHER|OUTERTHIS|OUTEROTHER)-{_INDEX}"
@@ -75,7 +75,7 @@ TABLE_JOIN_NAME = re.compile(r"(.+)-join-(?:this|other)")
 RESOLVER_NODE = re.compile(
     rf"KTABLE-FK-JOIN-SUBSCRIPTION-RESPONSE-RESOLVER-PROCESSOR-{_INDEX}|.+-subscription-response-resolver"
 )
-"""The processor before the result of a foreign-key join; its sources are also those of the left table."""
+"""The processor before the result of a foreign-key join; it also has the sources of the left table."""
 
 CUSTOM_NODE = re.compile(rf"KSTREAM-(?:PROCESSOR|PROCESSVALUES|TRANSFORM|TRANSFORMVALUES)-{_INDEX}")
 """Processors of the user."""
@@ -118,7 +118,7 @@ def is_store_of_side(store: str, reader: str) -> bool:
 
 
 def is_subscription_store(store: str, users: Iterable[str]) -> bool:
-    """Return whether a store is that of a foreign-key join: a named one is used by a named processor."""
+    """Return whether a store belongs to a foreign-key join: a named store is used by a named processor."""
     receiver = f"{store.removesuffix('-store')}-receive"
     if _SUBSCRIPTION_STORE.fullmatch(store):
         return all(map(_FOREIGN_KEY_NODE.fullmatch, users))

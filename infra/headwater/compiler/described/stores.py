@@ -1,4 +1,8 @@
-"""The kind of each store of a text, and the details that the document must add."""
+"""Finds the stores of a described topology, their kinds, and the operators that `suppress` uses.
+
+The buffer of a suppression `X` is `X-store` if `X` is a user's name. Other processors can have a store of
+this name, too, so the processor before it decides: a suppression follows a table.
+"""
 
 from collections.abc import Collection, Iterator, Mapping
 
@@ -6,18 +10,90 @@ import attrs
 
 from headwater.compiler.described.names import (
     GENERATED,
+    TABLE,
     TRANSFORM_VALUES_NODE,
     is_grace_buffer,
     is_source_table,
     is_subscription_store,
+    is_suppression,
     is_table_node,
 )
 from headwater.compiler.described.structure import Structure
-from headwater.compiler.described.suppressions import find_suppressions
 from headwater.compiler.version_differences import JOIN_CHANGELOGS_DELETED, JOIN_STORES_WITH_HEADERS
 from headwater.model.nodes import ChangelogKind, ProcessorNode, SourceNode, StateStore
 from headwater.model.topology import StoreDetail
 from headwater.model.versions import KafkaStreamsVersion
+
+_KINDS_OF_BUFFERS = ("keyValue", "timestampedKeyValue")
+
+
+@attrs.frozen
+class Suppressions:
+    """Names of processors.
+
+    `generated` are suppressions. `after_tables` are suppressions or, printed in the same way, other operators
+    of tables. `unclear` may also be aggregations of streams, whose stores may be windowed.
+    """
+
+    generated: frozenset[str]
+    after_tables: frozenset[str]
+    unclear: frozenset[str]
+
+    @property
+    def all(self) -> frozenset[str]:
+        return self.generated | self.after_tables | self.unclear
+
+    @property
+    def with_buffer(self) -> frozenset[str]:
+        """The processors whose store is certainly a key-value store."""
+        return self.generated | self.after_tables
+
+
+def find_suppressions(structure: Structure, details: Mapping[str, StoreDetail]) -> Suppressions:
+    """Return the suppressions of a text; `details` are details of the document, by store."""
+    generated: set[str] = set()
+    after_tables: set[str] = set()
+    unclear: set[str] = set()
+    for node in structure.nodes.values():
+        if not isinstance(node, ProcessorNode) or len(node.stores) != 1:
+            continue
+        (store,) = node.stores
+        if is_suppression(node.name, store):
+            generated.add(node.name)
+        elif store == f"{node.name}-store" and len(node.parents) == 1 and _may_be_buffer(details.get(store)):
+            follows_table = _is_table_node(node.parents[0], structure)
+            if follows_table is not False:
+                (after_tables if follows_table else unclear).add(node.name)
+    return Suppressions(frozenset(generated), frozenset(after_tables), frozenset(unclear))
+
+
+def _may_be_buffer(detail: StoreDetail | None) -> bool:
+    return detail is None or detail.kind is None or detail.kind in _KINDS_OF_BUFFERS
+
+
+def _is_table_node(name: str, structure: Structure) -> bool | None:
+    """Return whether the result of a node is a table; None = names and structure do not show it."""
+    pending, seen = [name], set[str]()
+    while pending:
+        name = pending.pop()
+        node = structure.nodes.get(name)
+        if name in seen or not isinstance(node, ProcessorNode):
+            continue
+        seen.add(name)
+        if TABLE.fullmatch(name) or name in structure.cogroup_merges or _is_named_table(node, structure):
+            return True if len(seen) == 1 else None
+        if GENERATED.fullmatch(name):
+            continue  # an operator of streams
+        if node.stores:
+            return None
+        pending += node.parents
+    return False
+
+
+def _is_named_table(node: ProcessorNode, structure: Structure) -> bool:
+    source = structure.nodes.get(f"{node.name}-source")
+    return isinstance(source, SourceNode) and node.parents == (source.name,)
+
 
 KINDS = {
     "keyValue": ChangelogKind.KEY_VALUE,
@@ -140,14 +216,14 @@ def find_stores(
     # Once for each processor, not for each of its stores: it may have thousands.
     buffering = frozenset(
         user.name
-        for user in _processors(structure)
+        for user in _processors_of(structure)
         if any(is_grace_buffer(user.name, s, user.stores) for s in user.stores)
     )
     return tuple(
         StoreFinding(
             name=name,
             node=users[0].name,
-            kind=_kind(name, users, structure, version, suppressing=suppressing, buffering=buffering),
+            kind=_kind_of(name, users, structure, version, suppressing=suppressing, buffering=buffering),
             detail=details.get(name),
             version=version,
             source_topic=_table_topic(name, users, structure)
@@ -192,11 +268,11 @@ def _has_own_changelog(detail: StoreDetail | None) -> bool:
     return detail is not None and detail.has_own_changelog
 
 
-def _processors(structure: Structure) -> Iterator[ProcessorNode]:
+def _processors_of(structure: Structure) -> Iterator[ProcessorNode]:
     return (node for node in structure.nodes.values() if isinstance(node, ProcessorNode))
 
 
-def _kind(
+def _kind_of(
     name: str,
     users: tuple[ProcessorNode, ...],
     structure: Structure,
@@ -219,7 +295,7 @@ def _kind(
         return ChangelogKind.WINDOWED if has_headers else with_duplicates(version)
     if any(user.name in buffering for user in users):
         return ChangelogKind.VERSIONED
-    is_table = _table_topic(name, users, structure) is not None or _is_table(users, structure)
+    is_table = _table_topic(name, users, structure) is not None or _writes_table(users, structure)
     return ChangelogKind.KEY_VALUE if is_table else None
 
 
@@ -234,7 +310,7 @@ def _is_auxiliary(
     )
 
 
-def _is_table(users: tuple[ProcessorNode, ...], structure: Structure) -> bool:
+def _writes_table(users: tuple[ProcessorNode, ...], structure: Structure) -> bool:
     """Return whether a table operator writes the store, not an aggregation of a stream or a join.
 
     `transformValues` shows nothing: it may use stores of the user, of any kind.

@@ -101,7 +101,7 @@ class Structure:
         )
 
     def is_join_store(self, store: str) -> bool:
-        """Return whether a store is that of a side of a stream-stream join, by its name and its users."""
+        """Return whether a store belongs to a side of a stream-stream join, by its name and its users."""
         if JOIN_STORE.fullmatch(store) is None:
             return False
         users = [user.name for user in self.users.get(store, ())]
@@ -110,7 +110,7 @@ class Structure:
         )
 
     def is_shared_join_store(self, store: str) -> bool:
-        """Return whether a store is that of both sides of a left or outer join."""
+        """Return whether a store belongs to both sides of a left or outer join."""
         return SHARED_JOIN_STORE.fullmatch(store) is not None and any(
             parent in self.windowed for user in self.users.get(store, ()) for parent in user.parents
         )

@@ -69,29 +69,30 @@ def unknown_problems(
 
     `asked`: store → details that are reported as errors. `version` is assumed if it is not known.
     """
-    for problem in _unknown(described, asked, version):
+    for problem in _unknown_details(described, asked, version):
         yield problem.located(location=described.at)
 
 
-def _unknown(
+def _unknown_details(
     described: DescribedTopology, asked: Mapping[str, Collection[str]], version: KafkaStreamsVersion
 ) -> Iterator[Problem]:
     unknown = described.unknown
     if repartitions := [
         each for each in unknown.repartitions if each not in described.repartition_partitions
     ]:
-        yield _problem(
+        yield _missing_detail(
             "describe.unknown.repartitions",
             f"Whether these repartition topics have an explicit partition count is not known: "
-            f"{_listed(repartitions)}.",
+            f"{_list_texts(repartitions)}.",
             "the count that `repartition()` was given, or none",
             "Without a count they follow the topics that they are written from.",
             "Add the counts under `describe.repartitions`.",
         )
     if created_by := [each for each in unknown.created_by if each not in known_calls(described)]:
-        yield _problem(
+        yield _missing_detail(
             "describe.unknown.createdBy",
-            f"Whether `groupBy` or `repartition` created these topics is not known: {_listed(created_by)}.",
+            "Whether `groupBy` or `repartition` created these topics is not known: "
+            f"{_list_texts(created_by)}.",
             "`groupBy` or `repartition`",
             "It decides which topics are co-partitioned and, with the streams protocol, partition counts.",
             "Add the calls under `describe.createdBy`.",
@@ -101,14 +102,16 @@ def _unknown(
         for name, given in unknown.stores.items()
         if (
             details := [
-                each for each in given if each not in {*asked.get(name, ()), *_given(described, name)}
+                each
+                for each in given
+                if each not in {*asked.get(name, ()), *_superfluous_details(described, name)}
             ]
         )
     }
     if stores:
-        yield _problem(
+        yield _missing_detail(
             "describe.unknown.stores",
-            f"Not known of stores: {'; '.join(_grouped(stores))}.",
+            f"Not known of stores: {'; '.join(_group_stores(stores))}.",
             "details of the stores, or Kafka Streams' defaults",
             "They decide whether a changelog topic exists, and its settings.",
             "Add what is not the default under `describe.stores`.",
@@ -116,16 +119,16 @@ def _unknown(
     if unknown.application:
         assumed = {"kafkaStreams": f" ({version.release} is assumed)"}
         missing = [f"{_APPLICATION[each]}{assumed.get(each, '')}" for each in unknown.application]
-        yield _problem(
+        yield _missing_detail(
             "describe.unknown.application",
-            f"Not known of the application: {_listed(missing)}.",
+            f"Not known of the application: {_list_texts(missing)}.",
             ", ".join(f"`application.{each}`" for each in unknown.application),
             "It decides names, settings and partition counts of internal topics.",
             "Declare it under `application`, or import with `--kafka-streams` and `--config`.",
         )
 
 
-def _given(described: DescribedTopology, store: str) -> Iterator[str]:
+def _superfluous_details(described: DescribedTopology, store: str) -> Iterator[str]:
     """Yield the details of a store that its entry answers although they are listed as unknown."""
     detail = described.stores.get(store)
     if detail is not None and detail.kind is not None:
@@ -134,22 +137,22 @@ def _given(described: DescribedTopology, store: str) -> Iterator[str]:
         yield "retention"
 
 
-def _grouped(stores: Mapping[str, Sequence[str]]) -> list[str]:
+def _group_stores(stores: Mapping[str, Sequence[str]]) -> list[str]:
     """Return phrases with the stores of which the same details are not known."""
     names: dict[tuple[str, ...], list[str]] = {}
     for name, details in stores.items():
         names.setdefault(tuple(details), []).append(name)
-    return [f"{', '.join(details)} of {_listed(of, ' and ')}" for details, of in names.items()]
+    return [f"{', '.join(details)} of {_list_texts(of, ' and ')}" for details, of in names.items()]
 
 
-def _listed(names: Sequence[str], last: str = ", ") -> str:
+def _list_texts(names: Sequence[str], last: str = ", ") -> str:
     shown = list(names[:_MOST_NAMES])
     if len(names) > _MOST_NAMES:
         return f"{', '.join(shown)} and {len(names) - _MOST_NAMES:,} more"
     return last.join(filter(None, (", ".join(shown[:-1]), shown[-1]))) if shown else ""
 
 
-def _problem(section: str, summary: str, expected: str, why: str, fix: str) -> Problem:
+def _missing_detail(section: str, summary: str, expected: str, why: str, fix: str) -> Problem:
     return Problem(
         code=ProblemCode.MISSING_DETAIL,
         summary=summary,

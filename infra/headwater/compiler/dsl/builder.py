@@ -3,6 +3,7 @@
 It is used only during a build; `build_dsl` returns frozen values.
 """
 
+import re
 from collections.abc import Iterable
 
 import attrs
@@ -10,19 +11,77 @@ import attrs
 from headwater.compiler.dsl.declarations import Declaration, RepartitionDeclaration
 from headwater.compiler.dsl.graph import Graph, GraphNode
 from headwater.compiler.dsl.handles import CogroupedStream, GroupedStream, GroupedTable, InvalidHandle, Stream
-from headwater.compiler.dsl.naming import (
-    Names,
-    looks_generated,
-    name_error,
-    repartition_topic,
-)
-from headwater.compiler.dsl.problems import topology_error
+from headwater.compiler.dsl.messages import topology_error
 from headwater.compiler.streams_config import StreamsConfig
 from headwater.compiler.version_differences import FIRST_KEY_CHANGE_FOUND
 from headwater.model.behaviors import RecordFormat
 from headwater.model.nodes import RepartitionTopic
 from headwater.model.problems import Location, Problem, ProblemCode
 from headwater.model.stores import Materialized
+
+_LONGEST_NAME = 249
+_LEGAL_NAME = re.compile(r"[A-Za-z0-9._-]+")
+_INDEX = re.compile(r"-\d{10}")
+
+REPARTITION_SUFFIX = "-repartition"
+_GENERATED_STREAM_NAME = re.compile(r"KSTREAM.*-[0-9]{10}")
+
+
+class Names:
+    """The index counter of one `InternalStreamsBuilder`: it starts at 0, for processors and stores."""
+
+    def __init__(self) -> None:
+        self._next = 0
+        self._generated: set[str] = set()
+
+    def processor(self, prefix: str) -> str:
+        """Return the prefix with the next index (`InternalStreamsBuilder#newProcessorName`)."""
+        name = f"{prefix}{self._next:010d}"
+        self._next += 1
+        self._generated.add(name)
+        return name
+
+    def store(self, prefix: str) -> str:
+        """Return a store's name with the next index (`InternalStreamsBuilder#newStoreName`)."""
+        return self.processor(prefix + "STATE-STORE-")
+
+    def skip_index(self) -> None:
+        """Take an index without a name: Kafka Streams generates a name that it does not use."""
+        self._next += 1
+
+    def given_or_next(self, given: str | None, prefix: str) -> str:
+        """Return the user's name, or a generated one; both take an index."""
+        if given is None:
+            return self.processor(prefix)
+        self.skip_index()
+        return given
+
+    def carries_index(self, name: str) -> bool:
+        """Return whether `name` is or starts with a name that this counter generated."""
+        return any(name[: index.end()] in self._generated for index in _INDEX.finditer(name))
+
+
+def name_error(name: str) -> str | None:
+    """Return why `Named#validate` rejects a name, None if it is valid."""
+    if not name:
+        return "it is empty"
+    if name in {".", ".."}:
+        return 'it is "." or ".."'
+    if len(name) > _LONGEST_NAME:
+        return f"it has {len(name)} characters, more than {_LONGEST_NAME}"
+    if not _LEGAL_NAME.fullmatch(name):
+        return "it has a character other than ASCII letters, digits, '.', '_' and '-'"
+    return None
+
+
+def repartition_topic(prefix: str) -> str:
+    """Return the repartition topic of a stream, without the application id; the suffix is not repeated."""
+    return prefix if prefix.endswith(REPARTITION_SUFFIX) else prefix + REPARTITION_SUFFIX
+
+
+def looks_generated(prefix: str) -> bool:
+    """Return whether the nodes of a repartition with this prefix keep their generated names."""
+    return _GENERATED_STREAM_NAME.fullmatch(prefix) is not None
 
 
 @attrs.frozen

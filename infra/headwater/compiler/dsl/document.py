@@ -1,13 +1,14 @@
 """Makes the calls of a document one after another and keeps the handles that they return."""
 
-from collections.abc import Sequence
+import difflib
+from collections.abc import Iterable, Sequence
 
-from headwater.compiler.dsl import call_problems as problems
 from headwater.compiler.dsl.builder import Builder
 from headwater.compiler.dsl.calls import CALLS, CALLS_WITH_OTHER, STARTS
 from headwater.compiler.dsl.calls.streams import split
 from headwater.compiler.dsl.handles import (
     CALLS_ON,
+    KIND,
     UNCHECKED_NAMES,
     Handle,
     InvalidHandle,
@@ -15,9 +16,11 @@ from headwater.compiler.dsl.handles import (
     Stream,
     call_name,
 )
+from headwater.compiler.dsl.messages import unsupported_call
 from headwater.compiler.dsl.processor_api import is_processor_api
 from headwater.model import operators as op
 from headwater.model.operators import Operator, Step
+from headwater.model.problems import Location, Problem
 from headwater.model.stores import Materialized
 
 
@@ -40,14 +43,14 @@ class Document:
     def _call(self, step: Step, current: Handle | None) -> Handle:
         operator = step.operator
         if is_processor_api(operator):
-            return self._builder.reject(problems.call_in_a_branch(step))
+            return self._builder.reject(call_in_a_branch(step))
         self._check_names(operator)
         start = STARTS.get(type(operator))
         if start is not None:
             return start(self._builder, operator)
         on = self._input(step, current)
         if not isinstance(on, InvalidHandle) and call_name(operator) not in CALLS_ON[type(on)]:
-            on = self._builder.reject(problems.call_does_not_fit(step, on))
+            on = self._builder.reject(call_does_not_fit(step, on))
         other = self._other(operator)
         if isinstance(on, InvalidHandle) or isinstance(other, InvalidHandle):
             self._refuse_branches(operator)
@@ -88,16 +91,16 @@ class Document:
 
     def _remember(self, alias: str, handle: Handle | None) -> None:
         if alias in self._handles:
-            self._builder.reject(problems.alias_taken(alias, self._builder.at))
+            self._builder.reject(alias_taken(alias, self._builder.at))
             return
         self._handles[alias] = handle if handle is not None else Nothing("split")
 
     def _input(self, step: Step, current: Handle | None) -> Handle:
         handle = current if step.input is None else self._named(step.input)
         if handle is None:
-            return self._builder.reject(problems.no_input(step))
+            return self._builder.reject(no_input(step))
         if isinstance(handle, Nothing):
-            return self._builder.reject(problems.follows_nothing(step, handle.call))
+            return self._builder.reject(follows_nothing(step, handle.call))
         return handle
 
     def _other(self, operator: Operator) -> Handle | None:
@@ -107,4 +110,78 @@ class Document:
     def _named(self, name: str) -> Handle:
         if name in self._handles:
             return self._handles[name]
-        return self._builder.reject(problems.alias_unknown(name, self._handles, self._builder.at))
+        return self._builder.reject(alias_unknown(name, self._handles, self._builder.at))
+
+
+_NO_CALLS = {
+    "global table": "Name it in `with` of a stream's join.",
+    "split": "Give the branches `as`, and name one in `from`.",
+}
+
+
+def no_input(step: Step) -> Problem:
+    return unsupported_call(
+        f"`{call_name(step.operator)}` has no input: no call precedes it.",
+        expected="`from: <alias>`, or a preceding call",
+        found="the first step",
+        at=step.at,
+        fix="Start with `stream` or `table`.",
+    )
+
+
+def follows_nothing(step: Step, call: str) -> Problem:
+    return unsupported_call(
+        f"`{call_name(step.operator)}` follows `{call}`, which returns nothing.",
+        expected="`from: <alias>` of an earlier result",
+        found=f"the result of `{call}`",
+        at=step.at,
+        fix="Set its input: `from: <alias>`.",
+    )
+
+
+def alias_taken(alias: str, at: Location | None) -> Problem:
+    return unsupported_call(
+        f"Two results are named {alias}.",
+        expected="each `as` once",
+        found=alias,
+        at=at,
+        fix="Rename one of them.",
+    )
+
+
+def alias_unknown(name: str, known: Iterable[str], at: Location | None) -> Problem:
+    aliases = sorted(known)
+    near = difflib.get_close_matches(name, aliases, n=1)
+    return unsupported_call(
+        f"No result is named {name}.",
+        expected=f"one of: {', '.join(aliases) or 'none'}",
+        found=name,
+        at=at,
+        fix=f"Did you mean {near[0]}?" if near else f"Give an earlier step `as: {name}`.",
+    )
+
+
+def call_does_not_fit(step: Step, on: Handle) -> Problem:
+    call = call_name(step.operator)
+    *most, last = [f"a {KIND[kind]}" for kind, calls in CALLS_ON.items() if call in calls]
+    takers = f"{', '.join(most)} or {last}" if most else last
+    offered = ", ".join(CALLS_ON[type(on)])
+    subject = f"`{step.input}`" if step.input is not None else "the result before it"
+    return unsupported_call(
+        f"`{call}` needs {takers}; {subject} is a {KIND[type(on)]}.",
+        expected=takers,
+        found=f"a {KIND[type(on)]}",
+        at=step.at,
+        fix=f"A {KIND[type(on)]} offers: {offered}." if offered else _NO_CALLS[KIND[type(on)]],
+    )
+
+
+def call_in_a_branch(step: Step) -> Problem:
+    call = call_name(step.operator)
+    return unsupported_call(
+        f"`{call}` is a call on the whole topology, not on a branch.",
+        expected="calls of the DSL in `then`",
+        found=call,
+        at=step.at,
+        fix=f"Make the call `{call}` outside of `then`.",
+    )

@@ -23,7 +23,7 @@ def with_serdes(before: RecordFormat, serdes: Serdes | None) -> RecordFormat:
     """Return `before` with the formats that `serdes` sets."""
     if serdes is None:
         return before
-    return RecordFormat(_named(serdes.key, before.key), _named(serdes.value, before.value))
+    return RecordFormat(_parse_format(serdes.key, before.key), _parse_format(serdes.value, before.value))
 
 
 def with_store_serdes(before: RecordFormat, materialized: Materialized | None) -> RecordFormat:
@@ -61,7 +61,7 @@ def size_of(window: Window) -> int | None:
     return window.difference_ms if isinstance(window, SlidingWindow) else None
 
 
-def _named(name: str | None, before: Format | None) -> Format | None:
+def _parse_format(name: str | None, before: Format | None) -> Format | None:
     """Parse `time-windowed[:SIZE][:INNER]`, `session-windowed[:INNER]`, or the name of a format."""
     if name is None:
         return before

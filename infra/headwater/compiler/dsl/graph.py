@@ -5,7 +5,10 @@ A graph node may write several topology nodes (`declares`). Parents and children
 searches of the optimization find first.
 
 All parents of a node are attached before its children. So the results of upward searches (the nearest key
-change, the grace of a window, versioning) are computed from those of the parents when a node is attached.
+change, the grace of a window, versioning) are computed from results of the parents when a node is attached.
+
+A downstream call enables it. A table without a store also enables it on its upstream tables; a source table
+then needs a store. Nothing recurses, because chains of tables may be long.
 """
 
 from collections.abc import Callable

@@ -6,8 +6,8 @@ the `KStream` object, not to the topic.
 
 import attrs
 
+from headwater.compiler.dsl.declarations import OldValues
 from headwater.compiler.dsl.graph import GraphNode
-from headwater.compiler.dsl.old_values import OldValues
 from headwater.compiler.dsl.stores import LazyStore
 from headwater.model import operators as op
 from headwater.model.behaviors import DEFAULT_RECORD_FORMAT, RecordFormat, StoreView, TableView
@@ -94,7 +94,7 @@ class View:
 
 @attrs.frozen(eq=False)
 class Table:
-    """`KTable`; `name` is that of its processor."""
+    """`KTable`; `name` is the name of its processor."""
 
     name: str
     sources: frozenset[str]

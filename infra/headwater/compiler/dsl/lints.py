@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator
 from headwater.compiler.dsl.builder import Builder
 from headwater.compiler.dsl.declarations import RepartitionDeclaration
 from headwater.compiler.dsl.graph import reachable
-from headwater.compiler.dsl.problems import lint, topology_error
+from headwater.compiler.dsl.messages import lint, topology_error
 from headwater.compiler.dsl.topology import TopologyUnderConstruction
 from headwater.model.problems import Location, Problem, ProblemCode, Severity
 
@@ -20,7 +20,7 @@ def unnamed_resources(builder: Builder, topology: TopologyUnderConstruction) -> 
         ("state stores", unnamed.stores),
         ("repartition topics", unnamed.repartitions),
     )
-    found = "; ".join(f"{what}: {_shortened(names)}" for what, names in lists if names)
+    found = "; ".join(f"{what}: {_shorten_names(names)}" for what, names in lists if names)
     if builder.config.explicit_naming and unnamed:
         yield topology_error(
             "Internal topics or stores have generated names, but the application requires explicit ones.",
@@ -37,7 +37,7 @@ def unnamed_resources(builder: Builder, topology: TopologyUnderConstruction) -> 
             ProblemCode.RENUMBERING_HAZARD,
             f"Names of internal topics and stores contain generated numbers ({len(generated)}).",
             expected="names given by the user",
-            found=_shortened(sorted(generated)),
+            found=_shorten_names(sorted(generated)),
             why=(
                 "The numbers count the preceding calls: adding or removing a call shifts them. Kafka "
                 "Streams then creates new topics and no longer uses the old ones with their state and "
@@ -54,7 +54,7 @@ def generated_names(builder: Builder, topology: TopologyUnderConstruction) -> fr
     return frozenset(name for name in (*stores, *topics) if builder.names.carries_index(name))
 
 
-def _shortened(names: list[str]) -> str:
+def _shorten_names(names: list[str]) -> str:
     rest = len(names) - _SHOWN
     return ", ".join(names[:_SHOWN]) + (f" and {rest} more" if rest > 0 else "")
 
@@ -62,15 +62,15 @@ def _shortened(names: list[str]) -> str:
 def lost_group_members(builder: Builder, topology: TopologyUnderConstruction) -> Iterator[Problem]:
     """Warn of topics that are not co-partitioned because a group does not name their source (facts 2.4)."""
     for group, at in zip(builder.copartition_groups, builder.group_origins, strict=True):
-        kept = _topics(topology, group)
+        kept = _topics_of(topology, group)
         sources = {
-            name: _topics(topology, _actual_sources(builder, topology, name)) for name in sorted(group)
+            name: _topics_of(topology, _actual_sources(builder, topology, name)) for name in sorted(group)
         }
         lost = [name for name, topics in sources.items() if topics - kept]
         missing = {topic for name in lost for topic in sources[name]} - kept
         if missing and len(missing | kept) > 1:
             reasons = ", and ".join(builder.non_sources[name].reason for name in lost)
-            yield _lost(", ".join(lost), reasons, missing, kept, at)
+            yield _lost_members(", ".join(lost), reasons, missing, kept, at)
 
 
 def _actual_sources(builder: Builder, topology: TopologyUnderConstruction, name: str) -> set[str]:
@@ -89,11 +89,13 @@ def _actual_sources(builder: Builder, topology: TopologyUnderConstruction, name:
     return found - {name}
 
 
-def _topics(topology: TopologyUnderConstruction, sources: Iterable[str]) -> set[str]:
+def _topics_of(topology: TopologyUnderConstruction, sources: Iterable[str]) -> set[str]:
     return {topic for source in sources for topic in topology.topics_read(source)}
 
 
-def _lost(names: str, reasons: str, missing: set[str], kept: set[str], at: Location | None) -> Problem:
+def _lost_members(
+    names: str, reasons: str, missing: set[str], kept: set[str], at: Location | None
+) -> Problem:
     topics = sorted(missing)
     return lint(
         ProblemCode.COPARTITION_GROUP_LOST_MEMBER,

@@ -23,7 +23,7 @@ def missing_options(steps: Sequence[Step], version: KafkaStreamsVersion) -> Iter
             branches = (*operator.branches, *((operator.default,) if operator.default else ()))
             pending += [inner for branch in reversed(branches) for inner in reversed(branch.then)]
         if isinstance(operator, op.AddReadOnlyStateStore) and not READ_ONLY_STORES.is_in(version):
-            yield _problem(
+            yield _not_in_version(
                 "addReadOnlyStateStore",
                 READ_ONLY_STORES,
                 version,
@@ -32,10 +32,12 @@ def missing_options(steps: Sequence[Step], version: KafkaStreamsVersion) -> Iter
             )
         reset = getattr(operator, "offset_reset", None)
         if reset not in _OLD_OFFSET_RESETS:
-            yield _problem(f"offsetReset: {reset}", OFFSET_RESETS, version, "`earliest` or `latest`", step.at)
+            yield _not_in_version(
+                f"offsetReset: {reset}", OFFSET_RESETS, version, "`earliest` or `latest`", step.at
+            )
 
 
-def _problem(
+def _not_in_version(
     what: str, difference: Difference, version: KafkaStreamsVersion, instead: str, at: Location | None
 ) -> Problem:
     return Problem(

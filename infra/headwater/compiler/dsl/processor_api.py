@@ -38,7 +38,7 @@ def _add_source(topology: TopologyUnderConstruction, call: op.AddSource, at: Loc
 
 
 def _add_processor(topology: TopologyUnderConstruction, call: op.AddProcessor, at: Location) -> None:
-    stores = [_built(topology, store, at) for store in call.connected]
+    stores = [_build_store(topology, store, at) for store in call.connected]
     # later calls may connect stores, so the node has the names of its stores, not the behavior
     behavior = RunProcessor(call.processor_class)
     topology.add_processor(call.name, call.parents, at, stores, behavior)
@@ -49,19 +49,19 @@ def _add_sink(topology: TopologyUnderConstruction, call: op.AddSink, at: Locatio
     topology.add_sink(call.name, call.parents, at, topic=call.topic, extractor=call.extractor, writes=writes)
 
 
-def _connect(topology: TopologyUnderConstruction, call: op.ConnectStores, at: Location) -> None:
+def _connect_stores(topology: TopologyUnderConstruction, call: op.ConnectStores, at: Location) -> None:
     topology.connect(call.processor, call.stores, at)
 
 
 def _add_state_store(topology: TopologyUnderConstruction, call: op.AddStateStore, at: Location) -> None:
-    topology.add_store(_built(topology, call.store, at), at, *call.processors)
+    topology.add_store(_build_store(topology, call.store, at), at, *call.processors)
 
 
 def _add_global_store(topology: TopologyUnderConstruction, call: op.AddGlobalStore, at: Location) -> None:
     source = call.source_name if call.source_name is not None else f"{call.name}-source"
     processor = call.name if call.name is not None else source
     topology.add_global_store(
-        _built(topology, call.store, at),
+        _build_store(topology, call.store, at),
         call.topic,
         source,
         processor,
@@ -76,18 +76,18 @@ def _add_read_only_store(
 ) -> None:
     reads = SourceSettings(_filled_from(call), timestamp=call.timestamp)
     topology.add_source(call.source_name, (call.topic,), at, reads)
-    stores = [_built(topology, call.store, at)]
+    stores = [_build_store(topology, call.store, at)]
     behavior = RunProcessor(call.processor_class)
     topology.add_processor(call.name, (call.source_name,), at, stores, behavior)
     topology.reuse_as_changelog(call.store.supplier.name, call.topic, at)
 
 
 def _filled_from(call: op.AddGlobalStore | op.AddReadOnlyStateStore) -> RecordFormat:
-    """Return the formats of the topic that fills a store; without serdes, those of the store."""
+    """Return the formats of the topic that fills a store; without serdes, the formats of the store."""
     return with_serdes(with_serdes(RecordFormat(), call.store.serdes), call.serdes)
 
 
-def _built(topology: TopologyUnderConstruction, builder: StoreBuilder, at: Location) -> Store:
+def _build_store(topology: TopologyUnderConstruction, builder: StoreBuilder, at: Location) -> Store:
     topology.problems.extend(supplier_problems(builder.supplier, at))
     return built_store(builder)
 
@@ -96,7 +96,7 @@ _CALLS: Mapping[type, Callable[[TopologyUnderConstruction, Any, Location], None]
     op.AddSource: _add_source,
     op.AddProcessor: _add_processor,
     op.AddSink: _add_sink,
-    op.ConnectStores: _connect,
+    op.ConnectStores: _connect_stores,
     op.AddStateStore: _add_state_store,
     op.AddGlobalStore: _add_global_store,
     op.AddReadOnlyStateStore: _add_read_only_store,

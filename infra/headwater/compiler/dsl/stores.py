@@ -6,20 +6,14 @@ from types import MappingProxyType
 import attrs
 
 from headwater.compiler.dsl.formats import size_of, with_serdes
-from headwater.compiler.dsl.problems import ARGUMENT, topology_error
+from headwater.compiler.dsl.messages import ARGUMENT, topology_error
 from headwater.compiler.version_differences import JOIN_STORES_WITH_HEADERS, LOGGED_HEADERS
 from headwater.model.behaviors import RecordFormat, StoreSettings
 from headwater.model.nodes import ChangelogKind
 from headwater.model.problems import Location, Problem
 from headwater.model.stores import Logging, Materialized, StoreBuilder, StoreKind, StoreSupplier, StoreType
 from headwater.model.versions import KafkaStreamsVersion
-from headwater.model.windows import (
-    JoinWindow,
-    SessionWindow,
-    SlidingWindow,
-    UnlimitedWindow,
-    Window,
-)
+from headwater.model.windows import JoinWindow, SessionWindow, SlidingWindow, UnlimitedWindow, Window
 
 LONGEST_MS = 2**63 - 1
 _NOTHING: Mapping[str, str] = MappingProxyType({})
@@ -67,21 +61,21 @@ def is_versioned(materialized: Materialized | None) -> bool:
 def key_value_store(name: str, materialized: Materialized | None, record: RecordFormat) -> Store:
     """Return a key-value store, versioned if the supplier is (`KeyValueStoreMaterializer`)."""
     supplier = materialized.supplier if materialized is not None else None
-    logging = _logging(materialized)
+    logging = _logging_of(materialized)
     if supplier is not None and is_versioned(materialized):
         history = supplier.retention_ms or 0
         keeps = StoreSettings("versionedKeyValue", record, history, in_memory=False)
         return Store(
-            name, ChangelogKind.VERSIONED, logging.enabled, _overrides(logging), history, keeps=keeps
+            name, ChangelogKind.VERSIONED, logging.enabled, _overrides_of(logging), history, keeps=keeps
         )
     keeps = StoreSettings(
         "timestampedKeyValue",
         record,
-        caching=_caching(materialized),
+        caching=_has_cache(materialized),
         in_memory=_in_memory(materialized),
         without_timestamps=_drops_timestamps(materialized, StoreKind.KEY_VALUE),
     )
-    return Store(name, ChangelogKind.KEY_VALUE, logging.enabled, _overrides(logging), keeps=keeps)
+    return Store(name, ChangelogKind.KEY_VALUE, logging.enabled, _overrides_of(logging), keeps=keeps)
 
 
 def _drops_timestamps(materialized: Materialized | None, plain: StoreKind) -> bool:
@@ -112,7 +106,7 @@ def windowed_store(
     The retention of a supplier applies to the store, not to its changelog. Sliding windows and sessions that
     are emitted on close have no cache.
     """
-    logging = _logging(materialized)
+    logging = _logging_of(materialized)
     supplier = materialized.supplier if materialized is not None else None
     supplied_ms = supplier.retention_ms if supplier is not None else None
     is_session = isinstance(window, SessionWindow)
@@ -121,14 +115,14 @@ def windowed_store(
         record,
         retention_ms if supplied_ms is None else supplied_ms,
         LONGEST_MS if isinstance(window, UnlimitedWindow) else size_of(window),
-        caching=_caching(materialized)
+        caching=_has_cache(materialized)
         and not (emit_on_close and isinstance(window, SlidingWindow | SessionWindow)),
         in_memory=_in_memory(materialized),
         without_timestamps=_drops_timestamps(materialized, StoreKind.WINDOW),
         ordered_by_key=not is_session and _is_supplied_on_disk(materialized),
     )
     return Store(
-        name, ChangelogKind.WINDOWED, logging.enabled, _overrides(logging), retention_ms, keeps=keeps
+        name, ChangelogKind.WINDOWED, logging.enabled, _overrides_of(logging), retention_ms, keeps=keeps
     )
 
 
@@ -140,7 +134,7 @@ def join_store(
     It retains duplicates, and overrides a cleanup policy of the user.
     """
     logging = logging or Logging()
-    overrides = {key: value for key, value in _overrides(logging).items() if key != "cleanup.policy"}
+    overrides = {key: value for key, value in _overrides_of(logging).items() if key != "cleanup.policy"}
     return Store(
         name,
         ChangelogKind.WINDOWED_DUPLICATES,
@@ -171,7 +165,7 @@ def shared_join_store(name: str, logging: Logging | None, left: RecordFormat, ri
     """Return the shared store of a left or outer join (`OuterStreamJoinStoreFactory`)."""
     logging = logging or Logging()
     keeps = StoreSettings("list", left, right=right)
-    return Store(name, ChangelogKind.KEY_VALUE, logging.enabled, _overrides(logging), keeps=keeps)
+    return Store(name, ChangelogKind.KEY_VALUE, logging.enabled, _overrides_of(logging), keeps=keeps)
 
 
 def supplied_join_store(
@@ -195,7 +189,7 @@ def built_store(builder: StoreBuilder) -> Store:
         supplier.name,
         _changelog_kind(supplier),
         builder.logging.enabled,
-        _overrides(builder.logging),
+        _overrides_of(builder.logging),
         supplier.retention_ms if supplier.kind not in _UNTIMED else None,
         builder if builder.shared else object(),
         from_builder=True,
@@ -283,11 +277,11 @@ def join_retention_ms(window: JoinWindow) -> int:
     return window.before_ms + window.after_ms + window.grace_ms
 
 
-def _logging(materialized: Materialized | None) -> Logging:
+def _logging_of(materialized: Materialized | None) -> Logging:
     return (materialized.logging if materialized is not None else None) or Logging()
 
 
-def _caching(materialized: Materialized | None) -> bool:
+def _has_cache(materialized: Materialized | None) -> bool:
     """Return whether the store of an operator has a cache: unless the user disables it."""
     return materialized is None or materialized.caching is not False
 
@@ -305,5 +299,5 @@ def _in_memory(materialized: Materialized | None) -> bool | None:
     return None if of is None else of is StoreType.IN_MEMORY
 
 
-def _overrides(logging: Logging) -> Mapping[str, str]:
+def _overrides_of(logging: Logging) -> Mapping[str, str]:
     return logging.overrides if logging.enabled else _NOTHING

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 
 import attrs
 
-from headwater.compiler.dsl import topology_problems as problems
+from headwater.compiler.dsl import messages as problems
 from headwater.compiler.dsl.stores import Store
 from headwater.compiler.java.patterns import JavaPattern, UntranslatablePatternError
 from headwater.model.behaviors import Behavior, GlobalTableSource, SinkSettings, SourceSettings
@@ -87,7 +87,7 @@ class TopologyUnderConstruction:
             return
         # Kafka Streams checks topics of global tables against patterns, but not a new pattern against them
         named = (topic for topic in self._readers if topic not in self._global_topics)
-        clash = next((topic for topic in named if _matches(compiled, topic)), None)
+        clash = next((topic for topic in named if _matches_pattern(compiled, topic)), None)
         if clash is not None:
             self.problems.append(problems.pattern_matches_named_topic(pattern, clash, name, at))
         self._patterns.append((pattern, compiled))
@@ -274,7 +274,9 @@ class TopologyUnderConstruction:
         if other is not source:
             self.problems.append(problems.topic_read_twice(topic, source, other, at))
             return
-        clash = next((pattern for pattern, compiled in self._patterns if _matches(compiled, topic)), None)
+        clash = next(
+            (pattern for pattern, compiled in self._patterns if _matches_pattern(compiled, topic)), None
+        )
         if clash is not None:
             self.problems.append(problems.pattern_matches_named_topic(clash, topic, source, at))
 
@@ -296,7 +298,7 @@ class TopologyUnderConstruction:
             added.connections[-1].add(processor)
 
 
-def _matches(pattern: JavaPattern, topic: str) -> bool:
+def _matches_pattern(pattern: JavaPattern, topic: str) -> bool:
     try:
         return pattern.matches(topic)
     except UntranslatablePatternError:

@@ -15,6 +15,7 @@ from headwater.compiler.dsl.builder import Builder
 from headwater.compiler.dsl.declarations import (
     GlobalStoreDeclaration,
     InternalSourceDeclaration,
+    OldValues,
     ProcessorDeclaration,
     RepartitionDeclaration,
     SelfJoinDeclaration,
@@ -26,8 +27,7 @@ from headwater.compiler.dsl.declarations import (
     TableSourceDeclaration,
 )
 from headwater.compiler.dsl.graph import GraphNode, mark_kept_null_keys
-from headwater.compiler.dsl.old_values import OldValues
-from headwater.compiler.dsl.problems import ARGUMENT, topology_error
+from headwater.compiler.dsl.messages import ARGUMENT, topology_error
 from headwater.compiler.dsl.stores import LazyStore, Store
 from headwater.compiler.dsl.topology import TopologyUnderConstruction
 from headwater.compiler.streams_config import REUSE_SOURCE_TOPICS
@@ -71,15 +71,15 @@ def write(builder: Builder) -> TopologyUnderConstruction:
     return topology
 
 
-def _parents(node: GraphNode) -> tuple[str, ...]:
+def _parents_of(node: GraphNode) -> tuple[str, ...]:
     return tuple(parent.name for parent in node.parents)
 
 
-def _store(topology: TopologyUnderConstruction, node: GraphNode, declares: StoreDeclaration) -> None:
+def _write_store(topology: TopologyUnderConstruction, node: GraphNode, declares: StoreDeclaration) -> None:
     topology.add_store(declares.store, node.at)
 
 
-def _source(topology: TopologyUnderConstruction, node: GraphNode, declares: SourceDeclaration) -> None:
+def _write_source(topology: TopologyUnderConstruction, node: GraphNode, declares: SourceDeclaration) -> None:
     if declares.pattern is not None:
         topology.add_pattern_source(node.name, declares.pattern, node.at, declares.reads)
     else:
@@ -124,11 +124,13 @@ def _global_store(
     )
 
 
-def _processor(topology: TopologyUnderConstruction, node: GraphNode, declares: ProcessorDeclaration) -> None:
+def _write_processor(
+    topology: TopologyUnderConstruction, node: GraphNode, declares: ProcessorDeclaration
+) -> None:
     stores = (*declares.stores, *_needed(declares.lazy_store))
     behavior = completed(declares.behavior, node, declares.old_values, declares.lazy_store)
     first = () if declares.connected_first else stores
-    topology.add_processor(declares.name, _parents(node), node.at, first, behavior)
+    topology.add_processor(declares.name, _parents_of(node), node.at, first, behavior)
     if declares.connected:
         topology.connect(declares.name, declares.connected, node.at)
     if declares.connected_first:
@@ -160,7 +162,7 @@ def _check_history(topology: TopologyUnderConstruction, node: GraphNode, store: 
 def _sink(topology: TopologyUnderConstruction, node: GraphNode, declares: SinkDeclaration) -> None:
     topology.add_sink(
         node.name,
-        _parents(node),
+        _parents_of(node),
         node.at,
         topic=declares.topic,
         extractor=declares.extractor,
@@ -180,7 +182,7 @@ def _repartition(
     topic = RepartitionTopic(declares.topic, partitions=declares.partitions, at=node.at)
     if not topology.add_repartition_topic(topic):
         return
-    parents = _parents(node)
+    parents = _parents_of(node)
     if declares.filter is not None:
         # a left or outer join downstream accepts null keys (KIP-962)
         behavior = PassThrough() if node.keeps_null_keys else NonNullKeyFilter()
@@ -241,11 +243,11 @@ def _needed(lazy_store: LazyStore | None) -> tuple[Store, ...]:
 
 
 _WRITERS: Mapping[type, Callable[[TopologyUnderConstruction, GraphNode, Any], None]] = {
-    StoreDeclaration: _store,
-    SourceDeclaration: _source,
+    StoreDeclaration: _write_store,
+    SourceDeclaration: _write_source,
     TableSourceDeclaration: _table_source,
     GlobalStoreDeclaration: _global_store,
-    ProcessorDeclaration: _processor,
+    ProcessorDeclaration: _write_processor,
     SinkDeclaration: _sink,
     InternalSourceDeclaration: _internal_source,
     RepartitionDeclaration: _repartition,

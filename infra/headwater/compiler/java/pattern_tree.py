@@ -121,7 +121,7 @@ class _Language:
             then = self._of(part, then, at_start=start)
         return then
 
-    def _of(self, tree: Tree, then: int, *, at_start: bool) -> int:  # noqa: PLR0911 (one for each kind)
+    def _of(self, tree: Tree, then: int, *, at_start: bool) -> int:
         algebra = self._algebra
         match tree:
             case Chars():

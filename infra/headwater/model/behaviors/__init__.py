@@ -9,70 +9,60 @@ application id prefix. Durations are milliseconds. Class names follow the proces
 versioned, so out-of-order changes are handled as in KIP-914.
 """
 
-from headwater.model.behaviors.aggregations import (
+from headwater.model.behaviors.formats import (
+    DEFAULT_FORMAT,
+    DEFAULT_RECORD_FORMAT,
+    FilteredView,
+    ForeignKeyMessage,
+    Format,
+    JoinedView,
+    JoinKind,
+    MappedView,
+    RecordFormat,
+    SinkSettings,
+    SourceSettings,
+    StoreSettings,
+    StoreView,
+    SuppressedView,
+    TableView,
+    TransformedView,
+)
+from headwater.model.behaviors.operators import (
     Aggregation,
     AggregationKind,
-    StreamAggregate,
-    TableAggregate,
-)
-from headwater.model.behaviors.foreign_keys import (
+    Branch,
+    Filter,
+    FlatMap,
+    FlatMapValues,
     ForeignKeyAnswer,
     ForeignKeyNotify,
     ForeignKeyReceive,
     ForeignKeyResolve,
     ForeignKeyResult,
     ForeignKeySend,
-)
-from headwater.model.behaviors.formats import (
-    DEFAULT_FORMAT,
-    DEFAULT_RECORD_FORMAT,
-    ForeignKeyMessage,
-    Format,
-    RecordFormat,
-    SinkSettings,
-    SourceSettings,
-    StoreSettings,
-)
-from headwater.model.behaviors.joins import (
+    GlobalTableSource,
     JoinWindowed,
-    StreamGlobalJoin,
-    StreamSelfJoin,
-    StreamStreamJoin,
-    StreamTableJoin,
-    TableJoinMerge,
-    TableTableJoin,
-)
-from headwater.model.behaviors.streams import (
-    Branch,
-    Filter,
-    FlatMap,
-    FlatMapValues,
     MapRecord,
     MapValues,
     NonNullKeyFilter,
     PassThrough,
     Peek,
     RunProcessor,
-)
-from headwater.model.behaviors.tables import (
-    GlobalTableSource,
+    StreamAggregate,
+    StreamGlobalJoin,
+    StreamSelfJoin,
+    StreamStreamJoin,
+    StreamTableJoin,
+    TableAggregate,
     TableFilter,
+    TableJoinMerge,
     TableMapValues,
     TableRepartitionMap,
     TableSource,
     TableSuppress,
+    TableTableJoin,
     TableToStream,
     TableTransformValues,
-)
-from headwater.model.behaviors.views import (
-    FilteredView,
-    JoinedView,
-    JoinKind,
-    MappedView,
-    StoreView,
-    SuppressedView,
-    TableView,
-    TransformedView,
 )
 
 Behavior = (

@@ -1,4 +1,4 @@
-"""Formats of keys and values, and the settings of sources, sinks and stores."""
+"""Formats of keys and values, settings of sources, sinks and stores, and views of tables."""
 
 from typing import Literal
 
@@ -97,4 +97,60 @@ class StoreSettings:
     logs_headers: bool = False
     """Changelog records have the headers of the record that caused them (since Kafka Streams 4.3)."""
     keyed_by_record: bool = False
-    """The user declares that keys are those of input records: entries of the store can move (KIP-287)."""
+    """The user declares that keys are keys of input records: entries of the store can move (KIP-287)."""
+
+
+JoinKind = Literal["inner", "left", "outer"]
+
+
+@attrs.frozen
+class StoreView:
+    """The values are in a state store (`KTableMaterializedValueGetterSupplier`)."""
+
+    store: str
+
+
+@attrs.frozen
+class FilteredView:
+    """The getter of `KTableFilter` without a store."""
+
+    parent: "TableView"
+    where: str | None
+    negate: bool = False
+
+
+@attrs.frozen
+class MappedView:
+    """The getter of `KTableMapValues` without a store."""
+
+    parent: "TableView"
+    value: str | None
+
+
+@attrs.frozen
+class JoinedView:
+    """The getter of a table-table join without a store."""
+
+    kind: JoinKind
+    left: "TableView"
+    right: "TableView"
+    value: str | None
+
+
+@attrs.frozen
+class TransformedView:
+    """The getter of `KTableTransformValues`: it calls the transformer of `node` for each read."""
+
+    parent: "TableView"
+    node: str
+
+
+@attrs.frozen
+class SuppressedView:
+    """The getter of `KTableSuppressProcessorSupplier`: a value buffered in `store`, else the parent's."""
+
+    parent: "TableView"
+    store: str
+
+
+TableView = StoreView | FilteredView | MappedView | JoinedView | TransformedView | SuppressedView

@@ -4,45 +4,44 @@
 None = not given. Expressions and Python classes are texts that only the runtime uses.
 """
 
-from headwater.model.operators.grouping import (
-    Aggregate,
-    Cogroup,
-    Count,
-    GroupBy,
-    GroupByKey,
-    Reduce,
-    Suppress,
-    WindowedBy,
-)
-from headwater.model.operators.joins import Join, JoinType
-from headwater.model.operators.processor_api import (
+from headwater.model.operators.sources import (
+    AddGlobalStore,
     AddProcessor,
     AddReadOnlyStateStore,
     AddSink,
     AddSource,
-    ConnectStores,
-)
-from headwater.model.operators.sources import (
-    AddGlobalStore,
     AddStateStore,
+    ConnectStores,
     GlobalTable,
     ReadStream,
     ReadTable,
     Topics,
 )
-from headwater.model.operators.steps import Step
 from headwater.model.operators.streams import (
+    Aggregate,
     Branch,
+    Cogroup,
+    Count,
+    GroupBy,
+    GroupByKey,
+    Join,
+    JoinType,
     Merge,
     Process,
     ProcessValues,
+    Reduce,
     Repartition,
     Split,
+    Step,
+    Suppress,
     To,
+    ToStream,
+    ToTable,
     Transform,
     TransformKind,
+    TransformValues,
+    WindowedBy,
 )
-from headwater.model.operators.tables import ToStream, ToTable, TransformValues
 
 Operator = (
     ReadStream

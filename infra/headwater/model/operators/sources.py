@@ -1,4 +1,4 @@
-"""Calls on the `StreamsBuilder`: streams, tables, global tables and stores."""
+"""Calls on the `StreamsBuilder` and on the `Topology`: sources, global tables, stores and processors."""
 
 import attrs
 
@@ -67,3 +67,61 @@ class AddGlobalStore:
     source_name: str | None = None
     processor_class: str | None = None
     serdes: Serdes | None = None
+
+
+@attrs.frozen
+class AddSource:
+    """`addSource(name, topics | pattern)`."""
+
+    name: str
+    topics: Topics
+    offset_reset: str | None = None
+    serdes: Serdes | None = None
+    timestamp: str | None = None
+
+
+@attrs.frozen
+class AddProcessor:
+    """`addProcessor(name, supplier, parents…)`; `connected` are the supplier's own `stores()`."""
+
+    name: str
+    parents: tuple[str, ...]
+    connected: tuple[StoreBuilder, ...] = ()
+    processor_class: str | None = None
+
+
+@attrs.frozen
+class AddSink:
+    """`addSink(name, topic | extractor, parents…)`, with `extractor` and `topic_expression` as in `To`."""
+
+    name: str
+    parents: tuple[str, ...]
+    topic: str | None = None
+    extractor: str | None = None
+    serdes: Serdes | None = None
+    partitioner: str | None = None
+    topic_expression: str | None = None
+
+
+@attrs.frozen
+class AddReadOnlyStateStore:
+    """`addReadOnlyStateStore(store, source, …, topic, processor, supplier)` (KIP-813).
+
+    `name` is the processor's. The topic serves as the store's changelog, so Kafka Streams creates none.
+    """
+
+    store: StoreBuilder
+    topic: str
+    source_name: str
+    name: str
+    processor_class: str | None = None
+    serdes: Serdes | None = None
+    timestamp: str | None = None
+
+
+@attrs.frozen
+class ConnectStores:
+    """`connectProcessorAndStateStores(processor, stores…)`."""
+
+    processor: str
+    stores: tuple[str, ...]

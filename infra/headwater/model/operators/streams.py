@@ -1,11 +1,31 @@
-"""Calls on a `KStream` that return a stream, and sinks."""
+"""Calls on streams, tables and groups of records."""
 
+from collections.abc import Mapping
 from enum import Enum
+from typing import TYPE_CHECKING
 
 import attrs
 
-from headwater.model.operators.steps import Step
-from headwater.model.stores import Materialized, Serdes, StoreBuilder
+from headwater.model.behaviors import JoinKind
+from headwater.model.problems import Location
+from headwater.model.stores import Logging, Materialized, Serdes, StoreBuilder, StoreSupplier
+from headwater.model.windows import JoinWindow, Window
+
+if TYPE_CHECKING:
+    from headwater.model.operators import Operator
+
+
+@attrs.frozen
+class Step:
+    """One call: `operator` on the handle `input`; its result is named `alias`.
+
+    Without `input` the call is made on the result of the preceding step.
+    """
+
+    operator: "Operator"
+    at: Location
+    input: str | None = None
+    alias: str | None = None
 
 
 class TransformKind(Enum):
@@ -28,7 +48,7 @@ class TransformKind(Enum):
 
 @attrs.frozen
 class Transform:
-    """One of `TransformKind`; the expressions are Spark SQL, `each` is one that returns an array."""
+    """One of `TransformKind`; the expressions are Spark SQL, `each` returns an array."""
 
     kind: TransformKind
     name: str | None = None
@@ -115,3 +135,164 @@ class To:
     serdes: Serdes | None = None
     partitioner: str | None = None
     topic_expression: str | None = None
+
+
+@attrs.frozen
+class ToTable:
+    """`KStream#toTable(Named, Materialized)`."""
+
+    name: str | None = None
+    materialized: Materialized | None = None
+    serdes: Serdes | None = None
+
+
+@attrs.frozen
+class ToStream:
+    """`KTable#toStream(Named)`; `selects_key` when a key mapper is passed (`key` is its expression)."""
+
+    name: str | None = None
+    selects_key: bool = False
+    key: str | None = None
+
+
+@attrs.frozen
+class TransformValues:
+    """`KTable#transformValues(supplier, Materialized, Named, stores…)`."""
+
+    name: str | None = None
+    materialized: Materialized | None = None
+    stores: tuple[str, ...] = ()
+    connected: tuple[StoreBuilder, ...] = ()
+    processor_class: str | None = None
+    serdes: Serdes | None = None
+
+
+class JoinType(Enum):
+    """The call, as the DSL spells it."""
+
+    INNER = "join"
+    LEFT = "leftJoin"
+    OUTER = "outerJoin"
+
+    @property
+    def kind(self) -> JoinKind:
+        """Return the kind of join that the call's processors make."""
+        return _KINDS[self]
+
+
+_KINDS: Mapping[JoinType, JoinKind] = {
+    JoinType.INNER: "inner",
+    JoinType.LEFT: "left",
+    JoinType.OUTER: "outer",
+}
+
+
+@attrs.frozen
+class Join:
+    """`join`/`leftJoin`/`outerJoin` with the handle `other`.
+
+    stream-stream: `window`, and `StreamJoined`'s `name`, `store_name`, `this_supplier`, `other_supplier`,
+    `logging`. stream-table: `Joined`'s `name` and `grace_ms`. stream-global: `key` and `Named` `name`.
+    table-table: `name`, `materialized`. Foreign key: `foreign_key` set, `TableJoined`'s `name`,
+    `materialized`.
+    """
+
+    type: JoinType
+    other: str
+    name: str | None = None
+    window: JoinWindow | None = None
+    store_name: str | None = None
+    this_supplier: StoreSupplier | None = None
+    other_supplier: StoreSupplier | None = None
+    logging: Logging | None = None
+    grace_ms: int | None = None
+    is_foreign_key: bool = False
+    foreign_key: str | None = None
+    key: str | None = None
+    value: str | None = None
+    materialized: Materialized | None = None
+    serdes: Serdes | None = None
+
+
+@attrs.frozen
+class GroupByKey:
+    """`KStream#groupByKey(Grouped)`."""
+
+    name: str | None = None
+    serdes: Serdes | None = None
+
+
+@attrs.frozen
+class GroupBy:
+    """`KStream#groupBy(selector, Grouped)` or `KTable#groupBy(selector, Grouped)`."""
+
+    name: str | None = None
+    key: str | None = None
+    value: str | None = None
+    serdes: Serdes | None = None
+
+
+@attrs.frozen
+class WindowedBy:
+    """`windowedBy(window)` with `emitStrategy`; `emit_on_close` = `EmitStrategy.onWindowClose()`."""
+
+    window: Window
+    emit_on_close: bool = False
+
+
+@attrs.frozen
+class Cogroup:
+    """`KGroupedStream#cogroup(aggregator)`, or with `other` `CogroupedKStream#cogroup(other, aggregator)`."""
+
+    other: str | None = None
+    value: str | None = None
+
+
+@attrs.frozen
+class Count:
+    """`count(Named, Materialized)`."""
+
+    name: str | None = None
+    materialized: Materialized | None = None
+
+
+@attrs.frozen
+class Reduce:
+    """`reduce(adder[, subtractor], Named, Materialized)`."""
+
+    name: str | None = None
+    materialized: Materialized | None = None
+    add: str | None = None
+    remove: str | None = None
+
+
+@attrs.frozen
+class Aggregate:
+    """`aggregate(initializer, adder[, subtractor | merger], Named, Materialized)`."""
+
+    name: str | None = None
+    materialized: Materialized | None = None
+    init: str | None = None
+    add: str | None = None
+    remove: str | None = None
+    merge: str | None = None
+
+
+class SuppressUntil(Enum):
+    """`Suppressed.untilTimeLimit` or `Suppressed.untilWindowCloses`."""
+
+    TIME_LIMIT = "timeLimit"
+    WINDOW_CLOSES = "windowCloses"
+
+
+@attrs.frozen
+class Suppress:
+    """`suppress(Suppressed)`; None for `max_records`/`max_bytes` = unbounded."""
+
+    until: SuppressUntil
+    name: str | None = None
+    time_limit_ms: int | None = None
+    max_records: int | None = None
+    max_bytes: int | None = None
+    shut_down_when_full: bool = False
+    logging: Logging | None = None

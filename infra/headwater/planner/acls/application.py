@@ -33,14 +33,16 @@ from headwater.model.acls import (
 )
 from headwater.model.compiled import CompiledApplication
 from headwater.model.problems import Problem, ProblemCode, Severity
-from headwater.planner.acls.needs import Need, least, topic
-from headwater.planner.acls.topics import (
+from headwater.planner.acls.needs import (
+    Need,
     changelog_topics,
     internal_prefix,
+    least,
     pattern_names,
     repartition_topics,
     sink_topics,
     source_topics,
+    topic,
 )
 from headwater.planner.phrases import listed
 
@@ -53,12 +55,12 @@ def application_needs(
     """Return the needs of an application. Partition counts need not be known."""
     return least(
         (
-            *_sources(compiled),
-            *_sinks(compiled),
-            *_declared(declared),
+            *_source_needs(compiled),
+            *_sink_needs(compiled),
+            *_declared_needs(declared),
             *_internal_topics(compiled, declared.internal_topics if declared else InternalTopicAcls.LITERAL),
-            *_library(compiled),
-            *_coordination(compiled),
+            *_library_needs(compiled),
+            *_coordination_needs(compiled),
         )
     )
 
@@ -76,7 +78,7 @@ def incomplete_needs(compiled: CompiledApplication, declared: AclDeclaration) ->
                 yield _pattern_without_prefix(pattern, compiled, declared)
 
 
-def _sources(compiled: CompiledApplication) -> Iterator[Need]:
+def _source_needs(compiled: CompiledApplication) -> Iterator[Need]:
     for pattern in compiled.source_patterns:
         for name in pattern_names(pattern):
             yield from topic(name, Operation.READ, reason=f"source, by the pattern {pattern}")
@@ -85,12 +87,12 @@ def _sources(compiled: CompiledApplication) -> Iterator[Need]:
         yield from topic(name, Operation.READ, reason="global table" if is_global else "source")
 
 
-def _sinks(compiled: CompiledApplication) -> Iterator[Need]:
+def _sink_needs(compiled: CompiledApplication) -> Iterator[Need]:
     for name in sink_topics(compiled):
         yield from topic(name, Operation.WRITE, reason="sink")
 
 
-def _declared(declared: AclDeclaration | None) -> Iterator[Need]:
+def _declared_needs(declared: AclDeclaration | None) -> Iterator[Need]:
     for name in declared.reads if declared else ():
         yield from topic(name, Operation.READ, reason="declared in `reads`")
     for name in declared.writes if declared else ():
@@ -108,17 +110,17 @@ def _internal_topics(compiled: CompiledApplication, named: InternalTopicAcls) ->
         yield from topic(name, Operation.DELETE, reason="deletes what it has read")
     for name in changelogs:
         yield from topic(name, Operation.READ, Operation.WRITE, reason="changelog")
-    for name in _expandable(compiled):
+    for name in _expandable_changelogs(compiled):
         yield from topic(name, Operation.ALTER, reason="headwater processors expand")
 
 
-def _expandable(compiled: CompiledApplication) -> frozenset[str]:
+def _expandable_changelogs(compiled: CompiledApplication) -> frozenset[str]:
     """Return the changelog topics to which an application adds partitions when it gets more processors."""
     parts = [part for part in compiled.subtopologies if part.processors is not None]
     return frozenset(topic for part in parts for topic in part.changelog_topics)
 
 
-def _library(compiled: CompiledApplication) -> Iterator[Need]:
+def _library_needs(compiled: CompiledApplication) -> Iterator[Need]:
     """Yield what the client supplier of the library needs, if the application's config names it."""
     config = compiled.application.config
     if config.get("default.client.supplier") != _SUPPLIER:
@@ -130,7 +132,7 @@ def _library(compiled: CompiledApplication) -> Iterator[Need]:
             yield from topic(name, Operation.ALTER, reason="the client supplier expands")
 
 
-def _coordination(compiled: CompiledApplication) -> Iterator[Need]:
+def _coordination_needs(compiled: CompiledApplication) -> Iterator[Need]:
     id_ = compiled.application.id
     if compiled.is_observed or any(not part.is_global for part in compiled.subtopologies):
         yield Need(Permission(ResourceKind.GROUP, id_, Operation.READ), "consumer group")

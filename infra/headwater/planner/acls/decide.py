@@ -1,10 +1,10 @@
-"""What a run does about each ACL, and a warning when it revokes one that may be in use."""
+"""What a run does about each ACL, and a warning when it revokes an ACL that may be in use."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
 from headwater.model.acls import Acl, LiveAcls
 from headwater.model.problems import Problem, ProblemCode, Severity
-from headwater.model.record import SetupRecord
+from headwater.model.records import SetupRecord
 from headwater.planner.acls.application import application_needs
 from headwater.planner.acls.needs import acls_of
 from headwater.planner.actions import AclAction, AclActionKind
@@ -19,15 +19,15 @@ def acl_actions(run: Run) -> Mapping[str, tuple[AclAction, ...]]:
     """
     holders = {acl: record.application_id for record in run.records.values() for acl in record.acls}
     owners: dict[Acl, tuple[str, str]] = {}
-    for id_, acl, reason in _needed(run):
+    for id_, acl, reason in _needed_acls(run):
         if acl not in owners or holders.get(acl) == id_:
             owners[acl] = (id_, reason)
     actions: dict[str, list[AclAction]] = {}
     for acl, (id_, reason) in owners.items():
-        kind = _kind(acl, run.snapshot.acls, is_held=acl in holders)
+        kind = _kind_of(acl, run.snapshot.acls, is_held=acl in holders)
         if kind is not None:
             actions.setdefault(id_, []).append(AclAction(kind, acl, reason))
-    for record, kind in _unneeded(run):
+    for record, kind in _unneeded_acls(run):
         left = sorted(record.acls - owners.keys(), key=lambda acl: acl.text)
         actions.setdefault(record.application_id, []).extend(AclAction(kind, acl) for acl in left)
     return {id_: tuple(part) for id_, part in actions.items()}
@@ -64,7 +64,7 @@ def revoked_while_running(run: Run, actions: Mapping[str, Sequence[AclAction]]) 
             )
 
 
-def _needed(run: Run) -> Iterator[tuple[str, Acl, str]]:
+def _needed_acls(run: Run) -> Iterator[tuple[str, Acl, str]]:
     for application in run.active:
         declared = application.compiled.application.acls
         if declared is not None:
@@ -74,7 +74,7 @@ def _needed(run: Run) -> Iterator[tuple[str, Acl, str]]:
                 yield application.id, acl, reasons[acl.permission]
 
 
-def _kind(acl: Acl, live: LiveAcls | None, *, is_held: bool) -> AclActionKind | None:
+def _kind_of(acl: Acl, live: LiveAcls | None, *, is_held: bool) -> AclActionKind | None:
     """Without an authorizer no ACL can be granted; ACLs that were granted before stay as they are."""
     if live is None or not live.has_authorizer:
         unheld = AclActionKind.GRANT if live is None else None
@@ -84,7 +84,7 @@ def _kind(acl: Acl, live: LiveAcls | None, *, is_held: bool) -> AclActionKind | 
     return AclActionKind.RESTORE if is_held else AclActionKind.GRANT
 
 
-def _unneeded(run: Run) -> Iterator[tuple[SetupRecord, AclActionKind]]:
+def _unneeded_acls(run: Run) -> Iterator[tuple[SetupRecord, AclActionKind]]:
     live = run.snapshot.acls
     revoke = AclActionKind.REVOKE if live is None or live.has_authorizer else AclActionKind.KEEP
     for application in run.active:

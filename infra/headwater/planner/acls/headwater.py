@@ -6,14 +6,17 @@ from enum import StrEnum
 from headwater.compiler import StreamsConfig
 from headwater.model.acls import ANY_NAME, CLUSTER_NAME, Operation, Permission, ResourceKind
 from headwater.model.compiled import CompiledApplication
-from headwater.model.ownership import OWNERSHIP_TOPIC
-from headwater.planner.acls.needs import Need, least, named, topic
-from headwater.planner.acls.topics import (
+from headwater.model.records import OWNERSHIP_TOPIC
+from headwater.planner.acls.needs import (
+    Need,
     changelog_topics,
     internal_prefix,
+    least,
+    named,
     pattern_names,
     repartition_topics,
     source_topics,
+    topic,
 )
 
 AGENT_PREFIX = "headwater-agent-"
@@ -37,34 +40,34 @@ def headwater_needs(purpose: Purpose, compiled: Sequence[CompiledApplication] = 
     """Return the needs of Headwater for these applications; without any, for all of a cluster."""
     needs: list[Need] = []
     for application in compiled or (None,):
-        managed = _managed(application)
-        needs += _seeing(application, managed)
+        managed = _managed_topics(application)
+        needs += _needs_to_see(application, managed)
         if purpose is Purpose.AGENT:
-            needs += _expanding(managed)
+            needs += _needs_to_expand(managed)
         else:
-            needs += _comparing(application, managed)
+            needs += _needs_to_compare(application, managed)
         if purpose in (Purpose.UP, Purpose.RETIRE):
-            needs += _changing(application, managed)
+            needs += _needs_to_change(application, managed)
         if purpose is Purpose.RETIRE:
-            needs += _deleting(managed[0])
+            needs += _needs_to_delete(managed[0])
         if purpose is Purpose.RESHARD:
-            needs += _moving(application, managed[0])
+            needs += _needs_to_move(application, managed[0])
     if purpose is Purpose.AGENT:
-        needs += _coordination()
+        needs += _coordination_needs()
     elif purpose is not Purpose.RESHARD:
-        needs += _ownership(purpose)
+        needs += _ownership_needs(purpose)
     return least(needs)
 
 
-def _managed(application: CompiledApplication | None) -> Sequence[str]:
+def _managed_topics(application: CompiledApplication | None) -> Sequence[str]:
     """Return the topics that Headwater manages: internal ones first, then managed sinks."""
     if application is None:
         return [ANY_NAME]
     return [f"{internal_prefix(application)}{ANY_NAME}", *(sink.topic for sink in application.sinks)]
 
 
-def _seeing(application: CompiledApplication | None, managed: Sequence[str]) -> Iterator[Need]:
-    for name in _sources(application):
+def _needs_to_see(application: CompiledApplication | None, managed: Sequence[str]) -> Iterator[Need]:
+    for name in _source_topics(application):
         yield from topic(name, Operation.DESCRIBE, reason="count the partitions of source topics")
     for name in managed:
         yield from topic(name, Operation.DESCRIBE, reason="see which topics exist, and their counts")
@@ -74,30 +77,30 @@ def _seeing(application: CompiledApplication | None, managed: Sequence[str]) -> 
     )
 
 
-def _comparing(application: CompiledApplication | None, managed: Sequence[str]) -> Iterator[Need]:
+def _needs_to_compare(application: CompiledApplication | None, managed: Sequence[str]) -> Iterator[Need]:
     for name in managed:
         yield from topic(name, Operation.DESCRIBE_CONFIGS, reason="compare settings")
     if application is None or application.application.acls is not None:
-        yield _cluster(Operation.DESCRIBE, "see which ACLs exist")
+        yield _cluster_need(Operation.DESCRIBE, "see which ACLs exist")
     if application is None or _leaves_replicas_to_brokers(application):
-        yield _cluster(Operation.DESCRIBE_CONFIGS, "read the brokers' default replication factor")
+        yield _cluster_need(Operation.DESCRIBE_CONFIGS, "read the brokers' default replication factor")
 
 
-def _expanding(managed: Sequence[str]) -> Iterator[Need]:
+def _needs_to_expand(managed: Sequence[str]) -> Iterator[Need]:
     for name in managed:
         yield from topic(name, Operation.ALTER, reason="add partitions")
 
 
-def _changing(application: CompiledApplication | None, managed: Sequence[str]) -> Iterator[Need]:
+def _needs_to_change(application: CompiledApplication | None, managed: Sequence[str]) -> Iterator[Need]:
     for name in managed:
         yield from topic(name, Operation.CREATE, reason="create topics")
         yield from topic(name, Operation.ALTER_CONFIGS, reason="change settings")
-    yield from _expanding(managed)
+    yield from _needs_to_expand(managed)
     if application is None or application.application.acls is not None:
-        yield _cluster(Operation.ALTER, "grant and revoke ACLs")
+        yield _cluster_need(Operation.ALTER, "grant and revoke ACLs")
 
 
-def _deleting(internal: str) -> Iterator[Need]:
+def _needs_to_delete(internal: str) -> Iterator[Need]:
     yield from topic(internal, Operation.DELETE, reason="delete topics of retired applications")
     yield Need(
         Permission(ResourceKind.GROUP, ANY_NAME, Operation.DESCRIBE), "see whether other clients read a topic"
@@ -107,11 +110,11 @@ def _deleting(internal: str) -> Iterator[Need]:
     )
 
 
-def _moving(application: CompiledApplication | None, internal: str) -> Iterator[Need]:
+def _needs_to_move(application: CompiledApplication | None, internal: str) -> Iterator[Need]:
     yield from topic(internal, Operation.READ, Operation.WRITE, reason="move entries and unprocessed records")
     yield from topic(internal, Operation.ALTER, reason="add partitions")
     yield from topic(internal, Operation.CREATE, reason="create topics of renamed stores")
-    for name in _sources(application):
+    for name in _source_topics(application):
         yield from topic(name, Operation.READ, reason="check unprocessed records")
         yield from topic(name, Operation.ALTER, reason="add partitions")
     group = application.application.id if application else ANY_NAME
@@ -120,7 +123,7 @@ def _moving(application: CompiledApplication | None, internal: str) -> Iterator[
     yield Need(named(ResourceKind.TRANSACTIONAL_ID, ids, Operation.WRITE), "write in transactions")
 
 
-def _sources(application: CompiledApplication | None) -> Sequence[str]:
+def _source_topics(application: CompiledApplication | None) -> Sequence[str]:
     """Return the source topics. A pattern without a fixed prefix needs Describe on all topics."""
     if application is None:
         return [ANY_NAME]
@@ -134,7 +137,7 @@ def _leaves_replicas_to_brokers(application: CompiledApplication) -> bool:
     return (bool(internal) and is_open) or any(sink.replication_factor is None for sink in application.sinks)
 
 
-def _coordination() -> Iterator[Need]:
+def _coordination_needs() -> Iterator[Need]:
     own = f"{AGENT_PREFIX}{ANY_NAME}"
     yield from topic(
         own, Operation.READ, Operation.WRITE, Operation.CREATE, reason="elect a leader, remember expansions"
@@ -142,7 +145,7 @@ def _coordination() -> Iterator[Need]:
     yield Need(named(ResourceKind.GROUP, own, Operation.READ), "elect a leader")
 
 
-def _ownership(purpose: Purpose) -> Iterator[Need]:
+def _ownership_needs(purpose: Purpose) -> Iterator[Need]:
     yield from topic(OWNERSHIP_TOPIC, Operation.READ, reason="see which stack manages an application")
     yield Need(named(ResourceKind.GROUP, OWNERSHIP_TOPIC, Operation.DESCRIBE), "read these records")
     if purpose is not Purpose.PLAN:
@@ -154,5 +157,5 @@ def _ownership(purpose: Purpose) -> Iterator[Need]:
         )
 
 
-def _cluster(operation: Operation, reason: str) -> Need:
+def _cluster_need(operation: Operation, reason: str) -> Need:
     return Need(Permission(ResourceKind.CLUSTER, CLUSTER_NAME, operation), reason)

@@ -1,10 +1,13 @@
-"""Needed permissions, each with its reason."""
+"""What an application needs permission for, as values, and the names of its topics."""
 
 from collections.abc import Iterable, Sequence
 
 import attrs
 
+from headwater.compiler import StreamsConfig
+from headwater.compiler.java.patterns import JavaPattern, UntranslatablePatternError
 from headwater.model.acls import ANY_NAME, Acl, Operation, Pattern, Permission, ResourceKind
+from headwater.model.compiled import CompiledApplication, TopicKind
 
 
 @attrs.frozen
@@ -29,10 +32,10 @@ def least(needs: Iterable[Need]) -> tuple[Need, ...]:
         for permission, need in first.items()
         if not any(
             other != permission and other.covers(permission)
-            for other in (*prefixes, *_stronger(permission, first))
+            for other in (*prefixes, *_stronger_permissions(permission, first))
         )
     ]
-    return tuple(sorted(kept, key=lambda need: _order(need.permission)))
+    return tuple(sorted(kept, key=lambda need: _order_of(need.permission)))
 
 
 def acls_of(needs: Iterable[Need], principals: Sequence[str], hosts: Sequence[str]) -> tuple[Acl, ...]:
@@ -59,7 +62,7 @@ def named(kind: ResourceKind, name: str, operation: Operation) -> Permission:
     return Permission(kind, name, operation)
 
 
-def _stronger(permission: Permission, among: dict[Permission, Need]) -> Iterable[Permission]:
+def _stronger_permissions(permission: Permission, among: dict[Permission, Need]) -> Iterable[Permission]:
     """Return the permissions to the same resource that imply this one."""
     implying = _IMPLYING.get(permission.operation, ())
     return (other for each in implying if (other := attrs.evolve(permission, operation=each)) in among)
@@ -73,10 +76,55 @@ _KINDS = list(ResourceKind)
 _OPERATIONS = list(Operation)
 
 
-def _order(permission: Permission) -> tuple[int, str, str, int]:
+def _order_of(permission: Permission) -> tuple[int, str, str, int]:
     return (
         _KINDS.index(permission.kind),
         permission.name,
         permission.pattern,
         _OPERATIONS.index(permission.operation),
     )
+
+
+def internal_prefix(compiled: CompiledApplication) -> str:
+    """Return the prefix of the names of all internal topics."""
+    return f"{StreamsConfig.of(compiled.application).topic_prefix or compiled.application.id}-"
+
+
+def source_topics(compiled: CompiledApplication) -> frozenset[str]:
+    """Return the user topics that are read, whether or not they exist."""
+    read = {topic for part in compiled.subtopologies for topic in part.sources}
+    read |= {*compiled.external_sources, *compiled.missing_sources}
+    return frozenset(read - repartition_topics(compiled))
+
+
+def sink_topics(compiled: CompiledApplication) -> frozenset[str]:
+    """Return the user topics that are written, as far as they are known."""
+    written = {topic for part in compiled.subtopologies for topic in part.sinks}
+    written |= {sink.topic for sink in compiled.sinks}
+    return frozenset(written - repartition_topics(compiled))
+
+
+def repartition_topics(compiled: CompiledApplication) -> frozenset[str]:
+    """Return the internal topics that are written, read and purged, including topics of foreign-key joins."""
+    named = {topic for part in compiled.subtopologies for topic in part.repartition_topics}
+    counted = {topic.name for topic in compiled.internal_topics if topic.kind is not TopicKind.CHANGELOG}
+    return frozenset(named | counted)
+
+
+def changelog_topics(compiled: CompiledApplication) -> frozenset[str]:
+    named = {topic for part in compiled.subtopologies for topic in part.changelog_topics}
+    counted = {topic.name for topic in compiled.internal_topics if topic.kind is TopicKind.CHANGELOG}
+    return frozenset(named | counted)
+
+
+def pattern_names(pattern: str) -> Sequence[str]:
+    """Return the names that match a pattern source. A star at the end stands for all names with this prefix.
+
+    They may cover more than the pattern matches. Empty if the pattern has no fixed prefix.
+    """
+    try:
+        found = JavaPattern(pattern).prefixes()
+    except UntranslatablePatternError:
+        return []
+    names = [name if is_whole else f"{name}{ANY_NAME}" for name, is_whole in found]
+    return [] if ANY_NAME in names else [name for name in names if name]

@@ -5,9 +5,8 @@ from enum import Enum
 
 import attrs
 
-from headwater.model.cluster import LiveTopic
-from headwater.model.evidence import GroupFacts
-from headwater.model.observed import Unknown
+from headwater.model.cluster import GroupFacts, LiveTopic
+from headwater.model.topology import Unknown
 
 
 @attrs.frozen(kw_only=True)

@@ -10,13 +10,13 @@ from collections.abc import Collection, Iterator, Mapping
 
 import attrs
 
-from headwater.model.cluster import LiveTopic
-from headwater.model.evidence import GroupFacts
-from headwater.model.survey import Survey
+from headwater.model.cluster import GroupFacts, LiveTopic, Survey
 from headwater.planner.adoption.findings import FoundApplication, Recognized, SkippedTopic, SkipReason
-from headwater.planner.evidence.groups import Certainty, candidates, exclusion_text
 from headwater.planner.evidence.names import (
+    Certainty,
     beginnings,
+    candidates,
+    exclusion_text,
     has_internal_name,
     internal_to,
     is_created_by_streams,

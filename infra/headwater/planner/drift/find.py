@@ -3,14 +3,11 @@
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
-from headwater.model.callers import DRIFT_WITHOUT_RECORD, PLAN
-from headwater.model.cluster import ClusterSnapshot
+from headwater.model.cluster import ClusterSnapshot, EvidenceRequest
 from headwater.model.compiled import CompiledApplication, InternalTopic
-from headwater.model.evidence import EvidenceRequest
-from headwater.model.ownership import StackIdentity
 from headwater.model.policies import Policy
-from headwater.model.problems import Problem, ProblemCode, errors
-from headwater.model.record import SetupRecord
+from headwater.model.problems import DRIFT_WITHOUT_RECORD, PLAN, Problem, ProblemCode, errors
+from headwater.model.records import SetupRecord, StackIdentity
 from headwater.model.topology import Lifecycle
 from headwater.planner.decide import plan
 from headwater.planner.drift.applications import (
@@ -21,17 +18,10 @@ from headwater.planner.drift.applications import (
     successors,
     unavailable,
 )
-from headwater.planner.drift.findings import (
-    ApplicationDrift,
-    Drift,
-    Finding,
-    FindingKind,
-    counted_findings,
-)
+from headwater.planner.drift.findings import ApplicationDrift, Drift, Finding, FindingKind, counted_findings
 from headwater.planner.drift.orphans import declared_topics, orphaned, prefix, undeclared_topics
 from headwater.planner.drift.topics import FINDING_CODES, topic_findings
-from headwater.planner.evidence.questions import evidence_request
-from headwater.planner.evidence.topics import Evidence
+from headwater.planner.evidence.topics import Evidence, evidence_request
 from headwater.planner.plans import ApplicationPlan, Plan, PlanPolicy
 from headwater.planner.policies.drift_tolerance import tolerances
 
@@ -55,7 +45,7 @@ def find_drift(
         compiled: the applications, compiled with the counts of `snapshot`.
         snapshot: the cluster.
         records: application id → setup record. None if no record is known: existing topics then count as
-            ours, and a lost topic cannot be distinguished from one that was never set up.
+            ours, and a lost topic cannot be distinguished from a topic that was never set up.
         stack: the stack of the records; None = ownership records are not compared.
         cluster_id: the cluster that the stack names (`headwater:clusterId`), if it names one.
         earlier: applications compiled for the version of Kafka Streams in their record (`compile_recorded`).
@@ -74,7 +64,7 @@ def find_drift(
         ApplicationDrift(
             compiled=part.compiled,
             topics=tuple(sorted(action.name for action in part.actions if action.topic is not None)),
-            findings=_findings(
+            findings=_findings_of(
                 part,
                 evidence,
                 problems[part.application_id],
@@ -88,7 +78,7 @@ def find_drift(
     return Drift(
         cluster_id=snapshot.cluster_id,
         applications=tuple(counted_findings(applications, policies)),
-        problems=tuple(_unreported(made)),
+        problems=tuple(_unreported_errors(made)),
         partitions=snapshot.partitions,
     )
 
@@ -125,7 +115,7 @@ def _by_application(made: Plan) -> Mapping[str | None, list[Problem]]:
     return problems
 
 
-def _findings(
+def _findings_of(
     part: ApplicationPlan,
     evidence: Evidence,
     problems: Sequence[Problem],
@@ -152,7 +142,7 @@ def _findings(
     )
 
 
-def _unreported(made: Plan) -> Iterator[Problem]:
+def _unreported_errors(made: Plan) -> Iterator[Problem]:
     """Return errors that no finding reports: findings are about topics that exist."""
     live = {action.name for action in made.actions if action.live is not None}
     growing = {

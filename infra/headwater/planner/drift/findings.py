@@ -9,7 +9,7 @@ from headwater.model.compiled import CompiledApplication
 from headwater.model.policies import DriftTolerance, Policy, TopicClass
 from headwater.model.problems import Location, Problem, Severity
 from headwater.planner.policies.drift_tolerance import tolerances, topic_class
-from headwater.planner.policies.patterns import chooses
+from headwater.planner.policies.subject import chooses
 
 
 class FindingKind(StrEnum):
@@ -127,11 +127,11 @@ def counted_findings(
         least = _SEVERITIES.index(rule.least)
         severe = [each for each in chosen if _SEVERITIES.index(each[1].severity) >= least]
         tolerated = [each for each in chosen if len(severe) <= rule.tolerated or each not in severe]
-        found = tuple(_tolerated(part, tolerated) for part in found)
+        found = tuple(_tolerate_findings(part, tolerated) for part in found)
     yield from found
 
 
-def _tolerated(part: ApplicationDrift, tolerated: Sequence[tuple[str, Finding]]) -> ApplicationDrift:
+def _tolerate_findings(part: ApplicationDrift, tolerated: Sequence[tuple[str, Finding]]) -> ApplicationDrift:
     findings = (
         attrs.evolve(finding, counts=False) if (part.id, finding) in tolerated else finding
         for finding in part.findings

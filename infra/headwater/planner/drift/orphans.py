@@ -9,7 +9,7 @@ from headwater.compiler.streams_config import StreamsConfig
 from headwater.model.cluster import ClusterSnapshot
 from headwater.model.compiled import CompiledApplication
 from headwater.model.problems import Severity, errors
-from headwater.model.record import SetupRecord
+from headwater.model.records import SetupRecord
 from headwater.model.topology import Lifecycle
 from headwater.planner.drift.findings import Finding, FindingKind
 from headwater.planner.evidence.names import has_internal_name
@@ -20,7 +20,7 @@ from headwater.planner.plans import ApplicationPlan
 
 def declared_topics(compiled: Sequence[CompiledApplication]) -> frozenset[str]:
     """Return every topic that a document mentions."""
-    return frozenset(name for each in compiled for name in _names(each))
+    return frozenset(name for each in compiled for name in _names_of(each))
 
 
 def undeclared_topics(
@@ -34,11 +34,11 @@ def undeclared_topics(
     A topic belongs to the longest id that its name begins with. There are none for applications whose topics
     are not all known, and for released or removed ones: their topics stay on purpose.
     """
-    owners = {f"{id_}-": None for id_ in records} | {prefix(each): _owner(each) for each in compiled}
+    owners = {f"{id_}-": None for id_ in records} | {prefix(each): _owner_of(each) for each in compiled}
     found: defaultdict[str, list[str]] = defaultdict(list)
     for name in sorted(snapshot.topics):
         if name not in declared and has_internal_name(name):
-            owner = _longest(name, owners)
+            owner = _longest_owner(name, owners)
             if owner is not None:
                 found[owner].append(name)
     return found
@@ -63,11 +63,11 @@ def orphaned(part: ApplicationPlan, left: Sequence[str], evidence: Evidence) -> 
             case Verdict.OWN:
                 text = _set_up(known)
             case Verdict.LIKELY:
-                text = _left(known)
+                text = _left_text(known)
             case Verdict.USED if known.is_created_by_streams:
-                text = _used(known)
+                text = _used_text(known)
             case Verdict.SUSPECTED | Verdict.UNKNOWN:
-                text = _suspected(known)
+                text = _suspected_text(known)
             case _:
                 continue
         yield Finding(
@@ -106,7 +106,7 @@ def _set_up(known: TopicEvidence) -> _Text:
     )
 
 
-def _left(known: TopicEvidence) -> _Text:
+def _left_text(known: TopicEvidence) -> _Text:
     return _Text(
         kind=FindingKind.ORPHANED,
         severity=Severity.WARNING,
@@ -117,7 +117,7 @@ def _left(known: TopicEvidence) -> _Text:
     )
 
 
-def _used(known: TopicEvidence) -> _Text:
+def _used_text(known: TopicEvidence) -> _Text:
     return _Text(
         kind=FindingKind.SUSPECTED,
         severity=Severity.INFO,
@@ -129,7 +129,7 @@ def _used(known: TopicEvidence) -> _Text:
     )
 
 
-def _suspected(known: TopicEvidence) -> _Text:
+def _suspected_text(known: TopicEvidence) -> _Text:
     return _Text(
         kind=FindingKind.SUSPECTED,
         severity=Severity.INFO,
@@ -153,13 +153,13 @@ _KEEP = "To keep it and not report it again, list it below `leftovers.keep`."
 _GRANT = "Grant the user the permissions that are missing, and run again."
 
 
-def _owner(compiled: CompiledApplication) -> str | None:
+def _owner_of(compiled: CompiledApplication) -> str | None:
     application = compiled.application
     is_known = not errors(compiled.problems) and not compiled.missing_sources
     return application.id if is_known and application.lifecycle is Lifecycle.ACTIVE else None
 
 
-def _names(compiled: CompiledApplication) -> Iterator[str]:
+def _names_of(compiled: CompiledApplication) -> Iterator[str]:
     yield from (topic.name for topic in compiled.internal_topics)
     yield from (sink.topic for sink in compiled.sinks)
     yield from compiled.external_sources
@@ -169,7 +169,7 @@ def _names(compiled: CompiledApplication) -> Iterator[str]:
         yield from part.sinks
 
 
-def _longest(name: str, owners: Mapping[str, str | None]) -> str | None:
+def _longest_owner(name: str, owners: Mapping[str, str | None]) -> str | None:
     end = name.rfind("-")
     while end >= 0:
         if name[: end + 1] in owners:

@@ -34,7 +34,7 @@ FINDING_CODES = frozenset(_KINDS) | {
 def topic_findings(
     part: ApplicationPlan, snapshot: ClusterSnapshot, problems: Sequence[Problem]
 ) -> Iterator[Finding]:
-    """Yield the findings about each declared topic. `problems` are those of the application."""
+    """Yield the findings about each declared topic. `problems` are problems of the application."""
     reported: defaultdict[str | None, list[Problem]] = defaultdict(list)
     for problem in problems:
         reported[problem.topic].append(problem)
@@ -137,8 +137,8 @@ class _Topic:
             Severity.INFO,
             what=f"Setting {change.key} of topic {self.action.name} "
             + ("differs from the declared value." if is_declared else "was set and is not declared."),
-            expected=f"{change.key} {_value(change.declared)}",
-            found=f"{change.key} {_value(change.live)}",
+            expected=f"{change.key} {_value_text(change.declared)}",
+            found=f"{change.key} {_value_text(change.live)}",
             why="It does not endanger data, but the document does not show it.",
             fix=fix if is_declared else _UNDECLARED,
         )
@@ -182,5 +182,5 @@ _UNDECLARED = (
 )
 
 
-def _value(text: str | None) -> str:
+def _value_text(text: str | None) -> str:
     return "not set" if text is None else text

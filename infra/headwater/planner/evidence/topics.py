@@ -1,19 +1,17 @@
 """State the evidence for the owner of a topic, and derive a verdict."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from enum import Enum
 from functools import cached_property
 
 import attrs
 
-from headwater.model.client_record import client_group
-from headwater.model.cluster import ClusterSnapshot, LiveTopic
+from headwater.model.cluster import ClusterEvidence, ClusterSnapshot, EvidenceRequest, GroupFacts, LiveTopic
 from headwater.model.compiled import CompiledApplication
-from headwater.model.evidence import ClusterEvidence, GroupFacts
-from headwater.model.ownership import OwnershipRecord
+from headwater.model.offset_metadata import client_group
 from headwater.model.problems import errors
-from headwater.model.record import SetupRecord
+from headwater.model.records import OwnershipRecord, SetupRecord
 from headwater.model.topology import Lifecycle
 from headwater.planner.evidence.names import beginnings, is_created_by_streams, is_internal_to
 from headwater.planner.phrases import listed
@@ -138,7 +136,7 @@ class Evidence:
         """Return the evidence for a topic that exists, from the point of view of an application."""
         name = topic.name
         own = self._groups.get(application)
-        records = [record for record in self._recorded.get(name, ()) if _contains(record, topic)]
+        records = [record for record in self._recorded.get(name, ()) if _contains_topic(record, topic)]
         recorded = self.records.get(application)
         entry = recorded.topics.get(name) if recorded else None
         return TopicEvidence(
@@ -249,11 +247,69 @@ def read_topics(compiled: CompiledApplication) -> Iterable[str]:
     return {*compiled.external_sources, *compiled.global_topics}
 
 
-def _contains(record: OwnershipRecord, topic: LiveTopic) -> bool:
-    """Whether a record contains the topic: not one that only has the same name."""
+def _contains_topic(record: OwnershipRecord, topic: LiveTopic) -> bool:
+    """Whether a record contains the topic: not a topic that only has the same name."""
     return topic.name in record.topics and _is_same(record.topics[topic.name], topic.topic_id)
 
 
 def _is_same(recorded: str, live: str) -> bool:
     """Whether two topic ids may be equal; empty = not known."""
     return not recorded or not live or recorded == live
+
+
+def evidence_request(
+    compiled: Sequence[CompiledApplication],
+    snapshot: ClusterSnapshot,
+    records: Mapping[str, SetupRecord] | None,
+    in_question: Collection[str] = (),
+) -> EvidenceRequest:
+    """Return what a plan must read about topics that exist, and that it would adopt or delete.
+
+    `in_question` are further topics, any of whose readers matter. A topic is adopted on its settings. Without
+    them, the group of the application must read it. A plan without a stack (`records` None) shows all topics
+    as adopted: it asks only about those without such settings.
+    """
+    is_known = records is not None
+    records = records or {}
+    adopted = frozenset(_adopted_topics(compiled, records)) & snapshot.topics.keys()
+    deleted = frozenset((*_deleted_topics(compiled, records), *in_question)) & snapshot.topics.keys()
+    unproven = [name for name in adopted if not is_created_by_streams(snapshot.topics[name])]
+    return EvidenceRequest(
+        topics=(adopted if is_known else frozenset(unproven)) | deleted,
+        offsets_of=None if deleted else frozenset(id_ for name in unproven for id_ in beginnings(name)),
+        with_ownership=bool(deleted),
+        with_ownership_policy=any(_is_deleted(record, compiled) for record in records.values()),
+    )
+
+
+def _adopted_topics(
+    compiled: Sequence[CompiledApplication], records: Mapping[str, SetupRecord]
+) -> Iterator[str]:
+    for each in compiled:
+        record = records.get(each.application.id)
+        if each.application.lifecycle is Lifecycle.ACTIVE and not (record and record.unfinished):
+            recorded = record.topics if record else {}
+            yield from (topic.name for topic in each.internal_topics if topic.name not in recorded)
+
+
+def _deleted_topics(
+    compiled: Sequence[CompiledApplication], records: Mapping[str, SetupRecord]
+) -> Iterator[str]:
+    documents = {each.application.id: each.application for each in compiled}
+    for application in documents.values():
+        if application.lifecycle is Lifecycle.ACTIVE:
+            yield from (*application.leftovers.retire, *application.leftovers.delete)
+    for id_, record in records.items():
+        document = documents.get(id_)
+        is_ending = record.retired if document is None else document.lifecycle is Lifecycle.RETIRED
+        if is_ending:
+            yield from (topic.name for topic in record.topics.values() if not topic.is_sink)
+
+
+def _is_deleted(record: SetupRecord, compiled: Sequence[CompiledApplication]) -> bool:
+    """Whether the run deletes topics of a record, instead of preparing it."""
+    documents = {each.application.id: each.application for each in compiled}
+    document = documents.get(record.application_id)
+    if document is None:
+        return record.retired
+    return any(topic.is_retired for topic in record.topics.values())

@@ -4,8 +4,7 @@
 `expansion_violations` an expansion of agent or runtime.
 """
 
-from headwater.planner.policies.checks import check_application, check_run
-from headwater.planner.policies.expansion import expansion_violations
+from headwater.planner.policies.checks import check_application, check_run, expansion_violations
 from headwater.planner.policies.subject import declared, planned
 
 __all__ = ["check_application", "check_run", "declared", "expansion_violations", "planned"]

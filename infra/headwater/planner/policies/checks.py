@@ -1,11 +1,19 @@
-"""Check applications and runs against policies."""
+"""All checks of policies, in order, and the checks of an expansion.
+
+Agent and runtime add partitions to topics that exist. They do not check names and settings of these topics:
+they change none, and an application must not stop because a policy is new.
+"""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
+import attrs
+
+from headwater.model.compiled import CompiledApplication
 from headwater.model.policies import (
     ApplicationPartitions,
     BlastRadius,
+    Effect,
     MinInsyncReplicas,
     NamedResources,
     Naming,
@@ -16,17 +24,21 @@ from headwater.model.policies import (
     TopicPartitions,
 )
 from headwater.model.problems import Problem
-from headwater.planner.policies.application_partitions import application_partitions
-from headwater.planner.policies.blast_radius import blast_radius
-from headwater.planner.policies.min_insync_replicas import min_insync_replicas
-from headwater.planner.policies.named_resources import named_resources
-from headwater.planner.policies.naming import naming
-from headwater.planner.policies.patterns import chooses
-from headwater.planner.policies.replication_factor import replication_factor
-from headwater.planner.policies.retention import retention
-from headwater.planner.policies.subject import Subject, planned
-from headwater.planner.policies.topic_config import topic_config
-from headwater.planner.policies.topic_partitions import topic_partitions
+from headwater.planner.policies.limits import (
+    application_partitions,
+    blast_radius,
+    exceeded,
+    named_resources,
+    naming,
+    topic_partitions,
+)
+from headwater.planner.policies.subject import Subject, chooses, declared, planned
+from headwater.planner.policies.topic_settings import (
+    min_insync_replicas,
+    replication_factor,
+    retention,
+    topic_config,
+)
 from headwater.planner.run import Run
 
 Check = Callable[[Any, Policy, Subject], Iterable[Problem]]
@@ -52,7 +64,7 @@ def check_application(subject: Subject, policies: Iterable[Policy]) -> Iterator[
 
 
 def check_run(run: Run) -> Iterator[Problem]:
-    """Yield the problems of the whole run, then those of its active applications as the run leaves them."""
+    """Yield problems of the whole run, then problems of its active applications as the run leaves them."""
     for policy in run.policy.policies:
         if isinstance(policy.rule, BlastRadius):
             yield from blast_radius(policy.rule, policy, run)
@@ -62,3 +74,40 @@ def check_run(run: Run) -> Iterator[Problem]:
     for application in run.active:
         subject = planned(application.compiled, actions, run.snapshot)
         yield from check_application(subject, run.policy.policies)
+
+
+_COUNTS = (TopicPartitions, ApplicationPartitions)
+
+
+def expansion_violations(
+    compiled: CompiledApplication,
+    before: Mapping[str, int],
+    after: Mapping[str, int],
+    policies: Iterable[Policy],
+) -> Iterator[Problem]:
+    """Yield a problem for each policy that the expansion of an application violates.
+
+    Args:
+        compiled: the application.
+        before: topic → partition count, of the topics that exist.
+        after: topic → partition count, of the topics that the expansion expands.
+        policies: the policies. Those about other rules are skipped.
+    """
+    added = sum(count - before.get(topic, 0) for topic, count in after.items())
+    if added <= 0:
+        return
+    subject = declared(compiled)
+    counts = {**before, **after}
+    topics = tuple(
+        attrs.evolve(topic, partitions=counts.get(topic.name, topic.partitions)) for topic in subject.topics
+    )
+    known = tuple(policies)
+    counting = [policy for policy in known if isinstance(policy.rule, _COUNTS)]
+    for problem in check_application(attrs.evolve(subject, topics=topics), counting):
+        if problem.topic is None or problem.topic in after:
+            yield problem
+    for policy in known:
+        if isinstance(policy.rule, BlastRadius) and chooses(policy, compiled.application.id):
+            limit = policy.rule.limits.get(Effect.ADDED_PARTITIONS)
+            if limit is not None and added > limit:
+                yield exceeded(policy, Effect.ADDED_PARTITIONS, limit, added)

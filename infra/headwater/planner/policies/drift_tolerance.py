@@ -8,7 +8,7 @@ from headwater.model.compiled import InternalTopic
 from headwater.model.policies import DriftTolerance, Policy, TopicClass
 from headwater.model.topology import Sink
 from headwater.planner.actions import TopicAction
-from headwater.planner.policies.patterns import chooses
+from headwater.planner.policies.subject import chooses
 
 
 def tolerances(policies: Iterable[Policy]) -> tuple[Policy, ...]:
@@ -22,10 +22,10 @@ def without_ignored(
     """Return the actions without differences of ignored settings. What the run changes stays."""
     rules = [policy.rule for policy in tolerances(policies) if chooses(policy, application)]
     ignoring = [rule for rule in rules if isinstance(rule, DriftTolerance) and rule.ignored_settings]
-    return tuple(_reported(action, ignoring) for action in actions) if ignoring else tuple(actions)
+    return tuple(_without_tolerated(action, ignoring) for action in actions) if ignoring else tuple(actions)
 
 
-def _reported(action: TopicAction, rules: Iterable[DriftTolerance]) -> TopicAction:
+def _without_tolerated(action: TopicAction, rules: Iterable[DriftTolerance]) -> TopicAction:
     patterns = [
         name for rule in rules if topic_class(action.topic) in rule.classes for name in rule.ignored_settings
     ]

@@ -1,17 +1,41 @@
-"""What policies check: one application's topics, as declared or as they are after a run."""
+"""What a policy checks, which policies choose it, and the problem of a violation."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache
 
 import attrs
 
 from headwater.compiler.described.names import GENERATED
-from headwater.compiler.streams_config import StreamsConfig
+from headwater.compiler.java.patterns import JavaPattern, UntranslatablePatternError
+from headwater.compiler.streams_config import SetupMode, StreamsConfig
 from headwater.model.cluster import ClusterSnapshot
 from headwater.model.compiled import CompiledApplication, InternalTopic, TopicKind
-from headwater.model.policies import TopicClass
-from headwater.model.problems import Location
+from headwater.model.policies import Bounds, Policy, TopicClass
+from headwater.model.problems import Location, Problem, ProblemCode
 from headwater.model.topology import Application, Sink
 from headwater.planner.actions import TopicAction
+
+
+def matches(pattern: str, name: str) -> bool:
+    """Return whether the whole name matches; False if the check would take too much memory."""
+    return _match_pattern(pattern, name) is True
+
+
+def chooses(policy: Policy, application_id: str) -> bool:
+    """Return whether the policy applies to the application; True in doubt."""
+    return policy.applications is None or _match_pattern(policy.applications, application_id) is not False
+
+
+def _match_pattern(pattern: str, name: str) -> bool | None:
+    try:
+        return _compile_pattern(pattern).matches(name)
+    except UntranslatablePatternError:
+        return None
+
+
+@cache
+def _compile_pattern(pattern: str) -> JavaPattern:
+    return JavaPattern(pattern)
 
 
 @attrs.frozen(kw_only=True)
@@ -53,37 +77,37 @@ class Subject:
 
 def declared(compiled: CompiledApplication, *, counts_are_known: bool = True) -> Subject:
     """Return the application as its document declares it, without a cluster."""
-    topics = tuple(_topics(compiled))
+    topics = tuple(_topics_of(compiled))
     if not counts_are_known:
         topics = tuple(attrs.evolve(topic, partitions=None) for topic in topics)
-    return Subject(compiled.application, topics, _unlogged(compiled))
+    return Subject(compiled.application, topics, _unlogged_stores(compiled))
 
 
 def planned(
     compiled: CompiledApplication, actions: Mapping[str, TopicAction], snapshot: ClusterSnapshot
 ) -> Subject:
     """Return the application as a run leaves it. `actions` is topic name → action of the run."""
-    after = tuple(_after(topic, actions.get(topic.name), snapshot) for topic in _topics(compiled))
-    return Subject(compiled.application, after, _unlogged(compiled))
+    after = tuple(_topic_after(topic, actions.get(topic.name), snapshot) for topic in _topics_of(compiled))
+    return Subject(compiled.application, after, _unlogged_stores(compiled))
 
 
-def _topics(compiled: CompiledApplication) -> Iterator[PolicyTopic]:
+def _topics_of(compiled: CompiledApplication) -> Iterator[PolicyTopic]:
     prefix = f"{StreamsConfig.of(compiled.application).topic_prefix or compiled.application.id}-"
     for topic in compiled.internal_topics:
         own_name = topic.node
         if topic.kind is not TopicKind.CHANGELOG:
             own_name = topic.name.removeprefix(prefix).removesuffix("-repartition")
         yield attrs.evolve(
-            _declared(topic, topic.name, own_name),
+            _declared_topic(topic, topic.name, own_name),
             topic_class=TopicClass(topic.kind.value),
             is_generated=topic.generated or GENERATED.fullmatch(own_name) is not None,
             at=topic.at,
         )
     for sink in compiled.sinks:
-        yield _declared(sink, sink.topic, sink.topic)
+        yield _declared_topic(sink, sink.topic, sink.topic)
 
 
-def _declared(topic: InternalTopic | Sink, name: str, own_name: str) -> PolicyTopic:
+def _declared_topic(topic: InternalTopic | Sink, name: str, own_name: str) -> PolicyTopic:
     factor = topic.replication_factor or -1
     return PolicyTopic(
         name=name,
@@ -95,7 +119,7 @@ def _declared(topic: InternalTopic | Sink, name: str, own_name: str) -> PolicyTo
     )
 
 
-def _after(topic: PolicyTopic, action: TopicAction | None, snapshot: ClusterSnapshot) -> PolicyTopic:
+def _topic_after(topic: PolicyTopic, action: TopicAction | None, snapshot: ClusterSnapshot) -> PolicyTopic:
     defaults = dict(snapshot.topic_defaults)
     if snapshot.default_min_insync_replicas is not None:
         defaults.setdefault("min.insync.replicas", str(snapshot.default_min_insync_replicas))
@@ -110,7 +134,60 @@ def _after(topic: PolicyTopic, action: TopicAction | None, snapshot: ClusterSnap
     )
 
 
-def _unlogged(compiled: CompiledApplication) -> tuple[str, ...]:
+def _unlogged_stores(compiled: CompiledApplication) -> tuple[str, ...]:
     logged = {topic.node for topic in compiled.internal_topics if topic.kind is TopicKind.CHANGELOG}
     stores = {store for part in compiled.subtopologies for store in part.stores} - logged
     return tuple(sorted(store for store in stores if not GENERATED.fullmatch(store)))
+
+
+def violation(
+    policy: Policy,
+    subject: Subject,
+    summary: str,
+    *,
+    topic: PolicyTopic | None = None,
+    node: str | None = None,
+    expected: str,
+    found: str,
+    why: str,
+    fix: str,
+) -> Problem:
+    """Return the problem, at the topic's operator or the application. The policy's message replaces `why`."""
+    return Problem(
+        code=ProblemCode.POLICY_VIOLATED,
+        summary=summary,
+        application=subject.application.id,
+        topic=topic.name if topic else None,
+        node=node or (topic.own_name if topic else None),
+        expected=f"{expected} (policy {policy.key}, {_file_and_line(policy.at)})",
+        found=found,
+        why=policy.message or why,
+        fix=fix,
+        location=(topic.at if topic else None) or subject.application.at,
+        severity=policy.severity,
+    )
+
+
+def on_existing_topic(subject: Subject, topic: PolicyTopic, key: str, value: str) -> str:
+    """Return how to set a value on a topic that exists, where no run does: with `manual` setup."""
+    if StreamsConfig.of(subject.application).setup_mode is not SetupMode.MANUAL:
+        return ""
+    return (
+        " If the topic exists, also run `kafka-configs.sh --bootstrap-server BROKER --alter --topic "
+        f"{topic.name} --add-config {key}={value}`: no run changes it with `internal.topics.setup: manual`."
+    )
+
+
+def bounds_text(bounds: Bounds, shown: Callable[[int], str] = str) -> str:
+    """Return `2 to 3`, `at least 2`, `at most 3`."""
+    if bounds.least is not None and bounds.most is not None:
+        if bounds.least == bounds.most:
+            return shown(bounds.least)
+        return f"{shown(bounds.least)} to {shown(bounds.most)}"
+    if bounds.least is not None:
+        return f"at least {shown(bounds.least)}"
+    return f"at most {shown(bounds.most or 0)}"
+
+
+def _file_and_line(at: Location) -> str:
+    return f"{at.file}:{at.line}" if at.line else at.file

@@ -6,7 +6,7 @@ import attrs
 
 from headwater.compiler import compile_documents
 from headwater.model.compiled import CompiledApplication
-from headwater.model.record import SetupRecord
+from headwater.model.records import SetupRecord
 from headwater.model.topology import Application, TopologyDocument
 from headwater.model.versions import BEFORE_VERSIONS, KafkaStreamsVersion, read_any_version, read_version
 

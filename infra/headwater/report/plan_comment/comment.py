@@ -8,11 +8,9 @@ import attrs
 
 from headwater.planner import ActionKind
 from headwater.planner.phrases import counted
-from headwater.report.drift.markdown import group_markdown
-from headwater.report.drift.summary import groups, severity_counts
-from headwater.report.markdown import block, code, inline_html, prose
-from headwater.report.plan_comment.preview import Preview, Step
-from headwater.report.plan_comment.reported_drift import ReportedDrift
+from headwater.report.drift.texts import group_markdown, groups, severity_counts
+from headwater.report.escaping import block, code, inline_html, prose
+from headwater.report.plan_comment.inputs import Preview, ReportedDrift, Step
 
 LIMIT = 65_536
 """The maximum length of a comment on GitHub, in characters; GitLab allows more."""
@@ -36,13 +34,13 @@ def plan_comment(preview: Preview, drift: ReportedDrift | None = None, limit: in
     Its first line is a hidden marker that is the same for all comments about a stack: `headwater publish`
     finds the comment to replace by it.
     """
-    head = "\n".join([marker(preview), f"### {_headline(preview)}\n"])
+    head = "\n".join([marker(preview), f"### {_headline_of(preview)}\n"])
     sections = [
-        *_risks(preview),
-        *_digest(preview),
-        *_messages(preview),
-        *_applications(preview, drift),
-        *_drift(drift),
+        *_risk_sections(preview),
+        *_digest_section(preview),
+        *_message_sections(preview),
+        *_application_sections(preview, drift),
+        *_drift_section(drift),
     ]
     for level in range(len(_ROWS)):
         texts = [section.variants[min(level, len(section.variants) - 1)] for section in sections]
@@ -70,13 +68,13 @@ def _drop_sections(head: str, texts: Sequence[str], limit: int) -> str:
     return "\n".join([head, *kept, more])
 
 
-def _headline(preview: Preview) -> str:
+def _headline_of(preview: Preview) -> str:
     others = (
         (preview.recreated, "⚠️ {} of them re-created after a loss"),
         (preview.reconfigured, f"{{}} to {ActionKind.RECONFIGURE.value}"),
     )
     acls = ((preview.granted_acls, "{} to grant"), (preview.revoked_acls, "{} to revoke"))
-    counts = [_counts(preview.steps), *(text.format(number) for number, text in others if number)]
+    counts = [_counts_text(preview.steps), *(text.format(number) for number, text in others if number)]
     counts += [text.format(counted(number, "ACL")) for number, text in acls if number]
     if preview.errors:
         return f"🔴 Kafka topics: refused, {counted(len(preview.errors), 'error')}; nothing will be changed"
@@ -84,7 +82,7 @@ def _headline(preview: Preview) -> str:
     return f"🟢 Kafka topics: {changes}" if changes else "⚪ Kafka topics: no changes"
 
 
-def _counts(steps: Sequence[Step]) -> str:
+def _counts_text(steps: Sequence[Step]) -> str:
     ops = Counter(step.op for step in steps)
     expanding = [step for step in steps if step.added_partitions]
     adopted = {step.topic for step in steps if step.op == "import"}
@@ -98,65 +96,68 @@ def _counts(steps: Sequence[Step]) -> str:
     return ", ".join(counts)
 
 
-def _risks(preview: Preview) -> Iterator[Section]:
+def _risk_sections(preview: Preview) -> Iterator[Section]:
     """Yield the changes that endanger data, before everything else: a long plan must not hide them."""
     if preview.risks:
         title = f"⚠️ **{counted(len(preview.risks), 'change')} can lose data or move keys:**\n"
-        yield Section(tuple(f"{title}\n{_items(preview.risks, rows)}" for rows in (None, None, 100, 30)))
+        yield Section(tuple(f"{title}\n{_item_lines(preview.risks, rows)}" for rows in (None, None, 100, 30)))
 
 
-def _items(lines: Sequence[str], rows: int | None) -> str:
+def _item_lines(lines: Sequence[str], rows: int | None) -> str:
     shown = [f"- {code(line)}\n" for line in lines[:rows]]
     more = len(lines) - len(shown)
     return "".join([*shown, *([f"- … and **{more:,} more** that are not shown here\n"] if more else [])])
 
 
-def _digest(preview: Preview) -> Iterator[Section]:
+def _digest_section(preview: Preview) -> Iterator[Section]:
     if preview.digest:
         yield Section((f"Plan {code(preview.digest)}\n",))
 
 
-def _messages(preview: Preview) -> Iterator[Section]:
+def _message_sections(preview: Preview) -> Iterator[Section]:
     if preview.errors:
-        yield Section(tuple(_blocks(preview.errors, rows) for rows in (None, None, 20, 3)))
+        yield Section(tuple(_message_blocks(preview.errors, rows) for rows in (None, None, 20, 3)))
     if preview.warnings:
         title = f"⚠️ {counted(len(preview.warnings), 'warning')}"
         yield Section(
-            tuple(_collapsed(title, _blocks(preview.warnings, rows)) for rows in (None, None, 20, 3))
+            tuple(
+                _collapsed_block(title, _message_blocks(preview.warnings, rows))
+                for rows in (None, None, 20, 3)
+            )
         )
 
 
-def _blocks(messages: Sequence[str], rows: int | None) -> str:
-    shown = [block(_truncated(message)) for message in messages[:rows]]
+def _message_blocks(messages: Sequence[str], rows: int | None) -> str:
+    shown = [block(_truncate_message(message)) for message in messages[:rows]]
     more = len(messages) - len(shown)
     return "\n".join([*shown, *([f"… and {more:,} more\n"] if more else [])])
 
 
-def _truncated(message: str) -> str:
+def _truncate_message(message: str) -> str:
     longest = 4_000
     return message if len(message) <= longest else f"{message[:longest]}…"
 
 
-def _applications(preview: Preview, drift: ReportedDrift | None) -> Iterator[Section]:
+def _application_sections(preview: Preview, drift: ReportedDrift | None) -> Iterator[Section]:
     """Yield a section for each application with changes."""
     changing: dict[str, list[Step]] = {id_: [] for id_ in preview.texts}
     for step in preview.steps:
         changing.setdefault(step.application, []).append(step)
     for id_, steps in sorted(changing.items()):
-        counts = _counts(steps)
+        counts = _counts_text(steps)
         title = f"<code>{inline_html(id_)}</code>" + (f": {counts}" if counts else "")
-        picture = _graph(drift.graphs.get(id_, "")) if drift else ""
+        picture = _graph_block(drift.graphs.get(id_, "")) if drift else ""
         text = preview.texts.get(id_)
         variants = []
         for level, rows in enumerate(_ROWS):
-            body = _lines(text, rows) if text else _table(steps, rows)
+            body = _plan_lines(text, rows) if text else _step_table(steps, rows)
             variants.append(
-                _collapsed(title, body + (picture if level == 0 else "")) if body else f"{title}\n"
+                _collapsed_block(title, body + (picture if level == 0 else "")) if body else f"{title}\n"
             )
         yield Section(tuple(variants))
 
 
-def _lines(text: str, rows: int | None) -> str:
+def _plan_lines(text: str, rows: int | None) -> str:
     """Return the text of an application's plan, without its name."""
     lines = text.splitlines()
     if rows == 0:
@@ -166,32 +167,32 @@ def _lines(text: str, rows: int | None) -> str:
     return block("\n".join([*shown, *([f"… {more:,} more lines"] if more else [])]))
 
 
-def _table(steps: Sequence[Step], rows: int | None) -> str:
+def _step_table(steps: Sequence[Step], rows: int | None) -> str:
     if rows == 0:
         return ""
     shown = [step for step in steps if step.op not in _UNCOUNTED]
     lines = ["| topic | | partitions |", "|---|---|---|"]
-    lines += [f"| {code(step.topic)} | {_verb(step)} | {_change(step)} |" for step in shown[:rows]]
+    lines += [f"| {code(step.topic)} | {_verb_of(step)} | {_change_text(step)} |" for step in shown[:rows]]
     more = len(shown) - len(shown[:rows])
     return "\n".join([*lines, *([f"\n… and {more:,} more"] if more else []), ""])
 
 
-def _verb(step: Step) -> str:
+def _verb_of(step: Step) -> str:
     return "expand" if step.added_partitions else _VERBS.get(step.op, "change")
 
 
-def _change(step: Step) -> str:
+def _change_text(step: Step) -> str:
     if step.added_partitions:
         return f"{step.before} → {step.after}"
     return str(step.after or step.before or "")
 
 
-def _graph(text: str) -> str:
+def _graph_block(text: str) -> str:
     is_drawn = text and len(text) <= _LONGEST_GRAPH and len(re.findall(r"-->|-\.-", text)) <= _MOST_EDGES
     return f"\n{block(text, 'mermaid')}" if is_drawn else ""
 
 
-def _drift(drift: ReportedDrift | None) -> Iterator[Section]:
+def _drift_section(drift: ReportedDrift | None) -> Iterator[Section]:
     if drift is None:
         return
     findings = [finding for found in drift.findings.values() for finding in found if finding.is_difference]
@@ -204,13 +205,13 @@ def _drift(drift: ReportedDrift | None) -> Iterator[Section]:
     full = "\n".join(line for group in groups(findings) for line in group_markdown(group))
     yield Section(
         (
-            _collapsed(title, problems + full),
-            _collapsed(title, problems + full),
-            _collapsed(title, "\n".join(summaries[:50]) + "\n"),
+            _collapsed_block(title, problems + full),
+            _collapsed_block(title, problems + full),
+            _collapsed_block(title, "\n".join(summaries[:50]) + "\n"),
             f"{title}\n",
         )
     )
 
 
-def _collapsed(title: str, body: str) -> str:
+def _collapsed_block(title: str, body: str) -> str:
     return f"<details><summary>{title}</summary>\n\n{body}\n</details>\n"

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 from headwater.model.problems import Severity
 from headwater.planner.upgrade import ApplicationUpgrade, Change, Upgrade
-from headwater.report.markdown import block, code, prose
-from headwater.report.problem_text import problem_text
+from headwater.report.escaping import block, code, prose
+from headwater.report.problems import problem_text
 from headwater.report.upgrade.summary import application_summary, remarks, restart, summary
 
 _SIGNS = {Severity.ERROR: "🔴", Severity.WARNING: "🟠", Severity.INFO: "🔵"}

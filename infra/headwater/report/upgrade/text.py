@@ -5,8 +5,8 @@ from collections.abc import Iterator, Sequence
 from rich.text import Text
 
 from headwater.planner.upgrade import ApplicationUpgrade, Change, Upgrade
-from headwater.report.printable import printable
-from headwater.report.problem_text import entry_rich, problems_rich
+from headwater.report.escaping import printable
+from headwater.report.problems import entry_rich, problems_rich
 from headwater.report.upgrade.summary import application_summary, groups, remarks, restart, summary
 
 

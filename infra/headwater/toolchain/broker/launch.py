@@ -1,13 +1,15 @@
-"""Start Kafka's own programs in a JVM."""
+"""Starts Kafka's programs: storage, brokers, command-line tools."""
 
 import base64
 import subprocess
 import uuid
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
+from typing import Final
 
 from headwater.toolchain.broker.settings import SaslUser, Settings
-from headwater.toolchain.errors import ToolchainError
+from headwater.toolchain.commands import ToolchainError
 from headwater.toolchain.kafka import KafkaDistribution
 
 # A broker runs for seconds to hours and shares the machine: little memory, quick to start.
@@ -50,13 +52,13 @@ def format_storage(
     )
 
 
-def _java(distribution: KafkaDistribution) -> tuple[str | Path, ...]:
+def _java_command(distribution: KafkaDistribution) -> tuple[str | Path, ...]:
     return (distribution.java, *LEAN_JVM, *distribution.java_options)
 
 
 def tool_command(distribution: KafkaDistribution, main: str) -> tuple[str | Path, ...]:
     """Return the command line of one of Kafka's programs, without its arguments."""
-    java = _java(distribution)
+    java = _java_command(distribution)
     return (*java, QUICK_START, "-Xmx128m", "-cp", distribution.class_path, main)
 
 
@@ -92,7 +94,7 @@ def launch(
         return subprocess.Popen(
             [
                 *("sh", "-c", _START_AFTER_LINE, "sh"),
-                *_java(distribution),
+                *_java_command(distribution),
                 *(f"-Xmx{settings.heap_mb}m", f"-Xms{settings.heap_mb}m"),
                 *(() if settings.sustained_load else (QUICK_START,)),
                 f"-Dlog4j2.configurationFile={properties.parent / 'log4j2.yaml'}",
@@ -112,3 +114,31 @@ def begin(broker: subprocess.Popen[bytes]) -> None:
     assert broker.stdin is not None  # noqa: S101 - piped by launch
     with broker.stdin:
         broker.stdin.write(b"go\n")
+
+
+TOOLS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "topics": "org.apache.kafka.tools.TopicCommand",
+        "configs": "kafka.admin.ConfigCommand",
+        "acls": "org.apache.kafka.tools.AclCommand",
+        "console-producer": "org.apache.kafka.tools.ConsoleProducer",
+        "console-consumer": "org.apache.kafka.tools.consumer.ConsoleConsumer",
+        "consumer-groups": "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand",
+        "streams-groups": "org.apache.kafka.tools.streams.StreamsGroupCommand",
+        "groups": "org.apache.kafka.tools.GroupsCommand",
+        "get-offsets": "org.apache.kafka.tools.GetOffsetShell",
+        "delete-records": "org.apache.kafka.tools.DeleteRecordsCommand",
+    }
+)
+"""Those that take `--bootstrap-server`: `topics` is `kafka-topics.sh`. The values are main classes."""
+
+_SERVER: Final = "--bootstrap-server"
+
+
+def command(
+    distribution: KafkaDistribution, tool: str, bootstrap_servers: str, arguments: Sequence[str]
+) -> tuple[str | Path, ...]:
+    """Return the command line of a program of `TOOLS`; a `--bootstrap-server` in `arguments` wins."""
+    named = any(each.split("=")[0] == _SERVER for each in arguments)
+    server = () if named else (_SERVER, bootstrap_servers)
+    return (*tool_command(distribution, TOOLS[tool]), *server, *arguments)

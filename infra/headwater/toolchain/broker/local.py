@@ -15,11 +15,10 @@ from pathlib import Path
 
 import attrs
 
-from headwater.toolchain.broker.ports import HOST
 from headwater.toolchain.broker.process import Broker
-from headwater.toolchain.broker.readiness import serves, until
+from headwater.toolchain.broker.readiness import HOST, serves, until
 from headwater.toolchain.broker.settings import Settings
-from headwater.toolchain.errors import ToolchainError
+from headwater.toolchain.commands import ToolchainError
 from headwater.toolchain.kafka import KafkaDistribution
 
 DEFAULT_PORT = 9092
@@ -68,8 +67,8 @@ def up(
     It keeps the topics of its last run. Raises `ToolchainError` if it cannot start or has another port.
     """
     broker = Broker(distribution, folder or default_folder(), settings, port=port)
-    until(lambda: _start(broker) or _read_state(broker.folder), _START_SECONDS)
-    if local := until(lambda: _start(broker) or _running(broker.folder, port), _ANSWER_SECONDS):
+    until(lambda: _start_broker(broker) or _read_state(broker.folder), _START_SECONDS)
+    if local := until(lambda: _start_broker(broker) or _running_broker(broker.folder, port), _ANSWER_SECONDS):
         return local
     raise ToolchainError(
         f"A local broker runs in {broker.folder} but does not answer.\n"
@@ -82,7 +81,7 @@ def status(folder: Path | None = None) -> LocalBroker | None:
     folder = folder or default_folder()
     if not folder.exists():
         return None
-    with _lock(folder) as lock:
+    with _lock_folder(folder) as lock:
         return None if lock is not None else _read_state(folder)
 
 
@@ -97,9 +96,9 @@ def down(folder: Path | None = None, *, delete_data: bool = False) -> bool:
     folder = folder or default_folder()
     local = status(folder)
     if local is not None:
-        _send(local, signal.SIGCONT, signal.SIGTERM)
+        _send_record(local, signal.SIGCONT, signal.SIGTERM)
         if not until(lambda: status(folder) is None, _STOP_SECONDS):
-            _send(local, signal.SIGKILL)
+            _send_record(local, signal.SIGKILL)
             until(lambda: status(folder) is None, _STOP_SECONDS)
     if folder.exists():
         _state_file(folder).unlink(missing_ok=True)
@@ -108,15 +107,15 @@ def down(folder: Path | None = None, *, delete_data: bool = False) -> bool:
     return local is not None
 
 
-def _send(local: LocalBroker, *signals: signal.Signals) -> None:
+def _send_record(local: LocalBroker, *signals: signal.Signals) -> None:
     with suppress(ProcessLookupError):  # it has ended since
         for each in signals:
             os.kill(local.pid, each)
 
 
-def _start(broker: Broker) -> LocalBroker | None:
+def _start_broker(broker: Broker) -> LocalBroker | None:
     """Start `broker` and record it; None if it runs already or another process starts it."""
-    with _lock(broker.folder) as lock:
+    with _lock_folder(broker.folder) as lock:
         if lock is None:
             return None
         _state_file(broker.folder).unlink(missing_ok=True)
@@ -132,7 +131,7 @@ def _start(broker: Broker) -> LocalBroker | None:
         return local
 
 
-def _running(folder: Path, port: int) -> LocalBroker | None:
+def _running_broker(folder: Path, port: int) -> LocalBroker | None:
     """Return the recorded broker once it answers; raises `ToolchainError` if it is not at `port`."""
     local = _read_state(folder)
     if local is None or not local.is_ready:
@@ -157,7 +156,7 @@ def _state_file(folder: Path) -> Path:
 
 
 @contextmanager
-def _lock(folder: Path) -> Iterator[int | None]:
+def _lock_folder(folder: Path) -> Iterator[int | None]:
     """Yield the lock's file descriptor, or None if a broker or another `up` holds it."""
     folder.mkdir(parents=True, exist_ok=True)
     descriptor = os.open(folder / "lock", os.O_RDWR | os.O_CREAT, 0o600)

@@ -3,11 +3,13 @@
 import os
 import signal
 import subprocess
+import tempfile
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from headwater.toolchain.broker.guard import Guard
+import attrs
+
 from headwater.toolchain.broker.launch import (
     begin,
     format_storage,
@@ -17,11 +19,12 @@ from headwater.toolchain.broker.launch import (
     run_tool,
     stored_cluster_id,
 )
-from headwater.toolchain.broker.ports import HOST, free_ports, is_free
-from headwater.toolchain.broker.readiness import serves, until
+from headwater.toolchain.broker.readiness import HOST, free_ports, is_free, serves, until
 from headwater.toolchain.broker.settings import Settings, write_files
-from headwater.toolchain.errors import ToolchainError
-from headwater.toolchain.kafka import KafkaDistribution
+from headwater.toolchain.cache import Cache
+from headwater.toolchain.commands import Progress, ToolchainError
+from headwater.toolchain.kafka import CLASS_DATA_FILE, KafkaDistribution, class_data_entry
+from headwater.toolchain.sessions import Guard
 
 _START_SECONDS = 60
 _STOP_SECONDS = 20
@@ -32,7 +35,7 @@ _PORT_TAKEN = "Address already in use"
 class Broker:
     """A broker with its data and log in `folder`.
 
-    `port` is that of the PLAINTEXT listener. The other ports, and this one if it is None or 0, are free
+    `port` is the port of the PLAINTEXT listener. The other ports, and this one if it is None or 0, are free
     ones that restarts keep. As a context manager it starts the broker and always stops it.
     """
 
@@ -93,7 +96,7 @@ class Broker:
             if _PORT_TAKEN not in failure or attempt == _ATTEMPTS:
                 raise ToolchainError(failure)
             if self._was_ready:
-                # Clients know the ports. One that reconnects may itself occupy the port for a moment.
+                # Clients know the ports. A client that reconnects may itself occupy the port for a moment.
                 until(lambda: all(map(is_free, self._ports.values())), _STOP_SECONDS)
             else:
                 self._ports = {}  # another process took one between choosing and listening
@@ -201,3 +204,17 @@ class Broker:
 
     def _is_ready(self) -> bool:
         return serves(self._ports["PLAINTEXT"], self.cluster_id)
+
+
+def ensure_class_data(distribution: KafkaDistribution, cache: Cache, progress: Progress) -> KafkaDistribution:
+    """Return the distribution with an archive, recorded from a broker on first use."""
+
+    def record(folder: Path, shown: Progress) -> None:
+        with shown.step("Kafka: archiving its classes", expected="15 seconds"):
+            archive = folder / CLASS_DATA_FILE
+            recording = attrs.evolve(distribution, class_data=archive, is_recording=True)
+            with tempfile.TemporaryDirectory() as data, Broker(recording, Path(data)):
+                pass  # Java writes the archive when the broker ends
+
+    folder = cache.ensure(class_data_entry(distribution.java, distribution.version), record, progress)
+    return attrs.evolve(distribution, class_data=folder / CLASS_DATA_FILE)

@@ -1,14 +1,55 @@
-"""Check whether a broker can be used: it answers metadata requests and lists itself as alive."""
+"""Free ports, and waiting until a program serves on its port."""
 
+import random
 import socket
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from typing import TypeVar
 
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
-from headwater.toolchain.broker.ports import HOST
+HOST = "127.0.0.1"
+# Programs that choose no port get a higher one from the system: from 32768 (Linux) or 49152 (macOS).
+_RANGE = range(20_000, 30_000)
+_CHOICE = random.SystemRandom()
+
+
+def free_ports(count: int) -> tuple[int, ...]:
+    """Return `count` different ports that no process listens on at this moment.
+
+    Programs that choose no port, as clients, do not get one of these ports: they could take it before the
+    caller listens on it, or while a broker restarts.
+    """
+    with ExitStack() as stack:
+        return tuple(stack.enter_context(_bound_port()) for _ in range(count))
+
+
+def is_free(port: int) -> bool:
+    """Return whether a server could listen on `port`; sockets that are only closing do not count."""
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        return _try_bind(probe, port)
+
+
+@contextmanager
+def _bound_port() -> Iterator[int]:
+    """Yield a port that no other socket can have within the context."""
+    with socket.socket() as bound:
+        tried = _CHOICE.sample(_RANGE, min(100, len(_RANGE)))
+        if not any(_try_bind(bound, port) for port in tried):
+            bound.bind((HOST, 0))
+        yield bound.getsockname()[1]
+
+
+def _try_bind(each: socket.socket, port: int) -> bool:
+    try:
+        each.bind((HOST, port))
+    except OSError:
+        return False
+    return True
+
 
 _PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS = 0.02, 0.1
 _PART_OF_WAIT = 1 / 20

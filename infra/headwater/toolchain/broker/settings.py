@@ -5,7 +5,7 @@ from pathlib import Path
 
 import attrs
 
-from headwater.toolchain.broker.ports import HOST
+from headwater.toolchain.broker.readiness import HOST
 
 _PLAIN_WORD = r"[A-Za-z0-9._-]+"  # needs no quotes in JAAS texts and in arguments of StorageTool
 
@@ -80,12 +80,12 @@ def server_properties(settings: Settings, ports: Mapping[str, int], folder: Path
         "share.coordinator.state.topic.replication.factor": "1",
         "share.coordinator.state.topic.min.isr": "1",
         "log.cleaner.dedupe.buffer.size": str(16 * 1024 * 1024),
-        **dict(_security(settings, folder)),
+        **dict(_security_settings(settings, folder)),
         **settings.overrides,
     }
 
 
-def _security(settings: Settings, folder: Path) -> Iterator[tuple[str, str]]:
+def _security_settings(settings: Settings, folder: Path) -> Iterator[tuple[str, str]]:
     if settings.authorizer:
         yield "authorizer.class.name", "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
         yield "super.users", "User:ANONYMOUS"
@@ -111,7 +111,7 @@ def write_files(settings: Settings, ports: Mapping[str, int], folder: Path) -> P
     folder.mkdir(parents=True, exist_ok=True)
     properties = server_properties(settings, ports, folder)
     files = {
-        "server.properties": "".join(f"{key}={_escaped(value)}\n" for key, value in properties.items()),
+        "server.properties": "".join(f"{key}={_escape_value(value)}\n" for key, value in properties.items()),
         "log4j2.yaml": _LOGGING,
     }
     if settings.tls:
@@ -124,7 +124,7 @@ def write_files(settings: Settings, ports: Mapping[str, int], folder: Path) -> P
     return folder / "server.properties"
 
 
-def _escaped(value: str) -> str:
+def _escape_value(value: str) -> str:
     return value.replace("\\", "\\\\").replace("\n", "\\n")
 
 

@@ -15,7 +15,8 @@ from enum import Enum
 
 import attrs
 
-from headwater.model.client_record import ClientRecord
+from headwater.model.offset_metadata import ClientRecord
+from headwater.model.problems import Problem, ProblemCode
 
 EXPIRY_SECONDS = 20.0
 """A record that has not changed for so long is that of a client that has died, or is cut off."""
@@ -26,6 +27,20 @@ _SLOW_SECONDS = 0.4
 _LONGEST_STEP_SECONDS = 5.0
 """More time between two reads is not counted: the brokers did not answer the active client either."""
 _NEVER = float("-inf")
+
+
+def client_replaced(application: str, name: str, by: str) -> Problem:
+    """Return the problem that another client has become active; `name` and `by` are names of clients."""
+    return Problem(
+        code=ProblemCode.NOT_RUNNABLE,
+        application=application,
+        summary=f"Another client of {application} is active.",
+        expected=f"{name} as the only active client (at_least_once)",
+        found=by,
+        why="This client was silent for longer than 20 s, so the other one continues from the committed "
+        "offsets. Two active clients would count records twice.",
+        fix="Start this client again if it shall be the standby client: it waits until the other one ends.",
+    )
 
 
 @attrs.frozen

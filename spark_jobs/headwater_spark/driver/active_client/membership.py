@@ -12,14 +12,12 @@ from confluent_kafka import Consumer, KafkaError, KafkaException
 from confluent_kafka import TopicPartition as KafkaTopicPartition
 
 from headwater.kafka import Connection
-from headwater.model.client_record import ClientRecord, client_group
+from headwater.model.offset_metadata import ClientRecord, client_group
 from headwater.model.problems import Problem, ProblemsError
-from headwater_spark.driver.active_client.decide import ActiveTerm, Candidate, Role
-from headwater_spark.driver.active_client.problems import client_replaced
+from headwater_spark.driver.active_client.decide import ActiveTerm, Candidate, Role, client_replaced
 from headwater_spark.driver.captured_failures import failure_reason
 from headwater_spark.worker import clients
-from headwater_spark.worker.client_record import read_records
-from headwater_spark.worker.state_proof import PROOF_SECONDS, boot_seconds
+from headwater_spark.worker.state_proof import PROOF_SECONDS, boot_seconds, read_records
 
 _log = structlog.get_logger(__name__)
 _POLL_SECONDS = 1.0
@@ -57,7 +55,7 @@ class ActiveClient:
         self.has_waited = False
         self._application = application
         self._name = f"{client} on {socket.gethostname()}"
-        self._place = "" if checkpoint is None else _place(checkpoint)
+        self._place = "" if checkpoint is None else _place_of_checkpoint(checkpoint)
         self._connection = connection
         self._on_problem = on_problem
         self._consumer: Consumer | None = None
@@ -254,7 +252,7 @@ def _end_offset(consumer: Consumer, topic: str) -> int | None:
     return None if found.error is not None or found.offset < 0 else int(found.offset)
 
 
-def _place(checkpoint: str) -> str:
+def _place_of_checkpoint(checkpoint: str) -> str:
     """Return what identifies a folder on this machine, until its next start."""
     boot_id = _BOOT_ID.read_text(encoding="ascii").strip() if _BOOT_ID.exists() else ""
     text = f"{boot_id}\n{socket.gethostname()}\n{checkpoint}"

@@ -6,7 +6,7 @@ from collections.abc import Callable
 import attrs
 from confluent_kafka import KafkaException
 
-from headwater.model.move_marks import MoveMark
+from headwater.model.offset_metadata import MoveMark
 from headwater.model.problems import Problem, ProblemCode, ProblemsError
 from headwater_spark.driver.input.partition_releases import PartitionReleases
 from headwater_spark.driver.layout import Layout

@@ -3,15 +3,19 @@
 import json
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 
 import attrs
+from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
 
 from headwater.kafka import Connection
-from headwater_spark.driver.input.signals import InputSignal
+from headwater_spark.driver.offsets import Offsets
 from headwater_spark.engine.records import TopicPartition
+from headwater_spark.spark_internals.input_signals import InputSignal
+from headwater_spark.spark_internals.jvm import HadoopFolder
 from headwater_spark.worker.task_input import COLUMNS
 
 RECORDS_AT_ONCE = 500_000
@@ -148,3 +152,22 @@ def _offsets_json(offsets: Mapping[TopicPartition, int]) -> str:
     for (topic, partition), offset in sorted(offsets.items()):
         topics.setdefault(topic, {})[str(partition)] = offset
     return json.dumps(topics)
+
+
+class Checkpoint:
+    """The checkpoint of a query that does not run, in any file system of Hadoop."""
+
+    def __init__(self, spark: SparkSession, path: str) -> None:
+        self._folder = HadoopFolder(spark, path)
+
+    def last_offsets(self) -> Offsets:
+        """Return the offsets after the last batch that was completed; none if a part of it is missing."""
+        with suppress(Py4JError, ValueError):
+            batches = [int(name) for name in self._folder.list_names("commits") if name.isdecimal()]
+            if batches:
+                return parse_offsets(self._folder.read_text(f"offsets/{max(batches)}"))
+        return {}
+
+    def delete(self) -> None:
+        """Delete the checkpoint, if it exists; raises `Py4JJavaError`."""
+        self._folder.delete()

@@ -7,9 +7,15 @@ import attrs
 from headwater.compiler import StreamsConfig
 from headwater.model.compiled import CompiledApplication
 from headwater.model.linear_hashing import is_doubled, round_start
-from headwater.model.move_marks import MoveMark, MovePhase, announcements
 from headwater.model.nodes import SourceNode
-from headwater.model.offset_metadata import decode_count, decode_initial, decode_mark
+from headwater.model.offset_metadata import (
+    MoveMark,
+    MovePhase,
+    announcements,
+    decode_count,
+    decode_initial,
+    decode_mark,
+)
 from headwater.model.problems import ProblemsError
 from headwater.model.topology import TopologyDocument
 from headwater_spark.driver.processor_move import problems

@@ -17,7 +17,7 @@ from headwater_spark.driver.processor_move.problems import (
     other_owner,
     unprocessed_record,
 )
-from headwater_spark.engine.partitioners.linear import linear_partition
+from headwater_spark.engine.partitioners.hashing import linear_partition
 from headwater_spark.engine.records import InputRecord, TopicPartition
 from headwater_spark.engine.scaling.entry_owners import entry_owners
 from headwater_spark.engine.scaling.moved_stores import MovedStore, names_processor

@@ -25,11 +25,13 @@ from functools import cached_property
 import attrs
 
 from headwater.model.linear_hashing import round_start
-from headwater.model.move_marks import MoveMark, MovePhase, announcements
 from headwater.model.offset_metadata import (
     DELETING_KEY,
     LINEAGE_KEY,
+    MoveMark,
+    MovePhase,
     OffsetMetadata,
+    announcements,
     decode,
     decode_count,
     decode_mark,

@@ -9,9 +9,8 @@ from confluent_kafka import KafkaException
 
 from headwater.compiler import compile_document
 from headwater.kafka import Connection, KafkaClusterReader, snapshot_request
-from headwater.model.callers import APPLICATION
 from headwater.model.offset_metadata import decode_mark
-from headwater.model.problems import ProblemCode, ProblemsError, errors
+from headwater.model.problems import APPLICATION, ProblemCode, ProblemsError, errors
 from headwater.model.topology import TopologyDocument
 from headwater.planner import PlanPolicy, plan
 from headwater_spark.driver.layout import Programs

@@ -13,7 +13,7 @@ from pyspark.sql import functions as sql
 from headwater_spark.driver.input.expansion import InputExpansion
 from headwater_spark.driver.input.step_planner import OffsetRanges, Offsets, StepPlanner
 from headwater_spark.driver.queries.native import evaluate_program
-from headwater_spark.driver.queries.query_spec import QuerySpec
+from headwater_spark.driver.queries.specs import QuerySpec
 from headwater_spark.driver.queries.task_function import TaskFunction
 from headwater_spark.engine.partitioners.static import TaskMigrated
 from headwater_spark.engine.task import PoisonRecordError
@@ -94,8 +94,8 @@ class BatchProcessor:
     def _begin_at(self, positions: Offsets) -> None:
         self._starts = positions
         self._tasks.versions.forget()
-        self._planner = None if self._spec.reads_single_topic else self._spec.step_planner()
-        self._expansion = self._spec.expansion()
+        self._planner = None if self._spec.reads_single_topic else self._spec.input.create_step_planner()
+        self._expansion = self._spec.input.create_expansion()
         if self._planner is not None:
             self._planner.start(positions)
 
@@ -130,19 +130,21 @@ class BatchProcessor:
         planner = self._planner
         if planner is None and is_rest:
             # Not Spark's rows: what is processed may have been purged from the repartition topics.
-            planner = self._spec.step_planner()
+            planner = self._spec.input.create_step_planner()
             planner.start(self._starts)
         if planner is None:
             self._process_whole(rows, batch)
             return True
-        offsets = self._spec.batch_offsets(batch)
+        offsets = self._spec.input.batch_offsets(batch)
         if offsets is None:
-            return self._process_in_steps(planner, batch, self._spec.end_offsets(), self._spec.end_offsets)
+            return self._process_in_steps(
+                planner, batch, self._spec.input.end_offsets(), self._spec.input.end_offsets
+            )
         starts, ends = offsets
         if batch == 0:  # each start of the query has a new checkpoint
             starts = planner.positions
         if is_rest or not planner.fits_one_batch(starts, ends):
-            return self._process_in_steps(planner, batch, ends, self._spec.end_offsets)
+            return self._process_in_steps(planner, batch, ends, self._spec.input.end_offsets)
         read = self._process_whole(rows, batch)
         ranges = {each: (planner.position(each), end) for each, end in read.items()}
         planner.advance(ranges, {}, ends, _now_ms())
@@ -163,9 +165,9 @@ class BatchProcessor:
 
     def _process_whole(self, rows: DataFrame, batch: int) -> Offsets:
         """Process the rows of Spark's batch and the rest of their rounds; return the end offsets."""
-        with self._spec.round():
-            request = self._spec.request(batch)
-            extra = self._spec.extra_ranges(request.end_offsets)
+        with self._spec.batches.run_round():
+            request = self._spec.batches.create_request(batch)
+            extra = self._spec.batches.await_round(request.end_offsets)
             if extra:
                 rows = rows.unionByName(self._read(extra))
                 ends = {partition: end for partition, (_, end) in extra.items()}
@@ -178,14 +180,14 @@ class BatchProcessor:
 
         Return False if a hold was requested before the last step.
         """
-        offsets = self._spec.batch_offsets(batch)
+        offsets = self._spec.input.batch_offsets(batch)
         if not expansion.applies_to(offsets and offsets[1]):
             return None
         planner = self._planner
         if planner is None:
-            planner = self._planner = self._spec.step_planner()
+            planner = self._planner = self._spec.input.create_step_planner()
             planner.start({**self._starts, **expansion.positions()})
-        until = offsets[1] if offsets else self._spec.end_offsets()
+        until = offsets[1] if offsets else self._spec.input.end_offsets()
         return self._process_in_steps(
             planner, batch, until, lambda: expansion.readable_ends(until, planner.positions)
         )
@@ -203,7 +205,7 @@ class BatchProcessor:
                 raise BatchStoppedError
             if not self._may_begin.is_set():
                 return False
-            planner.skip_to(self._spec.first_offsets())
+            planner.skip_to(self._spec.input.first_offsets())
             ends = end_offsets()
             ranges = planner.next_ranges(ends, _now_ms())
             if ranges or tick:
@@ -211,11 +213,11 @@ class BatchProcessor:
                     self._on_commit()
                 # Not beyond `until`: Spark's next batch begins there, and may read what was processed.
                 positions = planner.positions
-                self._spec.report_positions(
+                self._spec.batches.record_positions(
                     {each: min(at, until.get(each, at)) for each, at in positions.items()}
                 )
             else:
-                self._spec.report_wait(batch)
+                self._spec.batches.record_wait(batch)
                 self._stopping.wait(_POLL_SECONDS)
             tick = planner.is_behind(until) and self._is_tick_due()
         return True
@@ -227,9 +229,9 @@ class BatchProcessor:
         self, planner: StepPlanner, batch: int, ranges: OffsetRanges, ends: Offsets, *, tick: bool
     ) -> bool:
         """Return whether the step has committed records."""
-        with self._spec.round():
-            request = self._spec.request(batch, in_step=True)
-            extra = self._spec.extra_ranges({each: end for each, (_, end) in ranges.items()})
+        with self._spec.batches.run_round():
+            request = self._spec.batches.create_request(batch, in_step=True)
+            extra = self._spec.batches.await_round({each: end for each, (_, end) in ranges.items()})
             ranges = {
                 each: (first, extra[each][1] if each in extra else end)
                 for each, (first, end) in ranges.items()
@@ -241,7 +243,7 @@ class BatchProcessor:
             )
             parts = [self._read(ranges)] if ranges else []
             if tick:
-                parts.append(self._spec.tick())
+                parts.append(self._spec.input.read_tick())
                 self._ticked_ms = _now_ms()
             results = self._process(reduce(DataFrame.unionByName, parts), batch, request, has_extra=True)
         held_back = {
@@ -251,7 +253,7 @@ class BatchProcessor:
         return any(result.read for result in results)
 
     def _read(self, ranges: OffsetRanges) -> DataFrame:
-        return self.task_rows(self._spec.read_ranges(ranges, self._consumer_group))
+        return self.task_rows(self._spec.input.read_ranges(ranges, self._consumer_group))
 
     def _process(
         self, rows: DataFrame, batch: int, request: BatchRequest, *, has_extra: bool
@@ -260,7 +262,7 @@ class BatchProcessor:
         context.setJobDescription(f"{request.application}: sub-topology {request.subtopology}, batch {batch}")
         shuffled = self._spec.ticks or not self._spec.reads_single_topic or has_extra
         tasks = request.tasks
-        with self._spec.threads(tasks, self._stopping) as threads:
+        with self._spec.batches.take_threads(tasks, self._stopping) as threads:
             if threads is None:
                 raise BatchStoppedError
             self.thread_names = threads.names
@@ -271,7 +273,7 @@ class BatchProcessor:
             if shuffled:
                 rows = _partitioned_by_task(rows, request, limit, ticks=self._spec.ticks)
             results = self._tasks.run(rows, batch, request, threads.names, shuffled=shuffled)
-        self._spec.report(batch, results)
+        self._spec.batches.record_results(batch, results)
         self.failed_thread = next((result.thread for result in results if result.has_failed), "")
         _raise_failures(results)
         return results

@@ -15,13 +15,12 @@ from pyspark.sql import DataFrame, SparkSession
 from headwater.model.problems import Problem
 from headwater_spark.driver.captured_failures import capture_failure
 from headwater_spark.driver.failures import Failure, failed_thread, query_failed
-from headwater_spark.driver.input.signals import InputSignal
-from headwater_spark.driver.input.sources import read_stream, with_ticks
+from headwater_spark.driver.input.sources import Checkpoint, read_stream, with_ticks
 from headwater_spark.driver.queries.batch import BatchProcessor, BatchStoppedError
-from headwater_spark.driver.queries.checkpoints import Checkpoint
-from headwater_spark.driver.queries.query_spec import QuerySpec
+from headwater_spark.driver.queries.specs import QuerySpec
 from headwater_spark.driver.states import QueryState
 from headwater_spark.engine.records import TopicPartition
+from headwater_spark.spark_internals.input_signals import InputSignal
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
@@ -105,8 +104,8 @@ class SubtopologyQuery:
             KafkaException: The offsets cannot be read.
             Py4JJavaError: The checkpoint cannot be deleted.
         """
-        checkpoint = Checkpoint(self._spark, self._spec.checkpoint())
-        source = self._spec.source(checkpoint.last_offsets())
+        checkpoint = Checkpoint(self._spark, self._spec.input.checkpoint_folder())
+        source = self._spec.input.create_source(checkpoint.last_offsets())
         checkpoint.delete()
         self._has_failed_batch = False
         self._process_batch.start(source.start_offsets)
@@ -115,7 +114,7 @@ class SubtopologyQuery:
             stream = with_ticks(self._spark, stream)
         self._query = (
             stream.writeStream.queryName(self._spec.name)
-            .option("checkpointLocation", self._spec.checkpoint())
+            .option("checkpointLocation", self._spec.input.checkpoint_folder())
             .foreachBatch(_weak_callback(self._on_batch))
             .start()
         )
@@ -212,7 +211,7 @@ class SubtopologyQuery:
     def _on_batch(self, rows: DataFrame, batch: int) -> None:
         try:
             self._process_batch(rows, batch)
-            self._spec.finish_batch()
+            self._spec.batches.finish_batch()
         except BatchStoppedError:
             raise
         except BaseException as error:  # noqa: BLE001 - kept for the status
@@ -233,7 +232,7 @@ class SubtopologyQuery:
             self.failure = None if exception is None else capture_failure(exception)
         failure, batch = self.failure, self._process_batch
         thread = batch.failed_thread or failed_thread(failure, batch.thread_names)
-        backoff = self._spec.backoff_ms(failure, thread, self._failures_in_a_row)
+        backoff = self._spec.batches.handle_failure(failure, thread, self._failures_in_a_row)
         reason, text = (None, None) if failure is None else (failure.reason, failure.text)
         _log.warning("query failed", query=self._spec.name, thread=thread, retry_in_ms=backoff, reason=reason)
         _log.debug("query failed", query=self._spec.name, failure=text)

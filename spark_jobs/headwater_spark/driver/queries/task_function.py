@@ -5,34 +5,65 @@ Each worker imports this module, so it imports few others of the driver.
 
 import json
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from array import array
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import accumulate
 from typing import Any
 
 import attrs
 import pyarrow as pa  # type: ignore[import-untyped]
 from pyspark import TaskContext
 from pyspark.sql import Column, DataFrame
-from pyspark.sql.pandas.functions import PythonEvalType, pandas_udf
 
 from headwater.model.offset_metadata import StateVersion
-from headwater_spark.driver.queries.batch_results import RESULT_SCHEMA, decode_result, encode_results
 from headwater_spark.driver.states import THREAD_NOTE
 from headwater_spark.engine.records import TopicPartition
+from headwater_spark.spark_internals.python_tasks import (
+    BATCH_PROPERTY,
+    map_in_arrow,
+    prepare_arrow_function,
+    worker_stream,
+)
 from headwater_spark.worker.gc_pause import paused_gc
-from headwater_spark.worker.input_end import complete, worker_stream
 from headwater_spark.worker.messages import BatchRequest, BatchResult
 from headwater_spark.worker.state_proof import PROOF_SECONDS, boot_seconds
-from headwater_spark.worker.task_input import COLUMNS, TOPIC, split_by_task
+from headwater_spark.worker.task_input import COLUMNS, TOPIC, complete, split_by_task
 from headwater_spark.worker.task_owner import process_task_batch
 
+RESULT_SCHEMA = "result string"
 _END_OFFSETS_KEY = "headwater.ends"
 _VERSIONS_KEY = "headwater.versions"
 _THREADS_KEY = "headwater.threads"
-_BATCH_KEY = "streaming.sql.batchId"
-"""Spark's own key."""
 ArrowFunction = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 EndOffsets = Mapping[TopicPartition, int]
 Versions = Mapping[int, StateVersion]
+
+
+def encode_results(results: Iterable[BatchResult]) -> pa.RecordBatch:
+    """Return a row of `RESULT_SCHEMA` for each result."""
+    return result_rows([json.dumps(attrs.asdict(result)) for result in results])
+
+
+def decode_result(line: str) -> BatchResult:
+    """Return the result of a row."""
+    fields = json.loads(line)
+    missing, held_back = fields.pop("missing_partition"), fields.pop("held_back")
+    version = fields.pop("state_version")
+    return BatchResult(
+        **fields,
+        missing_partition=tuple(missing) if missing else None,
+        held_back=tuple(map(tuple, held_back)),
+        state_version=StateVersion(**version) if version else None,
+    )
+
+
+def result_rows(results: Sequence[str]) -> pa.RecordBatch:
+    """Return a row for each result. `pyarrow.array` would import pandas, for half a second in each worker."""
+    texts = [result.encode() for result in results]
+    ends = array("i", accumulate(map(len, texts), initial=0))
+    buffers = [None, pa.py_buffer(ends), pa.py_buffer(b"".join(texts))]
+    column = pa.Array.from_buffers(pa.string(), len(texts), buffers)
+    return pa.RecordBatch.from_arrays([column], names=["result"])
 
 
 class KnownVersions:
@@ -59,10 +90,8 @@ class KnownVersions:
 class TaskFunction:
     """The function that Spark's workers run, for one query; only the query's thread calls it.
 
-    `DataFrame.mapInArrow` pickles its function, looks up Java classes by name and resolves columns at each
-    call, which takes longer than a small batch. So the prepared call is kept as long as the request stays the
-    same. The batch's end offsets and the tasks' versions differ each time; they are passed as properties of
-    the Spark job.
+    The prepared call is kept as long as the request stays the same. The batch's end offsets and the tasks'
+    versions differ each time; they are passed as properties of the Spark job.
     """
 
     def __init__(self) -> None:
@@ -79,21 +108,17 @@ class TaskFunction:
         """
         constant = attrs.evolve(request, end_offsets={}, client_at=0.0)
         if self._call is None or self._prepared_for != (constant, shuffled):
-            function = pandas_udf(  # type: ignore[call-overload]
-                _arrow_function(constant, shuffled=shuffled),
-                RESULT_SCHEMA,
-                PythonEvalType.SQL_MAP_ARROW_ITER_UDF,
-            )
-            columns = (name for name in COLUMNS if request.row_topic is None or name != TOPIC)
-            self._call, self._prepared_for = function(*columns), (constant, shuffled)
+            columns = [name for name in COLUMNS if request.row_topic is None or name != TOPIC]
+            function = _arrow_function(constant, shuffled=shuffled)
+            self._call = prepare_arrow_function(function, RESULT_SCHEMA, columns)
+            self._prepared_for = constant, shuffled
         context = rows.sparkSession.sparkContext
         context.setLocalProperty(_END_OFFSETS_KEY, encode_end_offsets(request, batch))
         known = self.versions.begin_batch()
         request = attrs.evolve(request, versions=known)
         context.setLocalProperty(_VERSIONS_KEY, encode_versions(request, batch, time.time()))
         context.setLocalProperty(_THREADS_KEY, json.dumps(threads))
-        results = DataFrame(rows._jdf.mapInArrow(self._call._jc, False, None), rows.sparkSession)  # noqa: SLF001, FBT003 - as PySpark's own method
-        found = [decode_result(row.result) for row in results.collect()]
+        found = [decode_result(row.result) for row in map_in_arrow(rows, self._call).collect()]
         self.versions.end_batch(known, found)
         return found
 
@@ -186,7 +211,7 @@ def _request_of_job(constant: BatchRequest) -> BatchRequest:
     context = TaskContext.get()
     if context is None:
         return constant
-    batch = context.getLocalProperty(_BATCH_KEY)
+    batch = context.getLocalProperty(BATCH_PROPERTY)
     ends = decode_end_offsets(context.getLocalProperty(_END_OFFSETS_KEY), constant, batch)
     known = decode_versions(context.getLocalProperty(_VERSIONS_KEY), constant, batch)
     age = time.time() - known.at

@@ -6,11 +6,11 @@ import attrs
 from pyspark.sql import SparkSession
 
 from headwater.kafka import Connection
-from headwater_spark.driver.input.signals import InputSignal, InputSignals
 from headwater_spark.driver.input.watch import InputWatch
 from headwater_spark.driver.offsets import Offsets
 from headwater_spark.driver.queries.specs import QuerySpecs
 from headwater_spark.engine.records import TopicPartition
+from headwater_spark.spark_internals.input_signals import InputSignal, InputSignals
 from headwater_spark.worker import clients
 
 _MAX_WAIT_SECONDS = 10.0

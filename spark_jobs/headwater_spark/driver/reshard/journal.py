@@ -10,8 +10,7 @@ from enum import Enum
 
 import attrs
 
-from headwater.model.move_marks import MoveMark, MovePhase
-from headwater.model.offset_metadata import OffsetMetadata, decode
+from headwater.model.offset_metadata import MoveMark, MovePhase, OffsetMetadata, decode
 from headwater_spark.driver.processor_move.moves import Committed
 from headwater_spark.driver.reshard.entry_totals import EntryTotals
 from headwater_spark.engine.records import TopicPartition

@@ -10,7 +10,7 @@ from headwater_spark.driver.processor_move.moves import Committed
 from headwater_spark.driver.reshard import problems
 from headwater_spark.driver.reshard.entry_move import ReshardCluster
 from headwater_spark.driver.reshard.plan import InputChange, Reshard
-from headwater_spark.engine.partitioners.murmur2 import default_partition
+from headwater_spark.engine.partitioners.hashing import default_partition
 from headwater_spark.engine.records import InputRecord, OutputRecord, TopicPartition
 from headwater_spark.engine.scaling.moved_stores import names_processor
 from headwater_spark.engine.scaling.transfers import left_key_of, named_partition, subscription_to

@@ -1,6 +1,11 @@
 """One run of an application: the checks, the Spark session, the application, and their end."""
 
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import cached_property
+from typing import Protocol
 
 import attrs
 import structlog
@@ -15,7 +20,12 @@ from headwater.model.topology import TopologyDocument
 from headwater.spec.policies import read_policies
 from headwater_spark.driver.application import StreamsApplication
 from headwater_spark.driver.captured_failures import capture_failure
-from headwater_spark.driver.failures import RestartPolicy, connector_missing, spark_not_started
+from headwater_spark.driver.failures import (
+    RestartPolicy,
+    connector_missing,
+    spark_not_started,
+    spark_unsupported,
+)
 from headwater_spark.driver.input.sources import RECORDS_AT_ONCE
 from headwater_spark.driver.metrics import Instruments
 from headwater_spark.driver.preflight import (
@@ -27,22 +37,74 @@ from headwater_spark.driver.preflight import (
     checkpoint_lock,
     warn_missing_outputs,
 )
-from headwater_spark.driver.run.document import folder_of
-from headwater_spark.driver.run.executors import wait_reported
-from headwater_spark.driver.run.options import RunOptions
+from headwater_spark.driver.run.options import RunOptions, folder_of
 from headwater_spark.driver.run.starting import StartingApplication
 from headwater_spark.driver.run_settings import RunSettings
-from headwater_spark.driver.spark_session.jvm import JvmStart, gateway_port, jvm_end
+from headwater_spark.driver.spark_session.jvm import JvmStart, jvm_end
 from headwater_spark.driver.spark_session.session import SessionSettings, ship_packages, start_session
 from headwater_spark.driver.states import ClientState
-from headwater_spark.driver.threads.stream_threads import spark_slots
 from headwater_spark.driver.threads.uncaught_exceptions import load_handler
 from headwater_spark.driver.topics.application_topics import ApplicationTopics
+from headwater_spark.spark_internals.jvm import gateway_port, task_slots
+from headwater_spark.spark_internals.supported import SUPPORTED_VERSIONS, UnsupportedSparkError
 from headwater_spark.stream_threads import UncaughtExceptionHandler
 
 _log = structlog.get_logger(__name__)
+_POLL_SECONDS = 1.0
+_REPORT_SECONDS = 30.0
 _NOTICE_SECONDS = 1.0
 """How much later than its effects the end of the JVM, or a signal, is noticed at most."""
+
+
+class StartSteps(Protocol):
+    """The steps of a start (`StartingApplication`)."""
+
+    def begin(self, step: str) -> None:
+        """Log a step, and show it in the status."""
+        ...
+
+
+@contextmanager
+def wait_reported(
+    steps: StartSteps, step: str, master: str, slots: Callable[[], int], poll_seconds: float = _POLL_SECONDS
+) -> Iterator[None]:
+    """Begin `step`; while the block runs and Spark has no executor, show that the start waits for one.
+
+    `slots` returns the number of tasks that the executors can run at the same time. Without executors, a
+    warning is logged every half minute.
+    """
+    ended = threading.Event()
+
+    def watch() -> None:
+        is_waiting, since = False, time.monotonic()
+        reported_at = since
+        while not ended.wait(poll_seconds):
+            try:
+                has_none = slots() == 0
+            except Exception:  # noqa: BLE001 - of the JVM, which may have ended: the start reports that itself
+                return
+            if ended.is_set():
+                return
+            if has_none is not is_waiting:
+                is_waiting = has_none
+                steps.begin(f"waiting for executors of {master}" if has_none else step)
+            now = time.monotonic()
+            if has_none and now - reported_at >= _REPORT_SECONDS:
+                reported_at = now
+                _log.warning(
+                    "Spark has no executors",
+                    master=master,
+                    seconds=round(now - since),
+                    fix="check that workers run, and that other applications leave cores and memory free",
+                )
+
+    steps.begin(step)
+    watcher = threading.Thread(target=watch, name="executors", daemon=True)
+    watcher.start()
+    try:
+        yield
+    finally:
+        ended.set()
 
 
 @attrs.frozen
@@ -82,7 +144,7 @@ class ApplicationRun:
                     self.starting,
                     "checking classes and connector",
                     str(context.master),
-                    spark_slots(context),
+                    task_slots(context),
                 ):
                     ship_packages(spark)
                     check_user_classes(spark, runnable)
@@ -99,12 +161,12 @@ class ApplicationRun:
                     return True
                 raise ProblemsError([spark_ended(self.starting.id, jvm_end())]) from error
             finally:
-                _stop(spark, gateway, self.termination)
+                _stop_session(spark, gateway, self.termination)
 
     def _run_application(self, application: StreamsApplication) -> bool:
         self.instruments.use(application, application.stream_threads)
         with self.termination.handling(application.stop):
-            _start(application)
+            _start_application(application)
             if self.options.until_idle:
                 application.wait_until_idle()
             else:
@@ -119,6 +181,9 @@ class ApplicationRun:
         try:
             self.jvm.wait()
             return start_session(self.session)
+        except UnsupportedSparkError as error:
+            problem = spark_unsupported(self.starting.id, error.version, SUPPORTED_VERSIONS, error.uses)
+            raise ProblemsError([problem]) from None
         except Exception as error:  # of Java, its gateway or the master: all that is known is a text
             raise ProblemsError([spark_not_started(self.starting.id, capture_failure(error))]) from error
 
@@ -138,7 +203,7 @@ class ApplicationRun:
         )
 
 
-def _stop(spark: SparkSession, gateway: GatewayWatch, termination: Termination) -> None:
+def _stop_session(spark: SparkSession, gateway: GatewayWatch, termination: Termination) -> None:
     with termination.limited():
         try:
             spark.stop()
@@ -154,7 +219,7 @@ def _end_with_spark(application: StreamsApplication, termination: Termination) -
         termination.begin()
 
 
-def _start(application: StreamsApplication) -> None:
+def _start_application(application: StreamsApplication) -> None:
     try:
         application.start()
     except AnalysisException as error:

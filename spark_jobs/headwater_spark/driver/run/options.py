@@ -1,4 +1,4 @@
-"""The options of an application's command line, and the folders and session that they mean."""
+"""The options of an application's command line: its document, and the folders and session that they mean."""
 
 import os
 from collections.abc import Callable, Mapping
@@ -8,7 +8,9 @@ from pathlib import Path
 import attrs
 
 from headwater.command_line import JobOptions
-from headwater.model.topology import Application
+from headwater.model.problems import Problem, ProblemCode, ProblemsError, errors
+from headwater.model.topology import Application, TopologyDocument
+from headwater.spec import load_documents
 from headwater_spark.driver.metrics import Instruments
 from headwater_spark.driver.spark_session.session import SessionSettings, is_remote
 
@@ -59,3 +61,33 @@ class RunOptions(JobOptions):
             web_ui=self.web_ui,
             conf=self.conf,
         )
+
+
+def load_document(file: Path) -> TopologyDocument:
+    """Return the only document of `file`.
+
+    Raises:
+        ProblemsError: The file holds no document or several, or the document is not valid.
+    """
+    loaded = load_documents([file])
+    if wrong := errors(loaded.problems):
+        raise ProblemsError(wrong)
+    if len(loaded.documents) != 1:
+        raise ProblemsError([_not_one_document(file, len(loaded.documents))])
+    return loaded.documents[0]
+
+
+def folder_of(file: Path) -> Path:
+    """Return the folder that the paths of schema files in a document are relative to."""
+    return file.parent if file.is_file() else file
+
+
+def _not_one_document(file: Path, found: int) -> Problem:
+    return Problem(
+        code=ProblemCode.NOT_RUNNABLE,
+        summary="One process runs one application.",
+        expected="one document",
+        found=f"{found} in {file}",
+        why="Each application is a client of its own, with its own state, checkpoints and restarts.",
+        fix="Pass the file of one document; run the other applications as separate processes.",
+    )

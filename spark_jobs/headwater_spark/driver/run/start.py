@@ -14,9 +14,8 @@ import structlog
 from headwater.command_line import Termination
 from headwater.control import Access, ControlServer, Surface
 from headwater_spark.driver.metrics import Instruments
-from headwater_spark.driver.run.document import load_document
 from headwater_spark.driver.run.installed import runtime_installed
-from headwater_spark.driver.run.options import RunOptions
+from headwater_spark.driver.run.options import RunOptions, load_document
 from headwater_spark.driver.run.starting import StartingApplication
 from headwater_spark.driver.spark_session.jvm import JvmStart, kill_jvm
 from headwater_spark.driver.spark_session.session import launch_jvm
@@ -38,7 +37,7 @@ def start(options: RunOptions) -> bool:
     session = options.session(starting.id)
     with (
         Termination(starting.id, options.stop_timeout_ms / 1_000, on_expiry=kill_jvm) as termination,
-        _served(instruments, options.access()),  # at once: another process may use the port
+        _serve_endpoint(instruments, options.access()),  # at once: another process may use the port
         options.watch(instruments),
         JvmStart(partial(launch_jvm, session)) as jvm,
     ):
@@ -49,7 +48,7 @@ def start(options: RunOptions) -> bool:
 
 
 @contextmanager
-def _served(instruments: Instruments, access: Access | None) -> Iterator[None]:
+def _serve_endpoint(instruments: Instruments, access: Access | None) -> Iterator[None]:
     if access is None:
         yield
         return

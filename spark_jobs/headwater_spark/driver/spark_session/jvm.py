@@ -1,4 +1,4 @@
-"""The process of Spark's JVM: it starts while Python imports the driver, and ends with a start that fails."""
+"""The process of Spark's JVM: its start while Python imports the driver, its end, and whether it answers."""
 
 import os
 import signal
@@ -8,12 +8,23 @@ import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
+from threading import Event, Thread
 from typing import Self
 
-from pyspark import SparkContext
+import attrs
+import structlog
 
+from headwater_spark.spark_internals.jvm import jvm_process
+
+_log = structlog.get_logger(__name__)
 _END_SECONDS = 2.0
 _POLL_SECONDS = 0.02
+_INTERVAL_SECONDS = 1.0
+_ASK_SECONDS = 0.5
+"""Less than the interval: an answer arrives between two observations."""
+_LONGEST_STEP_SECONDS = 2.0
+"""More time between two observations is not counted: the process itself was paused."""
+_LOGGED_SECONDS = 5.0
 
 
 class JvmStart:
@@ -58,37 +69,29 @@ class JvmStart:
             self._launch()
         except BaseException as error:  # noqa: BLE001 - raised again by `wait`
             self._failure = error
-        self._started = _children(f"/proc/self/task/{threading.get_native_id()}")
+        self._started = _child_processes(f"/proc/self/task/{threading.get_native_id()}")
 
     def _end(self, number: signal.Signals) -> None:
         """Signal the processes until the thread ends, which may start others meanwhile."""
         deadline = time.monotonic() + _END_SECONDS
         while self._thread.is_alive():
-            _signal(_children(f"/proc/self/task/{self._thread.native_id}"), number)
+            _signal_processes(_child_processes(f"/proc/self/task/{self._thread.native_id}"), number)
             self._thread.join(_POLL_SECONDS)
             if time.monotonic() > deadline:
                 number = signal.SIGKILL
-        _signal(self._started, number)
-
-
-def gateway_port() -> int:
-    """Return the port of the gateway to the JVM of this process's session."""
-    gateway = SparkContext._gateway  # noqa: SLF001 - PySpark has no public name for it
-    if gateway is None:
-        raise RuntimeError("Spark was not started")
-    return int(gateway.gateway_parameters.port)
+        _signal_processes(self._started, number)
 
 
 def kill_jvm() -> None:
     """Kill the JVM that this process has started; with `spark-submit`, the JVM has started this process."""
-    if (jvm := _jvm()) is not None:
+    if (jvm := jvm_process()) is not None:
         jvm.kill()
 
 
 def jvm_end() -> str:
     """Return how the JVM ended, as a phrase."""
     code = None
-    if (jvm := _jvm()) is not None:
+    if (jvm := jvm_process()) is not None:
         with suppress(subprocess.TimeoutExpired):
             code = jvm.wait(_END_SECONDS)
     match code:
@@ -100,22 +103,59 @@ def jvm_end() -> str:
             return f"exit code {code}"
 
 
-def _jvm() -> "subprocess.Popen[bytes] | None":
-    return getattr(SparkContext._gateway, "proc", None)  # noqa: SLF001 - PySpark sets it for its callers
-
-
-def _signal(processes: Iterable[int], number: signal.Signals) -> None:
+def _signal_processes(processes: Iterable[int], number: signal.Signals) -> None:
     """Signal processes and their descendants: `spark-submit` is a script that starts Java."""
     for process in processes:
-        children = [child for task in Path(f"/proc/{process}/task").glob("*") for child in _children(task)]
+        children = [
+            child for task in Path(f"/proc/{process}/task").glob("*") for child in _child_processes(task)
+        ]
         with suppress(ProcessLookupError):
             os.kill(process, number)
-        _signal(children, number)
+        _signal_processes(children, number)
 
 
-def _children(task: Path | str) -> tuple[int, ...]:
+def _child_processes(task: Path | str) -> tuple[int, ...]:
     """Return the child processes of a thread; `task` is its folder in /proc."""
     try:
         return tuple(map(int, Path(task, "children").read_text(encoding="ascii").split()))
     except OSError:
         return ()
+
+
+@attrs.define(kw_only=True, eq=False)
+class JvmWatch:
+    """One thread calls `run`, any thread reads `silent_seconds`. `ask` returns an answer of the JVM."""
+
+    _ask: Callable[[], object]
+    _clock: Callable[[], float] = time.monotonic
+    silent_seconds: float = attrs.field(default=0.0, init=False)
+    """How long the JVM has not answered; 0 = it answers."""
+    _answers: int = attrs.field(default=0, init=False)
+    _observed: int = attrs.field(default=0, init=False)
+    _at: float = attrs.field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self._at = self._clock()
+
+    def run(self, stopping: Event) -> None:
+        """Observe the JVM until `stopping` is set; never waits for an answer."""
+        # One thread: each thread has a connection of its own. One without an answer ends with the process.
+        Thread(target=self._ask_repeatedly, args=(stopping,), name="jvm-answers", daemon=True).start()
+        while not stopping.wait(_INTERVAL_SECONDS):
+            self.observe()
+
+    def observe(self) -> None:
+        """Count the time since the last answer."""
+        now = self._clock()
+        step, self._at = min(now - self._at, _LONGEST_STEP_SECONDS), now
+        has_answered, self._observed = self._observed != self._answers, self._answers
+        before = self.silent_seconds
+        self.silent_seconds = 0.0 if has_answered else before + step
+        if before < _LOGGED_SECONDS <= self.silent_seconds:
+            _log.warning("Spark's JVM does not answer", seconds=round(self.silent_seconds))
+
+    def _ask_repeatedly(self, stopping: Event) -> None:
+        while not stopping.wait(_ASK_SECONDS):
+            with suppress(Exception):  # an error is an answer; the JVM's end is noticed elsewhere (`gateway`)
+                self._ask()
+            self._answers += 1

@@ -12,8 +12,11 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import attrs
-from pyspark import SparkConf, SparkContext
+from pyspark import SparkConf
 from pyspark.sql import SparkSession
+
+from headwater_spark.spark_internals.jvm import disable_checksum_files, silence_accumulators, start_jvm
+from headwater_spark.spark_internals.supported import check_spark_internals
 
 _HIDDEN = "(?i)secret|password|passwd|token|access[.]?key|jaas|truststore|keystore|ssl[.]key|pem|ca[.]cert"
 _LOCAL_CHECKPOINTS = (
@@ -21,7 +24,7 @@ _LOCAL_CHECKPOINTS = (
 )
 _PACKAGES = ("headwater", "headwater_spark")
 _ARCHIVE = "headwater.zip"
-_WORKER_DAEMON = "headwater_spark.driver.spark_session.worker_daemon"
+_WORKER_DAEMON = "headwater_spark.spark_internals.worker_daemon"
 _LOG_SETTINGS = Path(__file__).with_name("log4j2.properties")
 ROWS_AT_ONCE = 2_000
 """Rows of an Arrow batch. With 1 MiB each, Kafka's default limit for a record, they just fit into 2 GiB."""
@@ -112,11 +115,15 @@ def launch_jvm(settings: SessionSettings) -> None:
     conf = SparkConf().setAll(list(settings.spark().items()))
     if settings.master is not None:
         conf.setMaster(settings.master)
-    SparkContext._ensure_initialized(conf=conf)  # noqa: SLF001 - PySpark starts the JVM with the session only
+    start_jvm(conf)
 
 
 def start_session(settings: SessionSettings) -> SparkSession:
-    """Return the session of this process; start it with `settings` if there is none."""
+    """Return the session of this process; start it with `settings` if there is none.
+
+    Raises:
+        UnsupportedSparkError: This version of Spark has other private parts than Headwater uses.
+    """
     _prepare_gateway(settings)
     builder = SparkSession.builder.appName(settings.application)
     if settings.master is not None:
@@ -124,10 +131,11 @@ def start_session(settings: SessionSettings) -> SparkSession:
     for name, value in settings.spark().items():
         builder = builder.config(name, value)
     session: SparkSession = builder.getOrCreate()
-    _silence_accumulators(session.sparkContext)
+    check_spark_internals(session)
+    silence_accumulators(session.sparkContext)
     session.sparkContext.setLogLevel(settings.conf.get("spark.log.level", "WARN"))
     if settings.local_checkpoints:
-        _disable_checksum_files(session)
+        disable_checksum_files(session)
     return session
 
 
@@ -154,18 +162,6 @@ def is_remote(checkpoint: str) -> bool:
     return "://" in checkpoint
 
 
-def _disable_checksum_files(session: SparkSession) -> None:
-    """Make Hadoop write no checksum file next to each local file.
-
-    For every file, checksum files included, it starts a process that sets the permissions. That is the larger
-    part of the time that a batch's logs take. A truncated log is not valid JSON, and a checkpoint can be
-    deleted without loss.
-    """
-    context = session.sparkContext
-    files = context._jvm.org.apache.hadoop.fs.FileSystem  # type: ignore[union-attr]  # noqa: SLF001 - Hadoop has no setting
-    files.getLocal(context._jsc.hadoopConfiguration()).setWriteChecksum(False)  # noqa: SLF001
-
-
 def _prepare_gateway(settings: SessionSettings) -> None:
     """Name the Python of the workers and the address of the web UI, and drop Py4J's log lines.
 
@@ -176,12 +172,6 @@ def _prepare_gateway(settings: SessionSettings) -> None:
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     logging.getLogger("py4j").setLevel(logging.CRITICAL)
     logging.getLogger().addFilter(_is_not_from_gateway)
-
-
-def _silence_accumulators(context: SparkContext) -> None:
-    """Drop the traceback that PySpark's server for accumulators prints when its JVM dies."""
-    server = context._accumulatorServer  # noqa: SLF001 - PySpark has no setting
-    server.handle_error = lambda *_: None  # type: ignore[method-assign]
 
 
 def _is_not_from_gateway(record: logging.LogRecord) -> bool:

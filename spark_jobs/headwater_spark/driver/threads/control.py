@@ -38,7 +38,7 @@ def threads_route(current: Callable[[], ThreadControl]) -> Route:
     """Return the route of stream threads; `current` returns the application."""
 
     def read() -> Body:
-        return _shown(current())
+        return _thread_status(current())
 
     def handle(body: Body) -> Body:
         application = current()
@@ -48,25 +48,25 @@ def threads_route(current: Callable[[], ThreadControl]) -> Route:
                 if name is None:
                     raise _not_allowed(application, "added")
             case {"action": "remove", **rest} if not rest.keys() - {"timeoutMs"}:
-                name = _remove(application, _timeout_ms(rest))
+                name = _remove_thread(application, _timeout_ms(rest))
             case _:
                 raise Refused(_USAGE)
-        return {"thread": name, **_shown(application)}
+        return {"thread": name, **_thread_status(application)}
 
     return Route(PATH, handle, read)
 
 
-def _remove(application: ThreadControl, timeout_ms: int | None) -> str:
+def _remove_thread(application: ThreadControl, timeout_ms: int | None) -> str:
     try:
         name = application.remove_stream_thread(None if timeout_ms is None else timeout_ms / 1_000)
     except RemovalTimeoutError as error:
-        more = {"thread": error.thread, **_shown(application)}
+        more = {"thread": error.thread, **_thread_status(application)}
         raise Refused(str(error), HTTPStatus.GATEWAY_TIMEOUT, more) from None
     if name is not None:
         return name
     if application.state in (ClientState.RUNNING, ClientState.REBALANCING):
         raise Refused(
-            "No stream thread was removed: none is alive.", HTTPStatus.CONFLICT, _shown(application)
+            "No stream thread was removed: none is alive.", HTTPStatus.CONFLICT, _thread_status(application)
         )
     raise _not_allowed(application, "removed")
 
@@ -85,11 +85,11 @@ def _not_allowed(application: ThreadControl, what: str) -> Refused:
         f"No stream thread was {what}: the application is {application.state.value}. Try again when it is "
         "RUNNING or REBALANCING.",
         HTTPStatus.CONFLICT,
-        _shown(application),
+        _thread_status(application),
     )
 
 
-def _shown(application: ThreadControl) -> dict[str, Any]:
+def _thread_status(application: ThreadControl) -> dict[str, Any]:
     return {
         "state": application.state.value,
         "slots": application.slots,

@@ -48,7 +48,7 @@ def thread_problems(application: Application) -> Iterator[Problem]:
     config = application.config
     count = stream_threads(application)
     if count is not None and count < 1:
-        yield _refused(
+        yield _refused_setting(
             application,
             COUNT,
             "a whole number of at least 1",
@@ -57,7 +57,7 @@ def thread_problems(application: Application) -> Iterator[Problem]:
             "has slots.",
         )
     if HANDLER in config and not _is_handler(config[HANDLER]):
-        yield _refused(
+        yield _refused_setting(
             application,
             HANDLER,
             f"{_ANSWERS}, or module:Class",
@@ -88,7 +88,7 @@ def _is_handler(text: str) -> bool:
     return text in tuple(UncaughtExceptionResponse) or _CLASS.fullmatch(text) is not None
 
 
-def _refused(application: Application, key: str, allowed: str, why: str, fix: str) -> Problem:
+def _refused_setting(application: Application, key: str, allowed: str, why: str, fix: str) -> Problem:
     return Problem(
         code=ProblemCode.INVALID_CONFIG,
         summary=f"The runtime does not support the value of {key}.",

@@ -24,9 +24,15 @@ _POLL_SECONDS = 5.0
 
 
 class ShutdownRequests:
-    """The requests to the clients of one application; one thread at a time may use it."""
+    """The requests to the clients of one application; one thread at a time may use it.
 
-    def __init__(self, connection: Connection, application: str, client_id: str) -> None:
+    Without `is_possible` no failure is answered with `shutdown-application`: nothing is read or sent.
+    """
+
+    def __init__(
+        self, connection: Connection, application: str, client_id: str, *, is_possible: bool
+    ) -> None:
+        self._is_possible = is_possible
         self._application = application
         self._client_id = client_id
         self._connection = connection
@@ -40,6 +46,8 @@ class ShutdownRequests:
         Raises:
             ProblemsError: The group cannot be read.
         """
+        if not self._is_possible:
+            return
         self._topics = tuple(sorted(topics))
         self._consumer = clients.consumer(self._connection, shutdown_group(self._application))
         try:

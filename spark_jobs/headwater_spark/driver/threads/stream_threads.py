@@ -224,13 +224,3 @@ class StreamThreads:
             if changed is not self._pool and changed != self._pool:
                 self._pool = changed
                 self._changed.notify_all()
-
-
-def spark_slots(context: object) -> Callable[[], int]:
-    """Return a function that returns how many Spark tasks run at the same time.
-
-    That are the executors' cores, by `spark.task.cpus`. Each call is one call of the JVM.
-    """
-    scala = context._jsc.sc()  # type: ignore[attr-defined]  # noqa: SLF001 - PySpark has no public name for it
-    profile = scala.resourceProfileManager().defaultResourceProfile()
-    return lambda: int(scala.maxNumConcurrentTasks(profile))

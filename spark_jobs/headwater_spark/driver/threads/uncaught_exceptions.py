@@ -55,7 +55,7 @@ class UncaughtExceptions:
     _application: Application
     _threads: StreamThreads
     _restarts: RestartPolicy
-    _on_shutdown_application: Callable[[], None]
+    _on_shutdown_application: Callable[[], object]
     _handler: UncaughtExceptionHandler | None = None
     _handler_seconds: float = HANDLER_SECONDS
     last_response: str = attrs.field(default="", init=False)

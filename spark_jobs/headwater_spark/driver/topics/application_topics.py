@@ -14,14 +14,12 @@ from headwater.compiler import StreamsConfig, compile_document
 from headwater.compiler.streams_config import SetupMode
 from headwater.kafka import Connection, KafkaClusterReader, snapshot_request
 from headwater.kafka.pending_requests import in_background
-from headwater.model.callers import APPLICATION
 from headwater.model.cluster import ClusterSnapshot
 from headwater.model.compiled import CompiledApplication
-from headwater.model.move_marks import announcements
-from headwater.model.offset_metadata import decode_count
+from headwater.model.offset_metadata import announcements, decode_count
 from headwater.model.policies import Policy
-from headwater.model.problems import ProblemsError, errors
-from headwater.model.record import RecordedTopic, SetupRecord
+from headwater.model.problems import APPLICATION, ProblemsError, errors
+from headwater.model.records import RecordedTopic, SetupRecord
 from headwater.model.topology import TopologyDocument
 from headwater.planner import PlanPolicy, plan
 from headwater.planner.policies import expansion_violations
@@ -268,11 +266,11 @@ class _RenewedReader:
             yield self._reader
         except (ProblemsError, KafkaException):
             old, self._reader = [self._reader], self._connect()
-            in_background(partial(_close, old))
+            in_background(partial(_close_readers, old))
             raise
 
 
-def _close(readers: list[KafkaClusterReader]) -> None:
+def _close_readers(readers: list[KafkaClusterReader]) -> None:
     """Drop the only reader of the list after its last answer."""
     readers[0].settle()
     readers.clear()

@@ -7,8 +7,7 @@ import attrs
 from headwater.compiler.streams_config import INITIAL_PARTITIONS, StreamsConfig
 from headwater.model.compiled import CompiledApplication
 from headwater.model.linear_hashing import round_start
-from headwater.model.move_marks import MoveMark
-from headwater.model.offset_metadata import decode_count, decode_initial
+from headwater.model.offset_metadata import MoveMark, decode_count, decode_initial
 from headwater.model.topology import Application, TopologyDocument
 from headwater_spark.engine.scaling.processors import processors_of
 

@@ -1,8 +1,36 @@
-"""Errors of expressions: faults found when they are compiled, and errors of evaluation."""
+"""Errors of expressions, and the limits that keep hostile expressions from exhausting a process.
+
+Faults are found when expressions are compiled. Limits are far above those of real expressions.
+"""
 
 from collections.abc import Iterable
 
 import attrs
+
+_TYPES = {
+    "str": "STRING",
+    "int": "BIGINT",
+    "float": "DOUBLE",
+    "bool": "BOOLEAN",
+    "bytes": "BINARY",
+    "dict": "STRUCT",
+    "list": "ARRAY",
+    "date": "DATE",
+    "datetime": "TIMESTAMP",
+    "NoneType": "VOID",
+}
+LONGEST_TEXT = 20_000
+"""Characters of an expression."""
+MOST_NODES = 5_000
+DEEPEST = 60
+MOST_STEPS = 100
+"""Steps of the parser for each token. It tries types first: `struct(struct(…` takes exponential time."""
+MOST_DIGITS = 400
+"""Digits of a number; a double has at most 309 before the point."""
+LONGEST_RESULT = 10_000_000
+"""Characters of a string that a function returns."""
+MOST_ELEMENTS = 1_000_000
+"""Elements of an array that a function returns."""
 
 
 @attrs.frozen
@@ -34,15 +62,13 @@ def type_name(value: object) -> str:
     return _TYPES.get(type(value).__name__, type(value).__name__)
 
 
-_TYPES = {
-    "str": "STRING",
-    "int": "BIGINT",
-    "float": "DOUBLE",
-    "bool": "BOOLEAN",
-    "bytes": "BINARY",
-    "dict": "STRUCT",
-    "list": "ARRAY",
-    "date": "DATE",
-    "datetime": "TIMESTAMP",
-    "NoneType": "VOID",
-}
+def check_characters(number: int, function: str) -> None:
+    """Raise EvaluationError if `function` would return a string of more than `LONGEST_RESULT` characters."""
+    if number > LONGEST_RESULT:
+        raise EvaluationError(f"the result of `{function}` exceeds {LONGEST_RESULT} characters")
+
+
+def check_elements(number: int, function: str) -> None:
+    """Raise EvaluationError if `function` would return an array of more than `MOST_ELEMENTS` elements."""
+    if number > MOST_ELEMENTS:
+        raise EvaluationError(f"the result of `{function}` exceeds {MOST_ELEMENTS} elements")

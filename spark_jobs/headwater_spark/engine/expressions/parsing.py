@@ -11,13 +11,14 @@ from sqlglot.dialects.spark import Spark
 from sqlglot.errors import ParseError, SqlglotError
 from sqlglot.parsers.spark import SparkParser
 
-from headwater_spark.engine.expressions.faults import ExpressionError, Fault
-from headwater_spark.engine.expressions.limits import (
+from headwater_spark.engine.expressions.faults import (
     DEEPEST,
     LONGEST_TEXT,
     MOST_DIGITS,
     MOST_NODES,
     MOST_STEPS,
+    ExpressionError,
+    Fault,
 )
 from headwater_spark.engine.records import Value
 

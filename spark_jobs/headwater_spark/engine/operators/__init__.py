@@ -7,7 +7,6 @@ from headwater_spark.engine.operators import (
     processors,
     stateless,
     stream_aggregate,
-    suppress,
     tables,
 )
 from headwater_spark.engine.operators.interface import OperatorFactory
@@ -16,7 +15,6 @@ FACTORIES: Mapping[type, OperatorFactory] = {
     **stateless.FACTORIES,
     **stream_aggregate.FACTORIES,
     **tables.FACTORIES,
-    **suppress.FACTORIES,
     **processors.FACTORIES,
     **joins.FACTORIES,
 }

@@ -1,12 +1,27 @@
-"""The functions of an aggregation, for operators of streams and of tables."""
+"""What aggregations share: their functions, and with windows the reads, writes and emission of results.
 
-from collections.abc import Callable
+Windows follow `AbstractKStreamTimeWindowAggregateProcessor`.
+"""
+
+from collections.abc import Callable, Iterable
 
 import attrs
 
-from headwater.model.behaviors import Aggregation, AggregationKind
+from headwater.model.behaviors import Aggregation, AggregationKind, StreamAggregate
 from headwater_spark.engine.operators.interface import NotRunnableError, OperatorContext
-from headwater_spark.engine.records import Value
+from headwater_spark.engine.operators.materialized import Forwarding, read_before_put
+from headwater_spark.engine.records import Headers, Value, Windowed
+from headwater_spark.engine.stores.layers import TIMESTAMP, read_timestamp, with_timestamp
+from headwater_spark.engine.stores.segments import SEGMENT
+from headwater_spark.engine.stores.windows import TimestampedWindowBytes, window_end
+
+_START_AT = -12
+_SEQUENCE_AT = -4
+Closed = Callable[[int, int], Iterable[tuple[Windowed, Value, int]] | None]
+"""(close time, close time of the last emission or -1) → windows closed since, with value and timestamp.
+
+None = there can be none; this does not count as an emission.
+"""
 
 
 @attrs.frozen
@@ -30,9 +45,9 @@ def functions_of(aggregation: Aggregation, context: OperatorContext) -> Function
         case AggregationKind.COUNT:
             return _COUNT
         case AggregationKind.REDUCE:
-            return _reduction(aggregation, context)
+            return _reduce_functions(aggregation, context)
         case AggregationKind.AGGREGATE:
-            return _aggregate(aggregation, context)
+            return _aggregate_functions(aggregation, context)
 
 
 _COUNT = Functions(
@@ -44,7 +59,7 @@ _COUNT = Functions(
 )
 
 
-def _reduction(aggregation: Aggregation, context: OperatorContext) -> Functions:
+def _reduce_functions(aggregation: Aggregation, context: OperatorContext) -> Functions:
     reduce = context.expression(aggregation.add, "key", "value", "total")
 
     def add(key: Value, value: Value, total: Value) -> Value:
@@ -53,24 +68,24 @@ def _reduction(aggregation: Aggregation, context: OperatorContext) -> Functions:
     return Functions(
         init=lambda: None,
         add=add,
-        remove=_optional(aggregation.remove, context, "remove", "key", "value", "total"),
+        remove=_optional_function(aggregation.remove, context, "remove", "key", "value", "total"),
         merge=lambda key, left, right: add(key, right, left),
         add_again=reduce,
     )
 
 
-def _aggregate(aggregation: Aggregation, context: OperatorContext) -> Functions:
+def _aggregate_functions(aggregation: Aggregation, context: OperatorContext) -> Functions:
     add = context.expression(aggregation.add, "key", "value", "total")
     return Functions(
         init=context.expression(aggregation.init),
         add=add,
         add_again=add,
-        remove=_optional(aggregation.remove, context, "remove", "key", "value", "total"),
-        merge=_optional(aggregation.merge, context, "merge", "key", "left", "right"),
+        remove=_optional_function(aggregation.remove, context, "remove", "key", "value", "total"),
+        merge=_optional_function(aggregation.merge, context, "merge", "key", "left", "right"),
     )
 
 
-def _optional(
+def _optional_function(
     text: str | None, context: OperatorContext, what: str, *parameters: str
 ) -> Callable[..., Value]:
     """Return a function that raises when called without an expression: only some operators call it."""
@@ -81,3 +96,103 @@ def _optional(
         raise NotRunnableError(f"{context.node.name} has no expression for `{what}`")
 
     return missing
+
+
+class WindowResults:
+    """Reads and updates the windows of an aggregation, and forwards the changes."""
+
+    def __init__(self, behavior: StreamAggregate, size_ms: int, context: OperatorContext) -> None:
+        self.store = context.store(behavior.store, TimestampedWindowBytes)
+        self.store_name = behavior.store
+        self.size = size_ms
+        self._current = context.task.current
+        self._read = read_before_put(self.store.below, context)
+        self._serialize = self.store.value_serde.serialize
+        self._deserialize = self.store.value_serde.deserialize
+        self.serialize_key = self.store.key_serde.serialize
+        self._forwarding = None if behavior.emit_on_close else self._forwarding_to(context, behavior)
+
+    def get(self, key: bytes, start: int) -> tuple[Value, int] | None:
+        """Return (total, timestamp) of a window that is updated next; None = no such window."""
+        stored = self.store.fetch_bytes(key, start, self._read)
+        if stored is None:
+            return None
+        return self._deserialize(stored[TIMESTAMP:]), read_timestamp(stored)
+
+    def update(
+        self,
+        window: Windowed,
+        key: bytes,
+        change: tuple[Value, Value],
+        time: int,
+        at: tuple[int, Headers],
+    ) -> None:
+        """Put a total. `change` is (new, old), `key` the serialized key of the window."""
+        new, old = change
+        stored = None if new is None else with_timestamp(self._serialize(new), time)
+        now, headers = at
+        self.store.put_bytes(key, stored, window.start, (now, headers, self._current.record))
+        if self._forwarding is not None:
+            self._forwarding.forward(window, new, old, time, headers)
+
+    def _forwarding_to(self, context: OperatorContext, behavior: StreamAggregate) -> Forwarding:
+        below, sends_old = self.store.below, behavior.sends_old
+        return Forwarding(below, context, self._windowed_of, self._deserialize, sends_old=sends_old)
+
+    def _windowed_of(self, entry_key: bytes) -> Windowed:
+        start = int.from_bytes(entry_key[_START_AT:_SEQUENCE_AT], "big")
+        key = self.store.key_serde.deserialize(entry_key[SEGMENT:_START_AT])
+        return Windowed(key, start, window_end(start, self.size))
+
+
+class EmissionOnClose:
+    """Emits each window once, when stream time passes its end plus grace.
+
+    Kafka Streams searches closed windows at most once per interval of wall-clock time
+    (`__emit.interval.ms.kstreams.windowed.aggregation__`), in which windows may expire. The wall-clock time
+    is constant within a batch, so a deferred emission is done when the batch ends, or before windows expire.
+
+    Args:
+        context: The context of the node.
+        store: The name of the store.
+        kept_ms: How far stream time may pass the last emission before closed windows expire.
+        closed: Finds the closed windows.
+    """
+
+    def __init__(self, context: OperatorContext, store: str, kept_ms: int, closed: Closed) -> None:
+        self._last = context.clock(store)  # the name that Kafka Streams commits it under
+        self._next = context.clock(f"{store}/emission")
+        self._wall_clock = context.task.wall_clock
+        self._interval = context.settings.emit_interval_ms
+        self._kept = kept_ms
+        self._closed = closed
+        self._forward = context.forward
+        self._deferred: tuple[int, Headers] | None = None
+        context.task.on_batch_end(self._emit_deferred)
+
+    def advance(self, timestamp: int) -> None:
+        """Emit deferred windows if stream time `timestamp` would expire them. Call it before any write."""
+        if self._deferred is not None and timestamp - self._kept >= self._last.now:
+            self._emit_deferred()
+
+    def check(self, close_time: int, headers: Headers) -> None:
+        """Emit the closed windows, or defer the emission until the interval has passed."""
+        now = self._wall_clock()
+        if now < self._next.now:
+            self._deferred = close_time, headers
+            return
+        self._next.now = now + self._interval
+        self._emit(close_time, headers)
+
+    def _emit_deferred(self) -> None:
+        if self._deferred is not None:
+            self._emit(*self._deferred)
+
+    def _emit(self, close_time: int, headers: Headers) -> None:
+        self._deferred = None
+        last = self._last.now
+        closed = self._closed(close_time, last) if last == -1 or last < close_time else None
+        if closed is not None:
+            for window, value, time in closed:
+                self._forward(window, (value, None, True), time, headers)
+            self._last.now = close_time

@@ -57,11 +57,11 @@ def cached_aggregate(behavior: StreamAggregate, context: OperatorContext, genera
     totals = _Totals(behavior, context, functions.init)
     if behavior.aggregation.kind is AggregationKind.COUNT:
         context.task.on_key_counts(context.node.name, totals.count_per_key())
-        return _count(totals, context, general)
-    return _aggregate(totals, functions, context, general)
+        return _count_records(totals, context, general)
+    return _aggregate_records(totals, functions, context, general)
 
 
-def _count(totals: "_Totals", context: OperatorContext, general: Process) -> Process:
+def _count_records(totals: "_Totals", context: OperatorContext, general: Process) -> Process:
     name, drop, current = context.node.name, context.task.drop, context.task.current
     cache, serialize_key, pending = totals.cache, totals.serialize_key, totals.pending
     take, start = pending.pop, totals.starter()
@@ -88,7 +88,7 @@ def _count(totals: "_Totals", context: OperatorContext, general: Process) -> Pro
     return process
 
 
-def _aggregate(
+def _aggregate_records(
     totals: "_Totals", functions: Functions, context: OperatorContext, general: Process
 ) -> Process:
     name, drop, current = context.node.name, context.task.drop, context.task.current

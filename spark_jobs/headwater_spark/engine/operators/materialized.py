@@ -127,9 +127,9 @@ class _TimestampedTable:
         key, value = typed.key_serde, typed.value_serde
         forwarding = Forwarding(typed.below, context, key.deserialize, value.deserialize, sends_old=sends_old)
         read, serialize_key = read_before_put(typed.below, context), key.serialize
-        self.get: Get = _getter(typed, read)
+        self.get: Get = _table_getter(typed, read)
         self.read: Callable[[Value], object] = lambda key: read(serialize_key(key))
-        self.update: Update = _updater(typed, context, forwarding)
+        self.update: Update = _table_updater(typed, context, forwarding)
 
 
 def read_before_put(below: StoreBytes, context: OperatorContext) -> Callable[[bytes], bytes | None]:
@@ -141,7 +141,7 @@ def read_before_put(below: StoreBytes, context: OperatorContext) -> Callable[[by
     return below.get_before_put if fails else below.get
 
 
-def _getter(typed: TimestampedKeyValueBytes, read: Callable[[bytes], bytes | None]) -> Get:
+def _table_getter(typed: TimestampedKeyValueBytes, read: Callable[[bytes], bytes | None]) -> Get:
     serialize_key, deserialize = typed.key_serde.serialize, typed.value_serde.deserialize
 
     def get(key: Value) -> tuple[Value, int] | None:
@@ -153,7 +153,9 @@ def _getter(typed: TimestampedKeyValueBytes, read: Callable[[bytes], bytes | Non
     return get
 
 
-def _updater(typed: TimestampedKeyValueBytes, context: OperatorContext, forwarding: Forwarding) -> Update:
+def _table_updater(
+    typed: TimestampedKeyValueBytes, context: OperatorContext, forwarding: Forwarding
+) -> Update:
     serialize_key, serialize = typed.key_serde.serialize, typed.value_serde.serialize
     current, put = context.task.current, forwarding.put
     forward = None if forwarding.cached else forwarding.forward

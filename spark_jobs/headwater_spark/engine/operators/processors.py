@@ -89,7 +89,7 @@ class TaskProcessorContext:
 def run_processor(behavior: RunProcessor, context: OperatorContext) -> Process:
     """`process`, `processValues`, `addProcessor`."""
     own = TaskProcessorContext(context, fixed_key=behavior.values_only)
-    handle = _started(behavior.processor_class, context, own).process
+    handle = _start_processor(behavior.processor_class, context, own).process
     current = context.task.current
 
     def process(key: Value, value: Value, timestamp: int, headers: Headers) -> None:
@@ -114,7 +114,7 @@ Transform = Callable[[Value, Value, int, Headers], Value]
 def value_transformer(class_name: str | None, context: OperatorContext) -> Transform:
     """Return the function of a new transformer instance."""
     own = TaskProcessorContext(context, forwards=False)
-    transform: Callable[[Value, Value], Value] = _started(class_name, context, own).transform
+    transform: Callable[[Value, Value], Value] = _start_processor(class_name, context, own).transform
     current = context.task.current
 
     def call(key: Value, value: Value, timestamp: int, headers: Headers) -> Value:
@@ -126,7 +126,7 @@ def value_transformer(class_name: str | None, context: OperatorContext) -> Trans
     return call
 
 
-def _started(class_name: str | None, context: OperatorContext, own: TaskProcessorContext) -> Value:
+def _start_processor(class_name: str | None, context: OperatorContext, own: TaskProcessorContext) -> Value:
     """Return an instance that is initialized before the first batch, and closed with the task."""
     if class_name is None:
         raise NotRunnableError(f"{context.node.name} has no class: the document does not contain it")

@@ -1,7 +1,14 @@
 """Aggregations of streams: by key here, with windows in the modules of the window types.
 
-There are two fast paths, with the same results as the general one: `count` without a cache, the operator by
-which throughput is measured, and any aggregation with a cache that no other node reads (`cached_aggregate`).
+There are two fast paths, with the same results as the general one. The general one takes this many times
+their processor time, in batches of 50,000 records with 10 records per key, and with unique keys:
+
+- `count` without a cache, the operator by which throughput is measured: 1.5 and 1.3.
+- Any aggregation with a cache that no other node reads (`cached_aggregate`): 2.2 and 1.3 for `count`, 1.9 and
+  1.25 for `reduce`.
+
+A `count` with a cache may receive counts per key (`key_counts`). With 10 records per key, that divides the
+time by 2.4 again; `worker.task_input.count_keys` counts only if keys repeat.
 """
 
 from collections.abc import Mapping
@@ -14,9 +21,11 @@ from headwater_spark.engine.operators.aggregation import functions_of
 from headwater_spark.engine.operators.cached_aggregate import cached_aggregate, can_cache_values
 from headwater_spark.engine.operators.interface import OperatorContext, OperatorFactory, Process
 from headwater_spark.engine.operators.materialized import table_store
-from headwater_spark.engine.operators.session_aggregate import session_aggregate
-from headwater_spark.engine.operators.sliding_aggregate import sliding_aggregate
-from headwater_spark.engine.operators.window_aggregate import window_aggregate
+from headwater_spark.engine.operators.windowed_aggregates import (
+    session_aggregate,
+    sliding_aggregate,
+    window_aggregate,
+)
 from headwater_spark.engine.records import Headers, Value
 from headwater_spark.engine.stores.key_value import TimestampedKeyValueBytes
 from headwater_spark.engine.stores.layers import Logged
@@ -75,7 +84,7 @@ def stream_aggregate(behavior: StreamAggregate, context: OperatorContext) -> Pro
     """`KStreamAggregate`, `KStreamReduce` and their windowed variants."""
     match behavior.window:
         case None:
-            return _keyed(behavior, context)
+            return _aggregate_by_key(behavior, context)
         case SessionWindow() as window:
             return session_aggregate(behavior, window, context)
         case SlidingWindow() as window:
@@ -84,7 +93,7 @@ def stream_aggregate(behavior: StreamAggregate, context: OperatorContext) -> Pro
             return window_aggregate(behavior, window, context)
 
 
-def _keyed(behavior: StreamAggregate, context: OperatorContext) -> Process:
+def _aggregate_by_key(behavior: StreamAggregate, context: OperatorContext) -> Process:
     """Drop null keys and values; the timestamp of a result is the largest of its records."""
     if behavior.aggregation.kind is AggregationKind.COUNT and can_count_fast(behavior, context):
         return count_fast(behavior, context)

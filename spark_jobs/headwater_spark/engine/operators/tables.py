@@ -10,6 +10,7 @@ from headwater.model.behaviors import (
     TableMapValues,
     TableRepartitionMap,
     TableSource,
+    TableSuppress,
     TableTransformValues,
 )
 from headwater_spark.engine.operators.aggregation import functions_of
@@ -17,9 +18,11 @@ from headwater_spark.engine.operators.interface import OperatorContext, Operator
 from headwater_spark.engine.operators.materialized import TableStore, table_store
 from headwater_spark.engine.operators.processors import run_global, value_transformer
 from headwater_spark.engine.records import Headers, Value
+from headwater_spark.engine.stores.buffers import SuppressBytes
 
 Compute = Callable[[Value, Value, int, Headers], Value]
 """(key, value, timestamp, headers) → value of the derived table; None = no row"""
+Derived = TableFilter | TableMapValues | TableTransformValues
 
 
 def table_source(behavior: TableSource, context: OperatorContext) -> Process:
@@ -99,9 +102,6 @@ def table_map_values(behavior: TableMapValues, context: OperatorContext) -> Proc
 def table_transform_values(behavior: TableTransformValues, context: OperatorContext) -> Process:
     """`KTableTransformValues`: the transformer is called for deletions, too."""
     return _derived(value_transformer(behavior.processor_class, context), behavior, context)
-
-
-Derived = TableFilter | TableMapValues | TableTransformValues
 
 
 def _derived(compute: Compute, behavior: Derived, context: OperatorContext) -> Process:
@@ -193,6 +193,67 @@ def table_aggregate(behavior: TableAggregate, context: OperatorContext) -> Proce
     return process
 
 
+class BufferFullError(Exception):
+    """The buffer is full and must not emit early (`shutDownWhenFull`): the application stops."""
+
+
+def suppress(behavior: TableSuppress, context: OperatorContext) -> Process:
+    """Emit the oldest changes that are due; if the buffer exceeds its limit, emit early or stop.
+
+    With `untilWindowCloses`, the time of a change is its window's end, and deletions are not emitted.
+    """
+    buffer = context.store(behavior.store, SuppressBytes)
+    observed = context.clock()
+    current = context.task.current
+    wait, until_close = behavior.wait_ms, behavior.until_window_closes
+    over = _limit(behavior, buffer)
+    emit = _emission(buffer, until_close, context)
+    name = context.node.name
+
+    def process(key: Value, change: Value, timestamp: int, headers: Headers) -> None:
+        observed.now = max(observed.now, timestamp)
+        topic, partition, offset = current.record[:3]
+        time = key.end if until_close else timestamp
+        buffer.put(time, key, change[:2], (timestamp, offset, topic, partition, headers))
+        expired = observed.now - wait
+        while buffer.records and buffer.min_time <= expired:
+            emit()
+        while over is not None and over():
+            if behavior.shut_down_when_full:
+                raise BufferFullError(
+                    f"{name} buffers {buffer.records} records, {buffer.size} bytes; "
+                    f"allowed: {behavior.max_records or 'any'} records, {behavior.max_bytes or 'any'} bytes"
+                )
+            emit()
+
+    return process
+
+
+def _limit(behavior: TableSuppress, buffer: SuppressBytes) -> Callable[[], bool] | None:
+    records, size = behavior.max_records, behavior.max_bytes
+    if records is None and size is None:
+        return None
+    return lambda: (
+        (records is not None and buffer.records > records) or (size is not None and buffer.size > size)
+    )
+
+
+def _emission(buffer: SuppressBytes, drops_deletions: bool, context: OperatorContext) -> Callable[[], None]:  # noqa: FBT001
+    current, forward = context.task.current, context.forward
+
+    def emit() -> None:
+        key, (new, old), (timestamp, offset, topic, partition, headers) = buffer.oldest()
+        if new is not None or not drops_deletions:
+            before = current.record
+            current.record = (topic, partition, offset, timestamp, None, None, headers)
+            forward(key, (new, old, True), timestamp, headers)
+            current.record = before
+        # after forwarding: until then, readers of the table get the prior value
+        buffer.drop_oldest()
+
+    return emit
+
+
 FACTORIES: Mapping[type, OperatorFactory] = {
     TableSource: table_source,
     GlobalTableSource: global_table_source,
@@ -201,4 +262,5 @@ FACTORIES: Mapping[type, OperatorFactory] = {
     TableTransformValues: table_transform_values,
     TableRepartitionMap: repartition_map,
     TableAggregate: table_aggregate,
+    TableSuppress: suppress,
 }

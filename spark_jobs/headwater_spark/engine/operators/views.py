@@ -18,9 +18,8 @@ from headwater_spark.engine.operators.interface import NotRunnableError, Operato
 from headwater_spark.engine.operators.processors import value_transformer
 from headwater_spark.engine.records import NO_RECORD, Value
 from headwater_spark.engine.stores.buffers import SuppressBytes
-from headwater_spark.engine.stores.sessions import SessionBytes
 from headwater_spark.engine.stores.versioned import VersionedBytes
-from headwater_spark.engine.stores.windows import WindowBytes
+from headwater_spark.engine.stores.windows import SessionBytes, WindowBytes
 
 AsOfGetter = Callable[[Value, int], tuple[Value, int] | None]
 """(key, time) → (value, timestamp) of the version valid at that time."""

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from headwater_spark.engine.partitioners.murmur2 import MIX, SEED
+from headwater_spark.engine.partitioners.hashing import MIX, SEED
 
 _MIX = np.uint32(MIX)
 _POSITIVE = np.uint32(0x7FFFFFFF)
@@ -22,14 +22,14 @@ def positive_hashes(keys: Sequence[bytes]) -> NDArray[np.uint32]:
     for index, key in enumerate(keys):
         lengths[len(key)].append(index)
     if len(lengths) == 1:
-        return _hashes(keys, len(keys[0]))
+        return _hash_equal_lengths(keys, len(keys[0]))
     found = np.empty(len(keys), np.uint32)
     for length, indexes in lengths.items():
-        found[indexes] = _hashes([keys[index] for index in indexes], length)
+        found[indexes] = _hash_equal_lengths([keys[index] for index in indexes], length)
     return found
 
 
-def _hashes(keys: Sequence[bytes], length: int) -> NDArray[np.uint32]:
+def _hash_equal_lengths(keys: Sequence[bytes], length: int) -> NDArray[np.uint32]:
     """Return the hashes of keys of one length. Arrays of 32-bit integers overflow as Java's `int` does."""
     hashed = np.full(len(keys), SEED ^ length, np.uint32)
     content = np.frombuffer(b"".join(keys), np.uint8).reshape(len(keys), length)

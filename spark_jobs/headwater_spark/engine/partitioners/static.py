@@ -22,8 +22,7 @@ import attrs
 
 from headwater.compiler.java.config_values import INT, parse_whole, trim_text
 from headwater.model.problems import Location, Problem, ProblemCode
-from headwater_spark.engine.partitioners.linear import linear_partition
-from headwater_spark.engine.partitioners.murmur2 import default_partition
+from headwater_spark.engine.partitioners.hashing import default_partition, linear_partition
 
 
 class StaticStreamPartitioner(Protocol):
@@ -150,7 +149,7 @@ def built_in(
     if ":" in name:
         return None, ()
     try:
-        return _BUILT_IN.get(name, _unknown)(config), ()
+        return _BUILT_IN.get(name, _unknown_partitioner)(config), ()
     except _BadValueError as error:
         key, expected, found = error.args
         problem = Problem(
@@ -166,11 +165,11 @@ def built_in(
 
 
 def _initial_hash(config: Mapping[str, str]) -> StaticStreamPartitioner:
-    return InitialHash(_whole(INITIAL, config.get(INITIAL, ""), least=1))
+    return InitialHash(_parse_whole_number(INITIAL, config.get(INITIAL, ""), least=1))
 
 
 def _linear_hash(config: Mapping[str, str]) -> StaticStreamPartitioner:
-    return LinearHash(_whole(INITIAL, config.get(INITIAL, ""), least=1))
+    return LinearHash(_parse_whole_number(INITIAL, config.get(INITIAL, ""), least=1))
 
 
 def _key_prefix(config: Mapping[str, str]) -> StaticStreamPartitioner:
@@ -179,25 +178,25 @@ def _key_prefix(config: Mapping[str, str]) -> StaticStreamPartitioner:
         prefix, equals, partition = entry.rpartition("=")
         if not equals or not prefix:
             raise _BadValueError(TABLE, "prefix=partition, separated by commas", entry)
-        table[prefix] = _whole(TABLE, partition, least=0)
-    initial = _whole(INITIAL, config[INITIAL], least=1) if INITIAL in config else None
+        table[prefix] = _parse_whole_number(TABLE, partition, least=0)
+    initial = _parse_whole_number(INITIAL, config[INITIAL], least=1) if INITIAL in config else None
     if not table and initial is None:
         raise _BadValueError(INITIAL, "the initial number of partitions", "")
     return KeyPrefix(table, config.get(SEPARATOR) or ":", initial)
 
 
-def _range(config: Mapping[str, str]) -> StaticStreamPartitioner:
+def _parse_range(config: Mapping[str, str]) -> StaticStreamPartitioner:
     bounds = tuple(each.strip() for each in config.get(BOUNDS, "").split(",") if each.strip())
     if not bounds or list(bounds) != sorted(set(bounds)):
         raise _BadValueError(BOUNDS, "ascending texts, separated by commas", ",".join(bounds))
     return Range(bounds)
 
 
-def _unknown(config: Mapping[str, str]) -> StaticStreamPartitioner:
+def _unknown_partitioner(config: Mapping[str, str]) -> StaticStreamPartitioner:
     raise _BadValueError(CLASS, f"{', '.join(_BUILT_IN)}, or module:Class", config.get(CLASS, ""))
 
 
-def _whole(key: str, text: str, *, least: int) -> int:
+def _parse_whole_number(key: str, text: str, *, least: int) -> int:
     number = parse_whole(trim_text(text), INT)
     if number is None or number < least:
         raise _BadValueError(key, f"a whole number of at least {least}", text)
@@ -208,7 +207,7 @@ _BUILT_IN: Mapping[str, Callable[[Mapping[str, str]], StaticStreamPartitioner]] 
     "initial-hash": _initial_hash,
     "linear-hash": _linear_hash,
     "key-prefix": _key_prefix,
-    "range": _range,
+    "range": _parse_range,
 }
 
 

@@ -3,8 +3,7 @@
 from collections.abc import Iterator, Mapping
 
 from headwater.compiler.streams_config import StreamsConfig
-from headwater.compiler.subtopologies import NodeGroup, node_groups
-from headwater.compiler.topic_groups import Naming
+from headwater.compiler.topic_groups import Naming, NodeGroup, node_groups
 from headwater.model.behaviors import RunProcessor, StreamGlobalJoin, TableTransformValues
 from headwater.model.compiled import CompiledApplication
 from headwater.model.nodes import NodeTopology, ProcessorNode, SinkNode, SourceNode, StateStore

@@ -46,37 +46,37 @@ def problems_of(
     formats = formats_by_node(nodes, defaults)
     for node in nodes.nodes:
         for expression in expressions_of(node):
-            found += _expression(node, expression, formats[node.name])
-        found += _class(node)
+            found += _check_expression(node, expression, formats[node.name])
+        found += _check_class(node)
         if isinstance(node, SinkNode) and node.writes is not None and node.writes.partitioner is not None:
-            found += _partitioner(node.writes.partitioner, document, node.at)
+            found += _check_partitioner(node.writes.partitioner, document, node.at)
     if CLASS in application.config:
-        found += _partitioner(application.config[CLASS], document, application.at)
+        found += _check_partitioner(application.config[CLASS], document, application.at)
     for used in used_formats(nodes, defaults):
-        found += _format(used, schemas or {})
+        found += _check_format(used, schemas or {})
     return tuple(problem.located(application=application.id) for problem in dict.fromkeys(found))
 
 
-def _expression(node: Node, expression: NodeExpression, formats: NodeFormats) -> Iterator[Problem]:
+def _check_expression(node: Node, expression: NodeExpression, formats: NodeFormats) -> Iterator[Problem]:
     if expression.text is None:
-        yield _missing(
+        yield _missing_part(
             node, f"`{expression.option}`", "a Spark SQL expression", f"Add `{expression.option}`."
         )
         return
     try:
-        compile_expression(expression.text, expression.names, _types(expression.names, formats))
+        compile_expression(expression.text, expression.names, _check_types(expression.names, formats))
     except ExpressionError as error:
         for fault in error.faults:
-            yield _unsupported(node, expression, fault)
+            yield _unsupported_expression(node, expression, fault)
 
 
-def _types(names: Collection[str], formats: NodeFormats) -> dict[str, str]:
+def _check_types(names: Collection[str], formats: NodeFormats) -> dict[str, str]:
     """Return the types of parameters that are single values."""
     known = {"key": formats.key, "value": formats.value}
     return {name: _PLAIN[it] for name, it in known.items() if name in names and it in _PLAIN}
 
 
-def _missing(node: Node, what: str, expected: str, fix: str) -> Problem:
+def _missing_part(node: Node, what: str, expected: str, fix: str) -> Problem:
     return Problem(
         code=ProblemCode.NOT_RUNNABLE,
         summary=f"{node.name} cannot run: the document does not contain {what}.",
@@ -89,7 +89,7 @@ def _missing(node: Node, what: str, expected: str, fix: str) -> Problem:
     )
 
 
-def _unsupported(node: Node, expression: NodeExpression, fault: Fault) -> Problem:
+def _unsupported_expression(node: Node, expression: NodeExpression, fault: Fault) -> Problem:
     return Problem(
         code=ProblemCode.UNSUPPORTED_EXPRESSION,
         summary=f"The runtime cannot evaluate `{expression.option}` of {node.name}: {fault.summary}.",
@@ -102,10 +102,10 @@ def _unsupported(node: Node, expression: NodeExpression, fault: Fault) -> Proble
     )
 
 
-def _class(node: Node) -> Iterator[Problem]:
+def _check_class(node: Node) -> Iterator[Problem]:
     is_needed, name = class_of(node)
     if is_needed and name is None:
-        yield _missing(node, "its class", "module:Class", "Add `class`.")
+        yield _missing_part(node, "its class", "module:Class", "Add `class`.")
     elif name is not None and not _CLASS.fullmatch(name):
         yield Problem(
             code=ProblemCode.NOT_RUNNABLE,
@@ -119,7 +119,7 @@ def _class(node: Node) -> Iterator[Problem]:
         )
 
 
-def _partitioner(name: str, document: TopologyDocument, at: Location | None) -> Iterator[Problem]:
+def _check_partitioner(name: str, document: TopologyDocument, at: Location | None) -> Iterator[Problem]:
     if name == "default" or _CLASS.fullmatch(name):
         return
     application = document.application
@@ -143,7 +143,7 @@ def _partitioner(name: str, document: TopologyDocument, at: Location | None) -> 
         )
 
 
-def _format(used: UsedFormat, schemas: Mapping[str, str]) -> Iterator[Problem]:
+def _check_format(used: UsedFormat, schemas: Mapping[str, str]) -> Iterator[Problem]:
     name = used.format.name
     try:
         plain_serde(name, schemas.get(schema_key(name)))

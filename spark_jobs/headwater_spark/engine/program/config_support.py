@@ -37,7 +37,7 @@ class Refusal:
     why: str
 
 
-def _implemented(*keys: str) -> dict[str, Support]:
+def _implemented_configs(*keys: str) -> dict[str, Support]:
     return dict.fromkeys(keys, Support.IMPLEMENTED)
 
 
@@ -86,7 +86,7 @@ REFUSALS: Mapping[str, Refusal] = {
 """The configs that change results and are not implemented."""
 
 SUPPORT: Mapping[str, Support] = {
-    **_implemented(
+    **_implemented_configs(
         "__emit.interval.ms.kstreams.outer.join.spurious.results.fix__",
         "__emit.interval.ms.kstreams.windowed.aggregation__",
         "__internal.override.topic.prefix__",

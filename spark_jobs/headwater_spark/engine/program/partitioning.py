@@ -7,7 +7,7 @@ import attrs
 
 from headwater.model.behaviors import SinkSettings
 from headwater.model.topology import Application
-from headwater_spark.engine.partitioners.murmur2 import default_partition
+from headwater_spark.engine.partitioners.hashing import default_partition
 from headwater_spark.engine.partitioners.static import (
     CLASS,
     LinearHash,

@@ -8,7 +8,7 @@ import attrs
 from headwater.compiler.streams_config import LINEAR_HASH, StreamsConfig
 from headwater.model.linear_hashing import ancestors, bucket, bucket_table, round_start
 from headwater.model.topology import Application
-from headwater_spark.engine.partitioners.murmur2 import positive_hash
+from headwater_spark.engine.partitioners.hashing import positive_hash
 
 DEFAULT_PARTITIONERS = (None, "default", LINEAR_HASH)
 """Values of `static.partitioner.class` with which the processor of a key follows from its bytes."""

@@ -6,7 +6,7 @@ from math import gcd
 
 import attrs
 
-from headwater_spark.engine.partitioners.murmur2 import default_partition
+from headwater_spark.engine.partitioners.hashing import default_partition
 from headwater_spark.engine.scaling.entry_owners import entry_owners
 from headwater_spark.engine.scaling.moved_stores import MovedStore, names_processor
 from headwater_spark.engine.scaling.processors import Processors

@@ -17,10 +17,12 @@
 Names of schema files are relative to the document.
 """
 
-from headwater_spark.engine.serdes.avro import RegistryUnavailableError, SchemaOf, no_registry
 from headwater_spark.engine.serdes.formats import (
+    RegistryUnavailableError,
+    SchemaOf,
     UnknownFormatError,
     is_schema_format,
+    no_registry,
     plain_serde,
     schema_key,
     serde_of,

@@ -1,17 +1,248 @@
-"""Find the serde of a format by its name."""
+"""The serdes of formats with a schema (JSON, Avro), and the serde of each format by its name.
 
+JSON Schema has the draft that `$schema` names, by default 2020-12. Avro has a schema file (no header), or
+a schema registry (header: 0, schema id in 4 bytes) as Confluent's serializers do. Logical types of Avro are
+read as their underlying types: a `timestamp-millis` is a long, as everywhere in the runtime.
+"""
+
+import json
+import re
 from collections.abc import Callable, Mapping
+from datetime import UTC, date, datetime
 from functools import lru_cache
+from io import BytesIO
+from typing import NoReturn
+
+import fastavro
+import jsonschema
+from fastavro.schema import SchemaParseException, UnknownType
+from jsonschema.validators import validator_for
+from referencing import Registry
 
 from headwater.model.behaviors import Format
-from headwater_spark.engine.serdes.avro import SchemaOf, avro, no_registry, registered_avro
-from headwater_spark.engine.serdes.json_format import JSON, checked_json
-from headwater_spark.engine.serdes.plain import PLAIN, Plain, session_windowed, time_windowed
+from headwater_spark.engine.records import Value
+from headwater_spark.engine.serdes.equality import equal_in_bytes, equal_in_java
+from headwater_spark.engine.serdes.plain import (
+    PLAIN,
+    DeserializationError,
+    Plain,
+    SerializationError,
+    session_windowed,
+    time_windowed,
+)
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
+SchemaOf = Callable[[int], str | None]
+"""Schema id → text of the schema; None = no such schema. Raises RegistryUnavailableError."""
+_MAGIC = b"\0"
+_HEADER = 5
+_REGISTERED = "avro-registry"
+
+
+def _no_constant(_name: str) -> NoReturn:
+    raise ValueError("NaN and infinities are not JSON")
+
+
+def _moment(value: Value) -> str:
+    """Return dates and timestamps as Spark's `to_json` writes them."""
+    if isinstance(value, datetime):
+        return f"{value.astimezone(UTC):%Y-%m-%dT%H:%M:%S}.{value.microsecond // 1000:03d}Z"
+    if isinstance(value, date):
+        return value.isoformat()
+    raise TypeError
+
+
+_ENCODE = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False, default=_moment).encode
+
+
+_DECODE = json.JSONDecoder(parse_constant=_no_constant).decode
+
+
+def _write(value: Value) -> bytes:
+    try:
+        text = _ENCODE(value)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise SerializationError("json", _fault(error)) from None
+
+    try:
+        return text.encode()
+    except UnicodeEncodeError:
+        return _SURROGATE.sub(_escaped, text).encode()
+
+
+def _escaped(surrogate: re.Match[str]) -> str:
+    """Return the escape of half of a surrogate pair, which has no UTF-8, as Jackson writes it."""
+    return f"\\u{ord(surrogate.group()):04X}"
+
+
+def _read(data: bytes) -> Value:
+    try:
+        return _DECODE(data.decode())
+    except json.JSONDecodeError as error:
+        raise DeserializationError("json", f"{error.msg} at byte {error.pos}") from None
+    except (ValueError, RecursionError) as error:
+        raise DeserializationError("json", _fault(error)) from None
+
+
+def _fault(error: Exception) -> str:
+    if isinstance(error, RecursionError):
+        return "nested too deeply"
+    if isinstance(error, UnicodeError):
+        return "not UTF-8"
+    return "it contains something that JSON cannot represent"
+
+
+JSON = Plain(_write, _read, equal_in_java)
+
+
+def checked_json(name: str, schema_text: str) -> Plain:
+    """Return the serde of JSON that must match a schema.
+
+    Raises:
+        ValueError: The text is not a JSON Schema.
+    """
+    try:
+        schema = json.loads(schema_text)
+        validator_class = validator_for(schema, default=jsonschema.Draft202012Validator)
+        validator_class.check_schema(schema)
+    except jsonschema.SchemaError as error:
+        raise ValueError(f"invalid JSON Schema: {error.message}") from None
+    _refuse_references_outside(schema)
+    validator = validator_class(schema, registry=Registry())
+    is_valid = validator.is_valid
+
+    def fault(value: Value) -> str:
+        found = next(validator.iter_errors(value))
+        where = "/".join(map(str, found.absolute_schema_path))
+        return f"the value violates {where} of the schema"
+
+    def write(value: Value) -> bytes:
+        if not is_valid(value):
+            raise SerializationError(name, fault(value))
+        return _write(value)
+
+    def read(data: bytes) -> Value:
+        value = _read(data)
+        if not is_valid(value):
+            raise DeserializationError(name, fault(value))
+        return value
+
+    return Plain(write, read, equal_in_java)
+
+
+def _refuse_references_outside(schema: Value) -> None:
+    """Reject references outside the schema: they are never fetched. With an `$id`, all are accepted here."""
+    pending: list[Value] = [schema]
+    references: list[str] = []
+    has_id = False
+    while pending:
+        part = pending.pop()
+        if isinstance(part, dict):
+            has_id = has_id or "$id" in part
+            references += [part["$ref"]] if isinstance(part.get("$ref"), str) else []
+            pending += part.values()
+        elif isinstance(part, list):
+            pending += part
+    outside = next((each for each in references if not each.startswith("#")), None)
+    if outside is not None and not has_id:
+        raise ValueError(f"it refers to {outside}, which is not in the file")
+
+
+def avro(name: str, schema_text: str) -> Plain:
+    """Return the serde of one schema.
+
+    Raises:
+        ValueError: The text is not an Avro schema.
+    """
+    try:
+        schema = fastavro.parse_schema(_without_logical_types(json.loads(schema_text)))
+    except (SchemaParseException, UnknownType, KeyError, TypeError) as error:
+        raise ValueError(f"invalid Avro schema: {error}") from None
+
+    def write(value: Value) -> bytes:
+        out = BytesIO()
+        try:
+            fastavro.schemaless_writer(out, schema, value, strict_allow_default=True)
+        except (ValueError, TypeError, KeyError, AttributeError, OverflowError):
+            raise SerializationError(name, "it does not match the schema") from None
+        return out.getvalue()
+
+    def read(data: bytes) -> Value:
+        source = BytesIO(data)
+        try:
+            value = fastavro.schemaless_reader(source, schema, None)
+        except (ValueError, EOFError, IndexError, KeyError, OverflowError, MemoryError):
+            raise DeserializationError(name, f"{len(data)} byte(s) that do not match the schema") from None
+        if source.tell() != len(data):
+            raise DeserializationError(name, f"{len(data) - source.tell()} byte(s) too many")
+        return value
+
+    equal_bytes = equal_in_bytes(write)
+
+    def equal(one: Value, other: Value) -> bool:
+        """Compare maps without their order, and numbers with the types of the schema."""
+        return equal_in_java(one, other) or equal_bytes(one, other)
+
+    return Plain(write, read, equal)
+
+
+def _without_logical_types(schema: Value) -> Value:
+    if isinstance(schema, dict):
+        return {key: _without_logical_types(each) for key, each in schema.items() if key != "logicalType"}
+    if isinstance(schema, list):
+        return [_without_logical_types(each) for each in schema]
+    return schema
+
+
+class RegistryUnavailableError(Exception):
+    """The schema registry does not answer. The record may be valid: retry the batch."""
+
+
+def no_registry(schema_id: int) -> str | None:
+    """Raise RegistryUnavailableError: no schema registry is configured (`SchemaOf`)."""
+    raise RegistryUnavailableError(f"schema {schema_id} is required, but no schema registry is configured")
+
+
+def registered_avro(name: str, latest: str, schema_of: SchemaOf) -> Plain:
+    """Return a serde that reads with the schema that a value's id names, and writes with the latest one.
+
+    `latest` is JSON with `id` and `schema`, a text: the latest version when the application started, the
+    same for all tasks and attempts.
+
+    Raises:
+        ValueError: The schema is not an Avro schema.
+    """
+    registered = json.loads(latest)
+    writer = avro(name, registered["schema"])
+    header = _MAGIC + int(registered["id"]).to_bytes(4, "big")
+    readers = {header: writer}
+
+    def write(value: Value) -> bytes:
+        return header + writer.serialize(value)
+
+    def read(data: bytes) -> Value:
+        reader = readers.get(data[:_HEADER])
+        if reader is None:
+            reader = readers[data[:_HEADER]] = _reader(name, data[:_HEADER], schema_of)
+        return reader.deserialize(data[_HEADER:])
+
+    return Plain(write, read, writer.equal)
+
+
+def _reader(name: str, header: bytes, schema_of: SchemaOf) -> Plain:
+    if len(header) < _HEADER or header[:1] != _MAGIC:
+        raise DeserializationError(name, "it does not start with 0 and a schema id")
+    schema_id = int.from_bytes(header[1:], "big")
+    text = schema_of(schema_id)
+    if text is None:
+        raise DeserializationError(name, f"the registry has no schema {schema_id}")
+    try:
+        return avro(name, text)
+    except ValueError as error:
+        raise DeserializationError(name, f"schema {schema_id} cannot be used: {error}") from None
+
 
 _WITH_SCHEMA: Mapping[str, Callable[[str, str], Plain]] = {"json": checked_json, "avro": avro}
-
-
-_REGISTERED = "avro-registry"
 
 
 class UnknownFormatError(ValueError):

@@ -1,4 +1,9 @@
-"""Key-value stores, plain and timestamped."""
+"""Key-value stores, plain and timestamped, and the store of unmatched records of stream-stream joins.
+
+That store is `ListValueStore` with `TimestampedKeyAndJoinSide`.
+An entry key is `timestamp(8) ‖ side(1; 1 = left) ‖ key`. A value of the list is `side(1) ‖ value`
+(`LeftOrRightValue`). The list is written as by `ListSerializer`: `1 ‖ count(4) ‖ (length(4) ‖ value)...`.
+"""
 
 from collections.abc import Callable, Iterable, Iterator
 
@@ -6,11 +11,19 @@ from headwater_spark.engine.program_interface import Serde
 from headwater_spark.engine.records import Context, Value, ValueAndTimestamp
 from headwater_spark.engine.stores.layers import (
     TIMESTAMP,
+    Logged,
     StoreBytes,
     next_prefix,
     read_timestamp,
     with_timestamp,
 )
+
+_TIME = 8
+_SIDE = 1
+_INT = 4
+_LEFT = b"\1"
+_RIGHT = b"\0"
+_VARIABLE_SIZE = b"\1"
 
 
 class KeyValueBytes:
@@ -94,3 +107,78 @@ class TimestampedKeyValueBytes(KeyValueBytes):
 
     def _decode(self, stored: bytes) -> ValueAndTimestamp:
         return ValueAndTimestamp(self._deserialize(stored[TIMESTAMP:]), read_timestamp(stored))
+
+
+class ListBytes:
+    """`ListStore`; left and right values have different serdes."""
+
+    def __init__(
+        self,
+        below: Logged,
+        key: Serde,
+        left: Serde,
+        right: Serde,
+        context: Callable[[], Context],
+    ) -> None:
+        self.below = below
+        self._key = key
+        self._serdes = {True: left, False: right}
+        self._context = context
+        self._from = b""
+
+    def add(self, timestamp: int, is_left: bool, key: Value, value: Value) -> None:  # noqa: FBT001
+        side = _LEFT if is_left else _RIGHT
+        entry = side + self._serdes[is_left].serialize(value)
+        entry_key = self._entry_key(timestamp, is_left, key)
+        stored = self.below.overlay.get(entry_key)
+        entries = [*_entries(stored), entry] if stored is not None else [entry]
+        self.below.put(entry_key, _joined(entries), self._context())
+        self._from = min(self._from, entry_key)
+
+    def clear(self, timestamp: int, is_left: bool, key: Value) -> None:  # noqa: FBT001
+        self.delete(self._entry_key(timestamp, is_left, key))
+
+    def delete(self, entry_key: bytes) -> None:
+        self.below.put(entry_key, None, self._context())
+
+    def all(self) -> Iterator[tuple[bytes, int, bool, Value, Value]]:
+        for entry_key, stored in self._entries_from_first():
+            timestamp = int.from_bytes(entry_key[:_TIME], "big")
+            is_left = entry_key[_TIME : _TIME + _SIDE] == _LEFT
+            key = self._key.deserialize(entry_key[_TIME + _SIDE :])
+            for entry in _entries(stored):
+                yield entry_key, timestamp, is_left, key, self._serdes[is_left].deserialize(entry[_SIDE:])
+
+    def first_time(self) -> int | None:
+        """Return the smallest timestamp in the store; None = empty."""
+        first = next(self._entries_from_first(), None)
+        return None if first is None else int.from_bytes(first[0][:_TIME], "big")
+
+    def holds(self, timestamp: int, is_left: bool, key: Value) -> bool:  # noqa: FBT001
+        return self.below.overlay.get(self._entry_key(timestamp, is_left, key)) is not None
+
+    def _entries_from_first(self) -> Iterator[tuple[bytes, bytes]]:
+        """Read from the first entry found last time, so that cleared entries are not read again."""
+        entries = self.below.overlay.range(self._from)
+        first = next(entries, None)
+        if first is not None:
+            self._from = first[0]
+            yield first
+            yield from entries
+
+    def _entry_key(self, timestamp: int, is_left: bool, key: Value) -> bytes:  # noqa: FBT001
+        side = _LEFT if is_left else _RIGHT
+        return timestamp.to_bytes(_TIME, "big") + side + self._key.serialize(key)
+
+
+def _joined(entries: list[bytes]) -> bytes:
+    head = _VARIABLE_SIZE + len(entries).to_bytes(_INT, "big")
+    return head + b"".join(len(entry).to_bytes(_INT, "big") + entry for entry in entries)
+
+
+def _entries(stored: bytes) -> Iterator[bytes]:
+    at = 1 + _INT
+    while at < len(stored):
+        end = at + _INT + int.from_bytes(stored[at : at + _INT], "big")
+        yield stored[at + _INT : end]
+        at = end

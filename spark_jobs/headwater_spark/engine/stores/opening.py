@@ -12,15 +12,13 @@ from headwater_spark.engine.program_interface import Program, Serde
 from headwater_spark.engine.records import CurrentRecord, Headers, Value
 from headwater_spark.engine.stores.buffers import BufferSize, JoinBufferBytes, SuppressBytes
 from headwater_spark.engine.stores.cached import Cached
-from headwater_spark.engine.stores.key_value import KeyValueBytes, TimestampedKeyValueBytes
+from headwater_spark.engine.stores.key_value import KeyValueBytes, ListBytes, TimestampedKeyValueBytes
 from headwater_spark.engine.stores.layers import NO_TIMESTAMP, Append, Logged, with_timestamp
-from headwater_spark.engine.stores.lists import ListBytes
 from headwater_spark.engine.stores.overlay import Overlay
 from headwater_spark.engine.stores.record_cache import RecordCache
 from headwater_spark.engine.stores.segments import SEGMENT
-from headwater_spark.engine.stores.sessions import SessionBytes
 from headwater_spark.engine.stores.versioned import VersionedBytes
-from headwater_spark.engine.stores.windows import TimestampedWindowBytes, WindowBytes
+from headwater_spark.engine.stores.windows import SessionBytes, TimestampedWindowBytes, WindowBytes
 
 _BYTES = Format("bytes")
 

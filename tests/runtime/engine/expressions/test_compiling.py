@@ -13,7 +13,7 @@ from headwater_spark.engine.expressions import (
     compile_expression,
     milliseconds,
 )
-from headwater_spark.engine.expressions.limits import DEEPEST, LONGEST_TEXT
+from headwater_spark.engine.expressions.faults import DEEPEST, LONGEST_TEXT
 from headwater_spark.engine.records import CurrentRecord, Value, Windowed
 
 

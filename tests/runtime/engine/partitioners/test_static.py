@@ -3,8 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headwater.model.problems import Location, ProblemCode
-from headwater_spark.engine.partitioners.linear import linear_partition
-from headwater_spark.engine.partitioners.murmur2 import default_partition
+from headwater_spark.engine.partitioners.hashing import default_partition, linear_partition
 from headwater_spark.engine.partitioners.static import TaskMigrated, built_in, static_partition
 from headwater_spark.engine.scaling.processors import Processors
 

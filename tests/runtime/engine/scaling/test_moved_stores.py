@@ -7,7 +7,7 @@ import pytest
 
 from headwater.compiler import build_nodes, compile_document
 from headwater.spec import load_text
-from headwater_spark.engine.partitioners.murmur2 import default_partition
+from headwater_spark.engine.partitioners.hashing import default_partition
 from headwater_spark.engine.program import SubtopologyProgram, build_programs
 from headwater_spark.engine.scaling.moved_stores import MovedStore, NotMovable, moved_stores
 from headwater_spark.engine.scaling.processors import Processors

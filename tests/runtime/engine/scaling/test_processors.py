@@ -4,8 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headwater_spark.engine.partitioners.linear import linear_partition
-from headwater_spark.engine.partitioners.murmur2 import default_partition
+from headwater_spark.engine.partitioners.hashing import default_partition, linear_partition
 from headwater_spark.engine.scaling.processors import Processors
 
 

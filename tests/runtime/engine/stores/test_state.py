@@ -142,7 +142,7 @@ def test_an_unclosed_state_of_an_earlier_boot_is_deleted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def opened_at(boot: bytes) -> BatchedState:
-        monkeypatch.setattr("headwater_spark.worker.lmdb_backend._boot", lambda: boot)
+        monkeypatch.setattr("headwater_spark.worker.lmdb_backend._boot_id", lambda: boot)
         return BatchedState(LmdbBackend(tmp_path))
 
     state = opened_at(b"one")

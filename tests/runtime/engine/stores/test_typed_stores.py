@@ -23,13 +23,11 @@ from headwater_spark.engine.stores.interfaces import (
     VersionedKeyValueStore,
     WindowStore,
 )
-from headwater_spark.engine.stores.key_value import KeyValueBytes, TimestampedKeyValueBytes
+from headwater_spark.engine.stores.key_value import KeyValueBytes, ListBytes, TimestampedKeyValueBytes
 from headwater_spark.engine.stores.layers import Logged
-from headwater_spark.engine.stores.lists import ListBytes
 from headwater_spark.engine.stores.record_cache import RecordCache
-from headwater_spark.engine.stores.sessions import SessionBytes
 from headwater_spark.engine.stores.versioned import VersionedBytes
-from headwater_spark.engine.stores.windows import WindowBytes
+from headwater_spark.engine.stores.windows import SessionBytes, WindowBytes
 from headwater_spark.worker.local_state import MemoryState
 
 STRING = serde_of(Format("string"), {})

@@ -9,17 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from headwater.compiler.dsl.builder import Builder
-from headwater.compiler.dsl.calls import (
-    aggregations,
-    cogroups,
-    grouping,
-    joins,
-    repartitions,
-    sources,
-    streams,
-    suppressions,
-    tables,
-)
+from headwater.compiler.dsl.calls import cogroups, grouping, joins, repartitions, sources, streams, tables
 from headwater.compiler.dsl.handles import (
     CogroupedStream,
     GroupedStream,
@@ -54,12 +44,12 @@ CALLS: Mapping[tuple[type, type], Call] = {
     (op.GroupByKey, Stream): grouping.group_by_key,
     (op.GroupBy, Stream): grouping.group_by,
     (op.WindowedBy, GroupedStream): grouping.windowed_by,
-    (op.Count, GroupedStream): aggregations.count,
-    (op.Reduce, GroupedStream): aggregations.reduce,
-    (op.Aggregate, GroupedStream): aggregations.aggregate,
-    (op.Count, WindowedStream): aggregations.windowed_count,
-    (op.Reduce, WindowedStream): aggregations.windowed_reduce,
-    (op.Aggregate, WindowedStream): aggregations.windowed_aggregate,
+    (op.Count, GroupedStream): grouping.count,
+    (op.Reduce, GroupedStream): grouping.reduce,
+    (op.Aggregate, GroupedStream): grouping.aggregate,
+    (op.Count, WindowedStream): grouping.windowed_count,
+    (op.Reduce, WindowedStream): grouping.windowed_reduce,
+    (op.Aggregate, WindowedStream): grouping.windowed_aggregate,
     (op.WindowedBy, CogroupedStream): cogroups.windowed_by,
     (op.Aggregate, CogroupedStream): cogroups.aggregate,
     (op.Aggregate, WindowedCogroupedStream): cogroups.windowed_aggregate,
@@ -67,10 +57,10 @@ CALLS: Mapping[tuple[type, type], Call] = {
     (op.TransformValues, Table): tables.transform_values,
     (op.ToStream, Table): tables.to_stream,
     (op.GroupBy, Table): tables.group_by,
-    (op.Suppress, Table): suppressions.suppress,
-    (op.Count, GroupedTable): aggregations.table_count,
-    (op.Reduce, GroupedTable): aggregations.table_reduce,
-    (op.Aggregate, GroupedTable): aggregations.table_aggregate,
+    (op.Suppress, Table): tables.suppress,
+    (op.Count, GroupedTable): grouping.table_count,
+    (op.Reduce, GroupedTable): grouping.table_reduce,
+    (op.Aggregate, GroupedTable): grouping.table_aggregate,
 }
 
 CALLS_WITH_OTHER: Mapping[tuple[type, type], CallWithOther] = {

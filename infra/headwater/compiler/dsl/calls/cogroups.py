@@ -3,7 +3,7 @@
 from headwater.compiler.dsl.builder import Builder
 from headwater.compiler.dsl.calls.grouping import check_window
 from headwater.compiler.dsl.calls.materialization import check_materialized, windowed_retention_ms
-from headwater.compiler.dsl.declarations import ProcessorDeclaration
+from headwater.compiler.dsl.declarations import OldValues, ProcessorDeclaration
 from headwater.compiler.dsl.formats import with_store_serdes, with_windowed_key
 from headwater.compiler.dsl.graph import GraphNode
 from headwater.compiler.dsl.handles import (
@@ -14,8 +14,7 @@ from headwater.compiler.dsl.handles import (
     View,
     WindowedCogroupedStream,
 )
-from headwater.compiler.dsl.old_values import OldValues
-from headwater.compiler.dsl.problems import unsupported_call
+from headwater.compiler.dsl.messages import unsupported_call
 from headwater.compiler.dsl.stores import (
     KEY_VALUE_KINDS,
     Store,
@@ -78,24 +77,24 @@ def windowed_by(builder: Builder, on: CogroupedStream, call: op.WindowedBy) -> H
 
 def aggregate(builder: Builder, on: CogroupedStream, call: op.Aggregate) -> Handle:
     check_materialized(builder, call.materialized, KEY_VALUE_KINDS)
-    record = _record(on, call)
+    record = _record_format(on, call)
     store = key_value_store(builder.store_name(call.materialized, AGGREGATE), call.materialized, record)
-    return _table(builder, on, call, store, versioned=is_versioned(call.materialized))
+    return _add_table(builder, on, call, store, versioned=is_versioned(call.materialized))
 
 
 def windowed_aggregate(builder: Builder, on: WindowedCogroupedStream, call: op.Aggregate) -> Handle:
     store_name = builder.store_name(call.materialized, AGGREGATE)
     retention = windowed_retention_ms(builder, call.materialized, on.window, store_name)
-    record = _record(on.cogrouped, call)
+    record = _record_format(on.cogrouped, call)
     store = windowed_store(store_name, call.materialized, on.window, retention, record)
-    return _table(builder, on.cogrouped, call, store, on.window)
+    return _add_table(builder, on.cogrouped, call, store, on.window)
 
 
-def _record(on: CogroupedStream, call: op.Aggregate) -> RecordFormat:
+def _record_format(on: CogroupedStream, call: op.Aggregate) -> RecordFormat:
     return with_store_serdes(on.first.record, call.materialized)
 
 
-def _table(
+def _add_table(
     builder: Builder,
     on: CogroupedStream,
     call: op.Aggregate,
@@ -104,8 +103,8 @@ def _table(
     *,
     versioned: bool | None = None,
 ) -> Table:
-    """Add one processor for each input and one that merges them (`CogroupedStreamAggregateBuilder#build`)."""
-    parents = _parents(builder, on, call, store)
+    """Add a processor for each input, and their merge (`CogroupedStreamAggregateBuilder#build`)."""
+    parents = _find_parents(builder, on, call, store)
     grace_ms = close_grace_ms(window) if window is not None else None
     old_values = OldValues()
     processors = []
@@ -125,12 +124,12 @@ def _table(
     builder.note_non_source(
         merge, f"{merge} is the result of a cogroup, not a source", frozenset().union(*read)
     )
-    record = _record(on, call)
+    record = _record_format(on, call)
     result = with_windowed_key(record, window) if window is not None else record
     return Table(merge, frozenset({merge}), node, View.of(store.name), old_values, result)
 
 
-def _parents(
+def _find_parents(
     builder: Builder, on: CogroupedStream, call: op.Aggregate, store: Store
 ) -> dict[GroupedStream, GraphNode]:
     """Return input → parent: its repartition if one is required, shared with further aggregations."""

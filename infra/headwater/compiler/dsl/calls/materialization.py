@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterable
 
 from headwater.compiler.dsl.builder import Builder
-from headwater.compiler.dsl.problems import ARGUMENT, lint, topology_error, unsupported_call
+from headwater.compiler.dsl.messages import ARGUMENT, lint, topology_error, unsupported_call
 from headwater.compiler.dsl.stores import (
     KEY_VALUE_KINDS,
     SESSION_KINDS,

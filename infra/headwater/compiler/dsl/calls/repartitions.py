@@ -3,11 +3,10 @@
 from headwater.compiler.dsl.builder import Builder
 from headwater.compiler.dsl.calls.materialization import check_materialized
 from headwater.compiler.dsl.calls.sources import lazy_store_of
-from headwater.compiler.dsl.declarations import ProcessorDeclaration
+from headwater.compiler.dsl.declarations import OldValues, ProcessorDeclaration
 from headwater.compiler.dsl.formats import with_serdes, with_store_serdes
 from headwater.compiler.dsl.handles import Handle, Stream, Table, View
-from headwater.compiler.dsl.old_values import OldValues
-from headwater.compiler.dsl.problems import ARGUMENT, topology_error
+from headwater.compiler.dsl.messages import ARGUMENT, topology_error
 from headwater.compiler.dsl.stores import KEY_VALUE_KINDS, is_versioned
 from headwater.model import operators as op
 from headwater.model.behaviors import TableSource

@@ -6,14 +6,14 @@ from headwater.compiler.dsl.builder import Builder
 from headwater.compiler.dsl.calls.materialization import check_builders, check_materialized
 from headwater.compiler.dsl.declarations import (
     GlobalStoreDeclaration,
+    OldValues,
     SourceDeclaration,
     StoreDeclaration,
     TableSourceDeclaration,
 )
 from headwater.compiler.dsl.formats import with_serdes, with_store_serdes
 from headwater.compiler.dsl.handles import GlobalTable, Handle, Nothing, Stream, Table, View
-from headwater.compiler.dsl.old_values import OldValues
-from headwater.compiler.dsl.problems import ARGUMENT, topology_error
+from headwater.compiler.dsl.messages import ARGUMENT, topology_error
 from headwater.compiler.dsl.stores import (
     KEY_VALUE_KINDS,
     LazyStore,

@@ -7,7 +7,7 @@ from headwater.compiler.dsl.calls.materialization import check_builders
 from headwater.compiler.dsl.declarations import ProcessorDeclaration, SinkDeclaration
 from headwater.compiler.dsl.formats import with_new_key, with_serdes
 from headwater.compiler.dsl.handles import Branches, Handle, Nothing, Stream
-from headwater.compiler.dsl.problems import unsupported_call
+from headwater.compiler.dsl.messages import unsupported_call
 from headwater.compiler.dsl.stores import built_store
 from headwater.model import behaviors as does
 from headwater.model import operators as op
@@ -81,7 +81,7 @@ def process(builder: Builder, on: Stream, call: op.Process) -> Handle:
     stores = tuple(map(built_store, call.connected))
     node = builder.add(
         name,
-        ProcessorDeclaration(name, stores, call.stores, behavior=_runs(call)),
+        ProcessorDeclaration(name, stores, call.stores, behavior=_runs_processor(call)),
         on.node,
         changes_key=fixed,
         changes_value=fixed,
@@ -91,7 +91,7 @@ def process(builder: Builder, on: Stream, call: op.Process) -> Handle:
     )
 
 
-def _runs(call: op.Process | op.ProcessValues) -> does.RunProcessor:
+def _runs_processor(call: op.Process | op.ProcessValues) -> does.RunProcessor:
     stores = (*(store.name for store in call.connected), *call.stores)
     return does.RunProcessor(call.processor_class, stores, values_only=isinstance(call, op.ProcessValues))
 
@@ -103,7 +103,7 @@ def process_values(builder: Builder, on: Stream, call: op.ProcessValues) -> Hand
     stores = tuple(map(built_store, call.connected))
     node = builder.add(
         name,
-        ProcessorDeclaration(name, stores, call.stores, behavior=_runs(call)),
+        ProcessorDeclaration(name, stores, call.stores, behavior=_runs_processor(call)),
         on.node,
         changes_value=builder.config.process_changes_key,
     )

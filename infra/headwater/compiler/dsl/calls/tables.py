@@ -1,21 +1,24 @@
-"""Calls on a `KTable` except joins and `suppress`."""
+"""Calls on tables, with `suppress`."""
 
 import attrs
 
 from headwater.compiler.dsl.builder import Builder
 from headwater.compiler.dsl.calls.materialization import check_materialized
-from headwater.compiler.dsl.declarations import ProcessorDeclaration
+from headwater.compiler.dsl.declarations import OldValues, ProcessorDeclaration
 from headwater.compiler.dsl.formats import with_new_key, with_serdes, with_store_serdes
+from headwater.compiler.dsl.graph import GraphNode
 from headwater.compiler.dsl.handles import GroupedTable, Handle, Stream, Table, View
-from headwater.compiler.dsl.old_values import OldValues
-from headwater.compiler.dsl.problems import lint
+from headwater.compiler.dsl.messages import lint, topology_error, unsupported_call
 from headwater.compiler.dsl.stores import KEY_VALUE_KINDS, Store, is_versioned, key_value_store
 from headwater.compiler.version_differences import STORES_OF_SUPPLIERS_FIRST
 from headwater.model import behaviors as does
 from headwater.model import operators as op
-from headwater.model.behaviors import RecordFormat, TableView
+from headwater.model.behaviors import RecordFormat, StoreSettings, SuppressedView, TableSuppress, TableView
+from headwater.model.nodes import ChangelogKind
 from headwater.model.operators import TransformKind
+from headwater.model.operators.streams import SuppressUntil
 from headwater.model.problems import Problem, ProblemCode
+from headwater.model.stores import Logging
 
 _PREFIXES = {
     TransformKind.FILTER: "KTABLE-FILTER-",
@@ -73,7 +76,7 @@ def transform(builder: Builder, on: Table, call: op.Transform) -> Handle:
         # Kafka Streams enables old values where no store is needed for it, to avoid unnecessary tombstones
         on.old_values.enable(only_if_materialized=True)
         made.old_values.enabled = on.old_values.enabled
-    return _derived(builder, on, call, made, made.declare(name, behavior), values)
+    return _derive_table(builder, on, call, made, made.declare(name, behavior), values)
 
 
 def transform_values(builder: Builder, on: Table, call: op.TransformValues) -> Handle:
@@ -81,17 +84,17 @@ def transform_values(builder: Builder, on: Table, call: op.TransformValues) -> H
     made = _Result.of(builder, on, call)
     name = builder.named(call.name, TRANSFORM_VALUES)
     if call.connected:
-        builder.reject(_ignored(builder, name, call))
+        builder.reject(_ignored_option(builder, name, call))
     parent = on.view.values
     behavior = does.TableTransformValues(call.processor_class, parent, call.stores, made.store_name)
     declares = attrs.evolve(
         made.declare(name, behavior, call.stores),
         connected_first=not STORES_OF_SUPPLIERS_FIRST.is_in(builder.config.version),
     )
-    return _derived(builder, on, call, made, declares, does.TransformedView(parent, name))
+    return _derive_table(builder, on, call, made, declares, does.TransformedView(parent, name))
 
 
-def _ignored(builder: Builder, name: str, call: op.TransformValues) -> Problem:
+def _ignored_option(builder: Builder, name: str, call: op.TransformValues) -> Problem:
     return lint(
         ProblemCode.UNUSED_STORE,
         f"`transformValues` of a table ignores the stores of its supplier ({name}).",
@@ -107,7 +110,7 @@ def _ignored(builder: Builder, name: str, call: op.TransformValues) -> Problem:
     )
 
 
-def _derived(  # noqa: PLR0917 - one caller a kind, each has all of them
+def _derive_table(  # noqa: PLR0917 - one caller a kind, each has all of them
     builder: Builder,
     on: Table,
     call: op.Transform | op.TransformValues,
@@ -149,3 +152,91 @@ def group_by(builder: Builder, on: Table, call: op.GroupBy) -> Handle:
     on.view.materialize()
     on.old_values.enable()
     return GroupedTable(name, node, call.name, record)
+
+
+PREFIX = "KTABLE-SUPPRESS-"
+
+
+def suppress(builder: Builder, on: Table, call: op.Suppress) -> Handle:
+    """`KTable#suppress`: a user's name takes no index.
+
+    The sources of the result are the suppressed node, which is not a source (facts 2.4).
+    """
+    if on.node.is_versioned:
+        builder.reject(_versioned_table(builder, on))
+    name = call.name if call.name is not None else builder.names.processor(PREFIX)
+    if call.until is SuppressUntil.WINDOW_CLOSES:
+        if on.node.window_grace_ms is None:
+            return builder.reject(_not_windowed(builder, name, on.node))
+        if (call.max_records is not None or call.max_bytes is not None) and not call.shut_down_when_full:
+            builder.reject(_not_strict(builder, name))
+    logging = call.logging or Logging()
+    if call.name is not None:
+        store_name = f"{call.name}-store"
+    else:
+        store_name = builder.names.store(PREFIX)
+        if logging.enabled:
+            builder.unnamed.changelogs.append(store_name + "-changelog")
+    overrides = logging.overrides if logging.enabled else {}
+    keeps = StoreSettings("suppress", on.record)
+    store = Store(store_name, ChangelogKind.KEY_VALUE, logging.enabled, overrides, keeps=keeps)
+    on.view.materialize()
+    old_values = OldValues.derived(on.old_values)
+    old_values.enable()
+    declares = ProcessorDeclaration(name, (store,), behavior=_suppress_behavior(on, call, store_name))
+    node = builder.add(name, declares, on.node, versioned=False)
+    builder.note_non_source(on.name, f"{on.name} is the node before a suppress, not a source", on.sources)
+    view = View((store_name, *on.view.stores), SuppressedView(on.view.values, store_name))
+    return Table(name, frozenset({on.name}), node, view, old_values, on.record)
+
+
+def _suppress_behavior(on: Table, call: op.Suppress, store: str) -> TableSuppress:
+    until_close = call.until is SuppressUntil.WINDOW_CLOSES
+    waits = on.node.window_grace_ms if until_close else call.time_limit_ms
+    return TableSuppress(
+        store,
+        on.view.values,
+        until_close,
+        waits or 0,
+        call.max_records,
+        call.max_bytes,
+        call.shut_down_when_full,
+    )
+
+
+def _versioned_table(builder: Builder, on: Table) -> Problem:
+    return topology_error(
+        f"`suppress` is called on a versioned table, {on.name}.",
+        node=on.name,
+        expected="a table that is not versioned (nor derived from one)",
+        found="a versioned table",
+        at=builder.at,
+        fix="Give the table a plain key-value store, or remove `suppress`.",
+    )
+
+
+def _not_windowed(builder: Builder, name: str, node: GraphNode) -> Problem:
+    """Return the problem with the path of nodes from the root, as in Kafka Streams' exception."""
+    chain = [node.name]
+    while node.parents:
+        node = next(parent for parent in node.parents if parent.window_grace_ms is None)
+        chain.append(node.name)
+    return topology_error(
+        f"{name} waits for a window to close, but no upstream aggregation is windowed.",
+        node=name,
+        expected="a windowed aggregation upstream",
+        found="->".join(reversed(chain)),
+        at=builder.at,
+        fix="Window the upstream aggregation (`windowedBy`), or suppress `until: timeLimit`.",
+    )
+
+
+def _not_strict(builder: Builder, name: str) -> Problem:
+    return unsupported_call(
+        f"{name} waits for a window to close, but its buffer emits early when it is full.",
+        node=name,
+        expected="no limit, or whenFull: shutDown",
+        found="a limit with whenFull: emitEarly",
+        at=builder.at,
+        fix="Remove maxRecords and maxBytes, or set `whenFull: shutDown`.",
+    )

@@ -4,10 +4,9 @@ from collections.abc import Mapping
 from functools import cmp_to_key
 
 from headwater_spark.engine.expressions.casts import to_text, to_whole
-from headwater_spark.engine.expressions.faults import EvaluationError
+from headwater_spark.engine.expressions.faults import EvaluationError, check_elements
 from headwater_spark.engine.expressions.functions.strings import join_texts
 from headwater_spark.engine.expressions.functions.table import Function, lenient, strict
-from headwater_spark.engine.expressions.limits import check_elements
 from headwater_spark.engine.expressions.operations import compare, no_fit, same
 from headwater_spark.engine.records import Value
 

@@ -5,9 +5,13 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
 from headwater_spark.engine.expressions.casts import to_text, to_whole
-from headwater_spark.engine.expressions.faults import EvaluationError
+from headwater_spark.engine.expressions.faults import (
+    LONGEST_RESULT,
+    EvaluationError,
+    check_characters,
+    check_elements,
+)
 from headwater_spark.engine.expressions.functions.table import Function, lenient, strict
-from headwater_spark.engine.expressions.limits import LONGEST_RESULT, check_characters, check_elements
 from headwater_spark.engine.expressions.operations import no_fit
 from headwater_spark.engine.records import Value
 

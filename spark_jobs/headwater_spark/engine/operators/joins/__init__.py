@@ -9,13 +9,11 @@ from headwater_spark.engine.operators.interface import OperatorFactory
 from headwater_spark.engine.operators.joins import (
     foreign_key,
     stream_stream,
-    stream_table,
-    table_table,
+    table_joins,
 )
 
 FACTORIES: Mapping[type, OperatorFactory] = {
     **stream_stream.FACTORIES,
-    **stream_table.FACTORIES,
-    **table_table.FACTORIES,
+    **table_joins.FACTORIES,
     **foreign_key.FACTORIES,
 }

@@ -176,7 +176,7 @@ class _Subscriptions:
     """The keys of the subscription store: `length of the foreign key(4) ‖ foreign key ‖ left key`."""
 
     def __init__(self, store: str, context: OperatorContext) -> None:
-        foreign, left = _formats(store, context)
+        foreign, left = _key_formats(store, context)
         self._foreign = context.key_serde(foreign)
         self._left = context.key_serde(left)
         self.message = subscription_serde(self._left)
@@ -189,7 +189,7 @@ class _Subscriptions:
         return self.prefix(foreign_key) + self._left.serialize(left_key)
 
 
-def _formats(store: str, context: OperatorContext) -> tuple[Format | None, Format | None]:
+def _key_formats(store: str, context: OperatorContext) -> tuple[Format | None, Format | None]:
     """Return the formats of the foreign key and the left key."""
     keeps = next(kept.keeps for kept in context.task.program.stores if kept.name == store)
     return (None, None) if keeps is None else (keeps.format.key, keeps.format.value)

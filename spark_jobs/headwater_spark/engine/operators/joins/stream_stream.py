@@ -13,7 +13,7 @@ from headwater.model.behaviors import JoinWindowed, StreamSelfJoin, StreamStream
 from headwater_spark.engine.clocks import Clock
 from headwater_spark.engine.operators.interface import OperatorContext, OperatorFactory, Process
 from headwater_spark.engine.records import CurrentRecord, Headers, Value
-from headwater_spark.engine.stores.lists import ListBytes
+from headwater_spark.engine.stores.key_value import ListBytes
 from headwater_spark.engine.stores.windows import WindowBytes
 
 NEVER = 2**63 - 1
@@ -62,7 +62,7 @@ def stream_stream_join(behavior: StreamStreamJoin, context: OperatorContext) -> 
     window, kind = behavior.window, behavior.kind
     before, after = (window.before_ms, window.after_ms) if is_left else (window.after_ms, window.before_ms)
     outer = kind == "outer" or (kind == "left" and is_left)
-    join = _joiner(behavior, context)
+    join = _value_joiner(behavior, context)
     fetch = context.store(behavior.other_store, WindowBytes).fetch_range
     waiting = _Waiting.of(behavior, after, context) if behavior.shared is not None else None
     stream = waiting.times.stream if waiting is not None else Clock()
@@ -93,7 +93,7 @@ def stream_stream_join(behavior: StreamStreamJoin, context: OperatorContext) -> 
     return process
 
 
-def _joiner(behavior: StreamStreamJoin, context: OperatorContext) -> Join:
+def _value_joiner(behavior: StreamStreamJoin, context: OperatorContext) -> Join:
     """Return the function (own value, other value, key) → joined value."""
     joined = context.expression(behavior.value, "left", "right", "key")
     if behavior.is_left:

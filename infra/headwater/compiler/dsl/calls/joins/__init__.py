@@ -8,13 +8,13 @@ import attrs
 from headwater.compiler.dsl.builder import Builder
 from headwater.compiler.dsl.calls.joins.foreign_key import join_by_foreign_key
 from headwater.compiler.dsl.calls.joins.stream_stream import join_streams
-from headwater.compiler.dsl.calls.joins.stream_table import (
+from headwater.compiler.dsl.calls.joins.tables import (
     join_stream_with_global_table,
     join_stream_with_table,
+    join_tables,
 )
-from headwater.compiler.dsl.calls.joins.table_table import join_tables
 from headwater.compiler.dsl.handles import KIND, GlobalTable, Handle, Stream, Table
-from headwater.compiler.dsl.problems import unsupported_call
+from headwater.compiler.dsl.messages import unsupported_call
 from headwater.model import operators as op
 from headwater.model.operators import JoinType
 

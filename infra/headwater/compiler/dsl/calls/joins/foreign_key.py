@@ -7,13 +7,13 @@ from headwater.compiler.dsl.calls.materialization import check_materialized
 from headwater.compiler.dsl.calls.sources import lazy_store_of
 from headwater.compiler.dsl.declarations import (
     InternalSourceDeclaration,
+    OldValues,
     ProcessorDeclaration,
     SinkDeclaration,
 )
 from headwater.compiler.dsl.formats import with_serdes, with_store_serdes
 from headwater.compiler.dsl.graph import GraphNode
 from headwater.compiler.dsl.handles import Handle, Table, View
-from headwater.compiler.dsl.old_values import OldValues
 from headwater.compiler.dsl.stores import KEY_VALUE_KINDS, Store, is_versioned
 from headwater.compiler.version_differences import FOREIGN_KEY_NULLS, LOGGED_HEADERS
 from headwater.model import operators as op

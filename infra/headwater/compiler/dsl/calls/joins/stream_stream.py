@@ -9,7 +9,7 @@ from headwater.compiler.dsl.calls.repartitions import repartitioned_for_join
 from headwater.compiler.dsl.declarations import ProcessorDeclaration, StreamJoinDeclaration
 from headwater.compiler.dsl.formats import with_serdes
 from headwater.compiler.dsl.handles import Handle, Stream
-from headwater.compiler.dsl.problems import ARGUMENT, STREAMS, lint, topology_error, unsupported_call
+from headwater.compiler.dsl.messages import ARGUMENT, STREAMS, lint, topology_error, unsupported_call
 from headwater.compiler.dsl.stores import (
     WINDOW_KINDS,
     Store,
@@ -56,7 +56,7 @@ def join_streams(builder: Builder, on: Stream, call: op.Join, other: Stream) -> 
             )
         )
     builder.problems.extend(join_window_problems(call, window, builder.at))
-    this, that = _copartitioned(builder, on, call, other)
+    this, that = _copartition_sides(builder, on, call, other)
     names = _take_names(builder, call)
     stores = _Stores(call, window, object(), builder.config.version)
     this_store = stores.make(call.this_supplier, names.this_store, this.record)
@@ -70,8 +70,10 @@ def join_streams(builder: Builder, on: Stream, call: op.Join, other: Stream) -> 
     if window.eager:
         shared = None
 
-    builder.add(names.this_windowed, _windows(names.this_windowed, this_store), this.node)
-    other_node = builder.add(names.other_windowed, _windows(names.other_windowed, other_store), that.node)
+    builder.add(names.this_windowed, _window_processor(names.this_windowed, this_store), this.node)
+    other_node = builder.add(
+        names.other_windowed, _window_processor(names.other_windowed, other_store), that.node
+    )
     left_side = StreamStreamJoin(
         call.type.kind,
         is_left=True,
@@ -139,11 +141,11 @@ def _take_names(builder: Builder, call: op.Join) -> _Names:
     )
 
 
-def _windows(name: str, store: Store) -> ProcessorDeclaration:
+def _window_processor(name: str, store: Store) -> ProcessorDeclaration:
     return ProcessorDeclaration(name, (store,), behavior=JoinWindowed(store.name))
 
 
-def _copartitioned(builder: Builder, on: Stream, call: op.Join, other: Stream) -> tuple[Stream, Stream]:
+def _copartition_sides(builder: Builder, on: Stream, call: op.Join, other: Stream) -> tuple[Stream, Stream]:
     """Return both sides as the join reads them.
 
     A repartition topic is named after the join, or after its stream if the join has no name.

@@ -1,0 +1,168 @@
+"""Partition counts that do not fit the source topics, and numbers of processors (KIP-287)."""
+
+from collections.abc import Iterator
+from itertools import islice
+
+from headwater.compiler.streams_config import LINEAR_HASH
+from headwater.model.linear_hashing import round_start
+from headwater.model.problems import Problem, ProblemCode
+from headwater.planner.advice import moves_keys, with_processors
+from headwater.planner.application import ActiveApplication
+from headwater.planner.counts import CountedApplication
+from headwater.planner.phrases import counted, listed
+from headwater.planner.processors import (
+    Processors,
+    declared_processors,
+    expansion_target,
+    has_own_count,
+    known_numbers,
+    processors_in,
+    processors_to_expand,
+)
+from headwater.planner.rules.count_messages import (
+    being_expanded,
+    changed_count,
+    expanded_later,
+    expanded_sources,
+    first_setup,
+    lowered_count,
+    other_initial,
+    raised_count,
+    too_few,
+    too_many_partitions,
+    too_narrow,
+    was_set_up,
+)
+
+
+def source_topics_expanded(application: CountedApplication) -> Iterator[Problem]:
+    """KIP-878 without autoscaling: INCOMPLETE_SOURCE_TOPIC_METADATA stops the application."""
+    if application.config.autoscaling:
+        return
+    for state in application.internal:
+        if has_own_count(application, state):
+            continue
+        if state.live_partitions is not None and state.missing_partitions:
+            if application.has_explicit_count(state):
+                yield raised_count(application, state, state.live_partitions)
+            elif state.recorded_partitions is not None:
+                yield expanded_sources(application, state, state.live_partitions)
+            else:
+                yield too_few(application, state, state.live_partitions)
+
+
+def over_partitioned(application: CountedApplication) -> Iterator[Problem]:
+    """KIP-878: an error in both setup modes. Headwater never replaces the topic.
+
+    The number of processors decides the count of some changelogs: `processors_and_partitions` checks those.
+    """
+    for state in application.topics:
+        if has_own_count(application, state):
+            continue
+        if state.live_partitions is not None and state.live_partitions > state.partitions:
+            is_lowered = application.has_explicit_count(state) and was_set_up(state, state.live_partitions)
+            yield (lowered_count if is_lowered else too_many_partitions)(
+                application, state, state.live_partitions
+            )
+
+
+def unsafe_expansion(application: CountedApplication) -> Iterator[Problem]:
+    """KIP-878, motivation: autoscaling is for stateless and statically partitioned applications.
+
+    With a number of processors, also for doubled counts, and for all counts with `linear-hash` (KIP-287).
+    """
+    config, declared = application.config, application.compiled.application
+    if config.is_statically_partitioned or declared.setup.allow_unsafe_expansion:
+        return
+    if declared.processors is not None:
+        yield from _misplaced_keys(application)
+        return
+    if application.initial:
+        return  # `processors_and_partitions` reports that the document no longer declares the processors
+    too_small = [state.name for state in application.internal if state.missing_partitions]
+    if not too_small or not application.config.autoscaling or not moves_keys(application):
+        return
+    yield application.problem(
+        ProblemCode.UNSAFE_EXPANSION,
+        f"{application.id} is stateful and not statically partitioned: an expansion moves keys away from "
+        "their state.",
+        expected="a stateless application, or `static.partitioner.class`",
+        found=f"{counted(len(too_small), 'topic')} to expand: {listed(too_small)}",
+        why="With more partitions Kafka's partitioner sends most keys to another partition. Their state "
+        "stays in the old one: counts start from zero, joins miss records.",
+        fix="If the producers partition statically, set `static.partitioner.class`. "
+        f"{with_processors(application)}To expand and lose the connection to the old state, set "
+        "`setup.allowUnsafeExpansion: true`.",
+    )
+
+
+def _misplaced_keys(application: CountedApplication) -> Iterator[Problem]:
+    found = [processors for processors in declared_processors(application) if processors.live is not None]
+    linear = application.config.linear_initial
+    if application.config.static_partitioner == LINEAR_HASH:
+        others = (each for each in found if linear is not None and not _is_same(each, linear))
+        if (other := next(others, None)) is not None:
+            yield other_initial(application, other, linear or 0)
+        return
+    misplaced = [processors for processors in found if processors.misplaced]
+    if not misplaced:
+        return
+    counts = {topic: part.inputs[topic] for part in misplaced for topic in part.misplaced}
+    allowed = ", ".join(map(str, islice(misplaced[0].safe_counts, 4)))
+    following = next(count for count in misplaced[0].safe_counts if count >= max(counts.values()))
+    yield application.problem(
+        ProblemCode.UNSAFE_EXPANSION,
+        f"{application.id} has {counted(misplaced[0].declared, 'processor')} and a partition count that "
+        "moves keys away from their state.",
+        expected=f"{allowed}, … partitions",
+        found=listed(f"{topic} with {counted(count, 'partition')}" for topic, count in counts.items()),
+        why="Kafka's partitioner chooses the hash of the key modulo the partition count. If the initial "
+        "count is doubled, each key stays with its processor. At other counts, keys reach a processor "
+        "without their state.",
+        fix=f"Expand the source topics to {following} partitions. If the "
+        "producers partition statically or by linear hashing, set `static.partitioner.class`. To lose the "
+        "connection to the old state, set `setup.allowUnsafeExpansion: true`.",
+    )
+
+
+def _is_same(processors: Processors, linear: int) -> bool:
+    """Return whether keys have the same processors with this initial number as with the recorded one."""
+    count = processors.live or processors.declared
+    return round_start(processors.initial, count) == round_start(linear, count)
+
+
+def processors_at_first_setup(application: ActiveApplication) -> Iterator[Problem]:
+    """KIP-287, partition expansion, 1: at first there are as many processors as partitions.
+
+    A sub-topology that is added to an application with processors, or whose changelogs are lost, may start
+    with their number, too. Without a setup record it is not known whether this is the first setup.
+    """
+    is_static = application.config.static_partitioner is not None
+    for processors in declared_processors(application):
+        counts = set(processors.inputs.values())
+        is_later = processors.declared in known_numbers(application) or not application.caller.knows_setup
+        keeps_keys = not processors.too_narrow and (is_static or not processors.misplaced)
+        if processors.live is None and counts != {processors.declared} and not (is_later and keeps_keys):
+            yield first_setup(application, processors, counts)
+
+
+def processors_and_partitions(application: CountedApplication) -> Iterator[Problem]:
+    """KIP-287, partition expansion, 2 and 3: partitions ≥ processors, and the number is remembered.
+
+    Declared processors that the running application can add are no error: it adds them after its start.
+    """
+    target, declared = expansion_target(application), application.compiled.application.processors
+    if target is not None and declared is not None and declared < target:
+        yield being_expanded(application, target, declared)
+        return
+    present = processors_to_expand(application)
+    if present is not None:
+        yield expanded_later(application, present)
+        return
+    for topic in application.internal:
+        have = processors_in(application, topic)
+        if have is not None and have != topic.partitions and has_own_count(application, topic):
+            yield changed_count(application, topic, have)
+    for processors in declared_processors(application):
+        if processors.live == processors.declared and processors.too_narrow:
+            yield too_narrow(application, processors)

@@ -1,0 +1,301 @@
+"""Problems of topics that are missing, unavailable, replaced, or whose settings endanger data."""
+
+from collections.abc import Mapping, Sequence
+
+from headwater.model.cluster import LiveTopic
+from headwater.model.compiled import InternalTopic, TopicKind
+from headwater.model.problems import Problem, ProblemCode, Severity
+from headwater.model.records import RecordedTopic, SetupRecord
+from headwater.planner.actions import ConfigChange
+from headwater.planner.application import ActiveApplication, TopicState
+from headwater.planner.phrases import counted, listed, whole
+from headwater.planner.settings import Misconfiguration, Settings
+
+
+def missing_sink_topic(application: ActiveApplication, topic: str) -> Problem:
+    return Problem(
+        code=ProblemCode.MISSING_SINK_TOPIC,
+        summary=f"Sink topic {topic} does not exist, and no document manages it.",
+        application=application.id,
+        topic=topic,
+        expected="an existing topic",
+        found="no such topic",
+        why="Brokers that create topics automatically give it their default partition count. Otherwise the "
+        "application fails when it writes the first record.",
+        fix=f"Create it, or add `{topic}:` to `topics` of the document.{application.caller.describe_hint}",
+        location=application.compiled.application.at,
+        severity=Severity.INFO,
+    )
+
+
+_MOST_NAMES = 5
+"""Names in one phrase; the others are counted."""
+
+
+def unavailable_partitions(
+    application: ActiveApplication,
+    topics: Sequence[LiveTopic],
+    summary: str,
+    *,
+    expected: str,
+    why: str,
+    severity: Severity = Severity.WARNING,
+) -> Problem:
+    names = [_replica_text(topic) for topic in topics[:_MOST_NAMES]]
+    more = f" and {len(topics) - _MOST_NAMES} more" if len(topics) > _MOST_NAMES else ""
+    return application.problem(
+        ProblemCode.UNAVAILABLE_PARTITIONS,
+        summary,
+        expected=expected,
+        found=f"{listed(names)}{more}",
+        why=why,
+        fix="Start the brokers that have the missing replicas, or wait until these are in sync again: "
+        "`kafka-topics.sh --bootstrap-server BROKER --describe --under-replicated-partitions` shows them.",
+        severity=severity,
+    )
+
+
+def _replica_text(topic: LiveTopic) -> str:
+    if topic.leaderless:
+        return f"{topic.name} ({topic.leaderless} of {counted(topic.partitions, 'partition')})"
+    return f"{topic.name} ({topic.in_sync} of {topic.replication_factor} in sync)"
+
+
+def lost_topic(application: ActiveApplication, state: TopicState, *, is_error: bool) -> Problem:
+    return application.problem(
+        ProblemCode.MISSING_INTERNAL_TOPICS,
+        f"{state.title} was set up and no longer exists.",
+        topic=state,
+        expected=f"the topic that was set up, {counted(state.partitions, 'partition')}",
+        found="none",
+        why=_LOST if state.is_internal else "Its records are lost, unless its readers processed all of them.",
+        fix=_RESTORE if is_error else f"{application.caller.reconciler} re-creates it, empty. {_CHECK}",
+        severity=Severity.ERROR if is_error else Severity.WARNING,
+    )
+
+
+_LOST = "State or unprocessed records may be lost. An empty topic would hide the loss."
+
+
+_RESTORE = (
+    "Restore the topic from a backup. To continue without its data, stop the application and set "
+    "`setup.reinitialize: true` for one `pulumi up`."
+)
+
+
+_CHECK = (
+    "If you need the lost data, restore the topic, or rebuild its content by reprocessing the source topics."
+)
+
+
+def replaced_topic(
+    application: ActiveApplication, state: TopicState, ids: tuple[str, str], severity: Severity
+) -> Problem:
+    recorded, live = ids
+    return application.problem(
+        ProblemCode.MISSING_INTERNAL_TOPICS,
+        f"{state.title} was deleted and re-created since it was set up, and "
+        f"{'is empty' if state.is_emptied else 'holds records'}.",
+        topic=state,
+        expected=f"topic id {recorded}",
+        found=f"topic id {live}, {'empty' if state.is_emptied else 'not empty'}",
+        why="Unless it was restored, its data is lost: state, or records that were not processed yet."
+        if state.is_internal
+        else "Its records are lost, unless it was restored or its readers processed all of them. From now "
+        "on the stack manages the new topic.",
+        fix=_fix_of_replaced(application, severity) if state.is_internal else _SINK,
+        severity=severity,
+    )
+
+
+def _fix_of_replaced(application: ActiveApplication, severity: Severity) -> str:
+    if severity is not Severity.ERROR:
+        return (
+            "Make sure that it was restored on purpose. Otherwise rebuild the state by reprocessing the "
+            "source topics."
+        )
+    if application.caller.is_running:
+        return (
+            "Restore the topic while the application is stopped, or rebuild the state by reprocessing the "
+            "source topics. Then start the application again."
+        )
+    return (
+        "Restore the topic from a backup. To continue without its data, stop the application and set "
+        "`setup.reinitialize: true` for one `pulumi up`."
+    )
+
+
+_SINK = (
+    "Make sure that the new topic is meant for this application. If it belongs to another one, remove it "
+    "from the document, or write to another topic."
+)
+
+
+def replaced_retired_topic(
+    record: SetupRecord, recorded: RecordedTopic, live: LiveTopic, fix: str, severity: Severity
+) -> Problem:
+    is_first_step = severity is Severity.WARNING
+    return Problem(
+        code=ProblemCode.TOPIC_REPLACED,
+        summary=f"Topic {live.name} is not the one that was {'set up' if is_first_step else 'retired'}: it "
+        "was deleted and re-created since.",
+        application=record.application_id,
+        topic=live.name,
+        expected=f"topic id {recorded.topic_id or 'unknown: none was recorded'}",
+        found=f"topic id {live.topic_id}",
+        why="Another application or user may have created it. Its records would be deleted, too.",
+        fix=fix,
+        severity=severity,
+    )
+
+
+def misconfigured_topic(
+    application: ActiveApplication, state: TopicState, fault: Misconfiguration
+) -> Problem:
+    key, declared = fault.change.key, fault.change.declared
+    option = f"--delete-config {key}" if declared is None else f"--add-config {key}={declared}"
+    intended = _declaration_fix(state, key, application.snapshot.topic_defaults)
+    return application.problem(
+        ProblemCode.MISCONFIGURED_INTERNAL_TOPIC,
+        f"Setting {key} of internal topic {state.name} endangers its data.",
+        topic=state,
+        expected=f"{key} {fault.expected}",
+        found=f"{key} {fault.found}",
+        why=fault.why,
+        fix=f"Run `kafka-configs.sh --bootstrap-server BROKER --alter --topic {state.name} {option}`, or set "
+        f"`internal.topics.setup: automatic` and run again. If the value is intended, {intended}"
+        if application.is_manual
+        else f"{application.caller.reconciler} resets it. Check whether data is already lost, and who "
+        f"changed the setting. If the value is intended, {intended}",
+        severity=Severity.ERROR if application.is_manual else Severity.WARNING,
+    )
+
+
+def _declaration_fix(state: TopicState, key: str, defaults: Mapping[str, str]) -> str:
+    """Return how the document declares the live value: of one store, or of all internal topics."""
+    value = Settings(state.live, defaults).effective(key) if state.live else None
+    topic = state.declared
+    if isinstance(topic, InternalTopic) and topic.kind is TopicKind.CHANGELOG:
+        return (
+            f"declare it at store {topic.node}: `logging: {{{key}: {_quote_value(value)}}}` next to the name "
+            "of the store."
+        )
+    return (
+        "declare it in the application's config, for all internal topics: "
+        f"`topic.{key}: {_quote_value(value)}`."
+    )
+
+
+def _quote_value(value: str | None) -> str:
+    """Return the value as YAML within a flow mapping: a comma would end it."""
+    text = value or ""
+    return f'"{text}"' if "," in text else text
+
+
+KEY = "min.insync.replicas"
+
+
+def live_min_insync(application: ActiveApplication, state: TopicState) -> int:
+    own = state.live.config.get(KEY, "") if state.live else ""
+    return whole(own) or application.snapshot.default_min_insync_replicas or 1
+
+
+def too_few_brokers(application: ActiveApplication, state: TopicState, factor: int) -> Problem:
+    """Return a warning: the brokers decide. They count registered brokers; a client sees those that answer.
+
+    `ReplicationControlManager` accepts a topic as long as one broker is active (KRaft), so a broker that is
+    being restarted is no reason to declare fewer replicas.
+    """
+    brokers, (replicas, _) = application.snapshot.brokers, _declared_names(state)
+    return application.problem(
+        ProblemCode.REPLICATION_FACTOR,
+        f"Topic {state.name} requires {counted(factor, 'replica')}, and only {counted(brokers, 'broker')} "
+        f"answer{'s' if brokers == 1 else ''}.",
+        topic=state,
+        expected=f"{counted(factor, 'broker')} that answer",
+        found=counted(brokers, "broker"),
+        why="Kafka creates the topic if enough brokers are registered, also if some are stopped: their "
+        "replicas "
+        "are missing until they start. Otherwise it refuses the topic (RefusedByBrokers).",
+        fix=f"Start the brokers that are stopped. Only if the cluster has no more brokers, set "
+        f"`{replicas}` to "
+        f"{brokers} or less, or add brokers.",
+        severity=Severity.WARNING,
+    )
+
+
+def never_in_sync(
+    application: ActiveApplication, state: TopicState, factor: int, required: int, *, is_new: bool
+) -> Problem:
+    """Return the problem: an error if it `is_new`, because this run would cause it."""
+    return application.problem(
+        ProblemCode.REPLICATION_FACTOR,
+        f"Topic {state.name} {'has' if state.live else 'would have'} {counted(factor, 'replica')}, but "
+        f"writes {'would require' if is_new and state.live else 'require'} {required} in sync.",
+        topic=state,
+        expected=f"a replication factor of at least {required} (min.insync.replicas)",
+        found=f"{factor}",
+        why="Every write with acks=all fails with NOT_ENOUGH_REPLICAS: the application cannot make progress.",
+        fix=_in_sync(application, state, factor, required),
+        severity=Severity.ERROR if is_new else Severity.WARNING,
+    )
+
+
+def _in_sync(application: ActiveApplication, state: TopicState, factor: int, required: int) -> str:
+    """Return how to get enough replicas, or a smaller requirement, for a topic that exists or a new one."""
+    replicas, key = _declared_names(state)
+    is_declared = KEY in state.declared.config
+    lower = f"{'lower' if is_declared else 'set'} `{key}` to {factor} in the document"
+    if state.live is None:
+        return f"Set `{replicas}` to {required} or more, or {lower}."
+    same = f", and declare the same `{replicas}`" if (state.declared.replication_factor or -1) > 0 else ""
+    reassign = (
+        f"Reassign its partitions to {required} or more replicas (`kafka-reassign-partitions.sh`){same}."
+    )
+    if required > live_min_insync(application, state):
+        return f"{reassign} Or {lower}."
+    alter = (
+        f"`kafka-configs.sh --bootstrap-server BROKER --alter --topic {state.name} --add-config "
+        f"{KEY}={factor}`"
+    )
+    return f"{reassign} Or lower the setting of the topic ({alter}){f', and {lower}' if is_declared else ''}."
+
+
+def _declared_names(state: TopicState) -> tuple[str, str]:
+    """Return where a document declares the replicas of the topic, and its setting."""
+    if state.is_internal:
+        return "replication.factor", f"topic.{KEY}"
+    return "replicationFactor", KEY
+
+
+def not_as_declared(application: ActiveApplication, state: TopicState, factor: int, declared: int) -> Problem:
+    is_short = factor < declared
+    return application.problem(
+        ProblemCode.REPLICATION_FACTOR,
+        f"{state.title} has {'fewer' if is_short else 'more'} replicas than declared.",
+        topic=state,
+        expected=f"replication factor {declared}",
+        found=f"replication factor {factor}",
+        why="Its data survives the loss of fewer brokers than declared."
+        if is_short
+        else "It takes more disk space and network traffic than declared.",
+        fix="Reassign its partitions (`kafka-reassign-partitions.sh`), or correct the declared factor. "
+        "Neither Headwater nor Pulumi moves replicas.",
+        severity=Severity.WARNING if is_short else Severity.INFO,
+    )
+
+
+def setting_removes_data(
+    application: ActiveApplication, state: TopicState, changes: tuple[ConfigChange, ...]
+) -> Problem:
+    return application.problem(
+        ProblemCode.SETTING_REMOVES_DATA,
+        f"{state.title} gets settings with which Kafka removes records that it keeps now.",
+        topic=state,
+        expected=", ".join(f"{change.key} {change.declared or 'not set'}" for change in changes),
+        found=", ".join(f"{change.key} {change.live or 'not set'}" for change in changes),
+        why="Records that Kafka removes cannot be restored.",
+        fix="If the records are needed, declare the live values in the document. A policy "
+        "`blastRadius: {removingSettings: 0}` refuses such changes.",
+        severity=Severity.WARNING,
+    )

@@ -1,0 +1,276 @@
+"""Topics that are missing, unavailable or replaced, and settings that lose data or stop writes."""
+
+from collections.abc import Iterator, Sequence
+
+from headwater.compiler.source_problems import missing_topic
+from headwater.model.cluster import LiveTopic
+from headwater.model.compiled import CompiledApplication, InternalTopic
+from headwater.model.problems import Problem, ProblemCode, Severity, errors
+from headwater.model.records import RecordedTopic, SetupRecord
+from headwater.planner.actions import ConfigChange, TopicAction
+from headwater.planner.application import ActiveApplication, TopicState
+from headwater.planner.counts import CountedApplication
+from headwater.planner.phrases import counted, whole
+from headwater.planner.rules.topic_messages import (
+    KEY,
+    live_min_insync,
+    lost_topic,
+    misconfigured_topic,
+    missing_sink_topic,
+    never_in_sync,
+    not_as_declared,
+    replaced_retired_topic,
+    replaced_topic,
+    setting_removes_data,
+    too_few_brokers,
+    unavailable_partitions,
+)
+from headwater.planner.run import Run
+from headwater.planner.settings import Settings, misconfigurations, removing_changes
+from headwater.planner.topic_actions import replication_factor
+
+_REPORTED = (
+    ProblemCode.MISSING_SOURCE_TOPIC,
+    ProblemCode.UNDECIDABLE_PARTITIONS,
+    ProblemCode.FOLLOW_CYCLE,
+)
+
+
+def missing_source(application: CountedApplication) -> Iterator[Problem]:
+    """Kafka Streams throws MissingSourceTopicException, which names no topic.
+
+    The compiler reports most of them itself, with the operator that reads the topic.
+    """
+    compiled = application.compiled
+    reported = {problem.topic for problem in compiled.problems if problem.code in _REPORTED}
+    for name in compiled.missing_sources:
+        if name not in reported:
+            yield missing_topic(
+                name,
+                application.caller,
+                why="The partition counts of the internal topics follow the source topics. The application "
+                "itself would stop with MissingSourceTopicException.",
+                fix=f"Create {name}, or correct its name in the document.",
+                application=application.id,
+                location=compiled.application.at,
+            )
+
+
+def missing_sink(run: Run) -> Iterator[Problem]:
+    """Yield a hint for each topic: planning needs no sinks, but the application does when it writes."""
+    managed = {sink.topic for compiled in run.compiled for sink in compiled.sinks}
+    for application in run.active:
+        if not errors(application.compiled.problems):
+            for topic in _written_topics(application.compiled):
+                if topic not in managed and topic not in run.snapshot.topics:
+                    yield missing_sink_topic(application, topic)
+
+
+def _written_topics(compiled: CompiledApplication) -> list[str]:
+    """Return the user topics that sinks name, sorted."""
+    internal = {topic for part in compiled.subtopologies for topic in part.repartition_topics}
+    internal.update(topic.name for topic in compiled.internal_topics)
+    return sorted({topic for part in compiled.subtopologies for topic in part.sinks} - internal)
+
+
+_REQUIRED_REPLICAS = "min.insync.replicas"
+
+
+def unavailable(application: ActiveApplication) -> Iterator[Problem]:
+    """Yield one problem for each kind of fault: brokers that stop concern many topics at once.
+
+    No run changes replicas, so none is an error. A topic is reported once, for its worst fault. A running
+    application sees a fault in its own requests.
+    """
+    if application.caller.is_running:
+        return
+    topics = _used_topics(application)
+    leaderless = [topic for topic in topics if topic.leaderless]
+    others = [topic for topic in topics if not topic.leaderless and _is_short(topic)]
+    blocked = [topic for topic in others if _spare_replicas(application, topic) < 0]
+    last = [topic for topic in others if _spare_replicas(application, topic) == 0]
+    if leaderless:
+        number = sum(topic.leaderless for topic in leaderless)
+        yield unavailable_partitions(
+            application,
+            leaderless,
+            f"{counted(number, 'partition')} of topics of {application.id} "
+            f"{'has' if number == 1 else 'have'} no leader.",
+            expected="a leader for each partition",
+            why="Clients can neither read nor write these partitions: the application makes no progress.",
+        )
+    if blocked:
+        yield unavailable_partitions(
+            application,
+            blocked,
+            f"{counted(len(blocked), 'topic')} of {application.id} {_has_or_have(blocked)} fewer replicas "
+            "in sync than writes require.",
+            expected=f"as many replicas in sync as {_REQUIRED_REPLICAS} requires",
+            why="Every write with acks=all fails with NOT_ENOUGH_REPLICAS: the application makes no "
+            "progress.",
+        )
+    if last:
+        yield unavailable_partitions(
+            application,
+            last,
+            f"{counted(len(last), 'topic')} of {application.id} {_has_or_have(last)} no more replicas "
+            "in sync than writes require.",
+            expected="all replicas in sync",
+            why="If one more broker stops, every write with acks=all fails.",
+        )
+    if left := [topic for topic in others if _spare_replicas(application, topic) > 0]:
+        yield unavailable_partitions(
+            application,
+            left,
+            f"{counted(len(left), 'topic')} of {application.id} {_has_or_have(left)} replicas that are "
+            "not in sync.",
+            expected="all replicas in sync",
+            why="Their data survives the loss of fewer brokers.",
+            severity=Severity.INFO,
+        )
+
+
+def _used_topics(application: ActiveApplication) -> Sequence[LiveTopic]:
+    declared = [state.live for state in application.topics if state.live is not None]
+    live = application.snapshot.topics
+    sources = [live[name] for name in application.compiled.external_sources if name in live]
+    return sorted({topic.name: topic for topic in (*declared, *sources)}.values(), key=lambda each: each.name)
+
+
+def _is_short(topic: LiveTopic) -> bool:
+    return topic.in_sync is not None and topic.in_sync < topic.replication_factor
+
+
+def _spare_replicas(application: ActiveApplication, topic: LiveTopic) -> int:
+    """Return how many replicas in sync the partition may lose before writes fail."""
+    own = whole(topic.config.get(_REQUIRED_REPLICAS, ""))
+    required = own or application.snapshot.default_min_insync_replicas or 1
+    return (topic.in_sync or 0) - required
+
+
+def _has_or_have(topics: Sequence[LiveTopic]) -> str:
+    return "has" if len(topics) == 1 else "have"
+
+
+def lost_topics(application: ActiveApplication) -> Iterator[Problem]:
+    """KIP-698: only a setup record distinguishes a first start from data loss.
+
+    With `automatic` setup the topic is re-created, with a warning. A managed sink topic is re-created in both
+    modes, because the application can continue without its data.
+    """
+    for state in application.topics:
+        if state.is_lost:
+            yield lost_topic(application, state, is_error=state.is_internal and not application.accepts_loss)
+
+
+def replaced_topics(application: ActiveApplication) -> Iterator[Problem]:
+    """Yield problems for topics with another id than recorded. One with records may have been restored.
+
+    A managed sink topic is a warning: the application can continue with another one.
+    """
+    for state in application.topics:
+        if state.is_replaced and state.recorded is not None and state.live is not None:
+            # While the application is running, no user restores a topic: new records are its own.
+            is_loss = state.is_internal and (state.is_emptied or application.caller.is_running)
+            severity = Severity.ERROR if is_loss and not application.accepts_loss else Severity.WARNING
+            ids = (state.recorded.topic_id, state.live.topic_id)
+            yield replaced_topic(application, state, ids, severity)
+
+
+def retired_topics(run: Run) -> Iterator[Problem]:
+    """Yield a problem for each internal topic whose id is not the recorded one.
+
+    The first step of retiring records the ids that it finds, so it continues with a warning. The second step
+    deletes only topics with these ids.
+    """
+    for record in run.retiring:
+        for recorded, live in _replaced_topics(record, run):
+            if recorded.topic_id:
+                yield replaced_retired_topic(record, recorded, live, _FIRST_STEP, Severity.WARNING)
+    for record in run.deleted:
+        for recorded, live in _replaced_topics(record, run):
+            yield replaced_retired_topic(record, recorded, live, _SECOND_STEP, Severity.ERROR)
+
+
+def _replaced_topics(record: SetupRecord, run: Run) -> Iterator[tuple[RecordedTopic, LiveTopic]]:
+    for name, recorded in sorted(record.topics.items()):
+        live = run.snapshot.topics.get(name)
+        if live is not None and not recorded.is_sink and live.topic_id != recorded.topic_id:
+            yield recorded, live
+
+
+_FIRST_STEP = (
+    "If it may be deleted, continue: this run records its id. To keep it, set `lifecycle: released` before "
+    "you remove the document."
+)
+_SECOND_STEP = (
+    "To keep it, restore the document with `lifecycle: released` and run `pulumi up`. To delete it, restore "
+    "the document with `lifecycle: retired` and run `pulumi up`, which records its id. Then remove the "
+    "document again."
+)
+
+
+def misconfigured(application: ActiveApplication) -> Iterator[Problem]:
+    """KIP-698: `MisconfiguredInternalTopicException`. With `automatic` setup the setting is reset."""
+    for state in application.internal:
+        if isinstance(state.declared, InternalTopic) and state.live is not None:
+            settings = Settings(state.live, application.snapshot.topic_defaults)
+            for fault in misconfigurations(state.declared, settings):
+                yield misconfigured_topic(application, state, fault)
+
+
+def replication(application: ActiveApplication) -> Iterator[Problem]:
+    """The controller may refuse to create the first. Every write with acks=all to the second fails.
+
+    Neither Headwater nor Pulumi's provider changes the replicas of a topic that exists.
+    """
+    for state in application.topics:
+        factor = (
+            state.live.replication_factor if state.live else replication_factor(state, application.snapshot)
+        )
+        if state.live is None and factor > application.snapshot.brokers:
+            yield too_few_brokers(application, state, factor)
+        required = _min_insync(application, state)
+        declared = state.declared.replication_factor or -1
+        if 0 < factor < required:
+            is_new = state.live is None or required > live_min_insync(application, state)
+            yield never_in_sync(application, state, factor, required, is_new=is_new)
+        elif state.live is not None and 0 < declared != factor and not application.caller.is_running:
+            yield not_as_declared(application, state, factor, declared)
+
+
+def _min_insync(application: ActiveApplication, state: TopicState) -> int:
+    """Return what writes require after the run: `automatic` setup changes a declared setting."""
+    declared = whole(state.declared.config.get(KEY, "")) or 0
+    if declared and (state.live is None or not application.is_manual):
+        return declared
+    return live_min_insync(application, state)
+
+
+def removing_settings(run: Run) -> Iterator[Problem]:
+    """Yield a warning for each topic of an earlier run that will keep less: sinks and internal topics.
+
+    A setting that Kafka Streams requires, and that another client has changed, is reset without it
+    (`misconfigured`). Topics of other clients are reported by `unproven_adoption`.
+    """
+    actions = {action.name: action for action in run.actions}
+    for application in run.active:
+        for state in application.topics:
+            if state.live is not None and state.is_ours and not state.is_replaced:
+                changes = _chosen_changes(run, state, actions[state.name])
+                if changes:
+                    yield setting_removes_data(application, state, changes)
+
+
+def _chosen_changes(run: Run, state: TopicState, action: TopicAction) -> tuple[ConfigChange, ...]:
+    """Return the changes with which Kafka removes records, if not all of them repair the topic."""
+    live, defaults = state.live, run.snapshot.topic_defaults
+    if live is None:
+        return ()
+    changes = removing_changes(live, action, defaults)
+    declared = state.declared
+    if isinstance(declared, InternalTopic):
+        repaired = {fault.change.key for fault in misconfigurations(declared, Settings(live, defaults))}
+        if all(change.key in repaired for change in changes):
+            return ()
+    return changes

@@ -1,0 +1,117 @@
+"""Problems as text, in colors on a terminal."""
+
+import textwrap
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
+
+from rich.console import Console
+from rich.text import Text
+
+from headwater.model.problems import Problem, Severity
+from headwater.planner.phrases import counted
+from headwater.report.escaping import printable
+
+WIDTH = 100
+_LABEL_WIDTH = 10
+_COLORS = {Severity.ERROR: "red", Severity.WARNING: "yellow", Severity.INFO: "cyan"}
+
+
+def problem_text(problem: Problem, width: int = WIDTH) -> str:
+    """Return one problem as plain lines of at most `width` characters; longer words are not broken."""
+    return problem_rich(problem, width).plain
+
+
+def problem_rich(problem: Problem, width: int = WIDTH) -> Text:
+    """Return the lines of `problem_text` with colors for a terminal."""
+    return entry_rich(problem.severity, problem.code, problem.summary, _details_of(problem), width)
+
+
+def entry_rich(
+    severity: Severity, code: str, summary: str, details: Iterable[tuple[str, str]], width: int = WIDTH
+) -> Text:
+    """Return a headline and, below it, `details`: pairs of label and text."""
+    label = f"{severity.value}[{code}]"
+    first, *rest = _wrap_text(f"{label} {summary}", width, "  ")
+    lines = [Text.assemble((label, f"bold {_COLORS[severity]}"), (first[len(label) :], "bold"))]
+    lines += [Text(line, "bold") for line in rest]
+    for name, value in details:
+        indent = " " * (2 + _LABEL_WIDTH)
+        head, *tail = _wrap_text(value, width - len(indent), "")
+        lines.append(Text.assemble("  ", (name.ljust(_LABEL_WIDTH), "dim"), head))
+        lines += [Text(indent + line) for line in tail]
+    return Text("\n").join(lines)
+
+
+def problems_text(problems: Iterable[Problem], width: int = WIDTH) -> str:
+    """Return all problems and their number: first those without an application, then by application."""
+    return problems_rich(problems, width).plain
+
+
+def problems_rich(problems: Iterable[Problem], width: int = WIDTH, most: int | None = None) -> Text:
+    """Return the lines of `problems_text` with colors for a terminal; of more than `most`, errors first."""
+    found = tuple(problems)
+    shown = found if most is None or len(found) <= most else sorted(found, key=_rank_of)[:most]
+    ordered = sorted(shown, key=lambda problem: problem.application or "")
+    parts: list[Text] = []
+    for application, group in groupby(ordered, key=lambda problem: problem.application or ""):
+        if application:
+            parts.append(Text(printable(application), "bold underline"))
+        parts += [problem_rich(problem, width) for problem in group]
+    omitted = f"; {len(found) - len(ordered):,} of them are not shown" if len(ordered) < len(found) else ""
+    return Text("\n\n").join([*parts, Text(problem_count(found) + omitted)])
+
+
+def problem_count(problems: Sequence[Problem]) -> str:
+    """Return the number of problems of each severity: `2 errors, 1 warning`."""
+    numbers = {severity: sum(p.severity is severity for p in problems) for severity in Severity}
+    nouns = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "hint"}
+    counts = [counted(number, nouns[severity]) for severity, number in numbers.items() if number]
+    return ", ".join(counts) or "no problems"
+
+
+def _rank_of(problem: Problem) -> int:
+    return tuple(Severity).index(problem.severity)
+
+
+def _details_of(problem: Problem) -> Iterator[tuple[str, str]]:
+    """Yield label and text of each detail; a topic or node that the headline names is not repeated."""
+    if problem.location is not None:
+        pointer = f" ({problem.location.pointer})" if problem.location.pointer else ""
+        yield "at", f"{problem.location}{pointer}"
+    for label, value in (("topic", problem.topic), ("node", problem.node)):
+        if value and value not in problem.summary:
+            yield label, value
+    for label, value in (
+        ("expected", problem.expected),
+        ("found", problem.found),
+        ("why", problem.why),
+        ("fix", problem.fix),
+    ):
+        if value:
+            yield label, value
+
+
+def _wrap_text(text: str, width: int, indent: str) -> list[str]:
+    """Wrap without breaking names and commands, so that users can search for them and copy them."""
+    return textwrap.wrap(
+        printable(text),
+        width,
+        subsequent_indent=indent,
+        break_long_words=False,
+        break_on_hyphens=False,
+    ) or [""]
+
+
+_MOST = 500
+"""Problems that are printed. More are of little use, and take a minute if a text has 20,000 of them."""
+_NARROWEST = 40
+"""Columns; a narrower terminal breaks the lines itself."""
+
+
+def print_problems(problems: Iterable[Problem]) -> None:
+    """Print all problems to standard error, in colors on a terminal."""
+    found = tuple(problems)
+    if found:
+        console = Console(stderr=True, soft_wrap=True, highlight=False)
+        width = max(console.width, _NARROWEST) if console.is_terminal else WIDTH
+        console.print(problems_rich(found, min(width, WIDTH), _MOST))

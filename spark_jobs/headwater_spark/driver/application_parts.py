@@ -1,0 +1,182 @@
+"""The parts of an application on Spark, and how they depend on each other."""
+
+import threading
+from functools import partial
+
+import attrs
+from pyspark.sql import SparkSession
+
+from headwater.compiler import StreamsConfig
+from headwater.model.topology import TopologyDocument
+from headwater_spark.driver.active_client.membership import ActiveClient
+from headwater_spark.driver.client_lifecycle import ClientLifecycle, WatchThreads
+from headwater_spark.driver.input.rounds import RepartitionRounds
+from headwater_spark.driver.input.watch import InputWatch
+from headwater_spark.driver.layout import Programs
+from headwater_spark.driver.offsets import GroupOffsets, RecordPurger
+from headwater_spark.driver.processor_expansion.expansion import ProcessorExpansion
+from headwater_spark.driver.processor_expansion.warm_up import SparkWarmUpJobs
+from headwater_spark.driver.queries.progress import ProgressWatch
+from headwater_spark.driver.queries.query import SubtopologyQuery
+from headwater_spark.driver.queries.query_input import QueryServices
+from headwater_spark.driver.queries.specs import QuerySpecs
+from headwater_spark.driver.queries.watched_inputs import create_input_watch
+from headwater_spark.driver.run_settings import RunSettings
+from headwater_spark.driver.spark_session.jvm import JvmWatch
+from headwater_spark.driver.spark_session.session import is_remote
+from headwater_spark.driver.threads.settings import may_shut_down_application, stream_threads
+from headwater_spark.driver.threads.shutdown_requests import ShutdownRequests
+from headwater_spark.driver.threads.stream_threads import StreamThreads, configured_client_id
+from headwater_spark.driver.threads.uncaught_exceptions import UncaughtExceptions
+from headwater_spark.driver.topic_watch import ClusterWatch, TopicWatch
+from headwater_spark.driver.topics.application_topics import ApplicationTopics
+from headwater_spark.driver.topics.topic_check import UnevenExpansion
+from headwater_spark.engine.program.settings import purge_interval_ms
+from headwater_spark.spark_internals.jvm import read_jvm_clock, task_slots
+from headwater_spark.stream_threads import UncaughtExceptionHandler
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class ApplicationParts:
+    """The parts of one application. `queries` is name → query, filled when the application starts.
+
+    `client` None: brokers fence clients, so several may be active.
+    """
+
+    spark: SparkSession
+    topics: ApplicationTopics
+    offsets: GroupOffsets
+    rounds: RepartitionRounds
+    threads: StreamThreads
+    exceptions: UncaughtExceptions
+    shutdown_requests: ShutdownRequests
+    client: ActiveClient | None
+    specs: QuerySpecs
+    queries: dict[str, SubtopologyQuery]
+    expansion: ProcessorExpansion
+    progress_watch: ProgressWatch
+    cluster_watch: ClusterWatch
+    input_watch: InputWatch
+    renewals: WatchThreads
+    """Renew the record of the active client, also while the application starts."""
+    watches: WatchThreads
+
+
+def create_parts(
+    spark: SparkSession,
+    document: TopologyDocument,
+    programs: Programs,
+    settings: RunSettings,
+    *,
+    lifecycle: ClientLifecycle,
+    handler: UncaughtExceptionHandler | None,
+) -> ApplicationParts:
+    """Return the parts of an application; nothing runs yet, and no request was sent to Kafka."""
+    application = document.application
+    config, client_id = StreamsConfig.of(application), configured_client_id(application)
+    exactly_once = config.guarantee.is_exactly_once
+    topics = ApplicationTopics(document, settings.connection, settings.policies)
+    offsets = GroupOffsets(settings.connection, application.id)
+    rounds = RepartitionRounds(offsets.end_offsets, offsets.stable_end_offsets, settings.records_at_once)
+    threads = StreamThreads(client_id, stream_threads(application), task_slots(spark.sparkContext))
+    shutdown_requests = ShutdownRequests(
+        settings.connection, application.id, client_id, is_possible=may_shut_down_application(application)
+    )
+    exceptions = UncaughtExceptions(
+        application=application,
+        threads=threads,
+        restarts=settings.restarts,
+        on_shutdown_application=shutdown_requests.send,
+        handler=handler,
+    )
+    client = None if exactly_once else _active_client(settings, application.id, client_id, lifecycle)
+    specs = QuerySpecs(
+        services=QueryServices(
+            application=application.id,
+            spark=spark,
+            settings=settings,
+            offsets=offsets,
+            rounds=rounds,
+            threads=threads,
+            exceptions=exceptions,
+            exactly_once=exactly_once,
+            client=client,
+        ),
+        programs=programs,
+    )
+    queries: dict[str, SubtopologyQuery] = {}
+    jvm_watch = JvmWatch(ask=partial(read_jvm_clock, spark))
+    progress_watch = ProgressWatch(
+        queries=queries,
+        # A task may wait for the other inputs before it processes a record.
+        limit_seconds=(config.max_poll_interval_ms + max(0, config.max_task_idle_ms)) / 1_000,
+        has_executors=lambda: threads.has_executors,
+        jvm_silence=lambda: jvm_watch.silent_seconds,
+    )
+    layout_changes = threading.Lock()
+    expansion = ProcessorExpansion(
+        topics=topics,
+        connection=settings.connection,
+        programs=programs,
+        specs=specs,
+        queries=queries,
+        layout_changes=layout_changes,
+        on_errors=lifecycle.stop_with,
+        warm_up_jobs=SparkWarmUpJobs(spark, settings.state_folder / application.id),
+    )
+    input_watch = create_input_watch(settings.connection, application.id, exactly_once=exactly_once)
+    cluster_watch = ClusterWatch(topics=topics)
+    topic_watch = TopicWatch(
+        topics=topics,
+        cluster_watch=cluster_watch,
+        offsets=offsets,
+        rounds=rounds,
+        purger=RecordPurger(settings.connection),
+        uneven=UnevenExpansion.of(config, application.processors),
+        specs=specs,
+        queries=queries,
+        progress_watch=progress_watch,
+        input_watch=input_watch,
+        on_errors=lifecycle.stop_with,
+        check_interval_seconds=settings.check_interval_seconds,
+        purge_interval_seconds=purge_interval_ms(application.config) / 1000,
+        layout_changes=layout_changes,
+    )
+    watched = {
+        f"{application.id}-cluster": cluster_watch.run,
+        f"{application.id}-jvm": jvm_watch.run,
+        f"{application.id}-topics": topic_watch.run,
+        f"{application.id}-processors": expansion.run,
+        f"{application.id}-input": input_watch.run,
+    }
+    return ApplicationParts(
+        spark=spark,
+        topics=topics,
+        offsets=offsets,
+        rounds=rounds,
+        threads=threads,
+        exceptions=exceptions,
+        shutdown_requests=shutdown_requests,
+        client=client,
+        specs=specs,
+        queries=queries,
+        expansion=expansion,
+        progress_watch=progress_watch,
+        cluster_watch=cluster_watch,
+        input_watch=input_watch,
+        renewals=WatchThreads({} if client is None else {f"{application.id}-active": client.run}, lifecycle),
+        watches=WatchThreads(watched, lifecycle),
+    )
+
+
+def _active_client(
+    settings: RunSettings, application: str, client_id: str, lifecycle: ClientLifecycle
+) -> ActiveClient:
+    checkpoint = None if is_remote(settings.checkpoint) else settings.checkpoint
+    return ActiveClient(
+        settings.connection,
+        application,
+        client_id,
+        checkpoint,
+        lambda problem: lifecycle.stop_with([problem]),
+    )

@@ -1,0 +1,156 @@
+"""What a query reads: records, the offsets of its input partitions, and how they are divided into steps."""
+
+import time
+from collections.abc import Callable
+
+import attrs
+from pyspark.sql import DataFrame, SparkSession
+
+from headwater.model.offset_metadata import announcements
+from headwater_spark.driver.active_client.membership import ActiveClient
+from headwater_spark.driver.input.expansion import InputExpansion, check_no_move, check_processors
+from headwater_spark.driver.input.rounds import RepartitionRounds
+from headwater_spark.driver.input.sources import KafkaSource, batch_end_offsets, read_ranges, tick
+from headwater_spark.driver.input.step_planner import OffsetRanges, StepPlanner
+from headwater_spark.driver.layout import Layout
+from headwater_spark.driver.offsets import GroupOffsets, Offsets
+from headwater_spark.driver.run_settings import RunSettings
+from headwater_spark.driver.threads.stream_threads import StreamThreads
+from headwater_spark.driver.threads.uncaught_exceptions import UncaughtExceptions
+from headwater_spark.engine.program.settings import max_task_idle_ms
+from headwater_spark.engine.records import TopicPartition
+
+
+@attrs.frozen(kw_only=True)
+class QueryServices:
+    """What all queries of an application share."""
+
+    application: str
+    spark: SparkSession
+    settings: RunSettings
+    offsets: GroupOffsets
+    rounds: RepartitionRounds
+    threads: StreamThreads
+    exceptions: UncaughtExceptions
+    exactly_once: bool
+    client: ActiveClient | None = None
+    """None: brokers fence clients, so several may be active."""
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class QueryInput:
+    """The input of one query; methods use the current layout, so their results may change.
+
+    `current_layout` returns the layout. `request_check` requests a topic check: a record waits for a
+    partition.
+    """
+
+    services: QueryServices
+    subtopology: str
+    reads_single_topic: bool
+    current_layout: Callable[[], Layout]
+    request_check: Callable[[], None]
+
+    def checkpoint_folder(self) -> str:
+        """Return the checkpoint folder; it changes when a source topic is re-created."""
+        folder = self.services.settings.checkpoint.rstrip("/")
+        digest = self.current_layout().topic_digest(self.subtopology)
+        return f"{folder}/{self.services.application}/{self.subtopology}/{digest}"
+
+    def create_source(self, forgotten: Offsets) -> KafkaSource:
+        """Return the input with its start offsets.
+
+        Args:
+            forgotten: The last offsets of an earlier start; those without a committed offset are used.
+
+        Raises:
+            ProblemsError: Another client is active, or the committed offsets do not allow a start.
+            KafkaException: The offsets cannot be read.
+        """
+        application, offsets = self.services.application, self.services.offsets
+        if self.services.client is not None:
+            self.services.client.check()
+        layout = self.current_layout()
+        check_no_move(application, offsets.move_mark(self._marked_partitions(layout)))
+        processed_by = offsets.processors(layout.input_partitions(self.subtopology))
+        check_processors(application, layout, self.subtopology, processed_by)
+        now_ms = time.time_ns() // 1_000_000
+        settings, input_ = self.services.settings, layout.inputs[self.subtopology]
+        return KafkaSource(
+            connection=settings.connection,
+            topics=input_.topics,
+            patterns=input_.patterns,
+            start_offsets=offsets.start_offsets(layout.offset_resets(self.subtopology), now_ms, forgotten),
+            exactly_once=self.services.exactly_once,
+            # Batches of several topics are divided in the order of time (`step_planner`), not by Spark.
+            records_at_once=settings.records_at_once if self.reads_single_topic else None,
+        )
+
+    def _marked_partitions(self, layout: Layout) -> list[TopicPartition]:
+        """Return the partitions of which none may have a mark.
+
+        With a task for each partition, also those that announce an expansion: their state is not complete.
+        """
+        partitions = layout.input_partitions(self.subtopology)
+        if self.subtopology in layout.processors:
+            return partitions
+        return [*partitions, *announcements(layout.programs[self.subtopology].changelogs.values())]
+
+    def read_ranges(self, ranges: OffsetRanges, consumer_group: str) -> DataFrame:
+        """Return the records of `ranges`; raises `KafkaException`."""
+        source = KafkaSource(
+            connection=self.services.settings.connection,
+            topics=self.current_layout().inputs[self.subtopology].topics,
+            start_offsets={},
+            exactly_once=self.services.exactly_once,
+            consumer_group=f"{self.services.application}-{self.subtopology}-{consumer_group}",
+        )
+        return read_ranges(self.services.spark, source, ranges)
+
+    def read_tick(self) -> DataFrame:
+        """Return the row that advances the wall-clock time."""
+        return tick(self.services.spark)
+
+    def create_step_planner(self) -> StepPlanner:
+        """Return the planner of a query that reads several topics."""
+        layout = self.current_layout()
+        processors = layout.processors.get(self.subtopology)
+        return StepPlanner(
+            self.services.settings.records_at_once,
+            max_task_idle_ms(layout.programs[self.subtopology].application.config),
+            None if processors is None else processors.owner,
+        )
+
+    def create_expansion(self) -> InputExpansion | None:
+        """Return the input partitions of a query with processors; None = each task has one partition."""
+        processors = self.current_layout().processors.get(self.subtopology)
+        if processors is None:
+            return None
+        return InputExpansion(
+            subtopology=self.subtopology,
+            processors=processors,
+            layout=self.current_layout,
+            offsets=self.services.offsets,
+            request_check=self.request_check,
+        )
+
+    def batch_offsets(self, batch: int) -> tuple[Offsets, Offsets] | None:
+        """Return the start and end offsets of Spark's batch; None if the checkpoint does not show them."""
+        checkpoint = self.checkpoint_folder()
+        starts = batch_end_offsets(checkpoint, batch - 1) if batch else {}
+        ends = batch_end_offsets(checkpoint, batch)
+        return (starts, ends) if ends and (starts or not batch) else None
+
+    def batch_end_offsets(self, batch: int) -> Offsets:
+        """Return the end offsets of Spark's batch; empty if the checkpoint does not show them."""
+        return batch_end_offsets(self.checkpoint_folder(), batch)
+
+    def first_offsets(self) -> Offsets:
+        """Return the first offsets of the input partitions; raises `KafkaException`."""
+        return self.services.offsets.first_offsets(self.current_layout().input_partitions(self.subtopology))
+
+    def end_offsets(self) -> Offsets:
+        """Return the present end offsets of the input partitions; raises `KafkaException`."""
+        offsets = self.services.offsets
+        read = offsets.end_offsets if self.services.exactly_once else offsets.written_end_offsets
+        return read(self.current_layout().input_partitions(self.subtopology))

@@ -1,0 +1,333 @@
+"""Aggregations of streams with windows: time windows, sliding windows and sessions."""
+
+from collections.abc import Callable, Iterator
+
+import attrs
+
+from headwater.model.behaviors import StreamAggregate
+from headwater.model.windows import (
+    HoppingWindow,
+    SessionWindow,
+    SlidingWindow,
+    TumblingWindow,
+    UnlimitedWindow,
+)
+from headwater_spark.engine.operators.aggregation import (
+    EmissionOnClose,
+    Functions,
+    WindowResults,
+    functions_of,
+)
+from headwater_spark.engine.operators.interface import OperatorContext, Process
+from headwater_spark.engine.operators.materialized import Forwarding
+from headwater_spark.engine.records import Headers, Value, Windowed
+from headwater_spark.engine.stores.segments import SEGMENT
+from headwater_spark.engine.stores.windows import SessionBytes
+
+_FOREVER = 2**63 - 1
+WindowStarts = Callable[[int], range]
+"""Timestamp → starts of the windows that contain it, in order"""
+_END_AT = -16
+_START_AT = -8
+Changes = Callable[[Windowed, Value, Value, tuple[int, Headers]], None]
+
+
+def window_aggregate(
+    behavior: StreamAggregate,
+    window: TumblingWindow | HoppingWindow | UnlimitedWindow,
+    context: OperatorContext,
+) -> Process:
+    """Drop null keys, not null values. A window closes when stream time passes its end plus grace."""
+    size, grace, starts = _shape(window)
+    functions = functions_of(behavior.aggregation, context)
+    init, add = functions.init, functions.add
+    results = WindowResults(behavior, size, context)
+    get, update, serialize_key = results.get, results.update, results.serialize_key
+    observed = context.clock()
+    emission = _time_window_emission(results, size, starts, context) if behavior.emit_on_close else None
+    name, drop = context.node.name, context.task.drop
+
+    def process(key: Value, value: Value, timestamp: int, headers: Headers) -> None:
+        if key is None:
+            drop(name, "null key")
+            return
+        if emission is not None:
+            emission.advance(timestamp)
+        observed.now = max(observed.now, timestamp)
+        close_time = observed.now - grace
+        plain = serialize_key(key)
+        for start in starts(timestamp):
+            end = start + size if size != _FOREVER else _FOREVER
+            if end <= close_time:
+                drop(name, "window is closed")
+                continue
+            known = get(plain, start)
+            if known is None:
+                old, time = init(), timestamp
+            else:
+                old, time = known
+                time = max(time, timestamp)
+            new = add(key, value, old)
+            update(Windowed(key, start, end), plain, (new, old), time, (timestamp, headers))
+        if emission is not None:
+            emission.check(close_time, headers)
+
+    return process
+
+
+def _shape(window: TumblingWindow | HoppingWindow | UnlimitedWindow) -> tuple[int, int, WindowStarts]:
+    """Return size, grace, and the function that returns the windows of a timestamp."""
+    match window:
+        case TumblingWindow(size, grace):
+            return size, grace, lambda time: range(time - time % size, time + 1, size)
+        case HoppingWindow(size, advance, grace):
+            return size, grace, lambda time: _hops(time, size, advance)
+        case UnlimitedWindow(first):
+            return _FOREVER, 0, lambda time: range(first, first + 1) if time >= first else range(0)
+
+
+def _hops(time: int, size: int, advance: int) -> range:
+    return range(max(0, time - size + advance) // advance * advance, time + 1, advance)
+
+
+def _time_window_emission(
+    results: WindowResults, size: int, starts: WindowStarts, context: OperatorContext
+) -> EmissionOnClose:
+    store = results.store
+
+    def closed(close_time: int, last: int) -> Iterator[tuple[Windowed, Value, int]] | None:
+        last_start = close_time - size
+        first_start = 0 if last == -1 else max(0, last - size) + 1
+        if last_start < 0 or (last != -1 and starts(last_start) == starts(first_start - 1)):
+            return None
+        return ((window, *total) for window, total in store.closed(first_start, last_start))
+
+    return EmissionOnClose(context, results.store_name, store.segments.retention - size, closed)
+
+
+def sliding_aggregate(behavior: StreamAggregate, window: SlidingWindow, context: OperatorContext) -> Process:
+    """Drop null keys and values, and records whose last window is closed."""
+    difference, grace = window.difference_ms, window.grace_ms
+    functions = functions_of(behavior.aggregation, context)
+    results = WindowResults(behavior, difference, context)
+    observed = context.clock()
+    emission = _sliding_window_emission(results, difference, context) if behavior.emit_on_close else None
+    name, drop = context.node.name, context.task.drop
+
+    def process(key: Value, value: Value, timestamp: int, headers: Headers) -> None:
+        if key is None or value is None:
+            drop(name, "null key or value")
+            return
+        if emission is not None:
+            emission.advance(timestamp)
+        observed.now = max(observed.now, timestamp)
+        close_time = observed.now - grace
+        if timestamp + difference < close_time:
+            drop(name, "window is closed")
+            return
+        arrival = _Arrival(results, functions, key, value, timestamp, headers, close_time, drop, name)
+        if timestamp < difference:
+            arrival.add_early()
+            return
+        arrival.add()
+        if emission is not None:
+            emission.check(close_time, headers)
+
+    return process
+
+
+@attrs.define
+class _Arrival:
+    """One record, to be added to the windows of its key."""
+
+    _results: WindowResults
+    _functions: Functions
+    _key: Value
+    _value: Value
+    _time: int
+    _headers: Headers
+    _close_time: int
+    _drop: Callable[[str, str], None]
+    _name: str
+    _plain: bytes = b""
+
+    def __attrs_post_init__(self) -> None:
+        self._plain = self._results.serialize_key(self._key)
+
+    def add(self) -> None:
+        """Add a record with a timestamp of at least the difference, from the newest window to the oldest."""
+        time, difference = self._time, self._results.size
+        known = set()
+        left = right = None
+        left_exists = right_exists = False
+        previous = None
+        first = max(0, time - 2 * difference)
+        for start, total in self._results.store.backward_fetch_range(self._key, first, time + 1):
+            known.add(start)
+            end, latest = start + difference, total[1]
+            if start == time + 1:
+                right_exists = True
+            elif end > time:
+                right = right or total
+                self._add(start, total)
+            elif end == time:
+                left_exists = True
+                self._add(start, total)
+                if latest >= time:
+                    return  # an earlier record with this timestamp created all windows
+                previous = latest
+            else:
+                left, previous = total, latest
+                break
+        if previous is not None and previous + 1 not in known and previous + 1 + difference >= time:
+            self._create(previous + 1)
+        if not left_exists:
+            follows = left is not None and previous is not None and time - difference <= previous
+            self._add(time - difference, (left[0], time) if left is not None and follows else self._empty())
+        if not right_exists:
+            self._create_right(right)
+
+    def add_early(self) -> None:
+        """Add a record with a timestamp below the difference: its left window starts at 0."""
+        time = self._time
+        known = set()
+        combined = right = None
+        right_exists = False
+        previous = None
+        for start, total in self._results.store.fetch_range(self._key, 0, time + 1):
+            known.add(start)
+            if start == 0:
+                combined = total
+                if total[1] < time:
+                    previous = total[1]
+            elif start <= time:
+                right = total
+                self._add(start, total)
+            else:
+                right_exists = True
+        if right is None and combined is not None and combined[1] > time:
+            right = combined
+        if not right_exists:
+            self._create_right(right)
+        if previous is not None and previous + 1 not in known:
+            self._create(previous + 1)
+        self._add(0, self._empty() if combined is None else combined)
+
+    def _empty(self) -> tuple[Value, int]:
+        return self._functions.init(), self._time
+
+    def _create(self, start: int) -> None:
+        self._add(start, self._empty())
+
+    def _add(self, start: int, total: tuple[Value, int]) -> None:
+        """Add the record to a window, unless the window is closed."""
+        window = Windowed(self._key, start, start + self._results.size)
+        if window.end < self._close_time:
+            self._drop(self._name, "window is closed")
+            return
+        old, time = total
+        new = self._functions.add(self._key, self._value, old)
+        time = self._time if old is None else max(time, self._time)
+        self._results.update(window, self._plain, (new, old), time, (self._time, self._headers))
+
+    def _create_right(self, right: tuple[Value, int] | None) -> None:
+        """Create the right window with the total of the records after this one, if there are any."""
+        if right is None or right[1] <= self._time:
+            return
+        window = Windowed(self._key, self._time + 1, self._time + 1 + self._results.size)
+        value, time = right
+        self._results.update(window, self._plain, (value, None), time, (self._time, self._headers))
+
+
+def _sliding_window_emission(
+    results: WindowResults, difference: int, context: OperatorContext
+) -> EmissionOnClose:
+    store = results.store
+
+    def closed(close_time: int, last: int) -> Iterator[tuple[Windowed, Value, int]] | None:
+        last_start = close_time - difference - 1
+        if last_start < 0:
+            return None
+        first_start = 0 if last == -1 else max(0, last - difference)
+        return ((window, *total) for window, total in store.closed(first_start, last_start))
+
+    return EmissionOnClose(context, results.store_name, store.segments.retention - difference, closed)
+
+
+def session_aggregate(behavior: StreamAggregate, window: SessionWindow, context: OperatorContext) -> Process:
+    """Drop null keys. Merge the sessions that a record connects into one, oldest first, and delete them."""
+    gap, grace = window.gap_ms, window.grace_ms
+    functions = functions_of(behavior.aggregation, context)
+    init, add, merge = functions.init, functions.add, functions.merge
+    store = context.store(behavior.store, SessionBytes)
+    change = _changes(behavior, store, context)
+    observed = context.clock()
+    emission = _session_emission(behavior, store, context) if behavior.emit_on_close else None
+    name, drop = context.node.name, context.task.drop
+
+    def process(key: Value, value: Value, timestamp: int, headers: Headers) -> None:
+        if key is None:
+            drop(name, "null key")
+            return
+        if emission is not None:
+            emission.advance(timestamp)
+        observed.now = max(observed.now, timestamp)
+        close_time = observed.now - grace - gap
+        connected = list(store.find_sessions(key, timestamp - gap, timestamp + gap))
+        start = end = timestamp
+        total = init()
+        for session, part in connected:
+            total = merge(key, total, part)
+            start, end = min(start, session.start), max(end, session.end)
+        if end < close_time:
+            drop(name, "window is closed")
+        else:
+            at = (timestamp, headers)
+            if (start, end) != (timestamp, timestamp):
+                for session, part in connected:
+                    change(session, None, part, at)
+            change(Windowed(key, start, end), add(key, value, total), None, at)
+        if emission is not None:
+            emission.check(close_time, headers)
+
+    return process
+
+
+def _changes(behavior: StreamAggregate, store: SessionBytes, context: OperatorContext) -> Changes:
+    """Return a function of (session, new, old, (timestamp, headers)); it forwards without headers."""
+    current = context.task.current
+    forwarding = Forwarding(
+        store.below,
+        context,
+        lambda entry_key: _session_of(entry_key, store),
+        store.value_serde.deserialize,
+        sends_old=behavior.sends_old,
+        timestamped=False,
+    )
+    cached, on_close = forwarding.cached, behavior.emit_on_close
+
+    def change(session: Windowed, new: Value, old: Value, at: tuple[int, Headers]) -> None:
+        store.put(session, new, (*at, current.record))
+        if not on_close and not cached:
+            forwarding.forward(session, new, old, session.end, ())
+
+    return change
+
+
+def _session_of(entry_key: bytes, store: SessionBytes) -> Windowed:
+    end = int.from_bytes(entry_key[_END_AT:_START_AT], "big")
+    start = int.from_bytes(entry_key[_START_AT:], "big")
+    return Windowed(store.key_serde.deserialize(entry_key[SEGMENT:_END_AT]), start, end)
+
+
+def _session_emission(
+    behavior: StreamAggregate, store: SessionBytes, context: OperatorContext
+) -> EmissionOnClose:
+    def closed(close_time: int, last: int) -> Iterator[tuple[Windowed, Value, int]] | None:
+        first_end, last_end = max(0, last), close_time - 1
+        if last_end < first_end:
+            return None
+        ended = store.sessions_ended(first_end, last_end)
+        return ((session, value, session.end) for session, value in ended)
+
+    return EmissionOnClose(context, behavior.store, store.segments.retention, closed)

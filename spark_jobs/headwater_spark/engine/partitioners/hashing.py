@@ -1,0 +1,47 @@
+"""The partition of a key: murmur2 of the default partitioner, and linear hashing of processors."""
+
+from functools import lru_cache
+
+from headwater.model.linear_hashing import bucket
+
+SEED = 0x9747B28C
+MIX = 0x5BD1E995
+_MASK = 0xFFFFFFFF
+
+
+@lru_cache(maxsize=65_536)
+def murmur2(key: bytes) -> int:
+    """Return the hash of `key` as a signed 32-bit integer."""
+    length = len(key)
+    hashed = SEED ^ length
+    whole = length & ~3
+    for start in range(0, whole, 4):
+        block = int.from_bytes(key[start : start + 4], "little") * MIX & _MASK
+        block = (block ^ (block >> 24)) * MIX & _MASK
+        hashed = (hashed * MIX & _MASK) ^ block
+    if whole < length:
+        hashed = (hashed ^ int.from_bytes(key[whole:], "little")) * MIX & _MASK
+    hashed = (hashed ^ (hashed >> 13)) * MIX & _MASK
+    hashed ^= hashed >> 15
+    return hashed - (1 << 32) if hashed >> 31 else hashed
+
+
+def positive_hash(key: bytes) -> int:
+    """Return the hash as Kafka's partitioners use it: without its sign bit (`Utils#toPositive`)."""
+    return murmur2(key) & 0x7FFFFFFF
+
+
+def default_partition(key: bytes, num_partitions: int) -> int:
+    """Return the partition of `key` by Kafka's default partitioner (`BuiltInPartitioner#partitionForKey`)."""
+    return positive_hash(key) % num_partitions
+
+
+def linear_partition(key: bytes, initial: int, num_partitions: int) -> int:
+    """Return the partition of a serialized key on a topic that had `initial` partitions at first.
+
+    With `initial`, 2 x `initial`, 4 x `initial`, ... partitions it is that of Kafka's default partitioner.
+
+    Raises:
+        ValueError: `initial` is less than 1, or `num_partitions` less than `initial`.
+    """
+    return bucket(positive_hash(key), initial, num_partitions)

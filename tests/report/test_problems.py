@@ -1,0 +1,92 @@
+"""The text of problems, for any content."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from headwater.model.problems import Location, Problem, ProblemCode, Severity
+from headwater.report import problem_text, problems_text
+from headwater.report.problems import problems_rich
+
+_TEXT = st.text(max_size=300)
+_PROBLEMS = st.builds(
+    Problem,
+    code=st.sampled_from(ProblemCode),
+    summary=_TEXT,
+    application=st.none() | _TEXT,
+    topic=st.none() | _TEXT,
+    node=st.none() | _TEXT,
+    expected=st.none() | _TEXT,
+    found=st.none() | _TEXT,
+    why=_TEXT,
+    fix=_TEXT,
+    location=st.none() | st.builds(Location, _TEXT, st.integers(0, 99), st.integers(0, 99), _TEXT),
+    severity=st.sampled_from(Severity),
+)
+
+
+def problem(summary: str = "Something is wrong.", **fields: object) -> Problem:
+    return Problem(**{"code": ProblemCode.TIMEOUT, "summary": summary, **fields})  # type: ignore[arg-type]
+
+
+def test_expected_is_above_found() -> None:
+    lines = problem_text(problem(expected="4 partitions", found="8 partitions")).splitlines()
+    assert lines == [
+        "error[Timeout] Something is wrong.",
+        "  expected  4 partitions",
+        "  found     8 partitions",
+    ]
+
+
+def test_location_can_be_opened_by_editors() -> None:
+    text = problem_text(problem(location=Location("a/b.yaml", 3, 7, "/topology/0/stream")))
+    assert "  at        a/b.yaml:3:7 (/topology/0/stream)" in text
+
+
+def test_topic_in_the_headline_is_not_repeated() -> None:
+    assert "topic" not in problem_text(problem("Topic-less t-1.", topic="t-1")).splitlines()[-1][:12]
+    assert "  topic     t-2" in problem_text(problem(topic="t-2"))
+
+
+def test_long_names_are_not_broken() -> None:
+    name = "orders-KSTREAM-AGGREGATE-STATE-STORE-0000000003-repartition" * 3
+    assert name in problem_text(problem(why=f"Check {name} now."))
+
+
+def test_problems_are_grouped_by_application_and_counted() -> None:
+    text = problems_text(
+        [
+            problem("First of b.", application="b"),
+            problem("Of all.", severity=Severity.WARNING),
+            problem("Of a.", application="a"),
+            problem("Second of b.", application="b", severity=Severity.INFO),
+        ]
+    )
+    order = [
+        text.index(part) for part in ("Of all.", "\na\n", "Of a.", "\nb\n", "First of b.", "Second of b.")
+    ]
+    assert order == sorted(order)
+    assert text.endswith("2 errors, 1 warning, 1 hint")
+
+
+@given(_PROBLEMS)
+def test_control_characters_and_line_breaks_are_escaped(made: Problem) -> None:
+    lines = problem_text(made).split("\n")
+    assert all(line.isprintable() for line in lines)
+    assert lines[0].startswith(f"{made.severity.value}[{made.code}]")
+    assert all(line.startswith("  ") for line in lines[1:])
+
+
+@given(st.lists(_PROBLEMS, max_size=5))
+def test_all_problems_are_printed(made: list[Problem]) -> None:
+    text = problems_text(made)
+    assert text.count("[") >= len(made)
+
+
+def test_of_too_many_problems_errors_are_shown_first() -> None:
+    hints = [problem(f"Hint {number}.", severity=Severity.INFO) for number in range(5)]
+    text = problems_rich([*hints, problem("Error.")], most=2).plain
+    assert text.splitlines()[0] == "error[Timeout] Error."
+    assert "Hint 0." in text
+    assert "Hint 1." not in text
+    assert text.endswith("1 error, 5 hints; 4 of them are not shown")
+    assert problems_rich(hints, most=5).plain == problems_text(hints)
