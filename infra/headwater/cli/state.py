@@ -8,8 +8,8 @@ Read more: docs/more-partitions.md.
 
 \b
 Examples:
-  headwater state copy orders.yaml --store KSTREAM-AGGREGATE-STATE-STORE-0000000003=counts \\
-    --bootstrap-server localhost:9092
+  headwater state copy orders.yaml --store old-counts=counts --bootstrap-server localhost:9092
+  headwater state copy orders.yaml --topic orders-app-a-repartition=orders-app-b-repartition
 """
 
 state = LazyGroup(
