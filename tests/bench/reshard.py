@@ -33,7 +33,7 @@ def measure(keys: int, before: int, after: int) -> None:
             {"count": {"materialized": "totals"}},
         ],
     }
-    with TemporaryDirectory(dir=Path.cwd()) as folder, Broker(ensure_kafka(), Path(folder)) as broker:
+    with TemporaryDirectory() as folder, Broker(ensure_kafka(), Path(folder)) as broker:
         broker.start()
         servers = broker.bootstrap_servers
         topics = Topics(servers)

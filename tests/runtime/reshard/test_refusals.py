@@ -196,6 +196,20 @@ def test_entries_show_the_layout_of_their_keys(layout: str) -> None:
         assert find_layouts(kind, _keys(layout, 4, 3), 3) != (LAYOUTS[layout],)
 
 
+@pytest.mark.parametrize(
+    ("layout", "name"),
+    [
+        ("outer-join", "paid-left-shared-join-store"),
+        ("outer-join", "KSTREAM-OUTERSHARED-0000000012-store"),
+        ("subscription", "owner-subscription-store"),
+    ],
+)
+def test_names_of_kafka_streams_show_the_layout_of_few_entries(layout: str, name: str) -> None:
+    assert find_layouts(ChangelogKind.KEY_VALUE, _keys(layout, 3, 2), 2, name) == (LAYOUTS[layout],)
+    wrong = [(1 - partition, keys) for partition, keys in _keys(layout, 60, 2)]
+    assert LAYOUTS[layout] not in find_layouts(ChangelogKind.KEY_VALUE, wrong, 2, name)
+
+
 def test_few_entries_and_one_partition_show_no_layout() -> None:
     assert len(find_layouts(ChangelogKind.KEY_VALUE, _keys("key", 60, 1), 1)) > 1
     assert len(find_layouts(ChangelogKind.KEY_VALUE, _keys("key", 3, 2), 2)) > 1

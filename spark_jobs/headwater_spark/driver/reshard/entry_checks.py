@@ -35,7 +35,7 @@ def find_store_layout(
                 if key is not None
             )
         samples.append((partition, [key for key, is_entry in entries.items() if is_entry]))
-    return find_layouts(store.kind, samples, partitions)
+    return find_layouts(store.kind, samples, partitions, store.name)
 
 
 def check_entries(reshard: Reshard, cluster: ReshardCluster, report: Report) -> Sequence[Problem]:

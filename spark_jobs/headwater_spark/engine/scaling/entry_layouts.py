@@ -68,10 +68,19 @@ _CANDIDATES: Mapping[ChangelogKind, tuple[str, ...]] = {
     ChangelogKind.WINDOWED_DUPLICATES: ("window",),
     ChangelogKind.VERSIONED: ("key", "windowed-key"),
 }
+_ENDS: Mapping[str, tuple[str, ...]] = {
+    "outer-join": ("-left-shared-join-store", "-outer-shared-join-store"),
+    "subscription": ("-subscription-store",),
+}
+_BEGINNINGS: Mapping[str, tuple[str, ...]] = {
+    "outer-join": ("KSTREAM-OUTERSHARED-",),
+    "subscription": ("KTABLE-FK-JOIN-SUBSCRIPTION-STATE-STORE-",),
+}
+"""Layout → how names begin or end that Kafka Streams gives to its stores."""
 
 
 def find_layouts(
-    kind: ChangelogKind, entries: Iterable[tuple[int, Sequence[bytes]]], partitions: int
+    kind: ChangelogKind, entries: Iterable[tuple[int, Sequence[bytes]]], partitions: int, name: str = ""
 ) -> tuple[EntryLayout, ...]:
     """Return the layouts that a store may have; exactly one = it is certain.
 
@@ -79,6 +88,7 @@ def find_layouts(
         kind: The kind of the store, which rules out some.
         entries: Partition → keys of entries that exist.
         partitions: The partition count of the changelog topic.
+        name: The name of the store. Kafka Streams chooses some, or their ends, and with them the layout.
     """
     samples = [(partition, keys) for partition, keys in entries if keys]
     candidates = [LAYOUTS[name] for name in _CANDIDATES[kind]]
@@ -97,6 +107,10 @@ def find_layouts(
         else:
             fitting.append(layout)
             certain = certain or partitions ** min(len(found), 64) >= _CHANCE
+    named = [layout for layout in fitting if name.endswith(_ENDS.get(layout.name, ("\n",)))]
+    named += [layout for layout in fitting if name.startswith(_BEGINNINGS.get(layout.name, ("\n",)))]
+    if named:
+        return tuple(named[:1])
     if len(fitting) == 1 and not certain and len(candidates) > 1:
         return tuple(candidates)  # it may fit by chance
     return tuple(fitting)
