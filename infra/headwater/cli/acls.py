@@ -120,6 +120,7 @@ _PURPOSES = {
     Purpose.UP: "to run `pulumi up`",
     Purpose.RETIRE: "to run `pulumi up` and delete the topics of retired applications",
     Purpose.AGENT: "to run the agent",
+    Purpose.RESHARD: "to move state (`headwater reshard`, `headwater state copy`)",
 }
 
 

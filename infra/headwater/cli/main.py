@@ -92,6 +92,12 @@ _COMMANDS: Mapping[str, Lazy] = {
         "processors",
         "Show the processors of applications with state, add and remove some.",
     ),
+    "reshard": Lazy(
+        "headwater_spark.commands.reshard",
+        "reshard",
+        "Give a stopped application more partitions, and each key its state.",
+    ),
+    "state": Lazy("headwater.cli.state", "state", "Copy the state of stopped applications."),
     "agent": Lazy("headwater.cli.agent", "agent", "Expand internal topics while applications run."),
     "dashboards": Lazy(
         "headwater.cli.dashboards",

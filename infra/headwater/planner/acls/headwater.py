@@ -25,12 +25,16 @@ AGENT_PREFIX = "headwater-agent-"
 
 
 class Purpose(StrEnum):
-    """PLAN reads (`plan`, `drift`, previews), UP also changes, RETIRE also deletes; AGENT expands topics."""
+    """PLAN reads (`plan`, `drift`, previews), UP also changes, RETIRE also deletes; AGENT expands topics.
+
+    RESHARD moves state (`reshard`, `state copy`).
+    """
 
     PLAN = "plan"
     UP = "up"
     RETIRE = "retire"
     AGENT = "agent"
+    RESHARD = "reshard"
 
 
 def headwater_needs(purpose: Purpose, compiled: Sequence[CompiledApplication] = ()) -> tuple[Need, ...]:
@@ -47,9 +51,11 @@ def headwater_needs(purpose: Purpose, compiled: Sequence[CompiledApplication] = 
             needs += _needs_to_change(application, managed)
         if purpose is Purpose.RETIRE:
             needs += _needs_to_delete(managed[0])
+        if purpose is Purpose.RESHARD:
+            needs += _needs_to_move(application, managed[0])
     if purpose is Purpose.AGENT:
         needs += _coordination_needs()
-    else:
+    elif purpose is not Purpose.RESHARD:
         needs += _ownership_needs(purpose)
     return least(needs)
 
@@ -105,6 +111,19 @@ def _needs_to_delete(internal: str) -> Iterator[Need]:
     yield from topic(
         OWNERSHIP_TOPIC, Operation.DESCRIBE_CONFIGS, reason="see whether the topic can lose records"
     )
+
+
+def _needs_to_move(application: CompiledApplication | None, internal: str) -> Iterator[Need]:
+    yield from topic(internal, Operation.READ, Operation.WRITE, reason="move entries and unprocessed records")
+    yield from topic(internal, Operation.ALTER, reason="add partitions")
+    yield from topic(internal, Operation.CREATE, reason="create topics of renamed stores")
+    for name in _source_topics(application):
+        yield from topic(name, Operation.READ, reason="check unprocessed records")
+        yield from topic(name, Operation.ALTER, reason="add partitions")
+    group = application.application.id if application else ANY_NAME
+    yield Need(Permission(ResourceKind.GROUP, group, Operation.READ), "commit offsets")
+    ids = f"{application.application.id}-headwater-{ANY_NAME}" if application else ANY_NAME
+    yield Need(named(ResourceKind.TRANSACTIONAL_ID, ids, Operation.WRITE), "write in transactions")
 
 
 def _source_topics(application: CompiledApplication | None) -> Sequence[str]:

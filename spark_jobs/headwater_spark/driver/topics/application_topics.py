@@ -16,7 +16,7 @@ from headwater.kafka import Connection, KafkaClusterReader, snapshot_request
 from headwater.kafka.pending_requests import in_background
 from headwater.model.cluster import ClusterSnapshot
 from headwater.model.compiled import CompiledApplication
-from headwater.model.offset_metadata import decode_count
+from headwater.model.offset_metadata import announcements, decode_count
 from headwater.model.policies import Policy
 from headwater.model.problems import APPLICATION, ProblemsError, errors
 from headwater.model.records import RecordedTopic, SetupRecord
@@ -25,7 +25,6 @@ from headwater.planner import PlanPolicy, plan
 from headwater.planner.policies import expansion_violations
 from headwater_spark.driver.failures import client_failed
 from headwater_spark.driver.offsets import GroupOffsets
-from headwater_spark.driver.processor_move.moves import announcements
 from headwater_spark.driver.topics.present_processors import (
     changelog_counts,
     initial_processors,
