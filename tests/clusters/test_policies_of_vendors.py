@@ -225,5 +225,6 @@ def apply(file: Path, servers: str) -> None:
     observed = observe_cluster(KafkaClusterReader(connection), documents, {}, with_ownership=False)
     planned = plan_documents(observed, PlanPolicy(), 0)
     assert planned.is_applicable, planned.problems
-    for future in request_new_topics(admin_client(connection), [*planned.actions]).values():
+    admin = admin_client(connection)
+    for future in request_new_topics(admin, [*planned.actions]).values():
         future.result()
