@@ -11,6 +11,7 @@ import click
 from click.core import ParameterSource
 
 from headwater.cli.console import ExitCode, ProblemsExit, exit_for, print_problems, write
+from headwater.cli.existing_document import read_existing, with_existing
 from headwater.cli.import_all import ImportRequest, import_all
 from headwater.cli.import_details import complete_description, missing_details
 from headwater.cli.import_jar import JarImport, import_jar
@@ -24,6 +25,7 @@ from headwater.describe import (
     write_description,
 )
 from headwater.kafka.command_line import connection, named_connection
+from headwater.model.nodes import NodeTopology
 from headwater.model.problems import Problem, ProblemCode, ProblemsError, errors
 from headwater.model.versions import DEFAULT_VERSION, KafkaStreamsVersion, logged_version, read_any_version
 
@@ -127,6 +129,13 @@ _OF_JAR = ("--jar", "--classpath", "--properties", "--timeout")
     help="With --all: an internal topic that Kafka Streams created before version 2.5; may be repeated.",
 )
 @click.option("--force", is_flag=True, help="With --all: overwrite existing files.")
+@click.option(
+    "--strimzi",
+    multiple=True,
+    type=click.Path(exists=True, path_type=Path),
+    help="With --all: read Strimzi's KafkaTopic and KafkaUser resources of this file or folder instead of a "
+    "cluster; may be repeated.",
+)
 @click.pass_context
 def import_(
     context: click.Context,
@@ -150,6 +159,7 @@ def import_(
     output: Path | None,
     topics: Sequence[str],
     force: bool,
+    strimzi: Sequence[Path],
 ) -> None:
     """Create documents from code, or from running applications.
 
@@ -164,6 +174,9 @@ def import_(
     the application, and the document is compared with these topics: each difference is a warning. What
     neither shows is listed under `describe.unknown` of the document, and every run warns of it. Without the
     kind or the retention of a store whose changelog needs it, the document has an error, too.
+
+    If the file of -o is an imported document of the application, it is updated: other sections, configs, and
+    details that the new text still needs are kept. Comments are not.
 
     Exit code 0: the document was written, warnings list what is unknown; 1: it was not written, or a required
     detail is missing; 2: it was written, but differs from the topics of the cluster.
@@ -180,6 +193,7 @@ def import_(
     Examples:
       headwater import --jar app.jar --topology com.acme.Orders::topology --properties app.properties
       headwater import --all --bootstrap-server kafka:9092 -o topologies/
+      kubectl get kafkatopics,kafkausers -o yaml > all.yaml; headwater import --all --strimzi all.yaml
       headwater import --group orders --bootstrap-server kafka:9092 -o orders.yaml
       headwater import --describe app.txt --application-id orders --bootstrap-server kafka:9092 -o app.yaml
       headwater import --describe app.txt --application-id orders --store counts=window,retention=1d
@@ -191,6 +205,8 @@ def import_(
             *("--assume-defaults", *_OF_JAR),
             context=context,
         )
+        if strimzi and (bootstrap_server is not None or command_config is not None):
+            raise click.UsageError("--strimzi replaces the cluster: it cannot be combined with its options.")
         context.exit(
             _import_all(
                 ImportRequest(
@@ -202,21 +218,14 @@ def import_(
                     kafka_streams=kafka_streams,
                     folder=None if output is None or str(output) == "-" else output,
                     force=force,
+                    strimzi=strimzi,
                 )
             )
         )
     if jar is not None:
         _refuse_options(
-            *(
-                "--jar",
-                "--describe",
-                "--group",
-                "--repartition",
-                "--store",
-                "--assume-defaults",
-                "--kafka-streams",
-            ),
-            *("--topic", "--force"),
+            *("--jar", "--describe", "--group", "--repartition", "--store", "--assume-defaults"),
+            *("--kafka-streams", "--topic", "--force", "--strimzi"),
             context=context,
         )
         if topology is None or not re.fullmatch(r"[\w.$]+::[\w$]+", topology) or len(ids) > 1:
@@ -238,17 +247,18 @@ def import_(
     if group is not None:
         _refuse_options(
             *("--group", "--describe", "--application-id", "--topology", "--repartition", "--store"),
-            *("--topic", "--force"),
+            *("--topic", "--force", "--strimzi"),
             context=context,
         )
         _refuse_folder(output)
-        imported = _pushed(group, bootstrap_server, command_config)
+        imported, nodes = _pushed(group, bootstrap_server, command_config)
         imported = attrs.evolve(
             imported,
             config=dict(config),
             kafka_streams=_version(kafka_streams, None),
             names_version=kafka_streams is not None,
         )
+        imported = _update(imported, nodes, output)
         _end(
             context,
             _write_document(
@@ -259,7 +269,7 @@ def import_(
         raise click.UsageError(
             "--jar and --topology, --describe and --application-id, --group, or --all are required."
         )
-    _refuse_options("--describe", "--force", "--topic", *_OF_JAR, context=context)
+    _refuse_options("--describe", "--force", "--topic", "--strimzi", *_OF_JAR, context=context)
     _refuse_folder(output)
     (application_id,) = ids
     text = _read_description(description)
@@ -275,6 +285,7 @@ def import_(
             repartitions=dict(repartitions),
             stores=dict(stores),
         )
+        imported = _update(imported, nodes, output)
         problems = (
             *problems,
             *_write_document(
@@ -289,18 +300,32 @@ def _refuse_folder(output: Path | None) -> None:
         raise click.BadParameter(f"File '{output}' is a directory.", param_hint="--output")
 
 
-def _pushed(id_: str, bootstrap_server: str | None, command_config: Path | None) -> DescribedApplication:
-    """Return the application whose clients have sent their topology to the brokers."""
+def _update(imported: DescribedApplication, nodes: NodeTopology, output: Path | None) -> DescribedApplication:
+    """Return the import with what the document at `output` says in addition, if there is one."""
+    try:
+        existing = read_existing(output, imported.application_id)
+    except ProblemsError as error:
+        raise ProblemsExit(error) from None
+    return imported if existing is None else with_existing(imported, existing, nodes)
+
+
+def _pushed(
+    id_: str, bootstrap_server: str | None, command_config: Path | None
+) -> tuple[DescribedApplication, NodeTopology]:
+    """Return the application whose clients have sent their topology to the brokers, and this topology."""
     from headwater.cli.streams_group import read_streams_group, unusable  # noqa: PLC0415 - imports the client
 
     try:
         found = read_streams_group(id_, connection(bootstrap_server, command_config))
-        text = write_description(pushed_topology(found))
+        nodes = pushed_topology(found)
     except ProblemsError as error:
         raise ProblemsExit(error) from None
     except UnusableTopologyError as error:
         raise ProblemsExit(ProblemsError([unusable(id_, error.reason)])) from None
-    return DescribedApplication(application_id=id_, text=text, uses_streams_protocol=True)
+    described = DescribedApplication(
+        application_id=id_, text=write_description(nodes), uses_streams_protocol=True
+    )
+    return described, nodes
 
 
 def _end(context: click.Context, problems: Sequence[Problem]) -> None:

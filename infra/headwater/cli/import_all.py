@@ -11,6 +11,7 @@ import click
 from headwater.cli.console import write
 from headwater.cli.import_details import complete_description, missing_details
 from headwater.cli.imported_documents import file_names, observed_document, pushed_application
+from headwater.cli.strimzi_survey import strimzi_survey
 from headwater.describe import UnusableTopologyError, pushed_topology
 from headwater.kafka import Connection
 from headwater.kafka.command_line import connection
@@ -44,6 +45,8 @@ class ImportRequest:
     kafka_streams: KafkaStreamsVersion | None
     folder: Path | None
     force: bool
+    strimzi: Sequence[Path] = ()
+    """Files with Strimzi's resources; empty = the cluster is read."""
 
 
 @attrs.frozen
@@ -71,8 +74,12 @@ def import_all(request: ImportRequest) -> bool:
         ProblemsError: The cluster or the documents in the folder cannot be read.
         click.ClickException: The folder or a file cannot be written.
     """
-    connected = connection(request.bootstrap_server, request.command_config)
-    seen = survey(connected, INTERNAL_NAMES, request.application_ids)
+    connected = None
+    if request.strimzi:
+        seen = strimzi_survey(request.strimzi)
+    else:
+        connected = connection(request.bootstrap_server, request.command_config)
+        seen = survey(connected, INTERNAL_NAMES, request.application_ids)
     found = recognize(seen, request.application_ids, request.internal_topics)
     imported = {
         application.id: _document(application, seen.cluster_id, request, connected)
@@ -84,17 +91,18 @@ def import_all(request: ImportRequest) -> bool:
         outcomes: Mapping[str, Outcome] = {}
     else:
         outcomes = _write_files(request.folder, documents, force=request.force)
-    for line in (*_summary(found, outcomes, imported), *_visibility_notes(seen)):
+    notes = () if request.strimzi else _visibility_notes(seen)
+    for line in (*_summary(found, outcomes, imported), *notes):
         click.echo(printable(line), err=request.folder is None)
     return bool(seen.topics) and not any(outcome.is_refused for outcome in outcomes.values())
 
 
 def _document(
-    found: FoundApplication, cluster_id: str, request: ImportRequest, connected: Connection
+    found: FoundApplication, cluster_id: str, request: ImportRequest, connected: Connection | None
 ) -> ImportedDocument:
     """Return a document with the topology that the brokers have, otherwise with the topics only."""
     reason = ""
-    if found.streams_group is not None:
+    if found.streams_group is not None and connected is not None:
         try:
             nodes = pushed_topology(found.streams_group)
         except UnusableTopologyError as error:

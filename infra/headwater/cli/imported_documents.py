@@ -52,6 +52,10 @@ class DescribedApplication:
     """Topic configs of the cluster that are not in Kafka's table: of a vendor, or of another release."""
     observed: str = ""
     """A sentence about the application's group, for a comment."""
+    kept_application: Mapping[str, Any] = attrs.field(factory=dict)
+    """Further keys of `application` in the document that the import updates."""
+    kept_sections: Mapping[str, Any] = attrs.field(factory=dict)
+    """Its other sections, such as `acls` and `topics`."""
 
     def document(self, questions: Iterable[str] = ()) -> str:
         """Return the document as YAML: the description is a literal block, `questions` are comments."""
@@ -60,10 +64,11 @@ class DescribedApplication:
             application["protocol"] = Protocol.STREAMS.value
         if self.config:
             application["config"] = dict(self.config)
-        setup = {
-            **self.setup,
-            **({"allowTopicConfigs": list(self.broker_configs)} if self.broker_configs else {}),
-        }
+        application |= self.kept_application
+        setup = {**application.get("setup", {}), **self.setup}
+        if self.broker_configs:
+            allowed = dict.fromkeys((*setup.get("allowTopicConfigs", ()), *self.broker_configs))
+            setup["allowTopicConfigs"] = list(allowed)
         if setup:
             application["setup"] = setup
         described: dict[str, Any] = {"text": _Block(self.text)}
@@ -77,7 +82,7 @@ class DescribedApplication:
             described["createdBy"] = {topic: str(call) for topic, call in self.created_by.items()}
         if self.unknown:
             described["unknown"] = _unknown_options(self.unknown)
-        content = {"version": 1, "application": application, "describe": described}
+        content = {"version": 1, "application": application, "describe": described, **self.kept_sections}
         text = yaml.dump(content, Dumper=_BlockDumper, sort_keys=False, allow_unicode=True, width=10_000)
         if self.observed:
             text += f"# {printable(self.observed)}\n"

@@ -12,7 +12,6 @@ import click
 
 from headwater.kafka import Connection, KafkaClusterReader
 from headwater.kafka.command_line import connection, named_connection
-from headwater.kafka.environment import names_cluster
 from headwater.model.problems import Problem, ProblemsError, errors
 from headwater.model.records import SetupRecord, StackIdentity
 from headwater.model.topology import TopologyDocument
@@ -86,8 +85,8 @@ def load_context(
 ) -> StackContext:
     """Load the documents and what the stack adds, while the cluster answers the first request.
 
-    The cluster is named by the command line, otherwise by the environment, otherwise by the stack. Of a
-    stack, its limits and policy files are read, too.
+    The cluster is named by the command line, otherwise by the stack, otherwise by the environment, as for
+    `pulumi preview`. Of a stack, its limits and policy files are read, too.
 
     Raises:
         ProblemsError: Documents or connection settings have errors; it has the problems of both.
@@ -116,7 +115,7 @@ def _open_reader(
 def _choose_connection(
     bootstrap_server: str | None, command_config: Path | None, stack: StackOptions
 ) -> Connection:
-    if stack.name is None or stack.state is not None or names_cluster(os.environ):
+    if stack.name is None or stack.state is not None:
         return connection(bootstrap_server, command_config)
     if (named := named_connection(bootstrap_server, command_config)) is not None:
         return named

@@ -10,6 +10,7 @@ from headwater.kafka.broker_session import BrokerSession
 from headwater.kafka.connection_settings import ConnectionSettings
 from headwater.kafka.group_messages import (
     DEAD,
+    DESCRIBE_BROKERS,
     DESCRIBE_CLUSTER,
     DESCRIBE_CONSUMER_GROUPS,
     DESCRIBE_GROUPS,
@@ -22,11 +23,13 @@ from headwater.kafka.group_messages import (
     cluster_description,
     committed_topics,
     consumer_groups,
+    describe_brokers,
     describe_cluster,
     describe_groups,
     fetch_offsets,
     list_groups,
     listed_groups,
+    registered_brokers,
 )
 from headwater.kafka.login import Login
 from headwater.kafka.streams_group_messages import (
@@ -34,6 +37,7 @@ from headwater.kafka.streams_group_messages import (
     describe_streams_groups,
     streams_groups,
 )
+from headwater.model.cluster import RegisteredBrokers
 from headwater.model.streams_groups import StreamsGroup
 
 Groups = Mapping[str, GroupDescription | KafkaError]
@@ -117,6 +121,14 @@ class GroupClient:
         with self._session() as session:
             return session.retry(lambda: _cluster(session, with_operations=True))
 
+    def registered(self, at: str) -> RegisteredBrokers | KafkaError:
+        """Return the brokers of the cluster, as the one `at` an address knows them.
+
+        From Kafka 4.0 on, those that are stopped are among them.
+        """
+        with self._session() as session:
+            return session.retry(lambda: _registered(session, at))
+
     def _session(self) -> BrokerSession:
         return BrokerSession(self._settings, self._login, self._timeout)
 
@@ -156,6 +168,13 @@ def _listing(session: BrokerSession) -> Sequence[GroupListing] | KafkaError:
 def _cluster(session: BrokerSession, *, with_operations: bool = False) -> ClusterDescription | KafkaError:
     body = describe_cluster(with_operations=with_operations)
     return session.request(session.any_broker(), DESCRIBE_CLUSTER, body, cluster_description)
+
+
+def _registered(session: BrokerSession, at: str) -> RegisteredBrokers | KafkaError:
+    connected = session.broker(at)
+    version = connected.version(DESCRIBE_BROKERS)
+    read = partial(registered_brokers, version)
+    return session.request(connected, DESCRIBE_BROKERS, describe_brokers(version), read)
 
 
 def _is_dead(answer: GroupDescription | KafkaError) -> bool:

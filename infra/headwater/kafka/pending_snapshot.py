@@ -15,7 +15,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # public, but
     TopicDescription,
 )
 
-from headwater.kafka.acl_bindings import acl_of
+from headwater.kafka.acl_bindings import acl_of, unlimited_acls
 from headwater.kafka.admin import Admin
 from headwater.kafka.group_messages import DEAD
 from headwater.kafka.kafka_errors import is_denial, is_moving, not_authorized, unexpected
@@ -23,7 +23,7 @@ from headwater.kafka.ownership import ownership_problem
 from headwater.kafka.pending_requests import PendingRequests, in_background
 from headwater.kafka.reader import SnapshotRequest
 from headwater.model.acls import LiveAcls, Operation
-from headwater.model.cluster import ClusterSnapshot, LiveGroup, LiveTopic
+from headwater.model.cluster import ClusterSnapshot, LiveGroup, LiveTopic, RegisteredBrokers
 from headwater.model.problems import Problem, ProblemsError
 from headwater.model.records import OWNERSHIP_TOPIC, OwnershipLog, OwnershipTopic
 from headwater.model.streams_groups import StreamsGroup
@@ -134,6 +134,7 @@ class PendingSnapshot:
             _fewest_replicas(metadata.topics[OWNERSHIP_TOPIC].partitions) if has_topic else 0
         )
         self._cluster_id, self._brokers = str(metadata.cluster_id), len(metadata.brokers)
+        self._hosts = tuple(sorted({str(broker.host) for broker in metadata.brokers.values()}))
         self._listed = {
             name: LiveTopic(
                 name,
@@ -147,6 +148,12 @@ class PendingSnapshot:
             )
             for name in described_names
         }
+        self._replicas = {
+            name: tuple(frozenset(each.replicas) for each in metadata.topics[name].partitions.values())
+            for name in described_names
+        }
+        self._alive = frozenset(metadata.brokers)
+        self._registered = in_background(admin.registered_brokers) if described_names else None
         self._groups = admin.request_groups(request.groups) if request.groups else None
         self._broker = admin.request_configs(
             ResourceType.BROKER, [str(id_) for id_ in [*metadata.brokers][:1]]
@@ -183,9 +190,13 @@ class PendingSnapshot:
         topics |= {
             name: attrs.evolve(topic, config=settings.own.get(name, {})) for name, topic in described.items()
         }
+        registered = self._registered.result() if self._registered is not None else None
+        topics |= {name: self._placed(topics[name], registered) for name in described.keys() & self._replicas}
         return ClusterSnapshot(
             cluster_id=self._cluster_id,
             brokers=self._brokers,
+            hosts=self._hosts,
+            registered=registered,
             topics=topics | self._emptiness(topics),
             groups=groups | of_streams,
             streams_groups=streams_groups,
@@ -216,6 +227,18 @@ class PendingSnapshot:
         listed = {} if self._request.with_ids else self._listed
         present = settings.own.keys() | sources
         return {name: topic for name, topic in (listed | found).items() if name in present}
+
+    def _placed(self, topic: LiveTopic, registered: RegisteredBrokers | None) -> LiveTopic:
+        """Return the topic with what is known about the brokers of its replicas."""
+        replicas = self._replicas[topic.name]
+        known = registered.by_id if registered is not None else {}
+        racks = {id_: broker.rack for id_, broker in known.items() if broker.rack}
+        has_racks = bool(replicas) and all(each <= racks.keys() for each in replicas)
+        return attrs.evolve(
+            topic,
+            silent=frozenset().union(*replicas) - self._alive,
+            racks=min(len({racks[id_] for id_ in each}) for each in replicas) if has_racks else None,
+        )
 
     def _read_settings(self, settings: TopicSettings, configs: TopicConfigs, denied: list[Problem]) -> None:
         answers = self._admin.answers(configs)
@@ -282,8 +305,11 @@ class PendingSnapshot:
             error = KafkaError(KafkaError.CLUSTER_AUTHORIZATION_FAILED)
             denied.append(not_authorized(error, "list the ACLs of", "the cluster"))
             return None
-        allowed = (acl_of(binding) for binding in self._admin.acls(self._acls))
-        return LiveAcls(frozenset(acl for acl in allowed if acl is not None))
+        bindings = self._admin.acls(self._acls)
+        return LiveAcls(
+            frozenset(acl for binding in bindings if (acl := acl_of(binding)) is not None),
+            unlimited=frozenset(acl for binding in bindings for acl in unlimited_acls(binding)),
+        )
 
     def _ownership_records(self, denied: list[Problem]) -> OwnershipLog | None:
         if self._ownership is not None:

@@ -177,9 +177,11 @@ def _sources_of(document: TopologyDocument) -> Iterator[str]:
                 yield topic
     if document.observed is not None:
         yield from document.observed.sources
-    content = document.described or document.exported
-    if content is not None:
-        nodes = content.nodes
+    if document.described is not None or document.exported is not None:
+        from headwater.compiler import build_nodes  # noqa: PLC0415 - not needed for documents of calls
+
+        # The text of a described topology does not say which topics are internal; its completion does.
+        nodes = build_nodes(document)
         internal = {topic.name for topic in nodes.repartition_topics}
         for node in nodes.nodes:
             if isinstance(node, SourceNode):

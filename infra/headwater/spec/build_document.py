@@ -5,6 +5,7 @@ from typing import Any
 
 from headwater.compiler.java.config_values import trim_text
 from headwater.model.acls import AclDeclaration, InternalTopicAcls
+from headwater.model.cluster_profiles import PROFILES
 from headwater.model.nodes import TopicKind
 from headwater.model.operators import Branch, Split, Step
 from headwater.model.problems import Location, Problem, ProblemCode
@@ -26,7 +27,7 @@ from headwater.model.topology import (
 )
 from headwater.model.versions import DEFAULT_VERSION
 from headwater.spec.build_operators import BUILDERS, complete
-from headwater.spec.build_stores import Options, config, duration, topic_config
+from headwater.spec.build_stores import Options, absent_topic_configs, config, duration, topic_config
 from headwater.spec.exported import exported_topology
 from headwater.spec.files import DOCUMENT, read_confined
 from headwater.spec.locations import PathPart, Position, RawDocument, pointer
@@ -162,6 +163,8 @@ def _application(raw: RawDocument, data: Options) -> Application:
         names_version=options.get("kafkaStreams") is not None,
         config=config(options.get("config")),
         config_locations=_config_locations(raw, options.get("config") or {}),
+        absent_topic_configs=absent_topic_configs(options.get("config")),
+        cluster_profile=PROFILES.get(options.get("clusterProfile", "")),
         lifecycle=Lifecycle(options.get("lifecycle", Lifecycle.ACTIVE)),
         setup=_setup(options.get("setup", {})),
         renamed_from=options.get("renamedFrom"),

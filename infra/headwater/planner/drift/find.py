@@ -11,6 +11,7 @@ from headwater.model.records import SetupRecord, StackIdentity
 from headwater.model.topology import Lifecycle
 from headwater.planner.decide import plan
 from headwater.planner.drift.applications import (
+    excess,
     former_ids,
     missing_acls,
     renamed,
@@ -136,6 +137,7 @@ def _findings_of(
         *([another] if another else ()),
         *renumbered(moved, part),
         *unavailable(problems, part),
+        *excess(problems, part),
         *other_topology(part, snapshot),
         *(finding for finding in each if finding.kind not in _ABSENCE or finding.topic not in explained),
     ]

@@ -1,7 +1,7 @@
 """Which configs of Kafka Streams the runtime implements, and which it refuses as they would change results.
 
 `SUPPORT` has every config of `StreamsConfig` in every supported version; a test compares it with the real
-library. Of clients' configs, only those that change results are here (`_OF_CLIENTS`).
+library. Of clients' configs, only configs that change results are here (`_OF_CLIENTS`).
 """
 
 from collections.abc import Callable, Iterator, Mapping
