@@ -90,7 +90,7 @@ def test_other_names_of_nodes_are_a_hint() -> None:
 
 
 def test_other_settings_of_internal_topics_are_found() -> None:
-    """The brokers refuse an application with those of the document in this group."""
+    """The brokers refuse an application with the document's settings in this group."""
     other = ORDERS.replace("protocol: streams}", "protocol: streams, config: {topic.segment.ms: 600000}}")
     first, second = found(compiled(ORDERS), group_of_application(compiled(other)))
     assert "orders-by-repartition" in first.what

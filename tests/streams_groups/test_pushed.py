@@ -44,7 +44,7 @@ def test_recorded_texts_are_restored(name: str) -> None:
 
 
 def _is_restored(topology: NodeTopology) -> bool:
-    """Return whether the nodes are those of the topology; lists may have another order."""
+    """Return whether the topology has the same nodes again; lists may have another order."""
     found = pushed_topology(group_of_text("app", topology))
     same = different_topologies((FoundTopology(topology), FoundTopology(found)))
     assert read_description(write_description(found))[0] == found

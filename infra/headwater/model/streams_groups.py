@@ -28,8 +28,8 @@ class NodeType(IntEnum):
 class PushedNode:
     """A node of a topology that a client has sent to the brokers.
 
-    `topics` are those of a source, empty for a pattern. `topic` is that of a sink, None if it is decided for
-    each record. Internal topics have their full names.
+    A source has `topics`, none for a pattern; a sink has a `topic`, None if it is decided for each record.
+    Internal topics have their full names.
     """
 
     name: str
@@ -134,5 +134,5 @@ class StreamsGroup:
 
     @property
     def with_other_topology(self) -> tuple[StreamsMember, ...]:
-        """Return the members whose topology has another epoch than that of the group."""
+        """Return the members whose topology has another epoch than the group's topology."""
         return tuple(member for member in self.members if member.topology_epoch != self.topology_epoch)

@@ -1,6 +1,6 @@
-"""The topology that runs, as the coordinator of a streams group has it, compared with that of the document.
+"""Compare the topology that runs, as the coordinator of a streams group has it, with the document.
 
-Source: KIP-1071, `StreamsGroupDescribe`; the nodes are those of KIP-1331.
+Source: KIP-1071, `StreamsGroupDescribe`; nodes since KIP-1331.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -83,7 +83,7 @@ def _other_subtopologies(compiled: CompiledApplication, group: StreamsGroup) -> 
         if ours != theirs:
             yield _finding(
                 compiled,
-                f"Sub-topology {id_} of the running application is not that of the document.",
+                f"Sub-topology {id_} of the running application differs from the document.",
                 expected="none" if ours is None else ours.text,
                 found=f"none (topology epoch {group.topology_epoch})" if theirs is None else theirs.text,
             )
@@ -128,8 +128,8 @@ def _other_nodes(compiled: CompiledApplication, group: StreamsGroup) -> Iterator
 def _other_settings(compiled: CompiledApplication, group: StreamsGroup) -> Iterator[Finding]:
     """Yield a finding for each topic for which the running application requires other settings.
 
-    They are part of the topology that the group keeps, so an application with those of the document does not
-    start in it.
+    They are part of the topology that the group keeps, so an application with the document's settings does
+    not start in it.
     """
     running = {topic.name: topic for part in group.subtopologies for topic in part.changelogs}
     running |= {topic.name: topic for part in group.subtopologies for topic in part.repartition_sources}

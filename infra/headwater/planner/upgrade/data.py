@@ -187,7 +187,7 @@ _ROWS = (
         "partitions of windowed keys",
         "The serializer of a windowed key gets the headers of its record when the partition is chosen. If it "
         "reads headers, as for schema ids in headers, a key goes to another partition than before.",
-        "Nothing for serializers that ignore headers, such as those of Kafka. Otherwise give the sink a "
+        "Nothing for serializers that ignore headers, such as Kafka's own. Otherwise give the sink a "
         "partitioner of your own, which chooses the partitions of before.",
     ),
 )
