@@ -193,6 +193,8 @@ def differences(trial: Trial, found: Json) -> tuple[list[str], str]:
         return [], f"broken: {found['broken']}"
     if found["failedBefore"]:
         return [], f"the topology before fails: {found['failedBefore']}"
+    if not found["wasIdle"]:
+        return [], "records before the edit are still being processed"
     failed = str(found["failedAfter"])
     topics = trial.predicted.topics
     moved = [topic for topic in topics if topic.verdict is Verdict.MOVED]

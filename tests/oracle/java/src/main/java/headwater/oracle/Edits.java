@@ -156,6 +156,7 @@ public final class Edits {
                 first.awaitIdle();
                 answer.put("dumpBefore", first.dump());
                 answer.put("failedBefore", first.failures);
+                answer.put("wasIdle", first.isIdle);
                 first.close();
                 leaveGroup();
                 final Map<TopicPartition, Long> committed = committed();
