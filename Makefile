@@ -98,6 +98,10 @@ bench: toolchain ## compare speed and memory with plain programs, write the resu
 bench-check: toolchain ## compare the speed of two commits: make bench-check OLD=COMMIT [NEW=COMMIT]
 	$(BIN)/python -m tests.bench.check $(OLD) $(NEW)
 
+.PHONY: new-version
+new-version: $(STAMP) ## compare a new version of Kafka (VERSION=4.5.0, default: the latest one on Maven Central) with the newest supported one
+	$(BIN)/python -m tests.oracle.new_version $(VERSION)
+
 .PHONY: fuzz
 fuzz: test-brokers ## run the tests with each version of brokers, and the soak tests (hours)
 	$(PYTEST) -m soak --timeout=0

@@ -22,6 +22,11 @@ def enables_streams_groups() -> bool:
     return _release() >= (4, 2)
 
 
+def can_be_cordoned() -> bool:
+    """Return whether brokers can be excluded from new replicas (KIP-1066)."""
+    return _release() >= (4, 3)
+
+
 def _release() -> tuple[int, int]:
     major, minor, *_ = BROKER_VERSION.split(".")
     return int(major), int(minor)

@@ -61,7 +61,7 @@ def estimate_duration(source: str) -> ModuleDuration:
     """Return the duration of a module that no run has recorded, from its source."""
     if "spark: SparkSession" in source:
         return ModuleDuration(seconds=60, processor_seconds=60, shares=SPARK_SESSION)
-    if any(sign in source for sign in ("pytest.mark.spark", "pytest.mark.pulumi")):
+    if any(sign in source for sign in ("pytest.mark.spark", "pytest.mark.pulumi", "pytest.mark.oracle")):
         return ModuleDuration(seconds=60, processor_seconds=60)
     if any(sign in source for sign in ("pytest.mark.broker", "own_broker:")):
         return ModuleDuration(seconds=30, processor_seconds=0)

@@ -16,7 +16,12 @@
             for key, score in self.scores.all():
                 self.context.forward(Record(key, score, timestamp))
 
-A document names the class `module:Scorer` (`process`, `processValues`, `addProcessor`, `addGlobalStore`).
+A document names the class `module:Scorer` (`process`, `processValues`, `addProcessor`, `addGlobalStore`). A
+function without state is enough where no store is needed: `module:add_country` of
+
+    def add_country(record):
+        return record.with_value({**record.value, "country": "FR"})
+
 Each task has an instance. A task that moves to another worker creates a new one, so keep state in stores.
 Never change a value of a record or store in place.
 """
@@ -32,6 +37,7 @@ from headwater_spark.engine.records import Headers, Value, ValueAndTimestamp
 __all__ = [
     "Cancellable",
     "FixedKeyProcessor",
+    "FunctionProcessor",
     "Headers",
     "Processor",
     "ProcessorContext",
@@ -157,6 +163,31 @@ class Processor:
 
 class FixedKeyProcessor(Processor):
     """A processor for `processValues`: it must not change the key of a record."""
+
+
+class FunctionProcessor(Processor):
+    """Calls a function of the user for each record, where a document names a function instead of a class.
+
+    In `process` and `processValues` the function takes a `Record`, and returns what is forwarded: a record,
+    several ones, or None. In `transformValues` it takes key and value, and returns the new value.
+    """
+
+    def __init__(self, function: Callable[..., Value]) -> None:
+        self._function = function
+
+    def init(self, context: ProcessorContext) -> None:
+        self._context = context
+
+    def process(self, record: Record) -> None:
+        result = self._function(record)
+        if isinstance(result, Record):
+            self._context.forward(result)
+        elif result is not None:
+            for each in result:
+                self._context.forward(each)
+
+    def transform(self, key: Value, value: Value) -> Value:
+        return self._function(key, value)
 
 
 class ValueTransformer:

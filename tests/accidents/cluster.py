@@ -5,7 +5,19 @@ from collections.abc import Mapping
 import attrs
 
 from headwater.model.cluster import GroupFacts, LiveGroup, LiveTopic
+from headwater.model.records import (
+    OWNERSHIP_TOPIC,
+    RECORD_TOPIC_SETTINGS,
+    OwnershipChange,
+    OwnershipTopic,
+)
 from tests.contract.fake_cluster import FakeCluster
+
+_TOPIC_DEFAULTS = {
+    "cleanup.policy": "delete",
+    "compression.type": "producer",
+    "max.message.bytes": "1048588",
+}
 
 
 @attrs.define
@@ -18,6 +30,17 @@ class AccidentCluster(FakeCluster):
         assert name not in self.topics
         self.created += 1
         self.topics[name] = LiveTopic(name, f"id-{self.created}", partitions, 1, dict(config or {}))
+
+    def write_ownership(self, change: OwnershipChange) -> None:
+        if OWNERSHIP_TOPIC not in self.topics:
+            self.create(OWNERSHIP_TOPIC, 1, RECORD_TOPIC_SETTINGS)
+        super().write_ownership(change)
+
+    def ownership_topic(self) -> OwnershipTopic:
+        topic = self.topics.get(OWNERSHIP_TOPIC)
+        if topic is None:
+            return OwnershipTopic()
+        return attrs.evolve(super().ownership_topic(), settings={**_TOPIC_DEFAULTS, **topic.config})
 
     def replace_settings(self, name: str, config: Mapping[str, str]) -> None:
         self.topics[name] = attrs.evolve(self.topics[name], config=dict(config))

@@ -6,6 +6,7 @@ from typing import Any
 import attrs
 
 from headwater.model.problems import Problem, ProblemCode, errors
+from headwater.model.records import OWNERSHIP_TOPIC
 from tests.accidents.documents import Declared, changelog
 from tests.accidents.world import STACKS, World
 
@@ -71,6 +72,8 @@ def _follow(world: World, stack: str, problem: Problem) -> None:
         world.stacks[stack].is_careful = False
     elif problem.code is ProblemCode.GROUP_ACTIVE:
         world.leave(id_)
+    elif problem.code is ProblemCode.UNREADABLE_RECORD:
+        world.delete(OWNERSHIP_TOPIC)
     elif document is not None:
         world.create(document.source, "none")
         world.declare(stack, _corrected(document, problem, world))

@@ -65,6 +65,12 @@ def _member(world: World, _stack: str, document: Declared, choose: Choose) -> No
     world.join("audit", choose(sorted(document.internal)))
 
 
+def _unreadable_record(world: World, _stack: str, document: Declared, choose: Choose) -> None:
+    """A hostile user replaces the record of the application, or of another one, or none."""
+    keys = [key for key in sorted(world.cluster.ownership) if world.knows_record(key)]
+    world.write_unreadable_record(choose((*keys, ("hostile", document.id), ("hostile", "another"))))
+
+
 def _reading_document(world: World, stack: str, document: Declared, choose: Choose) -> None:
     reader = Declared(id="reader", source=OTHER_SOURCE, reads=frozenset({choose(sorted(document.internal))}))
     place = choose(STACKS)
@@ -96,6 +102,7 @@ INCIDENTS: tuple[Incident, ...] = (
     _copied_state,
     _offsets,
     _member,
+    _unreadable_record,
     _reading_document,
     _others_during_the_second_step,
     _others_during_the_second_step,
@@ -116,7 +123,9 @@ def retire(world: World, stack: str, choose: Choose) -> None:
     active = world.documents[stack][id_]
     world.declare(stack, attrs.evolve(active, lifecycle="retired"))
     world.up(stack)
-    clock = choose(INCIDENTS)(world, stack, active, choose)
+    # Only the simulation knows when others act during a run.
+    known = tuple(each for each in INCIDENTS if each is not _others_during_the_second_step)
+    clock = choose(known if world.mirror is not None else INCIDENTS)(world, stack, active, choose)
     world.remove(stack, id_)
     world.up(stack, clock)
 

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import attrs
 
 from headwater.model.cluster import LiveTopic
+from headwater.model.records import OWNERSHIP_TOPIC
 from tests.accidents.documents import Declared, internal_topics
 from tests.accidents.simulated import Run
 from tests.contract.fake_cluster import BROKER_DEFAULTS
@@ -27,6 +28,7 @@ class Observation:
 
     `others` are the ids of the topics that other clients have deleted or reconfigured meanwhile. `empty` are
     the names of topics without records. `is_careful`: a policy refuses settings that remove records.
+    `has_unreadable`: an ownership record was not readable.
     """
 
     stack: str
@@ -37,6 +39,7 @@ class Observation:
     others: frozenset[str]
     empty: frozenset[str]
     is_careful: bool
+    has_unreadable: bool = False
 
 
 @attrs.define
@@ -91,6 +94,8 @@ class Ledger:
         manager = self.manager.get(topic.topic_id, seen.stack)
         if manager != seen.stack:
             yield f"stack {manager} manages it"
+        if seen.has_unreadable:
+            yield "an ownership record that is not readable may be of its owner"
         yield from self._readers(seen, topic, application)
 
     def _readers(self, seen: Observation, topic: LiveTopic, application: str) -> Iterator[str]:
@@ -106,6 +111,8 @@ class Ledger:
         if found.partitions < topic.partitions:
             yield "fewer partitions"
         name = topic.name
+        if name == OWNERSHIP_TOPIC:  # each run repairs its settings
+            return
         owners = [document for document in seen.documents if document.is_active and name in document.topics]
         if found.config != topic.config and not owners:
             yield "no document declares it, and its settings changed"
@@ -136,7 +143,7 @@ class Ledger:
             entries = document.retire | document.delete
             declared = document.topics if document.is_active else frozenset()
             for name in (ever | declared) & ids.keys():
-                is_own = self.released.get(ids[name], ("", ""))[1] == document.id
+                is_own = self.released.get(ids[name]) == (seen.stack, document.id)
                 if name in declared or (is_own and (not document.is_active or name not in entries)):
                     self.released.pop(ids[name], None)
             self._release(seen, document, document.retire)

@@ -221,6 +221,11 @@ class Accidents(RuleBasedStateMachine):
     def lose_record(self, data: st.DataObject) -> None:
         self.world.lose_record(data.draw(st.sampled_from(sorted(self.world.cluster.ownership))))
 
+    @rule(data=st.data(), id_=_ID)
+    def write_unreadable_record(self, data: st.DataObject, id_: str) -> None:
+        keys = (*sorted(self.world.cluster.ownership), ("hostile", id_))
+        self.world.write_unreadable_record(data.draw(st.sampled_from(keys)))
+
     @rule()
     def lose_all_records(self) -> None:
         self.world.delete(OWNERSHIP_TOPIC)

@@ -52,6 +52,7 @@ _EVIDENCE, _RULES = "headwater.planner.evidence", "headwater.planner.rules"
 MUTATIONS: Mapping[str, Mutation] = {
     "the ownership record is not asked": (f"{_EVIDENCE}.deletion", "_claim_obstacles", _nothing),
     "readers do not matter": (f"{_EVIDENCE}.topics", "Evidence._readers", _nothing),
+    "records that are not readable do not matter": ("headwater.kafka.evidence", "_phrases", _nothing),
     "the evidence is not read again": (
         "headwater.pulumi.guard",
         "DeletionCheck.obstacles",

@@ -5,11 +5,22 @@ from collections.abc import Callable
 
 import attrs
 
-from headwater.model.records import OWNERSHIP_TOPIC
+from headwater.model.records import OWNERSHIP_TOPIC, OwnershipRecord, StackIdentity
 from tests.accidents.continuation import settle
 from tests.accidents.documents import Declared, internal_topics
 from tests.accidents.engine import Clock
-from tests.accidents.world import IDS, OTHER_SOURCE, SETTINGS, SINKS, SOURCE, STACKS, STORES, World
+from tests.accidents.incidents import ALL
+from tests.accidents.world import (
+    GROUPS,
+    IDS,
+    OTHER_SOURCE,
+    SETTINGS,
+    SINKS,
+    SOURCE,
+    STACKS,
+    STORES,
+    World,
+)
 
 _RETENTIONS = (86_400_000, 604_800_000, -1)
 _SETTINGS_THAT_KEEP = (
@@ -47,10 +58,18 @@ class Series:
             self._move,
             self._kill,
             self._kill,
+            self._kill,
+            self._kill,
             self._change_state,
             self._change_state,
+            self._take_steps_in_a_row,
+            self._take_steps_in_a_row,
             self._act_as_others,
             self._act_as_others,
+            self._use_group,
+            self._use_group,
+            self._write_records,
+            self._write_records,
             self._settle,
         )
 
@@ -125,6 +144,48 @@ class Series:
         self.world.up(stack, Clock(ends_at=self.chance.randrange(12)))
         self.world.up(stack)
 
+    def _take_steps_in_a_row(self) -> None:
+        self.chance.choice(ALL)(self.world, self.chance.choice(STACKS), self.chance.choice)
+
+    def _use_group(self) -> None:
+        """Let a group read or stop reading a topic; some have the ids of applications."""
+        world, group = self.world, self.chance.choice(GROUPS)
+        name = self._topic()
+        self.chance.choice(
+            (
+                lambda: world.join(group, name),
+                lambda: world.join(group, name),
+                lambda: world.commit(group, name),
+                lambda: world.leave(group),
+                lambda: world.forget(group),
+            )
+        )()
+
+    def _write_records(self) -> None:
+        """Write to the topic of the ownership records as a hostile user."""
+        world = self.world
+        live = world.cluster.topics
+        names = self.chance.sample(sorted(live), self.chance.randrange(min(3, len(live))))
+        known = [key for key in sorted(world.cluster.ownership) if world.knows_record(key)]
+        id_, of = self.chance.choice(IDS), self.chance.choice(("one", "three"))
+        is_retired = of == "three" and self.chance.random() < 1 / 2
+        forged = OwnershipRecord(
+            application_id=id_,
+            stack=StackIdentity("hostile", f"organization/headwater/{of}"),
+            topics={name: live[name].topic_id for name in names},
+            is_finished=self.chance.random() < 1 / 2,
+            is_retired=is_retired,
+        )
+        steps: list[Callable[[], None]] = [
+            lambda: world.write_record(forged),
+            lambda: world.write_unreadable_record(("hostile", id_)),
+            lambda: world.delete(OWNERSHIP_TOPIC),
+        ]
+        if known:
+            steps.append(lambda: world.lose_record(self.chance.choice(known)))
+            steps.append(lambda: world.write_unreadable_record(self.chance.choice(known)))
+        self.chance.choice(steps)()
+
     def _settle(self) -> None:
         settle(self.world, self.chance.choice(STACKS))
 
@@ -145,8 +206,7 @@ class Series:
 
     def _act_as_others(self) -> None:
         world = self.world
-        names = sorted(world.cluster.topics.keys() - {SOURCE, OTHER_SOURCE, OWNERSHIP_TOPIC}) or [SOURCE]
-        name, settings = self.chance.choice(names), self.chance.choice(tuple(SETTINGS))
+        name, settings = self._topic(), self.chance.choice(tuple(SETTINGS))
         new = self.chance.choice(sorted(internal_topics(self.chance.choice(IDS), frozenset(STORES))))
         self.chance.choice(
             (
@@ -156,7 +216,10 @@ class Series:
                 lambda: world.write(name),
                 lambda: world.write(name),
                 lambda: world.configure(name, self.chance.choice(_SETTINGS_THAT_KEEP)),
-                lambda: world.commit("audit", name),
-                lambda: world.forget("audit"),
             )
         )()
+
+    def _topic(self) -> str:
+        """Return a topic other than sources and the topic of the ownership records."""
+        names = sorted(self.world.cluster.topics.keys() - {SOURCE, OTHER_SOURCE, OWNERSHIP_TOPIC})
+        return self.chance.choice(names or [SOURCE])

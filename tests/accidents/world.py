@@ -63,14 +63,22 @@ class Mirror(Protocol):
     def configure(self, name: str, config: Mapping[str, str]) -> None: ...
     def write(self, name: str) -> None: ...
     def commit(self, group: str, name: str) -> None: ...
+    def join(self, group: str, name: str) -> None: ...
+    def leave(self, group: str) -> None: ...
     def forget(self, group: str) -> None: ...
-    def up(self, stack: str, documents: Sequence[Declared], run: Run, *, is_killed: bool) -> None: ...
+    def up(self, stack: str, documents: Sequence[Declared], run: Run) -> None: ...
+    def up_killed(self, stack: str, documents: Sequence[Declared], released: frozenset[str]) -> None: ...
     def save(self, stack: str) -> None: ...
     def restore(self, stack: str, number: int) -> None: ...
     def lose(self, stack: str) -> None: ...
     def drop(self, stack: str, urn: str) -> None: ...
     def refresh(self, stack: str) -> None: ...
     def unprotect(self, stack: str) -> None: ...
+    def destroy(self, stack: str) -> None: ...
+    def knows_record(self, key: tuple[str, str]) -> bool: ...
+    def write_record(self, record: OwnershipRecord) -> None: ...
+    def lose_record(self, key: tuple[str, str]) -> None: ...
+    def write_unreadable_record(self, key: tuple[str, str]) -> None: ...
 
 
 @attrs.define
@@ -122,7 +130,11 @@ class World:
     # Runs
 
     def up(self, stack: str, clock: Clock | None = None, *, is_approved: bool = False) -> Run:
-        """Run `up` and check what it did. With `is_approved` only the plan of a preview may be applied."""
+        """Run `up` and check what it did. With `is_approved` only the plan of a preview may be applied.
+
+        The real engine is killed at another moment than the simulated one: the next two runs, which both
+        finish, show whether they end in the same way.
+        """
         documents = tuple(document for _, document in sorted(self.documents[stack].items()))
         approved = self._approve(stack, documents) if is_approved else None
         self.changed.clear()
@@ -144,6 +156,7 @@ class World:
             others=frozenset(self.changed),
             empty=frozenset(name for name in before if not self.cluster.written[name]),
             is_careful=self.stacks[stack].is_careful,
+            has_unreadable=bool(self.cluster.unreadable),
         )
         try:
             self.ledger.check(observed)
@@ -151,9 +164,14 @@ class World:
             raise self.accident(str(accident)) from None
         self.deletions += len(before.keys() - after.keys())
         self.forgotten += [each for each in records if each not in self.cluster.ownership.values()]
-        if self.mirror is not None:
-            self.mirror.up(stack, documents, run, is_killed=clock is not None and clock.ends_at is not None)
-        return run
+        if self.mirror is None:
+            return run
+        if clock is None or clock.ends_at is None:
+            self.mirror.up(stack, documents, run)
+            return run
+        self.mirror.up_killed(stack, documents, frozenset(self.ledger.released))
+        self.up(stack)
+        return self.up(stack)
 
     def _approve(self, stack: str, documents: Sequence[Declared]) -> str:
         plan = self.stacks[stack].up(documents, is_preview=True).plan
@@ -176,6 +194,7 @@ class World:
             self.cluster.delete(name)
             if name == OWNERSHIP_TOPIC:
                 self.cluster.ownership.clear()
+                self.cluster.unreadable.clear()
             if self.mirror is not None:
                 self.mirror.delete(name)
 
@@ -208,10 +227,14 @@ class World:
     def join(self, group: str, name: str) -> None:
         self.log.append(f"group {group} reads {name}")
         self.cluster.read_as_member(group, frozenset({name}))
+        if self.mirror is not None:
+            self.mirror.join(group, name)
 
     def leave(self, group: str) -> None:
         self.log.append(f"group {group} stops")
         self.cluster.stop(group)
+        if self.mirror is not None:
+            self.mirror.leave(group)
 
     def forget(self, group: str) -> None:
         self.log.append(f"group {group} is deleted")
@@ -283,6 +306,8 @@ class World:
     def destroy(self, stack: str) -> None:
         """Run `pulumi destroy`. Without the program the engine knows no hooks: guarded resources stay."""
         self.log.append(f"destroy {stack}")
+        if self.mirror is not None:
+            self.mirror.destroy(stack)
         state = self.stacks[stack].state
         if any(resource.protect for resource in state.values()):
             return
@@ -296,13 +321,33 @@ class World:
 
     # Ownership records
 
+    def knows_record(self, key: tuple[str, str]) -> bool:
+        """Return whether the real engine has a record with the same meaning."""
+        return self.mirror is None or self.mirror.knows_record(key)
+
     def lose_record(self, key: tuple[str, str]) -> None:
         self.log.append(f"delete the ownership record {key}")
+        if self.mirror is not None:
+            self.mirror.lose_record(key)
         self.cluster.write_ownership(OwnershipChange((), (key,)))
 
     def write_record(self, record: OwnershipRecord) -> None:
         self.log.append(f"write {record}")
+        self._ensure_records()
+        if self.mirror is not None:
+            self.mirror.write_record(record)
         self.cluster.write_ownership(OwnershipChange((record,)))
+
+    def write_unreadable_record(self, key: tuple[str, str]) -> None:
+        """Replace a record by one that Headwater cannot read, or write one with a key of no stack."""
+        self.log.append(f"write an unreadable record with the key {key}")
+        self._ensure_records()
+        if self.mirror is not None:
+            self.mirror.write_unreadable_record(key)
+        self.cluster.write_unreadable_ownership(key)
+
+    def _ensure_records(self) -> None:
+        self.create(OWNERSHIP_TOPIC, "compacted by a user", 1)
 
     def accident(self, text: str) -> AccidentError:
         """Return an error with all steps until now."""

@@ -51,9 +51,10 @@ class Run:
 
 
 class StreamsProcess:
-    """A JVM that starts with the first run. `close` stops it."""
+    """A JVM with a version of Kafka Streams that starts with the first run. `close` stops it."""
 
-    def __init__(self) -> None:
+    def __init__(self, version: str = OF_THE_BROKER) -> None:
+        self._version = version
         self._process: subprocess.Popen[str] | None = None
         self._lines: queue.Queue[str | None] = queue.Queue()
 
@@ -86,7 +87,7 @@ class StreamsProcess:
         process.stdin.flush()
 
     def _start(self) -> "subprocess.Popen[str]":
-        java, folder = built_program(OF_THE_BROKER)
+        java, folder = built_program(self._version)
         class_path = os.pathsep.join((str(folder / "classes"), str(folder / "jars" / "*")))
         self._process = subprocess.Popen(
             [java, "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-cp", class_path, _MAIN],

@@ -104,3 +104,16 @@ def test_incomplete_and_invalid_declarations_are_reported(headwater: Headwater, 
     done = headwater("acls", "app.yaml")
     assert done.returncode == ExitCode.PROBLEMS
     assert "User:orders-app" in done.stderr
+
+
+def test_commands_connect_as_this_command_does(headwater: Headwater, tmp_path: Path) -> None:
+    (tmp_path / "client.properties").write_text("bootstrap.servers=kafka-1:9092,kafka-2:9092\n")
+    script = ("acls", "--self", "--principal", "User:hw", "--format", "commands")
+    assert "--bootstrap-server BROKER --add" in headwater(*script).stdout
+    of_file = headwater(*script, "--command-config", "client.properties")
+    lines = [line for line in of_file.stdout.splitlines() if line.startswith("kafka-acls.sh")]
+    connected = "--bootstrap-server kafka-1:9092,kafka-2:9092 --command-config client.properties --add"
+    assert lines
+    assert all(connected in line for line in lines)
+    both = headwater(*script, "--command-config", "client.properties", "--bootstrap-server", "kafka-3:9092")
+    assert "--bootstrap-server kafka-3:9092 --command-config client.properties" in both.stdout

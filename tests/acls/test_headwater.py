@@ -11,7 +11,8 @@ import yaml
 
 from headwater.change.ownership import write_ownership
 from headwater.cli.console import ExitCode
-from headwater.compiler import compile_document
+from headwater.compiler import build_nodes, compile_document
+from headwater.describe import write_description
 from headwater.kafka import KafkaClusterReader, SnapshotRequest
 from headwater.model.acls import Operation, Pattern, Permission, ResourceKind
 from headwater.model.problems import Problem, ProblemCode, Severity, errors
@@ -160,6 +161,21 @@ def test_the_listed_permissions_are_sufficient_for_a_run_with_each_kind_of_chang
     assert cluster.denials(log) == set()
 
 
+def test_an_imported_application_needs_no_other_permissions(cluster: SecuredCluster, tmp_path: Path) -> None:
+    """The text of a topology has the internal topics without the application's prefix."""
+    (document,) = load_text(yaml.safe_dump(dict(DOCUMENT)), "stock.yaml").documents
+    imported = {name: part for name, part in DOCUMENT.items() if name != "topology"}
+    imported["describe"] = {
+        "text": write_description(build_nodes(document)),
+        "stores": {"levels": {"kind": "timestampedKeyValue"}},
+    }
+    (tmp_path / "stock.yaml").write_text(yaml.safe_dump(imported))
+    log = cluster.log_length
+    outcome = run(cluster, needs(Purpose.UP), tmp_path)
+    assert outcome.problems == ()
+    assert cluster.denials(log) == set()
+
+
 def without_permission(permissions: Iterable[Permission], missing: Permission) -> list[Permission]:
     """Return the permissions without one, but with the permission that this one implies."""
     others = [permission for permission in permissions if permission != missing]
@@ -223,6 +239,8 @@ def test_plan_and_drift_need_only_the_permissions_to_read(
     assert "User:stock Read Topic movements" in done.stdout, done.stderr
     assert done.returncode == {"plan": ExitCode.DONE, "drift": ExitCode.DRIFT}[command], done.stderr
     # the brokers validate a plan: without permission to change topics, they only log the attempt
+    read = KafkaClusterReader(connection).read(SnapshotRequest(prefixes=(f"{ID}-",)))
+    assert read.registered is not None, "the brokers name all of them to each user"
     attempts = {Operation.CREATE, Operation.ALTER, Operation.ALTER_CONFIGS} if command == "plan" else set()
     assert {denied.operation for denied in cluster.denials(log)} <= attempts
     missing = Permission(ResourceKind.TOPIC, f"{ID}-", Operation.DESCRIBE, Pattern.PREFIXED)

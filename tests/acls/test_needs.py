@@ -72,7 +72,7 @@ def test_transactions_need_transactional_ids_with_the_application_id_as_prefix()
 def test_the_client_supplier_checks_and_expands_internal_topics_and_creates_none() -> None:
     supplier = "default.client.supplier: io.headwater.streams.HeadwaterClientSupplier"
     topics = ("shop-by-customer-repartition", "shop-totals-changelog")
-    checks = {f"DescribeConfigs Topic {topic}" for topic in topics}
+    checks = {"Read Topic headwater-ownership", *(f"DescribeConfigs Topic {topic}" for topic in topics)}
     alters = {f"Alter Topic {topic}" for topic in topics}
     assert texts(shop(supplier)) == SHOP_RIGHTS
     assert texts(shop(f"{supplier}, internal.topics.setup: manual")) == SHOP_RIGHTS | checks
@@ -249,6 +249,7 @@ READING = {
     "Describe Group headwater-ownership",
     "Describe Topic orders",
     "Describe Topic regions",
+    "Describe Topic out",
     "Describe Topic shop-*",
     "DescribeConfigs Topic shop-*",
     "Describe Group shop",
@@ -263,6 +264,7 @@ CHANGING = {
     "AlterConfigs Topic headwater-ownership",
     "Describe Topic orders",
     "Describe Topic regions",
+    "Describe Topic out",
     "Create Topic shop-*",
     "Alter Topic shop-*",
     "AlterConfigs Topic shop-*",
@@ -278,6 +280,7 @@ AGENT = {
     "Read Topic headwater-agent-*",
     "Write Topic headwater-agent-*",
     "Create Topic headwater-agent-*",
+    "AlterConfigs Topic headwater-agent-*",
     "Read Group headwater-agent-*",
 }
 

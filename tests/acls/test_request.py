@@ -1,9 +1,19 @@
 """Snapshot requests with few permissions: which configs and ACLs are requested."""
 
+import json
+from pathlib import Path
+
+import attrs
+import pytest
+
+from headwater.compiler import build_nodes
+from headwater.describe import write_description
 from headwater.kafka import SnapshotRequest, snapshot_request
 from headwater.model.acls import Acl, Operation, Permission, ResourceKind
 from headwater.model.records import SetupRecord
-from headwater.spec import load_text
+from headwater.spec import load_documents, load_text
+
+_EXAMPLES = Path(__file__).parents[2] / "topology_schemas" / "examples"
 
 _DOCUMENTS = """
 application: {id: shop}
@@ -28,6 +38,18 @@ def test_configs_are_requested_only_for_managed_topics() -> None:
     """A sink or changelog topic of one application can be the source of another."""
     assert request().sources == {"orders", "payments"}
     assert {"totals", "shop-counts-changelog"} <= request().names
+
+
+@pytest.mark.parametrize("file", sorted(_EXAMPLES.rglob("*.yaml")), ids=lambda file: file.stem)
+def test_a_described_topology_has_the_same_source_topics(file: Path) -> None:
+    """Its text has the internal topics as sources, without the application's prefix."""
+    for document in load_documents([file]).documents:
+        if document.steps:
+            text = write_description(build_nodes(document))
+            content = {"application": {"id": document.application.id}, "describe": {"text": text}}
+            loaded = load_text(json.dumps(content), "described.json")
+            calls = attrs.evolve(document, sinks=())
+            assert snapshot_request(loaded.documents, {}).names == snapshot_request([calls], {}).names
 
 
 def test_acls_are_requested_for_declared_and_recorded_principals() -> None:

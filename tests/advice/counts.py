@@ -1,5 +1,6 @@
 """Fixes about partition counts, and processors."""
 
+from headwater.compiler.streams_config import LIBRARY_PARTITIONER
 from tests.advice.trial import Advice, Follow, Trial, steps
 from tests.advice.trials import (
     CHANGELOG,
@@ -16,6 +17,10 @@ from tests.advice.trials import (
 STATIC = {"static_partitioner_class": "tenants:ByTenant"}
 PINNED = COUNT.replace(
     "  - groupByKey: {name: by-k}", "  - repartition: {name: by-k, partitions: 4}\n  - groupByKey:"
+)
+PARTITIONED = COUNT.replace(
+    "  - groupByKey: {name: by-k}",
+    "  - repartition: {name: by-k, partitioner: 'tenants:ByTenant'}\n  - groupByKey:",
 )
 COPY_REPARTITION = "orders-by-k-repartition"
 
@@ -35,6 +40,16 @@ def _with_autoscaling(trial: Trial) -> None:
 
 def _static(trial: Trial) -> None:
     trial.configure(**STATIC, partition_autoscaling_enabled="true")
+
+
+def _with_library(trial: Trial) -> None:
+    """Let the application on the JVM, and the producers of its sources, partition statically."""
+    trial.configure(
+        producer_partitioner_class=LIBRARY_PARTITIONER,
+        producer_static_partitioner_class="initial-hash",
+        producer_static_partitioner_initial_partitions="4",
+        partition_autoscaling_enabled="true",
+    )
 
 
 def _processors(trial: Trial) -> None:
@@ -142,6 +157,17 @@ COUNTS = (
         make=lambda: changed(_source_expanded(set_up()), _with_autoscaling),
         follow=_unsafe,
         gives_up=True,
+    ),
+    # … with a class in the code that chooses partitions
+    Advice(
+        says="Remove the partitioner from the code and from the document",
+        make=lambda: changed(_source_expanded(set_up(PARTITIONED)), _with_library),
+        follow=lambda t: t.step("repartition")["repartition"].pop("partitioner"),
+    ),
+    Advice(
+        says="If the class keeps each key on its partition, set `setup.allowUnsafeExpansion: true`",
+        make=lambda: changed(_source_expanded(set_up(PARTITIONED)), _with_library),
+        follow=_unsafe,
     ),
     # a topic that a broker created automatically
     Advice(

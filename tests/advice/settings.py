@@ -1,5 +1,6 @@
 """Fixes about settings and replicas of topics, names, sources and sinks."""
 
+from headwater.model.problems import ProblemCode
 from tests.advice.trial import Advice, Trial, steps
 from tests.advice.trials import (
     CHANGELOG,
@@ -34,6 +35,19 @@ topology:
   - selectKey:
   - join: {with: lookups}
   - foreach:
+"""
+TWO_STORES = """
+application: {id: orders, kafkaStreams: "4.3", config: {}}
+topology:
+  - stream: {topic: orders-in, as: in}
+  - selectKey:
+  - groupByKey:
+  - count:
+  - toStream:
+  - to: orders-out
+  - peek: {from: in}
+  - groupByKey: {from: in}
+  - reduce:
 """
 
 
@@ -79,6 +93,22 @@ def _undo(trial: Trial) -> None:
 def _name_store(trial: Trial) -> None:
     trial.step("count")["count"] = {"materialized": STORE}
     trial.step("groupByKey")["groupByKey"] = {"name": STORE}
+
+
+def _renumbered_once() -> Trial:
+    """Return a stack where one of two stores is renumbered; its name would shift the other one."""
+    trial = set_up(TWO_STORES)
+    steps = trial.documents["orders"]["topology"]
+    del steps[next(index for index, step in enumerate(steps) if "peek" in step)]
+    steps.insert(1, {"filter": None})
+    return trial
+
+
+def _name_until_nothing_is_renumbered(trial: Trial) -> None:
+    for call, store in (("count", STORE), ("reduce", "KSTREAM-REDUCE-STATE-STORE-0000000010")):
+        renumbered = [each for each in trial.plan().problems if each.code is ProblemCode.RENUMBERED]
+        assert any(f"name the store exactly `{store}`" in each.fix for each in renumbered), renumbered
+        trial.step(call)[call] = {"materialized": store}
 
 
 def _repartition_first(trial: Trial) -> None:
@@ -257,6 +287,11 @@ SETTINGS = (
         says="before a join, add `repartition: {name: KSTREAM-KEY-SELECT-0000000003}`",
         make=lambda: _renumbered(JOINED),
         follow=_repartition_first,
+    ),
+    Advice(
+        says="A name shifts the numbers after it: plan again before you apply it",
+        make=_renumbered_once,
+        follow=_name_until_nothing_is_renumbered,
     ),
     Advice(says="or undo the change that shifted the index", make=_renumbered, follow=_undo),
     Advice(

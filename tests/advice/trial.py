@@ -178,7 +178,7 @@ class Trial:
         """Return whether the application expects the keys of a changelog in other partitions than before."""
         for each in compiled:
             for topic in each.internal_topics:
-                is_static = "static.partitioner.class" in each.application.config
+                is_static = any(key.endswith("static.partitioner.class") for key in each.application.config)
                 if topic.name == name and topic.kind.value == "changelog" and not is_static:
                     return topic.partitions != partitions and each.application.processors is None
         return False

@@ -1,8 +1,9 @@
 """Fixes about versions of Kafka Streams, ACLs, renamed applications and brokers."""
 
-from headwater.model.acls import LiveAcls
+from headwater.model.acls import Acl, LiveAcls, Operation, Permission, ResourceKind
+from headwater.model.cluster import RegisteredBroker, RegisteredBrokers
 from tests.advice.trial import Advice, Trial, steps
-from tests.advice.trials import CHANGELOG, COUNT, begin, changed, set_up
+from tests.advice.trials import CHANGELOG, COUNT, begin, changed, manual, set_up
 from tests.compiler import version_topologies as topologies
 
 ACLS = COUNT.replace("topics: {}", 'topics: {}\nacls: {principals: ["User:orders"]}')
@@ -25,6 +26,14 @@ def _with_acls(text: str = ACLS, *, has_authorizer: bool = True) -> Trial:
 
 def _write(trial: Trial, **lists: list[str]) -> None:
     trial.documents["orders"]["acls"].update(lists)
+
+
+def _may_create() -> Trial:
+    """Return an application whose principal could create lost topics again."""
+    trial = manual(begin, ACLS)
+    create = Permission(ResourceKind.CLUSTER, "kafka-cluster", Operation.CREATE)
+    trial.acls = LiveAcls(frozenset({Acl("User:orders", "*", create)}))
+    return trial
 
 
 def _granted() -> Trial:
@@ -97,6 +106,19 @@ def _few_brokers(count: int) -> Trial:
     return changed(begin(replication_factor="3"), lambda t: setattr(t.cluster, "brokers", count))
 
 
+def _with_brokers(**topic: object) -> Trial:
+    """Return a stack on three brokers in two racks, one of whose topics has these facts."""
+
+    def change(trial: Trial) -> None:
+        brokers = {
+            number: RegisteredBroker(id=number, rack=rack) for number, rack in enumerate("aab", start=1)
+        }
+        trial.cluster.registered = RegisteredBrokers(brokers, with_fenced=True)
+        trial.cluster.change(CHANGELOG, **topic)
+
+    return changed(set_up(), change)
+
+
 def _stop(trial: Trial) -> None:
     trial.cluster.groups.clear()
 
@@ -106,6 +128,11 @@ VERSIONS = (
     Advice(
         says="set `super.users` to the administrators, and run `pulumi up` again",
         make=lambda: _with_acls(has_authorizer=False),
+        follow=lambda t: setattr(t, "acls", LiveAcls()),
+    ),
+    Advice(
+        says="Revoke Create, and All, for",
+        make=_may_create,
         follow=lambda t: setattr(t, "acls", LiveAcls()),
     ),
     Advice(
@@ -149,6 +176,16 @@ VERSIONS = (
         says="Start the brokers that have the missing replicas, or wait until these are in sync again",
         make=lambda: changed(set_up(), lambda t: t.cluster.change(CHANGELOG, in_sync=1)),
         follow=lambda t: t.cluster.change(CHANGELOG, in_sync=3),
+    ),
+    Advice(
+        says="If broker 7 will not start again, move the replicas to other brokers",
+        make=lambda: _with_brokers(silent=frozenset({7}), in_sync=2),
+        follow=lambda t: t.cluster.change(CHANGELOG, silent=frozenset(), in_sync=3),
+    ),
+    Advice(
+        says="Move replicas to brokers of other racks",
+        make=lambda: _with_brokers(racks=1),
+        follow=lambda t: t.cluster.change(CHANGELOG, racks=2),
     ),
     # partitions that the next run adds
     Advice(

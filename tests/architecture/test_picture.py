@@ -11,6 +11,7 @@ ROOT = Path(__file__).resolve().parents[2]
 ROOTS = ("headwater", "headwater_spark")
 
 _INTERFACES = {
+    "headwater_spark.applications": "headwater_spark.commands",
     "headwater_spark.partitioners": "headwater_spark.engine",
     "headwater_spark.processor_expansion": "headwater_spark.driver",
     "headwater_spark.processors": "headwater_spark.engine",

@@ -47,6 +47,7 @@ def test_the_kept_file_has_one_module_a_line_in_order(tmp_path: Path) -> None:
     [
         ("def test_query(spark: SparkSession) -> None: ...", 60, SPARK_SESSION),
         ("pytestmark = pytest.mark.spark", 60, ""),
+        ("pytestmark = pytest.mark.oracle", 60, ""),
         ("pytestmark = pytest.mark.broker", 30, ""),
         ("def test_sum() -> None: ...", 0, ""),
     ],

@@ -13,6 +13,8 @@ from headwater.cli.demo.output import Result, shortened
 from headwater.cli.demo.steps import STEPS
 from headwater.cli.pulumi_project import Finished
 from headwater.model.cluster import LiveTopic
+from headwater.toolchain.kafka_streams import ensure_kafka_streams
+from headwater.toolchain.streams_library import ensure_streams_library
 from tests.pulumi.driver import time_saving_variables
 
 
@@ -22,6 +24,8 @@ from tests.pulumi.driver import time_saving_variables
 @pytest.mark.timeout(900)
 @pytest.mark.usefixtures("kafka_distribution", "pulumi_toolchain")
 def test_all_steps_go_as_expected_and_everything_is_stopped_and_removed(tmp_path: Path) -> None:
+    ensure_streams_library()
+    ensure_kafka_streams()
     done = subprocess.run(
         [sys.executable, "-m", "headwater.cli", "demo"],
         env={**os.environ, "TMPDIR": str(tmp_path), **time_saving_variables()},

@@ -101,7 +101,7 @@ def test_what_the_text_does_not_show_is_unknown_in_the_document_and_the_output(
     code, output = imported(headwater, "--describe", "log.txt", "--store", "counts=keyValue")
     assert code == ExitCode.DONE
     assert "warning[MissingDetail] Not known of stores: logging, overrides of counts." in output
-    assert "its version of Kafka Streams (4.3 is assumed)," in output
+    assert "its version of Kafka Streams (4.4 is assumed)," in output
     document = yaml.safe_load((tmp_path / "app.yaml").read_text(encoding="utf-8"))
     assert document["describe"]["unknown"] == {
         "stores": {"counts": ["logging", "overrides"]},
@@ -117,7 +117,7 @@ def test_a_stateless_text_has_one_unknown_at_most(headwater: Headwater, tmp_path
     code, output = imported(headwater, "--describe", "text.txt")
     assert code == ExitCode.DONE
     assert output.count("warning[") == 1
-    assert "its version of Kafka Streams (4.3 is assumed)" in output
+    assert "its version of Kafka Streams (4.4 is assumed)" in output
     code, output = imported(headwater, "--describe", "text.txt", "--kafka-streams", "4.3")
     assert (code, output) == (ExitCode.DONE, "")
 
@@ -300,7 +300,7 @@ def test_the_version_of_the_command_line_counts_and_another_one_in_the_log_is_a_
     [
         ("2.8.1", "2.8.1", "Kafka Streams 2.8.1 was compared in part"),
         ("3.6.2", "3.6", "Kafka Streams 3.6.2 was compared in part"),
-        ("4.4.0", "4.4.0", "Kafka Streams 4.4.0 is later than the newest release"),
+        ("4.9.0", "4.9.0", "Kafka Streams 4.9.0 is later than the newest release"),
     ],
 )
 def test_an_older_or_later_version_of_the_log_is_imported_with_a_warning(

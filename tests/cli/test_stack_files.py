@@ -7,8 +7,11 @@ from typing import Any
 import pytest
 from click import ClickException
 
+from headwater.cli import stack
 from headwater.cli.stack import parse_state, read_config_file, setup_records, stack_name
+from headwater.cli.stack_context import StackOptions, _choose_connection
 from headwater.model.problems import ProblemsError
+from headwater.pulumi.stack_config import StackConfig
 from headwater.pulumi.stack_state import StackState
 
 _SIGNATURE = "4dabf18193072939515e22adb298388d"
@@ -137,3 +140,24 @@ def test_what_is_no_state_is_refused(text: str) -> None:
 def test_a_stack_without_resources_has_no_records() -> None:
     copy = setup_records('{"deployment": null}', "the state")
     assert parse_state(json.dumps(copy), "the copy") == StackState()
+
+
+def test_the_connection_of_a_stack_precedes_that_of_the_environment(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As for `pulumi preview`. An option precedes both; with a file of records, the stack is not asked."""
+    asked = []
+
+    def config_of(name: str, project: Path, *, with_secrets: bool) -> StackConfig:
+        asked.append((name, project, with_secrets))
+        return StackConfig({"bootstrapServers": "stack:9092"}, secrets=(), file="Pulumi.test.yaml")
+
+    monkeypatch.setattr(stack, "read_config", config_of)
+    monkeypatch.setenv("HEADWATER_BOOTSTRAP_SERVERS", "environment:9092")
+    named = StackOptions(name="test")
+    assert _choose_connection(None, None, named).bootstrap_servers == ("stack:9092",)
+    assert asked == [("test", Path(), True)]
+    assert _choose_connection("option:9092", None, named).bootstrap_servers == ("option:9092",)
+    for options in (StackOptions(name="test", state=Path("records.json")), StackOptions()):
+        assert _choose_connection(None, None, options).bootstrap_servers == ("environment:9092",)
+    assert len(asked) == 1

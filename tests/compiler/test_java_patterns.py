@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from headwater.compiler.java.patterns import JavaPattern, UntranslatablePatternError
-from headwater.model.problems import ProblemCode
+from headwater.model.problems import ProblemCode, errors
 from tests.compiler.applications import codes, compiled, counts, problems_without_lints
 
 RECORDED = json.loads((Path(__file__).parent / "recorded" / "java_patterns.json").read_text())
@@ -62,6 +62,7 @@ def test_no_pattern_takes_exponential_time(pattern: str) -> None:
     assert time.process_time() - started < 2
 
 
+LONG_NAME = "a" * 100 + "abcdefgh" * 18
 COSTLY = [
     "((a{1000}){1000}){1000}",
     "(a{1000}){100}",
@@ -78,8 +79,15 @@ COSTLY = [
 def test_the_cost_of_a_pattern_is_limited(pattern: str) -> None:
     started = time.process_time()
     with pytest.raises(UntranslatablePatternError, match="it is too complex"):
-        JavaPattern(pattern).matches("a" * 100 + "abcdefgh" * 18)
+        JavaPattern(pattern).matches(LONG_NAME)
     assert time.process_time() - started < 5  # most take less than half a second
+
+
+@pytest.mark.parametrize("pattern", COSTLY, ids=lambda pattern: pattern[:30])
+def test_a_costly_pattern_is_one_problem_of_its_document(pattern: str) -> None:
+    text = f"topology: [{{stream: {{pattern: {json.dumps(pattern)}}}}}, {{to: out}}]"
+    application = compiled(text, {LONG_NAME: 2, "other": 1})
+    assert codes(errors(application.problems)) == [ProblemCode.UNDECIDABLE_PARTITIONS]
 
 
 def test_optional_repetitions_match() -> None:

@@ -127,6 +127,26 @@ topology:
   - groupByKey: {}
   - count: {materialized: c}
 """
+LIBRARY = """
+application:
+  id: app
+  config:
+    default.client.supplier: io.headwater.streams.HeadwaterClientSupplier
+    static.partitioner.class: initial-hash
+    static.partitioner.initial.partitions: 3
+%s
+topology:
+  - stream: {topic: a}
+  - repartition: {name: r, %s}
+  - groupByKey: {}
+  - windowedBy: {tumbling: {size: 1h}}
+  - count: {materialized: c}
+  - toStream: {as: counts}
+  - to: {from: counts, topic: o}
+  - filter: {from: counts}
+  - to: {topic: p%s}
+"""
+LIBRARY_CONFIG = "    producer.partitioner.class: io.headwater.streams.partitioning.StaticPartitioner"
 STATELESS = """
 application: {id: app, processors: 3, config: {%s}}
 topology: [{stream: {topic: a}}, {to: {topic: o}}]
@@ -178,6 +198,11 @@ DOCUMENTS: dict[str, tuple[str, Mapping[str, int]]] = {
         {"a": 3},
     ),
     "processors restored from a source topic": (REUSED_BY_PROCESSORS % EXACTLY_ONCE, {"a": 3}),
+    "a library whose partitioner is not used": (LIBRARY % ("", "partitions: 3", ""), {"a": 3}),
+    "a library with other partitions": (
+        LIBRARY % (LIBRARY_CONFIG, 'partitioner: "shop.tenants:ByTenant"', ", partitioner: 'shop:ByKey'"),
+        {"a": 3},
+    ),
     "processors with a class that partitions": (PARTITIONED_BY_A_CLASS % EXACTLY_ONCE, {"a": 3}),
     "processors of another linear-hash": (
         PROCESSORS

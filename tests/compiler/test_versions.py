@@ -91,7 +91,13 @@ def test_the_fix_for_process_values_exists_since_4_0_1_and_4_1_1(version: str, *
 
 @pytest.mark.parametrize(
     ("version", "changelogs"),
-    [("4.1", []), ("4.2.1", []), ("4.2", ["app-seen-changelog"]), ("4.3", [])],
+    [
+        ("4.1", []),
+        ("4.2.1", []),
+        ("4.2", ["app-seen-changelog"]),
+        ("4.3", []),
+        ("4.4", ["app-seen-changelog"]),
+    ],
 )
 def test_the_store_of_a_builder_that_is_added_again_keeps_its_changelog_since_4_2_2(
     version: str, changelogs: list[str]
@@ -282,14 +288,14 @@ def test_versions_before_the_oldest_are_recognized() -> None:
 def test_a_difference_of_patches_is_in_each_later_release() -> None:
     having = [str(version) for version in SUPPORTED if PROCESS_FIX.is_in(version)]
 
-    assert having == ["4.0.2", "4.1.2", "4.2.2", "4.3.1"]
+    assert having == ["4.0.2", "4.1.2", "4.2.2", "4.3.1", "4.4.0"]
     assert not PROCESS_FIX.is_in(KafkaStreamsVersion(4, 1, 0))
     assert not PROCESS_FIX.is_in(KafkaStreamsVersion(4, 0, 0))
 
 
 def test_a_config_is_in_the_versions_since_its_first() -> None:
     assert has_config("any.other.config", SUPPORTED[0])
-    assert [has_config("dsl.store.format", version) for version in SUPPORTED] == [False] * 6 + [True]
+    assert [has_config("dsl.store.format", version) for version in SUPPORTED] == [False] * 6 + [True] * 2
 
 
 def test_the_table_is_in_the_order_of_versions() -> None:

@@ -11,7 +11,14 @@ import attrs
 from headwater.kafka import SnapshotRequest
 from headwater.kafka.reader import GroupsRead
 from headwater.model.cluster import ClusterSnapshot, GroupFacts, LiveGroup, LiveTopic
-from headwater.model.records import OWNERSHIP_TOPIC, OwnershipChange, OwnershipLog, OwnershipRecord
+from headwater.model.records import (
+    OWNERSHIP_TOPIC,
+    OwnershipChange,
+    OwnershipLog,
+    OwnershipRecord,
+    OwnershipTopic,
+)
+from headwater.model.untrusted import UnreadReason, UnreadRecord
 
 BROKER_DEFAULTS = {
     "cleanup.policy": "delete",
@@ -32,6 +39,8 @@ class FakeCluster:
     written: Counter[str] = attrs.field(factory=Counter)
     purged: Counter[str] = attrs.field(factory=Counter)
     ownership: dict[tuple[str, str], OwnershipRecord] = attrs.field(factory=dict)
+    unreadable: dict[tuple[str, str], UnreadRecord] = attrs.field(factory=dict)
+    """Keys of ownership records → records of other programs that have replaced them."""
     committed: dict[str, dict[tuple[str, int], str]] = attrs.field(factory=dict)
     """Group → topic partition → offset metadata."""
     readers: dict[str, GroupFacts] = attrs.field(factory=dict)
@@ -66,9 +75,26 @@ class FakeCluster:
     def write_ownership(self, change: OwnershipChange) -> None:
         if OWNERSHIP_TOPIC not in self.topics:
             self.create(OWNERSHIP_TOPIC, 1, {"cleanup.policy": "compact"})
-        self.ownership.update({record.key: record for record in change.written})
-        for key in change.deleted:
+        for key in (*change.deleted, *(record.key for record in change.written)):
             self.ownership.pop(key, None)
+            self.unreadable.pop(key, None)
+        self.ownership.update({record.key: record for record in change.written})
+
+    def write_unreadable_ownership(self, key: tuple[str, str]) -> None:
+        """Write a record that is not in the format of Headwater over the record with this key."""
+        self.write_ownership(OwnershipChange((), (key,)))
+        self.unreadable[key] = UnreadRecord(
+            topic=OWNERSHIP_TOPIC,
+            partition=0,
+            offset=0,
+            last_offset=0,
+            reason=UnreadReason.NOT_OURS,
+            key=key,
+        )
+
+    def ownership_topic(self) -> OwnershipTopic:
+        """Return the topic of the ownership records as a user sees it who may not read its settings."""
+        return OwnershipTopic(unread=tuple(record for _, record in sorted(self.unreadable.items())))
 
     @contextmanager
     def member(self, group: str, topic: str) -> Iterator[None]:
@@ -127,13 +153,15 @@ class FakeClusterReader:
             default_min_insync_replicas=1,
             topic_defaults=BROKER_DEFAULTS if described else {},
             ownership=self.ownership().records if request.with_ownership else None,
+            ownership_topic=self.cluster.ownership_topic(),
         )
 
     def topic_ids(self, names: Sequence[str]) -> Mapping[str, str]:
         return {name: self.cluster.topics[name].topic_id for name in names if name in self.cluster.topics}
 
     def ownership(self) -> OwnershipLog:
-        return OwnershipLog(tuple(record for _, record in sorted(self.cluster.ownership.items())))
+        records = tuple(record for _, record in sorted(self.cluster.ownership.items()))
+        return OwnershipLog(records, self.cluster.ownership_topic().unread)
 
     def partition_counts(self, names: Sequence[str]) -> Mapping[str, int]:
         return {name: self.cluster.topics[name].partitions for name in names if name in self.cluster.topics}

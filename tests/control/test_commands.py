@@ -339,3 +339,16 @@ def test_history_is_grouped_by_expansion() -> None:
 
 def test_status_values_are_plain_json() -> None:
     assert json.loads(json.dumps(agent_status(LEADING, _NOW))) == agent_status(LEADING, _NOW)
+
+
+def test_the_endpoint_of_an_application_is_no_agent() -> None:
+    surface = Surface.of("orders-1", host="host-1").with_section(
+        Section(name="runtime", status=lambda: {"state": "RUNNING"})
+    )
+    server = ControlServer(surface, Access("127.0.0.1", 0, None)).start()
+    try:
+        done = _run("status", server.url)
+    finally:
+        server.close()
+    assert done.exit_code == 1
+    assert "use `headwater status`" in " ".join(done.stdout.split())

@@ -13,11 +13,13 @@ from click.testing import CliRunner, Result
 from confluent_kafka import Producer
 from hypothesis import given
 from hypothesis import strategies as st
+from structlog.testing import capture_logs
 
 from headwater.agent.coordination_topic import coordination_topic
+from headwater.agent.events import agent_status
 from headwater.agent.journal import read_lines
 from headwater.agent.journal_lines import JournalLine, decode, encode, key_of, latest_entries, valid_lines
-from headwater.agent.state import ExpansionEntry, Stage
+from headwater.agent.state import AgentState, ExpansionEntry, Stage
 from headwater.cli.console import ExitCode
 from headwater.cli.main import main
 from headwater.model.problems import ProblemCode, ProblemsError
@@ -203,12 +205,15 @@ def test_each_record_of_others_is_one_problem_and_hides_no_line(kafka: LocalBrok
     assert producer.flush(30) == huge.flush(30) == 0
     assert [error is None for error in refused] == [False]
     agent.journal.append(entry("agent", Stage.EXPANDED), term)
-    assert agent.journal.latest(term) == {"orders-app": entry("agent", Stage.EXPANDED)}
+    with capture_logs() as log:
+        assert agent.journal.latest(term) == {"orders-app": entry("agent", Stage.EXPANDED)}
     problems = agent.journal.problems
     assert [problem.code for problem in problems] == [ProblemCode.UNREADABLE_RECORD] * 2
     offsets = [int(str(problem.found).removeprefix("offset ")) for problem in problems]
     assert offsets == [offsets[0], offsets[0] + 1]
     assert all(f"{topic}, partition 0, offset" in problem.summary for problem in problems)
+    assert [line["event"] for line in log] == ["journal record skipped"] * 2
+    assert len(agent_status(AgentState(), None, "", problems)["problems"]) == 2
     shown = CliRunner().invoke(
         main,
         ["agent", "history", "--bootstrap-server", kafka.bootstrap_servers, "--group", agents.name],

@@ -1,6 +1,7 @@
 """The permissions that docs/agent-operations.md names are sufficient, and missing ones are reported."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
+from typing import Any
 
 import pytest
 from confluent_kafka.admin import (  # type: ignore[attr-defined]  # public, but not exported explicitly
@@ -12,6 +13,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # public, but
     ResourcePatternType,
     ResourceType,
 )
+from structlog.testing import capture_logs
 
 from headwater.agent.coordination_topic import TOPIC_CONFIG, coordination_topic
 from headwater.agent.state import Stage
@@ -20,6 +22,7 @@ from headwater.toolchain.broker import Broker, SaslUser, Settings
 from headwater.toolchain.broker.readiness import until
 from tests.coordination.conftest import Group
 from tests.coordination.leader_process import entry
+from tests.pulumi.cluster import Cluster
 
 pytestmark = pytest.mark.broker
 
@@ -63,7 +66,31 @@ def test_agent_without_create_permission_uses_existing_topic(guarded: Broker, ag
     on_topic = (AclOperation.READ, AclOperation.WRITE, AclOperation.DESCRIBE)
     _allow(guarded, *((ResourceType.TOPIC, topic, operation) for operation in on_topic))
     _allow(guarded, (ResourceType.GROUP, topic, AclOperation.READ))
-    agents.leader([agents.join("agent")])
+    with capture_logs() as log:
+        agents.leader([agents.join("agent")])
+        assert until(lambda: _events(log).get("settings of the coordination topic not checked"), 30)
+    line = _events(log)["settings of the coordination topic not checked"]
+    assert (line["reason"], "--add-config cleanup.policy=compact" in line["fix"]) == (
+        "TOPIC_AUTHORIZATION_FAILED",
+        True,
+    )
+
+
+def test_settings_of_an_existing_topic_are_repaired(guarded: Broker, agents: Group) -> None:
+    topic = coordination_topic(agents.name)
+    cluster = Cluster(guarded.bootstrap_servers)
+    cluster.create(topic, 1, {"cleanup.policy": "delete", "max.message.bytes": "100000000"})
+    on_topic = (AclOperation.READ, AclOperation.WRITE, AclOperation.DESCRIBE, AclOperation.ALTER_CONFIGS)
+    _allow(guarded, *((ResourceType.TOPIC, topic, operation) for operation in on_topic))
+    _allow(guarded, (ResourceType.GROUP, topic, AclOperation.READ))
+    with capture_logs() as log:
+        agents.leader([agents.join("agent")])
+        assert until(lambda: cluster.config(topic) == TOPIC_CONFIG, 30)
+        assert until(lambda: "coordination topic reconfigured" in _events(log), 30)
+
+
+def _events(log: Sequence[MutableMapping[str, Any]]) -> Mapping[str, Mapping[str, Any]]:
+    return {str(line["event"]): line for line in log}
 
 
 def test_missing_permissions_are_reported_and_granted_without_restart(guarded: Broker, agents: Group) -> None:

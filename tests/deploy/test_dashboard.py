@@ -58,10 +58,17 @@ def test_grafana_knows_every_key_and_value(dashboard: _Dashboard) -> None:
 
 def test_panels_use_exported_metrics(dashboard: _Dashboard) -> None:
     variables = {"label_values"}
-    [query] = [each["query"] for each in dashboard.json["templating"]["list"] if each["type"] == "query"]
+    queries = [each["query"] for each in dashboard.json["templating"]["list"] if each["type"] == "query"]
     assert len(dashboard.shown) >= 9
     assert dashboard.shown <= dashboard.exported
-    assert metrics_of(query.replace(", application_id", "")) - variables <= dashboard.exported
+    for query in queries:
+        selector = query.replace(", application_id", "").replace(", cluster)", ")")
+        assert metrics_of(selector) - variables <= dashboard.exported
+
+
+def test_all_panels_are_of_the_chosen_clusters(dashboard: _Dashboard) -> None:
+    for expression in dashboard.expressions:
+        assert expression.count('cluster=~"$cluster"') == len(metrics_of(expression)), expression
 
 
 def test_every_metric_of_headwater_has_a_panel(dashboard: _Dashboard) -> None:
@@ -73,7 +80,13 @@ def test_every_metric_of_headwater_has_a_panel(dashboard: _Dashboard) -> None:
 @pytest.mark.slow
 @pytest.mark.timeout(1_200)  # promtool may have to be built first
 def test_queries_are_promql(dashboard: _Dashboard, promtool: Path, tmp_path: Path) -> None:
-    interval = {"$__rate_interval": "5m", "$__interval": "1m", "$__range": "1h", "$application": ".*"}
+    interval = {
+        "$__rate_interval": "5m",
+        "$__interval": "1m",
+        "$__range": "1h",
+        "$application": ".*",
+        "$cluster": ".*",
+    }
     rules = []
     for number, expression in enumerate(dashboard.expressions):
         for variable, value in interval.items():

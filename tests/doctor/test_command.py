@@ -12,7 +12,13 @@ import attrs
 import pytest
 import trustme
 from click.testing import CliRunner
-from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin import (  # type: ignore[attr-defined]  # public, but not exported explicitly
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    ResourceType,
+)
 
 from headwater.cli.doctor.permissions import observe_permissions
 from headwater.cli.main import main
@@ -26,8 +32,9 @@ from headwater.planner import acls
 from headwater.planner.acls import application_needs, headwater_needs
 from headwater.spec import load_documents
 from headwater.toolchain.broker import Broker, SaslUser, Settings
+from headwater.toolchain.broker.readiness import until
 from tests.acls.secured_cluster import SecuredCluster
-from tests.broker_version import has_streams_groups
+from tests.broker_version import can_be_cordoned, has_streams_groups
 from tests.toolchain.certificates import server_tls
 
 pytestmark = pytest.mark.broker
@@ -241,6 +248,22 @@ def test_one_dead_bootstrap_server_is_a_warning(secured: Broker) -> None:
     assert code == 0
     assert checks["bootstrap-servers"]["status"] == "warning"
     assert "127.0.0.1:1 (Connection refused)" in checks["bootstrap-servers"]["text"]
+
+
+@pytest.mark.every_broker
+@pytest.mark.skipif(not can_be_cordoned(), reason="brokers before Kafka 4.3 cannot be cordoned")
+def test_cordoned_brokers_are_named(own_broker: Callable[..., Broker]) -> None:
+    with own_broker() as broker:
+        admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers, "log_level": 0})
+        cordoned = ConfigEntry("cordoned.log.dirs", "*", incremental_operation=AlterConfigOpType.SET)
+        resource = ConfigResource(ResourceType.BROKER, "1", incremental_configs=[cordoned])
+        admin.incremental_alter_configs([resource])[resource].result(30)
+
+        def checks() -> Checks:
+            return Doctor()("--bootstrap-server", broker.bootstrap_servers)[1]
+
+        assert until(lambda: "cordoned-brokers" in checks(), 30)
+        assert checks()["cordoned-brokers"]["status"] == "error"
 
 
 def test_a_broker_that_does_not_answer_ends_the_check_in_time(own_broker: Callable[..., Broker]) -> None:

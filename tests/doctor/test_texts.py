@@ -18,12 +18,14 @@ from headwater.doctor.cluster import (
     AgentGroup,
     ClusterFacts,
     Login,
+    ReplicaFacts,
     agent_findings,
     cluster_findings,
 )
 from headwater.doctor.machine import MachineFacts, Package, Program, machine_findings
 from headwater.doctor.permissions import PermissionFacts, Purpose, Right, permission_findings
 from headwater.doctor.stack import Lock, StackFacts, stack_findings
+from headwater.model.cluster import RegisteredBroker, RegisteredBrokers
 from headwater.model.problems import Location, Problem, ProblemCode
 from headwater.report.doctor import doctor_json, doctor_rich
 
@@ -135,8 +137,25 @@ def machine() -> Iterator[Iterable[Finding]]:
 
 def cluster() -> Iterator[Iterable[Finding]]:
     yield cluster_findings(CLUSTER)
-    yield cluster_findings(attrs.evolve(CLUSTER, under_replicated=1))
-    yield cluster_findings(attrs.evolve(CLUSTER, under_replicated=9, leaderless=2))
+    short = ReplicaFacts(under_replicated=9, at_minimum=4, silent={3: 9})
+    yield cluster_findings(attrs.evolve(CLUSTER, replicas=ReplicaFacts(under_replicated=1)))
+    yield cluster_findings(attrs.evolve(CLUSTER, replicas=short))
+    yield cluster_findings(attrs.evolve(CLUSTER, replicas=attrs.evolve(short, below_minimum=3)))
+    yield cluster_findings(attrs.evolve(CLUSTER, replicas=attrs.evolve(short, leaderless=2)))
+    brokers = {
+        number: RegisteredBroker(id=number, rack=f"rack-{number}", is_fenced=number == 2)
+        for number in (1, 2, 4)
+    }
+    placed = ReplicaFacts(under_replicated=2, in_one_rack=1, silent={2: 1, 3: 1})
+    yield cluster_findings(
+        attrs.evolve(
+            CLUSTER,
+            replicas=placed,
+            registered=RegisteredBrokers(brokers, with_fenced=True),
+            cordoned=frozenset({1}),
+        )
+    )
+    yield cluster_findings(attrs.evolve(CLUSTER, cordoned=frozenset(CLUSTER.brokers)))
     yield cluster_findings(attrs.evolve(CLUSTER, problem=UNREACHABLE))
     yield cluster_findings(attrs.evolve(CLUSTER, problem=REFUSED))
     yield cluster_findings(

@@ -86,6 +86,8 @@ def test_only_users_of_up_write_ownership_records_and_only_agents_the_journal() 
         Purpose.UP: {OWNERSHIP_TOPIC},
         Purpose.RETIRE: {OWNERSHIP_TOPIC},
         Purpose.AGENT: {AGENT_PREFIX},
+        # Internal topics of the application, and transactional ids.
+        Purpose.RESHARD: {"shop-", "shop-headwater-"},
     }
 
 

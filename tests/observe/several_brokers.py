@@ -1,6 +1,6 @@
-"""A cluster of three brokers: the first one is the controller, too."""
+"""A cluster of three brokers in two racks: the first one is the controller, too."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
@@ -8,6 +8,7 @@ from headwater.toolchain.broker import Broker, Settings
 from headwater.toolchain.broker.readiness import HOST, free_ports
 from headwater.toolchain.kafka import KafkaDistribution
 
+_RACKS = {1: "rack-a", 2: "rack-a", 3: "rack-b"}
 _REPLICATED = {
     "default.replication.factor": "3",
     "min.insync.replicas": "2",
@@ -17,8 +18,10 @@ _REPLICATED = {
 
 
 @contextmanager
-def several_brokers(distribution: KafkaDistribution, folder: Path) -> Iterator[tuple[Broker, ...]]:
-    """Start three brokers, and kill them at the end."""
+def several_brokers(
+    distribution: KafkaDistribution, folder: Path, overrides: Mapping[str, str] | None = None
+) -> Iterator[tuple[Broker, ...]]:
+    """Start three brokers, and kill them at the end; `overrides` are settings of the controller."""
     controller, *ports = free_ports(3)
     voters = {"controller.quorum.voters": f"1@{HOST}:{controller}"}
     with ExitStack() as stack:
@@ -26,14 +29,22 @@ def several_brokers(distribution: KafkaDistribution, folder: Path) -> Iterator[t
         first = Broker(
             distribution,
             folder / "1",
-            Settings(overrides={**_REPLICATED, **voters, "listeners": listeners}),
+            Settings(
+                overrides={
+                    **_REPLICATED,
+                    **voters,
+                    "listeners": listeners,
+                    "broker.rack": _RACKS[1],
+                    **(overrides or {}),
+                }
+            ),
             port=ports[0],
         )
         stack.callback(first.kill)
         first.start()
         brokers = [first]
         for number, port in enumerate((ports[1], *free_ports(1)), start=2):
-            roles = {"process.roles": "broker", "node.id": str(number)}
+            roles = {"process.roles": "broker", "node.id": str(number), "broker.rack": _RACKS[number]}
             only = {"listeners": f"PLAINTEXT://{HOST}:{port}"}
             settings = Settings(overrides={**_REPLICATED, **voters, **roles, **only})
             broker = Broker(distribution, folder / str(number), settings, port=port)

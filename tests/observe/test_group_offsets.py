@@ -42,7 +42,7 @@ class Answering:
     ("error", "code"),
     [
         (KafkaError.TOPIC_AUTHORIZATION_FAILED, ProblemCode.NOT_AUTHORIZED),
-        (KafkaError.UNKNOWN_TOPIC_OR_PART, ProblemCode.CLUSTER_UNREACHABLE),
+        (KafkaError.UNKNOWN_TOPIC_OR_PART, ProblemCode.REQUEST_NOT_ANSWERED),
     ],
 )
 def test_a_partition_that_cannot_be_read_is_a_problem(

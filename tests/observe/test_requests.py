@@ -52,14 +52,14 @@ def test_fifty_topics_require_as_many_requests_as_one(
 ) -> None:
     one = SnapshotRequest(prefixes=(f"{prefix}-00",), groups=("some-group",))
     all_of_them = SnapshotRequest(prefixes=(f"{prefix}-",), groups=("some-group",))
-    assert requests(one) == requests(all_of_them) == 5
+    assert requests(one) == requests(all_of_them) == 6
 
 
 def test_replaced_topics_require_one_more_request(
     requests: Callable[[SnapshotRequest], int], prefix: str
 ) -> None:
     recorded = {f"{prefix}-{number:02}": "another-id" for number in range(50)}
-    assert requests(SnapshotRequest(recorded=recorded)) == 5
+    assert requests(SnapshotRequest(recorded=recorded)) == 6
 
 
 def test_many_topics_are_requested_in_chunks(
@@ -67,7 +67,7 @@ def test_many_topics_are_requested_in_chunks(
 ) -> None:
     assert admin.CHUNK == 1_000
     monkeypatch.setattr(admin, "CHUNK", 20)
-    assert requests(SnapshotRequest(prefixes=(f"{prefix}-",))) == 4 + 2 * 2
+    assert requests(SnapshotRequest(prefixes=(f"{prefix}-",))) == 5 + 2 * 2
 
 
 def test_evidence_requires_a_request_only_if_offsets_matter(
@@ -105,7 +105,7 @@ def test_group_that_cannot_be_described_may_be_active(
     reader = KafkaClusterReader(Connection(bootstrap_servers=(kafka.bootstrap_servers,)))
     ids = ("new-app", "streams-app")
     groups = reader.read(SnapshotRequest(groups=ids, streams_groups=frozenset(ids))).groups
-    assert groups == {"streams-app": LiveGroup("streams-app", "Unknown", None)}
+    assert groups == {"streams-app": LiveGroup("streams-app", "Unknown", None, is_streams=True)}
     assert groups["streams-app"].is_active
     assert not reader.read(SnapshotRequest(groups=ids)).groups
 

@@ -12,6 +12,8 @@ from headwater.cli.console import ExitCode
 from headwater.cli.main import main
 from headwater.kafka import Connection, KafkaClusterReader, SnapshotRequest
 from headwater.kafka.admin import Admin
+from headwater.kafka.broker_connection import BrokerConnection, Message
+from headwater.kafka.wire import ResponseReader
 from headwater.model.cluster import LiveGroup
 from headwater.model.problems import Problem, ProblemCode, ProblemsError
 from headwater.toolchain.broker import Broker
@@ -60,11 +62,47 @@ def _reader(broker: Broker, seconds: float) -> KafkaClusterReader:
     return KafkaClusterReader(Connection(bootstrap_servers=(broker.bootstrap_servers,)), seconds)
 
 
-def _run(command: str, folder: Path, broker: Broker, *, factor: int = 3, application: str = "app") -> Result:
+def _run(
+    command: str,
+    folder: Path,
+    broker: Broker,
+    *options: str,
+    factor: int = 3,
+    application: str = "app",
+    source: str = "orders",
+) -> Result:
     file = folder / "app.yaml"
-    file.write_text(_DOCUMENT.replace("FACTOR", str(factor)).replace("APPLICATION", application))
-    server = ("--bootstrap-server", broker.bootstrap_servers)
+    text = _DOCUMENT.replace("FACTOR", str(factor)).replace("APPLICATION", application)
+    file.write_text(text.replace("orders", source))
+    server = ("--bootstrap-server", broker.bootstrap_servers, *options)
     return CliRunner().invoke(main, (command, str(file), *server), prog_name="headwater")
+
+
+def _doctor(broker: Broker) -> str:
+    server = ("--bootstrap-server", broker.bootstrap_servers)
+    return " ".join(CliRunner().invoke(main, ("doctor", *server), prog_name="headwater").stdout.split())
+
+
+def test_replicas_are_spread_over_racks_and_those_that_are_not_are_reported(
+    brokers: tuple[Broker, ...], tmp_path: Path
+) -> None:
+    first, *_ = brokers
+    admin = _admin(brokers)
+    topics = [
+        NewTopic("spread", 6, 2),
+        NewTopic("narrow", 1, replica_assignment=[[1, 2]], config={"min.insync.replicas": "1"}),
+    ]
+    for future in admin.create_topics(topics).values():
+        future.result()
+    assert until(lambda: {"spread", "narrow"} <= admin.list_topics(timeout=_SECONDS).topics.keys(), _SECONDS)
+    read = _reader(first, _SECONDS).read(SnapshotRequest(names=frozenset({"spread", "narrow"})))
+    assert {name: read.topics[name].racks for name in ("spread", "narrow")} == {"spread": 2, "narrow": 1}
+    assert read.registered is not None
+    assert read.registered.racks == {"rack-a", "rack-b"}
+    planned = " ".join(_run("plan", tmp_path, first, source="narrow").stderr.split())
+    assert "1 topic of app has replicas on fewer racks than possible." in planned
+    assert "fewer racks" not in _run("plan", tmp_path, first, source="spread").stderr
+    assert "1 partition has all replicas in one rack, of 2." in _doctor(first)
 
 
 def test_a_stopped_broker_is_registered_and_does_not_refuse_a_plan(
@@ -79,9 +117,56 @@ def test_a_stopped_broker_is_registered_and_does_not_refuse_a_plan(
     assert "only 2 brokers answer." in " ".join(planned.stderr.split())
     first_setup = planned.stderr
     assert "1 topic of app has no more replicas in sync than writes require." in " ".join(first_setup.split())
+    assert "broker 3 does not answer" in " ".join(first_setup.split())
     too_many = _run("plan", tmp_path, first, factor=4)
     assert too_many.exit_code == ExitCode.REFUSED
     assert "only 3 broker(s) are registered" in " ".join(too_many.stderr.split())
+
+
+def test_drift_and_doctor_name_the_stopped_broker(brokers: tuple[Broker, ...], tmp_path: Path) -> None:
+    first, _, third = brokers
+    third.stop()
+    assert until(lambda: _alive(_admin((first,))) == 2, _SECONDS)
+    for form in ("text", "json", "markdown", "html", "junit"):
+        found = _run("drift", tmp_path, first, "--format", form)
+        assert found.exit_code == ExitCode.DRIFT, found.stderr
+        text = " ".join(found.stdout.split())
+        assert "no more replicas in sync than writes require" in text, text
+        assert "broker 3 does not answer" in text, text
+    checked = _doctor(first)
+    assert "1 of 3 registered brokers is stopped or starting: broker 3." in checked
+    assert "no leader (broker 3 does not answer)" in checked, "the topic of the coordinators"
+
+
+def test_replicas_on_a_broker_that_is_not_registered_are_reported(
+    brokers: tuple[Broker, ...], tmp_path: Path
+) -> None:
+    first, _, third = brokers
+    third.kill()
+    reader = _reader(first, _SECONDS)
+    request = SnapshotRequest(names=frozenset({"orders"}))
+    assert until(lambda: reader.read(request).topics["orders"].silent == {3}, _SECONDS)
+    assert until(lambda: _is_unregistered(first, 3), _SECONDS)
+    assert until(lambda: "is not registered" in _doctor(first), _SECONDS)
+    registered = reader.read(request).registered
+    assert registered is not None
+    assert registered.is_unregistered(3)
+    planned = " ".join(_run("plan", tmp_path, first).stderr.split())
+    assert "1 topic of app has replicas on brokers that are not registered." in planned
+    assert "orders (broker 3)" in planned
+
+
+def _is_unregistered(at: Broker, id_: int) -> bool:
+    """Unregister a broker; return whether the controller has accepted it."""
+    connection = Connection(bootstrap_servers=(at.bootstrap_servers,))
+    with BrokerConnection(connection, at.bootstrap_servers, _SECONDS, None) as connected:
+
+        def read(reader: ResponseReader) -> int:
+            reader.skip(4)  # throttle time
+            return reader.number(2)
+
+        body = id_.to_bytes(4, "big") + b"\x00"
+        return connected.request(Message("UnregisterBroker", 64, 0, 0), body, _SECONDS, read) == 0
 
 
 def test_a_request_without_an_answer_names_the_request_and_the_brokers(brokers: tuple[Broker, ...]) -> None:
@@ -106,7 +191,7 @@ def test_a_request_without_an_answer_names_the_request_and_the_brokers(brokers: 
     requests = Admin(reader.connection, 3.0)
     requests.metadata(requests.open())
     problem = _refused(lambda: requests.groups(_GROUPS))
-    assert problem.code is ProblemCode.CLUSTER_UNREACHABLE
+    assert problem.code is ProblemCode.REQUEST_NOT_ANSWERED
     assert problem.summary.startswith("The Kafka brokers did not answer the request to describe 12 groups")
     assert (problem.found or "").startswith(f"{first.bootstrap_servers} answers, and names ")
 
@@ -120,7 +205,7 @@ def test_a_plan_needs_no_coordinator_unless_topics_are_lost(
         broker.kill()
     assert until(lambda: _alive(_admin((first,))) == 1, _SECONDS)
     (id_, *_) = (id_ for id_ in _GROUPS if _partition(id_) == _COORDINATORS - 1)
-    planned = _run("plan", tmp_path, first, application=id_)
+    planned = _run("plan", tmp_path, first, application=id_, factor=2)  # broker 3 is not registered
     assert planned.exit_code == ExitCode.DONE, planned.output
     assert f"{id_}-counts-changelog" in planned.stdout
 

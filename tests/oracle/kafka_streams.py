@@ -34,6 +34,8 @@ RECORDED = "4.1.1"
 Protocol = Literal["classic", "streams"]
 PROTOCOLS: tuple[Protocol, ...] = ("classic", "streams")
 _CHANGED_APIS = {"3.8": "read.only.stores", "4.0": "offset.resets", "4.1": "streams.protocol"}
+_GROUP_COORDINATORS = ("4.1", "4.2", "4.3")
+"""The releases whose group coordinator has another API than that of the release before."""
 _IN_MEMORY = Path("/dev/shm")  # noqa: S108 - stores on a disk are ten times slower
 
 
@@ -118,7 +120,9 @@ def _properties(version: str) -> Mapping[str, str]:
     """Return Maven's properties for a version: the folders of `java/src` that contain its APIs."""
     return {
         "kafka.version": version,
-        "kafka.release": version.rpartition(".")[0],
+        "group.coordinator": next(
+            (since for since in reversed(_GROUP_COORDINATORS) if _has(version, since)), "none"
+        ),
         **{
             name: f"{'since' if _has(version, since) else 'before'}-{since}"
             for since, name in _CHANGED_APIS.items()

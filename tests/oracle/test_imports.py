@@ -145,7 +145,7 @@ def live_cluster(application: CompiledApplication, sources: Mapping[str, int]) -
         topics[topic.name] = LiveTopic(topic.name, topic.name, topic.partitions, 1, topic.config)
     is_streams = application.application.protocol is Protocol.STREAMS
     id_ = application.application.id
-    group = LiveGroup(id_, "Unknown" if is_streams else "Stable", None if is_streams else 1)
+    group = LiveGroup(id_, "Stable", 1, is_streams=is_streams)
     return ClusterSnapshot("c", 1, topics, groups={id_: group}, described=frozenset(topics))
 
 

@@ -15,6 +15,7 @@ from headwater.model.behaviors import StoreSettings, StreamAggregate
 from headwater.model.nodes import NodeTopology, ProcessorNode, SourceNode, StateStore
 from headwater.model.problems import errors
 from headwater.model.topology import TopologyDocument
+from headwater.model.versions import SUPPORTED
 from headwater.model.windows import SessionWindow
 from headwater.spec import load_text
 from headwater_spark.engine.program.settings import engine_settings
@@ -26,7 +27,7 @@ from tests.runtime.engine.fuzzing.generation import Generator
 from tests.runtime.engine.fuzzing.test_data import of_version
 
 pytestmark = [pytest.mark.oracle, pytest.mark.timeout(0)]
-VERSIONS = ("3.9.2", "4.1.2", "4.3.1")
+VERSIONS = ("3.9.2", "4.1.2", str(SUPPORTED[-1]))
 _LONG = int(os.environ.get("HEADWATER_FUZZ_EXAMPLES", "1000"))
 _IN_MEMORY: tuple[Mapping[str, str], ...] = (
     {},
@@ -176,6 +177,7 @@ def random_document(seed: int) -> dict[str, Any]:
         document = Generator(chance).document(chance.randint(1, 8))
     application = dict(document["application"])
     config = {**application.get("config", {}), **chance.choice(_IN_MEMORY)}
+    config.pop("dsl.store.format", None)  # the runtime refuses `HEADERS`
     if chance.randrange(4) == 0:
         config["statestore.cache.max.bytes"] = "0"
     return {**document, "application": {**application, "config": config}}

@@ -29,8 +29,8 @@ from tests.pulumi.cluster import Cluster
 
 _FOLDER = Path(__file__).parent / "streams_groups"
 _RECORDED = _FOLDER / "recorded.json"
-_SITUATIONS = dict(stored_situations(_FOLDER))
-_REFUSED = {
+SITUATIONS = dict(stored_situations(_FOLDER))
+REFUSED = {
     "source-missing": "MissingSourceTopicException",
     "source-topic-as-changelog-too-small": "TopologyException",
     "sources-not-copartitioned": "TopologyException",
@@ -54,9 +54,9 @@ _VERSIONS = sorted(recorded())
 
 
 @pytest.mark.parametrize("version", _VERSIONS)
-@pytest.mark.parametrize("name", _SITUATIONS)
+@pytest.mark.parametrize("name", SITUATIONS)
 def test_headwater_plans_the_topics_that_brokers_created(name: str, version: str) -> None:
-    outcome, situation = recorded()[version][name], _SITUATIONS[name]
+    outcome, situation = recorded()[version][name], SITUATIONS[name]
     document = parsed(
         {
             **situation.document,
@@ -148,9 +148,9 @@ def streams_groups(
 @pytest.mark.soak
 @pytest.mark.every_broker
 @pytest.mark.skipif(not has_streams_groups(), reason="brokers have streams groups since 4.1")
-@pytest.mark.parametrize("name", _SITUATIONS)
+@pytest.mark.parametrize("name", SITUATIONS)
 def test_the_real_broker_does_what_is_recorded(name: str, streams_groups: StreamsGroups) -> None:
-    outcome = streams_groups.outcome(_SITUATIONS[name], _REFUSED.get(name))
+    outcome = streams_groups.outcome(SITUATIONS[name], REFUSED.get(name))
     if "UPDATE_GOLDEN" in os.environ:
         content = recorded()
         content.setdefault(BROKER_VERSION, {})[name] = outcome

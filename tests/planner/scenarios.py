@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import attrs
 
-from headwater.model.cluster import LiveGroup
+from headwater.model.cluster import LiveGroup, RegisteredBroker, RegisteredBrokers
 from headwater.model.compiled import CompiledApplication
 from headwater.model.nodes import ChangelogKind
 from headwater.model.problems import Location
@@ -192,6 +192,15 @@ def unavailable() -> Plan:
     return cluster.plan(application(sink=Sink("orders-out", 4)))
 
 
+def replicas_on_wrong_brokers() -> Plan:
+    cluster = SimulatedCluster.set_up(application())
+    brokers = {number: RegisteredBroker(id=number, rack=rack) for number, rack in enumerate("aab", start=1)}
+    cluster.registered = RegisteredBrokers(brokers, with_fenced=True)
+    cluster.change(CHANGELOG, in_sync=2, silent=frozenset({7}))
+    cluster.change(REPARTITION, racks=1)
+    return cluster.plan(application())
+
+
 def changed_replication_factor() -> Plan:
     def declared(more: int, fewer: int) -> tuple[CompiledApplication, ...]:
         sales = application(id_="sales", sink=Sink("sales-out", 4, replication_factor=fewer))
@@ -354,6 +363,7 @@ SCENARIOS: tuple[Scenario, ...] = (
     misconfigured_automatic,
     replication,
     unavailable,
+    replicas_on_wrong_brokers,
     changed_replication_factor,
     renumbered_manual,
     renumbered_automatic,

@@ -5,7 +5,14 @@ from typing import Any
 
 import attrs
 
-from headwater.model.cluster import ClusterEvidence, ClusterSnapshot, GroupFacts, LiveGroup, LiveTopic
+from headwater.model.cluster import (
+    ClusterEvidence,
+    ClusterSnapshot,
+    GroupFacts,
+    LiveGroup,
+    LiveTopic,
+    RegisteredBrokers,
+)
 from headwater.model.compiled import CompiledApplication, InternalTopic, SubTopology, TopicKind
 from headwater.model.nodes import ChangelogKind
 from headwater.model.offset_metadata import MoveMark
@@ -152,6 +159,7 @@ class SimulatedCluster:
     groups: dict[str, LiveGroup] = attrs.field(factory=dict)
     records: dict[str, SetupRecord] = attrs.field(factory=dict)
     brokers: int = 3
+    registered: RegisteredBrokers | None = None
     default_min_insync_replicas: int | None = 1
     topic_defaults: dict[str, str] = attrs.field(factory=dict)
     created_topics: int = 0
@@ -179,6 +187,7 @@ class SimulatedCluster:
         return ClusterSnapshot(
             cluster_id=CLUSTER,
             brokers=self.brokers,
+            registered=self.registered,
             topics=dict(self.topics),
             groups=dict(self.groups),
             described=frozenset(self.topics),

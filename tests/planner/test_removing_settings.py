@@ -94,3 +94,5 @@ def test_nothing_is_changed_with_manual_setup() -> None:
     cluster = SimulatedCluster.set_up(application(config=MANUAL, sink=with_sink({"retention.ms": "1000000"})))
     planned = cluster.plan(application(config=MANUAL, sink=with_sink({"retention.ms": "1"})))
     assert ProblemCode.SETTING_REMOVES_DATA not in {each.code for each in planned.problems}
+    assert not planned.has_changes
+    assert [action.changes for action in planned.actions if action.changes] == []

@@ -1,7 +1,9 @@
 """Partitions without a leader, or with too few replicas in sync: reported once for all topics."""
 
+import attrs
 import pytest
 
+from headwater.model.cluster import RegisteredBroker, RegisteredBrokers
 from headwater.model.problems import Problem, ProblemCode, Severity
 from headwater.planner.drift import FindingKind, find_drift
 from tests.planner.simulated_cluster import CHANGELOG, REPARTITION, SimulatedCluster, application
@@ -54,6 +56,48 @@ def test_all_topics_are_in_one_problem_and_each_is_in_one() -> None:
     assert leaderless.found == "orders-in (1 of 4 partitions)"
     assert last.summary == "9 topics of orders have no more replicas in sync than writes require."
     assert (last.found or "").endswith(" and 4 more")
+
+
+def _registered(*racks: str) -> RegisteredBrokers:
+    return RegisteredBrokers(
+        {number: RegisteredBroker(id=number, rack=rack) for number, rack in enumerate(racks, start=1)},
+        with_fenced=True,
+    )
+
+
+def test_brokers_that_do_not_answer_are_named_and_those_that_are_not_registered_are_a_problem() -> None:
+    cluster = SimulatedCluster.set_up(application())
+    cluster.change(CHANGELOG, in_sync=1, silent=frozenset({3, 7}))
+    (short,) = _problems(cluster)
+    assert (short.found or "").endswith("(1 of 3 in sync); brokers 3, 7 do not answer")
+    cluster.registered = _registered("", "", "")
+    _, gone = _problems(cluster)
+    assert gone.summary == "1 topic of orders has replicas on brokers that are not registered."
+    assert gone.found == f"{CHANGELOG} (broker 7)"
+    cluster.registered = attrs.evolve(cluster.registered, with_fenced=False)
+    assert len(_problems(cluster)) == 1
+
+
+@pytest.mark.parametrize(
+    ("racks", "own", "severity"),
+    [
+        (("a", "b", "c"), 3, None),
+        (("a", "b", "c"), 2, Severity.INFO),
+        (("a", "b", "c"), 1, Severity.WARNING),
+        (("a", "b"), 2, None),
+        (("a", "a", "a"), 1, None),
+        (("a", "b", "c"), None, None),
+    ],
+)
+def test_replicas_on_fewer_racks_than_possible_are_reported(
+    racks: tuple[str, ...], own: int | None, severity: Severity | None
+) -> None:
+    cluster = SimulatedCluster.set_up(application())
+    cluster.registered = _registered(*racks)
+    cluster.change(CHANGELOG, racks=own)
+    assert [each.severity for each in _problems(cluster)] == ([severity] if severity else [])
+    cluster.change(CHANGELOG, silent=frozenset({2}))  # its rack is not known
+    assert not _problems(cluster)
 
 
 def test_drift_reports_them_about_the_application() -> None:

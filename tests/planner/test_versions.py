@@ -154,12 +154,12 @@ UNNAMED = document("application: {id: app}\ntopology: [{stream: orders}, {to: co
 @pytest.mark.parametrize(
     ("record", "version"),
     [
-        (None, "4.3.1"),
+        (None, str(DEFAULT_VERSION)),
         (SetupRecord("app", {}, kafka_streams="4.0.2"), "4.0.2"),
         (SetupRecord("app", {}, kafka_streams="4.2.9"), "4.2.2"),
-        (SetupRecord("app", {}, kafka_streams="5.0.0"), "4.3.1"),
+        (SetupRecord("app", {}, kafka_streams="5.0.0"), str(DEFAULT_VERSION)),
         (SetupRecord("app", {}), "4.1.2"),
-        (SetupRecord("app", {}, unfinished=True), "4.3.1"),
+        (SetupRecord("app", {}, unfinished=True), str(DEFAULT_VERSION)),
     ],
     ids=["new", "recorded", "later patch", "unknown release", "before versions were recorded", "unfinished"],
 )

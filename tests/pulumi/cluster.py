@@ -35,6 +35,17 @@ class Cluster:
     def id(self) -> str:
         return str(self._admin.describe_cluster().result().cluster_id)
 
+    def brokers(self) -> frozenset[int]:
+        """Return the ids of the brokers that answer."""
+        return frozenset(
+            answered(partial(self._admin.list_topics, timeout=ATTEMPT_SECONDS), _SECONDS).brokers
+        )
+
+    def replicas(self, name: str) -> frozenset[int]:
+        """Return the numbers of replicas that partitions of the topic have."""
+        partitions = self._topics(name)[name].partitions.values()
+        return frozenset(len(partition.replicas) for partition in partitions)
+
     def create(self, name: str, partitions: int, config: Mapping[str, str] | None = None) -> None:
         new = NewTopic(name, num_partitions=partitions, replication_factor=1, config=dict(config or {}))
         self._admin.create_topics([new])[name].result()

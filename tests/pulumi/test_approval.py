@@ -86,4 +86,4 @@ def test_a_source_that_grows_after_the_approval_is_noticed_in_a_long_plan(
     outcome = production.stack.up()
     assert not outcome.succeeded
     assert "error[PlanNotApproved]" in outcome.text
-    assert deployment.cluster.existing([f"{deployment.id}-counts-00-changelog"]) == set()
+    assert not [name for name in deployment.cluster.names() if name.startswith(f"{deployment.id}-")]

@@ -15,6 +15,7 @@ from headwater.spec.schema import Schema, document_schema, operators, resolve
 SCHEMA = document_schema()
 APPLICATORS = {
     "properties",
+    "patternProperties",
     "items",
     "propertyNames",
     "dependentSchemas",

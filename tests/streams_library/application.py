@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 
 import attrs
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Consumer, Producer, TopicCollection, TopicPartition
 from confluent_kafka.admin import (  # type: ignore[attr-defined]  # public, but not exported explicitly
     AdminClient,
     AlterConfigOpType,
@@ -83,6 +83,11 @@ class TestedApplication:
         known = self.admin.list_topics(timeout=_SECONDS).topics
         return {topic: len(known[topic].partitions) for topic in topics if topic in known}
 
+    def topic_ids(self, *topics: str) -> dict[str, str]:
+        """Return topic → id, as Headwater records it."""
+        described = self.admin.describe_topics(TopicCollection(list(topics)))
+        return {topic: str(future.result().topic_id) for topic, future in described.items()}
+
     def config(self, topic: str, name: str) -> str:
         resource = ConfigResource(ResourceType.TOPIC, topic)
         return str(self.admin.describe_configs([resource])[resource].result()[name].value)
@@ -146,5 +151,5 @@ class TestedApplication:
         finally:
             consumer.close()
 
-    def await_true(self, condition: Callable[[], bool], what: str) -> None:
-        assert until(condition, _SECONDS), what
+    def await_true(self, condition: Callable[[], bool], what: str, seconds: float = _SECONDS) -> None:
+        assert until(condition, seconds), what

@@ -131,6 +131,12 @@ class Applications:
         )
         return self.wait(name, lambda event: event.kind in ("initialized", "refused"))
 
+    def export(self, name: str, topology: str, configs: Mapping[str, str], path: Path) -> None:
+        """Write the topology document of an application, as its own code would."""
+        self._send("export", name, topology, self._properties(name, configs), str(path))
+        event = self.wait(name, lambda event: event.kind in ("exported", "refused"))
+        assert event.kind == "exported", event
+
     def close(self, name: str) -> None:
         self._send("close", name)
         self.wait(name, lambda event: event.kind == "closed")

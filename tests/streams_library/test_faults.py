@@ -8,6 +8,7 @@ import pytest
 from headwater.model.versions import SUPPORTED
 from headwater.toolchain.broker import Broker, Settings
 from headwater.toolchain.broker.local import LocalBroker
+from headwater.toolchain.broker.readiness import until
 from tests.streams_library.application import TestedApplication
 from tests.streams_library.applications import NEWEST, jvm
 
@@ -72,3 +73,38 @@ def test_a_quota_of_the_controller_delays_the_expansion(
         assert {value for name, value in metrics.items() if name.endswith("num-autoscaling-failures")} == {
             "0"
         }
+
+
+@pytest.mark.parametrize("fault", ["killed", pytest.param("paused", marks=pytest.mark.soak)])
+def test_a_broker_that_fails_during_the_expansion_delays_it(
+    own_broker: Callable[..., Broker], tmp_path: Path, version: str, fault: str
+) -> None:
+    """Requests that were sent before may have expanded topics or not; nothing is expanded twice."""
+    with own_broker() as broker, jvm(version, tmp_path) as applications:
+        application = TestedApplication("shop", broker.bootstrap_servers)
+        application.create(application.source, 2)
+        application.create(application.sink, 2)
+        configs = application.configs(
+            partition_autoscaling_enabled="true",
+            internal_topics_setup="manual",
+            headwater_delegate_client_supplier=OBSERVED,
+        )
+        applications.initialize("app", application.topology, configs)
+        applications.start("app", application.topology, configs)
+        applications.await_tasks("app", 4)
+        application.expand(application.source, 4)
+        applications.wait("app", lambda event: event.kind == "expanding")
+        if fault == "killed":
+            broker.kill()
+            broker.start()
+        else:
+            broker.pause()
+            # The library's requests time out after 10 s.
+            until(lambda: any("retrying" in line for line in applications.log), 20)
+            broker.resume()
+        applications.await_tasks("app", 8)
+        assert application.counts(*application.internal_topics) == dict.fromkeys(
+            application.internal_topics, 4
+        )
+        application.produce(20)
+        application.await_true(lambda: application.end_offsets(application.sink) > 0, "records are counted")

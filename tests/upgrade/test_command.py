@@ -33,12 +33,12 @@ def read(done: Result) -> dict[str, Any]:
 
 
 def test_nothing_changes_for_most_applications(tmp_path: Path) -> None:
-    done = headwater(document(tmp_path, PLAIN), "--to", "4.3", "--partitions", "orders=4")
+    done = headwater(document(tmp_path, PLAIN), "--to", "4.2", "--partitions", "orders=4")
 
     assert done.exit_code == ExitCode.DONE
     assert done.stdout == (
-        "Upgrade to Kafka Streams 4.3.1: nothing changes in 1 application.\n\n"
-        "plain  4.1.2 to 4.3.1, nothing changes, state kept\n"
+        "Upgrade to Kafka Streams 4.2.2: nothing changes in 1 application.\n\n"
+        "plain  4.1.2 to 4.2.2, nothing changes, state kept\n"
         "  Rolling restart: safe.\n"
     )
 

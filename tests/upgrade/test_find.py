@@ -9,7 +9,7 @@ from headwater.compiler import compile_document, compile_documents
 from headwater.model.cluster import ClusterSnapshot, LiveGroup, LiveTopic
 from headwater.model.compiled import CompiledApplication, InternalTopic
 from headwater.model.problems import Location, ProblemCode, Severity
-from headwater.model.versions import SUPPORTED
+from headwater.model.versions import DEFAULT_VERSION, SUPPORTED
 from headwater.planner.upgrade import ApplicationUpgrade, Change, ChangeKind, State, find_upgrade
 from tests.compiler.applications import document
 from tests.upgrade.upgrade_cases import (
@@ -238,7 +238,7 @@ def test_only_topics_rule_out_nothing_that_depends_on_operators() -> None:
             [attrs.evolve(_DOCUMENT, application=attrs.evolve(_DOCUMENT.application, kafka_streams=version))],
             {"orders": 2},
         )
-        for version in (SUPPORTED[-2], TO)
+        for version in (SUPPORTED[5], TO)
     )
 
     found = find_upgrade([attrs.evolve(each, is_observed=True) for each in before], after, TO)
@@ -258,7 +258,7 @@ def test_a_described_text_is_enough_where_the_versions_build_the_same() -> None:
 
 
 def test_an_application_that_names_no_version_is_compared_as_the_default_one_with_a_warning() -> None:
-    found = upgrade(PLAIN.replace(', kafkaStreams: "4.1"', ""))
+    found = upgrade(PLAIN.replace(', kafkaStreams: "4.1"', ""), to=str(DEFAULT_VERSION))
 
     (problem,) = found.problems
     assert (problem.code, problem.severity) == (ProblemCode.MISSING_DETAIL, Severity.WARNING)

@@ -4,6 +4,8 @@ import subprocess
 import zipfile
 from pathlib import Path
 
+from headwater.toolchain.streams_jar import JAR
+
 _ROOT = Path(__file__).parents[2]
 _FOLDERS = {
     "infra/headwater/": "headwater/",
@@ -11,6 +13,9 @@ _FOLDERS = {
     "spark_jobs/": "headwater_spark/",
     "topology_schemas/": "headwater/topology_schemas/",
     "streams_library/": "headwater/streams_library/",
+    "docs/problems.md": "headwater/docs/problems.md",
+    "deploy/grafana/": "headwater/deploy/grafana/",
+    "deploy/prometheus/": "headwater/deploy/prometheus/",
 }
 """Folder of the repository → folder of the wheel; the first one that fits."""
 _FOR_TESTS = (
@@ -34,7 +39,8 @@ def test_the_wheel_contains_all_files_of_its_packages_except_those_for_tests(whe
     assert len(expected) < len(listed)
     with zipfile.ZipFile(wheel) as archive:
         found = {name for name in archive.namelist() if ".dist-info/" not in name}
-    assert found == expected
+    # It is built, see test_streams_library.py. Without Maven it is missing.
+    assert found - {f"headwater/streams_library/{JAR}"} == expected
 
 
 def test_no_module_of_the_wheel_imports_one_that_it_does_not_contain() -> None:

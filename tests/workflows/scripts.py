@@ -81,8 +81,6 @@ class Pipeline:
                 self._cache(step, folder)
             if "run" not in step or step["name"] == "Install":
                 continue
-            if step.get("if") == "env.SOURCES != ''" and not common["SOURCES"]:
-                continue
             own = {key: _resolved(value, context) for key, value in step.get("env", {}).items()}
             assert "${{" not in step["run"]
             failed, output = bash(step["run"], folder, {**common, **own})

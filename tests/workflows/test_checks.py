@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from headwater.cli.new import project
 from tests.preloaded import folder_of_shims
 from tests.workflows.scripts import Done, Pipeline, clean_environment
 
@@ -52,3 +53,15 @@ def test_policies_are_checked_if_a_file_is_configured(repository: Path, forge: s
     broken = checked(repository, forge, SOURCES="orders=4", POLICIES=policies)
     assert broken.code != 0
     assert "PolicyViolated" in broken.text
+
+
+@pytest.mark.parametrize("forge", ["github", "gitlab"])
+def test_the_first_pull_request_after_an_import_passes(repository: Path, forge: str) -> None:
+    """No setting has the counts of the topics that imported applications read; their ids stay."""
+    imported = DOCUMENT.replace("id: shop", "id: Customer_360").replace("orders", "clicks")
+    (repository / "topologies" / "imported.yaml").write_text(imported)
+    template = Path(project.__file__).parent / "files" / "headwater-policies.yaml"
+    (repository / "headwater-policies.yaml").write_text(template.read_text())
+    done = checked(repository, forge, SOURCES="orders=2", POLICIES="headwater-policies.yaml")
+    assert done.code == 0, done.text
+    assert "Customer_360" in done.text, "a warning about the id"

@@ -3,15 +3,23 @@
 The agent that is assigned the partition leads (`leadership`). The partition contains the journal (`journal`).
 """
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import structlog
 from confluent_kafka import KafkaError, KafkaException
-from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]  # public, but not exported explicitly
+from confluent_kafka.admin import (  # type: ignore[attr-defined]  # public, but not exported explicitly
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    NewTopic,
+    ResourceType,
+)
 
 from headwater.kafka import Connection
 from headwater.kafka.client_log import client_log
-from headwater.model.records import RECORD_TOPIC_SETTINGS
+from headwater.model.records import RECORD_TOPIC_SETTINGS, record_topic_changes
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
@@ -38,6 +46,45 @@ def client_settings(connection: Connection, client_id: str) -> dict[str, Any]:
         "reconnect.backoff.max.ms": 1_000,
         "logger": client_log(lambda line: _log.debug("librdkafka", line=line)),
     }
+
+
+def protect_records(connection: Connection, topic: str, client_id: str) -> None:
+    """Give a topic that existed before the settings that keep its records; log what was changed, or why not.
+
+    An earlier version, a user or brokers that create topics automatically may have created it. The agent also
+    works without the settings, so no failure ends it.
+    """
+    admin = AdminClient(client_settings(connection, client_id))
+    try:
+        found = admin.list_topics(topic, timeout=_CREATION_SECONDS).topics[topic].partitions
+        resource = ConfigResource(ResourceType.TOPIC, topic)
+        entries = admin.describe_configs([resource], request_timeout=_CREATION_SECONDS)[resource].result()
+        settings = {key: entry.value for key, entry in entries.items() if entry.value is not None}
+        changes = record_topic_changes(
+            settings, max((len(each.replicas) for each in found.values()), default=0)
+        )
+        if changes:
+            _configure(admin, topic, changes)
+            _log.info("coordination topic reconfigured", topic=topic, settings=_text(changes))
+    except KafkaException as error:
+        fix = (
+            f"grant AlterConfigs on {topic}, or run once: kafka-configs.sh --bootstrap-server SERVERS "
+            f"--alter --entity-type topics --entity-name {topic} --add-config {_text(TOPIC_CONFIG)}"
+        )
+        reason = error.args[0].name()
+        _log.warning("settings of the coordination topic not checked", topic=topic, reason=reason, fix=fix)
+
+
+def _configure(admin: AdminClient, topic: str, changes: Mapping[str, str]) -> None:
+    entries = [
+        ConfigEntry(key, value, incremental_operation=AlterConfigOpType.SET) for key, value in changes.items()
+    ]
+    resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=entries)
+    admin.incremental_alter_configs([resource], request_timeout=_CREATION_SECONDS)[resource].result()
+
+
+def _text(settings: Mapping[str, str]) -> str:
+    return ",".join(f"{key}={value}" for key, value in settings.items())
 
 
 def begin_creation(admin: AdminClient, topic: str) -> "Future[None]":

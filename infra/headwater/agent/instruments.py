@@ -28,7 +28,7 @@ from prometheus_client.registry import Collector
 from headwater.agent.events import AgentEvent, AttemptEnded, AttemptFailed, Expanded, agent_status, log_line
 from headwater.agent.state import AgentState, ApplicationState, Outcome, Phase
 from headwater.control import FINE, Health, Section
-from headwater.model.problems import Problem
+from headwater.model.problems import Problem, ProblemCode
 
 _LONGEST_ITERATION_SECONDS = 300.0
 """The loop iterates about once a second; several requests without an answer can delay it for minutes."""
@@ -238,13 +238,21 @@ def _phase_metrics(applications: Iterable[ApplicationState]) -> Iterator[Metric]
         "Partitions missing on internal and managed topics",
         labels=[_APPLICATION],
     )
+    lost = GaugeMetricFamily(
+        "headwater_agent_missing_internal_topics",
+        "Internal topics that do not exist: not created yet, or lost with their data",
+        labels=[_APPLICATION],
+    )
     for application in applications:
+        codes = [problem.code for problem in application.problems]
+        lost.add_metric([application.id], codes.count(ProblemCode.MISSING_INTERNAL_TOPICS))
         for phase in Phase:
             phases.add_metric([application.id, phase.value], float(application.phase is phase))
         count = sum(each.required - each.partitions for each in application.shortfalls)
         missing.add_metric([application.id], count)
     yield phases
     yield missing
+    yield lost
 
 
 def _gauge_metric(name: str, text: str, value: float) -> Metric:

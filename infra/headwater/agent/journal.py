@@ -179,7 +179,7 @@ def highest_term(connection: Connection, topic: str, client_id: str) -> int:
 
 def _no_answer(topic: str, what: str, reason: str = "") -> Problem:
     return Problem(
-        code=ProblemCode.CLUSTER_UNREACHABLE,
+        code=ProblemCode.REQUEST_NOT_ANSWERED,
         summary=f"The Kafka brokers did not answer the request to {what} the journal of expansions.",
         topic=topic,
         expected="an answer",

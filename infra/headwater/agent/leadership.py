@@ -15,6 +15,7 @@ fewer partitions at that moment: the next read of the cluster reports that the t
 import time
 from collections.abc import Callable, Sequence
 from enum import Enum
+from functools import partial
 from itertools import count
 from threading import Thread
 from typing import TYPE_CHECKING
@@ -24,7 +25,13 @@ import structlog
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient
 
-from headwater.agent.coordination_topic import PARTITION, begin_creation, client_settings, is_created
+from headwater.agent.coordination_topic import (
+    PARTITION,
+    begin_creation,
+    client_settings,
+    is_created,
+    protect_records,
+)
 from headwater.kafka import Connection
 from headwater.kafka.pending_requests import in_background
 from headwater.model.problems import ProblemsError
@@ -194,6 +201,8 @@ class KafkaLeadership:
             creation, self._creation = self._creation, None
             if is_created(self._topic, creation):
                 self._admin, self._consumer = None, self._new_member()
+                if creation.exception() is not None:  # the topic existed
+                    in_background(partial(protect_records, self._connection, self._topic, self._client_id))
 
     def _new_member(self) -> Consumer:
         consumer = Consumer(

@@ -9,11 +9,12 @@ from headwater.cli.cluster import read_counts
 from headwater.cli.console import exit_for, json_text, print_problems, write
 from headwater.cli.options import cluster_options, output_option
 from headwater.compiler import compile_documents
+from headwater.kafka.command_line import named_connection
 from headwater.model.acls import ANY_NAME, AclDeclaration
 from headwater.model.compiled import CompiledApplication
 from headwater.model.problems import Problem, ProblemCode, errors
 from headwater.planner.acls import Purpose, application_needs, headwater_needs, incomplete_needs
-from headwater.report.acls import Grants, acls_commands, acls_json, acls_text
+from headwater.report.acls import Grants, Target, acls_commands, acls_json, acls_text
 from headwater.spec import Documents, load_documents
 
 _FORMATS = ("text", "json", "commands")
@@ -70,7 +71,7 @@ def acls(
     if not files and not for_headwater:
         raise click.UsageError("FILES or --self is required.")
     loaded = load_documents(files) if files else Documents()
-    counts = read_counts(loaded.documents, bootstrap_server, command_config)
+    counts = read_counts(loaded.documents, bootstrap_server, command_config) if loaded.documents else {}
     compiled = compile_documents(loaded.documents, counts)
     if for_headwater:
         grants = [_headwater_grants(Purpose(purpose), compiled, principals)]
@@ -81,10 +82,19 @@ def acls(
         raise click.UsageError(
             f"No principal for the permissions of {', '.join(without_principal)}: use --principal."
         )
-    write(_render_acls(form, grants, problems, bootstrap_server), output)
+    write(_render_acls(form, grants, problems, _target(bootstrap_server, command_config)), output)
     if form != "json":
         print_problems(problems)
     context.exit(exit_for(problems))
+
+
+def _target(bootstrap_server: str | None, command_config: Path | None) -> Target:
+    """Return what `kafka-acls.sh` is called with: without a server, it is read from the properties file."""
+    if command_config is None:
+        return Target(bootstrap_server)
+    named = named_connection(bootstrap_server, command_config)
+    servers = ",".join(named.bootstrap_servers) if named is not None else None
+    return Target(servers, str(command_config))
 
 
 def _application_grants(compiled: CompiledApplication, principals: Sequence[str]) -> Grants:
@@ -110,6 +120,7 @@ _PURPOSES = {
     Purpose.UP: "to run `pulumi up`",
     Purpose.RETIRE: "to run `pulumi up` and delete the topics of retired applications",
     Purpose.AGENT: "to run the agent",
+    Purpose.RESHARD: "to move state (`headwater reshard`, `headwater state copy`)",
 }
 
 
@@ -124,13 +135,11 @@ def _find_problems(compiled: Sequence[CompiledApplication], *, for_headwater: bo
             )
 
 
-def _render_acls(
-    form: str, grants: Sequence[Grants], problems: Sequence[Problem], bootstrap_server: str | None
-) -> str:
+def _render_acls(form: str, grants: Sequence[Grants], problems: Sequence[Problem], target: Target) -> str:
     match form:
         case "json":
             return json_text(acls_json(grants, problems))
         case "commands":
-            return acls_commands(grants, bootstrap_server or "BROKER")
+            return acls_commands(grants, target)
         case _:
             return f"{acls_text(grants)}\n" if grants else ""

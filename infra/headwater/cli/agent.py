@@ -116,7 +116,10 @@ def _request_statuses(urls: Sequence[str]) -> tuple[Client, ...]:
 
 def _status_of(url: str) -> Client:
     try:
-        return Client(url, ask(url, "/status", fields=("clientId", "ready")))
+        answer = ask(url, "/status", fields=("clientId", "ready"))
+        if "agent" not in answer and "runtime" in answer:
+            return Client(url, error="an application that `headwater run` runs: use `headwater status`")
+        return Client(url, answer)
     except NotAnsweredError as error:
         return Client(url, error=str(error))
 

@@ -15,7 +15,8 @@ from headwater.model.compiled import CompiledApplication
 from headwater.model.problems import OFFLINE, PLAN
 from headwater.spec import load_documents
 
-_FORMATS = ("text", "json", "dot", "mermaid", "svg")
+_TOOL_FORMATS = ("strimzi", "terraform", "jikkou", "exclusions")
+_FORMATS = ("text", "json", "dot", "mermaid", "svg", *_TOOL_FORMATS)
 
 
 @click.command("compile")
@@ -29,7 +30,17 @@ _FORMATS = ("text", "json", "dot", "mermaid", "svg")
 )
 @cluster_options
 @policies_option
-@click.option("--format", "form", type=click.Choice(_FORMATS), default="text", show_default=True)
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(_FORMATS),
+    default="text",
+    show_default=True,
+    help="strimzi, terraform, jikkou: resources of these tools. exclusions: what they must leave alone.",
+)
+@click.option(
+    "--strimzi-cluster", metavar="NAME", help="With --format strimzi: the name of the `Kafka` resource."
+)
 @output_option
 @click.pass_context
 def compile_(
@@ -41,6 +52,7 @@ def compile_(
     command_config: Path | None,
     policy_files: Sequence[Path],
     form: str,
+    strimzi_cluster: str | None,
     output: Path | None,
 ) -> None:
     """Show the internal topics that documents need.
@@ -54,7 +66,10 @@ def compile_(
       headwater compile orders.yaml --partitions orders=6 --partitions customers=6
       headwater compile topologies/ --bootstrap-server localhost:9092 --format json
       headwater compile orders.yaml --partitions orders=6 --format svg --output orders.svg
+      headwater compile topologies/ --partitions orders=6 --format strimzi --strimzi-cluster main
     """
+    if (form == "strimzi") != (strimzi_cluster is not None):
+        raise click.UsageError("--format strimzi requires --strimzi-cluster, and only this format has it.")
     policies = read_policies(policy_files)
     loaded = load_documents(files)
     counts = {**read_counts(loaded.documents, bootstrap_server, command_config), **dict(given)}
@@ -68,9 +83,11 @@ def compile_(
         from headwater.report import compile_json  # noqa: PLC0415 - each format imports only what it needs
 
         write(json_text(compile_json(compiled, loaded.problems)), output)
-    else:
+    elif form not in _TOOL_FORMATS:
         write(_render_compiled(form, compiled, counts), output)
-    print_problems(problems, after_result=True)
+    elif not exit_for(problems):  # with a part of the topics, a tool might delete the others
+        write(_tool_resources(form, compiled, strimzi_cluster or ""), output)
+    print_problems(problems, after_result=form not in _TOOL_FORMATS)
     _note_unused(given, compiled)
     context.exit(exit_for(problems))
 
@@ -96,6 +113,23 @@ def _render_compiled(form: str, compiled: Sequence[CompiledApplication], counts:
             from headwater.report.compile_text import compile_text  # noqa: PLC0415
 
             return compile_text(compiled)
+
+
+def _tool_resources(form: str, compiled: Sequence[CompiledApplication], strimzi_cluster: str) -> str:
+    from headwater.report import other_tools  # noqa: PLC0415 - each format imports only what it needs
+
+    try:
+        match form:
+            case "strimzi":
+                return other_tools.strimzi_resources(compiled, strimzi_cluster)
+            case "jikkou":
+                return other_tools.jikkou_resources(compiled)
+            case "terraform":
+                return json_text(other_tools.terraform_resources(compiled))
+            case _:
+                return other_tools.exclusions(compiled)
+    except other_tools.NotExpressibleError as error:
+        raise click.ClickException(str(error)) from None
 
 
 def _print_tables(compiled: Sequence[CompiledApplication]) -> None:

@@ -39,9 +39,10 @@ _MEANINGS = {
     ExitCode.PROBLEMS: "an error: problems in the documents, a file, cluster or service that could not "
     "be read, a check or request that failed, or an application that stopped (`run`)",
     ExitCode.DRIFT: "the cluster differs from what is declared (`drift`, "
-    "`processors status`) or imported (`import`), or an upgrade changes something (`upgrade`)",
+    "`processors status`) or imported (`import`), or an upgrade or edit changes something "
+    "(`upgrade`, `change`)",
     ExitCode.REFUSED: "the plan is refused and nothing would be changed (`plan`), "
-    "or the comparison is not complete (`drift`, `upgrade`)",
+    "or the comparison is not complete (`drift`, `upgrade`, `change`)",
     ExitCode.USAGE: "invalid command line",
     ExitCode.BUG: "an error in Headwater itself",
     ExitCode.RESTART: "Spark's JVM has ended, or the process did not stop in time: start it again "

@@ -6,31 +6,30 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import attrs
 import click
 from click.core import ParameterSource
 
-from headwater.cli.cluster import read_snapshot
 from headwater.cli.console import ExitCode, ProblemsExit, exit_for, print_problems, write
+from headwater.cli.existing_document import read_existing, with_existing
 from headwater.cli.import_all import ImportRequest, import_all
-from headwater.cli.import_details import (
-    differences_from_cluster,
-    with_cluster_details,
-    with_owners,
-    with_unknown_details,
-)
+from headwater.cli.import_details import complete_description, missing_details
 from headwater.cli.import_jar import JarImport, import_jar
 from headwater.cli.imported_documents import DescribedApplication
 from headwater.cli.options import Count, Setting, StoreDetails, Version, cluster_options
-from headwater.compiler import compile_documents
-from headwater.describe import read_description, write_description
-from headwater.kafka import Connection
-from headwater.kafka.command_line import named_connection
+from headwater.describe import (
+    UnusableTopologyError,
+    pushed_topology,
+    read_description,
+    without_prefix,
+    write_description,
+)
+from headwater.kafka.command_line import connection, named_connection
+from headwater.model.nodes import NodeTopology
 from headwater.model.problems import Problem, ProblemCode, ProblemsError, errors
 from headwater.model.versions import DEFAULT_VERSION, KafkaStreamsVersion, logged_version, read_any_version
-from headwater.spec import load_text
 
 _OF_JAR = ("--jar", "--classpath", "--properties", "--timeout")
-_NEED_A_CLUSTER = {ProblemCode.MISSING_SOURCE_TOPIC, ProblemCode.UNDECIDABLE_PARTITIONS}
 
 
 @click.command("import")
@@ -40,6 +39,12 @@ _NEED_A_CLUSTER = {ProblemCode.MISSING_SOURCE_TOPIC, ProblemCode.UNDECIDABLE_PAR
     "description",
     type=click.Path(exists=True, dir_okay=False, allow_dash=True, path_type=Path),
     help="The output of Topology#describe(), with or without other log lines; - is standard input.",
+)
+@click.option(
+    "--group",
+    metavar="ID",
+    help="The application id of a streams group: the document has the topology that its clients have sent to "
+    "the brokers (KIP-1331, Kafka 4.4).",
 )
 @click.option(
     "--jar",
@@ -124,12 +129,20 @@ _NEED_A_CLUSTER = {ProblemCode.MISSING_SOURCE_TOPIC, ProblemCode.UNDECIDABLE_PAR
     help="With --all: an internal topic that Kafka Streams created before version 2.5; may be repeated.",
 )
 @click.option("--force", is_flag=True, help="With --all: overwrite existing files.")
+@click.option(
+    "--strimzi",
+    multiple=True,
+    type=click.Path(exists=True, path_type=Path),
+    help="With --all: read Strimzi's KafkaTopic and KafkaUser resources of this file or folder instead of a "
+    "cluster; may be repeated.",
+)
 @click.pass_context
 def import_(
     context: click.Context,
     *,
     everything: bool,
     description: Path | None,
+    group: str | None,
     jar: Path | None,
     class_path: Sequence[str],
     properties: Path | None,
@@ -146,6 +159,7 @@ def import_(
     output: Path | None,
     topics: Sequence[str],
     force: bool,
+    strimzi: Sequence[Path],
 ) -> None:
     """Create documents from code, or from running applications.
 
@@ -161,26 +175,38 @@ def import_(
     neither shows is listed under `describe.unknown` of the document, and every run warns of it. Without the
     kind or the retention of a store whose changelog needs it, the document has an error, too.
 
+    If the file of -o is an imported document of the application, it is updated: other sections, configs, and
+    details that the new text still needs are kept. Comments are not.
+
     Exit code 0: the document was written, warnings list what is unknown; 1: it was not written, or a required
     detail is missing; 2: it was written, but differs from the topics of the cluster.
 
+    With --group, the brokers have the topology: clients of Kafka Streams 4.4 with the streams protocol send
+    it to brokers of Kafka 4.4 whose plugin stores it (KIP-1331). Details are read from the topics, as above.
+
     With --all, no text is required: applications are found by their groups and the names of their internal
-    topics. A cluster does not show the topology, so each document lists it as missing, and partition counts
-    do not change until you add it. The cluster is not changed. Files are overwritten only with --force.
+    topics. If the brokers have the topology of a group, its document is complete. The others list the
+    topology as missing, and partition counts do not change until you add it. The cluster is not changed.
+    Files are overwritten only with --force.
 
     \b
     Examples:
       headwater import --jar app.jar --topology com.acme.Orders::topology --properties app.properties
       headwater import --all --bootstrap-server kafka:9092 -o topologies/
+      kubectl get kafkatopics,kafkausers -o yaml > all.yaml; headwater import --all --strimzi all.yaml
+      headwater import --group orders --bootstrap-server kafka:9092 -o orders.yaml
       headwater import --describe app.txt --application-id orders --bootstrap-server kafka:9092 -o app.yaml
       headwater import --describe app.txt --application-id orders --store counts=window,retention=1d
       kubectl logs orders-0 | headwater import --describe - --application-id orders -o app.yaml
     """
     if everything:
         _refuse_options(
-            *("--all", "--describe", "--topology", "--repartition", "--store", "--assume-defaults", *_OF_JAR),
+            *("--all", "--describe", "--group", "--topology", "--repartition", "--store"),
+            *("--assume-defaults", *_OF_JAR),
             context=context,
         )
+        if strimzi and (bootstrap_server is not None or command_config is not None):
+            raise click.UsageError("--strimzi replaces the cluster: it cannot be combined with its options.")
         context.exit(
             _import_all(
                 ImportRequest(
@@ -192,13 +218,14 @@ def import_(
                     kafka_streams=kafka_streams,
                     folder=None if output is None or str(output) == "-" else output,
                     force=force,
+                    strimzi=strimzi,
                 )
             )
         )
     if jar is not None:
         _refuse_options(
-            *("--jar", "--describe", "--repartition", "--store", "--assume-defaults", "--kafka-streams"),
-            *("--topic", "--force"),
+            *("--jar", "--describe", "--group", "--repartition", "--store", "--assume-defaults"),
+            *("--kafka-streams", "--topic", "--force", "--strimzi"),
             context=context,
         )
         if topology is None or not re.fullmatch(r"[\w.$]+::[\w$]+", topology) or len(ids) > 1:
@@ -217,13 +244,33 @@ def import_(
             output=output,
         )
         _end(context, _import_jar(arguments))
+    if group is not None:
+        _refuse_options(
+            *("--group", "--describe", "--application-id", "--topology", "--repartition", "--store"),
+            *("--topic", "--force", "--strimzi"),
+            context=context,
+        )
+        _refuse_folder(output)
+        imported, nodes = _pushed(group, bootstrap_server, command_config)
+        imported = attrs.evolve(
+            imported,
+            config=dict(config),
+            kafka_streams=_version(kafka_streams, None),
+            names_version=kafka_streams is not None,
+        )
+        imported = _update(imported, nodes, output)
+        _end(
+            context,
+            _write_document(
+                imported, bootstrap_server, command_config, output, assume_defaults=assume_defaults
+            ),
+        )
     if description is None or len(ids) != 1:
         raise click.UsageError(
-            "--jar and --topology, --describe and --application-id, or --all are required."
+            "--jar and --topology, --describe and --application-id, --group, or --all are required."
         )
-    _refuse_options("--describe", "--force", "--topic", *_OF_JAR, context=context)
-    if output is not None and output.is_dir():
-        raise click.BadParameter(f"File '{output}' is a directory.", param_hint="--output")
+    _refuse_options("--describe", "--force", "--topic", "--strimzi", *_OF_JAR, context=context)
+    _refuse_folder(output)
     (application_id,) = ids
     text = _read_description(description)
     file = "standard input" if _is_stdin(description) else str(description)
@@ -231,13 +278,14 @@ def import_(
     if not errors(problems):
         imported = DescribedApplication(
             application_id=application_id,
-            text=write_description(nodes),
+            text=write_description(without_prefix(nodes, application_id)),
             kafka_streams=_version(kafka_streams, logged_version(text)),
             names_version=kafka_streams is not None or logged_version(text) is not None,
             config=dict(config),
             repartitions=dict(repartitions),
             stores=dict(stores),
         )
+        imported = _update(imported, nodes, output)
         problems = (
             *problems,
             *_write_document(
@@ -245,6 +293,39 @@ def import_(
             ),
         )
     _end(context, problems)
+
+
+def _refuse_folder(output: Path | None) -> None:
+    if output is not None and output.is_dir():
+        raise click.BadParameter(f"File '{output}' is a directory.", param_hint="--output")
+
+
+def _update(imported: DescribedApplication, nodes: NodeTopology, output: Path | None) -> DescribedApplication:
+    """Return the import with what the document at `output` says in addition, if there is one."""
+    try:
+        existing = read_existing(output, imported.application_id)
+    except ProblemsError as error:
+        raise ProblemsExit(error) from None
+    return imported if existing is None else with_existing(imported, existing, nodes)
+
+
+def _pushed(
+    id_: str, bootstrap_server: str | None, command_config: Path | None
+) -> tuple[DescribedApplication, NodeTopology]:
+    """Return the application whose clients have sent their topology to the brokers, and this topology."""
+    from headwater.cli.streams_group import read_streams_group, unusable  # noqa: PLC0415 - imports the client
+
+    try:
+        found = read_streams_group(id_, connection(bootstrap_server, command_config))
+        nodes = pushed_topology(found)
+    except ProblemsError as error:
+        raise ProblemsExit(error) from None
+    except UnusableTopologyError as error:
+        raise ProblemsExit(ProblemsError([unusable(id_, error.reason)])) from None
+    described = DescribedApplication(
+        application_id=id_, text=write_description(nodes), uses_streams_protocol=True
+    )
+    return described, nodes
 
 
 def _end(context: click.Context, problems: Sequence[Problem]) -> None:
@@ -306,13 +387,13 @@ def _write_document(
     """Write the document with its open questions, unless there are other errors; return all problems."""
     try:
         connection = named_connection(bootstrap_server, command_config)
-        imported, found = _complete(
+        imported, found = complete_description(
             imported, connection, str(output or "document"), assume_defaults=assume_defaults
         )
     except ProblemsError as error:
         raise ProblemsExit(error) from None
     if all(problem.code is ProblemCode.MISSING_DETAIL for problem in errors(found)):
-        write(imported.document(_questions(found)), output)
+        write(imported.document(missing_details(found)), output)
     return found
 
 
@@ -327,43 +408,3 @@ def _read_description(description: Path) -> str:
     except OSError as error:
         raise click.ClickException(f"{description} cannot be read: {error.strerror}.") from None
     return content.decode("utf-8", errors="replace")
-
-
-def _complete(
-    imported: DescribedApplication, connection: Connection | None, file: str, *, assume_defaults: bool
-) -> tuple[DescribedApplication, tuple[Problem, ...]]:
-    """Add the details that the live topics have, list the unknown ones; return the problems that remain.
-
-    Raises:
-        ProblemsError: The cluster could not be read.
-    """
-    loaded = load_text(imported.document(), file)
-    if not loaded.documents:
-        return imported, loaded.problems
-    snapshot = None
-    if connection is not None:
-        snapshot = read_snapshot(loaded.documents, connection, protocol_is_known=False)
-        imported = with_cluster_details(imported, loaded.documents[0], snapshot)
-        loaded = load_text(imported.document(), file)
-    if loaded.documents:
-        imported = with_unknown_details(
-            imported, loaded.documents[0], snapshot, assume_defaults=assume_defaults
-        )
-        loaded = load_text(imported.document(), file)
-    compiled = compile_documents(loaded.documents, {} if snapshot is None else snapshot.partitions)
-    found = [problem for each in compiled for problem in each.problems]
-    if snapshot is None:
-        found = [problem for problem in found if problem.code not in _NEED_A_CLUSTER]
-    else:
-        found += differences_from_cluster(
-            compiled, loaded.documents, with_owners(compiled, loaded.documents, snapshot, connection)
-        )
-    return imported, (*loaded.problems, *found)
-
-
-def _questions(problems: Sequence[Problem]) -> list[str]:
-    return [
-        f"{problem.summary} {problem.fix}"
-        for problem in errors(problems)
-        if problem.code is ProblemCode.MISSING_DETAIL
-    ]

@@ -9,11 +9,16 @@ import attrs
 import click
 
 from headwater.cli.console import write
-from headwater.cli.imported_documents import file_names, observed_document
+from headwater.cli.import_details import complete_description, missing_details
+from headwater.cli.imported_documents import file_names, observed_document, pushed_application
+from headwater.cli.strimzi_survey import strimzi_survey
+from headwater.describe import UnusableTopologyError, pushed_topology
+from headwater.kafka import Connection
 from headwater.kafka.command_line import connection
 from headwater.kafka.kafka_reader import survey
 from headwater.model.cluster import Survey
-from headwater.model.problems import ProblemsError, errors
+from headwater.model.problems import ProblemCode, ProblemsError, errors
+from headwater.model.topology import UnknownDetails
 from headwater.model.versions import KafkaStreamsVersion
 from headwater.planner.adoption import INTERNAL_NAMES, FoundApplication, Recognized, SkipReason, recognize
 from headwater.planner.phrases import counted
@@ -40,6 +45,16 @@ class ImportRequest:
     kafka_streams: KafkaStreamsVersion | None
     folder: Path | None
     force: bool
+    strimzi: Sequence[Path] = ()
+    """Files with Strimzi's resources; empty = the cluster is read."""
+
+
+@attrs.frozen
+class ImportedDocument:
+    """The text of a document. `unknown` None = it has the topics only, not the topology."""
+
+    text: str
+    unknown: UnknownDetails | None = None
 
 
 @attrs.frozen
@@ -59,21 +74,49 @@ def import_all(request: ImportRequest) -> bool:
         ProblemsError: The cluster or the documents in the folder cannot be read.
         click.ClickException: The folder or a file cannot be written.
     """
-    connected = connection(request.bootstrap_server, request.command_config)
-    seen = survey(connected, INTERNAL_NAMES, request.application_ids)
+    connected = None
+    if request.strimzi:
+        seen = strimzi_survey(request.strimzi)
+    else:
+        connected = connection(request.bootstrap_server, request.command_config)
+        seen = survey(connected, INTERNAL_NAMES, request.application_ids)
     found = recognize(seen, request.application_ids, request.internal_topics)
-    documents = {
-        application.id: observed_document(application, seen.cluster_id, request.config, request.kafka_streams)
+    imported = {
+        application.id: _document(application, seen.cluster_id, request, connected)
         for application in found.applications
     }
+    documents = {id_: each.text for id_, each in imported.items()}
     if request.folder is None:
         write("---\n".join(documents.values()), None)
         outcomes: Mapping[str, Outcome] = {}
     else:
         outcomes = _write_files(request.folder, documents, force=request.force)
-    for line in (*_summary(found, outcomes), *_visibility_notes(seen)):
+    notes = () if request.strimzi else _visibility_notes(seen)
+    for line in (*_summary(found, outcomes, imported), *notes):
         click.echo(printable(line), err=request.folder is None)
     return bool(seen.topics) and not any(outcome.is_refused for outcome in outcomes.values())
+
+
+def _document(
+    found: FoundApplication, cluster_id: str, request: ImportRequest, connected: Connection | None
+) -> ImportedDocument:
+    """Return a document with the topology that the brokers have, otherwise with the topics only."""
+    reason = ""
+    if found.streams_group is not None and connected is not None:
+        try:
+            nodes = pushed_topology(found.streams_group)
+        except UnusableTopologyError as error:
+            reason = error.reason
+        else:
+            described = pushed_application(found, nodes, request.config, request.kafka_streams)
+            described, problems = complete_description(
+                described, connected, f"{found.id}.yaml", assume_defaults=False
+            )
+            if all(problem.code is ProblemCode.MISSING_DETAIL for problem in errors(problems)):
+                return ImportedDocument(described.document(missing_details(problems)), described.unknown)
+            reason = f"the document would have errors: {errors(problems)[0].summary.rstrip('.')}"
+    text = observed_document(found, cluster_id, request.config, request.kafka_streams, reason=reason)
+    return ImportedDocument(text)
 
 
 def _write_files(folder: Path, documents: Mapping[str, str], *, force: bool) -> Mapping[str, Outcome]:
@@ -116,7 +159,9 @@ def _declared_files(folder: Path) -> Mapping[str, Path]:
     return {document.application.id: Path(document.application.at.file) for document in loaded.documents}
 
 
-def _summary(found: Recognized, outcomes: Mapping[str, Outcome]) -> Iterator[str]:
+def _summary(
+    found: Recognized, outcomes: Mapping[str, Outcome], imported: Mapping[str, ImportedDocument]
+) -> Iterator[str]:
     """Yield lines about the applications and topics found."""
     topics = sum(len(application.topics) for application in found.applications)
     yield (
@@ -128,7 +173,11 @@ def _summary(found: Recognized, outcomes: Mapping[str, Outcome]) -> Iterator[str
         result = f"  → {outcome.text}" if outcome else ""
         yield f"  {application.id:{width}}  {_counts_text(application)}{result}"
         if outcome is None or not (outcome.is_refused or outcome.is_declared):
-            yield f"  {'':{width}}  complete it from its code: {_from_code(application, outcome)}"
+            unknown = imported[application.id].unknown
+            if unknown is None:
+                yield f"  {'':{width}}  complete it from its code: {_from_code(application, outcome)}"
+            else:
+                yield f"  {'':{width}}  its topology is that of the brokers{_open_text(unknown)}"
     for id_ in found.stateless:
         yield f"  {id_} has no internal topics and needs no document."
     by_text = sorted(found.skipped, key=lambda each: (each.text, each.topic))
@@ -141,6 +190,10 @@ def _summary(found: Recognized, outcomes: Mapping[str, Outcome]) -> Iterator[str
         yield "To import an application without a group, use --application-id."
     if SkipReason.OTHER_SETTINGS in reasons:
         yield "To include a topic that Kafka Streams created before version 2.5, use --topic."
+
+
+def _open_text(unknown: UnknownDetails) -> str:
+    return "; the document lists what is unknown" if unknown else ""
 
 
 def _from_code(application: FoundApplication, outcome: Outcome | None) -> str:

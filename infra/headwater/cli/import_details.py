@@ -4,7 +4,9 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import attrs
 
+from headwater.cli.cluster import read_snapshot
 from headwater.cli.imported_documents import DescribedApplication, group_sentence, store_options
+from headwater.compiler import compile_documents
 from headwater.compiler.described import (
     compare_with_cluster,
     complete_from_cluster,
@@ -16,7 +18,7 @@ from headwater.kafka import Connection, KafkaClusterReader
 from headwater.kafka.evidence import with_evidence
 from headwater.model.cluster import ClusterSnapshot, EvidenceRequest
 from headwater.model.compiled import CompiledApplication
-from headwater.model.problems import Problem
+from headwater.model.problems import Problem, ProblemCode, errors
 from headwater.model.topology import (
     Application,
     DescribedTopology,
@@ -26,9 +28,54 @@ from headwater.model.topology import (
 )
 from headwater.planner.evidence.names import internal_to
 from headwater.planner.evidence.topics import Evidence
+from headwater.spec import load_text
 from headwater.spec.topic_configs import is_valid
 
+_NEED_A_CLUSTER = {ProblemCode.MISSING_SOURCE_TOPIC, ProblemCode.UNDECIDABLE_PARTITIONS}
 _DETAILS = ("kind", "retention", "logging", "overrides")
+
+
+def complete_description(
+    imported: DescribedApplication, connection: Connection | None, file: str, *, assume_defaults: bool
+) -> tuple[DescribedApplication, tuple[Problem, ...]]:
+    """Add the details that the live topics have, list the unknown ones; return the problems that remain.
+
+    `connection` None = no cluster is read. `file` is the location of problems.
+
+    Raises:
+        ProblemsError: The cluster could not be read.
+    """
+    loaded = load_text(imported.document(), file)
+    if not loaded.documents:
+        return imported, loaded.problems
+    snapshot = None
+    if connection is not None:
+        snapshot = read_snapshot(loaded.documents, connection, protocol_is_known=False)
+        imported = with_cluster_details(imported, loaded.documents[0], snapshot)
+        loaded = load_text(imported.document(), file)
+    if loaded.documents:
+        imported = with_unknown_details(
+            imported, loaded.documents[0], snapshot, assume_defaults=assume_defaults
+        )
+        loaded = load_text(imported.document(), file)
+    compiled = compile_documents(loaded.documents, {} if snapshot is None else snapshot.partitions)
+    found = [problem for each in compiled for problem in each.problems]
+    if snapshot is None:
+        found = [problem for problem in found if problem.code not in _NEED_A_CLUSTER]
+    else:
+        found += differences_from_cluster(
+            compiled, loaded.documents, with_owners(compiled, loaded.documents, snapshot, connection)
+        )
+    return imported, (*loaded.problems, *found)
+
+
+def missing_details(problems: Sequence[Problem]) -> list[str]:
+    """Return a sentence for each detail that a document needs and does not have."""
+    return [
+        f"{problem.summary} {problem.fix}"
+        for problem in errors(problems)
+        if problem.code is ProblemCode.MISSING_DETAIL
+    ]
 
 
 def with_cluster_details(
@@ -54,7 +101,7 @@ def with_cluster_details(
 
 def _with_protocol(application: Application, snapshot: ClusterSnapshot) -> Application:
     group = snapshot.groups.get(application.id)
-    if group is None or group.members is not None or not group.is_available:
+    if group is None or not group.is_streams:
         return application
     return attrs.evolve(application, protocol=Protocol.STREAMS)
 

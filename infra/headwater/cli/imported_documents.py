@@ -7,14 +7,16 @@ import attrs
 import yaml
 
 from headwater.compiler.observed import default_config, open_questions
+from headwater.describe import write_description
 from headwater.model.cluster import ClusterSnapshot, GroupFacts, GroupType, LiveTopic
-from headwater.model.nodes import TopicKind
+from headwater.model.nodes import NodeTopology, TopicKind
 from headwater.model.problems import Location
+from headwater.model.streams_groups import GroupSubtopology
 from headwater.model.topology import Application, ObservedTopology, Protocol, StoreDetail, UnknownDetails
 from headwater.model.versions import DEFAULT_VERSION, KafkaStreamsVersion
 from headwater.planner.adoption import FoundApplication
 from headwater.planner.evidence.names import is_created_by_streams
-from headwater.planner.phrases import counted
+from headwater.planner.phrases import counted, listed
 from headwater.report.escaping import printable
 
 _NOWHERE = Location("")
@@ -44,10 +46,16 @@ class DescribedApplication:
     created_by: Mapping[str, str] = attrs.field(factory=dict)
     unknown: UnknownDetails = attrs.field(factory=UnknownDetails)
     uses_streams_protocol: bool = False
+    setup: Mapping[str, Any] = attrs.field(factory=dict)
+    """Options of `application.setup`."""
     broker_configs: Sequence[str] = ()
     """Topic configs of the cluster that are not in Kafka's table: of a vendor, or of another release."""
     observed: str = ""
     """A sentence about the application's group, for a comment."""
+    kept_application: Mapping[str, Any] = attrs.field(factory=dict)
+    """Further keys of `application` in the document that the import updates."""
+    kept_sections: Mapping[str, Any] = attrs.field(factory=dict)
+    """Its other sections, such as `acls` and `topics`."""
 
     def document(self, questions: Iterable[str] = ()) -> str:
         """Return the document as YAML: the description is a literal block, `questions` are comments."""
@@ -56,8 +64,13 @@ class DescribedApplication:
             application["protocol"] = Protocol.STREAMS.value
         if self.config:
             application["config"] = dict(self.config)
+        application |= self.kept_application
+        setup = {**application.get("setup", {}), **self.setup}
         if self.broker_configs:
-            application["setup"] = {"allowTopicConfigs": list(self.broker_configs)}
+            allowed = dict.fromkeys((*setup.get("allowTopicConfigs", ()), *self.broker_configs))
+            setup["allowTopicConfigs"] = list(allowed)
+        if setup:
+            application["setup"] = setup
         described: dict[str, Any] = {"text": _Block(self.text)}
         if self.repartitions:
             described["repartitions"] = dict(self.repartitions)
@@ -69,7 +82,7 @@ class DescribedApplication:
             described["createdBy"] = {topic: str(call) for topic, call in self.created_by.items()}
         if self.unknown:
             described["unknown"] = _unknown_options(self.unknown)
-        content = {"version": 1, "application": application, "describe": described}
+        content = {"version": 1, "application": application, "describe": described, **self.kept_sections}
         text = yaml.dump(content, Dumper=_BlockDumper, sort_keys=False, allow_unicode=True, width=10_000)
         if self.observed:
             text += f"# {printable(self.observed)}\n"
@@ -85,6 +98,9 @@ def group_sentence(id_: str, snapshot: ClusterSnapshot) -> str:
         return f"The coordinator of group {id_} on cluster {snapshot.cluster_id} does not answer."
     if group.members is None:
         return f"Group {id_} on cluster {snapshot.cluster_id} uses the streams protocol."
+    if group.is_streams:
+        members = f"{group.members} member{'' if group.members == 1 else 's'} of the streams protocol"
+        return f"Group {id_} on cluster {snapshot.cluster_id} is in state {group.state} with {members}."
     members = f"{group.members} member{'' if group.members == 1 else 's'}"
     return f"Group {id_} on cluster {snapshot.cluster_id} is in state {group.state} with {members}."
 
@@ -117,16 +133,37 @@ def store_options(detail: StoreDetail) -> Mapping[str, Any]:
     return options
 
 
+def pushed_application(
+    found: FoundApplication,
+    nodes: NodeTopology,
+    config: Mapping[str, str],
+    version: KafkaStreamsVersion | None,
+) -> DescribedApplication:
+    """Return a running application whose clients have sent the nodes of its topology to the brokers."""
+    return DescribedApplication(
+        application_id=found.id,
+        text=write_description(nodes),
+        kafka_streams=(version or DEFAULT_VERSION).written,
+        names_version=version is not None,
+        config=config,
+        setup=_setup(found, config),
+        uses_streams_protocol=True,
+    )
+
+
 def observed_document(
     found: FoundApplication,
     cluster_id: str,
     config: Mapping[str, str],
     version: KafkaStreamsVersion | None = None,
+    *,
+    reason: str = "",
 ) -> str:
     """Return the document of an application found on a cluster, as YAML.
 
     Comments at its beginning list what the cluster does not show. `config` are configs that the document
-    declares for the application. `version` is what the user says that it runs, None if nothing.
+    declares for the application. `version` is what the user says that it runs, None if nothing. `reason` is a
+    clause: why the topology is not known although the brokers could have it.
     """
     written = (version or DEFAULT_VERSION).written
     application: dict[str, Any] = {"id": found.id, "kafkaStreams": written}
@@ -143,7 +180,11 @@ def observed_document(
     }
     content = {"version": 1, "application": application, "observed": observed}
     text: str = yaml.dump(content, Dumper=_FlowListDumper, sort_keys=False, allow_unicode=True, width=10_000)
-    comments = [*_comments(found, cluster_id), *([] if version else [_UNKNOWN_VERSION])]
+    comments = [
+        *_comments(found, cluster_id),
+        *([f"Its nodes were not imported: {reason}."] if reason else []),
+        *([] if version else [_UNKNOWN_VERSION]),
+    ]
     return "".join(f"# {printable(line)}\n" for line in comments) + text
 
 
@@ -229,7 +270,10 @@ def _topic(topic: LiveTopic) -> dict[str, Any]:
 def _comments(found: FoundApplication, cluster_id: str) -> Iterator[str]:
     yield f"{found.id} as observed on cluster {cluster_id}, written by `headwater import --all`."
     yield _group_comment(found.id, found.group)
-    if found.sources:
+    if found.streams_group is not None and found.sources:
+        yield "Its sources are those of its sub-topologies; global tables are not visible."
+        yield from (_subtopology_comment(part) for part in found.streams_group.subtopologies)
+    elif found.sources:
         yield (
             "Its sources are the topics that it subscribes to; global tables are not visible."
             if found.group is not None and found.group.subscribed
@@ -246,11 +290,27 @@ def _comments(found: FoundApplication, cluster_id: str) -> Iterator[str]:
         yield f"Missing: {question.summary} {question.fix}"
 
 
+def _subtopology_comment(part: GroupSubtopology) -> str:
+    repartitions = tuple(topic.name for topic in part.repartition_sources)
+    changelogs = tuple(topic.name for topic in part.changelogs)
+    phrases = (
+        f"reads {listed((*part.sources, *repartitions))}",
+        *([f"writes {listed(part.repartition_sinks)}"] if part.repartition_sinks else []),
+        *([f"has the changelog topics {listed(changelogs)}"] if changelogs else []),
+    )
+    return f"Sub-topology {part.id} {', '.join(phrases)}."
+
+
 def _group_comment(id_: str, group: GroupFacts | None) -> str:
     if group is None:
         return f"There is no group {id_}: the application is not running, and its offsets have expired."
     if group.type is GroupType.STREAMS:
-        return "Its group uses the streams protocol; its members are not visible."
+        if group.state == "Unknown":
+            return (
+                "Its group uses the streams protocol; this user may not describe all topics of its topology."
+            )
+        members = counted(group.members, "member")
+        return f"Its group uses the streams protocol and is in state {group.state} with {members}."
     return f"Its group is in state {group.state} with {counted(group.members, 'member')}."
 
 

@@ -16,11 +16,15 @@ from headwater.cli.lazy import Lazy, LazyGroup
 from headwater.model.problems import ProblemsError
 
 _COMMANDS: Mapping[str, Lazy] = {
-    "new": Lazy("headwater.cli.new.command", "new", "Create a repository for topology documents."),
+    "new": Lazy(
+        "headwater.cli.new.command",
+        "new",
+        "Create a repository for topology documents, or for an application (--streams).",
+    ),
     "toolchain": Lazy(
         "headwater.cli.toolchain",
         "toolchain",
-        "Download or build the Pulumi CLI, its Kafka plugin, Kafka and Spark's connector.",
+        "Download or build the Pulumi CLI, its Kafka plugin, Kafka, Spark's connector and the Java library.",
     ),
     "doctor": Lazy(
         "headwater.cli.doctor.command",
@@ -56,7 +60,22 @@ _COMMANDS: Mapping[str, Lazy] = {
     "publish": Lazy(
         "headwater.cli.publish", "publish", "Publish a report as a comment or issue on GitHub or GitLab."
     ),
+    "change": Lazy(
+        "headwater.cli.change",
+        "change",
+        "Show what an edit of topologies does to state, records in flight and committed offsets.",
+    ),
     "acls": Lazy("headwater.cli.acls", "acls", "Show the ACLs that applications or Headwater require."),
+    "schema": Lazy(
+        "headwater.cli.schema",
+        "schema",
+        "Print the JSON Schema of documents or policy files, for editors.",
+    ),
+    "explain": Lazy(
+        "headwater.cli.explain",
+        "explain",
+        "Explain a problem code: what it means, why it matters, what to do.",
+    ),
     "describe": Lazy("headwater.cli.describe", "describe", "Print Kafka Streams' description of a topology."),
     "import": Lazy(
         "headwater.cli.import_", "import_", "Create documents from code, or from running applications."
@@ -73,7 +92,18 @@ _COMMANDS: Mapping[str, Lazy] = {
         "processors",
         "Show the processors of applications with state, add and remove some.",
     ),
+    "reshard": Lazy(
+        "headwater_spark.commands.reshard",
+        "reshard",
+        "Give a stopped application more partitions, and each key its state.",
+    ),
+    "state": Lazy("headwater.cli.state", "state", "Copy the state of stopped applications."),
     "agent": Lazy("headwater.cli.agent", "agent", "Expand internal topics while applications run."),
+    "dashboards": Lazy(
+        "headwater.cli.dashboards",
+        "dashboards",
+        "Copy the dashboards for Grafana and the alerts for Prometheus into a folder.",
+    ),
     "streams-library": Lazy(
         "headwater.cli.streams_library",
         "streams_library",

@@ -30,7 +30,7 @@ output_option = click.option(
 cluster_options = command_line.cluster_options("The cluster to read. It is not changed.")
 
 stack_cluster_options = command_line.cluster_options(
-    "The cluster to read. It is not changed. Default: that of the environment, otherwise that of --stack."
+    "The cluster to read. It is not changed. Default: the cluster of --stack, otherwise of the environment."
 )
 
 project_option = click.option(

@@ -8,6 +8,7 @@ import click
 
 from headwater.cli.console import write
 from headwater.cli.options import output_option
+from headwater.report.edits.to_json import read_edit
 from headwater.report.plan_comment import Preview, read_drift, read_plan, read_preview
 from headwater.report.plan_comment import plan_comment as written
 
@@ -21,8 +22,19 @@ Value = TypeVar("Value")
     type=click.File(encoding="utf-8"),
     help="The output of `headwater drift --format json`: adds the drift before the change, and graphs.",
 )
+@click.option(
+    "--change",
+    type=click.File(encoding="utf-8"),
+    help="The output of `headwater change --format json`: adds what the edit does to state.",
+)
 @output_option
-def plan_comment(*, preview: Any, drift: Any, output: Path | None) -> None:  # noqa: ANN401 - open files of click
+def plan_comment(
+    *,
+    preview: Any,  # noqa: ANN401 - open files of click
+    drift: Any,  # noqa: ANN401 - same
+    change: Any,  # noqa: ANN401 - same
+    output: Path | None,
+) -> None:
     """Write a pull request comment from a plan.
 
     PLAN is the output of `headwater plan --format json` or `pulumi preview --json`; the default - is standard
@@ -33,11 +45,13 @@ def plan_comment(*, preview: Any, drift: Any, output: Path | None) -> None:  # n
     \b
     Examples:
       headwater plan-comment plan.json --drift drift.json --output comment.md
+      headwater plan-comment plan.json --change change.json
       pulumi preview --json | headwater plan-comment
     """
     planned = _read_input(preview, _read_either, "headwater plan --format json` or `pulumi preview --json")
     drifted = _read_input(drift, read_drift, "headwater drift --format json") if drift else None
-    write(written(planned, drifted), output)
+    edit = _read_input(change, read_edit, "headwater change --format json") if change else None
+    write(written(planned, drifted, edit=edit), output)
 
 
 def _read_either(text: str) -> Preview:

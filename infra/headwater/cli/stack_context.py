@@ -12,7 +12,6 @@ import click
 
 from headwater.kafka import Connection, KafkaClusterReader
 from headwater.kafka.command_line import connection, named_connection
-from headwater.kafka.environment import names_cluster
 from headwater.model.problems import Problem, ProblemsError, errors
 from headwater.model.records import SetupRecord, StackIdentity
 from headwater.model.topology import TopologyDocument
@@ -58,10 +57,13 @@ class StackContext:
 
         return attrs.evolve(self, documents=with_recorded_versions(self.documents, records), records=records)
 
-    def observe(self, questions: "Questions | None" = None) -> "Observation":
+    def observe(
+        self, questions: "Questions | None" = None, *, with_topologies: bool = False
+    ) -> "Observation":
         """Compile the documents for the cluster while the cluster answers the remaining requests.
 
-        `questions` None = the questions of a plan. Raises `ProblemsError`: the cluster could not be read.
+        `questions` None = the questions of a plan. `with_topologies`: also what runs in streams groups.
+        Raises `ProblemsError`: the cluster could not be read.
         """
         from headwater.operations.observation import observe_cluster  # noqa: PLC0415 - while it answers
 
@@ -70,6 +72,7 @@ class StackContext:
             self.documents,
             self.records,
             with_ownership=self.has_ownership_records,
+            with_topologies=with_topologies,
             questions=questions,
         )
 
@@ -82,8 +85,8 @@ def load_context(
 ) -> StackContext:
     """Load the documents and what the stack adds, while the cluster answers the first request.
 
-    The cluster is named by the command line, otherwise by the environment, otherwise by the stack. Of a
-    stack, its limits and policy files are read, too.
+    The cluster is named by the command line, otherwise by the stack, otherwise by the environment, as for
+    `pulumi preview`. Of a stack, its limits and policy files are read, too.
 
     Raises:
         ProblemsError: Documents or connection settings have errors; it has the problems of both.
@@ -112,7 +115,7 @@ def _open_reader(
 def _choose_connection(
     bootstrap_server: str | None, command_config: Path | None, stack: StackOptions
 ) -> Connection:
-    if stack.name is None or stack.state is not None or names_cluster(os.environ):
+    if stack.name is None or stack.state is not None:
         return connection(bootstrap_server, command_config)
     if (named := named_connection(bootstrap_server, command_config)) is not None:
         return named

@@ -2,12 +2,14 @@
 
 import sys
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import click
 
 from headwater.cli.agent import endpoints
 from headwater.cli.console import ExitCode, print_json, repeat
+from headwater.cli.options import cluster_options
 from headwater.control.client import NotAnsweredError, ask
 
 _HINT = "  Use the address of `headwater run --http HOST:PORT`. It answers before Spark has started, too."
@@ -20,8 +22,25 @@ _HINT = "  Use the address of `headwater run --http HOST:PORT`. It answers befor
     "--interval", type=click.FloatRange(min=0.1), default=1.0, show_default=True, help="Seconds, for --watch."
 )
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@click.option(
+    "--group",
+    metavar="ID",
+    help="Show a streams group of the cluster (KIP-1071) instead: the application id of any Kafka Streams "
+    "application.",
+)
+@cluster_options
 @click.pass_context
-def status(context: click.Context, url: str | None, *, watch: bool, interval: float, form: str) -> None:
+def status(
+    context: click.Context,
+    url: str | None,
+    *,
+    watch: bool,
+    interval: float,
+    form: str,
+    group: str | None,
+    bootstrap_server: str | None,
+    command_config: Path | None,
+) -> None:
     """Show the status of a running application.
 
     The table has throughput, lag, size of state and parallelism of each sub-topology.
@@ -29,13 +48,27 @@ def status(context: click.Context, url: str | None, *, watch: bool, interval: fl
     URL is the address of the application's endpoint (--http), as a URL, HOST or HOST:PORT; the default is the
     endpoint on this machine. Exit code 1: the application does not answer, or is not ready.
 
+    With --group, the cluster shows an application that Kafka Streams runs with the streams protocol: state,
+    epochs, sub-topologies with their topics, members with their tasks, and whether the brokers have the nodes
+    of its topology. Exit code 1: there is no such group, or it cannot be read.
+
     \b
     Examples:
       headwater status
       headwater status runtime-1:9878 --watch
+      headwater status --group orders --bootstrap-server kafka:9092
     """
     if watch and form == "json":
         raise click.UsageError("--watch cannot be combined with --format json.")
+    if group is not None:
+        if url is not None or watch:
+            raise click.UsageError(f"--group cannot be combined with {'URL' if url else '--watch'}.")
+        from headwater.cli.streams_group import print_group  # noqa: PLC0415 - imports the Kafka client
+
+        print_group(group, bootstrap_server, command_config, as_json=form == "json")
+        return
+    if bootstrap_server is not None or command_config is not None:
+        raise click.UsageError("A cluster needs --group: the status of `headwater run` is read over HTTP.")
     (address,) = endpoints(context, context.command.params[0], (url,) if url else ())
     try:
         found = _request_status(address)

@@ -22,7 +22,8 @@ def streams_library(output: Path) -> None:
     """Copy the library for Kafka Streams applications into a folder.
 
     With the jar on its class path and `default.client.supplier=io.headwater.streams.HeadwaterClientSupplier`,
-    an application obeys KIP-698 and KIP-878. Maven builds the jar on first use.
+    an application obeys KIP-698 and KIP-878. The jar is in the wheel; in a checkout, Maven builds it on first
+    use.
 
     \b
     Examples:

@@ -11,14 +11,15 @@ _IN_A_SHELL = 'To use Pulumi in this shell: eval "$(headwater toolchain env)"'
 @click.command()
 @click.argument("part", type=click.Choice((*PARTS, "all", "env")), default="all")
 def toolchain(part: str) -> None:
-    """Download or build the Pulumi CLI, its Kafka plugin, Kafka and Spark's connector.
+    """Download or build the Pulumi CLI, its Kafka plugin, Kafka, Spark's connector and the Java library.
 
     Only what is missing, once, into a cache folder: $HEADWATER_CACHE, by default ~/.cache/headwater. A
     `pulumi` on PATH is used if it fits. Otherwise its release is downloaded, if its hash is known
     (HEADWATER_PULUMI_SHA256), or built with Go (5 minutes). Maven downloads Kafka and the connector.
 
-    PART is kafka, spark, pulumi or all (default). `env` prints the variables that put the downloaded or built
-    Pulumi on the PATH of a shell, or only the Kafka plugin if your own `pulumi` does not have it.
+    PART is kafka, spark, streams-library, pulumi or all (default). `env` prints the variables that put the
+    downloaded or built Pulumi on the PATH of a shell, or only the Kafka plugin if your own `pulumi` does not
+    have it. The library for Kafka Streams is built only if the wheel has no jar.
 
     \b
     Examples:

@@ -9,6 +9,7 @@ import click
 
 from headwater.cli.cluster import read_snapshot
 from headwater.cli.console import ExitCode, ProblemsExit, json_text, print_problems, write
+from headwater.cli.edit_inputs import EditInputs, edit_exit_code, load_side, show_edit
 from headwater.cli.options import Count, Version, cluster_options, files_argument, output_option
 from headwater.compiler import compile_documents
 from headwater.kafka.command_line import named_connection
@@ -25,13 +26,19 @@ _FORMATS = ("text", "json", "markdown")
 
 @click.command()
 @files_argument
-@click.option("--to", required=True, type=Version(), help="The version to upgrade to, such as 4.3.")
+@click.option("--to", required=True, type=Version(), help="The version to upgrade to, such as 4.4.")
 @click.option(
     "--partitions",
     "given",
     multiple=True,
     type=Count(),
     help="Partition count of an existing topic; overrides the cluster. May be repeated.",
+)
+@click.option(
+    "--before",
+    type=click.Path(exists=True, path_type=Path),
+    help="The documents as they run, if the topology changes together with the version: shows one report of "
+    "both, as `headwater change` does.",
 )
 @cluster_options
 @click.option("--format", "form", type=click.Choice(_FORMATS), default="text", show_default=True)
@@ -43,6 +50,7 @@ def upgrade(
     *,
     to: KafkaStreamsVersion,
     given: Sequence[tuple[str, int]],
+    before: Path | None,
     bootstrap_server: str | None,
     command_config: Path | None,
     form: str,
@@ -57,10 +65,20 @@ def upgrade(
 
     \b
     Examples:
-      headwater upgrade topologies/ --to 4.3
-      headwater upgrade topologies/ --to 4.3 --bootstrap-server localhost:9092
-      headwater upgrade orders.yaml --to 4.3 --partitions orders=6 --format markdown --output upgrade.md
+      headwater upgrade topologies/ --to 4.4
+      headwater upgrade topologies/ --to 4.4 --bootstrap-server localhost:9092
+      headwater upgrade orders.yaml --to 4.4 --partitions orders=6 --format markdown --output upgrade.md
+      headwater upgrade new/ --to 4.4 --before running/
     """
+    if before is not None:
+        inputs = EditInputs(bootstrap_server, command_config, dict(given))
+        new = load_side(files)
+        edit = inputs.compare(
+            load_side([before]).documents, [_for_version(document, to) for document in new.documents]
+        )
+        print_problems(new.problems)
+        show_edit(edit, form, output)
+        context.exit(edit_exit_code(edit))
     loaded = load_documents(files)
     if errors(loaded.problems):
         raise ProblemsExit(ProblemsError(loaded.problems))

@@ -1,12 +1,14 @@
 """`headwater validate`: check topology documents offline."""
 
-from collections.abc import Iterator, Sequence
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from importlib import import_module
 from pathlib import Path
 
 import click
 
-from headwater.cli.console import exit_for, print_json, print_problems
-from headwater.cli.options import files_argument, policies_option
+from headwater.cli.console import exit_for, print_json, print_problems, write
+from headwater.cli.options import Count, files_argument, policies_option
 from headwater.cli.policies import read_policies, violations
 from headwater.compiler import compile_documents
 from headwater.model.compiled import CompiledApplication
@@ -21,26 +23,59 @@ _NEED_A_CLUSTER = {ProblemCode.MISSING_SOURCE_TOPIC, ProblemCode.UNDECIDABLE_PAR
 @click.command()
 @files_argument
 @policies_option
-@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@click.option(
+    "--partitions",
+    "given",
+    multiple=True,
+    type=Count(),
+    help="Partition count of a source topic. Applications whose counts are all given are checked with them.",
+)
+@click.option(
+    "--run",
+    "for_run",
+    is_flag=True,
+    help="Also check what `headwater run` needs: expressions, formats, and that classes can be imported.",
+)
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["text", "json", "github", "gitlab"]),
+    default="text",
+    show_default=True,
+    help="github: annotations in the log of a workflow; gitlab: a Code Quality report.",
+)
 @click.pass_context
 def validate(
-    context: click.Context, files: Sequence[Path], *, policy_files: Sequence[Path], form: str
+    context: click.Context,
+    files: Sequence[Path],
+    *,
+    policy_files: Sequence[Path],
+    given: Sequence[tuple[str, int]],
+    for_run: bool,
+    form: str,
 ) -> None:
     """Check topology documents, offline.
 
     FILES are files, folders (all *.yaml, *.yml, *.json below) or patterns. Checks the syntax, the schema, the
     rules of Kafka Streams for topologies, conflicts between documents, and your own policies where they do
-    not depend on a cluster. Exit code 0: valid, 1: not valid.
+    not depend on a cluster. Exit code 0: valid, 1: not valid. An application with a source topic whose count
+    is not given is valid as far as it can be checked. With --run, classes are imported in this process, and
+    the extra `headwater[spark]` is required.
 
     \b
     Examples:
       headwater validate orders.yaml
       headwater validate topologies/ --policies headwater-policies.yaml
-      headwater validate topologies/ --format json
+      headwater validate topologies/ --run
+      headwater validate topologies/ --partitions orders=6 --format github
     """
     policies = read_policies(policy_files)
     loaded = load_documents(files)
-    problems = tuple(_find_problems(loaded, policies))
+    problems = tuple(_find_problems(loaded, policies, dict(given)))
+    if for_run:
+        # Needs Spark's extra, so this package does not import it.
+        runtime = import_module("headwater_spark.commands.validate_run")
+        problems = tuple(dict.fromkeys((*problems, *runtime.run_problems(loaded.documents))))
     if form == "json":
         from headwater.report import problem_json  # noqa: PLC0415 - not needed for text
 
@@ -50,19 +85,29 @@ def validate(
                 "problems": [problem_json(problem) for problem in problems],
             }
         )
+    elif form == "github":
+        from headwater.report.annotations import github_annotations  # noqa: PLC0415 - same
+
+        write(github_annotations(problems), None)
+        _print_success(loaded, problems)
+    elif form == "gitlab":
+        from headwater.report.annotations import code_quality  # noqa: PLC0415 - same
+
+        write(json.dumps(code_quality(problems), indent=2) + "\n", None)
     else:
         print_problems(problems)
-        if not exit_for(problems):
-            click.echo(_success_text(loaded))
+        _print_success(loaded, problems)
     context.exit(exit_for(problems))
 
 
-def _find_problems(loaded: Documents, policies: Sequence[Policy]) -> Iterator[Problem]:
+def _find_problems(
+    loaded: Documents, policies: Sequence[Policy], counts: Mapping[str, int]
+) -> Iterator[Problem]:
     yield from loaded.problems
-    compiled = compile_documents(loaded.documents, {})
+    compiled = compile_documents(loaded.documents, counts)
     for each in compiled:
         yield from _offline_problems(each)
-    yield from violations(loaded.documents, compiled, {}, policies)
+    yield from violations(loaded.documents, compiled, counts, policies)
 
 
 def _offline_problems(compiled: CompiledApplication) -> Iterator[Problem]:
@@ -74,6 +119,11 @@ def _offline_problems(compiled: CompiledApplication) -> Iterator[Problem]:
     declared = compiled.application.acls
     if declared is not None:
         yield from incomplete_needs(compiled, declared)
+
+
+def _print_success(loaded: Documents, problems: Sequence[Problem]) -> None:
+    if not exit_for(problems):
+        click.echo(_success_text(loaded))
 
 
 def _success_text(loaded: Documents) -> str:

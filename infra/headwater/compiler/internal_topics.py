@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 
 import attrs
 
+from headwater.compiler.cluster_profiles import accepted_config, accepted_replicas
 from headwater.compiler.compilation import Compilation
 from headwater.compiler.native_sql import Kind, kind_of
 from headwater.compiler.topic_groups import TopicGroup
@@ -211,7 +212,8 @@ def _subtopology(group: TopicGroup, compilation: Compilation) -> SubTopology:
 
 
 def _repartition_topics(compilation: Compilation) -> list[InternalTopic]:
-    config = repartition_config(compilation.config.topic_overrides)
+    application = compilation.application
+    config = accepted_config(repartition_config(compilation.config.topic_overrides), application)
     writing = {
         compilation.naming.topic(node.topic): node.name
         for node in compilation.topology.nodes
@@ -226,7 +228,7 @@ def _repartition_topics(compilation: Compilation) -> list[InternalTopic]:
             config=config,
             subtopology=group.id,
             node=writing.get(topic, ""),
-            replication_factor=compilation.config.replication_factor,
+            replication_factor=accepted_replicas(compilation.config.replication_factor, application),
             pinned=details.partitions is not None,
             generated=details.name in generated or details.name.removesuffix("-repartition") in generated,
             at=details.at,
@@ -246,10 +248,14 @@ def _changelog_topics(compilation: Compilation) -> list[InternalTopic]:
             name=topic,
             kind=TopicKind.CHANGELOG,
             partitions=processors or compilation.tasks[group.id],
-            config=changelog_config(store, config.topic_overrides, config.additional_retention_ms),
+            config=accepted_config(
+                changelog_config(store, config.topic_overrides, config.additional_retention_ms),
+                compilation.application,
+                store.overrides,
+            ),
             subtopology=group.id,
             node=store.name,
-            replication_factor=config.replication_factor,
+            replication_factor=accepted_replicas(config.replication_factor, compilation.application),
             changelog_kind=store.kind,
             generated=store.name in compilation.topology.generated_names,
             at=store.at,

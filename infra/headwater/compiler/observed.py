@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from headwater.compiler.internal_topics import changelog_config, repartition_config
 from headwater.compiler.messages import not_executable
+from headwater.compiler.partitioned_sinks import static_partitioning_problems
 from headwater.compiler.source_problems import missing_topic
 from headwater.compiler.streams_config import StreamsConfig, streams_config_problems
 from headwater.model.compiled import CompiledApplication, InternalTopic, TopicKind
@@ -50,6 +51,7 @@ def compile_observed(
             problem.located(application=application.id)
             for problem in (
                 *streams_config_problems(application),
+                *static_partitioning_problems(application, config, None),
                 *open_questions(application, observed, is_growing=config.autoscaling),
                 *(
                     _missing(topic, observed.locations.get(topic, observed.at), caller)

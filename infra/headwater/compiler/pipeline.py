@@ -11,6 +11,7 @@ from headwater.compiler.checks import (
     check_stores,
     compaction_lag_problems,
 )
+from headwater.compiler.cluster_profiles import profile_problems, with_accepted_settings
 from headwater.compiler.compilation import Compilation
 from headwater.compiler.counting import count_partitions, resolve_copartitioning, resolve_topics
 from headwater.compiler.described import complete
@@ -18,6 +19,7 @@ from headwater.compiler.dsl import build_dsl
 from headwater.compiler.internal_topics import internal_topics, subtopologies
 from headwater.compiler.messages import unwritten_sink
 from headwater.compiler.observed import compile_observed, open_questions
+from headwater.compiler.partitioned_sinks import partitioned_sinks, static_partitioning_problems
 from headwater.compiler.processors import processor_problems
 from headwater.compiler.source_problems import check_sources, missing_topics, with_locations
 from headwater.compiler.streams_config import REUSE_SOURCE_TOPICS, StreamsConfig, streams_config_problems
@@ -110,12 +112,24 @@ def compile_nodes(
     for run in PASSES:
         compilation = run(compilation)
     sinks, sink_problems = sink_counts(document.sinks, compilation)
+    sinks = with_accepted_settings(sinks, application)
     topics = internal_topics(compilation)
+    own_partitions = (
+        None
+        if document.described is not None
+        else partitioned_sinks(
+            topology,
+            document.exported.partitioners if document.exported is not None else {},
+            compilation.naming,
+        )
+    )
     compilation = compilation.with_problems(
         (
             *sink_problems,
             *compaction_lag_problems(topics, sinks),
+            *profile_problems(application, topics, sinks),
             *processor_problems(document, compilation),
+            *static_partitioning_problems(application, config, own_partitions),
         )
     )
     external = {
@@ -137,5 +151,6 @@ def compile_nodes(
         extractor_sinks=tuple(
             node.name for node in topology.nodes if isinstance(node, SinkNode) and node.topic is None
         ),
+        partitioned_sinks=own_partitions,
         described=topology if document.described is not None or document.exported is not None else None,
     )

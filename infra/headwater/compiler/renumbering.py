@@ -116,7 +116,7 @@ def keep_name(former: str, kind: TopicKind) -> str:
             return ""
         return (
             f"To keep its data, name the store exactly `{store}` (`materialized`), or undo the change that "
-            "shifted the index."
+            "shifted the index. A name shifts the numbers after it: plan again before you apply it."
         )
     if kind is TopicKind.REPARTITION:
         name = former.removesuffix("-repartition")

@@ -21,6 +21,10 @@ REUSE_SOURCE_TOPICS, MERGE_REPARTITIONS, SINGLE_STORE_SELF_JOIN = ALL_OPTIMIZATI
 OPTIMIZATIONS = frozenset(ALL_OPTIMIZATIONS)
 LINEAR_HASH = "linear-hash"
 """A partitioner that moves keys to added partitions of the same processor (KIP-287): it is not static."""
+LIBRARY_PARTITIONER = "io.headwater.streams.partitioning.StaticPartitioner"
+"""The `partitioner.class` of producers on the JVM; its configs begin with `static.partitioner.`."""
+LIBRARY_SUPPLIER = "io.headwater.streams.HeadwaterClientSupplier"
+"""The `default.client.supplier` of applications on the JVM."""
 INITIAL_PARTITIONS = "static.partitioner.initial.partitions"
 
 _GROUP_PROTOCOL = "group.protocol"
@@ -79,6 +83,8 @@ class StreamsConfig:
     autoscaling_timeout_ms: int = 15 * MINUTE_MS
     static_partitioner: str | None = None
     """`static.partitioner.class`."""
+    library_function: str | None = None
+    """The function of the library's partitioner, if the producers of the application on the JVM use that."""
     linear_initial: int | None = None
     """`static.partitioner.initial.partitions` with `linear-hash`; None = not used, or not a number."""
     metadata_max_age_ms: int = 5 * MINUTE_MS
@@ -98,8 +104,11 @@ class StreamsConfig:
 
     @property
     def is_statically_partitioned(self) -> bool:
-        """Whether a key keeps its partition when partitions are added."""
-        return self.static_partitioner not in (None, LINEAR_HASH)
+        """Whether a key keeps its partition when partitions are added.
+
+        The library's function counts more than `static.partitioner.class`, which the JVM does not read.
+        """
+        return (self.library_function or self.static_partitioner) not in (None, LINEAR_HASH)
 
     @property
     def upgrades_changes(self) -> bool:
@@ -125,6 +134,7 @@ class StreamsConfig:
             autoscaling=values.flag("partition.autoscaling.enabled"),
             autoscaling_timeout_ms=values.whole("partition.autoscaling.timeout.ms", 15 * MINUTE_MS),
             static_partitioner=values.text("static.partitioner.class"),
+            library_function=values.library_function(),
             linear_initial=values.linear_initial(),
             metadata_max_age_ms=values.whole("metadata.max.age.ms", 5 * MINUTE_MS),
             max_poll_interval_ms=values.whole_of_main_consumer("max.poll.interval.ms", 5 * MINUTE_MS),
@@ -175,6 +185,15 @@ class _Values:
             name for prefix in ("main.consumer.", "consumer.", "") if (name := prefix + key) in self._config
         ]
         return self.whole(given[0], default) if given else default
+
+    def library_function(self) -> str | None:
+        """Return the function, with the most specific prefix (`StreamsConfig#getProducerConfigs`)."""
+        if self._of_producer("partitioner.class") != LIBRARY_PARTITIONER:
+            return None
+        return self._of_producer("static.partitioner.class")
+
+    def _of_producer(self, key: str) -> str | None:
+        return self._config.get(f"producer.{key}", self._config.get(key))
 
     def linear_initial(self) -> int | None:
         is_used = self.text("static.partitioner.class") == LINEAR_HASH and INITIAL_PARTITIONS in self._config

@@ -158,9 +158,23 @@ def topology_of(description: Description) -> NodeTopology:
     )
 
 
+def _numbered_blocks(blocks: Sequence[Block]) -> Sequence[Block]:
+    """Return the blocks, global stores with the free numbers if these are exactly what is missing.
+
+    `kafka-streams-groups.sh` counts global stores from the number of other sub-topologies.
+    """
+    taken = {block.id for block in blocks if not block.is_global}
+    free = [number for number in range(len(blocks)) if number not in taken]
+    stores = [block for block in blocks if block.is_global]
+    if len(free) != len(stores) or sorted(block.id for block in stores) == free:
+        return blocks
+    numbers = dict(zip(map(id, stores), free, strict=True))
+    return [attrs.evolve(block, id=numbers.get(id(block), block.id)) for block in blocks]
+
+
 def _in_order(description: Description) -> Iterator[Block]:
     """Return the blocks by id; ids other than 0, 1, 2… mean that text is missing."""
-    blocks = sorted(description.blocks, key=lambda block: block.id)
+    blocks = sorted(_numbered_blocks(description.blocks), key=lambda block: block.id)
     expected = 0
     for block in blocks:
         if block.id != expected:

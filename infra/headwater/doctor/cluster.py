@@ -1,10 +1,12 @@
 """Checks of a cluster: connection, TLS, credentials, addresses, features, settings, groups of agents."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import attrs
 
 from headwater.doctor.findings import Check, Finding, Section
+from headwater.model.cluster import RegisteredBrokers
+from headwater.model.cluster_profiles import may_be_express, recognize_profile
 from headwater.model.problems import Problem, ProblemCode
 
 _FEW_DAYS = 21
@@ -29,6 +31,23 @@ class Login:
 
 
 @attrs.frozen(kw_only=True)
+class ReplicaFacts:
+    """Counts of partitions, of all topics that the user may see.
+
+    `under_replicated` have replicas that are not in sync. Of these, `below_minimum` have fewer in sync than
+    writes require, and `at_minimum` exactly as many. `in_one_rack` have all replicas there, of several racks.
+    `silent` is broker id → partitions with replicas on it, of brokers that do not answer.
+    """
+
+    leaderless: int = 0
+    under_replicated: int = 0
+    below_minimum: int = 0
+    at_minimum: int = 0
+    in_one_rack: int = 0
+    silent: Mapping[int, int] = attrs.field(factory=dict)
+
+
+@attrs.frozen(kw_only=True)
 class ClusterFacts:
     """What was observed; None = not known.
 
@@ -49,10 +68,12 @@ class ClusterFacts:
     expected_cluster_id: str | None = None
     has_streams_applications: bool = False
     settings_problem: Problem | None = None
-    leaderless: int = 0
-    """Partitions without a leader, of all topics that the user may see."""
-    under_replicated: int = 0
-    """Partitions with replicas that are not in sync."""
+    replicas: ReplicaFacts = ReplicaFacts()
+    registered: RegisteredBrokers | None = None
+    cordoned: frozenset[int] = frozenset()
+    """Brokers of which no log folder gets new replicas (KIP-1066)."""
+    profiles: Mapping[str, str | None] = attrs.field(factory=dict)
+    """Application → the cluster profile that its document declares."""
 
 
 def cluster_findings(facts: ClusterFacts) -> Iterator[Finding]:
@@ -62,9 +83,12 @@ def cluster_findings(facts: ClusterFacts) -> Iterator[Finding]:
     if facts.problem is not None:
         return
     yield _check_brokers(facts)
+    yield from _check_registered(facts)
     yield _check_replicas(facts)
+    yield from _check_placement(facts)
     yield _streams_groups(facts)
     yield _auto_creation(facts)
+    yield from _check_profile(facts)
 
 
 def _check_of(name: str) -> Check:
@@ -160,25 +184,96 @@ def _check_brokers(facts: ClusterFacts) -> Finding:
 
 
 def _check_replicas(facts: ClusterFacts) -> Finding:
-    check = _check_of("replicas")
-    if facts.leaderless:
+    check, replicas = _check_of("replicas"), facts.replicas
+    if replicas.leaderless:
         return check.error(
-            f"{_count_phrase(facts.leaderless, 'partition')} {'has' if facts.leaderless == 1 else 'have'} no "
-            f"leader.",
+            f"{_partition_phrase(replicas.leaderless)} no leader{_silence_phrase(replicas)}.",
             why="Clients can neither read nor write these partitions.",
             fix="Start the brokers that have their replicas: `kafka-topics.sh --bootstrap-server BROKER "
             "--describe --unavailable-partitions` shows them.",
         )
-    if facts.under_replicated:
+    if replicas.below_minimum:
+        return check.error(
+            f"{_partition_phrase(replicas.below_minimum)} fewer replicas in sync than writes require"
+            f"{_silence_phrase(replicas)}.",
+            why="Every write with acks=all to these partitions fails (NOT_ENOUGH_REPLICAS).",
+            fix="Start the brokers that are stopped: `kafka-topics.sh --bootstrap-server BROKER --describe "
+            "--under-min-isr-partitions` shows the partitions.",
+        )
+    if replicas.under_replicated:
+        last = f", {replicas.at_minimum} of them no more than writes require" if replicas.at_minimum else ""
         return check.warning(
-            f"{_count_phrase(facts.under_replicated, 'partition')} "
-            f"{'has' if facts.under_replicated == 1 else 'have'} replicas that are not in sync.",
+            f"{_partition_phrase(replicas.under_replicated)} replicas that are not in sync{last}"
+            f"{_silence_phrase(replicas)}.",
             why="If more brokers stop, writes with acks=all fail, or data is lost.",
             fix="Start the brokers that are stopped, or wait until their replicas are in sync: "
             "`kafka-topics.sh "
             "--bootstrap-server BROKER --describe --under-replicated-partitions` shows them.",
         )
     return check.ok("all are in sync")
+
+
+def _partition_phrase(count: int) -> str:
+    return f"{_count_phrase(count, 'partition')} {'has' if count == 1 else 'have'}"
+
+
+def _silence_phrase(replicas: ReplicaFacts) -> str:
+    if not replicas.silent:
+        return ""
+    return f" ({_broker_phrase(replicas.silent)} {'does' if len(replicas.silent) == 1 else 'do'} not answer)"
+
+
+def _broker_phrase(ids: Iterable[int]) -> str:
+    numbers = sorted(ids)
+    return f"broker{'' if len(numbers) == 1 else 's'} {', '.join(map(str, numbers))}"
+
+
+def _check_registered(facts: ClusterFacts) -> Iterator[Finding]:
+    """Yield findings about brokers that are registered and get no new replicas: stopped or cordoned ones."""
+    known = facts.registered.by_id if facts.registered is not None else {}
+    stopped = [id_ for id_, broker in known.items() if broker.is_fenced]
+    if stopped:
+        yield _check_of("stopped-brokers").warning(
+            f"{len(stopped)} of {_count_phrase(len(known), 'registered broker')} "
+            f"{'is' if len(stopped) == 1 else 'are'} stopped or starting: {_broker_phrase(stopped)}.",
+            why="Topics that are created meanwhile have replicas on them that are missing until they start.",
+            fix="Start them, or remove those that will not start again: `kafka-cluster.sh unregister "
+            "--bootstrap-server BROKER --id ID`.",
+        )
+    if not facts.cordoned:
+        return
+    check = _check_of("cordoned-brokers")
+    if facts.cordoned >= facts.brokers.keys():
+        yield check.error(
+            "All brokers are cordoned.",
+            why="Kafka creates no topic and adds no partition: each request is refused.",
+            fix="Remove `cordoned.log.dirs` from brokers: `kafka-configs.sh --bootstrap-server BROKER "
+            "--alter --entity-type brokers --entity-name ID --delete-config cordoned.log.dirs`.",
+        )
+    else:
+        yield check.ok(f"no replicas of new topics on {_broker_phrase(facts.cordoned)}")
+
+
+def _check_placement(facts: ClusterFacts) -> Iterator[Finding]:
+    """Yield findings about replicas that are on the wrong brokers; waiting does not help."""
+    brokers, replicas = facts.registered, facts.replicas
+    gone = [id_ for id_ in replicas.silent if brokers is not None and brokers.is_unregistered(id_)]
+    if gone:
+        number = max(replicas.silent[id_] for id_ in gone)
+        yield _check_of("replica-placement").warning(
+            f"{_partition_phrase(number)} replicas on {_broker_phrase(gone)}, which "
+            f"{'is' if len(gone) == 1 else 'are'} not registered.",
+            why="These replicas are missing for good: the data survives the loss of fewer brokers.",
+            fix="Move them to other brokers (`kafka-reassign-partitions.sh`), or start the brokers again.",
+        )
+    if replicas.in_one_rack:
+        yield _check_of("racks").warning(
+            f"{_partition_phrase(replicas.in_one_rack)} all replicas in one rack, of "
+            f"{len(brokers.racks) if brokers else 0}.",
+            why="If this rack fails, these partitions cannot be read or written, and their data may be lost.",
+            fix="Move replicas to brokers of other racks: `kafka-reassign-partitions.sh --generate` proposes "
+            "a plan that spreads them.",
+        )
 
 
 def _streams_groups(facts: ClusterFacts) -> Finding:
@@ -223,6 +318,33 @@ def _auto_creation(facts: ClusterFacts) -> Finding:
         "Internal topics then follow this count.",
         fix="Set auto.create.topics.enable=false on all brokers.",
     )
+
+
+def _check_profile(facts: ClusterFacts) -> Iterator[Finding]:
+    """Compare the profile that the cluster shows with the declared ones; Apache Kafka needs none."""
+    check, hosts = (
+        _check_of("cluster-profile"),
+        [address.rpartition(":")[0] for address in facts.brokers.values()],
+    )
+    recognized = recognize_profile(facts.cluster_id, hosts)
+    if recognized is not None:
+        others = sorted(id_ for id_, name in facts.profiles.items() if name != recognized.name)
+        if not others:
+            yield check.ok(f"{recognized.title} (profile {recognized.name})")
+            return
+        yield check.warning(
+            f"The cluster is {recognized.title}, but {', '.join(others)} "
+            f"declare{'s' if len(others) == 1 else ''} another profile, or none.",
+            why="Plans recognize the cluster. `headwater compile`, `headwater validate` and `headwater run` "
+            "only know what a document declares.",
+            fix=f"Declare `clusterProfile: {recognized.name}` below `application`.",
+        )
+    elif may_be_express(hosts) and None in facts.profiles.values():
+        yield check.warning(
+            "The cluster is Amazon MSK. Its addresses do not show whether its brokers are Express brokers.",
+            why="Express brokers refuse settings that Kafka Streams sends, such as segment.bytes.",
+            fix="If they are, declare `clusterProfile: msk-express` below `application`.",
+        )
 
 
 def _count_phrase(count: int, noun: str) -> str:

@@ -1,6 +1,6 @@
 """Convert ACLs between our values and values of the admin client."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from enum import Enum
 from typing import Any, cast
 
@@ -64,6 +64,17 @@ def acl_of(binding: AclBinding) -> Acl | None:
     if binding.permission_type is not AclPermissionType.ALLOW:
         return None
     return Acl(binding.principal, binding.host, Permission(kind, binding.name, operation, pattern))
+
+
+def unlimited_acls(binding: AclBinding) -> Iterator[Acl]:
+    """Yield an ACL for each operation that a binding for all operations allows."""
+    if binding.operation is AclOperation.ALL:
+        for operation in _OPERATIONS.values():
+            fields = (binding.restype, binding.name, binding.resource_pattern_type)
+            who = (binding.principal, binding.host)
+            single = acl_of(AclBinding(*fields, *who, operation, binding.permission_type))
+            if single is not None:
+                yield single
 
 
 def operations_of(operations: Iterable[Enum]) -> frozenset[Operation]:

@@ -41,7 +41,9 @@ from headwater.kafka.kafka_errors import (
 )
 from headwater.kafka.pending_requests import IN_FLIGHT, PendingRequests, in_background
 from headwater.model.acls import Operation
+from headwater.model.cluster import RegisteredBrokers
 from headwater.model.problems import Problem, ProblemsError
+from headwater.model.streams_groups import StreamsGroup
 
 CHUNK = 1_000
 """Topics in one request; larger answers approach the limits of the brokers."""
@@ -142,7 +144,7 @@ class Admin:
         )
         addresses = {id_: f"{broker.host}:{broker.port}" for id_, broker in metadata.brokers.items()}
         self._answering = Answering(
-            str(metadata.orig_broker_name).partition("/")[0], tuple(sorted(addresses.values()))
+            _broker_address(str(metadata.orig_broker_name)), tuple(sorted(addresses.values()))
         )
         return metadata
 
@@ -261,6 +263,29 @@ class Admin:
     def _described(self, ids: Sequence[str], **options: bool) -> Groups:
         return self._at_brokers(_describe_groups(ids), lambda client: client.describe(ids, **options))
 
+    def registered_brokers(self) -> RegisteredBrokers | None:
+        """Return the brokers of the cluster, None without an answer: they only explain other facts.
+
+        The broker that has answered before is asked: others may be stopped.
+        """
+        if (answering := self._answering) is None:
+            return None
+        self.requests += 1
+        try:
+            found = self._group_client.registered(answering.broker)
+        except NoAnswerError:
+            return None
+        return None if isinstance(found, KafkaError) else found
+
+    def streams_groups(
+        self, ids: Sequence[str], *, with_nodes: bool = False
+    ) -> Mapping[str, StreamsGroup | KafkaError]:
+        """Return groups of the streams protocol, with their topologies."""
+        self.requests += 1
+        return self._at_brokers(
+            _describe_groups(ids), lambda client: client.streams_groups(ids, with_nodes=with_nodes)
+        )
+
     def has_group(self, id_: str) -> bool:
         """Return whether a group of any type exists; the description of a streams group says `Dead`."""
         self.requests += 1
@@ -348,6 +373,11 @@ class Admin:
         if self._answering is not None:
             return unanswered(what, self._answering, messages, self._timeout)
         return unreachable(self._servers, messages, self._timeout)
+
+
+def _broker_address(name: str) -> str:
+    """Return host and port of a broker by its name in librdkafka, such as `sasl_ssl://host:9093/bootstrap`."""
+    return name.rpartition("://")[2].partition("/")[0]
 
 
 def _describe_groups(groups: Sequence[str]) -> str:

@@ -3,7 +3,7 @@
 A plan on a cluster where no owner is in question sends none of these requests.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from uuid import uuid4
 
 import attrs
@@ -17,6 +17,7 @@ from headwater.model.acls import Operation
 from headwater.model.cluster import ClusterEvidence, ClusterSnapshot, EvidenceRequest, GroupFacts, GroupType
 from headwater.model.problems import ProblemCode, ProblemsError
 from headwater.model.records import OWNERSHIP_TOPIC, OwnershipRecord
+from headwater.model.streams_groups import StreamsGroup
 from headwater.model.untrusted import UnreadRecord
 
 _ALL_GROUPS = f"the groups of other clients (permission {Operation.DESCRIBE} on group *)"
@@ -62,6 +63,9 @@ def read_group_facts(admin: GroupAdmin, offsets_of: frozenset[str] | None) -> Gr
     if offsets_of is None and not unread and not _sees_all_groups(admin):
         unread.append(_ALL_GROUPS)
     consumers = sorted(id_ for id_, group in groups.items() if group.type is GroupType.CONSUMER)
+    groups |= {
+        id_: streams_facts(groups[id_], group) for id_, group in read_streams_groups(admin, groups).items()
+    }
     for id_, described in admin.groups(consumers).items() if consumers else ():
         if isinstance(described, KafkaError):
             unread += _unread_group(id_, described)
@@ -77,6 +81,24 @@ def read_group_facts(admin: GroupAdmin, offsets_of: frozenset[str] | None) -> Gr
             continue
         groups[id_] = attrs.evolve(groups[id_], committed=committed)
     return groups, unread
+
+
+def read_streams_groups(
+    admin: GroupAdmin, groups: Mapping[str, GroupFacts], *, with_nodes: bool = False
+) -> Mapping[str, StreamsGroup]:
+    """Return the groups of the streams protocol among `groups` that the user may describe completely."""
+    ids = sorted(id_ for id_, group in groups.items() if group.type is GroupType.STREAMS)
+    described = admin.streams_groups(ids, with_nodes=with_nodes) if ids else {}
+    return {id_: group for id_, group in described.items() if not isinstance(group, KafkaError)}
+
+
+def streams_facts(facts: GroupFacts, group: StreamsGroup) -> GroupFacts:
+    """Return the facts with what the description of a group of the streams protocol adds.
+
+    The topology of a group without members is the last one: it does not read topics now.
+    """
+    subscribed = group.read if group.members else frozenset[str]()
+    return attrs.evolve(facts, state=group.state, members=len(group.members), subscribed=subscribed)
 
 
 def group_facts(group: ListedGroup) -> GroupFacts:

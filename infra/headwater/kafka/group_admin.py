@@ -38,6 +38,14 @@ class GroupAdmin(Admin):
         described = self.groups(classic) if classic else {}
         return [_listed(group, described.get(group.id)) for group in listing]
 
+    def group_state(self, id_: str) -> str:
+        """Return the state of one group, of any protocol: `Stable`, `Empty`, …; `Dead` = there is none."""
+        self.requests += 1
+        listing = self._at_brokers("list the groups", lambda client: client.listing())
+        if isinstance(listing, KafkaError):
+            raise ProblemsError([unexpected(listing, "list", "the groups")])
+        return next((group.state for group in listing if group.id == id_), DEAD)
+
     def committed_topics(self, ids: Sequence[str]) -> Mapping[str, frozenset[str] | KafkaError]:
         """Return group → the topics with committed offsets."""
         if not ids:

@@ -10,6 +10,7 @@ from headwater.kafka.broker_session import BrokerSession
 from headwater.kafka.connection_settings import ConnectionSettings
 from headwater.kafka.group_messages import (
     DEAD,
+    DESCRIBE_BROKERS,
     DESCRIBE_CLUSTER,
     DESCRIBE_CONSUMER_GROUPS,
     DESCRIBE_GROUPS,
@@ -22,13 +23,22 @@ from headwater.kafka.group_messages import (
     cluster_description,
     committed_topics,
     consumer_groups,
+    describe_brokers,
     describe_cluster,
     describe_groups,
     fetch_offsets,
     list_groups,
     listed_groups,
+    registered_brokers,
 )
 from headwater.kafka.login import Login
+from headwater.kafka.streams_group_messages import (
+    DESCRIBE_STREAMS_GROUPS,
+    describe_streams_groups,
+    streams_groups,
+)
+from headwater.model.cluster import RegisteredBrokers
+from headwater.model.streams_groups import StreamsGroup
 
 Groups = Mapping[str, GroupDescription | KafkaError]
 
@@ -67,6 +77,29 @@ class GroupClient:
 
             return session.at_coordinators(ids, ask, tolerates_unavailable=tolerates_unavailable)
 
+    def streams_groups(
+        self, ids: Sequence[str], *, with_nodes: bool
+    ) -> Mapping[str, StreamsGroup | KafkaError]:
+        """Return groups of the streams protocol, optionally with the nodes that clients have sent (KIP-1331).
+
+        A group that does not exist, or has another protocol, has the error GROUP_ID_NOT_FOUND. All have the
+        error UNSUPPORTED_VERSION if the brokers do not know the request.
+        """
+        with self._session() as session:
+
+            def ask(
+                connected: BrokerConnection, asked: Sequence[str]
+            ) -> Sequence[tuple[str, StreamsGroup | KafkaError]]:
+                try:
+                    version = connected.version(DESCRIBE_STREAMS_GROUPS)
+                except UnknownRequestError:
+                    return [(id_, KafkaError(KafkaError.UNSUPPORTED_VERSION)) for id_ in asked]
+                body = describe_streams_groups(version, asked, with_nodes=with_nodes)
+                read = partial(streams_groups, version)
+                return session.request(connected, DESCRIBE_STREAMS_GROUPS, body, read)
+
+            return session.at_coordinators(ids, ask)
+
     def committed(self, ids: Sequence[str]) -> Mapping[str, frozenset[str] | KafkaError]:
         """Return group → topics with committed offsets, by one request to each coordinator."""
         with self._session() as session:
@@ -87,6 +120,14 @@ class GroupClient:
         """Return the brokers that are alive, and the operations that the user may perform on the cluster."""
         with self._session() as session:
             return session.retry(lambda: _cluster(session, with_operations=True))
+
+    def registered(self, at: str) -> RegisteredBrokers | KafkaError:
+        """Return the brokers of the cluster, as the one `at` an address knows them.
+
+        From Kafka 4.0 on, those that are stopped are among them.
+        """
+        with self._session() as session:
+            return session.retry(lambda: _registered(session, at))
 
     def _session(self) -> BrokerSession:
         return BrokerSession(self._settings, self._login, self._timeout)
@@ -127,6 +168,13 @@ def _listing(session: BrokerSession) -> Sequence[GroupListing] | KafkaError:
 def _cluster(session: BrokerSession, *, with_operations: bool = False) -> ClusterDescription | KafkaError:
     body = describe_cluster(with_operations=with_operations)
     return session.request(session.any_broker(), DESCRIBE_CLUSTER, body, cluster_description)
+
+
+def _registered(session: BrokerSession, at: str) -> RegisteredBrokers | KafkaError:
+    connected = session.broker(at)
+    version = connected.version(DESCRIBE_BROKERS)
+    read = partial(registered_brokers, version)
+    return session.request(connected, DESCRIBE_BROKERS, describe_brokers(version), read)
 
 
 def _is_dead(answer: GroupDescription | KafkaError) -> bool:

@@ -9,7 +9,7 @@ from confluent_kafka import KafkaError
 from headwater.kafka.broker_connection import Message
 from headwater.kafka.subscriptions import assigned_topics, subscribed_topics
 from headwater.kafka.wire import ResponseReader, compact_array, compact_text
-from headwater.model.cluster import GroupType
+from headwater.model.cluster import GroupType, RegisteredBroker, RegisteredBrokers
 
 FIND_COORDINATOR = Message("FindCoordinator", 10, 4, 4)
 DESCRIBE_GROUPS = Message("DescribeGroups", 15, 5, 5)
@@ -17,10 +17,12 @@ DESCRIBE_CONSUMER_GROUPS = Message("ConsumerGroupDescribe", 69, 0, 0)
 LIST_GROUPS = Message("ListGroups", 16, 4, 5)
 FETCH_OFFSETS = Message("OffsetFetch", 9, 8, 8)
 DESCRIBE_CLUSTER = Message("DescribeCluster", 60, 0, 0)
+DESCRIBE_BROKERS = Message("DescribeCluster", 60, 0, 2)
 
 DEAD = "Dead"
 """The state of a group that does not exist, or has another protocol than the request."""
 _FIRST_VERSION_WITH_TYPES = 5
+_FIRST_VERSION_WITH_ENDPOINTS, _FIRST_VERSION_WITH_FENCED = 1, 2
 _TYPES = {
     "classic": GroupType.CLASSIC,
     "consumer": GroupType.CONSUMER,
@@ -273,6 +275,36 @@ def cluster_description(reader: ResponseReader) -> ClusterDescription | KafkaErr
     brokers = tuple(reader.compact_array(broker))
     operations = _operations(reader.number(4))
     return KafkaError(code) if code else ClusterDescription(brokers, operations)
+
+
+def describe_brokers(version: int) -> bytes:
+    """Return the body of DescribeCluster without operations: of all brokers, fenced ones included."""
+    of_brokers = b"\x01" if version >= _FIRST_VERSION_WITH_ENDPOINTS else b""
+    fenced = b"\x01" if version >= _FIRST_VERSION_WITH_FENCED else b""
+    return b"\x00" + of_brokers + fenced + _NO_TAGS
+
+
+def registered_brokers(version: int, reader: ResponseReader) -> RegisteredBrokers | KafkaError:
+    """Return the answer to DescribeCluster (KIP-700, KIP-1073)."""
+    has_fenced = version >= _FIRST_VERSION_WITH_FENCED
+    reader.skip(4)  # throttle time
+    code = reader.number(2)
+    reader.compact_text()  # message
+    if version >= _FIRST_VERSION_WITH_ENDPOINTS:
+        reader.skip(1)
+    reader.compact_text()  # id of the cluster
+    reader.skip(4)  # id of the controller
+
+    def broker() -> RegisteredBroker:
+        id_ = reader.number(4)
+        host, port = reader.compact_text(), reader.number(4)
+        rack = reader.compact_text()
+        is_fenced = has_fenced and bool(reader.number(1))
+        reader.tagged_fields()
+        return RegisteredBroker(id=id_, address=address(host, port), rack=rack or "", is_fenced=is_fenced)
+
+    found = tuple(reader.compact_array(broker))
+    return KafkaError(code) if code else RegisteredBrokers({each.id: each for each in found}, has_fenced)
 
 
 def _operations(bits: int) -> frozenset[int] | None:

@@ -12,7 +12,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 from headwater.kafka.client_log import client_log
 from headwater.kafka.connection import Connection
 from headwater.kafka.kafka_errors import is_denial, is_moving, not_authorized, unexpected
-from headwater.model.offset_metadata import unread_reason
+from headwater.model.offset_metadata import trim_text, unread_reason
 from headwater.model.problems import Problem, ProblemCode, ProblemsError
 from headwater.model.untrusted import UnreadReason
 
@@ -59,6 +59,23 @@ def read_metadata(
     return [each.metadata for each in found if each.metadata]
 
 
+def with_exact_texts(found: Sequence[TopicPartition]) -> list[TopicPartition]:
+    """Return what a consumer reads as committed, without bytes that do not belong to the texts."""
+    return [
+        each
+        if each.error is not None
+        else TopicPartition(each.topic, each.partition, each.offset, trim_text(_read_text(each)))
+        for each in found
+    ]
+
+
+def _read_text(committed: TopicPartition) -> str:
+    try:
+        return committed.metadata or ""
+    except UnicodeDecodeError as error:
+        return error.object.decode("ascii", "replace")
+
+
 def unread_problem(group: str, committed: TopicPartition) -> Problem | None:
     """Return the problem for a committed text that must not be replaced; None if there is none."""
     reason = unread_reason(committed.metadata or "")
@@ -92,7 +109,7 @@ def _committed(
     """Return what is committed; waits for a coordinator that is loading."""
     while True:
         try:
-            return consumer.committed(partitions, max(0.1, deadline - time.monotonic()))
+            return with_exact_texts(consumer.committed(partitions, max(0.1, deadline - time.monotonic())))
         except KafkaException as error:
             if not is_moving(error.args[0]) or time.monotonic() > deadline:
                 raise

@@ -102,7 +102,7 @@ def unanswered(what: str, answering: Answering, messages: Sequence[ClientMessage
     silent = sorted({address for item in messages for address in _ADDRESS.findall(item.text)})
     failed = f"; no connection to {', '.join(silent)}" if silent else ""
     return Problem(
-        code=ProblemCode.CLUSTER_UNREACHABLE,
+        code=ProblemCode.REQUEST_NOT_ANSWERED,
         summary=f"The Kafka brokers did not answer the request to {what}.",
         expected=f"an answer within {seconds:g} s",
         found=f"{answering.broker} answers, and names {', '.join(answering.brokers) or 'no broker'}{failed}",
@@ -220,7 +220,7 @@ def not_authorized(
 def unexpected(error: KafkaError, what: str, name: str) -> Problem:
     """Return the problem for any other error, which may be temporary."""
     return Problem(
-        code=ProblemCode.CLUSTER_UNREACHABLE,
+        code=ProblemCode.REQUEST_NOT_ANSWERED,
         summary=f"The Kafka brokers did not answer the request to {what} {name}.",
         expected="an answer",
         found=f"{error.name()}: {error.str()}",

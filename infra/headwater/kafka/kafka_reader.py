@@ -10,7 +10,13 @@ from confluent_kafka import KafkaError, TopicPartition
 from confluent_kafka.admin import TopicDescription  # type: ignore[attr-defined]  # public in the library
 
 from headwater.kafka.connection import Connection
-from headwater.kafka.evidence import group_facts, read_cleanup_policy, read_group_facts
+from headwater.kafka.evidence import (
+    group_facts,
+    read_cleanup_policy,
+    read_group_facts,
+    read_streams_groups,
+    streams_facts,
+)
 from headwater.kafka.group_admin import GroupAdmin
 from headwater.kafka.group_offsets import read_metadata
 from headwater.kafka.ownership import read_ownership
@@ -142,6 +148,8 @@ def survey(
     snapshot = KafkaClusterReader(connection, timeout_seconds).read(request)
     admin = GroupAdmin(connection, timeout_seconds)
     groups = {group.id: group_facts(group) for group in admin.listed_groups()}
+    streams_groups = read_streams_groups(admin, groups, with_nodes=True)
+    groups |= {id_: streams_facts(groups[id_], group) for id_, group in streams_groups.items()}
     asked = sorted(groups.keys() & set(_name_beginnings(snapshot.described)))
     denied: list[Problem] = []
     committed = admin.committed_topics(asked).items()
@@ -149,7 +157,7 @@ def survey(
         groups[id_] = attrs.evolve(groups[id_], committed=topics)
     if denied:
         raise ProblemsError(denied)
-    return Survey(snapshot.cluster_id, snapshot.topics, groups)
+    return Survey(snapshot.cluster_id, snapshot.topics, groups, streams_groups)
 
 
 def _name_beginnings(names: Iterable[str]) -> Iterator[str]:

@@ -124,7 +124,7 @@ def ownership_problem(error: KafkaError, operation: Operation) -> Problem:
         else f"{operation} on topic {OWNERSHIP_TOPIC}"
     )
     return Problem(
-        code=ProblemCode.NOT_AUTHORIZED if is_denied else ProblemCode.CLUSTER_UNREACHABLE,
+        code=ProblemCode.NOT_AUTHORIZED if is_denied else ProblemCode.REQUEST_NOT_ANSWERED,
         summary="The ownership records of the cluster cannot be "
         f"{'read' if operation is Operation.READ else 'written'}.",
         topic=OWNERSHIP_TOPIC,

@@ -15,7 +15,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # public, but
     TopicDescription,
 )
 
-from headwater.kafka.acl_bindings import acl_of
+from headwater.kafka.acl_bindings import acl_of, unlimited_acls
 from headwater.kafka.admin import Admin
 from headwater.kafka.group_messages import DEAD
 from headwater.kafka.kafka_errors import is_denial, is_moving, not_authorized, unexpected
@@ -23,9 +23,10 @@ from headwater.kafka.ownership import ownership_problem
 from headwater.kafka.pending_requests import PendingRequests, in_background
 from headwater.kafka.reader import SnapshotRequest
 from headwater.model.acls import LiveAcls, Operation
-from headwater.model.cluster import ClusterSnapshot, LiveGroup, LiveTopic
+from headwater.model.cluster import ClusterSnapshot, LiveGroup, LiveTopic, RegisteredBrokers
 from headwater.model.problems import Problem, ProblemsError
 from headwater.model.records import OWNERSHIP_TOPIC, OwnershipLog, OwnershipTopic
+from headwater.model.streams_groups import StreamsGroup
 
 if TYPE_CHECKING:
     from headwater.kafka.group_client import Groups
@@ -99,6 +100,8 @@ T = TypeVar("T")
 TopicConfigs = PendingRequests[str, Mapping[str, ConfigEntry]]
 _AUTHORIZER = "authorizer.class.name"
 # The lints report a name that no topic can have; the cluster has no such topic.
+_NOT_DESCRIBED = (KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.UNSUPPORTED_VERSION)
+"""Errors of streams groups that may exist: a topic of the topology is hidden, or the brokers are too old."""
 _ABSENT = (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError.TOPIC_EXCEPTION, KafkaError.GROUP_ID_NOT_FOUND)
 
 
@@ -131,6 +134,7 @@ class PendingSnapshot:
             _fewest_replicas(metadata.topics[OWNERSHIP_TOPIC].partitions) if has_topic else 0
         )
         self._cluster_id, self._brokers = str(metadata.cluster_id), len(metadata.brokers)
+        self._hosts = tuple(sorted({str(broker.host) for broker in metadata.brokers.values()}))
         self._listed = {
             name: LiveTopic(
                 name,
@@ -144,6 +148,12 @@ class PendingSnapshot:
             )
             for name in described_names
         }
+        self._replicas = {
+            name: tuple(frozenset(each.replicas) for each in metadata.topics[name].partitions.values())
+            for name in described_names
+        }
+        self._alive = frozenset(metadata.brokers)
+        self._registered = in_background(admin.registered_brokers) if described_names else None
         self._groups = admin.request_groups(request.groups) if request.groups else None
         self._broker = admin.request_configs(
             ResourceType.BROKER, [str(id_) for id_ in [*metadata.brokers][:1]]
@@ -166,6 +176,7 @@ class PendingSnapshot:
         self._read_settings(settings, self._configs, denied)
         described = self._described(settings, denied)
         groups = self._live_groups(denied)
+        of_streams, streams_groups = self._streams_groups(groups, denied)
         defaults = self._broker_config()
         acls = self._live_acls(defaults, denied)
         ownership = self._ownership_records(denied)
@@ -179,11 +190,16 @@ class PendingSnapshot:
         topics |= {
             name: attrs.evolve(topic, config=settings.own.get(name, {})) for name, topic in described.items()
         }
+        registered = self._registered.result() if self._registered is not None else None
+        topics |= {name: self._placed(topics[name], registered) for name in described.keys() & self._replicas}
         return ClusterSnapshot(
             cluster_id=self._cluster_id,
             brokers=self._brokers,
+            hosts=self._hosts,
+            registered=registered,
             topics=topics | self._emptiness(topics),
-            groups=groups,
+            groups=groups | of_streams,
+            streams_groups=streams_groups,
             described=frozenset(described),
             default_replication_factor=_config_number(defaults, "default.replication.factor"),
             default_min_insync_replicas=_config_number(defaults, "min.insync.replicas"),
@@ -212,6 +228,18 @@ class PendingSnapshot:
         present = settings.own.keys() | sources
         return {name: topic for name, topic in (listed | found).items() if name in present}
 
+    def _placed(self, topic: LiveTopic, registered: RegisteredBrokers | None) -> LiveTopic:
+        """Return the topic with what is known about the brokers of its replicas."""
+        replicas = self._replicas[topic.name]
+        known = registered.by_id if registered is not None else {}
+        racks = {id_: broker.rack for id_, broker in known.items() if broker.rack}
+        has_racks = bool(replicas) and all(each <= racks.keys() for each in replicas)
+        return attrs.evolve(
+            topic,
+            silent=frozenset().union(*replicas) - self._alive,
+            racks=min(len({racks[id_] for id_ in each}) for each in replicas) if has_racks else None,
+        )
+
     def _read_settings(self, settings: TopicSettings, configs: TopicConfigs, denied: list[Problem]) -> None:
         answers = self._admin.answers(configs)
         what, right = "read the settings of topic", Operation.DESCRIBE_CONFIGS
@@ -233,9 +261,34 @@ class PendingSnapshot:
             if group.state != DEAD
         }
         groups |= {id_: LiveGroup.without_coordinator(id_) for id_ in sorted(unavailable)}
-        streams: Collection[str] = self._request.streams_groups
-        hidden = [id_ for id_ in sorted(streams) if id_ not in groups and self._admin.has_group(id_)]
-        return groups | {id_: LiveGroup(id_, "Unknown", None) for id_ in hidden}
+        return groups
+
+    def _streams_groups(
+        self, known: Collection[str], denied: list[Problem]
+    ) -> tuple[dict[str, LiveGroup], dict[str, StreamsGroup]]:
+        """Return the groups of the streams protocol that are not in `known`, and their topologies."""
+        requested = sorted(self._request.streams_groups - set(known))
+        if not requested:
+            return {}, {}
+        answers = self._admin.streams_groups(requested, with_nodes=self._request.with_nodes)
+        hidden = [
+            id_
+            for id_, answer in answers.items()
+            if isinstance(answer, KafkaError)
+            and answer.code() in _NOT_DESCRIBED
+            and self._admin.has_group(id_)
+        ]
+        readable = (
+            (id_, answer)
+            for id_, answer in answers.items()
+            if not isinstance(answer, KafkaError) or answer.code() not in _NOT_DESCRIBED
+        )
+        described = dict(successes(readable, "see streams group", denied))
+        groups = {
+            id_: LiveGroup(id_, group.state, len(group.members), is_streams=True)
+            for id_, group in described.items()
+        }
+        return groups | {id_: LiveGroup(id_, "Unknown", None, is_streams=True) for id_ in hidden}, described
 
     def _live_acls(self, broker: Mapping[str, ConfigEntry], denied: list[Problem]) -> LiveAcls | None:
         """Return the ACLs if the brokers have an authorizer and the user may read them.
@@ -252,8 +305,11 @@ class PendingSnapshot:
             error = KafkaError(KafkaError.CLUSTER_AUTHORIZATION_FAILED)
             denied.append(not_authorized(error, "list the ACLs of", "the cluster"))
             return None
-        allowed = (acl_of(binding) for binding in self._admin.acls(self._acls))
-        return LiveAcls(frozenset(acl for acl in allowed if acl is not None))
+        bindings = self._admin.acls(self._acls)
+        return LiveAcls(
+            frozenset(acl for binding in bindings if (acl := acl_of(binding)) is not None),
+            unlimited=frozenset(acl for binding in bindings for acl in unlimited_acls(binding)),
+        )
 
     def _ownership_records(self, denied: list[Problem]) -> OwnershipLog | None:
         if self._ownership is not None:

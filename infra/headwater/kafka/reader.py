@@ -34,6 +34,8 @@ class SnapshotRequest:
     groups: tuple[str, ...] = ()
     streams_groups: frozenset[str] = frozenset()
     """The `groups` that may be groups of the streams protocol (KIP-1071)."""
+    with_nodes: bool = False
+    """Whether to read the nodes of their topologies, too (KIP-1331)."""
     recorded: Mapping[str, str] = attrs.field(factory=dict)
     patterns: tuple[str, ...] = ()
     sources: frozenset[str] = frozenset()
@@ -176,9 +178,11 @@ def _sources_of(document: TopologyDocument) -> Iterator[str]:
                 yield topic
     if document.observed is not None:
         yield from document.observed.sources
-    content = document.described or document.exported
-    if content is not None:
-        nodes = content.nodes
+    if document.described is not None or document.exported is not None:
+        from headwater.compiler import build_nodes  # noqa: PLC0415 - not needed for documents of calls
+
+        # The text of a described topology does not say which topics are internal; its completion does.
+        nodes = build_nodes(document)
         internal = {topic.name for topic in nodes.repartition_topics}
         for node in nodes.nodes:
             if isinstance(node, SourceNode):

@@ -122,3 +122,5 @@ class LiveAcls:
 
     allowed: frozenset[Acl] = frozenset()
     has_authorizer: bool = True
+    unlimited: frozenset[Acl] = frozenset()
+    """What ACLs for all operations (`All`) allow. Headwater neither grants nor revokes such ACLs."""

@@ -8,6 +8,7 @@ import attrs
 from headwater.model.acls import LiveAcls
 from headwater.model.offset_metadata import MoveMark
 from headwater.model.records import OwnershipRecord, OwnershipTopic
+from headwater.model.streams_groups import StreamsGroup
 
 
 class GroupType(Enum):
@@ -99,6 +100,40 @@ class LiveTopic:
     """Partitions without a leader."""
     records: int | None = None
     """The number of offsets from the first to the end of each partition: an upper limit of the records."""
+    silent: frozenset[int] = frozenset()
+    """Ids of brokers that have replicas of the topic and do not answer."""
+    racks: int | None = None
+    """The racks of the replicas of the partition that is on the fewest; None = not known."""
+
+
+@attrs.frozen(kw_only=True)
+class RegisteredBroker:
+    """A broker of the cluster. `is_fenced`: it is registered and stopped, or has not caught up yet."""
+
+    id: int
+    address: str = ""
+    rack: str = ""
+    is_fenced: bool = False
+
+
+@attrs.frozen
+class RegisteredBrokers:
+    """The brokers by id. `with_fenced`: fenced ones are among them, so all others are not registered.
+
+    Brokers before Kafka 4.0 do not name fenced ones (KIP-1073).
+    """
+
+    by_id: Mapping[int, RegisteredBroker] = attrs.field(factory=dict)
+    with_fenced: bool = False
+
+    @property
+    def racks(self) -> frozenset[str]:
+        """Return the racks of brokers that run."""
+        return frozenset(each.rack for each in self.by_id.values() if each.rack and not each.is_fenced)
+
+    def is_unregistered(self, id_: int) -> bool:
+        """Return whether it is known that the cluster has no such broker any more."""
+        return self.with_fenced and id_ not in self.by_id
 
 
 _NO_COORDINATOR = "CoordinatorNotAvailable"
@@ -111,7 +146,9 @@ class LiveGroup:
     id: str
     state: str
     members: int | None = 0
-    """None = unknown: groups of the streams protocol (KIP-1071) and unavailable groups are not described."""
+    """None = unknown: unavailable groups, and streams groups with topics that the user may not describe."""
+    is_streams: bool = False
+    """Whether it is a group of the streams protocol (KIP-1071)."""
 
     @classmethod
     def without_coordinator(cls, id_: str) -> "LiveGroup":
@@ -167,6 +204,12 @@ class ClusterSnapshot:
     """Application → why its committed offsets could not be read."""
     evidence: ClusterEvidence | None = None
     """None = not read, because the owner of no topic is in question, or the caller reads none."""
+    hosts: tuple[str, ...] = ()
+    """The host names that the brokers advertise: host names of managed services show the service."""
+    registered: RegisteredBrokers | None = None
+    """None = not read, or not answered."""
+    streams_groups: Mapping[str, StreamsGroup] = attrs.field(factory=dict)
+    """Those of `groups` that have the streams protocol and could be described, with their topologies."""
 
     @property
     def partitions(self) -> Mapping[str, int]:
@@ -181,3 +224,5 @@ class Survey:
     cluster_id: str
     topics: Mapping[str, LiveTopic]
     groups: Mapping[str, GroupFacts]
+    streams_groups: Mapping[str, StreamsGroup] = attrs.field(factory=dict)
+    """Those of the streams protocol that the user may describe, with their topologies."""

@@ -73,6 +73,24 @@ class SubTopology:
         return bool(self.stores) and not self.is_global
 
 
+class PartitionedBy(Enum):
+    """What chooses the partitions of a sink instead of the producer."""
+
+    WINDOWED_KEY = "the key inside its windowed key"
+    CLASS = "a class of the application"
+
+
+@attrs.frozen
+class PartitionedSink:
+    """A sink node that chooses partitions itself; `topic` None: a `TopicNameExtractor` names it."""
+
+    node: str
+    topic: str | None
+    by: PartitionedBy
+    partitioner: str
+    is_internal: bool
+
+
 @attrs.frozen
 class CompiledApplication:
     """The result of compiling one document against the partition counts of its source topics.
@@ -94,6 +112,8 @@ class CompiledApplication:
     problems: tuple[Problem, ...] = ()
     extractor_sinks: tuple[str, ...] = ()
     """Sink nodes with a `TopicNameExtractor`."""
+    partitioned_sinks: tuple[PartitionedSink, ...] | None = None
+    """Sinks that choose partitions themselves; None: the document does not show it."""
     is_observed: bool = False
     """Only the internal topics are known: `subtopologies` is empty, the document has the counts."""
     described: NodeTopology | None = attrs.field(default=None, eq=False, repr=False)

@@ -8,9 +8,10 @@ It is the metadata of an offset, in a consumer group of its own. Nothing reads r
 
 import base64
 import json
+import re
 import struct
 import zlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from enum import Enum
 
 import attrs
@@ -81,6 +82,7 @@ _LEAST: Mapping[str, int] = {
 }
 """Entry → its least number."""
 _HEAD = struct.Struct(">bq")
+_BASE64 = re.compile(r"[A-Za-z0-9+/]*={0,2}")
 _COUNT = struct.Struct(">i")
 _TIME = struct.Struct(">q")
 
@@ -146,6 +148,48 @@ class OffsetMetadata:
         return _encode_base64(_HEAD.pack(_COMPRESSED_FORMAT, partition_time) + zlib.compress(body))
 
 
+def trim_text(text: str) -> str:
+    """Return a committed text without what follows its end.
+
+    librdkafka copies texts without a terminating null byte, so confluent-kafka returns them with the bytes
+    that happen to follow. The end is known from the content: Kafka Streams and Headwater say how many entries
+    there are. Any other text is returned as it is.
+    """
+    if len(text) > _LONGEST_TEXT:
+        return text
+    found = _BASE64.match(text)
+    encoded = "" if found is None else found.group()
+    try:
+        raw = base64.b64decode(encoded[: len(encoded) // 4 * 4])
+        format_, _ = _HEAD.unpack_from(raw)
+        body = raw[_HEAD.size :]
+        match format_:
+            case 1:
+                length = 0
+            case 2:
+                length = _length_of_entries(body)
+            case 3:
+                decompressor = zlib.decompressobj()
+                decompressor.decompress(body, _LARGEST_BODY)
+                length = len(body) - len(decompressor.unused_data)
+            case _:
+                return text
+    except (ValueError, struct.error, zlib.error):
+        return text
+    return encoded[: 4 * -(-(_HEAD.size + length) // 3)]
+
+
+def _length_of_entries(body: bytes) -> int:
+    (count,) = _COUNT.unpack_from(body)
+    at = _COUNT.size
+    for _ in range(count):
+        (length,) = _COUNT.unpack_from(body, at)
+        at += _COUNT.size + length + _TIME.size
+        if length < 0 or at > len(body):
+            raise struct.error
+    return at
+
+
 def decode(text: str) -> OffsetMetadata | None:
     """Return the metadata in a committed text; None if it is empty or Kafka Streams wrote it."""
     entries = _decode_values(text)
@@ -157,6 +201,20 @@ def decode(text: str) -> OffsetMetadata | None:
         if not name.startswith((_POSITION_KEY, _MOVE_KEY)) and name not in _NO_CLOCKS
     }
     return OffsetMetadata(clocks.pop(_VERSION_KEY), clocks)
+
+
+def decode_processor_metadata(text: str) -> Mapping[str, int]:
+    """Return the processor metadata in a text that Kafka Streams wrote: key → time.
+
+    Source: `TopicPartitionMetadata` and `ProcessorMetadata` (since Kafka Streams 3.4).
+    """
+    return _decode_values(text)
+
+
+def encode_processor_metadata(partition_time: int, times: Mapping[str, int]) -> str:
+    """Return a text as Kafka Streams writes it; `partition_time` is the largest timestamp, -1 = none."""
+    body = _COUNT.pack(len(times)) + b"".join(map(_encode_entry, times.items()))
+    return _encode_base64(_HEAD.pack(_FORMAT, partition_time) + body)
 
 
 def decode_positions(text: str) -> ReadPositions:
@@ -371,3 +429,8 @@ def decode_record(text: str) -> ClientRecord | None:
         return ClientRecord(**json.loads(text))
     except (ValueError, TypeError):
         return None
+
+
+def announcements(changelogs: Iterable[str]) -> Sequence[tuple[str, int]]:
+    """Return the topic partitions whose offset metadata announce a move of these changelog topics."""
+    return [(topic, 0) for topic in sorted(set(changelogs))]

@@ -22,6 +22,22 @@ _MIN_ISR = "min.insync.replicas"
 _REPLICAS = 3
 
 
+def record_topic_changes(settings: Mapping[str, str], replication_factor: int) -> Mapping[str, str]:
+    """Return the settings that a topic of records must get, none if its settings are not known.
+
+    With three replicas or more, a record survives the loss of a broker only if two have it.
+
+    Args:
+        settings: all settings of the topic that have an effect.
+        replication_factor: the number of replicas of the topic.
+    """
+    if not settings:
+        return {}
+    is_low = replication_factor >= _REPLICAS and settings.get(_MIN_ISR, "1") == "1"
+    expected = {**RECORD_TOPIC_SETTINGS, **({_MIN_ISR: "2"} if is_low else {})}
+    return {key: value for key, value in expected.items() if settings.get(key) != value}
+
+
 @attrs.frozen
 class StackIdentity:
     """A stack. `id` is random and in the stack's state; it is empty before the first `pulumi up` with one.
@@ -89,16 +105,8 @@ class OwnershipTopic:
 
     @property
     def changes(self) -> Mapping[str, str]:
-        """Return the settings that the topic must get, none if its settings are not known.
-
-        With three replicas or more, a record survives the loss of a broker only if two have it.
-        """
-        if not self.settings:
-            return {}
-        has_replicas = self.replication_factor >= _REPLICAS
-        is_low = has_replicas and self.settings.get(_MIN_ISR, "1") == "1"
-        expected = {**RECORD_TOPIC_SETTINGS, **({_MIN_ISR: "2"} if is_low else {})}
-        return {key: value for key, value in expected.items() if self.settings.get(key) != value}
+        """Return the settings that the topic must get."""
+        return record_topic_changes(self.settings, self.replication_factor)
 
 
 @attrs.frozen

@@ -6,6 +6,7 @@ from enum import Enum, StrEnum
 import attrs
 
 from headwater.model.acls import AclDeclaration
+from headwater.model.cluster_profiles import ClusterProfile
 from headwater.model.nodes import NodeTopology, TopicKind
 from headwater.model.operators import Step
 from headwater.model.problems import Location
@@ -217,6 +218,12 @@ class Application:
     """Whether the document names the version; otherwise the setup record has it, or it is the default."""
     config_locations: Mapping[str, Location] = attrs.field(factory=dict, repr=False, eq=False)
     """The location of each config in the document, if it is known."""
+    absent_topic_configs: frozenset[str] = frozenset()
+    """Settings that internal topics do not get although Kafka Streams sends them (`topic.NAME: null`)."""
+    cluster_profile: ClusterProfile | None = None
+    """The kind of cluster, if the document declares it or the cluster shows it; None = Apache Kafka."""
+    is_profile_recognized: bool = False
+    """Whether the cluster shows the profile and the document does not declare it."""
 
     def locate_config(self, key: str) -> Location:
         """Return the location of a config, or of the application if the document has no such config."""

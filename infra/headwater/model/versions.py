@@ -49,7 +49,7 @@ class KafkaStreamsVersion:
 
 SUPPORTED = tuple(
     KafkaStreamsVersion(*numbers)
-    for numbers in ((3, 7, 2), (3, 8, 1), (3, 9, 2), (4, 0, 2), (4, 1, 2), (4, 2, 2), (4, 3, 1))
+    for numbers in ((3, 7, 2), (3, 8, 1), (3, 9, 2), (4, 0, 2), (4, 1, 2), (4, 2, 2), (4, 3, 1), (4, 4, 0))
 )
 """The latest patch of each supported release. Tests compare the compiler with each of them."""
 

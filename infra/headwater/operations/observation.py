@@ -13,6 +13,7 @@ from headwater.kafka.kafka_reader import check_visible
 from headwater.kafka.processor_state import with_processor_state
 from headwater.kafka.reader import ClusterReader
 from headwater.model.cluster import ClusterSnapshot, EvidenceRequest
+from headwater.model.cluster_profiles import recognize_profile
 from headwater.model.compiled import CompiledApplication
 from headwater.model.records import SetupRecord
 from headwater.model.topology import TopologyDocument
@@ -38,19 +39,24 @@ def observe_cluster(
     records: Mapping[str, SetupRecord] | None,
     *,
     with_ownership: bool,
+    with_topologies: bool = False,
     questions: Questions | None = None,
 ) -> Observation:
     """Compile `documents` for the cluster, and read what a plan of them depends on.
 
-    `records` is application id → setup record. `with_ownership`: also the ownership records. `questions` None
-    = the questions of a plan.
+    `records` is application id → setup record. `with_ownership`: also the ownership records.
+    `with_topologies`: also the topologies of all groups that have the streams protocol, whatever documents
+    declare. `questions` None = the questions of a plan.
 
     Raises:
         ProblemsError: The cluster could not be read, or a topic is not visible.
     """
     request = snapshot_request(documents, records or {})
+    if with_topologies:
+        request = attrs.evolve(request, streams_groups=frozenset(request.groups), with_nodes=True)
     reading = reader.begin(attrs.evolve(request, with_ids=records is not None, with_ownership=with_ownership))
     from headwater.compiler import compile_documents  # noqa: PLC0415 - while the cluster answers
+    from headwater.compiler.cluster_profiles import with_profile  # noqa: PLC0415 - same
     from headwater.planner.evidence.topics import evidence_request  # noqa: PLC0415 - same
 
     compiled = compile_documents(documents, reading.partitions)
@@ -58,6 +64,9 @@ def observe_cluster(
     if snapshot.partitions != reading.partitions:  # a topic became visible in between
         compiled = compile_documents(documents, snapshot.partitions)
     check_visible(reader, snapshot, compiled)
+    recognized = with_profile(documents, recognize_profile(snapshot.cluster_id, snapshot.hosts))
+    if recognized is not documents:
+        documents, compiled = recognized, compile_documents(recognized, snapshot.partitions)
     snapshot = with_processor_state(reader, snapshot, compiled)
     asked = (questions or evidence_request)(compiled, snapshot, records)
     return Observation(documents, compiled, with_evidence(reader, snapshot, asked), records)

@@ -105,7 +105,9 @@ def _refused_change(error: KafkaError, change: _Change, name: str) -> Problem:
         expected="a topic that the brokers accept",
         found=f"{error.name()}: {error.str()}",
         why="`pulumi up` would fail halfway. Nothing has been changed.",
-        fix="Correct what the brokers name, in the document or in their own policy for topics.",
+        fix="Correct what the brokers name, in the document or in their own policy for topics. If it is a "
+        "setting of internal topics that Kafka Streams sends, declare it as absent (`topic.NAME: null`), or "
+        "declare the kind of cluster (`application.clusterProfile`).",
     )
 
 

@@ -192,6 +192,11 @@ def _notes_of(application: ActiveApplication, actions: Sequence[TopicAction]) ->
     if upgrade is not None:
         restart = "is safe" if upgrade.is_rolling else f"is not safe: {upgrade.obstacle}"
         yield f"Kafka Streams {upgrade.before} to {upgrade.after}: a rolling restart {restart}"
+    profile = application.compiled.application.cluster_profile
+    if profile is not None:
+        is_recognized = application.compiled.application.is_profile_recognized
+        origin = "recognized from the cluster" if is_recognized else "declared"
+        yield f"cluster profile {profile.name} ({origin})"
     yield from _processor_notes(application)
     adopted = sum(action.kind is ActionKind.ADOPT for action in actions)
     if adopted:

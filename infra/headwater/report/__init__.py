@@ -1,6 +1,6 @@
 """Reports of problems, plans, drifts and compiled applications, as text, JSON, Markdown, HTML and pictures.
 
-Only rendering belongs here. It reads no files but its own templates.
+Only rendering belongs here. It reads no files but its own templates, and the guide to problems.
 """
 
 from headwater.report.compile_json import compile_json, problem_json

@@ -71,12 +71,29 @@ def acls_json(grants: Iterable[Grants], problems: Sequence[Problem] = ()) -> dic
     }
 
 
-def acls_commands(grants: Iterable[Grants], server: str) -> str:
-    """Return a shell script: one `kafka-acls.sh` command for each resource, on the cluster at `server`."""
+@attrs.frozen
+class Target:
+    """How `kafka-acls.sh` connects: its server, and a file with the settings of the client."""
+
+    server: str | None = None
+    config: str | None = None
+
+    @property
+    def options(self) -> Sequence[str]:
+        """The options. Without a server, BROKER stands for it."""
+        config = ["--command-config", self.config] if self.config else []
+        return ["--bootstrap-server", self.server or _BROKER, *config]
+
+
+_BROKER = "BROKER"
+
+
+def acls_commands(grants: Iterable[Grants], target: Target) -> str:
+    """Return a shell script: one `kafka-acls.sh` command for each resource, on the cluster of `target`."""
     lines = ["#!/bin/sh", "set -eu", ""]
     for part in grants:
         lines += [f"# {re.sub(r'[^ -~]', '?', f'{part.holder}, {part.purpose}')}"]
-        lines += _command_lines(part, server)
+        lines += _command_lines(part, target)
         lines += [""]
     return "\n".join(lines)
 
@@ -124,9 +141,9 @@ def _permission_json(need: Need) -> dict[str, str]:
     }
 
 
-def _command_lines(grants: Grants, server: str) -> Iterator[str]:
+def _command_lines(grants: Grants, target: Target) -> Iterator[str]:
     for needs in grants.by_resource:
-        words = ["kafka-acls.sh", "--bootstrap-server", server, "--add"]
+        words = ["kafka-acls.sh", *target.options, "--add"]
         words += [word for name in grants.principals for word in ("--allow-principal", name)]
         words += [word for host in _hosts_of(grants) for word in ("--allow-host", host)]
         words += [word for need in needs for word in ("--operation", need.permission.operation.value)]

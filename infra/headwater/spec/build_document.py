@@ -5,6 +5,7 @@ from typing import Any
 
 from headwater.compiler.java.config_values import trim_text
 from headwater.model.acls import AclDeclaration, InternalTopicAcls
+from headwater.model.cluster_profiles import PROFILES
 from headwater.model.nodes import TopicKind
 from headwater.model.operators import Branch, Split, Step
 from headwater.model.problems import Location, Problem, ProblemCode
@@ -26,7 +27,7 @@ from headwater.model.topology import (
 )
 from headwater.model.versions import DEFAULT_VERSION
 from headwater.spec.build_operators import BUILDERS, complete
-from headwater.spec.build_stores import Options, config, duration, topic_config
+from headwater.spec.build_stores import Options, absent_topic_configs, config, duration, topic_config
 from headwater.spec.exported import exported_topology
 from headwater.spec.files import DOCUMENT, read_confined
 from headwater.spec.locations import PathPart, Position, RawDocument, pointer
@@ -36,7 +37,7 @@ from headwater.spec.versions import declared_version
 
 
 def described_topology(
-    raw: RawDocument, given: str | Options
+    raw: RawDocument, given: str | Options, application_id: str
 ) -> tuple[DescribedTopology | None, tuple[Problem, ...]]:
     """Return the described topology and problems. A file must be in or below the document's folder."""
     options: Options = {"file": given} if isinstance(given, str) else given
@@ -51,12 +52,12 @@ def described_topology(
         text, file = content, str(folder / name)
     elif not file.endswith(".json"):  # so that the file has the same line numbers
         text = "\n" * at.line + text
-    from headwater.describe import read_description  # noqa: PLC0415 - imports the compiler, which documents with calls do not need
+    from headwater.describe import read_description, without_prefix  # noqa: PLC0415 - imports the compiler, which documents with calls do not need
 
     chosen = options.get("topology")
     nodes, problems = read_description(text, file, None if chosen is None else str(chosen))
     described = DescribedTopology(
-        nodes,
+        without_prefix(nodes, application_id),
         at=at,
         repartition_partitions=dict(options.get("repartitions", {})),
         stores={name: _detail(detail) for name, detail in options.get("stores", {}).items()},
@@ -146,7 +147,7 @@ def build_document(raw: RawDocument) -> tuple[TopologyDocument | None, tuple[Pro
         if exported is None:
             return None, problems
         return TopologyDocument(application, exported=exported, sinks=sinks), problems
-    described, problems = described_topology(raw, data["describe"])
+    described, problems = described_topology(raw, data["describe"], application.id)
     if described is None:
         return None, problems
     return TopologyDocument(application, described=described, sinks=sinks), problems
@@ -162,6 +163,8 @@ def _application(raw: RawDocument, data: Options) -> Application:
         names_version=options.get("kafkaStreams") is not None,
         config=config(options.get("config")),
         config_locations=_config_locations(raw, options.get("config") or {}),
+        absent_topic_configs=absent_topic_configs(options.get("config")),
+        cluster_profile=PROFILES.get(options.get("clusterProfile", "")),
         lifecycle=Lifecycle(options.get("lifecycle", Lifecycle.ACTIVE)),
         setup=_setup(options.get("setup", {})),
         renamed_from=options.get("renamedFrom"),

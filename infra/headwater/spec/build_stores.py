@@ -24,8 +24,22 @@ _TOPIC_PREFIX = "topic."
 
 
 def config(options: Options | None) -> dict[str, str]:
-    """Return an application's configs. The `topic.` ones have the form in which brokers return them."""
-    return {key: _config_text(key, config_text(value)) for key, value in (options or {}).items()}
+    """Return an application's configs. The `topic.` ones have the form in which brokers return them.
+
+    Configs declared as absent are omitted (`absent_topic_configs`).
+    """
+    return {
+        key: _config_text(key, config_text(value))
+        for key, value in (options or {}).items()
+        if value is not None
+    }
+
+
+def absent_topic_configs(options: Options | None) -> frozenset[str]:
+    """Return the names of the topic configs that an application declares as absent: `topic.NAME: null`."""
+    return frozenset(
+        key.removeprefix(_TOPIC_PREFIX) for key, value in (options or {}).items() if value is None
+    )
 
 
 def _config_text(key: str, text: str) -> str:

@@ -24,7 +24,7 @@ _SHARED = (
     "duration", "signedDuration", "joinWindow", "materialized", "storeBuilder", "storeSupplier",
     "joinStoreSupplier", "logging", "caching", "serdes", "expression", "handle", "name",
     "topicName", "topicNames", "principal", "applicationId", "offsetReset", "partitioner", "pythonClass",
-    "configValue", "topicConfig",
+    "configValue", "internalTopicConfigValue", "topicConfig",
 )  # fmt: skip
 _EXPORTED = ("exportedApplication", "exportedSubtopology", "exportedNode", "exportedStore")
 _LINKED = {*_SHARED, *_EXPORTED, "config", "setup", "describe", "exported", "observed", "application", "acls"}

@@ -16,6 +16,7 @@ import attrs
 
 from headwater.compiler.configs.values import ConfigType, parse_value
 from headwater.compiler.configs.values import allowed_values as describe_values
+from headwater.model.cluster_profiles import RELIED_ON
 from headwater.model.problems import Problem, ProblemCode
 from headwater.spec.locations import MAX_PROBLEMS, PathPart, RawDocument
 from headwater.spec.phrases import nearest, shorten
@@ -165,6 +166,8 @@ def _mapping_of(value: object) -> Mapping[str, Any]:
 
 
 def _check_config(raw: RawDocument, given: _Given, allowed: tuple[str, ...]) -> Iterator[Problem]:
+    if given.value is None and given.shown != given.name and given.name in RELIED_ON:
+        yield _relied_on(raw, given)
     if is_allowed(given.name, allowed):
         return
     if given.name not in topic_configs():
@@ -174,6 +177,18 @@ def _check_config(raw: RawDocument, given: _Given, allowed: tuple[str, ...]) -> 
         values = allowed_values(given.name, text)
         if values is not None:
             yield _refused_value(raw, given, text, values)
+
+
+def _relied_on(raw: RawDocument, given: _Given) -> Problem:
+    return Problem(
+        code=ProblemCode.INVALID_CONFIG,
+        summary=f"Topic config `{given.name}` cannot be absent.",
+        expected="a value, or no such key: Kafka Streams then chooses the value",
+        found="`null`",
+        why="It decides which records Kafka removes: by the brokers' default, state or records may be lost.",
+        fix=f"Remove `{given.shown}`, or set it to a value.",
+        location=raw.location(given.path),
+    )
 
 
 def _unknown_config(raw: RawDocument, given: _Given) -> Problem:

@@ -36,18 +36,20 @@ _GUARANTEE = "processing.guarantee"
 def version_problems(raw: RawDocument) -> tuple[Problem, ...]:
     """Return problems of an unsupported version, or of each config that the version does not have.
 
-    Texts and topics of a running application are known whatever version made them, so an older or later
-    version is only a warning there.
+    A later version is handled as the latest known one, with a warning. Texts and topics of a running
+    application are known whatever version made them, so an older version is only a warning there.
     """
     application = raw.data.get("application") if isinstance(raw.data, dict) else None
     if not isinstance(application, dict) or not is_version(application.get("kafkaStreams")):
         return ()
     version = declared_version(application)
     has_calls = "topology" in raw.data
-    if version is None or (has_calls and not version.is_supported):
-        return (_unsupported_version(raw, config_text(application["kafkaStreams"]), version),)
+    text = "" if application.get("kafkaStreams") is None else config_text(application["kafkaStreams"])
+    if version is None or (has_calls and not version.is_supported and not version.is_newer):
+        return (_unsupported_version(raw, text, version),)
     return (
-        *(() if version.is_supported else (_approximate_version(raw, version),)),
+        *_later_patch(raw, text, version),
+        *(() if version.is_supported else (_approximate_version(raw, version, has_calls=has_calls),)),
         *_missing_protocol(raw, application, version),
         *_missing_configs(raw, application, version),
         *_removed_guarantee(raw, application, version),
@@ -60,9 +62,7 @@ def declared_version(application: Mapping[str, Any]) -> KafkaStreamsVersion | No
     if given is None:
         return DEFAULT_VERSION
     text = config_text(given)
-    version = read_version(text) or read_any_version(text)
-    # A patch that is not known of a supported release: it is not compared, and a text may be of it.
-    return None if version is not None and version.is_supported and not read_version(text) else version
+    return read_version(text) or read_any_version(text)
 
 
 def is_version(given: object) -> bool:
@@ -73,13 +73,7 @@ def is_version(given: object) -> bool:
 def _unsupported_version(raw: RawDocument, found: str, version: KafkaStreamsVersion | None) -> Problem:
     oldest, newest = SUPPORTED[0], SUPPORTED[-1]
     texts = f"Texts of {OLDER[0].release} and later are imported: `headwater import --describe`."
-    if version is not None and version.is_newer:
-        why = "Headwater was not compared with it: names and settings of internal topics may differ."
-        fix = (
-            f'Set `kafkaStreams: "{newest.release}"`, the newest release that Headwater knows, and compare '
-            "`headwater describe` with the text that the application prints. Or upgrade Headwater."
-        )
-    elif version is not None or is_older_than_known(found):
+    if version is not None or is_older_than_known(found):
         why = (
             f"Headwater knows the calls of Kafka Streams {oldest.release} to {newest.release}. An older "
             "version may name and configure internal topics differently."
@@ -109,7 +103,25 @@ def _unsupported_version(raw: RawDocument, found: str, version: KafkaStreamsVers
     )
 
 
-def _approximate_version(raw: RawDocument, version: KafkaStreamsVersion) -> Problem:
+def _later_patch(raw: RawDocument, text: str, version: KafkaStreamsVersion) -> Iterator[Problem]:
+    """Yield a warning about a patch that is later than the known ones of its release."""
+    if not version.is_supported or not text or read_version(text) is not None:
+        return
+    yield Problem(
+        code=ProblemCode.UNSUPPORTED_VERSION,
+        summary=f"Kafka Streams {shorten(text)} is later than the latest patch that Headwater knows: it is "
+        f"handled as {version}.",
+        expected=f"a patch up to {version}",
+        found=f"`{shorten(text)}`",
+        why="What a later patch does differently is not known. Most patches change no internal topics.",
+        fix="Keep it if the plan shows no change that you do not expect. "
+        f'`kafkaStreams: "{version.release}"` names the latest known patch, without this warning.',
+        location=raw.location(_PATH),
+        severity=Severity.WARNING,
+    )
+
+
+def _approximate_version(raw: RawDocument, version: KafkaStreamsVersion, *, has_calls: bool) -> Problem:
     oldest, newest = SUPPORTED[0], SUPPORTED[-1]
     if version.is_newer:
         summary = (
@@ -117,7 +129,13 @@ def _approximate_version(raw: RawDocument, version: KafkaStreamsVersion) -> Prob
             f"as {newest.release}."
         )
         why = "What the later release does differently is not known."
-        fix = "Check the plan against the topics of the application, and upgrade Headwater when it can."
+        fix = (
+            "Compare the output of `headwater describe` with the text that the application prints: if they "
+            "are equal, names of topics and stores are. Upgrade Headwater when it supports the release."
+            if has_calls
+            else "Check the plan against the topics of the application, and upgrade Headwater when it "
+            "supports the release."
+        )
     else:
         summary = (
             f"Kafka Streams {version} was compared in part: names, settings and co-partitioning of internal "

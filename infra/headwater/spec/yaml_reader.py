@@ -62,6 +62,13 @@ def _yaml_error(error: yaml.YAMLError, text: str, file: str) -> Problem:
         )
     mark = getattr(error, "problem_mark", None)
     at = Location(file, mark.line + 1, mark.column + 1) if mark is not None else Location(file)
+    if mark is not None and _is_tab(text, mark.line):
+        return _syntax_error(
+            at,
+            "A line is indented with a tab.",
+            "a tab",
+            fix="Indent with spaces: YAML allows no tabs there.",
+        )
     problem, context = getattr(error, "problem", None), getattr(error, "context", None)
     return _syntax_error(
         at,
@@ -72,6 +79,12 @@ def _yaml_error(error: yaml.YAMLError, text: str, file: str) -> Problem:
 
 _CHECK_LINE = "Check this line and the one before: indentation, quotes, colons, brackets."
 _QUOTE = " Put a value with brackets, braces or commas in quotes."
+
+
+def _is_tab(text: str, line: int) -> bool:
+    """Return whether the indentation of a line, counted from 0, has a tab."""
+    lines = text.split("\n")
+    return line < len(lines) and "\t" in lines[line][: len(lines[line]) - len(lines[line].lstrip())]
 
 
 def _location_at(text: str, index: int, file: str) -> Location:

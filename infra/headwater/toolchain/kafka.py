@@ -10,7 +10,7 @@ from headwater.toolchain.commands import Progress, ToolchainError
 from headwater.toolchain.maven_jars import MavenJars
 
 KAFKA_VERSION = "4.1.1"
-OTHER_VERSIONS = ("3.9.2", "4.2.2", "4.3.1")
+OTHER_VERSIONS = ("3.9.2", "4.2.2", "4.3.1", "4.4.0")
 """Versions of brokers that only tests run; the wheel does not contain their lists of jars."""
 PINNED_VERSIONS = tuple(sorted((KAFKA_VERSION, *OTHER_VERSIONS)))
 _JARS = MavenJars("kafka", "Kafka", KAFKA_VERSION)

@@ -4,13 +4,21 @@ import os
 import shlex
 from collections.abc import Iterable, Iterator
 
-from headwater.toolchain import kafka, kafka_plugin, machine, pulumi_cli, spark
+from headwater.toolchain import (
+    kafka,
+    kafka_plugin,
+    kafka_streams,
+    machine,
+    pulumi_cli,
+    spark,
+    streams_library,
+)
 from headwater.toolchain.broker.process import ensure_class_data
 from headwater.toolchain.cache import Cache
 from headwater.toolchain.commands import Progress
 from headwater.toolchain.spark import ensure_spark_classes
 
-PARTS = ("kafka", "spark", "pulumi")
+PARTS = ("kafka", "spark", "streams-library", "pulumi")
 
 
 def prepare(parts: Iterable[str]) -> None:
@@ -24,6 +32,9 @@ def prepare(parts: Iterable[str]) -> None:
     if "spark" in chosen:
         spark.ensure_spark_jars(cache, progress)
         ensure_spark_classes(cache, progress)
+    if "streams-library" in chosen:
+        streams_library.ensure_streams_library(cache, progress)
+        kafka_streams.ensure_kafka_streams(cache, progress)
     if "pulumi" in chosen:
         pulumi_cli.ensure_pulumi(cache, progress, is_built=machine.GO in needed)
 
@@ -57,5 +68,8 @@ def _needed_programs(parts: tuple[str, ...], cache: Cache, progress: Progress) -
         yield from kafka.needed_programs(cache)
     if "spark" in parts:
         yield from spark.needed_programs(cache)
+    if "streams-library" in parts:
+        yield from streams_library.needed_programs(cache)
+        yield from kafka_streams.needed_programs(cache)
     if "pulumi" in parts:
         yield from pulumi_cli.needed_programs(cache, progress)

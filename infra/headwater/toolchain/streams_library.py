@@ -1,20 +1,28 @@
-"""Build the library for Kafka Streams applications: one jar, from the sources in `streams_library`."""
+"""The library for Kafka Streams applications: the jar of the wheel, or one that is built from the sources."""
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 from headwater.toolchain import machine
 from headwater.toolchain.cache import Cache, fingerprint
 from headwater.toolchain.commands import Progress, run_logged
+from headwater.toolchain.streams_jar import JAR, VERSION, belongs_to, build_command, source_digest
 
 _IN_WHEEL = Path(__file__).parents[1] / "streams_library"
 _SOURCE = _IN_WHEEL if _IN_WHEEL.is_dir() else Path(__file__).parents[3] / "streams_library"
-_VERSION = "0.1.0"
-JAR = f"headwater-streams-{_VERSION}.jar"
 
 
 def ensure_streams_library(cache: Cache | None = None, progress: Progress | None = None) -> Path:
-    """Return the jar, built with Maven on first use; raises `ToolchainError`."""
+    """Return the jar of the wheel; in a checkout, the jar that Maven builds on first use.
+
+    A wheel that was built without Maven has no jar. A jar of other sources is not used.
+
+    Raises:
+        ToolchainError: The jar has to be built, and Maven or a JDK is missing, or Maven failed.
+    """
+    if belongs_to(_IN_WHEEL / JAR, _SOURCE):
+        return _IN_WHEEL / JAR
     cache = cache or Cache()
     folder = cache.ensure(
         _cache_entry(), lambda draft, shown: _build_jar(draft, cache, shown), progress or Progress()
@@ -22,25 +30,21 @@ def ensure_streams_library(cache: Cache | None = None, progress: Progress | None
     return folder / JAR
 
 
+def needed_programs(cache: Cache) -> Iterator[machine.Program]:
+    """Yield the programs that `ensure_streams_library` would run now."""
+    if not belongs_to(_IN_WHEEL / JAR, _SOURCE) and cache.find(_cache_entry()) is None:
+        yield from (machine.JAVA, machine.MAVEN)
+
+
 def _cache_entry() -> str:
-    sources = sorted(
-        path
-        for path in _SOURCE.rglob("*")
-        if path.suffix in {".java", ".xml"} and "target" not in path.relative_to(_SOURCE).parts
-    )
-    parts = (part for path in sources for part in (str(path.relative_to(_SOURCE)), path.read_bytes()))
-    return f"streams-library-{_VERSION}-{fingerprint(*parts)}"
+    return f"streams-library-{VERSION}-{fingerprint(source_digest(_SOURCE))}"
 
 
 def _build_jar(folder: Path, cache: Cache, progress: Progress) -> None:
     programs = machine.require((machine.JAVA, machine.MAVEN))
     with progress.step("Library for Kafka Streams: compiling with Maven", expected="10 seconds") as show:
         run_logged(
-            [
-                *(programs[machine.MAVEN], "--batch-mode", "--no-transfer-progress"),
-                *("--file", _SOURCE / "pom.xml", f"-Doutside={folder}", "-Dmaven.test.skip=true"),
-                *("-Dstyle.color=never", "package"),
-            ],
+            build_command(programs[machine.MAVEN], _SOURCE, folder),
             log=cache.root / "logs" / "streams-library.log",
             environment=os.environ,
             show=show,

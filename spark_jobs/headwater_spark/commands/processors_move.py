@@ -1,21 +1,19 @@
 """`headwater processors move --offline`: more or fewer processors for an application that is stopped."""
 
-import time
 from collections.abc import Sequence
 from pathlib import Path
 
-import attrs
 import click
 
 from headwater.cli.console import ExitCode, print_problems
-from headwater.cli.options import files_argument
+from headwater.cli.options import files_argument, policies_option
+from headwater.cli.policies import read_policies
 from headwater.kafka.command_line import cluster_options, connection
 from headwater.model.problems import ProblemsError, errors
 from headwater.model.topology import TopologyDocument
 from headwater.spec import load_documents
+from headwater_spark.commands.progress import Progress
 from headwater_spark.driver.run.installed import runtime_installed
-
-_REPORT_SECONDS = 2.0
 
 
 @click.command()
@@ -28,6 +26,7 @@ _REPORT_SECONDS = 2.0
     metavar="DIR",
     help="The checkpoint folder of `headwater run`, which is locked meanwhile; default as there.",
 )
+@policies_option
 @cluster_options("The cluster of the application.")
 @click.pass_context
 def move(
@@ -36,6 +35,7 @@ def move(
     *,
     offline: bool,
     checkpoint: str | None,
+    policy_files: Sequence[Path],
     bootstrap_server: str | None,
     command_config: Path | None,
 ) -> None:
@@ -58,6 +58,7 @@ def move(
         from headwater_spark.driver.preflight import checkpoint_lock  # noqa: PLC0415 - slow
         from headwater_spark.driver.processor_move.start import move_state  # noqa: PLC0415 - slow
         from headwater_spark.driver.run.options import DEFAULT_FOLDER  # noqa: PLC0415 - slow
+    policies = read_policies(policy_files)
     documents = declared_documents(files)
     cluster = connection(bootstrap_server, command_config)
     folder = checkpoint or str(DEFAULT_FOLDER.expanduser() / "checkpoints")
@@ -66,7 +67,7 @@ def move(
         id_ = document.application.id
         try:
             with checkpoint_lock(folder, id_):
-                result = move_state(document, cluster, _Progress(id_).report)
+                result = move_state(document, cluster, Progress(id_).report, policies)
         except ProblemsError as error:
             failed.append(error)
             continue
@@ -96,25 +97,3 @@ def declared_documents(files: Sequence[Path]) -> Sequence[TopologyDocument]:
     if not found:
         raise click.UsageError("No document declares `application.processors`.")
     return found
-
-
-@attrs.define
-class _Progress:
-    """Prints progress to standard error: each new step, then a line every few seconds."""
-
-    _application: str
-    _what: str = ""
-    _began: float = 0.0
-    _printed: float = 0.0
-
-    def report(self, what: str, done: int, total: int) -> None:
-        now = time.monotonic()
-        if what != self._what:
-            self._what, self._began, self._printed = what, now, now
-            click.echo(f"{self._application}: {what}", err=True)
-        elif now - self._printed >= _REPORT_SECONDS:
-            self._printed = now
-            left = (now - self._began) / done * (total - done) if done else 0.0
-            click.echo(
-                f"{self._application}: {what}: {done:,} of {total:,}, {max(left, 0.0):.0f} s left", err=True
-            )

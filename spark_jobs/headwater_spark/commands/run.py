@@ -25,7 +25,7 @@ _INSTALLED = "spark-sql-kafka-0-10_*.jar"
     "--jars",
     multiple=True,
     metavar="JAR,...",
-    help="Spark's Kafka connector; default: those of `headwater toolchain`, downloaded if necessary.",
+    help="Spark's Kafka connector; default: the jars of `headwater toolchain`, downloaded if necessary.",
 )
 @click.option("--conf", multiple=True, metavar="KEY=VALUE", help="A setting of Spark; may be repeated.")
 @click.option(

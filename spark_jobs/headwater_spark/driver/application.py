@@ -126,7 +126,7 @@ class StreamsApplication:
             parts.specs.update(check)
             parts.shutdown_requests.start(
                 parts.specs.source_topics
-            )  # also those that come while this one waits
+            )  # also requests that come while this one waits
             if not parts.client.acquire(parts.specs.source_topics, self._lifecycle.stopping):
                 self._end(close_offsets=True)
                 return

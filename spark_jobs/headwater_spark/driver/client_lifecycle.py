@@ -93,7 +93,7 @@ class WatchThreads:
             thread.start()
 
     def join(self, seconds: float) -> list[str]:
-        """Wait until the threads have ended; return the names of those that have not in `seconds`.
+        """Wait until the threads have ended; return the names of threads that have not in `seconds`.
 
         Such a thread waits for an answer, and ends after it. Threads that were not started have ended.
         """

@@ -51,14 +51,14 @@ class GroupOffsets:
         return self._committed(self._consumer, partitions)
 
     def last_committed(self, partitions: Iterable[TopicPartition]) -> Offsets:
-        """Return the offsets that were committed last, without those of open transactions.
+        """Return the offsets that were committed last, without offsets of open transactions.
 
         That of a killed client stays open for up to a minute, or until its tasks run again.
         """
         return self._committed(self._uncommitted_reader, partitions)
 
     def processors(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-        """Return partition → the processor that has processed it; those that none has are missing."""
+        """Return partition → the processor that has processed it; unprocessed partitions are missing."""
         found = clients.committed(self._uncommitted_reader, partitions)
         owners = {
             (each.topic, each.partition): decode_processor(each.metadata or "", each.partition)
@@ -140,7 +140,7 @@ class GroupOffsets:
     ) -> Offsets:
         """Return where each partition is read from; commit the offsets that are not committed.
 
-        Without a committed offset, that is the offset in `forgotten`, else the one of the reset policy.
+        Without a committed offset, that is the offset in `forgotten`, else the offset of the reset policy.
 
         Records that retention has deleted since the last commit are skipped, with a warning in the log.
 

@@ -122,7 +122,7 @@ def check_state_folder(folder: Path, application: str) -> None:
 
 class TopicIds(Protocol):
     def topic_ids(self, names: Sequence[str]) -> Mapping[str, str]:
-        """Return topic → id of those that exist (`headwater.kafka.ClusterReader`)."""
+        """Return topic → id, of existing topics (`headwater.kafka.ClusterReader`)."""
         ...
 
 
@@ -182,7 +182,7 @@ def check_user_classes(spark: SparkSession, runnable: RunnableDocument) -> None:
     spark.sparkContext.setJobDescription(f"{application.id}: classes of the document")
     failures = dict(spark.sparkContext.parallelize([names], 1).flatMap(_load_failures).collect())
     problems = [
-        _class_not_loaded(application.id, *use, failures[use[0]]) for use in uses if use[0] in failures
+        class_not_loaded(application.id, *use, failures[use[0]]) for use in uses if use[0] in failures
     ]
     if problems:
         raise ProblemsError(problems)
@@ -281,7 +281,7 @@ def _already_running(application: str, folder: Path, owner: str) -> Problem:
     )
 
 
-def _class_not_loaded(
+def class_not_loaded(
     application: str, name: str, user: str, location: Location | None, failure: str
 ) -> Problem:
     return Problem(

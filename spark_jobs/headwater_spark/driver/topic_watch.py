@@ -88,7 +88,7 @@ class ClusterWatch:
 class TopicWatch:
     """Runs in its own thread, because brokers may be slow to answer.
 
-    `queries` is name → query, of those that were started. `on_errors` gets the problems that stop the
+    `queries` is name → query, of started queries. `on_errors` gets the problems that stop the
     application.
     """
 

@@ -140,7 +140,7 @@ def no_refusal(_record: OutputRecord) -> None:
 
 
 class CheckedOutput:
-    """Appends output records to `outputs`, except those that are refused: `on_refused` gets these.
+    """Appends output records to `outputs`, except refused records, which `on_refused` gets.
 
     `on_refused` is called with the input record, the topic of the output record, and the reason.
     """

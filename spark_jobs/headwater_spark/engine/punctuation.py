@@ -68,7 +68,7 @@ class Punctuations:
     def due(self, kind: PunctuationType, now: int) -> Iterator[Schedule]:
         """Yield each schedule that is due at `now`, earliest first; the caller calls it at once.
 
-        Also those that a callback has added meanwhile (`PunctuationQueue#maybePunctuate`).
+        Also schedules that a callback has added meanwhile (`PunctuationQueue#maybePunctuate`).
         """
         schedules = self._schedules[kind]
         known = -1

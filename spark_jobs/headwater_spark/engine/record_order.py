@@ -8,7 +8,7 @@ from typing import Any, Final, Generic, TypeVar
 from headwater_spark.engine.records import InputRecord, TopicPartition
 
 HeadT = TypeVar("HeadT", bound=tuple[Any, ...])
-"""What a record is as the head of its partition: its first fields are those of an `InputRecord`."""
+"""What a record is as the head of its partition: its first fields are the fields of an `InputRecord`."""
 ReadHead = Callable[[InputRecord], HeadT | None]
 """Called when a record becomes the head of its partition; None = the record was skipped."""
 
@@ -101,7 +101,7 @@ class PartitionGroup(Generic[HeadT]):
 
 
 class _RecordQueue(Generic[HeadT]):
-    """The records of one partition; `remaining` counts those that were neither taken nor skipped."""
+    """The records of one partition; `remaining` counts records that were neither taken nor skipped."""
 
     def __init__(self, records: Sequence[InputRecord], read: ReadHead[HeadT]) -> None:
         self.remaining = len(records)

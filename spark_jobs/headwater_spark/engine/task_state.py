@@ -65,7 +65,7 @@ class TaskState(Protocol):
     def recover(self, version: int, batch_id: int | None = None) -> bool:
         """Apply the prepared batch if this leads to `version`; False = restore from the changelog topics.
 
-        `batch_id` is that of the batch that was committed as `version`; None = it has none.
+        `batch_id` is the id of the batch that was committed as `version`; None = it has none.
         """
         ...
 

@@ -13,6 +13,7 @@ from tenacity import retry, retry_if_exception, stop_after_delay, wait_fixed
 
 from headwater.kafka import Connection
 from headwater.kafka.client_log import client_log
+from headwater.kafka.group_offsets import with_exact_texts
 from headwater.kafka.kafka_errors import COORDINATOR_MOVING
 from headwater_spark.engine.records import TopicPartition
 
@@ -90,7 +91,7 @@ def committed(
     for partition in found:
         if partition.error is not None:
             raise KafkaException(partition.error)
-    return found
+    return with_exact_texts(found)
 
 
 def is_timed_out(error: KafkaException) -> bool:

@@ -8,7 +8,7 @@ that wrote it. The reader merges the tasks' records: next is always the task tha
 
 The order of records across a task's partitions is the order of their timestamps. If a partition has no record
 left in a batch, though it has more in Kafka, the records that may follow them are held back: a later batch
-reads them again. The offset that is committed for their partition is the first one that was not processed.
+reads them again. The offset that is committed for their partition is the first unprocessed offset.
 
 In a topic with several writers, records after that offset
 may have been processed. The read position of each writing task is committed with the offset.
@@ -38,7 +38,7 @@ _time = itemgetter(3)
 def with_task_header(
     records: Iterable[OutputRecord], shared_topics: frozenset[str], task: int
 ) -> Iterable[OutputRecord]:
-    """Return `records`; those of `shared_topics` get a header with the task's partition."""
+    """Return `records`; records of `shared_topics` get a header with the task's partition."""
     if not shared_topics:
         return records
     header = (_TASK_HEADER, b"%d" % task)
@@ -53,7 +53,7 @@ def with_task_header(
 def interleaved(
     records: Sequence[InputRecord], shared_topics: frozenset[str], *, keep_headers: bool = False
 ) -> Sequence[InputRecord]:
-    """Return `records`; those of `shared_topics` are merged by task, and their header is removed.
+    """Return `records`; records of `shared_topics` are merged by task, and their header is removed.
 
     Records without the header count as one more task. Records of other topics keep their order, and so do
     those of one task in one partition.
@@ -114,7 +114,7 @@ class ProcessedPart:
 
 
 def without_read(records: Sequence[InputRecord], positions: Positions) -> Sequence[InputRecord]:
-    """Return `records` without those that are before the read position of their writer."""
+    """Return `records` without records before the read position of their writer."""
     if not positions:
         return records
     return [
@@ -127,7 +127,7 @@ def without_read(records: Sequence[InputRecord], positions: Positions) -> Sequen
 def in_processing_order(
     records: Sequence[InputRecord], shared_topics: frozenset[str]
 ) -> Sequence[InputRecord]:
-    """Return `records` with those of `shared_topics` merged by task; they keep the header with the task.
+    """Return `records` with records of `shared_topics` merged by task; they keep the header with the task.
 
     With too many tasks to commit their read positions, the records stay in the order of their offsets.
     """

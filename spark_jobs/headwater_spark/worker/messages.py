@@ -14,7 +14,7 @@ from headwater_spark.engine.task_state import task_name_of
 
 
 def task_folder(state_folder: Path, subtopology: str, task: int) -> Path:
-    """Return the folder of a task's local state, in the one of its application."""
+    """Return the folder of a task's local state, in the folder of its application."""
     return state_folder / f"{subtopology}_{task}"
 
 
@@ -35,7 +35,7 @@ class BatchRequest:
     `is_native`: Spark SQL has evaluated the program, keys and values are as the sink writes them.
     `stream_threads` is the number of stream threads of the client that are alive when the batch begins.
     `processors` assigns input partitions to tasks; None = task and partition have the same number.
-    `client` is the process id of the client, if it has to be the active one (`client_record`); its record is
+    `client` is the process id of the client, if it has to be the active one (`state_proof`); its record is
     in partition 0 of `client_topic`. It was active for certain at `client_at`, in seconds as `versions_at`.
     """
 
@@ -106,12 +106,12 @@ class BatchResult:
     `partition` is the number of the task. `skipped` records had been committed before. `held_back` are
     (topic, partition, first offset that was not processed), because records of the topics in `blocked_by` may
     come first. `dropped` records were dropped by operators or exception handlers (`dropped-records-total`);
-    `handler_message` describes the last one that a handler dropped. `restored` records were read from
+    `handler_message` describes the last record that a handler dropped. `restored` records were read from
     changelog topics first. `stream_time` is milliseconds, -1 = none.
     `missing_partition` is (topic, required partition, number of partitions): the batch failed because of it.
     `poison_record` describes the record that failed the batch, `poison_handler` is the config key of the
     exception handler whose answer was to fail. `thread` is the name of the stream thread. `state_version` is
-    that of the task after the batch; None = unknown, because the batch failed.
+    the state of the task after the batch; None = unknown, because the batch failed.
     """
 
     partition: int

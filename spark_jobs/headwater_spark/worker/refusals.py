@@ -28,7 +28,7 @@ _MAX_ATTEMPTS: Final = 30
 
 
 class RecordsRefusedError(KafkaException):
-    """The brokers refuse records of the batch; `refusals` are those that were alone in their requests."""
+    """The brokers refuse records of the batch; `refusals` are records that were alone in their requests."""
 
     def __init__(self, error: KafkaError, refusals: Iterable["Refusal"] = ()) -> None:
         super().__init__(error)

@@ -140,7 +140,7 @@ class RecordChunk:
 class PartitionReader:
     """Reads ranges of partitions one after another, committed records only (`StoreChangelogReader`).
 
-    `group` is that of the application, which it may read: librdkafka looks for the coordinator of any group.
+    `group` is the application's group, which it may read: librdkafka looks for the coordinator of any group.
     """
 
     def __init__(self, connection: Connection, group: str) -> None:

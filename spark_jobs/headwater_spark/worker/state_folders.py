@@ -92,7 +92,7 @@ def named_disk_failures(folder: Path) -> Iterator[None]:
 
 
 def is_disk_full(folder: Path, error: Exception) -> bool:
-    """Return whether a failure is that of a full disk, whatever LMDB calls it."""
+    """Return whether a failure is a full disk, whatever LMDB calls it."""
     if isinstance(error, lmdb.DiskError) or (isinstance(error, OSError) and error.errno in _FULL):
         return True
     try:

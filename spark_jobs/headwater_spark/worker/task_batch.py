@@ -5,7 +5,7 @@ The order of the steps makes a crash at any moment harmless:
     1. Open the session: the committed offsets are known. With exactly once, earlier owners are fenced.
     2. Restore the local state to the committed version (prepared batch, else changelogs).
     3. Prove that this is the last committed state (`state_proof`). Skip records below the committed offsets,
-       process the others, except those that are held back.
+       process the others, except records that are held back.
     4. Save the state's changes on disk as the prepared batch.
     5. Commit one transaction: records of sinks and changelogs, input offsets with their metadata.
     6. Apply the prepared changes to the local state.

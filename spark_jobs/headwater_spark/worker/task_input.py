@@ -194,9 +194,9 @@ def split_by_task(
 ) -> Mapping[int, TaskRows]:
     """Return task → rows, by offset within each partition.
 
-    `topic` is that of rows without a column for it. `task_of` returns the task of a partition; None = they
-    have the same number. Rows that Spark has not shuffled are whole input partitions, one after the other, in
-    order, and each is the input of one task.
+    `topic` is the topic of rows without a column for it. `task_of` returns the task of a partition; None =
+    they have the same number. Rows that Spark has not shuffled are whole input partitions, one after the
+    other, in order, and each is the input of one task.
     """
     filled = (batch for batch in batches if batch.num_rows)
     return _split_shuffled(filled, topic, task_of) if shuffled else _split_in_order(filled, topic)
@@ -294,7 +294,7 @@ def _merge_partitions(
 
 
 def _records_of(batch: pa.RecordBatch, topic: str | None) -> Iterable[InputRecord]:
-    """Return the records; `topic` is that of all of them, None = a column has it."""
+    """Return the records; `topic` is the topic of all of them, None = a column has it."""
     topics = batch.column(TOPIC).to_pylist() if topic is None else repeat(topic, batch.num_rows)
     fields = (batch.column(name).to_pylist() for name in COLUMNS[1:-1])
     return zip(topics, *fields, _read_headers(batch.column(COLUMNS[-1])), strict=True)

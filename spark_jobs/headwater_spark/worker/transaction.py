@@ -99,7 +99,7 @@ class TaskSession:
     offsets: dict[TopicPartition, int]
     positions: dict[TopicPartition, ReadPositions] = attrs.field(factory=dict)
     task: int | None = None
-    """The number of the task; None = that of its partitions."""
+    """The number of the task; None = the number of its partitions."""
     processors: Processors | None = None
     """The processors of the sub-topology; None = task and partition have the same number."""
     proof: StateProof | None = attrs.field(default=None, eq=False)
@@ -118,7 +118,7 @@ class TaskSession:
     ) -> None:
         """Commit the records sent so far with `offsets`; `times` are the largest timestamps read.
 
-        `positions` replace those of their partitions; positions up to the offset are removed.
+        `positions` replace the positions of their partitions; positions up to the offset are removed.
         """
         for partition, offset in offsets.items():
             read = positions.get(partition, self.positions.get(partition, NOTHING_READ))
@@ -155,7 +155,7 @@ def open_session(request: BatchRequest, partition: int, *, single: bool = False)
     With `single`, each record is written by a request of its own: slow, but refused records are known.
 
     Raises:
-        OtherProcessorError: The state for an input partition is that of another processor, and the document
+        OtherProcessorError: The state for an input partition belongs to another processor, and the document
             does not accept to lose it.
         UnreadableMetadataError: A committed text must not be replaced.
         OtherNumberError: Processors were removed or added since the request was made.

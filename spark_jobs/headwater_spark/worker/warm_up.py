@@ -35,7 +35,7 @@ _NO_OWNER = ""
 class WarmUpRequest:
     """The request to restore the local state of added processors of an application.
 
-    `tasks` are (program, number of the processor). `lineage` is that of the state of all of them.
+    `tasks` are (program, number of the processor). `lineage` is the lineage of all their states.
     """
 
     application: str

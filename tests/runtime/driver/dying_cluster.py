@@ -4,6 +4,7 @@ import os
 import signal
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from types import ModuleType
 
 from headwater_spark.driver.processor_move import start
 from headwater_spark.driver.processor_move.entry_copy import Commits, MoveProducer
@@ -11,10 +12,10 @@ from headwater_spark.driver.processor_move.kafka_cluster import KafkaMoveCluster
 from headwater_spark.engine.records import OutputRecord
 
 
-def die_after(operations: int) -> None:
-    """End this process with SIGKILL after this number of operations of moves or expansions."""
+def die_after(operations: int, module: ModuleType = start) -> None:
+    """End this process with SIGKILL after this number of operations of the moves that `module` starts."""
     _Killed.left = operations
-    setattr(start, "KafkaMoveCluster", _DyingCluster)  # noqa: B010 - in this process only
+    setattr(module, "KafkaMoveCluster", _DyingCluster)  # noqa: B010 - in this process only
 
 
 class _Killed:

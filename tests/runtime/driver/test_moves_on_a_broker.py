@@ -120,6 +120,10 @@ def test_the_commands_move_the_state_and_show_it(app: Sparkless, tmp_path: Path)
     code, text = run("move")
     assert (code, "Missing option '--offline'" in text) == (64, True)
     moving = ("move", "--offline", "--checkpoint", str(tmp_path / "checkpoint"))
+    (policies := tmp_path / "policies.yaml").write_text("policies: [topicPartitions: {max: 3}]\n")
+    code, text = run(*moving, "--policies", str(policies))
+    assert (code, "error[PolicyViolated]" in text, "policies.yaml:1" in text) == (1, True, True), text
+    assert len(app.entries("counts")) == 2
     code, text = run(*moving)
     assert code == 0, text
     assert f"{app.id}: the state has moved from 2 to 4 processors" in text

@@ -40,7 +40,11 @@ class _Spec:
     name: str = "query"
     backoffs: list[int | None] = attrs.field(factory=list)
 
-    def backoff_ms(self, failure: Failure, _thread: str, failures_in_a_row: int) -> int | None:
+    @property
+    def batches(self) -> "_Spec":
+        return self
+
+    def handle_failure(self, failure: Failure, _thread: str, failures_in_a_row: int) -> int | None:
         self.backoffs.append(RestartPolicy(max_failures=3).backoff_ms(failure.exception, failures_in_a_row))
         return self.backoffs[-1]
 

@@ -113,7 +113,7 @@ def test_a_prepared_function_is_called_for_each_data_frame(spark: SparkSession) 
 
 
 def test_the_stream_of_a_worker_has_one_more_number_after_the_rows(spark: SparkSession) -> None:
-    """`worker.input_end` relies on it: without this number, the rows have ended early."""
+    """`worker.task_input` relies on it: without this number, the rows have ended early."""
 
     def peek(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         stream = python_tasks.worker_stream()

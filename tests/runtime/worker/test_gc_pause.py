@@ -1,6 +1,7 @@
 """Garbage collection is paused during a batch and ignores the objects that a worker keeps."""
 
 import gc
+import warnings
 from collections.abc import Iterator
 
 import pytest
@@ -13,6 +14,9 @@ from headwater_spark.worker.gc_pause import paused_gc
 def new_process(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(gc_pause, "_frozen", set())
     gc.unfreeze()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # about objects of other tests that ran in this process
+        gc.collect()
     gc.enable()  # commands of `headwater` that ran in this process leave it disabled
     yield
     gc.freeze()

@@ -4,6 +4,7 @@ import base64
 import struct
 import tracemalloc
 import zlib
+from collections.abc import Mapping
 
 import pytest
 from hypothesis import given
@@ -19,8 +20,11 @@ from headwater.model.offset_metadata import (
     decode_mark,
     decode_positions,
     decode_processor,
+    decode_processor_metadata,
     decode_time,
+    encode_processor_metadata,
     latest_metadata,
+    trim_text,
     unread_reason,
 )
 from headwater.model.untrusted import UnreadReason
@@ -171,3 +175,26 @@ def test_the_time_of_a_partition_is_that_of_kafka_streams_too() -> None:
     text = base64.b64encode(b"\x02" + (1_700_000_000_000).to_bytes(8, "big") + bytes(4)).decode()
     assert decode_time(text) == 1_700_000_000_000
     assert decode_time("") == decode_time("nonsense") == -1
+
+
+@given(st.integers(-1, 2**62), CLOCKS, st.text(max_size=20))
+def test_what_follows_a_text_is_removed(time: int, times: Mapping[str, int], rest: str) -> None:
+    """librdkafka copies texts without a null byte at their end."""
+    first = base64.b64encode(struct.pack(">bq", 1, time)).decode()
+    longest = OffsetMetadata(3, {f"{number:0100}": number * 7**20 for number in range(60)}).encode(time)
+    assert unread_reason(longest) is None
+    for text in (
+        first,
+        encode_processor_metadata(time, times),
+        OffsetMetadata(3, times).encode(time),
+        longest,
+    ):
+        assert trim_text(text) == text
+        assert trim_text(text + rest.lstrip("=")) == text
+
+
+def test_the_metadata_of_kafka_streams_are_read_and_written() -> None:
+    text = encode_processor_metadata(1_700_000_000_000, {"closed": 5})
+    assert decode_time(text) == 1_700_000_000_000
+    assert decode_processor_metadata(text) == {"closed": 5}
+    assert decode(text) is None

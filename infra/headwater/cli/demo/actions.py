@@ -53,12 +53,26 @@ class Headwater:
         return f"headwater {' '.join(self._resolved_arguments(environment))}"
 
     def run(self, environment: Environment) -> Finished:
-        spark = ("--jars", ",".join(environment.spark_jars)) if self.with_spark else ()
+        spark = ("--jars", ",".join(environment.jars.spark)) if self.with_spark else ()
         return environment.headwater(*self._resolved_arguments(environment), *spark)
 
     def _resolved_arguments(self, environment: Environment) -> list[str]:
         """Replace `{broker}` by the broker's address."""
         return [argument.format(broker=environment.broker.bootstrap_servers) for argument in self.arguments]
+
+
+@attrs.frozen
+class Java:
+    """A Java program of the demo; it gets the address of the broker and a folder."""
+
+    program: str
+
+    def command(self, environment: Environment) -> str:
+        return f"java -cp 'libs/*' {self.program} {environment.broker.bootstrap_servers} state"
+
+    def run(self, environment: Environment) -> Finished:
+        folder = environment.folder / "java-state"
+        return environment.java(self.program, environment.broker.bootstrap_servers, str(folder))
 
 
 PREVIEW = Pulumi(("preview",))

@@ -1,6 +1,7 @@
 """The environment of the demo: a broker, and a folder with a Pulumi project and documents."""
 
 import os
+import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -33,10 +34,19 @@ STACK = "demo"
 DOCUMENTS = "topologies"
 _FILES = Path(__file__).parent / "files"
 _SECONDS = 30
+_PROGRAM_SECONDS = 180
 _EXCLUDED = ("HEADWATER_", "KAFKA_", "PULUMI_")  # variables that name clusters and stacks of the user
 _retry_until_true = retry(
     retry=retry_if_result(lambda done: not done), wait=wait_fixed(0.1), stop=stop_after_delay(_SECONDS)
 )
+
+
+@attrs.frozen
+class Jars:
+    """What applications have on their class path: `spark` are paths, `streams` may be patterns of Java."""
+
+    spark: Sequence[str]
+    streams: Sequence[Path]
 
 
 @attrs.frozen
@@ -48,7 +58,7 @@ class Environment:
     project: PulumiProject
     admin: AdminClient
     reader: KafkaClusterReader
-    spark_jars: Sequence[str]
+    jars: Jars
     first_hour: int = attrs.field(factory=first_hour)
 
     def pulumi(self, *arguments: str) -> Finished:
@@ -62,6 +72,17 @@ class Environment:
             is_error_in_output=True,
         )
         return Finished(finished.code, finished.output)
+
+    def java(self, program: str, *arguments: str) -> Finished:
+        """Run a Java program of the demo, with Kafka Streams and Headwater's library on its class path."""
+        command: list[str | Path] = [
+            *("java", "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"),
+            *("-cp", os.pathsep.join(map(str, self.jars.streams)), self.file(program)),
+        ]
+        done = subprocess.run(
+            [*command, *arguments], capture_output=True, text=True, check=False, timeout=_PROGRAM_SECONDS
+        )
+        return Finished(done.returncode, done.stdout + done.stderr)
 
     def topics(self) -> Mapping[str, LiveTopic]:
         """Return all topics except Kafka's and Headwater's own, by name."""
@@ -118,7 +139,7 @@ def start_environment(
     folder: Path,
     kafka: KafkaDistribution,
     pulumi: PulumiToolchain,
-    spark_jars: Sequence[str],
+    jars: Jars,
     source_topics: Mapping[str, int],
 ) -> Iterator[Environment]:
     """Start a broker and create the Pulumi project; stop the broker at the end of the block."""
@@ -134,7 +155,7 @@ def start_environment(
         connection = Connection(bootstrap_servers=(broker.bootstrap_servers,))
         admin = AdminClient(connection.confluent(), logger=client_log())
         environment = Environment(
-            folder / "work", broker, project, admin, KafkaClusterReader(connection), spark_jars
+            folder / "work", broker, project, admin, KafkaClusterReader(connection), jars
         )
         _configure(environment)
         environment.create(source_topics, {})

@@ -1,14 +1,13 @@
 """Run all steps of the demo."""
 
 import time
-from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
 import attrs
 from rich.console import Console
 
-from headwater.cli.demo.environment import Environment, start_environment
+from headwater.cli.demo.environment import Environment, Jars, start_environment
 from headwater.cli.demo.observation import Observation
 from headwater.cli.demo.output import Output, Result
 from headwater.cli.demo.steps import SOURCE_TOPICS, STEPS, Step
@@ -19,13 +18,13 @@ def run_demo(
     folder: Path,
     kafka: KafkaDistribution,
     pulumi: PulumiToolchain,
-    spark_jars: Sequence[str],
+    jars: Jars,
     console: Console,
 ) -> bool:
     """Run all steps in `folder`; return whether all results are as expected. Always stops the broker."""
     output = Output(console)
     with ExitStack() as stack:
-        environment = stack.enter_context(start_environment(folder, kafka, pulumi, spark_jars, SOURCE_TOPICS))
+        environment = stack.enter_context(start_environment(folder, kafka, pulumi, jars, SOURCE_TOPICS))
         stack.enter_context(environment.member("loyalty", "purchases"))
         output.header(environment.broker.bootstrap_servers, sorted(environment.documents()))
         results = [_run_step(number, step, environment, output) for number, step in enumerate(STEPS, 1)]

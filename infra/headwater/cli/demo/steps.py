@@ -15,6 +15,7 @@ from headwater.cli.demo.actions import (
     Edit,
     Expand,
     Headwater,
+    Java,
     ProducePayments,
     Run,
 )
@@ -227,6 +228,16 @@ STEPS: Sequence[Step] = (
         reads="revenue",
         expected=Observation(results={"books, hour 0": 42.5, "games, hour 0": 59.9}),
         outcome="The same records as from Kafka Streams, on the same internal topics.",
+    ),
+    Step(
+        title="A Kafka Streams application follows its source topic",
+        description="One program in Java, twice: one loads Headwater's library by configuration, the other "
+        "does not. Their source topic is expanded from 2 to 4 partitions while they run.",
+        actions=(Create({"clicks": 2}),),
+        command=Java("SideBySide.java"),
+        expected=Observation(created=4, expanded={"clicks": 4}),
+        outcome="With the library, the application has expanded its internal topics and continues with all "
+        "tasks. Without it, it has stopped.",
     ),
     Step(
         title="A typo",

@@ -3,22 +3,25 @@
 Every request has a timeout, and none changes the cluster.
 """
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import TimeoutError as FutureTimeoutError
 
 import attrs
 from confluent_kafka import KafkaError
 from confluent_kafka.admin import (  # type: ignore[attr-defined]  # public, but not exported explicitly
     ClusterMetadata,
+    ConfigEntry,
     ResourceType,
 )
 
 from headwater.compiler import StreamsConfig
-from headwater.doctor.cluster import AgentFacts, AgentGroup, ClusterFacts, Login
+from headwater.doctor.cluster import AgentFacts, AgentGroup, ClusterFacts, Login, ReplicaFacts
 from headwater.kafka import Connection
 from headwater.kafka.addresses import certificate_days, unreachable
 from headwater.kafka.admin import Admin
 from headwater.kafka.group_messages import GroupDescription, GroupMember
+from headwater.model.cluster import RegisteredBrokers
 from headwater.model.problems import ProblemsError
 from headwater.model.topology import Protocol, TopologyDocument
 from headwater.planner.acls.headwater import AGENT_PREFIX
@@ -29,6 +32,8 @@ _MOST_BROKERS = 50
 _LOCAL = ("localhost", "127.", "[::1]")
 _AUTHORIZER = "authorizer.class.name"
 _SETTINGS = ("auto.create.topics.enable", "group.coordinator.rebalance.protocols", _AUTHORIZER)
+_MIN_IN_SYNC, _CORDONED = "min.insync.replicas", "cordoned.log.dirs"
+_MOST_TOPICS = 1_000
 _COORDINATORS = "__consumer_offsets"
 
 
@@ -53,6 +58,12 @@ def observe_cluster(
         has_streams_applications=any(
             document.application.protocol is Protocol.STREAMS for document in documents
         ),
+        profiles={
+            document.application.id: profile.name
+            if (profile := document.application.cluster_profile)
+            else None
+            for document in documents
+        },
     )
     reachable = [server for server in servers if server not in facts.unreachable]
     days = certificate_days(connection, reachable[0], _ADDRESS_SECONDS) if reachable else None
@@ -67,7 +78,7 @@ def observe_cluster(
         for id_, broker in sorted(metadata.brokers.items())[:_MOST_BROKERS]
     }
     dead = unreachable(set(brokers.values()) - set(servers), _ADDRESS_SECONDS)
-    partitions = [each for topic in metadata.topics.values() for each in topic.partitions.values()]
+    registered = admin.registered_brokers()
     facts = attrs.evolve(
         facts,
         cluster_id=str(metadata.cluster_id),
@@ -75,8 +86,9 @@ def observe_cluster(
         unreachable={**facts.unreachable, **dead},
         settings=_read_settings(admin, brokers),
         features=_read_features(admin),
-        leaderless=sum(partition.leader < 0 for partition in partitions),
-        under_replicated=sum(len(partition.isrs) < len(partition.replicas) for partition in partitions),
+        registered=registered,
+        replicas=_count_replicas(admin, metadata, registered),
+        cordoned=_read_cordoned(admin, [id_ for id_, address in brokers.items() if address not in dead]),
     )
     return ObservedCluster(facts, admin, metadata)
 
@@ -155,6 +167,71 @@ def _read_settings(admin: Admin, brokers: Mapping[int, str]) -> Mapping[str, str
     except ProblemsError:
         return None
     return None
+
+
+def _count_replicas(
+    admin: Admin, metadata: ClusterMetadata, registered: RegisteredBrokers | None
+) -> ReplicaFacts:
+    partitions = [
+        (name, each) for name, topic in metadata.topics.items() for each in topic.partitions.values()
+    ]
+    short = [(name, each) for name, each in partitions if len(each.isrs) < len(each.replicas)]
+    least = _read_least_in_sync(admin, sorted({name for name, _ in short})[:_MOST_TOPICS])
+    spare = [len(each.isrs) - least[name] for name, each in short if name in least and each.leader >= 0]
+    known = registered.by_id if registered is not None else {}
+    racks = {id_: broker.rack for id_, broker in known.items() if broker.rack}
+    several = registered is not None and len(registered.racks) > 1
+    return ReplicaFacts(
+        leaderless=sum(each.leader < 0 for _, each in partitions),
+        under_replicated=len(short),
+        below_minimum=sum(number < 0 for number in spare),
+        at_minimum=sum(number == 0 for number in spare),
+        in_one_rack=sum(
+            several
+            and len(each.replicas) > 1
+            and all(id_ in racks for id_ in each.replicas)
+            and len({racks[id_] for id_ in each.replicas}) == 1
+            for _, each in partitions
+        ),
+        silent=Counter(id_ for _, each in partitions for id_ in each.replicas if id_ not in metadata.brokers),
+    )
+
+
+def _read_least_in_sync(admin: Admin, topics: Sequence[str]) -> Mapping[str, int]:
+    """Return topic → `min.insync.replicas`, of topics whose settings the user may read."""
+    pending = admin.request_configs(ResourceType.TOPIC, topics)
+    try:
+        return {
+            name: int(str(answer[_MIN_IN_SYNC].value))
+            for name, answer in admin.answers(pending)
+            if not isinstance(answer, KafkaError) and _MIN_IN_SYNC in answer
+        }
+    except ProblemsError:
+        return {}
+
+
+def _read_cordoned(admin: Admin, brokers: Iterable[int]) -> frozenset[int]:
+    """Return the brokers of which all log folders are cordoned, as far as the user may read settings."""
+    found: set[int] = set()
+    # Each broker answers for itself: all are asked before the first answer is awaited.
+    requests = {id_: admin.request_configs(ResourceType.BROKER, [str(id_)]) for id_ in brokers}
+    for id_, pending in requests.items():
+        try:
+            found |= {id_ for _, answer in admin.answers(pending) if _is_cordoned(answer)}
+        except ProblemsError:
+            continue
+    return frozenset(found)
+
+
+def _is_cordoned(answer: Mapping[str, ConfigEntry] | KafkaError) -> bool:
+    if isinstance(answer, KafkaError) or _CORDONED not in answer:
+        return False
+    cordoned = _list_items(answer[_CORDONED].value)
+    return cordoned == {"*"} or (bool(cordoned) and cordoned >= _list_items(answer["log.dirs"].value))
+
+
+def _list_items(value: object) -> frozenset[str]:
+    return frozenset(item.strip() for item in str(value or "").split(",") if item.strip())
 
 
 def _read_features(admin: Admin) -> Mapping[str, int] | None:

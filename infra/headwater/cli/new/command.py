@@ -4,14 +4,22 @@ import hashlib
 import shlex
 from importlib.metadata import distribution
 from pathlib import Path
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 import click
+from click.core import ParameterSource
 
-from headwater.cli.console import ProblemsExit
+from headwater.cli.console import ProblemsExit, json_text
 from headwater.cli.new.folder import check_name, read_template, write_project
 from headwater.cli.new.project import EXAMPLES, Forge, Project, is_pinned_wheel, project_files, wheel_of
+from headwater.cli.new.streams_project import streams_project_files
 from headwater.model.problems import Problem, ProblemCode, ProblemsError
+from headwater.spec.schema import published_schema
+from headwater.toolchain import ToolchainError
+from headwater.toolchain.streams_library import ensure_streams_library
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 _DIRECT_URL = "direct_url.json"
 _LOCAL_WHEEL = (
@@ -38,30 +46,46 @@ _LOCAL_WHEEL = (
     help="The wheel for requirements and workflows: a file, or a URL with its hash. Default: where Headwater "
     "was installed from.",
 )
-def new(folder: Path, *, example: str, forge: str, name: str | None, wheel: str | None) -> None:
-    """Create a repository for topology documents.
+@click.option(
+    "--streams",
+    is_flag=True,
+    help="Create a Kafka Streams application in Java instead, which exports its document in a unit test.",
+)
+def new(
+    folder: Path, *, example: str, forge: str, name: str | None, wheel: str | None, streams: bool
+) -> None:
+    """Create a repository for topology documents, or for an application (--streams).
 
     DIR gets an example document in topologies/, a Pulumi project with the stacks `local` and `production`,
     policies, pinned requirements, workflows for pull requests, and a README.md with the next steps. DIR must
     be empty, except for .git and .venv.
 
+    With --streams, DIR gets an application in Java with the library for Kafka Streams: a build with Maven,
+    properties, a unit test that verifies the topology document, and a workflow that runs it.
+
     \b
     Examples:
       headwater new kafka-topics
       headwater new . --ci gitlab
+      headwater new orders-app --streams
       headwater new kafka-topics --wheel https://example.com/headwater-0.1.0-py3-none-any.whl#sha256=HASH
     """
-    installed = distribution("headwater")
-    url = _wheel(wheel) if wheel else wheel_of(installed.read_text(_DIRECT_URL) or "")
+    chosen = folder.absolute().resolve().name if name is None else name
+    url = ""
     try:
-        project = Project(
-            name=folder.absolute().resolve().name if name is None else name,
-            wheel=url or _no_wheel(),
-            forge=Forge(forge),
-            example=EXAMPLES[example],
-        )
-        check_name(project.name)
-        contents = project_files(project, read_template)
+        check_name(chosen)
+        contents: Mapping[str, str | bytes]
+        if streams:
+            _refuse_with_streams(click.get_current_context())
+            contents = streams_project_files(chosen, Forge(forge), read_template, _library())
+        else:
+            installed = distribution("headwater").read_text(_DIRECT_URL) or ""
+            url = _wheel(wheel) if wheel else wheel_of(installed)
+            project = Project(
+                name=chosen, wheel=url or _no_wheel(), forge=Forge(forge), example=EXAMPLES[example]
+            )
+            schema = {"topologies/.schema.json": json_text(published_schema("topology.v1"))}
+            contents = {**project_files(project, read_template), **schema}
         write_project(folder, contents)
     except ProblemsError as error:
         raise ProblemsExit(error) from None
@@ -71,6 +95,20 @@ def new(folder: Path, *, example: str, forge: str, name: str | None, wheel: str 
     if url.startswith("file:"):
         click.echo(f"{_LOCAL_WHEEL.format(url=url)}", err=True)
     click.echo(f"Continue with {shlex.quote(str(folder / 'README.md'))}.")
+
+
+def _refuse_with_streams(context: click.Context) -> None:
+    """Refuse options that an application does not use."""
+    for option in ("example", "wheel"):
+        if context.get_parameter_source(option) is ParameterSource.COMMANDLINE:
+            raise click.UsageError(f"--{option} cannot be combined with --streams.")
+
+
+def _library() -> bytes:
+    try:
+        return ensure_streams_library().read_bytes()
+    except ToolchainError as error:
+        raise click.ClickException(str(error)) from None
 
 
 def _wheel(text: str) -> str:

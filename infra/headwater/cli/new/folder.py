@@ -34,7 +34,7 @@ def check_name(name: str) -> None:
         )
 
 
-def write_project(folder: Path, contents: Mapping[str, str]) -> None:
+def write_project(folder: Path, contents: Mapping[str, str | bytes]) -> None:
     """Write path → content below `folder`, which is created if it does not exist.
 
     Raises:
@@ -50,7 +50,10 @@ def write_project(folder: Path, contents: Mapping[str, str]) -> None:
                 parent.mkdir()
                 written.append(parent)
             written.append(file)
-            file.write_text(content, encoding="utf-8", newline="")
+            if isinstance(content, str):
+                file.write_text(content, encoding="utf-8", newline="")
+            else:
+                file.write_bytes(content)
     except OSError as error:
         _remove(written)
         raise ProblemsError([_not_writable(folder, error)]) from None

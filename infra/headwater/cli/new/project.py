@@ -70,10 +70,10 @@ def project_files(project: Project, template: Callable[[str], str]) -> Mapping[s
     name = {"PROJECT_NAME": project.name}
     return {
         ".gitignore": template("gitignore"),
-        "Pulumi.yaml": _filled(template("Pulumi.yaml"), name),
+        "Pulumi.yaml": filled(template("Pulumi.yaml"), name),
         "Pulumi.local.yaml": template("Pulumi.local.yaml"),
         "Pulumi.production.yaml": template("Pulumi.production.yaml"),
-        "README.md": _filled(template("README.md"), {**name, **_workflow_texts(project.forge)}),
+        "README.md": filled(template("README.md"), {**name, **_workflow_texts(project.forge)}),
         "__main__.py": template("program.txt"),
         POLICIES: template(POLICIES),
         "requirements.txt": f"{_UPGRADE}headwater @ {project.wheel}\n{template('requirements.txt')}",
@@ -95,9 +95,9 @@ def _workflows(project: Project, template: Callable[[str], str]) -> Iterator[tup
     if project.forge is Forge.GITHUB:
         for file in _GITHUB:
             text = template(f"workflows/github/{file}")
-            yield f".github/workflows/{file}", _filled(text, settings | (checks if "SOURCES" in text else {}))
+            yield f".github/workflows/{file}", filled(text, settings | (checks if "SOURCES" in text else {}))
     elif project.forge is Forge.GITLAB:
-        yield f".gitlab/{_GITLAB}", _filled(template(f"workflows/gitlab/{_GITLAB}"), settings | checks)
+        yield f".gitlab/{_GITLAB}", filled(template(f"workflows/gitlab/{_GITLAB}"), settings | checks)
         yield ".gitlab-ci.yml", template("gitlab-ci.yml")
 
 
@@ -118,7 +118,7 @@ def _workflow_texts(forge: Forge) -> Mapping[str, str]:
     return {"WORKFLOW_ROW": row, "WORKFLOW_STEP": "\n".join(step)}
 
 
-def _filled(text: str, values: Mapping[str, str]) -> str:
+def filled(text: str, values: Mapping[str, str]) -> str:
     """Replace each key by its value; every key must occur."""
     for key, value in values.items():
         if key not in text:

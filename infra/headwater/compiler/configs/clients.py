@@ -40,14 +40,17 @@ _OWN_PREFIXES = {
     Client.RESTORE: "restore.consumer.",
     Client.GLOBAL: "global.consumer.",
 }
+_RESOLVE_TIMEOUT = "bootstrap.resolve.timeout.ms"
+"""Since 4.4, which has it, 0 for every client (`StreamsConfig#enforceSynchronousBootstrapResolution`)."""
 _SET_LAST = {
     Client.MAIN: ("group.id", "partition.assignment.strategy"),
     Client.RESTORE: ("group.id", "group.instance.id", "auto.offset.reset"),
     Client.GLOBAL: ("group.id", "group.instance.id", "auto.offset.reset"),
-    Client.PRODUCER: ("key.serializer", "value.serializer", "bootstrap.servers"),
+    Client.PRODUCER: ("key.serializer", "value.serializer", "bootstrap.servers", _RESOLVE_TIMEOUT),
+    Client.ADMIN: ("client.id", _RESOLVE_TIMEOUT),
 }
 """What Kafka Streams sets after the configs of the user, or removes."""
-_SET_LAST_FOR_CONSUMERS = ("key.deserializer", "value.deserializer", "bootstrap.servers")
+_SET_LAST_FOR_CONSUMERS = ("key.deserializer", "value.deserializer", "bootstrap.servers", _RESOLVE_TIMEOUT)
 _MEMBER = "group.instance.id"
 THREAD_SUFFIX = "-0"
 """What Kafka Streams appends to `group.instance.id` for its first stream thread."""
@@ -77,7 +80,7 @@ def client_configs(config: Mapping[str, str], version: KafkaStreamsVersion) -> M
             for client, prefix in _OWN_PREFIXES.items()
         },
         Client.PRODUCER: _producer(by_prefix, rules, version, exactly_once=exactly_once),
-        Client.ADMIN: _without(_provided(by_prefix, Owner.ADMIN, "admin.", version), ("client.id",)),
+        Client.ADMIN: _without(_provided(by_prefix, Owner.ADMIN, "admin.", version), _SET_LAST[Client.ADMIN]),
     }
 
 

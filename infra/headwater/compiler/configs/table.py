@@ -32,10 +32,7 @@ PREFIXES: Mapping[str, Owner] = {
 }
 """The prefixes of configs that are for one client only."""
 
-HEADWATER_CONFIGS: Mapping[str, ConfigType] = {
-    "internal.topics.setup": ConfigType(type="string", default="automatic", values=("automatic", "manual")),
-    "partition.autoscaling.enabled": ConfigType(type="boolean", default="false"),
-    "partition.autoscaling.timeout.ms": ConfigType(type="long", default="900000", least=0),
+_PARTITIONER_CONFIGS: Mapping[str, ConfigType] = {
     "static.partitioner.class": ConfigType(type="string", nonempty=True),
     "static.partitioner.initial.partitions": ConfigType(type="int", least=1),
     "static.partitioner.table": ConfigType(type="string"),
@@ -43,6 +40,15 @@ HEADWATER_CONFIGS: Mapping[str, ConfigType] = {
         type="string", default=":", nonempty=True, form="untrimmed"
     ),  # a blank may separate
     "static.partitioner.bounds": ConfigType(type="string", nonempty=True),
+}
+
+HEADWATER_CONFIGS: Mapping[str, ConfigType] = {
+    "internal.topics.setup": ConfigType(type="string", default="automatic", values=("automatic", "manual")),
+    "partition.autoscaling.enabled": ConfigType(type="boolean", default="false"),
+    "partition.autoscaling.timeout.ms": ConfigType(type="long", default="900000", least=0),
+    **_PARTITIONER_CONFIGS,
+    # The library for the JVM reads them from the configs of producers.
+    **{f"producer.{key}": type_ for key, type_ in _PARTITIONER_CONFIGS.items()},
     "uncaught.exception.handler": ConfigType(type="string", nonempty=True),
 }
 """The configs of KIP-698, KIP-878, KIP-287 and of `headwater run`: Kafka Streams has none of them."""

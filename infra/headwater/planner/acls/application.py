@@ -13,8 +13,8 @@
 `headwater run` also adds partitions to changelog topics of applications with a number of processors: Alter.
 
 Kafka Streams never needs DescribeConfigs: nothing calls the checks in `InternalTopicManager#validate`. The
-library in `streams_library` checks configs if `internal.topics.setup` is set, and adds partitions if
-autoscaling is on.
+library in `streams_library` checks configs and recorded ids if `internal.topics.setup` is set, and adds
+partitions if autoscaling is on.
 Since Kafka 3.0 an idempotent producer needs only Write on a topic (KIP-679).
 Transactional ids are `<application.id>-<process id>-<thread>`.
 """
@@ -22,6 +22,7 @@ Transactional ids are `<application.id>-<process id>-<thread>`.
 from collections.abc import Iterator
 
 from headwater.compiler import StreamsConfig
+from headwater.compiler.streams_config import LIBRARY_SUPPLIER
 from headwater.model.acls import (
     ANY_NAME,
     AclDeclaration,
@@ -33,6 +34,7 @@ from headwater.model.acls import (
 )
 from headwater.model.compiled import CompiledApplication
 from headwater.model.problems import Problem, ProblemCode, Severity
+from headwater.model.records import OWNERSHIP_TOPIC
 from headwater.planner.acls.needs import (
     Need,
     changelog_topics,
@@ -45,8 +47,6 @@ from headwater.planner.acls.needs import (
     topic,
 )
 from headwater.planner.phrases import listed
-
-_SUPPLIER = "io.headwater.streams.HeadwaterClientSupplier"
 
 
 def application_needs(
@@ -123,8 +123,11 @@ def _expandable_changelogs(compiled: CompiledApplication) -> frozenset[str]:
 def _library_needs(compiled: CompiledApplication) -> Iterator[Need]:
     """Yield what the client supplier of the library needs, if the application's config names it."""
     config = compiled.application.config
-    if config.get("default.client.supplier") != _SUPPLIER:
+    if config.get("default.client.supplier") != LIBRARY_SUPPLIER:
         return
+    if "internal.topics.setup" in config:
+        reason = "the client supplier compares the recorded ids of internal topics"
+        yield from topic(OWNERSHIP_TOPIC, Operation.READ, reason=reason)
     for name in (*repartition_topics(compiled), *changelog_topics(compiled)):
         if "internal.topics.setup" in config:
             yield from topic(name, Operation.DESCRIBE_CONFIGS, reason="the client supplier checks configs")

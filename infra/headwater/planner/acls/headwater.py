@@ -15,6 +15,7 @@ from headwater.planner.acls.needs import (
     named,
     pattern_names,
     repartition_topics,
+    sink_topics,
     source_topics,
     topic,
 )
@@ -24,12 +25,16 @@ AGENT_PREFIX = "headwater-agent-"
 
 
 class Purpose(StrEnum):
-    """PLAN reads (`plan`, `drift`, previews), UP also changes, RETIRE also deletes; AGENT expands topics."""
+    """PLAN reads (`plan`, `drift`, previews), UP also changes, RETIRE also deletes; AGENT expands topics.
+
+    RESHARD moves state (`reshard`, `state copy`).
+    """
 
     PLAN = "plan"
     UP = "up"
     RETIRE = "retire"
     AGENT = "agent"
+    RESHARD = "reshard"
 
 
 def headwater_needs(purpose: Purpose, compiled: Sequence[CompiledApplication] = ()) -> tuple[Need, ...]:
@@ -46,9 +51,11 @@ def headwater_needs(purpose: Purpose, compiled: Sequence[CompiledApplication] = 
             needs += _needs_to_change(application, managed)
         if purpose is Purpose.RETIRE:
             needs += _needs_to_delete(managed[0])
+        if purpose is Purpose.RESHARD:
+            needs += _needs_to_move(application, managed[0])
     if purpose is Purpose.AGENT:
         needs += _coordination_needs()
-    else:
+    elif purpose is not Purpose.RESHARD:
         needs += _ownership_needs(purpose)
     return least(needs)
 
@@ -74,6 +81,8 @@ def _needs_to_see(application: CompiledApplication | None, managed: Sequence[str
 def _needs_to_compare(application: CompiledApplication | None, managed: Sequence[str]) -> Iterator[Need]:
     for name in managed:
         yield from topic(name, Operation.DESCRIBE_CONFIGS, reason="compare settings")
+    for name in sorted(sink_topics(application) - set(managed)) if application else ():
+        yield from topic(name, Operation.DESCRIBE, reason="see whether the sink topic exists")
     if application is None or application.application.acls is not None:
         yield _cluster_need(Operation.DESCRIBE, "see which ACLs exist")
     if application is None or _leaves_replicas_to_brokers(application):
@@ -104,6 +113,19 @@ def _needs_to_delete(internal: str) -> Iterator[Need]:
     )
 
 
+def _needs_to_move(application: CompiledApplication | None, internal: str) -> Iterator[Need]:
+    yield from topic(internal, Operation.READ, Operation.WRITE, reason="move entries and unprocessed records")
+    yield from topic(internal, Operation.ALTER, reason="add partitions")
+    yield from topic(internal, Operation.CREATE, reason="create topics of renamed stores")
+    for name in _source_topics(application):
+        yield from topic(name, Operation.READ, reason="check unprocessed records")
+        yield from topic(name, Operation.ALTER, reason="add partitions")
+    group = application.application.id if application else ANY_NAME
+    yield Need(Permission(ResourceKind.GROUP, group, Operation.READ), "commit offsets")
+    ids = f"{application.application.id}-headwater-{ANY_NAME}" if application else ANY_NAME
+    yield Need(named(ResourceKind.TRANSACTIONAL_ID, ids, Operation.WRITE), "write in transactions")
+
+
 def _source_topics(application: CompiledApplication | None) -> Sequence[str]:
     """Return the source topics. A pattern without a fixed prefix needs Describe on all topics."""
     if application is None:
@@ -123,6 +145,7 @@ def _coordination_needs() -> Iterator[Need]:
     yield from topic(
         own, Operation.READ, Operation.WRITE, Operation.CREATE, reason="elect a leader, remember expansions"
     )
+    yield from topic(own, Operation.ALTER_CONFIGS, reason="protect these records by settings of the topic")
     yield Need(named(ResourceKind.GROUP, own, Operation.READ), "elect a leader")
 
 

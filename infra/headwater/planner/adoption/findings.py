@@ -6,6 +6,7 @@ from enum import Enum
 import attrs
 
 from headwater.model.cluster import GroupFacts, LiveTopic
+from headwater.model.streams_groups import StreamsGroup
 from headwater.model.topology import Unknown
 
 
@@ -23,6 +24,8 @@ class FoundApplication:
     topics: tuple[LiveTopic, ...]
     sources: Mapping[str, int]
     missing_sources: tuple[str, ...] = ()
+    streams_group: StreamsGroup | None = None
+    """The group with its topology, if it has the streams protocol and could be described."""
     prefix_ids: tuple[str, ...] = ()
     ambiguities: tuple[str, ...] = ()
 

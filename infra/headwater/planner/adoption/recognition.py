@@ -30,8 +30,9 @@ _GENERATED = re.compile(r"(?P<id>.+?)-(?:KSTREAM|KTABLE|COGROUPKSTREAM)-[A-Z-]+-
 def recognize(survey: Survey, named: Collection[str] = (), confirmed: Collection[str] = ()) -> Recognized:
     """Return the applications. `named` are ids of applications whose group no longer exists.
 
-    An application gets only the topics that Kafka Streams certainly created: those that its own group reads,
-    those with the settings of Kafka Streams or a generated name, and those that the user `confirmed`.
+    An application gets only the topics that Kafka Streams certainly created: those that its own group reads
+    or has in its topology, those with the settings of Kafka Streams or a generated name, and those that the
+    user `confirmed`.
     """
     known = candidates(survey.groups, named)
     owners: defaultdict[str, list[LiveTopic]] = defaultdict(list)
@@ -39,18 +40,16 @@ def recognize(survey: Survey, named: Collection[str] = (), confirmed: Collection
     skipped = []
     for topic in _with_internal_names(survey):
         ids = _possible(topic.name, known)
-        owner = _owner(topic.name, ids, known, survey.groups)
+        owner = _owner(topic.name, ids, known, survey)
         is_certain = (
-            topic.name in confirmed
-            or is_created_by_streams(topic)
-            or _reads(survey.groups.get(owner or ""), topic.name)
+            topic.name in confirmed or is_created_by_streams(topic) or _has(survey, owner, topic.name)
         )
         if owner is None or not is_certain:
             skipped.append(_skipped(topic.name, owner, known, survey.groups))
             continue
         owners[owner].append(topic)
         others = [id_ for id_ in ids if id_ != owner]
-        if others and not _reads(survey.groups.get(owner), topic.name):
+        if others and not _has(survey, owner, topic.name):
             ambiguities[owner].append(f"{topic.name} could also belong to {listed(others)}.")
     applications = tuple(
         attrs.evolve(
@@ -75,18 +74,21 @@ def _possible(topic: str, known: Collection[str]) -> list[str]:
     return [id_ for id_ in beginnings(topic) if id_ in known and is_internal_to(id_, topic)]
 
 
-def _owner(
-    topic: str, ids: Collection[str], known: Mapping[str, Certainty], groups: Mapping[str, GroupFacts]
-) -> str | None:
-    """Return the id that a topic belongs to: one whose group reads it, else the most certain or longest."""
+def _owner(topic: str, ids: Collection[str], known: Mapping[str, Certainty], survey: Survey) -> str | None:
+    """Return the id that a topic belongs to: one whose group has it, else the most certain or longest."""
     return max(
         ids,
-        key=lambda id_: (_reads(groups.get(id_), topic), known[id_], len(id_)),
+        key=lambda id_: (_has(survey, id_, topic), known[id_], len(id_)),
         default=None,
     )
 
 
-def _reads(group: GroupFacts | None, topic: str) -> bool:
+def _has(survey: Survey, id_: str | None, topic: str) -> bool:
+    """Return whether the group of an application reads a topic, or has it in its topology."""
+    streams_group = survey.streams_groups.get(id_ or "")
+    if streams_group is not None and streams_group.topology_epoch is not None:
+        return topic in streams_group.internal_topics  # it may read a user's topic that is named like them
+    group = survey.groups.get(id_ or "")
     return group is not None and topic in group.read
 
 
@@ -106,11 +108,16 @@ def _skipped(
 
 def _application(id_: str, topics: list[LiveTopic], survey: Survey) -> FoundApplication:
     group = survey.groups.get(id_)
-    read = group.read - internal_to(id_, group.read) if group else frozenset()
+    streams_group = survey.streams_groups.get(id_)
+    if streams_group is not None and streams_group.topology_epoch is not None:
+        read = streams_group.sources
+    else:
+        read = group.read - internal_to(id_, group.read) if group else frozenset()
     return FoundApplication(
         id=id_,
         group=group,
         topics=tuple(topics),
         sources={name: survey.topics[name].partitions for name in sorted(read & survey.topics.keys())},
         missing_sources=tuple(sorted(read - survey.topics.keys())),
+        streams_group=streams_group,
     )

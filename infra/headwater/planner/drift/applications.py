@@ -102,6 +102,23 @@ def unavailable(problems: Sequence[Problem], part: ApplicationPlan) -> Iterator[
             )
 
 
+def excess(problems: Sequence[Problem], part: ApplicationPlan) -> Iterator[Finding]:
+    """Yield a finding for permissions with which an application could replace a lost topic."""
+    for problem in problems:
+        if problem.code is ProblemCode.EXCESS_PERMISSIONS:
+            yield Finding(
+                kind=FindingKind.ACL,
+                severity=problem.severity,
+                application=part.application_id,
+                what=problem.summary,
+                expected=problem.expected or "",
+                found=problem.found or "",
+                why=problem.why,
+                fix=problem.fix,
+                location=problem.location,
+            )
+
+
 def missing_acls(part: ApplicationPlan) -> Iterator[Finding]:
     """Yield a finding for each declared ACL that does not exist on the cluster."""
     for action in part.acls:

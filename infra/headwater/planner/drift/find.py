@@ -11,6 +11,7 @@ from headwater.model.records import SetupRecord, StackIdentity
 from headwater.model.topology import Lifecycle
 from headwater.planner.decide import plan
 from headwater.planner.drift.applications import (
+    excess,
     former_ids,
     missing_acls,
     renamed,
@@ -20,6 +21,7 @@ from headwater.planner.drift.applications import (
 )
 from headwater.planner.drift.findings import ApplicationDrift, Drift, Finding, FindingKind, counted_findings
 from headwater.planner.drift.orphans import declared_topics, orphaned, prefix, undeclared_topics
+from headwater.planner.drift.running_topology import other_topology
 from headwater.planner.drift.topics import FINDING_CODES, topic_findings
 from headwater.planner.evidence.topics import Evidence, evidence_request
 from headwater.planner.plans import ApplicationPlan, Plan, PlanPolicy
@@ -135,6 +137,8 @@ def _findings_of(
         *([another] if another else ()),
         *renumbered(moved, part),
         *unavailable(problems, part),
+        *excess(problems, part),
+        *other_topology(part, snapshot),
         *(finding for finding in each if finding.kind not in _ABSENCE or finding.topic not in explained),
     ]
     return tuple(

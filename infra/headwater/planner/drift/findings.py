@@ -17,6 +17,7 @@ class FindingKind(StrEnum):
 
     RENAMED = "renamed"
     RENUMBERED = "renumbered"
+    TOPOLOGY = "topology"
     MISSING = "missing"
     RECREATED = "re-created"
     OVER_PARTITIONED = "over-partitioned"

@@ -24,6 +24,7 @@ from headwater.planner.rules.counts import (
     source_topics_expanded,
     unsafe_expansion,
 )
+from headwater.planner.rules.excess_permissions import excess_permissions
 from headwater.planner.rules.ownership import (
     managed_elsewhere,
     ownership_records,
@@ -49,8 +50,8 @@ from headwater.planner.rules.topics import (
     replaced_topics,
     replication,
     retired_topics,
-    unavailable,
 )
+from headwater.planner.rules.unavailable import unavailable
 from headwater.planner.run import Run
 
 ApplicationRule = Callable[[ActiveApplication], Iterable[Problem]]
@@ -77,6 +78,7 @@ APPLICATION_RULES: tuple[ApplicationRule, ...] = (
     reinitialize_stays_on,
     timeout,
     acls_incomplete,
+    excess_permissions,
 )
 
 RUN_RULES: tuple[RunRule, ...] = (

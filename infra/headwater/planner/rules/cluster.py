@@ -44,9 +44,10 @@ def timeout(application: ActiveApplication) -> Iterator[Problem]:
 def group_active(run: Run) -> Iterator[Problem]:
     """Yield a problem for each: a running application would use lost state, or create the topics again.
 
-    The client library cannot see whether a group of the streams protocol has members. Deletion then waits
-    until the group is deleted, which Kafka allows without members only. Re-initializing needs the group's
-    offsets, so it continues with a warning. Without a coordinator, both wait.
+    Whether a group of the streams protocol has members is not visible if the user may not describe a topic of
+    its topology. Deletion then waits until the group is deleted, which Kafka allows without members only.
+    Re-initializing needs the group's offsets, so it continues with a warning. Without a coordinator, both
+    wait.
     """
     for application in run.active:
         is_requested = application.is_manual and application.setup.reinitialize
@@ -60,7 +61,7 @@ def group_active(run: Run) -> Iterator[Problem]:
 
 
 def _found_group(group: LiveGroup, what: str, hidden: Callable[[LiveGroup, str], Problem]) -> Problem:
-    """Return the problem; `hidden` creates it for a group of the streams protocol."""
+    """Return the problem; `hidden` creates it for a group whose members are not visible."""
     if not group.is_available:
         return _unavailable_group(group, what)
     return hidden(group, what) if group.members is None else _active_group(group, what)

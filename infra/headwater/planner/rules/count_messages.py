@@ -1,5 +1,7 @@
 """Problems of partition counts and of numbers of processors."""
 
+from collections.abc import Sequence
+
 from headwater.compiler.streams_config import INITIAL_PARTITIONS, LINEAR_HASH
 from headwater.model.compiled import InternalTopic, TopicKind
 from headwater.model.problems import Problem, ProblemCode, Severity
@@ -169,6 +171,20 @@ def _cause_of(application: CountedApplication, state: CountedTopic, have: int) -
     if was_set_up(state, have):
         return f": it was set up with {before}, and its sources now have fewer (were they re-created?)"
     return f": it was set up with {before}, and another client expanded it"
+
+
+def partitioned_by_code(application: CountedApplication, topics: Sequence[str]) -> Problem:
+    """Return the problem of topics, each with the class that chooses its partitions."""
+    return application.problem(
+        ProblemCode.UNSAFE_EXPANSION,
+        f"{application.id} is stateful, and its code chooses partitions instead of the static partitioner.",
+        expected="no `StreamPartitioner` for topics that are read with state",
+        found=listed(topics),
+        why="Kafka Streams does not ask the producer about these records. With more partitions, the class "
+        "may send a key to another partition than its state.",
+        fix="Remove the partitioner from the code and from the document. If the class keeps each key on its "
+        "partition, set `setup.allowUnsafeExpansion: true`.",
+    )
 
 
 def other_initial(application: CountedApplication, processors: Processors, linear: int) -> Problem:

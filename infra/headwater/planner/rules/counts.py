@@ -27,6 +27,7 @@ from headwater.planner.rules.count_messages import (
     first_setup,
     lowered_count,
     other_initial,
+    partitioned_by_code,
     raised_count,
     too_few,
     too_many_partitions,
@@ -72,7 +73,10 @@ def unsafe_expansion(application: CountedApplication) -> Iterator[Problem]:
     With a number of processors, also for doubled counts, and for all counts with `linear-hash` (KIP-287).
     """
     config, declared = application.config, application.compiled.application
-    if config.is_statically_partitioned or declared.setup.allow_unsafe_expansion:
+    if declared.setup.allow_unsafe_expansion:
+        return
+    if config.is_statically_partitioned:
+        yield from _topics_partitioned_by_code(application)
         return
     if declared.processors is not None:
         yield from _misplaced_keys(application)
@@ -94,6 +98,22 @@ def unsafe_expansion(application: CountedApplication) -> Iterator[Problem]:
         f"{with_processors(application)}To expand and lose the connection to the old state, set "
         "`setup.allowUnsafeExpansion: true`.",
     )
+
+
+def _topics_partitioned_by_code(application: CountedApplication) -> Iterator[Problem]:
+    """Report repartition topics before state whose partitions the library's partitioner does not choose."""
+    if application.config.library_function is None or not application.config.autoscaling:
+        return
+    compiled = application.compiled
+    before_state = {topic for part in compiled.subtopologies if part.is_stateful for topic in part.sources}
+    classes = {sink.topic: sink.partitioner for sink in compiled.partitioned_sinks or () if sink.is_internal}
+    too_small = [
+        state.name
+        for state in application.internal
+        if state.missing_partitions and state.name in classes and state.name in before_state
+    ]
+    if too_small:
+        yield partitioned_by_code(application, [f"{name} with {classes[name]}" for name in too_small])
 
 
 def _misplaced_keys(application: CountedApplication) -> Iterator[Problem]:

@@ -1,6 +1,6 @@
-"""Problems of topics that are missing, unavailable, replaced, or whose settings endanger data."""
+"""Problems of topics that are missing or replaced, or whose settings endanger data."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from headwater.model.cluster import LiveTopic
 from headwater.model.compiled import InternalTopic, TopicKind
@@ -8,7 +8,7 @@ from headwater.model.problems import Problem, ProblemCode, Severity
 from headwater.model.records import RecordedTopic, SetupRecord
 from headwater.planner.actions import ConfigChange
 from headwater.planner.application import ActiveApplication, TopicState
-from headwater.planner.phrases import counted, listed, whole
+from headwater.planner.phrases import counted, whole
 from headwater.planner.settings import Misconfiguration, Settings
 
 
@@ -26,39 +26,6 @@ def missing_sink_topic(application: ActiveApplication, topic: str) -> Problem:
         location=application.compiled.application.at,
         severity=Severity.INFO,
     )
-
-
-_MOST_NAMES = 5
-"""Names in one phrase; the others are counted."""
-
-
-def unavailable_partitions(
-    application: ActiveApplication,
-    topics: Sequence[LiveTopic],
-    summary: str,
-    *,
-    expected: str,
-    why: str,
-    severity: Severity = Severity.WARNING,
-) -> Problem:
-    names = [_replica_text(topic) for topic in topics[:_MOST_NAMES]]
-    more = f" and {len(topics) - _MOST_NAMES} more" if len(topics) > _MOST_NAMES else ""
-    return application.problem(
-        ProblemCode.UNAVAILABLE_PARTITIONS,
-        summary,
-        expected=expected,
-        found=f"{listed(names)}{more}",
-        why=why,
-        fix="Start the brokers that have the missing replicas, or wait until these are in sync again: "
-        "`kafka-topics.sh --bootstrap-server BROKER --describe --under-replicated-partitions` shows them.",
-        severity=severity,
-    )
-
-
-def _replica_text(topic: LiveTopic) -> str:
-    if topic.leaderless:
-        return f"{topic.name} ({topic.leaderless} of {counted(topic.partitions, 'partition')})"
-    return f"{topic.name} ({topic.in_sync} of {topic.replication_factor} in sync)"
 
 
 def lost_topic(application: ActiveApplication, state: TopicState, *, is_error: bool) -> Problem:

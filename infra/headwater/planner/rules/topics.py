@@ -1,6 +1,6 @@
-"""Topics that are missing, unavailable or replaced, and settings that lose data or stop writes."""
+"""Topics that are missing or replaced, and settings that lose data or stop writes."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from headwater.compiler.source_problems import missing_topic
 from headwater.model.cluster import LiveTopic
@@ -10,7 +10,7 @@ from headwater.model.records import RecordedTopic, SetupRecord
 from headwater.planner.actions import ConfigChange, TopicAction
 from headwater.planner.application import ActiveApplication, TopicState
 from headwater.planner.counts import CountedApplication
-from headwater.planner.phrases import counted, whole
+from headwater.planner.phrases import whole
 from headwater.planner.rules.topic_messages import (
     KEY,
     live_min_insync,
@@ -23,7 +23,6 @@ from headwater.planner.rules.topic_messages import (
     replaced_topic,
     setting_removes_data,
     too_few_brokers,
-    unavailable_partitions,
 )
 from headwater.planner.run import Run
 from headwater.planner.settings import Settings, misconfigurations, removing_changes
@@ -71,85 +70,6 @@ def _written_topics(compiled: CompiledApplication) -> list[str]:
     internal = {topic for part in compiled.subtopologies for topic in part.repartition_topics}
     internal.update(topic.name for topic in compiled.internal_topics)
     return sorted({topic for part in compiled.subtopologies for topic in part.sinks} - internal)
-
-
-_REQUIRED_REPLICAS = "min.insync.replicas"
-
-
-def unavailable(application: ActiveApplication) -> Iterator[Problem]:
-    """Yield one problem for each kind of fault: brokers that stop concern many topics at once.
-
-    No run changes replicas, so none is an error. A topic is reported once, for its worst fault. A running
-    application sees a fault in its own requests.
-    """
-    if application.caller.is_running:
-        return
-    topics = _used_topics(application)
-    leaderless = [topic for topic in topics if topic.leaderless]
-    others = [topic for topic in topics if not topic.leaderless and _is_short(topic)]
-    blocked = [topic for topic in others if _spare_replicas(application, topic) < 0]
-    last = [topic for topic in others if _spare_replicas(application, topic) == 0]
-    if leaderless:
-        number = sum(topic.leaderless for topic in leaderless)
-        yield unavailable_partitions(
-            application,
-            leaderless,
-            f"{counted(number, 'partition')} of topics of {application.id} "
-            f"{'has' if number == 1 else 'have'} no leader.",
-            expected="a leader for each partition",
-            why="Clients can neither read nor write these partitions: the application makes no progress.",
-        )
-    if blocked:
-        yield unavailable_partitions(
-            application,
-            blocked,
-            f"{counted(len(blocked), 'topic')} of {application.id} {_has_or_have(blocked)} fewer replicas "
-            "in sync than writes require.",
-            expected=f"as many replicas in sync as {_REQUIRED_REPLICAS} requires",
-            why="Every write with acks=all fails with NOT_ENOUGH_REPLICAS: the application makes no "
-            "progress.",
-        )
-    if last:
-        yield unavailable_partitions(
-            application,
-            last,
-            f"{counted(len(last), 'topic')} of {application.id} {_has_or_have(last)} no more replicas "
-            "in sync than writes require.",
-            expected="all replicas in sync",
-            why="If one more broker stops, every write with acks=all fails.",
-        )
-    if left := [topic for topic in others if _spare_replicas(application, topic) > 0]:
-        yield unavailable_partitions(
-            application,
-            left,
-            f"{counted(len(left), 'topic')} of {application.id} {_has_or_have(left)} replicas that are "
-            "not in sync.",
-            expected="all replicas in sync",
-            why="Their data survives the loss of fewer brokers.",
-            severity=Severity.INFO,
-        )
-
-
-def _used_topics(application: ActiveApplication) -> Sequence[LiveTopic]:
-    declared = [state.live for state in application.topics if state.live is not None]
-    live = application.snapshot.topics
-    sources = [live[name] for name in application.compiled.external_sources if name in live]
-    return sorted({topic.name: topic for topic in (*declared, *sources)}.values(), key=lambda each: each.name)
-
-
-def _is_short(topic: LiveTopic) -> bool:
-    return topic.in_sync is not None and topic.in_sync < topic.replication_factor
-
-
-def _spare_replicas(application: ActiveApplication, topic: LiveTopic) -> int:
-    """Return how many replicas in sync the partition may lose before writes fail."""
-    own = whole(topic.config.get(_REQUIRED_REPLICAS, ""))
-    required = own or application.snapshot.default_min_insync_replicas or 1
-    return (topic.in_sync or 0) - required
-
-
-def _has_or_have(topics: Sequence[LiveTopic]) -> str:
-    return "has" if len(topics) == 1 else "have"
 
 
 def lost_topics(application: ActiveApplication) -> Iterator[Problem]:

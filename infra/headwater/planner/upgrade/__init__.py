@@ -1,6 +1,6 @@
 """PURE. What an upgrade of Kafka Streams changes for applications."""
 
-from headwater.planner.upgrade.changes import ApplicationUpgrade, Change, ChangeKind, State, Upgrade
+from headwater.planner.upgrade.changes import ApplicationUpgrade, Change, ChangeKind, DataNote, State, Upgrade
 from headwater.planner.upgrade.find import compare_versions, find_upgrade
 from headwater.planner.upgrade.recorded import compile_recorded, with_recorded_versions
 
@@ -8,6 +8,7 @@ __all__ = [
     "ApplicationUpgrade",
     "Change",
     "ChangeKind",
+    "DataNote",
     "State",
     "Upgrade",
     "compare_versions",

@@ -59,6 +59,19 @@ class Change:
 
 
 @attrs.frozen(kw_only=True)
+class DataNote:
+    """What happens to data: `subject` is a phrase, `what` a sentence, and `first` says what to do."""
+
+    subject: str
+    source: str
+    """The KIP."""
+    since: str
+    """The first version with the change."""
+    what: str
+    first: str
+
+
+@attrs.frozen(kw_only=True)
 class ApplicationUpgrade:
     """The upgrade of one application; `group` is its group on the cluster, None if it was not read."""
 
@@ -72,6 +85,7 @@ class ApplicationUpgrade:
     notes: tuple[str, ...] = ()
     group: LiveGroup | None = None
     location: Location | None = None
+    data: tuple[DataNote, ...] = ()
     is_known: bool = True
     """Whether the topology that the later version builds is known: a text may not show it."""
 

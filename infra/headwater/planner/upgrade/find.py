@@ -9,6 +9,7 @@ from headwater.model.problems import Problem, ProblemCode, Severity, errors
 from headwater.model.topology import Application, Lifecycle
 from headwater.model.versions import KafkaStreamsVersion
 from headwater.planner.upgrade.changes import ApplicationUpgrade, Change, ChangeKind, State, Upgrade
+from headwater.planner.upgrade.data import data_notes, group_refusals
 from headwater.planner.upgrade.notes import how_to_keep, notes, unseen_differences
 from headwater.planner.upgrade.topics import Versions, topic_changes
 from headwater.planner.upgrade.topology import is_one_group, refusals, topology_changes
@@ -129,8 +130,8 @@ def compare_versions(
     """Return what changes between two versions of one application; the second one may be the earlier."""
     application, to = old.application, new.application.kafka_streams
     versions = Versions(old, new, snapshot, how_to_keep(application, to))
-    refused = tuple(refusals(versions))
     is_comparable = not errors(old.problems) and not errors(new.problems)
+    refused = (*refusals(versions), *(group_refusals(versions) if is_comparable else ()))
     changes = (*refused, *((*topic_changes(versions), *topology_changes(versions)) if is_comparable else ()))
     unseen = _unseen(old, to)
     return ApplicationUpgrade(
@@ -143,6 +144,7 @@ def compare_versions(
         notes=tuple(notes(application, to)),
         group=snapshot.groups.get(application.id) if snapshot is not None else None,
         location=application.at,
+        data=tuple(data_notes(versions)),
         is_known=not unseen,
     )
 

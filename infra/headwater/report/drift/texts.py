@@ -20,6 +20,7 @@ SEVERITY_NOUNS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity
 _HEADLINES = {
     FindingKind.RENAMED: "The application id was changed",
     FindingKind.RENUMBERED: "Generated name index changed",
+    FindingKind.TOPOLOGY: "Another topology is running",
     FindingKind.MISSING: "Missing",
     FindingKind.RECREATED: "Deleted and re-created",
     FindingKind.OVER_PARTITIONED: "More partitions than declared",
@@ -61,7 +62,8 @@ class Group:
         if len(self.findings) == 1:
             return self.findings[0].what
         topics = {finding.topic for finding in self.findings if finding.topic is not None}
-        number = counted(len(topics), "topic") if topics else counted(len(self.findings), "ACL")
+        noun = "ACL" if self.kind is FindingKind.ACL else "difference"
+        number = counted(len(topics), "topic") if topics else counted(len(self.findings), noun)
         return f"{_HEADLINES[self.kind]}: {number}."
 
 
@@ -136,8 +138,9 @@ def _details_of(group: Group) -> Iterator[tuple[str, str]]:
     if not rest:
         yield from (("expected", first.expected), ("found", first.found))
     for number, finding in enumerate(group.findings if rest else ()):
+        other = "ACLs" if finding.kind is FindingKind.ACL else "differs"
         label, differs = (
-            "topics" if finding.topic else "ACLs",
+            "topics" if finding.topic else other,
             f"{finding.found}, expected {finding.expected}",
         )
         yield "" if number else label, f"{finding.topic}: {differs}" if finding.topic else differs

@@ -7,8 +7,11 @@ from collections.abc import Iterator, Sequence
 import attrs
 
 from headwater.planner import ActionKind
+from headwater.planner.edits import Edit
 from headwater.planner.phrases import counted
 from headwater.report.drift.texts import group_markdown, groups, severity_counts
+from headwater.report.edits.markdown import edit_markdown
+from headwater.report.edits.summary import summary as edit_summary
 from headwater.report.escaping import block, code, inline_html, prose
 from headwater.report.plan_comment.inputs import Preview, ReportedDrift, Step
 
@@ -28,7 +31,9 @@ class Section:
     variants: tuple[str, ...]
 
 
-def plan_comment(preview: Preview, drift: ReportedDrift | None = None, limit: int = LIMIT) -> str:
+def plan_comment(
+    preview: Preview, drift: ReportedDrift | None = None, limit: int = LIMIT, *, edit: Edit | None = None
+) -> str:
     """Return the comment, at most `limit` characters.
 
     Its first line is a hidden marker that is the same for all comments about a stack: `headwater publish`
@@ -37,6 +42,7 @@ def plan_comment(preview: Preview, drift: ReportedDrift | None = None, limit: in
     head = "\n".join([marker(preview), f"### {_headline_of(preview)}\n"])
     sections = [
         *_risk_sections(preview),
+        *_edit_section(edit),
         *_digest_section(preview),
         *_message_sections(preview),
         *_application_sections(preview, drift),
@@ -101,6 +107,19 @@ def _risk_sections(preview: Preview) -> Iterator[Section]:
     if preview.risks:
         title = f"⚠️ **{counted(len(preview.risks), 'change')} can lose data or move keys:**\n"
         yield Section(tuple(f"{title}\n{_item_lines(preview.risks, rows)}" for rows in (None, None, 100, 30)))
+
+
+def _edit_section(edit: Edit | None) -> Iterator[Section]:
+    """Yield what the pull request does to the state of applications, before the topics of the plan."""
+    if edit is None:
+        return
+    sign = "⚠️ " if any(topic.loses_data for topic in edit.topics) else ""
+    title = f"{sign}{inline_html(edit_summary(edit))}"
+    if not edit.has_changes and edit.is_complete:
+        yield Section((f"{title}\n",))
+        return
+    variants = [_collapsed_block(title, edit_markdown(edit, rows=rows)) for rows in (None, None, 20)]
+    yield Section((*variants, f"{title}\n"))
 
 
 def _item_lines(lines: Sequence[str], rows: int | None) -> str:

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import attrs
+
 from headwater.planner.upgrade import ApplicationUpgrade, Change, Upgrade
 from headwater.report.compile_json import location_json, problem_json
 
@@ -30,6 +32,7 @@ def _application(part: ApplicationUpgrade) -> dict[str, Any]:
         "obstacle": part.obstacle or None,
         "groupIsActive": part.group.is_active if part.group is not None else None,
         "notes": list(part.notes),
+        "data": [attrs.asdict(note) for note in part.data],
         "changes": [_change(change) for change in part.changes],
         "location": location_json(part.location),
     }

@@ -19,7 +19,7 @@ from headwater.model.offset_metadata import ClientRecord
 from headwater.model.problems import Problem, ProblemCode
 
 EXPIRY_SECONDS = 20.0
-"""A record that has not changed for so long is that of a client that has died, or is cut off."""
+"""A record that has not changed for so long belongs to a client that has died, or is cut off."""
 SETTLE_SECONDS = 12.0
 """Longer than workers trust a client without a new proof (`state_proof.PROOF_SECONDS`)."""
 _SLOW_SECONDS = 0.4

@@ -68,7 +68,7 @@ class InputExpansion:
         return True
 
     def _end_offsets(self, layout: Layout) -> Offsets:
-        """Return the end offsets of all partitions; those of a parent are read after those of its children.
+        """Return the end offsets of all partitions; a parent's are read after its children's.
 
         So a record of a child that is read has all records before it, with the same key and by the same
         producer, in what is read of the parent.

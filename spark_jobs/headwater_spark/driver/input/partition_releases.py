@@ -34,7 +34,7 @@ class PartitionReleases:
         """Return the end offsets of the partitions that may be read now.
 
         Args:
-            ends: Partition → end offset; those of added partitions were read before those of their parents.
+            ends: Partition → end offset; an added partition's was read before its parent's.
             positions: Partition → offset up to which it is processed.
         """
         for partition in ends.keys() - self._parent_ends.keys() - self._released:

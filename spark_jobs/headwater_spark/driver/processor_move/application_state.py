@@ -8,12 +8,19 @@ from headwater.compiler import StreamsConfig
 from headwater.model.compiled import CompiledApplication
 from headwater.model.linear_hashing import is_doubled, round_start
 from headwater.model.nodes import SourceNode
-from headwater.model.offset_metadata import MoveMark, MovePhase, decode_count, decode_initial, decode_mark
+from headwater.model.offset_metadata import (
+    MoveMark,
+    MovePhase,
+    announcements,
+    decode_count,
+    decode_initial,
+    decode_mark,
+)
 from headwater.model.problems import ProblemsError
 from headwater.model.topology import TopologyDocument
 from headwater_spark.driver.processor_move import problems
 from headwater_spark.driver.processor_move.entry_copy import MoveCluster
-from headwater_spark.driver.processor_move.moves import Move, MovedPart, announcements
+from headwater_spark.driver.processor_move.moves import Move, MovedPart
 from headwater_spark.engine.program import SubtopologyProgram
 from headwater_spark.engine.records import TopicPartition
 from headwater_spark.engine.scaling.moved_stores import moved_stores

@@ -62,7 +62,7 @@ def check_entries(
         def chunks(topic: str = store.changelog, partition: int = processor) -> Iterator[RecordChunk]:
             return map(checked, cluster.read(topic, partition))
 
-        key = _misplaced_key(move.old, store, processor, chunks, most_keys)
+        key = misplaced_key(move.old, store, processor, chunks, most_keys)
         if key is not None and store.changelog not in problems:
             owner = store.processor(key, move.old)
             problems[store.changelog] = misplaced_entry(move, store, processor, owner)
@@ -70,7 +70,7 @@ def check_entries(
         raise ProblemsError(list(problems.values()))
 
 
-def _misplaced_key(
+def misplaced_key(
     processors: Processors,
     store: MovedStore,
     processor: int,

@@ -113,7 +113,7 @@ class EntryCopy:
         if not self._has_begun:
             self._delete_leftovers(producer)
             self._has_begun = True
-        records = _Transactions(producer)
+        records = Transactions(producer)
         total = self._read + self.remaining()
         if self._follower is None:
             self._follower = self._cluster.follower()
@@ -136,7 +136,7 @@ class EntryCopy:
         """Write the outdated entries that stay again; no task may write them meanwhile."""
         if self._outdated:
             producer.commit({})  # what was copied; to read the entries may take longer than a transaction may
-        records = _Transactions(producer)
+        records = Transactions(producer)
         outdated: BoundedKeys[OutputRecord]
         for store, processor in self._move.sources:
             source = store.changelog, processor
@@ -156,19 +156,19 @@ class EntryCopy:
 
     def delete_misplaced(self, producer: MoveProducer, partitions: Collection[TopicPartition]) -> None:
         """Delete the entries of changelog partitions whose keys moved before this move."""
-        records = _Transactions(producer)
+        records = Transactions(producer)
         sources = [each for each in self._move.sources if (each[0].changelog, each[1]) in partitions]
         self._delete_by_reading(records, sources, lambda owner, processor, _: owner != processor)
         records.commit()
 
     def clear(self, producer: MoveProducer) -> None:
         """Delete the entries that moved from the old partitions. A tombstone has the time of its entry."""
-        records = _Transactions(producer)
+        records = Transactions(producer)
         if self._moved is None or not self._has_begun:  # or another process has copied
             self._delete_by_reading(records, list(self._move.sources), _has_moved)
         else:
             for (topic, partition), times in self._moved.items():
-                records.send(_tombstones(topic, partition, times))
+                records.send(tombstones(topic, partition, times))
         records.commit()
 
     def _copies(self, store: MovedStore, processor: int, chunk: RecordChunk) -> Iterator[OutputRecord]:
@@ -204,7 +204,7 @@ class EntryCopy:
 
     def _delete_leftovers(self, producer: MoveProducer) -> None:
         """Delete what an interrupted move has copied: its keys may have been deleted since then."""
-        records = _Transactions(producer)
+        records = Transactions(producer)
         counts = self._cluster.counts(self._move.changelogs)
         for topic in sorted(counts):
             for partition in range(self._move.before, min(counts[topic], self._move.after)):
@@ -215,14 +215,14 @@ class EntryCopy:
                             times[key] = timestamp
                         elif key is not None:
                             times.pop(key, None)
-                    times = _sent_if_many(records, topic, partition, times)
+                    times = sent_if_many(records, topic, partition, times)
                     records.commit_if_due()
-                records.send(_tombstones(topic, partition, times))
+                records.send(tombstones(topic, partition, times))
         records.commit()
 
     def _delete_by_reading(
         self,
-        records: "_Transactions",
+        records: "Transactions",
         sources: Sequence[tuple[MovedStore, int]],
         is_deleted: Callable[[int, int, int], bool],
     ) -> None:
@@ -238,11 +238,11 @@ class EntryCopy:
                     _, _, _, timestamp, _, value, _ = chunk.record(index)
                     if value is not None:
                         times[key] = max(timestamp, times.get(key, timestamp))
-                times = _sent_if_many(records, store.changelog, processor, times)
+                times = sent_if_many(records, store.changelog, processor, times)
                 records.commit_if_due()
                 done += len(chunk)
                 self._report("deleting copied entries", done, total)
-            records.send(_tombstones(store.changelog, processor, times))
+            records.send(tombstones(store.changelog, processor, times))
 
 
 def _has_moved(before: int, processor: int, after: int) -> bool:
@@ -250,21 +250,21 @@ def _has_moved(before: int, processor: int, after: int) -> bool:
     return before == processor != after
 
 
-def _tombstones(topic: str, partition: int, times: Mapping[bytes, int]) -> Iterator[OutputRecord]:
+def tombstones(topic: str, partition: int, times: Mapping[bytes, int]) -> Iterator[OutputRecord]:
     return ((topic, partition, key, None, at, ()) for key, at in times.items())
 
 
-def _sent_if_many(
-    records: "_Transactions", topic: str, partition: int, times: dict[bytes, int]
+def sent_if_many(
+    records: "Transactions", topic: str, partition: int, times: dict[bytes, int]
 ) -> dict[bytes, int]:
     """Send tombstones if there are many; return what remains. Later entries of their keys get another one."""
     if len(times) < _MAX_TOMBSTONES:
         return times
-    records.send(_tombstones(topic, partition, times))
+    records.send(tombstones(topic, partition, times))
     return {}
 
 
-class _Transactions:
+class Transactions:
     """Writes records in transactions that are not large and not long."""
 
     def __init__(self, producer: MoveProducer) -> None:

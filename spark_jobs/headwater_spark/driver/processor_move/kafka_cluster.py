@@ -14,7 +14,7 @@ from headwater.change import admin_client
 from headwater.change.topics import failures, request_new_partitions
 from headwater.kafka import Connection
 from headwater.kafka.group_offsets import unread_problem
-from headwater.model.problems import ProblemsError
+from headwater.model.problems import Problem, ProblemsError
 from headwater_spark.driver.processor_move.entry_copy import Commits, MoveProducer
 from headwater_spark.driver.processor_move.moves import Committed
 from headwater_spark.driver.processor_move.problems import kafka_failed
@@ -46,10 +46,14 @@ class _Target:
 class KafkaMoveCluster:
     """Reads and changes what belongs to one application, whose id is also its consumer group.
 
-    Partitions are read one after the other: `read` ends what an earlier one has not read.
+    Partitions are read one after the other: `read` ends what an earlier one has not read. `failed` returns
+    the problem of a failure: (application, reason).
     """
 
-    def __init__(self, connection: Connection, application: str) -> None:
+    def __init__(
+        self, connection: Connection, application: str, failed: Callable[[str, str], Problem] = kafka_failed
+    ) -> None:
+        self._failed = failed
         self._connection = connection
         self._application = application
         self._consumer = clients.consumer(connection, application)
@@ -90,6 +94,14 @@ class KafkaMoveCluster:
         self._topic = next((topic for topic, _ in found), self._topic)
         return found
 
+    def open_transactions(self, partitions: Iterable[TopicPartition]) -> Sequence[TopicPartition]:
+        """Return the partitions that have records of transactions which are not complete."""
+        requested = list(partitions)
+        committed, written = (
+            clients.bounds(consumer, requested) for consumer in (self._consumer, self._unstable)
+        )
+        return [each for each in requested if committed[each][1] < written[each][1]]
+
     def counts(self, topics: Iterable[str]) -> Mapping[str, int]:
         return {topic: self._count(topic) for topic in topics}
 
@@ -102,7 +114,7 @@ class KafkaMoveCluster:
         while any(self._count(topic) < count for topic, count in counts.items()):
             if time.monotonic() > deadline:
                 reason = failed or f"added partitions are not visible after {_EXPANSION_SECONDS:g} s"
-                raise ProblemsError([kafka_failed(self._application, reason)])
+                raise ProblemsError([self._failed(self._application, reason)])
             time.sleep(_POLL_SECONDS)
         # The reader keeps its metadata for minutes: it does not know the added partitions.
         self._reader.close()
@@ -116,10 +128,14 @@ class KafkaMoveCluster:
         due = [_Target(topic, count) for topic, count in counts.items() if self._count(topic) < count]
         admin = admin_client(self._connection)
         if failed := tuple(failures(request_new_partitions(admin, due, validate_only=True))):
-            raise ProblemsError([kafka_failed(self._application, "; ".join(failed))])
+            raise ProblemsError([self._failed(self._application, "; ".join(failed))])
 
     def read(self, topic: str, partition: int, first: int = 0) -> Iterator[RecordChunk]:
         return self._reader.read(topic, partition, OffsetRange(first))
+
+    def read_range(self, topic: str, partition: int, first: int, end: int) -> Iterator[RecordChunk]:
+        """Yield the committed records from `first` up to and excluding `end`."""
+        return self._reader.read(topic, partition, OffsetRange(first, end))
 
     def follower(self) -> PartitionFollower:
         follower = PartitionFollower(self._connection, self._application)
@@ -131,7 +147,7 @@ class KafkaMoveCluster:
         producer = self._prepared.pop(name, None) or self._new_producer(name)
         producer.fence()
         try:
-            yield _WaitingProducer(self._application, producer)
+            yield _WaitingProducer(self._application, producer, self._failed)
         finally:
             producer.abort()
 
@@ -192,6 +208,7 @@ class _WaitingProducer:
 
     _application: str
     _producer: TransactionalProducer
+    _failed: Callable[[str, str], Problem]
 
     def send(self, records: Iterable[OutputRecord]) -> int:
         kept = list(records)
@@ -201,7 +218,7 @@ class _WaitingProducer:
                 return self._producer.send(kept)
             except TaskMigrated as error:
                 if time.monotonic() > deadline:
-                    raise ProblemsError([kafka_failed(self._application, str(error))]) from error
+                    raise ProblemsError([self._failed(self._application, str(error))]) from error
                 time.sleep(_POLL_SECONDS)
 
     def commit(self, commits: Commits) -> None:

@@ -18,7 +18,7 @@ A running application announces a move first, and copies entries before it marks
 them later, some with each batch (`moved_entries`).
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from enum import Enum
 from functools import cached_property
 
@@ -31,6 +31,7 @@ from headwater.model.offset_metadata import (
     MoveMark,
     MovePhase,
     OffsetMetadata,
+    announcements,
     decode,
     decode_count,
     decode_mark,
@@ -302,11 +303,6 @@ def merged_times(states: Sequence[OffsetMetadata], part: MovedPart) -> Mapping[s
         if name not in (LINEAGE_KEY, DELETING_KEY)
         and (name not in emitted or all(name in clocks for clocks in active))
     }
-
-
-def announcements(changelogs: Iterable[str]) -> Sequence[TopicPartition]:
-    """Return the partitions that announce a move of these changelog topics."""
-    return [(topic, 0) for topic in sorted(set(changelogs))]
 
 
 def _encoded(

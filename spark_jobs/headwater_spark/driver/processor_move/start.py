@@ -1,6 +1,6 @@
 """Prepare and execute the move of one application's state, from its document; and report where it is."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 
@@ -10,9 +10,11 @@ from confluent_kafka import KafkaException
 from headwater.compiler import compile_document
 from headwater.kafka import Connection, KafkaClusterReader, snapshot_request
 from headwater.model.offset_metadata import decode_mark
+from headwater.model.policies import Policy
 from headwater.model.problems import APPLICATION, ProblemCode, ProblemsError, errors
 from headwater.model.topology import TopologyDocument
 from headwater.planner import PlanPolicy, plan
+from headwater.planner.policies import expansion_violations
 from headwater_spark.driver.layout import Programs
 from headwater_spark.driver.preflight import check_runnable
 from headwater_spark.driver.processor_move import problems
@@ -21,6 +23,7 @@ from headwater_spark.driver.processor_move.checks import check_entries, check_in
 from headwater_spark.driver.processor_move.entry_copy import Report
 from headwater_spark.driver.processor_move.interpreter import cheap_collections
 from headwater_spark.driver.processor_move.kafka_cluster import KafkaMoveCluster
+from headwater_spark.driver.processor_move.moves import Move
 from headwater_spark.driver.processor_move.state_move import StateMove
 
 
@@ -34,11 +37,19 @@ class MoveResult:
     copied: int = 0
 
 
-def move_state(document: TopologyDocument, connection: Connection, report: Report) -> MoveResult:
+def move_state(
+    document: TopologyDocument,
+    connection: Connection,
+    report: Report,
+    policies: Sequence[Policy] = (),
+) -> MoveResult:
     """Move the state of a document's application to its declared number of processors.
 
+    Policies do not stop a move that was interrupted: until it is complete, the application does not start.
+
     Raises:
-        ProblemsError: The move is refused, or Kafka failed. It can be run again.
+        ProblemsError: The move is refused, also by one of the `policies`, or Kafka failed. It can be run
+            again.
     """
     application = document.application.id
     try:
@@ -49,6 +60,7 @@ def move_state(document: TopologyDocument, connection: Connection, report: Repor
                 return MoveResult(application, state.declared, state.declared)
             observed = cluster.committed_after_stop(move.partitions)
             if not any(decode_mark(each.text) for each in observed.values()):
+                _check_policies(state, move, policies)
                 check_input(move, cluster, observed, report)
                 check_entries(move, cluster, observed, report)
                 cluster.check_expansion(dict.fromkeys(move.changelogs, move.after))
@@ -57,6 +69,12 @@ def move_state(document: TopologyDocument, connection: Connection, report: Repor
             return MoveResult(application, move.before, move.after, execution.copied)
     except KafkaException as error:
         raise ProblemsError([problems.kafka_failed(application, str(error.args[0]))]) from error
+
+
+def _check_policies(state: ApplicationState, move: Move, policies: Sequence[Policy]) -> None:
+    after = {topic: move.after for topic in move.changelogs if state.counts[topic] < move.after}
+    if refused := errors(expansion_violations(state.compiled, state.counts, after, policies)):
+        raise ProblemsError(refused)
 
 
 def processor_status(document: TopologyDocument, connection: Connection) -> ProcessorStatus:

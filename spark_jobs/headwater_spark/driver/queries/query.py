@@ -88,7 +88,7 @@ class SubtopologyQuery:
             offsets = source["endOffset"]
             with suppress(ValueError):
                 offsets = json.loads(offsets) if isinstance(offsets, str) else offsets
-            if isinstance(offsets, Mapping):  # that of the ticks is a number
+            if isinstance(offsets, Mapping):  # the offset of the ticks is a number
                 for topic, partitions in offsets.items():
                     ends |= {(topic, int(each)): offset for each, offset in partitions.items()}
         return ends

@@ -6,6 +6,7 @@ from collections.abc import Callable
 import attrs
 from pyspark.sql import DataFrame, SparkSession
 
+from headwater.model.offset_metadata import announcements
 from headwater_spark.driver.active_client.membership import ActiveClient
 from headwater_spark.driver.input.expansion import InputExpansion, check_no_move, check_processors
 from headwater_spark.driver.input.rounds import RepartitionRounds
@@ -13,7 +14,6 @@ from headwater_spark.driver.input.sources import KafkaSource, batch_end_offsets,
 from headwater_spark.driver.input.step_planner import OffsetRanges, StepPlanner
 from headwater_spark.driver.layout import Layout
 from headwater_spark.driver.offsets import GroupOffsets, Offsets
-from headwater_spark.driver.processor_move.moves import announcements
 from headwater_spark.driver.run_settings import RunSettings
 from headwater_spark.driver.threads.stream_threads import StreamThreads
 from headwater_spark.driver.threads.uncaught_exceptions import UncaughtExceptions
@@ -89,7 +89,8 @@ class QueryInput:
     def _marked_partitions(self, layout: Layout) -> list[TopicPartition]:
         """Return the partitions of which none may have a mark.
 
-        With a task for each partition, also those that announce an expansion: their state is not complete.
+        With a task for each partition, this includes partitions that announce an expansion: their state is
+        not complete.
         """
         partitions = layout.input_partitions(self.subtopology)
         if self.subtopology in layout.processors:

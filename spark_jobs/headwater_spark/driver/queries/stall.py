@@ -27,7 +27,7 @@ class Observation:
     """One query at one time.
 
     `lag` is the number of records that Spark has not read, None: unknown. `committed` is the sum of the
-    committed offsets. `batches` is the number of finished batches, `restarts` that of restarts.
+    committed offsets. `batches` is the number of finished batches, `restarts` the number of restarts.
     `has_threads`: a stream thread is alive; without one, the query waits until a thread is added.
     """
 

@@ -78,7 +78,7 @@ class KnownVersions:
         return known
 
     def end_batch(self, known: Versions, results: Iterable[BatchResult]) -> None:
-        """Keep the versions of `results`, and those of tasks that were not part of the batch."""
+        """Keep the versions of `results`, and the versions of tasks that were not part of the batch."""
         found = {**known, **{result.partition: result.state_version for result in results}}
         self._versions = {task: version for task, version in found.items() if version is not None}
 

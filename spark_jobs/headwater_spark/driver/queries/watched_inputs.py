@@ -50,7 +50,7 @@ def create_input_watch(connection: Connection, group: str, *, exactly_once: bool
 
 
 def watch_inputs(watch: InputWatch, spark: SparkSession, specs: QuerySpecs) -> Mapping[str, InputSignal]:
-    """Add the queries to `watch`; return the signals of those that can wait."""
+    """Add the queries to `watch`; return the signals of queries that can wait."""
     signals = InputSignals(spark)
     found = {name: signal for name in specs.layout.queries if (signal := signals.create()) is not None}
     for name, signal in found.items():

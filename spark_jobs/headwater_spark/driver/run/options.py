@@ -22,7 +22,7 @@ class RunOptions(JobOptions):
     """The options of an application.
 
     `master` None: as `spark-submit` says. `checkpoint` and `state_dir` None: in the state folder of the user.
-    `java_options` are those of the driver's JVM. `records_at_once` None: the default of `RunSettings`.
+    `java_options` are options of the driver's JVM. `records_at_once` None: the default of `RunSettings`.
     `watch` is a context in which the application starts and runs; it gets the metrics.
     """
 

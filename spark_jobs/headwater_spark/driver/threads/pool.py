@@ -29,7 +29,7 @@ class StreamThread:
 
     @property
     def is_alive(self) -> bool:
-        """Whether it takes batches; a thread that is being removed finishes those that it has."""
+        """Whether it takes batches; a thread that is being removed finishes its batches."""
         return self.state is not ThreadState.PENDING_SHUTDOWN
 
 

@@ -166,14 +166,14 @@ class StreamThreads:
     def failed_thread(self, name: str) -> str:
         """Return the thread that a failure is attributed to: `name`, else the oldest; empty if none is alive.
 
-        A failure outside of tasks has no thread of its own: that of the query's start, for example.
+        A failure outside of tasks has no thread of its own, for example at the query's start.
         """
         pool = self._pool
         return name or (pool.name(pool.alive[0]) if pool.alive else "")
 
     @contextmanager
     def handling(self, name: str) -> Iterator[None]:
-        """Mark the calling thread as the one that handles the failure of stream thread `name`."""
+        """Mark the calling thread as the handler of the failure of stream thread `name`."""
         thread, ident = self._pool.find(name), threading.get_ident()
         if thread is not None:
             self._callers[ident] = thread.serial
@@ -191,7 +191,7 @@ class StreamThreads:
         self._change(lambda pool: pool.follow(self._slots).start())
 
     def shut_down(self) -> None:
-        """Remove all threads; those that still run a batch are dead after it."""
+        """Remove all threads; a thread that still runs a batch is dead after it."""
         self._change(ThreadPool.shut_down)
 
     def close(self) -> None:

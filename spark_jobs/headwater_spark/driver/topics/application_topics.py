@@ -16,7 +16,7 @@ from headwater.kafka import Connection, KafkaClusterReader, snapshot_request
 from headwater.kafka.pending_requests import in_background
 from headwater.model.cluster import ClusterSnapshot
 from headwater.model.compiled import CompiledApplication
-from headwater.model.offset_metadata import decode_count
+from headwater.model.offset_metadata import announcements, decode_count
 from headwater.model.policies import Policy
 from headwater.model.problems import APPLICATION, ProblemsError, errors
 from headwater.model.records import RecordedTopic, SetupRecord
@@ -25,7 +25,6 @@ from headwater.planner import PlanPolicy, plan
 from headwater.planner.policies import expansion_violations
 from headwater_spark.driver.failures import client_failed
 from headwater_spark.driver.offsets import GroupOffsets
-from headwater_spark.driver.processor_move.moves import announcements
 from headwater_spark.driver.topics.present_processors import (
     changelog_counts,
     initial_processors,
@@ -87,7 +86,7 @@ class ApplicationTopics:
     def prepare(self) -> TopicCheck:
         """Check the topics before the start and make the required changes; raises `ProblemsError`.
 
-        If an expansion has added processors to those of the document, or does so, the present number is used.
+        If an expansion has added processors, or does so, the present number is used.
         """
         if self._document.application.processors is not None:
             self._find_processors(self._document.application.processors)
@@ -197,7 +196,7 @@ class ApplicationTopics:
     def _with_number(self, snapshot: ClusterSnapshot, compiled: CompiledApplication) -> ClusterSnapshot:
         """Return `snapshot` with the number of processors, if the changelog topics do not show it.
 
-        More partitions than at the start, and than an expansion adds, are those of another client.
+        More partitions than at the start, and than an expansion adds, belong to another client.
         """
         application = self._document.application
         counts = changelog_counts(compiled, snapshot.partitions).values()
@@ -253,8 +252,8 @@ class ApplicationTopics:
 class _RenewedReader:
     """A reader of the cluster, for one thread.
 
-    After a failure it is replaced: one that met a hanging broker may never be answered. The old reader is
-    closed in the background, after its last answer, because that may hang as well.
+    After a failure it is replaced: a reader that met a hanging broker may never be answered. The old reader
+    is closed in the background, after its last answer, because that may hang as well.
     """
 
     def __init__(self, connect: Callable[[], KafkaClusterReader]) -> None:

@@ -21,7 +21,7 @@ def changelog_counts(compiled: CompiledApplication, counts: Mapping[str, int]) -
 
 
 def input_counts(compiled: CompiledApplication, counts: Mapping[str, int]) -> Mapping[str, int]:
-    """Return input topic → partition count, of those that processors read and that exist."""
+    """Return input topic → partition count, of existing topics that processors read."""
     parts = [part for part in compiled.subtopologies if part.processors is not None]
     return {topic: counts[topic] for part in parts for topic in sorted(part.sources) if topic in counts}
 
@@ -71,7 +71,7 @@ def initial_processors(
     inputs: Mapping[str, int],
     texts: Sequence[str],
 ) -> int | None:
-    """Return the initial number of `present` processors, or one that it was doubled to; None = not known.
+    """Return the initial number of `present` processors, or a number doubled from it; None = not known.
 
     If nothing is committed, the partition counts at this start decide, and later ones are compared with them.
     """
@@ -90,7 +90,7 @@ def with_processors(
 ) -> TopologyDocument:
     """Return a document that declares this number of processors: no key moves to another partition.
 
-    `initial` is the initial number, or one that it was doubled to; None = as before.
+    `initial` is the initial number, or a number that it was doubled to; None = as before.
     """
     application = document.application
     config = dict(application.config)

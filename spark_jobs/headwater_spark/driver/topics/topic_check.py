@@ -55,7 +55,7 @@ class UnevenExpansion:
     Also with a number of processors: then the inputs are expanded while the application runs.
 
     Two topics cannot be expanded at the same moment, so a check in between must not stop the application. The
-    time limit is that of an expansion.
+    time limit is the limit of an expansion.
     """
 
     _max_seconds: float
@@ -116,7 +116,7 @@ def without_expansion(
     counts: Mapping[str, int],
     target: int | None,
 ) -> Iterator[Problem]:
-    """Yield `problems` without those of changelog topics that an expansion of processors has expanded.
+    """Yield `problems` without problems of changelog topics that an expansion of processors has expanded.
 
     `target` is its number of processors; None = there is no expansion. `counts` is topic → partition count.
     """

@@ -4,7 +4,7 @@
     is_wanted = compiled.bind(current)
     is_wanted("anna", {"amount": 3})        # True
 
-The semantics are those of Spark 4 (ANSI mode, session time zone UTC): three-valued logic, null propagation,
+The semantics are Spark 4's (ANSI mode, session time zone UTC): three-valued logic, null propagation,
 and errors for overflow, division by zero and invalid casts. There are differences, because types are those
 of values, not of columns: whole numbers have 64 bits, fractional literals are doubles, objects represent
 structs and maps, and a missing field is null. `docs/expressions.md` lists operators and functions.

@@ -1,6 +1,6 @@
 """Errors of expressions, and the limits that keep hostile expressions from exhausting a process.
 
-Faults are found when expressions are compiled. Limits are far above those of real expressions.
+Faults are found when expressions are compiled. Limits are far above what real expressions need.
 """
 
 from collections.abc import Iterable

@@ -25,7 +25,7 @@ Process = Callable[[Value, Value, int, Headers], None]
 ValueGetter = Callable[[Value], tuple[Value, int] | None]
 """A table's key → its current (value, timestamp); None = no row (`KTableValueGetter`).
 
-`operators.views.value_getter(view, context)` returns the one of a `TableView`.
+`operators.views.value_getter(view, context)` returns the getter of a `TableView`.
 """
 
 StoreType = TypeVar("StoreType")

@@ -1,6 +1,7 @@
 """Users' processor classes as operators (`headwater_spark.processors`)."""
 
 from collections.abc import Callable, Mapping
+from inspect import isfunction
 
 from headwater.model.behaviors import RunProcessor
 from headwater_spark.engine.operators.interface import (
@@ -11,7 +12,13 @@ from headwater_spark.engine.operators.interface import (
 )
 from headwater_spark.engine.records import NO_RECORD, Headers, Value
 from headwater_spark.engine.serdes.equality import equal_in_java
-from headwater_spark.processors import Cancellable, PunctuationType, Record, RecordMetadata
+from headwater_spark.processors import (
+    Cancellable,
+    FunctionProcessor,
+    PunctuationType,
+    Record,
+    RecordMetadata,
+)
 
 
 class TaskProcessorContext:
@@ -130,7 +137,8 @@ def _start_processor(class_name: str | None, context: OperatorContext, own: Task
     """Return an instance that is initialized before the first batch, and closed with the task."""
     if class_name is None:
         raise NotRunnableError(f"{context.node.name} has no class: the document does not contain it")
-    instance = context.task.program.load(class_name)()
+    loaded = context.task.program.load(class_name)
+    instance = FunctionProcessor(loaded) if isfunction(loaded) else loaded()
     context.task.on_open(context.node.name, lambda: instance.init(own))
     context.task.on_close(instance.close)
     return instance

@@ -125,7 +125,7 @@ def _check_partitioner(name: str, document: TopologyDocument, at: Location | Non
     application = document.application
     partitioner, problems = built_in(name, application.config, at or application.at)
     yield from problems
-    is_of_sink = at != application.at  # the compiler checks that of the application
+    is_of_sink = at != application.at  # the compiler checks the application's
     if (
         is_of_sink
         and isinstance(partitioner, LinearHash)

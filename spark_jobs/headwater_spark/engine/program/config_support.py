@@ -1,7 +1,7 @@
 """Which configs of Kafka Streams the runtime implements, and which it refuses as they would change results.
 
 `SUPPORT` has every config of `StreamsConfig` in every supported version; a test compares it with the real
-library. Of clients' configs, only those that change results are here (`_OF_CLIENTS`).
+library. Of clients' configs, only configs that change results are here (`_OF_CLIENTS`).
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -133,14 +133,17 @@ SUPPORT: Mapping[str, Support] = {
         "commit.interval.ms",  # a batch is a commit
         "config.providers",
         "connections.max.idle.ms",
+        "default.interactive.query.isolation.level",
         "default.list.key.serde.inner",  # lists are no format, so their serdes are refused
         "default.list.key.serde.type",
         "default.list.value.serde.inner",
         "default.list.value.serde.type",
         "enable.metrics.push",
+        "enable.transactional.statestores",  # a batch is a transaction of its local state already
         "internal.task.assignor.class",
         "log.summary.interval.ms",
         "max.warmup.replicas",
+        "metadata.cluster.check.enable",
         "metadata.max.age.ms",
         "metadata.recovery.rebootstrap.trigger.ms",
         "metadata.recovery.strategy",
@@ -166,8 +169,10 @@ SUPPORT: Mapping[str, Support] = {
         "send.buffer.bytes",
         "state.cleanup.delay.ms",
         "state.cleanup.dir.max.age.ms",
+        "statestore.uncommitted.max.bytes",
         "task.assignor.class",
         "task.timeout.ms",
+        "topology.description.push.enabled",
         "window.size.ms",  # of deserializers outside of Kafka Streams
         "windowed.inner.class.serde",
     ),

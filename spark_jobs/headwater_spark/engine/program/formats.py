@@ -1,4 +1,4 @@
-"""The formats of a topology: the application's defaults, those of topics and stores, and those at nodes."""
+"""The formats of a topology: the application's defaults, formats of topics and stores, formats at nodes."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
@@ -141,7 +141,7 @@ _NEW_VALUE: Final = (does.MapValues, does.FlatMapValues, does.TableMapValues)
 
 
 def formats_by_node(topology: NodeTopology, defaults: Defaults) -> Mapping[str, NodeFormats]:
-    """Return the formats by node; for a source node, those that it reads."""
+    """Return the formats by node; for a source node, the formats that it reads."""
     incoming: dict[str, NodeFormats] = {}
     outgoing: dict[str, NodeFormats] = {}
     for node in topology.nodes:  # parents before children

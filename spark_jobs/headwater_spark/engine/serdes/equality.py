@@ -36,7 +36,7 @@ def _equal_floats(one: float, other: float) -> bool:
 
 
 def equal_in_bytes(serialize: Callable[[Value], bytes]) -> Callable[[Value, Value], bool]:
-    """Return a function that compares the bytes of two values; those that cannot be serialized differ."""
+    """Return a function that compares the bytes of two values; values that cannot be serialized differ."""
 
     def equal(one: Value, other: Value) -> bool:
         try:

@@ -85,7 +85,7 @@ class Subscription(NamedTuple):
     instruction: int
     key: Value
     partition: int | None
-    """The partition of the left task, for the response; None in version 0: that of the key."""
+    """The partition of the left task, for the response; None in version 0: the partition of the key."""
     version: int = LATEST_VERSION
 
 

@@ -187,7 +187,7 @@ class StoreEntries:
         self._cache.size -= size
 
     def flush(self) -> bool:
-        """Flush all updates, not those that this causes; return whether there were any."""
+        """Flush all updates, but not updates that this causes; return whether there were any."""
         if not self.updates:
             return False
         self._flush_updates([])

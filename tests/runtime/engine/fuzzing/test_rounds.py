@@ -13,6 +13,7 @@ from typing import Any
 import attrs
 import pytest
 
+from headwater.model.versions import SUPPORTED
 from headwater.spec import load_text
 from headwater_spark.engine import record_order
 from headwater_spark.engine.program import SubtopologyProgram
@@ -36,7 +37,7 @@ from tests.runtime.engine.fuzzing.test_data import (
 )
 from tests.runtime.replay import runnable_programs
 
-VERSIONS = ("3.9.2", "4.1.2", "4.3.1")
+VERSIONS = ("3.9.2", "4.1.2", str(SUPPORTED[-1]))
 _QUICK = range(34)
 _LONG = int(os.environ.get("HEADWATER_FUZZ_EXAMPLES", "700"))
 _FIRST = int(os.environ.get("HEADWATER_FUZZ_SEED", "1000"))
@@ -156,7 +157,7 @@ def version(request: pytest.FixtureRequest, kafka_streams_of: Callable[[str], Ka
 
 @pytest.mark.parametrize("seed", range(12))
 def test_new_tasks_continue_where_others_stopped(seed: int) -> None:
-    situation = Situation.of(seed, "4.3.1")
+    situation = Situation.of(seed, VERSIONS[-1])
     assert ours(situation, reopens=True) == ours(situation)
 
 

@@ -308,3 +308,34 @@ def test_processors_are_closed_with_their_task() -> None:
 
     TopologyRunner(PROCESS, classes={"User": User}).tasks["0"].close()
     assert closed == [1]
+
+
+def add_suffixes(record: Record) -> list[Record]:
+    return [record.with_value(f"{record.value}-{suffix}") for suffix in ("a", "b")]
+
+
+def keep_long(record: Record) -> Record | None:
+    return record if len(record.value) > 2 else None
+
+
+def test_a_function_forwards_what_it_returns() -> None:
+    runner = TopologyRunner(PROCESS, classes={"User": add_suffixes})
+    assert shown(runner.feed(runner.record("in", b"k", b"v", 5))) == [
+        ("out", "k", "v-a", 5),
+        ("out", "k", "v-b", 5),
+    ]
+    kept = TopologyRunner(PROCESS, classes={"User": keep_long})
+    assert shown(kept.feed(kept.record("in", b"k", b"v", 5), kept.record("in", b"k", b"long", 6))) == [
+        ("out", "k", "long", 6)
+    ]
+
+
+def test_a_function_transforms_values_of_a_table() -> None:
+    table = """
+- table: {topic: in, serdes: {key: string, value: string}}
+- transformValues: {class: User}
+- toStream:
+- to: {topic: out}
+"""
+    runner = TopologyRunner(table, classes={"User": lambda key, value: f"{key}={value}"})
+    assert shown(runner.feed(runner.record("in", b"k", b"v", 5))) == [("out", "k", "k=v", 5)]

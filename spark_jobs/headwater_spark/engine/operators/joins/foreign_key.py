@@ -74,7 +74,7 @@ def send(behavior: ForeignKeySend, context: OperatorContext) -> Process:
 
 
 def _follows_key(left: Format | None, context: OperatorContext) -> Callable[[Value], bool]:
-    """Return whether the task of a left row is always the one of its key, whatever their number is.
+    """Return whether the task of a left row is always the task of its key, whatever their number is.
 
     It is not if each partition has a task, or if the input is not partitioned by the hash of the key's bytes.
     """

@@ -203,7 +203,7 @@ class _Waiting:
 def stream_self_join(behavior: StreamSelfJoin, context: OperatorContext) -> Process:
     """Join a record as the left side with earlier records, then as the right side, and once with itself.
 
-    The order is that of an inner join of two streams with the same records.
+    The order is the order of an inner join of two streams with the same records.
     """
     window = behavior.window
     before, after = window.before_ms, window.after_ms

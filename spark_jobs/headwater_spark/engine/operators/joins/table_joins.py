@@ -54,7 +54,7 @@ def _join(
 ) -> Process:
     """Drop null values, and null keys except in a left join.
 
-    The key is that of the table. Before KAFKA-19208 was fixed, a left join kept it only if the record's was
+    The key is the table's. Before KAFKA-19208 was fixed, a left join kept it only if the record's was
     null, too.
     """
     keeps_null_table_keys = isinstance(behavior, StreamTableJoin) or behavior.forwards_null_table_keys

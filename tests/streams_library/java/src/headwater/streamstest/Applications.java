@@ -3,8 +3,8 @@ package headwater.streamstest;
 import io.headwater.streams.InitParameters;
 import io.headwater.streams.InternalTopics;
 import io.headwater.streams.MissingInternalTopicsException;
+import io.headwater.streams.topology.TopologyDocument;
 
-import org.apache.kafka.common.utils.Exit;
 import org.apache.kafka.streams.KafkaStreams;
 import org.apache.kafka.streams.Topology;
 import org.apache.kafka.streams.errors.StreamsUncaughtExceptionHandler.StreamThreadExceptionResponse;
@@ -14,6 +14,7 @@ import java.io.InputStreamReader;
 import java.io.StringReader;
 import java.lang.management.ManagementFactory;
 import java.nio.charset.StandardCharsets;
+import java.nio.file.Path;
 import java.time.Duration;
 import java.util.Map;
 import java.util.Properties;
@@ -41,7 +42,7 @@ public final class Applications {
             }
         }
         RUNNING.values().forEach(each -> each.close(Duration.ZERO));
-        Exit.halt(0);
+        Runtime.getRuntime().halt(0);
     }
 
     private static void execute(final String[] words) throws Exception {
@@ -52,6 +53,10 @@ public final class Applications {
                 break;
             case "initialize":
                 initialize(name, words[2], properties(words[3]), Boolean.parseBoolean(words[4]), Long.parseLong(words[5]));
+                break;
+            case "export":
+                TopologyDocument.write(Topologies.named(words[2]), properties(words[3]), Path.of(words[4]));
+                print("exported\t" + name);
                 break;
             case "close":
                 RUNNING.remove(name).close(Duration.ofSeconds(30));

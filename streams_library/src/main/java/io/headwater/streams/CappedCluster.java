@@ -24,7 +24,7 @@ final class CappedCluster {
     }
 
     /**
-     * Returns metadata with which the application can go on; null if there is none.
+     * Returns metadata with which the application can continue; null if there is none.
      *
      * <p>A leader that has assigned tasks before takes the counts of that assignment. A new leader takes the count of the
      * smallest topic for all, if exactly the topics that are too small depend on it.

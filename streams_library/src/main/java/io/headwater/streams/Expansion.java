@@ -20,7 +20,7 @@ import java.util.stream.Collectors;
 
 /**
  * Expands internal topics. {@code createPartitions} is not atomic, so after each request the topics are read again and
- * only the ones that are still too small are requested again (KIP-878).
+ * only topics that are still too small are requested again (KIP-878).
  */
 final class Expansion {
     private static final Logger LOG = LoggerFactory.getLogger(Expansion.class);

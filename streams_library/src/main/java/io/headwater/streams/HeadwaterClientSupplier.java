@@ -59,7 +59,8 @@ public final class HeadwaterClientSupplier implements KafkaClientSupplier, Confi
             return admin;
         }
         final String clientId = String.valueOf(adminConfigs.getOrDefault("client.id", "")).replaceAll("-admin$", "");
-        context = new LeaderContext(config, admin, clientId);
+        context = new LeaderContext(
+            config, admin, clientId, new OwnershipReader(config.applicationId, clients::getRestoreConsumer));
         return context.adminOfApplication();
     }
 
@@ -92,6 +93,9 @@ public final class HeadwaterClientSupplier implements KafkaClientSupplier, Confi
     @Override
     public Consumer<byte[], byte[]> getRestoreConsumer(final Map<String, Object> consumerConfigs) {
         requireConfigured();
+        if (context != null) {
+            context.ownership.setConsumerConfigs(new HashMap<>(consumerConfigs));
+        }
         return clients.getRestoreConsumer(consumerConfigs);
     }
 

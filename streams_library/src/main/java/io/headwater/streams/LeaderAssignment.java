@@ -4,6 +4,7 @@ import org.apache.kafka.clients.consumer.ConsumerPartitionAssignor;
 import org.apache.kafka.clients.consumer.ConsumerPartitionAssignor.GroupAssignment;
 import org.apache.kafka.clients.consumer.ConsumerPartitionAssignor.GroupSubscription;
 import org.apache.kafka.common.Cluster;
+import org.apache.kafka.common.Uuid;
 import org.apache.kafka.streams.errors.StreamsException;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -11,6 +12,7 @@ import org.slf4j.LoggerFactory;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import java.util.stream.Collectors;
 
 /** One assignment of the group leader: checks the internal topics, then lets Kafka Streams assign the tasks. */
@@ -27,6 +29,7 @@ final class LeaderAssignment {
     /** Half of max.poll.interval.ms, as long as Kafka Streams waits for creations. */
     private final long longestMs;
     private boolean isFollowUpDue;
+    private boolean isCompared;
 
     LeaderAssignment(
         final LeaderContext context, final ConsumerPartitionAssignor assignor, final ExpectedTopics expectedTopics,
@@ -51,7 +54,8 @@ final class LeaderAssignment {
         }
         Map<String, ActualTopic> actual = ClusterTopics.read(
             context.admin, names(expected), context.config.isSetupGiven, Math.min(MOST_READ_MS, longestMs));
-        TopicComparison found = TopicComparison.of(expected, actual, context.topicIds);
+        final Map<String, Uuid> knownIds = knownIds(actual);
+        TopicComparison found = TopicComparison.of(expected, actual, knownIds);
         checkExistence(found);
         rememberIds(actual, found);
         checkConfigs(found);
@@ -133,9 +137,32 @@ final class LeaderAssignment {
         }
     }
 
+    /**
+     * Returns the ids of topics at the last check of this instance, else the ids that were recorded on the cluster.
+     *
+     * <p>A topic that is not known to either has no id here: it counts as the same topic from now on.
+     */
+    private Map<String, Uuid> knownIds(final Map<String, ActualTopic> actual) {
+        final Map<String, Uuid> known = new HashMap<>(context.topicIds);
+        if (context.config.isSetupGiven && !context.comparedTopics.containsAll(actual.keySet())) {
+            final Map<String, Set<Uuid>> recorded = context.ownership.read(context.admin);
+            isCompared = recorded != null;
+            (isCompared ? recorded : Map.<String, Set<Uuid>>of()).forEach((topic, ids) -> {
+                if (actual.containsKey(topic) && !ids.contains(actual.get(topic).id)) {
+                    known.put(topic, ids.iterator().next());
+                }
+            });
+        }
+        return known;
+    }
+
     private void rememberIds(final Map<String, ActualTopic> actual, final TopicComparison found) {
         actual.values().forEach(topic -> context.topicIds.put(topic.name, topic.id));
+        if (isCompared) {
+            context.comparedTopics.addAll(actual.keySet());
+        }
         found.missing.forEach(context.topicIds::remove);
+        found.missing.forEach(context.comparedTopics::remove);
     }
 
     private void checkConfigs(final TopicComparison found) {

@@ -14,6 +14,7 @@ final class SupplierConfig {
     static final String AUTOSCALING_TIMEOUT = "partition.autoscaling.timeout.ms";
     static final String DELEGATE = "headwater.delegate.client.supplier";
     static final long DEFAULT_TIMEOUT_MS = 15 * 60 * 1000L;
+    private static final String APPLICATION = "application.id";
     private static final String PROTOCOL = "group.protocol";
 
     final boolean isSetupGiven;
@@ -21,16 +22,19 @@ final class SupplierConfig {
     final boolean isAutoscaling;
     final long timeoutMs;
     final Object delegate;
+    /** Null only if the application has none, which Kafka Streams refuses. */
+    final String applicationId;
 
     private SupplierConfig(
         final boolean isSetupGiven, final boolean isManual, final boolean isAutoscaling, final long timeoutMs,
-        final Object delegate
+        final Object delegate, final String applicationId
     ) {
         this.isSetupGiven = isSetupGiven;
         this.isManual = isManual;
         this.isAutoscaling = isAutoscaling;
         this.timeoutMs = timeoutMs;
         this.delegate = delegate;
+        this.applicationId = applicationId;
     }
 
     /** Returns whether a config was given. Without one, the application behaves as without the library. */
@@ -50,7 +54,8 @@ final class SupplierConfig {
         }
         final boolean autoscaling = flag(configs);
         final SupplierConfig config = new SupplierConfig(
-            setup != null, MANUAL.equals(setup), autoscaling, timeout(configs), delegate(configs));
+            setup != null, MANUAL.equals(setup), autoscaling, timeout(configs), delegate(configs),
+            text(configs, APPLICATION));
         final String protocol = text(configs, PROTOCOL);
         if (config.isActive() && protocol != null && !protocol.equalsIgnoreCase("classic")) {
             throw new ConfigException(PROTOCOL, configs.get(PROTOCOL),

@@ -1,6 +1,6 @@
 /**
  * Static partitioners (KIP-878, earlier draft): a key stays on its partition when partitions are added.
  *
- * <p>The results are byte for byte the ones of Headwater's runtime for Spark.
+ * <p>The results are, byte for byte, the results of Headwater's runtime for Spark.
  */
 package io.headwater.streams.partitioning;

@@ -74,7 +74,7 @@ final class DocumentFile {
         return String.join("\n", kept).stripTrailing() + "\n";
     }
 
-    /** Checks that the file has one document, that it is not written in calls, and that its section is that of this application. */
+    /** Checks that the file has one document, that it is not written in calls, and that its section is for this application. */
     void checkId(final Section section) {
         if (lines == null) {
             return;

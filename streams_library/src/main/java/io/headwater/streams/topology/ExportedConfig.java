@@ -1,6 +1,7 @@
 package io.headwater.streams.topology;
 
 import java.util.Collection;
+import java.util.List;
 import java.util.Locale;
 import java.util.Map;
 import java.util.Properties;
@@ -8,20 +9,21 @@ import java.util.Set;
 import java.util.TreeMap;
 import java.util.stream.Collectors;
 
-/** The configs of an application that decide its internal topics, and their expansion. Others may be secret. */
+/** The configs of an application that decide its internal topics, expansion and partitions. Others may be secret. */
 final class ExportedConfig {
     private static final String APPLICATION_ID = "application.id";
     private static final String GROUP_PROTOCOL = "group.protocol";
-    private static final String TOPIC_PREFIX = "topic.";
+    private static final List<String> PREFIXES = List.of("topic.", "static.partitioner.", "producer.static.partitioner.");
     private static final Set<String> KEYS = Set.of(
+        "default.client.supplier",
         "ensure.explicit.internal.resource.naming",
         "internal.topics.setup",
         "max.poll.interval.ms", "consumer.max.poll.interval.ms", "main.consumer.max.poll.interval.ms",
         "metadata.max.age.ms",
         "partition.autoscaling.enabled", "partition.autoscaling.timeout.ms",
+        "partitioner.class", "producer.partitioner.class",
         "processing.guarantee",
         "replication.factor",
-        "static.partitioner.class", "static.partitioner.initial.partitions",
         "topology.optimization",
         "upgrade.from",
         "windowstore.changelog.additional.retention.ms",
@@ -67,7 +69,7 @@ final class ExportedConfig {
     Map<String, Object> written() {
         final Map<String, Object> written = new TreeMap<>();
         all.forEach((key, value) -> {
-            if (KEYS.contains(key) || key.startsWith(TOPIC_PREFIX)) {
+            if (KEYS.contains(key) || PREFIXES.stream().anyMatch(key::startsWith)) {
                 written.put(key, value);
             }
         });

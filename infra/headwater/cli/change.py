@@ -1,0 +1,104 @@
+"""`headwater change`: show what an edit of topologies does to state, records in flight and offsets."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import click
+
+from headwater.cli.console import print_problems
+from headwater.cli.edit_inputs import DEFAULT_ID, FORMATS, EditInputs, edit_exit_code, load_side, show_edit
+from headwater.cli.git_revision import files_at
+from headwater.cli.options import Count, cluster_options, output_option, project_option, stack_state_option
+from headwater.model.records import SetupRecord
+
+
+@click.command()
+@click.argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="[OLD] NEW...")
+@click.option(
+    "--git",
+    "revision",
+    metavar="REVISION",
+    help="Compare the files at this revision of the Git repository with the working tree.",
+)
+@click.option("--stack", metavar="STACK", help="Compare with the setup records of this Pulumi stack.")
+@project_option
+@stack_state_option
+@click.option(
+    "--application-id",
+    "id_",
+    metavar="ID",
+    default=DEFAULT_ID,
+    show_default=True,
+    help="The application of two texts of Topology#describe().",
+)
+@click.option(
+    "--partitions",
+    "given",
+    multiple=True,
+    type=Count(),
+    help="Partition count of an existing topic; overrides the cluster. May be repeated.",
+)
+@cluster_options
+@click.option("--format", "form", type=click.Choice(FORMATS), default="text", show_default=True)
+@output_option
+@click.pass_context
+def change(
+    context: click.Context,
+    paths: Sequence[Path],
+    *,
+    revision: str | None,
+    stack: str | None,
+    project: Path,
+    stack_state: Path | None,
+    id_: str,
+    given: Sequence[tuple[str, int]],
+    bootstrap_server: str | None,
+    command_config: Path | None,
+    form: str,
+    output: Path | None,
+) -> None:
+    """Show what an edit of topologies does to state, records in flight and committed offsets.
+
+    OLD and NEW are documents, folders, or texts of Topology#describe(). With --git, --stack or --stack-state,
+    there is no OLD. Each store and repartition topic is kept, renamed, reset, moved, orphaned, rebuilt,
+    added, or unknown with the reason; lines are shown that keep renamed topics. Changes nothing. With a
+    cluster, topics that do not exist have no data to lose. Exit code 0: nothing changes; 1: documents,
+    revision or cluster could not be read; 2: something changes; 3: a verdict is unknown, or an application
+    has errors.
+
+    \b
+    Examples:
+      headwater change before.yaml after.yaml
+      headwater change topologies/ --git origin/main --format markdown
+      headwater change before.describe.txt after.describe.txt --application-id orders
+      headwater change topologies/ --stack production --bootstrap-server localhost:9092
+    """
+    has_records = stack is not None or stack_state is not None
+    if revision is not None and has_records:
+        raise click.UsageError("--git cannot be combined with --stack and --stack-state.")
+    if revision is None and not has_records and len(paths) != 2:  # noqa: PLR2004 - OLD and NEW
+        raise click.UsageError("Name OLD and NEW, or one of --git, --stack and --stack-state.")
+    sources = EditInputs(bootstrap_server, command_config, dict(given))
+    if has_records:
+        new = load_side(paths, id_)
+        found = sources.since_setup(_records(stack, project, stack_state), new.documents)
+    elif revision is not None:
+        new = load_side(paths, id_)
+        with files_at(revision, paths) as old_paths:
+            old = load_side(old_paths, id_, is_empty_allowed=True)
+        found = sources.compare(old.documents, new.documents)
+    else:
+        old, new = load_side(paths[:1], id_), load_side(paths[1:], id_)
+        found = sources.compare(old.documents, new.documents)
+    print_problems(new.problems)
+    show_edit(found, form, output)
+    context.exit(edit_exit_code(found))
+
+
+def _records(stack: str | None, project: Path, state: Path | None) -> Mapping[str, SetupRecord]:
+    from headwater.cli.stack import parse_state, read_state  # noqa: PLC0415 - imports Pulumi's toolchain
+
+    if state is None:
+        return read_state(str(stack), project).records
+    with click.open_file(str(state), encoding="utf-8") as file:
+        return parse_state(file.read(), str(state)).records

@@ -1,0 +1,61 @@
+"""`headwater dashboards`: the dashboards and alerts of this version, as files."""
+
+import re
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+from pathlib import Path
+
+import click
+
+from headwater.cli.console import write
+
+_FOLDERS = ("grafana", "prometheus")
+_RUNBOOK = re.compile(r"^( +)runbook: docs/(\S+)$", re.MULTILINE)
+
+
+@click.command()
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(file_okay=False, path_type=Path),
+    required=True,
+    help="The folder; it is created if it does not exist.",
+)
+@click.option(
+    "--docs",
+    metavar="URL",
+    help="Where the documentation is published: alerts get `runbook_url`, the address of their section.",
+)
+def dashboards(output: Path, docs: str | None) -> None:
+    """Copy the dashboards for Grafana and the alerts for Prometheus into a folder.
+
+    The dashboards are JSON files for Grafana's import or its provisioning, with a variable for the cluster.
+    The alerts are a rule file for Prometheus. Existing files are replaced.
+
+    \b
+    Examples:
+      headwater dashboards -o monitoring/
+      headwater dashboards -o monitoring/ --docs https://docs.example.com/headwater
+    """
+    try:
+        output.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise click.ClickException(f"{output} cannot be created: {error.strerror}.") from None
+    for source in _sources():
+        text = source.read_text(encoding="utf-8")
+        file = output / source.name
+        write(_with_addresses(text, docs) if docs else text, file)
+        click.echo(str(file))
+
+
+def _sources() -> list[Traversable]:
+    installed = files("headwater").joinpath("deploy")
+    folder = installed if installed.is_dir() else Path(__file__).parents[3] / "deploy"
+    found = [file for name in _FOLDERS for file in folder.joinpath(name).iterdir()]
+    return sorted(found, key=lambda file: file.name)
+
+
+def _with_addresses(text: str, docs: str) -> str:
+    """Return rules whose annotations have the address of the runbook, as other rules for Prometheus do."""
+    base = docs.rstrip("/")
+    return _RUNBOOK.sub(lambda found: f"{found[0]}\n{found[1]}runbook_url: {base}/{found[2]}", text)

@@ -1,0 +1,152 @@
+"""The two sides of an edit: documents, texts and counts; and the report of it."""
+
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+import click
+
+from headwater.cli.cluster import read_snapshot
+from headwater.cli.console import ExitCode, ProblemsExit, json_text, write
+from headwater.kafka.command_line import named_connection
+from headwater.model.cluster import ClusterSnapshot
+from headwater.model.problems import OFFLINE, PLAN, ProblemsError, errors
+from headwater.model.records import SetupRecord
+from headwater.model.topology import TopologyDocument
+from headwater.planner.edits import (
+    Edit,
+    Topologies,
+    compile_topologies,
+    find_edit,
+    find_edit_since_setup,
+)
+from headwater.spec import Documents, load_documents, parse_document
+
+FORMATS = ("text", "json", "markdown")
+DEFAULT_ID = "application"
+
+
+def load_side(paths: Sequence[Path], id_: str = DEFAULT_ID, *, is_empty_allowed: bool = False) -> Documents:
+    """Read documents or texts. Raises `ProblemsExit` if they have errors."""
+    if not paths and is_empty_allowed:
+        return Documents()
+    if len(paths) == 1 and (text := _description(paths[0])) is not None:
+        loaded = parse_document({"application": {"id": id_}, "describe": {"text": text}}, str(paths[0]))
+    else:
+        loaded = load_documents(paths)
+    if errors(loaded.problems):
+        raise ProblemsExit(ProblemsError(loaded.problems))
+    return loaded
+
+
+def _description(path: Path) -> str | None:
+    """Return the text of a file that `Topology#describe()` wrote; None for documents and folders."""
+    if not path.is_file() or path.suffix.lower() in (".yaml", ".yml", ".json"):
+        return None
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise click.ClickException(f"{path} cannot be read: {error}") from None
+
+
+class EditInputs:
+    """The partition counts with which both sides are compiled: given, of a cluster, or the same for all."""
+
+    def __init__(
+        self, bootstrap_server: str | None, command_config: Path | None, given: Mapping[str, int]
+    ) -> None:
+        self._cluster = (bootstrap_server, command_config)
+        self._given = given
+
+    def compare(self, old: Sequence[TopologyDocument], new: Sequence[TopologyDocument]) -> Edit:
+        """Return the edit from `old` to `new`. Raises `ProblemsExit` if the cluster cannot be read."""
+        snapshot = self._snapshot((*old, *new))
+        before, after, assumed = self._compiled(old, new, snapshot)
+        return find_edit(before, after, snapshot=snapshot, assumed=assumed)
+
+    def since_setup(self, records: Mapping[str, SetupRecord], new: Sequence[TopologyDocument]) -> Edit:
+        """Return the edit since the last setup. Raises `ProblemsExit` if the cluster cannot be read."""
+        from headwater.planner.upgrade import with_recorded_versions  # noqa: PLC0415 - only for a stack
+
+        documents = with_recorded_versions(new, records)
+        snapshot = self._snapshot(documents)
+        _, after, assumed = self._compiled((), documents, snapshot)
+        return find_edit_since_setup(records, after, snapshot=snapshot, assumed=assumed)
+
+    def _snapshot(self, documents: Sequence[TopologyDocument]) -> ClusterSnapshot | None:
+        try:
+            connection = named_connection(*self._cluster)
+            return read_snapshot(documents, connection) if connection else None
+        except ProblemsError as error:
+            raise ProblemsExit(error) from None
+
+    def _compiled(
+        self,
+        old: Sequence[TopologyDocument],
+        new: Sequence[TopologyDocument],
+        snapshot: ClusterSnapshot | None,
+    ) -> tuple[Topologies, Topologies, set[str]]:
+        counts = {**(snapshot.partitions if snapshot is not None else {}), **self._given}
+        caller = OFFLINE if snapshot is None else PLAN
+        before, after = (compile_topologies(side, counts, caller) for side in (old, new))
+        assumed = {
+            topic
+            for side in (before, after)
+            for topology in side.of.values()
+            for topic in topology.compiled.missing_sources
+        }
+        if assumed:
+            # All get the same count, so that names can be compared: the count of other sources, if it is
+            # known, because they may be joined.
+            count = max(self._known_counts(before, after, counts), default=1)
+            counts = {**counts, **dict.fromkeys(assumed, count), **_observed_counts(new)}
+            before, after = (compile_topologies(side, counts, caller) for side in (old, new))
+        return before, after, assumed
+
+    @staticmethod
+    def _known_counts(before: Topologies, after: Topologies, counts: Mapping[str, int]) -> Iterator[int]:
+        """Yield the known counts of the source topics of both sides."""
+        for side in (before, after):
+            for topology in side.of.values():
+                yield from (counts[topic] for topic in topology.compiled.external_sources if topic in counts)
+
+
+def _observed_counts(documents: Sequence[TopologyDocument]) -> Mapping[str, int]:
+    """Return source topic → count of documents with observed topics: they are valid for these only."""
+    return {
+        topic: count
+        for document in documents
+        if document.observed is not None
+        for topic, count in document.observed.sources.items()
+    }
+
+
+def show_edit(found: Edit, form: str, output: Path | None) -> None:
+    """Print the report, with colors in a terminal."""
+    # Each format imports only what it needs.
+    match form:
+        case "json":
+            from headwater.report.edits.to_json import edit_json  # noqa: PLC0415
+
+            write(json_text(edit_json(found)), output)
+        case "markdown":
+            from headwater.report.edits.markdown import edit_markdown  # noqa: PLC0415
+
+            write(edit_markdown(found), output)
+        case _ if output is None and sys.stdout.isatty():
+            from rich.console import Console  # noqa: PLC0415
+
+            from headwater.report.edits.text import edit_rich  # noqa: PLC0415
+
+            Console(highlight=False, soft_wrap=True).print(edit_rich(found))
+        case _:
+            from headwater.report.edits.text import edit_text  # noqa: PLC0415
+
+            write(f"{edit_text(found)}\n", output)
+
+
+def edit_exit_code(found: Edit) -> ExitCode:
+    """Return the exit code for pipelines."""
+    if not found.is_complete:
+        return ExitCode.REFUSED
+    return ExitCode.DRIFT if found.has_changes else ExitCode.DONE

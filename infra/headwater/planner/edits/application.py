@@ -1,0 +1,185 @@
+"""What an edit means for the application: restarts, groups, offsets, and the order of steps."""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from headwater.model.compiled import CompiledApplication, TopicKind
+from headwater.model.problems import Severity
+from headwater.model.topology import Protocol
+from headwater.planner.edits.topics import Sides
+from headwater.planner.edits.values import NameLine, TopicEdit, Verdict
+from headwater.planner.phrases import counted, listed
+from headwater.planner.upgrade.notes import notes, unseen_differences
+from headwater.planner.upgrade.topics import Versions
+from headwater.planner.upgrade.topology import is_one_group
+
+_LOST = (Verdict.RESET, Verdict.RENAMED)
+
+
+def obstacle(sides: Sides, topics: Sequence[TopicEdit]) -> str:
+    """Return why instances before and after the edit must not run together; empty if they may."""
+    before, after = sides.before, sides.after
+    reasons = {
+        "the application id changes": before.id != after.id,
+        "the group protocol changes": before.application.protocol is not after.application.protocol,
+        "instances before and after the edit would have different tasks": not is_one_group(
+            Versions(before.compiled, after.compiled)
+        ),
+        "internal topics need other partition counts": any(
+            topic.verdict is Verdict.MOVED for topic in topics
+        ),
+        "instances before and after the edit would write different records to one topic": any(
+            topic.verdict is Verdict.RESET for topic in topics
+        ),
+        "instances before and after the edit would use a store in different ways": any(
+            topic.verdict is Verdict.KEPT and topic.severity is not Severity.INFO for topic in topics
+        ),
+    }
+    return next((reason for reason, holds in reasons.items() if holds), "")
+
+
+def new_group_is_needed(sides: Sides) -> bool:
+    """Return whether the broker refuses the changed topology (KIP-1071, KAFKA-20170)."""
+    streams = Protocol.STREAMS
+    if not (sides.before.application.protocol is sides.after.application.protocol is streams):
+        return False
+    return sides.before.id == sides.after.id and _sent_topology(sides.before.compiled) != _sent_topology(
+        sides.after.compiled
+    )
+
+
+def _sent_topology(compiled: CompiledApplication) -> object:
+    """Return what a client sends of its topology (`StreamsGroupHeartbeatRequest`)."""
+    topics = sorted(
+        (topic.name, topic.partitions if topic.pinned else 0, tuple(sorted(topic.config.items())))
+        for topic in compiled.internal_topics
+    )
+    parts = [
+        (
+            part.id,
+            part.sources,
+            part.source_patterns,
+            part.repartition_topics,
+            part.changelog_topics,
+            part.sinks,
+        )
+        for part in compiled.subtopologies
+        if not part.is_global
+    ]
+    return parts, topics, compiled.copartition_groups
+
+
+def remarks(sides: Sides, topics: Sequence[TopicEdit]) -> Iterator[str]:
+    """Yield sentences about offsets, sub-topologies and versions."""
+    before, after = sides.before.application.kafka_streams, sides.after.application.kafka_streams
+    if before != after:
+        yield f"Kafka Streams {before} becomes {after}; docs/versions.md explains what changes between them."
+        yield from notes(sides.before.application, after)
+        if unseen := _unseen_sources(sides):
+            yield (
+                "A text of `Topology#describe()` does not show whether these differences concern it: "
+                f"{', '.join(unseen)}."
+            )
+    old, new = (set(each.compiled.external_sources) for each in (sides.before, sides.after))
+    if sides.before.id != sides.after.id:
+        yield (
+            f"The application id changes from {sides.before.id} to {sides.after.id}: the new group has no "
+            "committed offsets, so all source topics are read from their offset reset."
+        )
+    else:
+        if added := new - old:
+            yield (
+                f"No offset is committed for {listed(added)}: the offset reset decides where reading starts."
+            )
+        if removed := old - new:
+            yield (
+                f"Committed offsets of {listed(removed)} stay until they expire "
+                "(`offsets.retention.minutes`). If the topics are read again before, reading continues there."
+            )
+    if moved := _renumbered_subtopologies(sides):
+        yield (
+            f"Sub-topologies get other numbers: {', '.join(f'{a} becomes {b}' for a, b in moved.items())}. "
+            "Committed offsets are kept by topic partition, so they are continued; local state of the tasks "
+            "is restored again."
+        )
+    unread = [t for t in topics if t.kind is not TopicKind.CHANGELOG and t.verdict in _UNREAD]
+    if unread:
+        names = listed(topic.former or topic.topic for topic in unread)
+        yield f"Records in flight in {names} are never processed, unless they are processed before the edit."
+    if sides.before.id == sides.after.id and unread == [] and old == new:
+        yield "No record of the source topics is processed twice or never: committed offsets are continued."
+
+
+_UNREAD = (Verdict.RENAMED, Verdict.ORPHANED)
+
+
+def is_known(sides: Sides) -> bool:
+    """Return whether both topologies are known: one text does not show what two versions build."""
+    return sides.before.nodes != sides.after.nodes or not _unseen_sources(sides)
+
+
+def _unseen_sources(sides: Sides) -> tuple[str, ...]:
+    """Return the sources of differences between the versions that a text does not show."""
+    if sides.before.compiled.described is None:
+        return ()
+    found = unseen_differences(
+        sides.before.application, sides.after.application.kafka_streams, sides.before.compiled.described
+    )
+    return tuple(difference.source for difference in found)
+
+
+def _renumbered_subtopologies(sides: Sides) -> Mapping[int, int]:
+    """Return the number before → afterwards of sub-topologies that read the same user topics."""
+
+    def by_sources(compiled: CompiledApplication) -> dict[object, list[int]]:
+        found: dict[object, list[int]] = {}
+        for part in compiled.subtopologies:
+            sources = set(part.sources) - set(part.repartition_topics)
+            if sources and not part.is_global:
+                found.setdefault((tuple(sorted(sources)), part.source_patterns), []).append(part.id)
+        return found
+
+    old, new = by_sources(sides.before.compiled), by_sources(sides.after.compiled)
+    return {
+        ids[0]: new[key][0]
+        for key, ids in old.items()
+        if len(ids) == 1 and len(new.get(key, ())) == 1 and new[key][0] != ids[0]
+    }
+
+
+def steps(
+    sides: Sides, topics: Sequence[TopicEdit], lines: Sequence[NameLine], why: str, *, needs_new_group: bool
+) -> Iterator[str]:
+    """Yield instructions in order; none if a rolling restart does it all."""
+    is_manual = sides.after.config.setup_mode.value == "manual"
+    needs_topics = any(topic.verdict in (Verdict.ADDED, *_LOST, Verdict.MOVED) for topic in topics)
+    if lines:
+        yield (
+            f"To keep the old names, add {counted(len(lines), 'line')}, and run `headwater change` again. "
+            "The following steps are for the edit without them."
+        )
+    if any(
+        topic.kind is not TopicKind.CHANGELOG
+        and topic.verdict is not Verdict.KEPT
+        and topic.severity is not Severity.INFO
+        for topic in topics
+    ):
+        yield (
+            "Stop what writes to the source topics. Wait until "
+            f"`kafka-consumer-groups.sh --describe --group {sides.before.id}` shows a lag of 0."
+        )
+    if why or needs_new_group:
+        yield "Stop all instances."
+    if needs_new_group:
+        yield (
+            f"Record the committed offsets of {sides.before.id}, and delete the group "
+            f"(`kafka-streams-groups.sh --delete --group {sides.before.id}`): with `group.protocol: streams` "
+            "brokers refuse another topology in an existing group (KAFKA-20170). Set the recorded offsets of "
+            "the new group before it starts; otherwise it reads the source topics again from their offset "
+            "reset, and records are processed twice."
+        )
+    if needs_topics and is_manual:
+        yield "Run `pulumi up`, which creates the topics of the new topology."
+    if why or needs_new_group:
+        yield "Delete the local state of all instances, and start the new version."
+    elif needs_topics or lines:
+        yield "Restart the instances one after another."

@@ -1,0 +1,116 @@
+"""Compares applications before and after an edit of their documents."""
+
+from collections.abc import Iterable, Iterator
+
+from headwater.model.cluster import ClusterSnapshot
+from headwater.model.problems import Problem, ProblemCode, errors
+from headwater.model.topology import Lifecycle
+from headwater.planner.edits.application import (
+    is_known,
+    new_group_is_needed,
+    obstacle,
+    remarks,
+    steps,
+)
+from headwater.planner.edits.names import lines_to_keep, with_instruction
+from headwater.planner.edits.observed import observed_edit
+from headwater.planner.edits.topics import Sides, topic_edits
+from headwater.planner.edits.topologies import Topologies, Topology
+from headwater.planner.edits.values import ApplicationEdit, Edit
+
+
+def find_edit(
+    before: Topologies,
+    after: Topologies,
+    *,
+    snapshot: ClusterSnapshot | None = None,
+    assumed: Iterable[str] = (),
+) -> Edit:
+    """Return what an edit does to each application; raises nothing.
+
+    Applications are compared by their id, by `renamedFrom`, or if each side has only one.
+
+    Args:
+        before: the documents before the edit.
+        after: the documents after it, compiled with the same partition counts.
+        snapshot: the cluster, if it was read: topics that do not exist have no data to lose.
+        assumed: source topics whose partition count is not known.
+    """
+    pairs = dict(_paired_ids(before, after))
+    problems = [
+        problem for ids in pairs.items() for problem in _refusal_problems(before.of[ids[0]], after.of[ids[1]])
+    ]
+    refused = {problem.application for problem in problems}
+    return Edit(
+        applications=tuple(
+            _application_edit(before.of[old], after.of[new], after, snapshot)
+            for old, new in pairs.items()
+            if not {old, new} & refused
+        ),
+        added=tuple(sorted({*_active_ids(after)} - set(pairs.values()))),
+        removed=tuple(sorted({*_active_ids(before)} - set(pairs))),
+        problems=tuple(problems),
+        assumed=tuple(sorted(assumed)),
+        cluster_id=snapshot.cluster_id if snapshot is not None else None,
+    )
+
+
+def _active_ids(side: Topologies) -> tuple[str, ...]:
+    return tuple(
+        id_ for id_, topology in side.of.items() if topology.application.lifecycle is Lifecycle.ACTIVE
+    )
+
+
+def _paired_ids(before: Topologies, after: Topologies) -> Iterator[tuple[str, str]]:
+    """Yield the ids before and afterwards of each application that both sides have."""
+    old, new = set(_active_ids(before)), _active_ids(after)
+    waiting = []
+    for id_ in new:
+        former = after.of[id_].application.renamed_from
+        if id_ in old:
+            yield id_, id_
+        elif former in old and former not in new:
+            yield str(former), id_
+        else:
+            waiting.append(id_)
+    if len(old) == len(new) == len(waiting) == 1:
+        yield old.pop(), waiting[0]
+
+
+def _refusal_problems(old: Topology, new: Topology) -> Iterator[Problem]:
+    """Yield the errors of both sides: a topology that is not built has no topics to compare."""
+    found = dict.fromkeys((*errors(old.compiled.problems), *errors(new.compiled.problems)))
+    for problem in found:
+        # What a text of `Topology#describe()` does not show of a store is in the verdict of the store.
+        if problem.code is not ProblemCode.MISSING_DETAIL:
+            yield problem.located(application=new.id, location=new.application.at)
+
+
+def _application_edit(
+    old: Topology, new: Topology, after: Topologies, snapshot: ClusterSnapshot | None
+) -> ApplicationEdit:
+    if old.document.observed is not None or new.document.observed is not None:
+        return observed_edit(old, new, snapshot)
+    sides = Sides(old, new, snapshot)
+    topics = topic_edits(sides)
+    lines, still_lost = (
+        lines_to_keep(sides, topics, after.with_document) if new.document.has_calls else ((), ())
+    )
+    topics = tuple(with_instruction(sides, topic, lines, still_lost) for topic in topics)
+    why = obstacle(sides, topics)
+    needs_new_group = new_group_is_needed(sides)
+    return ApplicationEdit(
+        id=new.id,
+        former_id=None if old.id == new.id else old.id,
+        before=old.application.kafka_streams,
+        after=new.application.kafka_streams,
+        topics=topics,
+        obstacle=why,
+        is_known=is_known(sides),
+        needs_new_group=needs_new_group,
+        lines=lines,
+        still_lost=still_lost,
+        remarks=tuple(remarks(sides, topics)),
+        steps=tuple(steps(sides, topics, lines, why, needs_new_group=needs_new_group)),
+        location=new.application.at,
+    )

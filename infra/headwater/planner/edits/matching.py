@@ -1,0 +1,280 @@
+"""Finds the stores and repartition topics of one topology that continue in another topology.
+
+Kafka Streams knows no identity besides names. What a user means by "the same store" is decided by what writes
+to it: first names that users gave, then operators with the same inputs, then the most similar operators.
+"""
+
+import hashlib
+import re
+from collections import Counter, defaultdict
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from functools import cached_property
+from graphlib import CycleError, TopologicalSorter
+
+import attrs
+
+from headwater.model.nodes import Node, ProcessorNode, SinkNode, SourceNode
+from headwater.planner.edits.formats import Layout
+from headwater.planner.edits.topologies import Topology
+
+_INDEX = re.compile(r"\d{10,}")
+_QUOTED = re.compile(r"'([^']*)'")
+
+
+@attrs.frozen
+class Item:
+    """A store or a repartition topic of one side; `name` has no application id.
+
+    `path` is a digest of all operators from the sources to it, `operators` use it, `inputs`
+    the user topics upstream. `order` is its position in the topology.
+    """
+
+    name: str
+    is_store: bool
+    is_generated: bool
+    layout: Layout | None
+    path: str
+    operators: tuple[str, ...]
+    inputs: frozenset[str]
+    order: int
+
+
+class Matcher:
+    """The items of one topology, and the operators around them."""
+
+    def __init__(self, topology: Topology) -> None:
+        self._topology = topology
+        self._nodes = {node.name: node for node in topology.nodes.nodes}
+        self._names = {*self._nodes, *(store.name for store in topology.nodes.stores)}
+        self._internal = {topic.name for topic in topology.nodes.repartition_topics}
+        self._order = {name: number for number, name in enumerate(self._nodes)}
+
+    @cached_property
+    def _parents(self) -> Mapping[str, tuple[str, ...]]:
+        """Node → nodes before it, across repartition topics."""
+        writers: defaultdict[str, list[str]] = defaultdict(list)
+        for node in self._nodes.values():
+            if isinstance(node, SinkNode) and node.topic in self._internal:
+                writers[str(node.topic)].append(node.name)
+        return {
+            name: tuple(writer for topic in node.topics for writer in writers.get(topic, ()))
+            if isinstance(node, SourceNode)
+            else node.parents
+            for name, node in self._nodes.items()
+        }
+
+    @cached_property
+    def _children(self) -> Mapping[str, tuple[str, ...]]:
+        children: defaultdict[str, list[str]] = defaultdict(list)
+        for name, parents in self._parents.items():
+            for parent in parents:
+                children[parent].append(name)
+        return {name: tuple(found) for name, found in children.items()}
+
+    @cached_property
+    def _paths(self) -> Mapping[str, str]:
+        """Node → digest of it and of all nodes before it."""
+        try:
+            order = tuple(TopologicalSorter(self._parents).static_order())
+        except CycleError:
+            order = tuple(self._nodes)
+        found: dict[str, str] = {}
+        for name in order:
+            if name in self._nodes:
+                above = [found.get(parent, "") for parent in self._parents[name]]
+                text = "\n".join([self._token(self._nodes[name]), *above])
+                found[name] = hashlib.sha256(text.encode()).hexdigest()[:16]
+        return found
+
+    def _token(self, node: Node) -> str:
+        """Return what a node does, without names that Kafka Streams generates."""
+        if isinstance(node, SourceNode):
+            read = "repartition" if set(node.topics) & self._internal else ",".join(node.topics)
+            return f"source {node.pattern or read}"
+        if isinstance(node, SinkNode):
+            return "repartition" if node.topic in self._internal else f"sink {node.topic or node.extractor}"
+        if node.behavior is None:
+            return _INDEX.sub("#", node.name)
+        return _QUOTED.sub(lambda found: "*" if found[1] in self._names else found[0], repr(node.behavior))
+
+    def _operator(self, node: Node) -> str:
+        if isinstance(node, ProcessorNode) and node.behavior is not None:
+            return type(node.behavior).__name__
+        return self._token(node) if isinstance(node, ProcessorNode) else type(node).__name__
+
+    @cached_property
+    def items(self) -> tuple[Item, ...]:
+        topology = self._topology
+        users: defaultdict[str, list[str]] = defaultdict(list)
+        for node in self._nodes.values():
+            for store in node.stores if isinstance(node, ProcessorNode) else ():
+                users[store].append(node.name)
+        readers: defaultdict[str, list[str]] = defaultdict(list)
+        for node in self._nodes.values():
+            for topic in node.topics if isinstance(node, SourceNode) else ():
+                readers[topic].append(node.name)
+        generated = topology.nodes.generated_names
+        stores = (
+            self._item(name, users[name], layout, is_generated=name in generated, is_store=True)
+            for name, layout in topology.store_layouts.items()
+        )
+        topics = (
+            self._item(
+                name,
+                readers[name],
+                topology.repartition_layouts.get(name),
+                is_generated=topic.generated or _INDEX.search(name) is not None,
+                is_store=False,
+            )
+            for name, topic in topology.repartitions.items()
+        )
+        return tuple(sorted((*stores, *topics), key=lambda item: item.order))
+
+    def _item(
+        self,
+        name: str,
+        nodes: Iterable[str],
+        layout: Layout | None,
+        *,
+        is_generated: bool,
+        is_store: bool,
+    ) -> Item:
+        used_by = sorted(nodes, key=lambda each: self._order[each])
+        text = "\n".join(self._paths[each] for each in used_by)
+        return Item(
+            name,
+            is_store,
+            is_generated or (is_store and _INDEX.search(name) is not None),
+            layout,
+            hashlib.sha256(text.encode()).hexdigest()[:16],
+            tuple(self._operator(self._nodes[each]) for each in used_by),
+            frozenset(self._inputs(used_by)),
+            min((self._order[each] for each in used_by), default=len(self._order)),
+        )
+
+    def _inputs(self, nodes: Iterable[str]) -> Iterator[str]:
+        for name in self._reached(nodes, self._parents):
+            node = self._nodes[name]
+            if isinstance(node, SourceNode) and not set(node.topics) & self._internal:
+                yield from (node.pattern,) if node.pattern else node.topics
+
+    def _reached(self, nodes: Iterable[str], following: Mapping[str, tuple[str, ...]]) -> set[str]:
+        found, waiting = set[str](), list(nodes)
+        while waiting:
+            name = waiting.pop()
+            if name in found or name not in self._nodes:
+                continue
+            found.add(name)
+            waiting += following.get(name, ())
+        return found
+
+    def surroundings(self, item: Item) -> Counter[str]:
+        """Return what the nodes before and after an item do, to compare how similar two items are."""
+        start = [
+            node.name
+            for node in self._nodes.values()
+            if (isinstance(node, ProcessorNode) and item.is_store and item.name in node.stores)
+            or (isinstance(node, SourceNode) and not item.is_store and item.name in node.topics)
+        ]
+        before = self._reached(start, self._parents)
+        after = self._reached(start, self._children) - set(start)
+        return Counter(
+            (
+                *(f"before {self._token(self._nodes[name])}" for name in before),
+                *(f"after {self._token(self._nodes[name])}" for name in after),
+            )
+        )
+
+
+def matches(old: Matcher, new: Matcher) -> Mapping[tuple[bool, str], str]:
+    """Return (is a store, name before) → name afterwards of stores and repartition topics that continue."""
+    pairs: dict[tuple[bool, str], str] = {}
+    waiting_old, waiting_new = list(old.items), list(new.items)
+
+    def pair(first: Item, second: Item) -> None:
+        pairs[first.is_store, first.name] = second.name
+        waiting_old.remove(first)
+        waiting_new.remove(second)
+
+    def pair_groups(key: Callable[[Item], Hashable], *, same_name_only: bool = False) -> None:
+        for olds, news in _groups(waiting_old, waiting_new, key):
+            if len(olds) == len(news) and not same_name_only:
+                chosen = list(zip(olds, news, strict=True))
+            else:
+                by_name = {item.name: item for item in news}
+                chosen = [(item, by_name[item.name]) for item in olds if item.name in by_name]
+            for first, second in chosen:
+                pair(first, second)
+
+    pair_groups(_given_name, same_name_only=True)
+    pair_groups(lambda item: (item.is_store, item.path, item.layout))
+    _pair_similar(old, new, waiting_old, waiting_new, pair)
+    pair_groups(lambda item: (item.is_store, item.operators, item.name), same_name_only=True)
+    pair_groups(
+        lambda item: (
+            item.is_store,
+            item.operators,
+            item.inputs,
+            _shape(item),
+            None if item.is_store else item.layout,  # records in flight are read by their new reader, or not
+        )
+    )
+    pair_groups(lambda item: (item.is_store, item.inputs, item.name), same_name_only=True)
+    return pairs
+
+
+def _given_name(item: Item) -> Hashable:
+    """Return a key of a name that users gave; a generated name is no identity."""
+    return (item.is_store, item.name) if not item.is_generated else None
+
+
+def _shape(item: Item) -> str:
+    return _INDEX.sub("#", item.name)
+
+
+def _groups(
+    old: Iterable[Item], new: Iterable[Item], key: Callable[[Item], Hashable]
+) -> Iterator[tuple[list[Item], list[Item]]]:
+    olds: defaultdict[Hashable, list[Item]] = defaultdict(list)
+    news: defaultdict[Hashable, list[Item]] = defaultdict(list)
+    for side, items in ((olds, old), (news, new)):
+        for item in items:
+            side[key(item)].append(item)
+    return ((olds[each], news[each]) for each in list(olds) if each is not None and each in news)
+
+
+def _pair_similar(
+    old: Matcher,
+    new: Matcher,
+    waiting_old: list[Item],
+    waiting_new: list[Item],
+    pair: Callable[[Item, Item], None],
+) -> None:
+    """Pair items with the same operators, inputs and format: the most similar ones first."""
+
+    def key(item: Item) -> Hashable:
+        return (item.is_store, item.operators, item.inputs, item.layout)
+
+    for olds, news in _groups(waiting_old, waiting_new, key):
+        around = {
+            **{id(item): old.surroundings(item) for item in olds},
+            **{id(item): new.surroundings(item) for item in news},
+        }
+        ranked = sorted(
+            ((first, second) for first in olds for second in news),
+            key=lambda both: (
+                _distance(around[id(both[0])], around[id(both[1])]),
+                both[0].name != both[1].name,
+                both[0].order,
+                both[1].order,
+            ),
+        )
+        taken = set[int]()
+        for first, second in ranked:
+            if id(first) not in taken and id(second) not in taken:
+                taken |= {id(first), id(second)}
+                pair(first, second)
+
+
+def _distance(first: Counter[str], second: Counter[str]) -> int:
+    return ((first - second) + (second - first)).total()

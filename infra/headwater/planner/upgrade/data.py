@@ -1,0 +1,193 @@
+"""What an upgrade changes of data: formats of records and of local state, and what a streams group accepts.
+
+Names and settings of topics are in `topics`. Each row says what to do, or that nothing is to be done.
+"""
+
+from collections.abc import Callable, Iterator
+
+import attrs
+
+from headwater.compiler.described.names import TABLE_AGGREGATION_NODE
+from headwater.compiler.version_differences import LOGGED_HEADERS, Difference
+from headwater.model.compiled import CompiledApplication, TopicKind
+from headwater.model.nodes import ChangelogKind
+from headwater.model.problems import Severity
+from headwater.model.topology import Protocol
+from headwater.model.versions import KafkaStreamsVersion
+from headwater.planner.phrases import counted, listed
+from headwater.planner.upgrade.changes import Change, ChangeKind, DataNote
+from headwater.planner.upgrade.topics import Versions
+
+_LAST_OLD_AGGREGATES = "3.4"
+_MOST_TOPICS = 5
+
+
+def _since(release: str, source: str) -> Difference:
+    return Difference("", (KafkaStreamsVersion(*map(int, release.split("."))),), source, "")
+
+
+_AGGREGATES_OF_TABLES = _since("3.5.0", "KIP-904")
+_MANAGED_OFFSETS = _since("4.3.0", "KIP-1035")
+_STORES_WITH_HEADERS = _since("4.3.0", "KIP-1271, KIP-1285")
+_TRANSACTIONAL_STORES = _since("4.4.0", "KIP-892")
+_HEADERS_OF_WINDOWED_KEYS = _since("4.4.0", "KIP-1321")
+
+
+@attrs.frozen
+class _Row:
+    """A difference that concerns data, of which applications, and what is reported."""
+
+    difference: Difference
+    concerns: Callable[[CompiledApplication], bool]
+    subject: str
+    what: str
+    first: str
+
+
+def data_notes(versions: Versions) -> Iterator[DataNote]:
+    """Yield what changes for the data of an application between two versions, in the order of versions."""
+    before = versions.before.application.kafka_streams
+    after = versions.after.application.kafka_streams
+    for row in _ROWS:
+        is_new = row.difference.is_in(after) and not row.difference.is_in(before)
+        if is_new and row.concerns(versions.before):
+            yield DataNote(
+                subject=row.subject,
+                source=row.difference.source,
+                since=row.difference.since_text,
+                what=row.what,
+                first=row.first.format(before=min(before.release, _LAST_OLD_AGGREGATES)),
+            )
+
+
+def group_refusals(versions: Versions) -> Iterator[Change]:
+    """Yield an error if a streams group does not accept what the new version sends.
+
+    Its coordinator keeps the topology of the first members (KAFKA-20170): sub-topologies, topics and their
+    settings. Source: `GroupMetadataManager#streamsGroupHeartbeat`.
+    """
+    application = versions.before.application
+    if application.protocol is not Protocol.STREAMS:
+        return
+    before, after = _sent(versions.before), _sent(versions.after)
+    if before == after:
+        return
+    names = sorted(name for name in before.keys() | after.keys() if before.get(name) != after.get(name))
+    more = f" and {counted(len(names) - _MOST_TOPICS, 'other')}" if len(names) > _MOST_TOPICS else ""
+    yield Change(
+        kind=ChangeKind.REFUSED,
+        severity=Severity.ERROR,
+        what=f"The brokers do not accept the topology of the new version in the group {application.id}: "
+        f"{listed(names[:_MOST_TOPICS])}{more}.",
+        before="the topology of the group",
+        after="InvalidRequestException: Topology updates are not supported yet",
+        why="A streams group keeps the topology of its first members, with the settings of its internal "
+        "topics. Instances of the new version stop with an exception, also if no other instance is running.",
+        first="Run the new version under a new application id, which begins without state and offsets. Or "
+        "stop all instances and delete the group: `kafka-streams-groups.sh --delete --group "
+        f"{application.id}`. That deletes its committed offsets: note them before, and set them again before "
+        "the first start.",
+        location=application.at,
+    )
+
+
+def _sent(compiled: CompiledApplication) -> dict[str, object]:
+    """Return what a client sends about its topology: a phrase for each part → its content."""
+    topics: dict[str, object] = {
+        topic.name: (topic.subtopology, tuple(sorted(topic.config.items())))
+        for topic in compiled.internal_topics
+    }
+    parts: dict[str, object] = {
+        f"sub-topology {part.id}": (part.sources, part.source_patterns, part.sinks, part.changelog_topics)
+        for part in compiled.subtopologies
+        if not part.is_global
+    }
+    return topics | parts
+
+
+def _has_state(compiled: CompiledApplication) -> bool:
+    """Return whether its tasks have state of their own."""
+    return compiled.is_stateful
+
+
+def _aggregates_tables(compiled: CompiledApplication) -> bool:
+    """Return whether a grouped table may be aggregated: the text says so, or there is none."""
+    text = compiled.described
+    return text is None or any(TABLE_AGGREGATION_NODE.fullmatch(node.name) for node in text.nodes)
+
+
+def _logs_headers(compiled: CompiledApplication) -> bool:
+    return any(
+        topic.changelog_kind is ChangelogKind.WINDOWED_DUPLICATES or topic.kind is TopicKind.FK_SUBSCRIPTION
+        for topic in compiled.internal_topics
+    )
+
+
+def _writes_windowed_keys(compiled: CompiledApplication) -> bool:
+    """Return whether results of windows may be written to a topic with their keys."""
+    windowed = {
+        topic.subtopology
+        for topic in compiled.internal_topics
+        if topic.changelog_kind is ChangelogKind.WINDOWED
+    }
+    return any(part.id in windowed and part.sinks for part in compiled.subtopologies)
+
+
+def _sets(key: str, value: str) -> Callable[[CompiledApplication], bool]:
+    """Return whether an application with state sets a config to a value, in any case."""
+    return lambda compiled: (
+        _has_state(compiled) and compiled.application.config.get(key, "").strip().lower() == value
+    )
+
+
+_ROWS = (
+    _Row(
+        _AGGREGATES_OF_TABLES,
+        _aggregates_tables,
+        "repartition topics of grouped tables",
+        "Records that an aggregation of a grouped table writes to its repartition topic have another format.",
+        "If the application aggregates grouped tables, restart it twice, one instance after another: first "
+        'with `upgrade.from: "{before}"`, then without.',
+    ),
+    _Row(
+        _MANAGED_OFFSETS,
+        _has_state,
+        "local state",
+        "Earlier versions cannot open a store on disk that this version has opened.",
+        "Nothing. To go back, delete the local state of each instance: it is restored from the changelogs.",
+    ),
+    _Row(
+        _STORES_WITH_HEADERS,
+        _sets("dsl.store.format", "headers"),
+        "local state",
+        "`dsl.store.format: HEADERS` has an effect: stores keep headers of records. A store on disk that was "
+        "opened with it cannot be opened without it.",
+        "Nothing. To remove the config again, delete the local state of each instance: it is restored from "
+        "the changelogs.",
+    ),
+    _Row(
+        LOGGED_HEADERS,
+        _logs_headers,
+        "changelog records",
+        "Changelog records of stores of stream-stream joins, and of subscriptions of foreign-key joins, have "
+        "the headers of the record that caused them. Keys and values have the same format.",
+        "Nothing, unless another program reads these changelog topics.",
+    ),
+    _Row(
+        _TRANSACTIONAL_STORES,
+        _sets("enable.transactional.statestores", "true"),
+        "local state",
+        "`enable.transactional.statestores` has an effect: changes of stores stay in memory until they are "
+        "committed.",
+        "Check the memory of the instances: `statestore.uncommitted.max.bytes` bounds these changes.",
+    ),
+    _Row(
+        _HEADERS_OF_WINDOWED_KEYS,
+        _writes_windowed_keys,
+        "partitions of windowed keys",
+        "The serializer of a windowed key gets the headers of its record when the partition is chosen. If it "
+        "reads headers, as for schema ids in headers, a key goes to another partition than before.",
+        "Nothing for serializers that ignore headers, such as those of Kafka. Otherwise give the sink a "
+        "partitioner of your own, which chooses the partitions of before.",
+    ),
+)

@@ -1,0 +1,30 @@
+"""The progress of commands that move state, on standard error."""
+
+import time
+
+import attrs
+import click
+
+_REPORT_SECONDS = 2.0
+
+
+@attrs.define
+class Progress:
+    """Prints progress to standard error: each new step, then a line every few seconds."""
+
+    _application: str
+    _what: str = ""
+    _began: float = 0.0
+    _printed: float = 0.0
+
+    def report(self, what: str, done: int, total: int) -> None:
+        now = time.monotonic()
+        if what != self._what:
+            self._what, self._began, self._printed = what, now, now
+            click.echo(f"{self._application}: {what}", err=True)
+        elif total and now - self._printed >= _REPORT_SECONDS:
+            self._printed = now
+            left = (now - self._began) / done * (total - done) if done else 0.0
+            click.echo(
+                f"{self._application}: {what}: {done:,} of {total:,}, {max(left, 0.0):.0f} s left", err=True
+            )

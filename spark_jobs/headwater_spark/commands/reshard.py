@@ -1,0 +1,119 @@
+"""`headwater reshard`: more partitions for a stopped application, which keeps its state."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from headwater.cli.console import ExitCode, print_problems
+from headwater.cli.options import Count, Setting
+from headwater.kafka.command_line import cluster_options, connection
+from headwater.model.problems import ProblemsError, errors
+from headwater.model.topology import TopologyDocument
+from headwater.spec import load_documents
+from headwater_spark.commands.progress import Progress
+from headwater_spark.driver.run.installed import runtime_installed
+
+
+@click.command()
+@click.argument("document", type=click.Path(path_type=Path))
+@click.option(
+    "--partitions",
+    "counts",
+    type=Count(),
+    multiple=True,
+    help="The new partition count of a source topic. May be repeated. Default: the counts that the source "
+    "topics have, for topics that were expanded before.",
+)
+@click.option("--check", "checks_only", is_flag=True, help="Check everything, and change nothing.")
+@click.option(
+    "--rewrite-unprocessed",
+    "rewritten",
+    metavar="TOPIC",
+    multiple=True,
+    help="Write the unprocessed records of this source topic again, to the partitions of their keys. Other "
+    "readers of the topic read them twice. May be repeated.",
+)
+@click.option(
+    "--layout",
+    "layouts",
+    type=Setting(),
+    multiple=True,
+    metavar="STORE=LAYOUT",
+    help="The layout of the keys of a store that a document from code does not show: key, windowed-key, "
+    "session, window, outer-join, join-buffer, subscription. May be repeated.",
+)
+@cluster_options("The cluster of the application.")
+@click.pass_context
+def reshard(
+    context: click.Context,
+    document: Path,
+    *,
+    counts: Sequence[tuple[str, int]],
+    checks_only: bool,
+    rewritten: Sequence[str],
+    layouts: Sequence[tuple[str, str]],
+    bootstrap_server: str | None,
+    command_config: Path | None,
+) -> None:
+    """Give a stopped application more partitions, and each key its state.
+
+    For any Kafka Streams application, also on Spark. The internal topics get the counts that
+    follow from the source topics, and each entry of each store moves to the partition that its key has then.
+    Unprocessed records of repartition topics move, too. Stop the producers and the application first. All is
+    checked before anything changes. If the command is interrupted, run it again: until it has succeeded, do
+    not start the application. Exit code 0: all is moved; 1: it is not.
+
+    \b
+    Examples:
+      headwater reshard orders.yaml --partitions orders=12 --check --bootstrap-server localhost:9092
+      headwater reshard orders.yaml --partitions orders=12 --bootstrap-server localhost:9092
+
+    Read more: docs/more-partitions.md.
+    """
+    with runtime_installed():
+        from headwater_spark.driver.reshard.start import (  # noqa: PLC0415 - slow
+            ReshardOptions,
+            reshard_application,
+        )
+        from headwater_spark.engine.scaling.entry_layouts import LAYOUTS  # noqa: PLC0415 - slow
+    if unknown := [layout for _, layout in layouts if layout not in LAYOUTS]:
+        raise click.UsageError(f"{unknown[0]} is no layout. Layouts: {', '.join(LAYOUTS)}.")
+    found = single_document(document)
+    options = ReshardOptions(
+        partitions=dict(counts),
+        rewritten=frozenset(rewritten),
+        layouts={store: LAYOUTS[layout] for store, layout in layouts},
+        checks_only=checks_only,
+    )
+    id_ = found.application.id
+    result = reshard_application(
+        found, connection(bootstrap_server, command_config), options, Progress(id_).report
+    )
+    if not result.counts:
+        click.echo(f"{id_}: no state has to move.")
+    for topic, (before, after) in sorted(result.counts.items()):
+        click.echo(f"{topic}: {before} → {after} partitions")
+    if result.counts and checks_only:
+        click.echo(f"{id_}: the state can move. Nothing was changed.")
+    elif result.counts:
+        click.echo(
+            f"{id_}: the state has moved ({result.written:,} changelog records). Start the application."
+        )
+    context.exit(ExitCode.DONE)
+
+
+def single_document(path: Path) -> TopologyDocument:
+    """Return the document of a file.
+
+    Raises:
+        ProblemsError: It cannot be read.
+        click.UsageError: There are several.
+    """
+    loaded = load_documents([path])
+    if errors(loaded.problems):
+        raise ProblemsError(loaded.problems)
+    print_problems(loaded.problems)
+    if len(loaded.documents) != 1:
+        raise click.UsageError(f"{path} has {len(loaded.documents)} documents. Name the file of one.")
+    return loaded.documents[0]

@@ -1,0 +1,75 @@
+"""`headwater state copy`: state for stores and repartition topics that were renamed."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from headwater.cli.console import ExitCode
+from headwater.cli.options import Setting
+from headwater.compiler import StreamsConfig
+from headwater.kafka.command_line import cluster_options, connection
+from headwater_spark.commands.progress import Progress
+from headwater_spark.commands.reshard import single_document
+from headwater_spark.driver.run.installed import runtime_installed
+
+
+@click.command()
+@click.argument("document", type=click.Path(path_type=Path))
+@click.option(
+    "--store",
+    "stores",
+    type=Setting(),
+    multiple=True,
+    metavar="OLD=NEW",
+    help="Copy the changelog topic of the store OLD to the one of NEW. May be repeated.",
+)
+@click.option(
+    "--topic",
+    "topics",
+    type=Setting(),
+    multiple=True,
+    metavar="OLD=NEW",
+    help="Copy a changelog topic, or the unprocessed records and offsets of a repartition topic, by full "
+    "names. May be repeated.",
+)
+@cluster_options("The cluster of the application.")
+@click.pass_context
+def copy(
+    context: click.Context,
+    document: Path,
+    *,
+    stores: Sequence[tuple[str, str]],
+    topics: Sequence[tuple[str, str]],
+    bootstrap_server: str | None,
+    command_config: Path | None,
+) -> None:
+    """Copy state to topics with other names, after a rename.
+
+    DOCUMENT describes the new version of the application. Stop the old version first. Records keep their
+    partitions, timestamps and headers. New topics that do not exist are created. The copy is compared with
+    the original. Old topics do not change: until the new version has started, the old one can be started
+    again. If the command is interrupted, run it again. Exit code 0: all is copied; 1: it is not.
+
+    \b
+    Examples:
+      headwater state copy orders.yaml --store KSTREAM-AGGREGATE-STATE-STORE-0000000003=counts \\
+        --bootstrap-server localhost:9092
+      headwater state copy orders.yaml --topic orders-app-a-repartition=orders-app-b-repartition \\
+        --command-config client.properties
+    """
+    with runtime_installed():
+        from headwater_spark.driver.reshard.state_copy import copy_state  # noqa: PLC0415 - slow
+    if not stores and not topics:
+        raise click.UsageError("--store or --topic is required.")
+    found = single_document(document)
+    id_ = found.application.id
+    prefix = StreamsConfig.of(found.application).topic_prefix or id_
+    renames = [(f"{prefix}-{old}-changelog", f"{prefix}-{new}-changelog") for old, new in stores] + list(
+        topics
+    )
+    result = copy_state(found, connection(bootstrap_server, command_config), renames, Progress(id_).report)
+    for old, new in result.copies:
+        click.echo(f"{old} → {new}")
+    click.echo(f"{id_}: the state is copied ({result.records:,} records). Start the new version.")
+    context.exit(ExitCode.DONE)

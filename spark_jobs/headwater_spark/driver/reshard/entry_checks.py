@@ -1,0 +1,105 @@
+"""Read the entries of changelog topics before anything changes: which layout they have, where they are."""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from headwater.model.nodes import StateStore
+from headwater.model.problems import Problem
+from headwater_spark.driver.processor_move.bounded_keys import BoundedKeys, bounded_keys
+from headwater_spark.driver.processor_move.checks import misplaced_key
+from headwater_spark.driver.processor_move.entry_copy import Report
+from headwater_spark.driver.reshard import problems
+from headwater_spark.driver.reshard.entry_move import ReshardCluster
+from headwater_spark.driver.reshard.plan import Reshard
+from headwater_spark.engine.scaling.entry_layouts import EntryLayout, find_layouts
+from headwater_spark.engine.scaling.processors import Processors
+from headwater_spark.engine.scaling.transfers import Transfer
+from headwater_spark.worker.restore import RecordChunk
+
+_SAMPLE = 20_000
+"""So many records at the end of each partition show the layout of a store."""
+_MAX_KEYS_IN_MEMORY = 1_000_000
+
+
+def find_store_layout(
+    cluster: ReshardCluster, store: StateStore, changelog: str, partitions: int
+) -> tuple[EntryLayout, ...]:
+    """Return the layouts that the newest entries of a changelog topic fit; raises `KafkaException`."""
+    bounds = cluster.bounds((changelog, each) for each in range(partitions))
+    samples = []
+    for (_, partition), (first, end) in bounds.items():
+        entries: dict[bytes, bool] = {}
+        for chunk in cluster.read_range(changelog, partition, max(first, end - _SAMPLE), end):
+            entries.update(
+                (key, chunk.value(index) is not None)
+                for index, key in enumerate(chunk.keys)
+                if key is not None
+            )
+        samples.append((partition, [key for key, is_entry in entries.items() if is_entry]))
+    return find_layouts(store.kind, samples, partitions, store.name)
+
+
+def check_entries(reshard: Reshard, cluster: ReshardCluster, report: Report) -> Sequence[Problem]:
+    """Return a problem for each changelog topic with an entry that is not in the partition of its key.
+
+    Raises `KafkaException`. At most a million keys are in memory; with more wrong ones, partitions are read
+    again.
+    """
+    found: dict[str, Problem] = {}
+    for transfer in reshard.transfers:
+        reading = _Reading(transfer, cluster, report)
+        for partition in range(transfer.before):
+            if transfer.source not in found and (problem := _problem(reshard, transfer, partition, reading)):
+                found[transfer.source] = problem
+    return list(found.values())
+
+
+def _problem(reshard: Reshard, transfer: Transfer, partition: int, reading: "_Reading") -> Problem | None:
+    store = transfer.store
+    if store is None:
+        return None
+    processors = Processors(transfer.before, transfer.before)
+    key = misplaced_key(processors, store, partition, lambda: reading.chunks(partition), _MAX_KEYS_IN_MEMORY)
+    if key is not None:
+        owner = store.processor(key, processors)
+        return problems.misplaced_entry(reshard.application, transfer.source, partition, owner)
+    if transfer.left is not None and _is_misdirected(transfer, partition, reading):
+        return problems.misdirected_subscription(reshard.application, transfer.source)
+    return None
+
+
+def _is_misdirected(transfer: Transfer, partition: int, reading: "_Reading") -> bool:
+    """Return whether an entry names a partition that is not the one of its left key."""
+    wrong: BoundedKeys[None]
+    for wrong in bounded_keys(_MAX_KEYS_IN_MEMORY):
+        for chunk in reading.chunks(partition):
+            old, _ = transfer.partitions(chunk.keys, partition)
+            for record, owner in zip(chunk.records, old, strict=True):
+                key, value = record[4], record[5]
+                if key is None or owner != partition:
+                    continue
+                if transfer.is_misdirected(key, value):
+                    wrong.put(key, None)
+                else:
+                    wrong.remove(key)
+        if wrong.found:
+            return True
+    return False
+
+
+class _Reading:
+    """Reads the partitions of a changelog topic, and reports the progress."""
+
+    def __init__(self, transfer: Transfer, cluster: ReshardCluster, report: Report) -> None:
+        self._topic = transfer.source
+        self._cluster = cluster
+        self._report = report
+        bounds = cluster.bounds((self._topic, each) for each in range(transfer.before))
+        self._ends: Mapping[int, int] = {partition: end for (_, partition), (_, end) in bounds.items()}
+        self._total = sum(end - first for first, end in bounds.values())
+        self._done = 0
+
+    def chunks(self, partition: int) -> Iterator[RecordChunk]:
+        for chunk in self._cluster.read_range(self._topic, partition, 0, self._ends[partition]):
+            yield chunk
+            self._done += len(chunk)
+            self._report(f"reading {self._topic}", self._done, max(self._done, self._total))

@@ -1,0 +1,221 @@
+"""Execute a reshard step by step. It can be killed at any point and run again.
+
+1. The ends of all changelog partitions are committed, as the journal. From then on it is a reshard.
+2. The changelog topics, the largest first: each is expanded, its entries are copied, compared, and deleted
+   from their old partitions.
+3. Before the last changelog topic: the repartition topics are expanded. One transaction writes their
+   unprocessed records again, and commits the offsets.
+4. Source topics are expanded, and offsets of added partitions are committed.
+
+Until step 4, or the last changelog topic if the source topics have the new count already, the application
+does not start: Kafka Streams and the runtime refuse topics whose counts do not fit.
+"""
+
+import time
+from collections.abc import Iterable, Mapping, Sequence
+
+import attrs
+
+from headwater.model.problems import Problem, ProblemsError
+from headwater_spark.driver.processor_move.entry_copy import MoveProducer, Report
+from headwater_spark.driver.processor_move.moves import Committed
+from headwater_spark.driver.reshard import problems
+from headwater_spark.driver.reshard.entry_move import EntryMove, FoundTotals, ReshardCluster
+from headwater_spark.driver.reshard.entry_totals import EntryTotals
+from headwater_spark.driver.reshard.journal import Journal, Phase
+from headwater_spark.driver.reshard.plan import Reshard
+from headwater_spark.driver.reshard.unprocessed_records import UnprocessedRecords
+from headwater_spark.engine.records import TopicPartition
+from headwater_spark.engine.scaling.transfers import Transfer
+
+_DAY_MS = 24 * 60 * 60 * 1000
+
+
+class ReshardExecution:
+    """One execution of a reshard. A second one fences this one: then `run` raises `KafkaException`.
+
+    `retentions` is changelog topic → its `retention.ms`; None = its records are not deleted by time.
+    `journal` was written by an execution which was interrupted; None = nothing has changed.
+    """
+
+    def __init__(
+        self,
+        reshard: Reshard,
+        cluster: ReshardCluster,
+        retentions: Mapping[str, int | None],
+        journal: Journal | None,
+        report: Report,
+    ) -> None:
+        self._reshard = reshard
+        self._cluster = cluster
+        self._retentions = retentions
+        self._journal = journal
+        self._report = report
+        self.written = 0
+        """The number of changelog records that were written to new partitions."""
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether something has changed."""
+        return self._journal is not None
+
+    def run(self) -> None:
+        """Execute all steps that are not done.
+
+        Raises:
+            ProblemsError: What was written is not complete, or a topic cannot be expanded.
+            KafkaException: Kafka fails, or the reshard is executed somewhere else.
+        """
+        with self._cluster.producer(self._reshard.producer_name) as producer:
+            if self._journal is None:
+                self._journal = self._begin(producer)
+            transfers = self._by_size()
+            for index, transfer in enumerate(transfers):
+                if index == len(transfers) - 1:
+                    self._commit_offsets(producer)
+                self._move_entries(producer, transfer)
+            self._commit_offsets(producer)
+            if self._reshard.sources:
+                self._cluster.expand(self._reshard.sources)
+            self._commit_added(producer)
+            self._end(producer)
+
+    def _begin(self, producer: MoveProducer) -> Journal:
+        partitions = self._reshard.changelog_partitions
+        ends = {each: end for each, (_, end) in self._cluster.bounds(partitions).items()}
+        journal = Journal(
+            self._reshard.counts,
+            ends,
+            {each.source: Phase.COPY for each in self._reshard.transfers},
+            started_ms=int(time.time() * 1000),
+        )
+        producer.commit(_merged(journal.commits(each.source) for each in self._reshard.transfers))
+        return journal
+
+    def _move_entries(self, producer: MoveProducer, transfer: Transfer) -> None:
+        journal, topic = self._known_journal(), transfer.source
+        if journal.phases[topic] is Phase.DONE:
+            return
+        self._cluster.expand({topic: transfer.after})
+        move = EntryMove(
+            transfer,
+            self._cluster,
+            journal.ends_of(topic),
+            expires_before(journal.started_ms, self._retentions.get(topic)),
+            self._report,
+        )
+        if journal.phases[topic] is Phase.COPY:
+            expected = tuple(move.copy(producer))
+            check_totals(self._reshard.application, transfer, expected, move.find_totals())
+            self._note(producer, topic, Phase.CLEAR, expected)
+        move.clear(producer)
+        found = move.find_totals()
+        check_totals(self._reshard.application, transfer, self._known_journal().totals[topic], found)
+        if found.misplaced:
+            first = problems.wrong_copy(
+                self._reshard.application,
+                topic,
+                0,
+                "no entries of other partitions",
+                f"{found.misplaced:,} entries",
+            )
+            raise ProblemsError([first])
+        self._note(producer, topic, Phase.DONE)
+        self.written += move.written
+
+    def _commit_offsets(self, producer: MoveProducer) -> None:
+        """Write unprocessed records again, and commit the offsets: one transaction."""
+        journal = self._known_journal()
+        if journal.has_offsets:
+            return
+        self._cluster.expand(self._reshard.repartition_topics)
+        self._report("committing offsets", 0, 1)
+        records = UnprocessedRecords(self._reshard, self._cluster, self._committed())
+        if wrong := records.problems():
+            raise ProblemsError(wrong)
+        producer.send(records.rewritten())
+        self._journal = attrs.evolve(journal, has_offsets=True)
+        producer.commit({**records.commits(added=False), **self._journal.commits(journal.root)})
+
+    def _commit_added(self, producer: MoveProducer) -> None:
+        records = UnprocessedRecords(self._reshard, self._cluster, self._committed())
+        if commits := records.commits(added=True):
+            producer.commit(commits)
+
+    def _end(self, producer: MoveProducer) -> None:
+        """Remove the journal; brokers forget the offsets of its partitions later."""
+        journal = self._known_journal()
+        partitions = _merged(journal.commits(topic) for topic in journal.phases)
+        producer.commit({each: (offset, "") for each, (offset, _) in partitions.items()})
+
+    def _note(
+        self, producer: MoveProducer, topic: str, phase: Phase, totals: tuple[EntryTotals, ...] | None = None
+    ) -> None:
+        journal = self._known_journal()
+        self._journal = attrs.evolve(
+            journal,
+            phases={**journal.phases, topic: phase},
+            totals=journal.totals if totals is None else {**journal.totals, topic: totals},
+        )
+        producer.commit(self._journal.commits(topic))
+
+    def _by_size(self) -> Sequence[Transfer]:
+        """Return the transfers, those with the most records first."""
+        ends = self._known_journal().ends
+        return sorted(
+            self._reshard.transfers,
+            key=lambda each: -sum(end for (topic, _), end in ends.items() if topic == each.source),
+        )
+
+    def _committed(self) -> Mapping[TopicPartition, Committed]:
+        counts = self._cluster.counts(each.topic for each in self._reshard.inputs)
+        return self._cluster.committed(
+            [(topic, number) for topic, count in counts.items() for number in range(count)]
+        )
+
+    def _known_journal(self) -> Journal:
+        if self._journal is None:
+            raise RuntimeError("the reshard has not begun")
+        return self._journal
+
+
+def check_reshard(reshard: Reshard, cluster: ReshardCluster) -> Sequence[Problem]:
+    """Return why a reshard must not begin, apart from the entries; raises `KafkaException`."""
+    found: list[Problem] = []
+    read = [(each.topic, number) for each in reshard.inputs for number in range(each.present)]
+    partitions = [*reshard.changelog_partitions, *read]
+    for topic, partition in cluster.open_transactions(partitions):
+        found.append(problems.open_transaction(reshard.application, topic, partition))
+    if not found:
+        found += UnprocessedRecords(reshard, cluster, cluster.committed(read)).problems()
+    return found
+
+
+def check_totals(
+    application: str, transfer: Transfer, expected: Sequence[EntryTotals], found: FoundTotals
+) -> None:
+    """Raise `ProblemsError` if a partition does not have exactly the entries that it must have."""
+    wrong = [
+        problems.wrong_copy(application, transfer.target, partition, _shown(total), _shown(other))
+        for partition, (total, other) in enumerate(zip(expected, found.partitions, strict=True))
+        if not total.is_complete(other)
+    ]
+    if wrong:
+        raise ProblemsError(wrong)
+
+
+def expires_before(started_ms: int, retention_ms: int | None) -> int | None:
+    """Return the timestamp before which brokers may delete records within a day after the start."""
+    return None if retention_ms is None else started_ms + _DAY_MS - retention_ms
+
+
+def _merged(
+    commits: Iterable[Mapping[TopicPartition, tuple[int, str]]],
+) -> Mapping[TopicPartition, tuple[int, str]]:
+    return {each: commit for part in commits for each, commit in part.items()}
+
+
+def _shown(totals: EntryTotals) -> str:
+    return (
+        f"{totals.entries + totals.expiring:,} entries, digest {totals.digest & 0xFFFF_FFFF_FFFF_FFFF:016x}"
+    )

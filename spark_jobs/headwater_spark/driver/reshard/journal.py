@@ -1,0 +1,147 @@
+"""The journal of a reshard: what is committed for the partitions of its changelog topics.
+
+No client of an application commits offsets of changelog topics. So the offsets that a reshard commits for
+them in the application's group are its journal: it needs no further topic, and a transaction can change it
+together with records. The offset of a partition is the end of its old part; the metadata say what is done.
+"""
+
+from collections.abc import Iterable, Mapping
+from enum import Enum
+
+import attrs
+
+from headwater.model.offset_metadata import MoveMark, MovePhase, OffsetMetadata, decode
+from headwater_spark.driver.processor_move.moves import Committed
+from headwater_spark.driver.reshard.entry_totals import EntryTotals
+from headwater_spark.engine.records import TopicPartition
+
+_PHASE = "headwater.reshard.phase"
+_OFFSETS = "headwater.reshard.offsets"
+_ENTRIES, _DIGEST, _EXPIRING = (f"headwater.reshard.{name}" for name in ("entries", "digest", "expiring"))
+_BEFORE, _AFTER = "headwater.reshard.before/", "headwater.reshard.after/"
+_STARTED = "headwater.reshard.started"
+_OF_ROOT = (_OFFSETS, _STARTED)
+_MOST_PARTITIONS = 1_000_000
+
+
+class Phase(Enum):
+    """What is done with a changelog topic: COPY and CLEAR are next, or DONE."""
+
+    COPY = 0
+    CLEAR = 1
+    DONE = 2
+
+
+@attrs.frozen
+class Journal:
+    """The state of a reshard that has begun.
+
+    `counts` is topic → (before, after) of all topics. `ends` is changelog partition → the end of its old
+    part. `totals` is changelog topic → what its partitions have when all entries are copied. `has_offsets`:
+    unprocessed records are written, and offsets committed. `started_ms` is when the reshard began.
+    """
+
+    counts: Mapping[str, tuple[int, int]]
+    ends: Mapping[TopicPartition, int]
+    phases: Mapping[str, Phase]
+    totals: Mapping[str, tuple[EntryTotals, ...]] = attrs.field(factory=dict)
+    has_offsets: bool = False
+    started_ms: int = 0
+
+    @property
+    def root(self) -> str:
+        """The topic whose first partition has what belongs to all topics."""
+        return min(self.phases)
+
+    def commits(self, topic: str) -> Mapping[TopicPartition, tuple[int, str]]:
+        """Return what to commit for the partitions of a topic."""
+        before, after = self.counts.get(topic, (0, 0))
+        totals = self.totals.get(topic, ())
+        number = max(before, len(totals))
+        return {
+            (topic, partition): (
+                self.ends.get((topic, partition), 0),
+                self._text(topic, partition, before, after, totals[partition] if totals else None),
+            )
+            for partition in range(number)
+        }
+
+    def ends_of(self, topic: str) -> Mapping[int, int]:
+        """Return partition → the end of its old part."""
+        before = self.counts[topic][0]
+        return {partition: self.ends[topic, partition] for partition in range(before)}
+
+    def _text(self, topic: str, partition: int, before: int, after: int, totals: EntryTotals | None) -> str:
+        clocks: dict[str, int] = {_PHASE: self.phases[topic].value}
+        if totals is not None:
+            clocks |= {_ENTRIES: totals.entries, _DIGEST: totals.digest, _EXPIRING: totals.expiring}
+        if (topic, partition) == (self.root, 0):
+            clocks |= {_OFFSETS: int(self.has_offsets), _STARTED: self.started_ms}
+            for name, (old, new) in self.counts.items():
+                clocks |= {f"{_BEFORE}{name}": old, f"{_AFTER}{name}": new}
+        phase = MovePhase.COPY if self.phases[topic] is Phase.COPY else MovePhase.CLEAR
+        # The runtime reads it as the mark of a move, with which it does not start.
+        return OffsetMetadata(0, clocks).encode(-1, mark=MoveMark(phase, before, after))
+
+
+def read_journal(committed: Mapping[TopicPartition, Committed]) -> Journal | None:
+    """Return the journal in what is committed for the changelog topics; None = no reshard has begun.
+
+    Raises:
+        ValueError: It is not complete: another program has committed it.
+    """
+    clocks = {each: _clocks(found.text) for each, found in committed.items()}
+    root = next((each for each in clocks.values() if _OFFSETS in each), None)
+    if root is None:
+        return None
+    if not set(_OF_ROOT) <= root.keys():
+        raise ValueError("parts of the journal are missing")
+    befores = {
+        name.removeprefix(_BEFORE): number for name, number in root.items() if name.startswith(_BEFORE)
+    }
+    counts = {name: (before, root.get(f"{_AFTER}{name}", 0)) for name, before in befores.items()}
+    if any(not 1 <= before <= after <= _MOST_PARTITIONS for before, after in counts.values()):
+        raise ValueError("the journal has impossible partition counts")
+    phases = {
+        topic: Phase(clocks[topic, partition][_PHASE])
+        for topic, partition in committed
+        if partition == 0 and _PHASE in clocks[topic, partition]
+    }
+    if not phases or not phases.keys() <= counts.keys():
+        raise ValueError("the journal has no topics, or unknown ones")
+    ends = {
+        (topic, partition): found.offset or 0
+        for (topic, partition), found in committed.items()
+        if topic in phases and partition < counts[topic][0]
+    }
+    return Journal(
+        counts,
+        ends,
+        phases,
+        {topic: _totals(clocks, topic, counts[topic][1]) for topic in phases if _has_totals(clocks, topic)},
+        has_offsets=bool(root[_OFFSETS]),
+        started_ms=root[_STARTED],
+    )
+
+
+def journal_partitions(counts: Mapping[str, int]) -> Iterable[TopicPartition]:
+    """Return the partitions of changelog topics with these counts."""
+    return [(topic, partition) for topic, count in sorted(counts.items()) for partition in range(count)]
+
+
+def _clocks(text: str) -> Mapping[str, int]:
+    metadata = decode(text)
+    return {} if metadata is None else metadata.clocks
+
+
+def _has_totals(clocks: Mapping[TopicPartition, Mapping[str, int]], topic: str) -> bool:
+    return _ENTRIES in clocks.get((topic, 0), {})
+
+
+def _totals(
+    clocks: Mapping[TopicPartition, Mapping[str, int]], topic: str, count: int
+) -> tuple[EntryTotals, ...]:
+    found = [clocks.get((topic, partition), {}) for partition in range(count)]
+    return tuple(
+        EntryTotals(each.get(_ENTRIES, 0), each.get(_DIGEST, 0), each.get(_EXPIRING, 0)) for each in found
+    )

@@ -1,0 +1,370 @@
+"""What a reshard changes: which topics get which counts, and where entries and offsets go. No effects."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+import attrs
+
+from headwater.compiler import StreamsConfig
+from headwater.model.compiled import CompiledApplication, InternalTopic, SubTopology, TopicKind
+from headwater.model.nodes import StateStore
+from headwater.model.offset_metadata import (
+    BATCH_ID,
+    LINEAGE_KEY,
+    OffsetMetadata,
+    decode,
+    decode_positions,
+    decode_processor_metadata,
+    decode_time,
+    encode_processor_metadata,
+)
+from headwater.model.problems import Problem
+from headwater.model.topology import TopologyDocument
+from headwater_spark.driver.processor_move.moves import Committed, MovedPart, merged_times
+from headwater_spark.driver.reshard import problems
+from headwater_spark.engine.program import SubtopologyProgram
+from headwater_spark.engine.program.partitioning import PartitionRule
+from headwater_spark.engine.records import TopicPartition
+from headwater_spark.engine.scaling.entry_layouts import LAYOUTS, EntryLayout
+from headwater_spark.engine.scaling.moved_stores import MovedStore, NotMovable, moved_stores
+from headwater_spark.engine.scaling.processors import DEFAULT_PARTITIONERS
+from headwater_spark.engine.scaling.transfers import LeftCounts, Transfer, earlier_partitions
+
+_SUBSCRIPTIONS = ("-subscription-registration-topic", "SUBSCRIPTION-REGISTRATION-")
+_OF_KAFKA_STREAMS = "org.apache.kafka.streams."
+_REMEDIES: Mapping[NotMovable, str] = {
+    NotMovable.NOT_LOGGED: "Reset the application, so that it processes its input again.",
+    NotMovable.ANY_KEYS: "If each key of the store is the key of the record that is processed, declare "
+    "`keyed: record` for the store. Otherwise reset the application.",
+    NotMovable.WINDOWED_KEYS: "Reset the application, so that it processes its input again.",
+}
+_VERSIONS = 2
+"""By how much the version of a state grows: a prepared batch that was not committed has the next one."""
+
+FindLayout = Callable[[StateStore, str, int], Sequence[EntryLayout]]
+"""Returns the layouts that a store may have, from its entries: (store, changelog topic, partition count)."""
+
+
+@attrs.frozen
+class InputChange:
+    """An input topic of a sub-topology that gets more partitions.
+
+    `before` is the number of tasks that have read it. `present` is its partition count on the cluster.
+    `is_internal`: a repartition topic. `is_rewritten`: unprocessed records are written again; for a source
+    topic only if the user requests it. `left` is set if the records are subscriptions of a foreign-key join.
+    """
+
+    topic: str
+    before: int
+    after: int
+    present: int
+    part: MovedPart
+    is_internal: bool = False
+    is_rewritten: bool = False
+    left: LeftCounts | None = None
+
+    def text(self, partition: int, committed: Mapping[int, Committed]) -> str:
+        """Return the text to commit for a partition: the time of all tasks that had its keys.
+
+        `committed` is partition → what is committed at present.
+        """
+        sources = list(earlier_partitions(partition, self.before, self.after))
+        texts = [committed[each].text for each in sources if each in committed]
+        time = max(map(decode_time, texts), default=-1)
+        own = [metadata for metadata in map(decode, texts) if metadata is not None]
+        if own:
+            times = merged_times(own, self.part)
+            keeps = len(sources) == 1 and partition < self.before
+            # Without a lineage, the task restores its state from the beginning.
+            lineage = own[0].clocks.get(LINEAGE_KEY) if keeps else None
+            clocks = {name: at for name, at in times.items() if name != BATCH_ID}
+            line = {} if lineage is None else {LINEAGE_KEY: lineage}
+            version = max(each.version for each in own) + _VERSIONS
+            return OffsetMetadata(version, {**clocks, **line}).encode(time)
+        theirs = [OffsetMetadata(0, decode_processor_metadata(text)) for text in texts]
+        return encode_processor_metadata(time, merged_times(theirs, self.part)) if any(texts) else ""
+
+    def problem(self, application: str, committed: Mapping[int, Committed]) -> Problem | None:
+        """Return why what is committed cannot be merged, if so."""
+        if any(decode_positions(each.text) for each in committed.values()):
+            return problems.held_back(application, self.topic)
+        emitted = {store.name for store in self.part.stores}
+        for partition in range(self.after):
+            sources = list(earlier_partitions(partition, self.before, self.after))
+            if len(sources) == 1:
+                continue
+            times = [decode_processor_metadata(committed[each].text) for each in sources if each in committed]
+            if any(len({each.get(name) for each in times}) > 1 for name in emitted):
+                return problems.different_close_times(application, self.topic)
+        return None
+
+
+@attrs.frozen
+class Reshard:
+    """The reshard of one application. `sources` is source topic → requested count, if it has fewer."""
+
+    application: str
+    transfers: tuple[Transfer, ...]
+    inputs: tuple[InputChange, ...]
+    sources: Mapping[str, int]
+
+    @property
+    def producer_name(self) -> str:
+        """The transactional id: a second reshard fences the first one."""
+        return f"{self.application}-headwater-reshard"
+
+    @property
+    def repartition_topics(self) -> Mapping[str, int]:
+        return {each.topic: each.after for each in self.inputs if each.is_internal}
+
+    @property
+    def counts(self) -> Mapping[str, tuple[int, int]]:
+        """Topic → (count before, count after) of all topics that change: what the journal keeps."""
+        inputs = {each.topic: (each.before, each.after) for each in self.inputs}
+        return inputs | {each.source: (each.before, each.after) for each in self.transfers}
+
+    @property
+    def expansions(self) -> Mapping[str, int]:
+        """Topic → count, of all topics that are expanded."""
+        changelogs = {each.source: each.after for each in self.transfers}
+        return {**changelogs, **self.repartition_topics, **self.sources}
+
+    @property
+    def changelog_partitions(self) -> Sequence[TopicPartition]:
+        return [(each.source, partition) for each in self.transfers for partition in range(each.before)]
+
+
+@attrs.frozen(kw_only=True)
+class Request:
+    """What a user requests. `present` is topic → partition count, as it was before the reshard.
+
+    `rewritten` are source topics whose unprocessed records are written again. `layouts` is store → layout.
+    """
+
+    document: TopologyDocument
+    compiled: CompiledApplication
+    programs: tuple[SubtopologyProgram, ...]
+    before: Mapping[str, int]
+    present: Mapping[str, int]
+    rewritten: frozenset[str] = frozenset()
+    layouts: Mapping[str, EntryLayout] = attrs.field(factory=dict)
+
+
+def plan_reshard(request: Request, find_layout: FindLayout) -> tuple[Reshard, tuple[Problem, ...]]:
+    """Return the reshard for `request.compiled`, which has the new counts, and all that prevents it."""
+    planner = _Planner(request, find_layout)
+    found = tuple(planner.problems())
+    parts = [] if found else [planner.part(part) for part in planner.stateful()]
+    wrong = [problem for _, _, each in parts for problem in each]
+    transfers = tuple(transfer for each, _, _ in parts for transfer in each)
+    inputs = [change for _, each, _ in parts for change in each]
+    if not found:
+        inputs += planner.stateless_inputs()
+    sources = {
+        topic: count
+        for topic, count in planner.source_counts().items()
+        if count > request.present.get(topic, count)
+    }
+    reshard = Reshard(request.document.application.id, transfers, tuple(inputs), sources)
+    return reshard, (*found, *wrong)
+
+
+class _Planner:
+    def __init__(self, request: Request, find_layout: FindLayout) -> None:
+        self._request = request
+        self._find_layout = find_layout
+        self._application = request.document.application
+        self._internal = {topic.name: topic for topic in request.compiled.internal_topics}
+        self._programs = {program.name: program for program in request.programs}
+
+    def problems(self) -> Iterator[Problem]:
+        """Yield what is wrong with the application as a whole."""
+        application, at = self._application.id, self._application.at
+        if self._application.processors is not None:
+            yield problems.with_processors(application, at)
+        partitioner = StreamsConfig.of(self._application).static_partitioner
+        if partitioner not in DEFAULT_PARTITIONERS[:2]:
+            yield problems.other_partitioner(application, str(partitioner), at)
+        if missing := sorted(self._internal.keys() - self._request.before.keys()):
+            yield problems.missing_topics(application, missing)
+        for name, topic in self._internal.items():
+            if topic.partitions < self._request.before.get(name, 0):
+                yield problems.fewer_partitions(
+                    application, name, self._request.before[name], topic.partitions
+                )
+        yield from self._partitioner_problems()
+
+    def stateful(self) -> Sequence[SubTopology]:
+        return [part for part in self._request.compiled.subtopologies if part.is_stateful]
+
+    def source_counts(self) -> Mapping[str, int]:
+        """Return source topic → its count after the reshard."""
+        parts = self._request.compiled.subtopologies
+        return {
+            topic: count
+            for part in parts
+            for topic, count in part.source_partitions.items()
+            if topic not in self._internal
+        }
+
+    def part(self, part: SubTopology) -> tuple[Sequence[Transfer], Sequence[InputChange], Sequence[Problem]]:
+        """Return what changes for a sub-topology with state."""
+        changelogs = {topic: self._request.before[topic] for topic in part.changelog_topics}
+        inputs = dict(part.source_partitions)
+        internal = {topic: self._request.before[topic] for topic in inputs if topic in self._internal}
+        before = max({**changelogs, **internal}.values(), default=0)
+        left, left_problems = self._left_counts(part)
+        is_changed = before != part.tasks or (left is not None and left.before != left.after)
+        if not is_changed and not part.source_changelogs:
+            return (), (), ()
+        if not is_changed and all(self._request.present.get(topic) == n for topic, n in inputs.items()):
+            return (), (), ()
+        wrong: list[Problem] = list(left_problems)
+        if len({*changelogs.values(), *internal.values()}) > 1:
+            wrong.append(self._different(part, {**changelogs, **internal}, "now"))
+        if len(set(inputs.values())) > 1:
+            wrong.append(self._different(part, inputs, "at the new counts"))
+        if wrong:
+            return (), (), wrong
+        stores, store_problems = self._stores(part, before)
+        transfers = [
+            Transfer(
+                store.changelog,
+                store.changelog,
+                before,
+                part.tasks,
+                store,
+                left if store.has_subscriptions else None,
+            )
+            for store in stores
+            if before != part.tasks or store.has_subscriptions
+        ]
+        moved = MovedPart(str(part.id), inputs, tuple(stores))
+        changes = [self._input(topic, before, moved, left) for topic in sorted(inputs)]
+        return transfers, changes, store_problems
+
+    def stateless_inputs(self) -> Sequence[InputChange]:
+        """Return the inputs of other sub-topologies that get more partitions."""
+        found = []
+        for part in self._request.compiled.subtopologies:
+            if part.is_stateful or part.is_global:
+                continue
+            left, _ = self._left_counts(part)
+            for topic, after in sorted(part.source_partitions.items()):
+                before = self._request.before.get(topic, after)
+                if before != after:
+                    moved = MovedPart(str(part.id), {topic: after}, ())
+                    found.append(self._input(topic, before, moved, left))
+        return found
+
+    def _input(self, topic: str, before: int, part: MovedPart, left: LeftCounts | None) -> InputChange:
+        is_internal = topic in self._internal
+        return InputChange(
+            topic,
+            before,
+            part.inputs[topic],
+            self._request.present.get(topic, 0),
+            part,
+            is_internal=is_internal,
+            is_rewritten=is_internal or topic in self._request.rewritten,
+            left=left if is_internal and _is_subscription(self._internal[topic]) else None,
+        )
+
+    def _stores(self, part: SubTopology, before: int) -> tuple[Sequence[MovedStore], Sequence[Problem]]:
+        program = self._programs[str(part.id)]
+        movable, refused = moved_stores(program)
+        known = {store.name: store for store in movable}
+        reasons = {store.name: reason for store, reason in refused}
+        wrong: list[Problem] = []
+        found: list[MovedStore] = []
+        for store in program.stores:
+            if store.is_global:
+                continue
+            changelog = program.changelog(store.name)
+            if changelog is None:
+                wrong.append(self._without_changelog(program, store))
+            elif store.name in self._request.layouts:
+                found.append(self._request.layouts[store.name].moved_store(store.name, changelog))
+            elif store.name in known:
+                found.append(known[store.name])
+            elif store.keeps is not None:
+                reason = reasons[store.name]
+                wrong.append(
+                    problems.store_refused(
+                        self._application.id, store.name, reason.value, _REMEDIES[reason], store.at
+                    )
+                )
+            else:
+                layouts = self._find_layout(store, changelog, before)
+                if len(layouts) == 1:
+                    found.append(layouts[0].moved_store(store.name, changelog))
+                else:
+                    names = [layout.name for layout in layouts]
+                    wrong.append(problems.unclear_layout(self._application.id, store.name, names, store.at))
+        return found, wrong
+
+    def _without_changelog(self, program: SubtopologyProgram, store: StateStore) -> Problem:
+        source = program.source_changelog(store.name)
+        reason = (
+            "it has no changelog topic"
+            if source is None
+            else f"it is restored from the source topic {source}"
+        )
+        fix = "Reset the application, so that it processes its input again."
+        if source is not None:
+            fix = (
+                "Without the optimization `reuse.ktable.source.topics`, the store has a changelog topic. Or "
+                "write the table again to a topic with the new count."
+            )
+        return problems.store_refused(self._application.id, store.name, reason, fix, store.at)
+
+    def _left_counts(self, part: SubTopology) -> tuple[LeftCounts | None, Sequence[Problem]]:
+        """Return the counts of the left table, if a sub-topology reads subscriptions of a join."""
+        reads = any(
+            topic in self._internal and _is_subscription(self._internal[topic]) for topic in part.sources
+        )
+        if not reads:
+            return None, ()
+        responses = [
+            self._internal[topic]
+            for topic in part.sinks
+            if topic in self._internal
+            and self._internal[topic].kind is TopicKind.FK_SUBSCRIPTION
+            and not _is_subscription(self._internal[topic])
+        ]
+        counts = {(self._request.before.get(each.name, 0), each.partitions) for each in responses}
+        if len(counts) != 1:
+            names = [each.name for each in responses]
+            return None, [problems.different_left_counts(self._application.id, "of subscriptions", names)]
+        return LeftCounts(*counts.pop()), ()
+
+    def _partitioner_problems(self) -> Iterator[Problem]:
+        """Yield the sinks with a partitioner whose topics the application reads itself."""
+        read = {topic for part in self._request.compiled.subtopologies for topic in part.sources}
+        exported = self._request.document.exported
+        named = exported.partitioners if exported is not None else {}
+        for program in self._request.programs:
+            for sink, topic in program.sinks.items():
+                rule = program.partitioning[sink].rule
+                theirs = named.get(sink)
+                if topic not in read:
+                    continue
+                if rule not in (PartitionRule.DEFAULT, PartitionRule.ANSWER) or (
+                    theirs is not None and not theirs.startswith(_OF_KAFKA_STREAMS)
+                ):
+                    chosen = theirs or program.partitioning[sink].partitioner or rule.value
+                    what = f"sink {sink} writes {topic} by {chosen}"
+                    yield problems.other_partitioner(self._application.id, what, self._application.at)
+
+    def _different(self, part: SubTopology, counts: Mapping[str, int], when: str) -> Problem:
+        return problems.different_counts(self._application.id, str(part.id), counts, when)
+
+
+def read_layout(text: str) -> EntryLayout:
+    """Return the layout with a name; raises KeyError if there is none."""
+    return LAYOUTS[text]
+
+
+def _is_subscription(topic: InternalTopic) -> bool:
+    """Return whether a topic has subscriptions of a foreign-key join; its name is fixed (KIP-213)."""
+    is_foreign_key = topic.kind is TopicKind.FK_SUBSCRIPTION
+    return is_foreign_key and any(part in topic.name for part in _SUBSCRIPTIONS)

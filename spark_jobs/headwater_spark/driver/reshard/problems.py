@@ -1,0 +1,336 @@
+"""The problems with which a reshard is refused or interrupted, each with what to do."""
+
+from collections.abc import Mapping, Sequence
+
+from headwater.model.problems import Location, Problem, ProblemCode
+
+_UNCHANGED = "Nothing was changed."
+_WRONG = (
+    "Records would be processed without the state of their key, and results would be wrong without an error. "
+)
+
+
+def group_active(application: str, state: str, seconds: float) -> Problem:
+    return Problem(
+        code=ProblemCode.GROUP_ACTIVE,
+        application=application,
+        summary=f"{application} runs: its consumer group has members.",
+        expected="a group without members",
+        found=f"a group that is {state} after {seconds:g} s",
+        why="A running application writes its state while it is moved. " + _UNCHANGED,
+        fix="Stop all instances. A stopped instance of Kafka Streams is a member until `session.timeout.ms` "
+        "has passed, 45 s by default. Then run the command again.",
+    )
+
+
+def unknown_source(application: str, topic: str, sources: Sequence[str]) -> Problem:
+    return Problem(
+        code=ProblemCode.RESHARD_REFUSED,
+        application=application,
+        topic=topic,
+        summary=f"{topic} is not a source topic of {application}, or does not exist.",
+        expected=f"one of {', '.join(sources)}",
+        found=topic,
+        why="The counts of internal topics follow from the source topics. " + _UNCHANGED,
+        fix="Name a source topic with `--partitions TOPIC=N`.",
+    )
+
+
+def fewer_partitions(application: str, topic: str, before: int, after: int) -> Problem:
+    return Problem(
+        code=ProblemCode.RESHARD_REFUSED,
+        application=application,
+        topic=topic,
+        summary=f"{topic} would have {after} instead of {before} partitions.",
+        expected=f"at least {before}",
+        found=str(after),
+        why="Kafka cannot remove partitions. " + _UNCHANGED,
+        fix=f"Request at least as many partitions of the source topics that {topic} needs {before}.",
+    )
+
+
+def missing_topics(application: str, topics: Sequence[str]) -> Problem:
+    return Problem(
+        code=ProblemCode.MISSING_INTERNAL_TOPICS,
+        application=application,
+        summary=f"{application} has no topic {', '.join(topics)}.",
+        expected="the internal topics of the document",
+        found="topics that do not exist",
+        why="The document may describe another application than the one that has the state. " + _UNCHANGED,
+        fix="Check the document with `headwater plan`. An application that has never run has no state to "
+        "move: expand its source topics, and set it up.",
+    )
+
+
+def with_processors(application: str, at: Location | None) -> Problem:
+    return Problem(
+        code=ProblemCode.RESHARD_REFUSED,
+        application=application,
+        summary=f"{application} declares `processors`, so its state does not move with the partitions.",
+        expected="an application with a task for each partition",
+        found="`processors`",
+        why="A processor reads several partitions. " + _UNCHANGED,
+        fix="Use `headwater processors move --offline` or `headwater processors expand`.",
+        location=at,
+    )
+
+
+def other_partitioner(application: str, what: str, at: Location | None) -> Problem:
+    return Problem(
+        code=ProblemCode.RESHARD_REFUSED,
+        application=application,
+        summary=f"{application} does not partition by Kafka's default partitioner: {what}.",
+        expected="murmur2 of the key modulo the partition count",
+        found=what,
+        why="The partition of a key at the new count is not known. " + _UNCHANGED,
+        fix="A static partitioner keeps keys on their partitions: add partitions with `pulumi up` or the "
+        "agent. For any other partitioner, reset the application.",
+        location=at,
+    )
+
+
+def store_refused(application: str, store: str, reason: str, fix: str, at: Location | None) -> Problem:
+    return Problem(
+        code=ProblemCode.RESHARD_REFUSED,
+        application=application,
+        summary=f"The entries of store {store} of {application} cannot move: {reason}.",
+        expected="a changelog topic, and entries that belong to the key of an input record",
+        found=reason,
+        why=_WRONG + _UNCHANGED,
+        fix=fix,
+        location=at,
+    )
+
+
+def unclear_layout(application: str, store: str, layouts: Sequence[str], at: Location | None) -> Problem:
+    found = f"entries that fit {', '.join(layouts)}" if layouts else "entries that fit no layout"
+    return Problem(
+        code=ProblemCode.RESHARD_REFUSED,
+        application=application,
+        summary=f"The layout of the keys in store {store} of {application} is not certain.",
+        expected="enough entries, all of them in the partition of their record key, with one layout",
+        found=found,
+        why="The document does not say what the store keeps. " + _WRONG + _UNCHANGED,
+        fix=f"Name the layout with `--layout {store}=LAYOUT`. If the entries fit none, the producers or the "
+        "application use another partitioner, or the store has other keys than the input: reset the "
+        "application.",
+        location=at,
+    )
+
+
+def different_counts(application: str, subtopology: str, found: Mapping[str, int], when: str) -> Problem:
+    return Problem(
+        code=ProblemCode.RESHARD_REFUSED,
+        application=application,
+        summary=f"The topics of sub-topology {subtopology} of {application} have different partition counts "
+        f"{when}.",
+        expected="one count for all inputs and changelog topics",
+        found=", ".join(f"{topic}: {count}" for topic, count in sorted(found.items())),
+        why="A key of the narrower topic would be in another task than the same key of the wider one. "
+        + _UNCHANGED,
+        fix="Request the same count for all source topics of the sub-topology, with `--partitions`. If the "
+        "changelog topics differ, they were changed by hand: reset the application.",
+    )
+
+
+def different_left_counts(application: str, store: str, topics: Sequence[str]) -> Problem:
+    return store_refused(
+        application,
+        store,
+        f"its responses go to topics with different counts ({', '.join(topics) or 'none'})",
+        "Reset the application.",
+        None,
+    )
+
+
+def held_back(application: str, topic: str) -> Problem:
+    return Problem(
+        code=ProblemCode.UNPROCESSED_RECORDS,
+        application=application,
+        topic=topic,
+        summary=f"Some records of {topic} were processed before earlier ones.",
+        expected="records that were processed in their order",
+        found="read positions in the committed metadata",
+        why="They cannot be written again without being processed twice. " + _UNCHANGED,
+        fix="Start the application, let it process its input, stop it, and run the command again.",
+    )
+
+
+def open_transaction(application: str, topic: str, partition: int) -> Problem:
+    return Problem(
+        code=ProblemCode.UNPROCESSED_RECORDS,
+        application=application,
+        topic=topic,
+        summary=f"A transaction on partition {partition} of {topic} is not complete.",
+        expected="complete transactions",
+        found="an open one",
+        why="A client was killed, or still runs. Its records are not visible until the brokers end the "
+        "transaction. " + _UNCHANGED,
+        fix="Wait until the transaction has timed out (`transaction.timeout.ms`, 10 s by default in Kafka "
+        "Streams), and run the command again.",
+    )
+
+
+def misplaced_entry(application: str, topic: str, partition: int, expected: int) -> Problem:
+    return Problem(
+        code=ProblemCode.MISPLACED_ENTRIES,
+        application=application,
+        topic=topic,
+        summary=f"Partition {partition} of {topic} has an entry whose key belongs to partition {expected}.",
+        expected="each entry in the partition of its key, by Kafka's default partitioner",
+        found=f"an entry of partition {expected} in partition {partition}",
+        why="The producers use another partitioner, or partitions were added before while the application "
+        "had state. So the new partition of a key is not known. " + _UNCHANGED,
+        fix="Reset the application, so that it processes its input again.",
+    )
+
+
+def misdirected_subscription(application: str, topic: str) -> Problem:
+    return Problem(
+        code=ProblemCode.MISPLACED_ENTRIES,
+        application=application,
+        topic=topic,
+        summary=f"A subscription of {topic} does not name the partition of its left key.",
+        expected="the partition of the left key, by Kafka's default partitioner",
+        found="another one",
+        why="Responses would go to a task without the left row. " + _UNCHANGED,
+        fix="Reset the application, so that it processes its input again.",
+    )
+
+
+def unprocessed_record(application: str, topic: str, partition: int, offset: int, expected: int) -> Problem:
+    return Problem(
+        code=ProblemCode.UNPROCESSED_RECORDS,
+        application=application,
+        topic=topic,
+        summary=f"The unprocessed record at offset {offset} of {topic}, partition {partition}, belongs to "
+        f"partition {expected} at the new count.",
+        expected="processed records, or records in the partition of their key at the new count",
+        found="an unprocessed record of a key that moves",
+        why="Its task would not have the state of the key any more. " + _UNCHANGED,
+        fix="Stop the producers, start the application, let it process all records, stop it, and run the "
+        f"command again. If that is not possible: with `--rewrite-unprocessed {topic}`, Headwater writes "
+        "the unprocessed records again, to their new partitions, and the application skips the old ones. "
+        "Other readers of the topic read them twice.",
+    )
+
+
+def missing_offset(application: str, topic: str, partition: int) -> Problem:
+    return Problem(
+        code=ProblemCode.UNPROCESSED_RECORDS,
+        application=application,
+        topic=topic,
+        summary=f"{application} has no offset for partition {partition} of {topic}, which has records.",
+        expected="an offset for each partition with records",
+        found="none",
+        why="Without an offset, `auto.offset.reset` decides which records are processed. " + _UNCHANGED,
+        fix="Start the application, let it process its input, stop it, and run the command again. If it "
+        "never commits the partition (`auto.offset.reset: latest`), commit its end: "
+        "`kafka-consumer-groups.sh --reset-offsets --to-latest`.",
+    )
+
+
+def many_unprocessed(application: str, records: int, most: int) -> Problem:
+    return Problem(
+        code=ProblemCode.UNPROCESSED_RECORDS,
+        application=application,
+        summary=f"{records:,} unprocessed records of {application} would have to be written again.",
+        expected=f"at most {most:,}",
+        found=f"{records:,}",
+        why="They are written in one transaction with the offsets, whose duration brokers limit. "
+        + _UNCHANGED,
+        fix="Start the application, let it process its input, stop it, and run the command again.",
+    )
+
+
+def different_close_times(application: str, topic: str) -> Problem:
+    return Problem(
+        code=ProblemCode.RESHARD_REFUSED,
+        application=application,
+        topic=topic,
+        summary=f"Tasks of {application} have emitted closed windows up to different times.",
+        expected="a new count that is a multiple of the old one, so that each task continues one old task",
+        found="tasks that continue several old ones",
+        why="Some windows would be emitted twice, or never. " + _UNCHANGED,
+        fix=f"Request a multiple of the present partition count of {topic}.",
+    )
+
+
+def other_target(application: str, changes: Mapping[str, tuple[int, int]]) -> Problem:
+    shown = ", ".join(f"{topic}: {before} to {after}" for topic, (before, after) in sorted(changes.items()))
+    return Problem(
+        code=ProblemCode.RESHARD_INCOMPLETE,
+        application=application,
+        summary=f"Another reshard of {application} is not complete.",
+        expected=shown,
+        found="another request",
+        why="Some entries have moved already. The application must not start before all have.",
+        fix="Run the command again without `--partitions`: it completes the earlier request.",
+    )
+
+
+def kafka_failed(application: str, reason: str, *, has_begun: bool) -> Problem:
+    return Problem(
+        code=ProblemCode.RESHARD_INCOMPLETE if has_begun else ProblemCode.CLUSTER_UNREACHABLE,
+        application=application,
+        summary=f"The reshard of {application} is not complete: {reason}."
+        if has_begun
+        else f"The state of {application} was not checked: {reason}.",
+        expected="brokers that answer",
+        found=reason,
+        why="Some entries may have moved, others not. The application must not start before all have."
+        if has_begun
+        else _UNCHANGED,
+        fix="Run the command again. It continues where it was interrupted.",
+    )
+
+
+def copy_failed(application: str, reason: str) -> Problem:
+    return Problem(
+        code=ProblemCode.RESHARD_INCOMPLETE,
+        application=application,
+        summary=f"The state of {application} is not copied: {reason}.",
+        expected="brokers that answer",
+        found=reason,
+        why="Some new topics may have a part of their records. The old topics have not changed.",
+        fix="Run the command again, before the new version starts.",
+    )
+
+
+def unreadable_journal(application: str, reason: str) -> Problem:
+    return Problem(
+        code=ProblemCode.UNREADABLE_RECORD,
+        application=application,
+        summary=f"The record of a reshard of {application} cannot be read: {reason}.",
+        expected="what `headwater reshard` has committed for the changelog topics",
+        found=reason,
+        why="It says how far the state has moved.",
+        fix="Find out who commits for the group, and remove the permission. Then reset the application: "
+        "`kafka-streams-application-reset`.",
+    )
+
+
+def wrong_copy(application: str, topic: str, partition: int, expected: str, found: str) -> Problem:
+    return Problem(
+        code=ProblemCode.RESHARD_INCOMPLETE,
+        application=application,
+        topic=topic,
+        summary=f"Partition {partition} of {topic} does not have the entries that were written to it.",
+        expected=expected,
+        found=found,
+        why="Another client has written to the topic meanwhile, or has deleted records. No entry was "
+        "deleted from its old partition.",
+        fix="Make sure that no instance of the application runs, and run the command again.",
+    )
+
+
+def copy_refused(topic: str, reason: str, expected: str, fix: str) -> Problem:
+    return Problem(
+        code=ProblemCode.RESHARD_REFUSED,
+        topic=topic,
+        summary=f"The state cannot be copied to {topic}: {reason}.",
+        expected=expected,
+        found=reason,
+        why="An application restores all that is in its changelog topic. " + _UNCHANGED,
+        fix=fix,
+    )

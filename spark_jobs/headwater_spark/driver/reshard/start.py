@@ -1,0 +1,212 @@
+"""Prepare and execute the reshard of one application, from its document and what is on the cluster."""
+
+import time
+from collections.abc import Mapping
+from contextlib import closing
+from functools import partial
+
+import attrs
+from confluent_kafka import KafkaException
+
+from headwater.compiler import build_nodes, compile_document
+from headwater.kafka import Connection, KafkaClusterReader, snapshot_request
+from headwater.kafka.group_admin import GroupAdmin
+from headwater.model.cluster import ClusterSnapshot
+from headwater.model.compiled import CompiledApplication, TopicKind
+from headwater.model.problems import Problem, ProblemsError, errors
+from headwater.model.topology import TopologyDocument
+from headwater_spark.driver.processor_move.entry_copy import Report
+from headwater_spark.driver.processor_move.interpreter import cheap_collections
+from headwater_spark.driver.processor_move.kafka_cluster import KafkaMoveCluster
+from headwater_spark.driver.reshard import problems
+from headwater_spark.driver.reshard.entry_checks import check_entries, find_store_layout
+from headwater_spark.driver.reshard.entry_move import ReshardCluster
+from headwater_spark.driver.reshard.execution import ReshardExecution, check_reshard
+from headwater_spark.driver.reshard.journal import Journal, journal_partitions, read_journal
+from headwater_spark.driver.reshard.plan import Request, Reshard, plan_reshard
+from headwater_spark.engine.program import build_programs
+from headwater_spark.engine.scaling.entry_layouts import EntryLayout
+
+_WITHOUT_MEMBERS = ("Empty", "Dead")
+_ADMIN_SECONDS = 30.0
+_POLL_SECONDS = 1.0
+SESSION_SECONDS = 60.0
+"""Longer than the default of `session.timeout.ms`, 45 s."""
+
+
+@attrs.frozen(kw_only=True)
+class ReshardOptions:
+    """What a user requests: source topic → partition count, and how to decide what the document does not say.
+
+    `rewritten` are source topics whose unprocessed records are written again. `layouts` is store → layout of
+    its keys. `checks_only`: nothing is changed. `wait_seconds` is how long to wait for members of the group.
+    """
+
+    partitions: Mapping[str, int] = attrs.field(factory=dict)
+    rewritten: frozenset[str] = frozenset()
+    layouts: Mapping[str, EntryLayout] = attrs.field(factory=dict)
+    checks_only: bool = False
+    wait_seconds: float = SESSION_SECONDS
+
+
+@attrs.frozen
+class ReshardResult:
+    """`counts` is topic → (before, after), empty if nothing had to move; `written` is a number of records."""
+
+    application: str
+    counts: Mapping[str, tuple[int, int]]
+    written: int = 0
+
+
+def reshard_application(
+    document: TopologyDocument, connection: Connection, options: ReshardOptions, report: Report
+) -> ReshardResult:
+    """Give an application that is stopped more partitions, and each key its state.
+
+    Raises:
+        ProblemsError: The reshard is refused, and nothing was changed; or it was interrupted, and can be run
+            again.
+    """
+    application = document.application.id
+    execution: ReshardExecution | None = None
+
+    def failed(name: str, reason: str) -> Problem:
+        has_begun = execution is not None and execution.has_begun
+        return problems.kafka_failed(name, reason, has_begun=has_begun)
+
+    try:
+        with cheap_collections(), closing(KafkaMoveCluster(connection, application, failed)) as cluster:
+            check_stopped(connection, application, options.wait_seconds, report)
+            snapshot = KafkaClusterReader(connection).read(snapshot_request([document], {}))
+            journal = find_journal(document, snapshot.partitions, cluster)
+            reshard = plan_from_cluster(document, snapshot.partitions, options, journal, cluster)
+            if not reshard.transfers:
+                return ReshardResult(application, {})
+            if journal is None:
+                found = [*check_reshard(reshard, cluster)]
+                found += [] if found else check_entries(reshard, cluster, report)
+                if found:
+                    raise ProblemsError(found)
+                cluster.check_expansion(reshard.expansions)
+            if options.checks_only:
+                return ReshardResult(application, reshard.counts)
+            topics = [each.source for each in reshard.transfers]
+            retentions = {topic: deleting_retention(snapshot, topic) for topic in topics}
+            execution = ReshardExecution(reshard, cluster, retentions, journal, report)
+            check_stopped(connection, application, 0, report)
+            execution.run()
+            return ReshardResult(application, reshard.counts, execution.written)
+    except KafkaException as error:
+        raise ProblemsError([failed(application, error.args[0].str())]) from error
+
+
+def check_stopped(connection: Connection, application: str, wait_seconds: float, report: Report) -> None:
+    """Raise `ProblemsError` if the application's group has members, of any group protocol.
+
+    Kafka Streams does not leave its group when it stops: its members are removed when their session times
+    out. So wait for that.
+    """
+    admin = GroupAdmin(connection, _ADMIN_SECONDS)
+    deadline = time.monotonic() + wait_seconds
+    while (state := admin.group_state(application)) not in _WITHOUT_MEMBERS:
+        if time.monotonic() > deadline:
+            raise ProblemsError([problems.group_active(application, state, wait_seconds)])
+        report("waiting until the members of the group have timed out", 0, 0)
+        time.sleep(_POLL_SECONDS)
+
+
+def find_journal(
+    document: TopologyDocument, partitions: Mapping[str, int], cluster: ReshardCluster
+) -> Journal | None:
+    """Return the journal of a reshard that is not complete; raises `KafkaException`.
+
+    `partitions` is topic → partition count on the cluster.
+    """
+    compiled = compile_document(document, _external_counts(document, partitions))
+    changelogs = {
+        topic.name: partitions[topic.name]
+        for topic in compiled.internal_topics
+        if topic.kind is TopicKind.CHANGELOG and topic.name in partitions
+    }
+    try:
+        return read_journal(cluster.committed(journal_partitions(changelogs), stable=False))
+    except ValueError as error:
+        application = document.application.id
+        raise ProblemsError([problems.unreadable_journal(application, str(error))]) from None
+
+
+def deleting_retention(snapshot: ClusterSnapshot, topic: str) -> int | None:
+    """Return the `retention.ms` of a topic; None = brokers do not delete its records by time."""
+    config = {**snapshot.topic_defaults, **snapshot.topics[topic].config}
+    retention = int(config.get("retention.ms", -1))
+    return retention if "delete" in config.get("cleanup.policy", "delete") and retention >= 0 else None
+
+
+def plan_from_cluster(
+    document: TopologyDocument,
+    partitions: Mapping[str, int],
+    options: ReshardOptions,
+    journal: Journal | None,
+    cluster: ReshardCluster,
+) -> Reshard:
+    """Return the reshard, or the rest of the one that has begun; raises `ProblemsError`.
+
+    `partitions` is topic → partition count on the cluster. Layouts that the document does not show are found
+    in the entries.
+    """
+    application = document.application.id
+    counts = _external_counts(document, partitions)
+    compiled = compile_document(document, {**counts, **options.partitions})
+    sources = set(compiled.external_sources) & counts.keys()
+    if unknown := sorted({*options.partitions, *options.rewritten} - sources):
+        raise ProblemsError(
+            [problems.unknown_source(application, topic, sorted(sources)) for topic in unknown]
+        )
+    if fewer := [topic for topic, count in options.partitions.items() if count < counts.get(topic, count)]:
+        raise ProblemsError(
+            [
+                problems.fewer_partitions(application, topic, counts[topic], options.partitions[topic])
+                for topic in fewer
+            ]
+        )
+    if journal is not None:
+        compiled = _resumed(document, counts, options, journal)
+    if wrong := errors(compiled.problems):
+        raise ProblemsError(wrong)
+    before = {} if journal is None else {topic: old for topic, (old, _) in journal.counts.items()}
+    request = Request(
+        document=document,
+        compiled=compiled,
+        programs=build_programs(document, build_nodes(document), compiled),
+        before={**partitions, **before},
+        present=partitions,
+        rewritten=options.rewritten,
+        layouts=options.layouts,
+    )
+    reshard, wrong = plan_reshard(request, partial(find_store_layout, cluster))
+    if wrong:
+        raise ProblemsError(wrong)
+    return reshard
+
+
+def _resumed(
+    document: TopologyDocument, counts: Mapping[str, int], options: ReshardOptions, journal: Journal
+) -> CompiledApplication:
+    """Return the application with the counts of a reshard that has begun; raises `ProblemsError`."""
+    known = {topic: after for topic, (_, after) in journal.counts.items()}
+    application = document.application.id
+    if any(known.get(topic, counts.get(topic)) != count for topic, count in options.partitions.items()):
+        raise ProblemsError([problems.other_target(application, journal.counts)])
+    compiled = compile_document(
+        document, {topic: max(count, known.get(topic, 0)) for topic, count in counts.items()}
+    )
+    targets = {topic.name: topic.partitions for topic in compiled.internal_topics}
+    if any(targets.get(topic, after) != after for topic, after in known.items()):
+        raise ProblemsError([problems.other_target(application, journal.counts)])
+    return compiled
+
+
+def _external_counts(document: TopologyDocument, partitions: Mapping[str, int]) -> Mapping[str, int]:
+    """Return the counts of all topics but the internal ones, whose counts follow from the others."""
+    internal = {topic.name for topic in compile_document(document, partitions).internal_topics}
+    return {topic: count for topic, count in partitions.items() if topic not in internal}

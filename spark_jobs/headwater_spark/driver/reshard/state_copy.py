@@ -1,0 +1,293 @@
+"""Copy the state of a stopped application to topics with other names, after stores were renamed.
+
+Old topics and their offsets do not change. So a copy is undone by starting the old version again, as long as
+the new one has not started. The journal is committed for the partitions of the new topics: an incomplete copy
+is repeated from its beginning, and a complete one is never overwritten.
+"""
+
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import closing
+
+import attrs
+from confluent_kafka import KafkaException
+
+from headwater.change import admin_client
+from headwater.change.topics import failures, request_new_topics
+from headwater.compiler import compile_document
+from headwater.kafka import Connection, KafkaClusterReader, snapshot_request
+from headwater.model.compiled import CompiledApplication, InternalTopic, TopicKind
+from headwater.model.problems import Problem, ProblemsError, errors
+from headwater.model.topology import TopologyDocument
+from headwater_spark.driver.processor_move.entry_copy import MoveProducer, Report
+from headwater_spark.driver.processor_move.interpreter import cheap_collections
+from headwater_spark.driver.processor_move.kafka_cluster import KafkaMoveCluster
+from headwater_spark.driver.reshard import problems
+from headwater_spark.driver.reshard.entry_move import EntryMove, ReshardCluster
+from headwater_spark.driver.reshard.execution import check_totals, expires_before
+from headwater_spark.driver.reshard.journal import Journal, Phase, journal_partitions, read_journal
+from headwater_spark.driver.reshard.start import SESSION_SECONDS, check_stopped, deleting_retention
+from headwater_spark.engine.records import OutputRecord, TopicPartition
+from headwater_spark.engine.scaling.transfers import Transfer
+
+_MAX_RECORDS = 200_000
+_VISIBLE_SECONDS = 60.0
+_POLL_SECONDS = 0.1
+
+Renames = Sequence[tuple[str, str]]
+"""(Old topic, new topic): full names of changelog or repartition topics."""
+
+
+@attrs.frozen
+class TopicCopy:
+    """The topic `target` of the application gets what `source` has; both have `partitions`."""
+
+    source: str
+    target: InternalTopic
+    partitions: int
+
+    @property
+    def is_changelog(self) -> bool:
+        return self.target.kind is TopicKind.CHANGELOG
+
+    @property
+    def transfer(self) -> Transfer:
+        return Transfer(self.source, self.target.name, self.partitions, self.partitions)
+
+
+@attrs.frozen
+class CopyResult:
+    """`records` is the number of records that were copied; `copies` is (old topic, new topic)."""
+
+    application: str
+    copies: Renames
+    records: int
+
+
+def plan_copies(
+    renames: Renames, compiled: CompiledApplication, counts: Mapping[str, int]
+) -> tuple[tuple[TopicCopy, ...], tuple[Problem, ...]]:
+    """Return the copies for renamed topics, and all that prevents them.
+
+    `compiled` is the application with the new names, `counts` is topic → partition count on the cluster.
+    """
+    targets = {topic.name: topic for topic in compiled.internal_topics}
+    copies, wrong = [], []
+    for old, new in renames:
+        if new not in targets:
+            names = ", ".join(sorted(targets))
+            wrong.append(
+                problems.copy_refused(new, "the application has no such internal topic", names, "Name one.")
+            )
+        elif old not in counts:
+            wrong.append(
+                problems.copy_refused(new, f"{old} does not exist", "the old topic", "Check the old name.")
+            )
+        elif old in targets:
+            wrong.append(
+                problems.copy_refused(
+                    new,
+                    f"{old} is still a topic of the application",
+                    "a topic that the application does not use any more",
+                    "Use the document of the new version.",
+                )
+            )
+        elif len({counts[old], counts.get(new, counts[old]), targets[new].partitions}) > 1:
+            wrong.append(
+                problems.copy_refused(
+                    new,
+                    f"{old} has {counts[old]} partitions, the new topic {targets[new].partitions}",
+                    "equal partition counts",
+                    "Change names and partition counts one after the other: run `headwater reshard` before.",
+                )
+            )
+        else:
+            copies.append(TopicCopy(old, targets[new], counts[old]))
+    if len({new for _, new in renames}) < len(renames) or len({old for old, _ in renames}) < len(renames):
+        wrong.append(
+            problems.copy_refused(renames[0][1], "a topic is named twice", "each topic once", "Correct it.")
+        )
+    return tuple(copies), tuple(wrong)
+
+
+def copy_state(
+    document: TopologyDocument,
+    connection: Connection,
+    renames: Renames,
+    report: Report,
+    wait_seconds: float = SESSION_SECONDS,
+) -> CopyResult:
+    """Copy the topics of an application that is stopped; those that do not exist are created.
+
+    Raises:
+        ProblemsError: The copy is refused, and nothing was changed; or it was interrupted, and can be run
+            again.
+    """
+    application = document.application.id
+    try:
+        with (
+            cheap_collections(),
+            closing(KafkaMoveCluster(connection, application, problems.copy_failed)) as cluster,
+        ):
+            check_stopped(connection, application, wait_seconds, report)
+            snapshot = KafkaClusterReader(connection).read(snapshot_request([document], {}))
+            compiled = compile_document(document, snapshot.partitions)
+            if wrong := errors(compiled.problems):
+                raise ProblemsError(wrong)
+            copies, refused = plan_copies(renames, compiled, snapshot.partitions)
+            existing = [each for each in copies if each.target.name in snapshot.partitions]
+            found = [*refused, *_target_problems(existing, cluster), *_source_problems(copies, cluster)]
+            if found:
+                raise ProblemsError(found)
+            _create(connection, [each for each in copies if each not in existing], cluster)
+            execution = _CopyExecution(application, copies, cluster, report)
+            retentions = {each.source: deleting_retention(snapshot, each.source) for each in copies}
+            execution.run(retentions)
+            return CopyResult(application, renames, execution.written)
+    except KafkaException as error:
+        raise ProblemsError([problems.copy_failed(application, error.args[0].str())]) from error
+
+
+class _CopyExecution:
+    def __init__(
+        self, application: str, copies: Sequence[TopicCopy], cluster: ReshardCluster, report: Report
+    ) -> None:
+        self._application = application
+        self._copies = copies
+        self._cluster = cluster
+        self._report = report
+        self.written = 0
+
+    def run(self, retentions: Mapping[str, int | None]) -> None:
+        with self._cluster.producer(f"{self._application}-headwater-copy") as producer:
+            journal = self._begin(producer)
+            for copy in self._copies:
+                if copy.is_changelog:
+                    limit = expires_before(journal.started_ms, retentions[copy.source])
+                    ends = {
+                        partition: journal.ends[copy.target.name, partition]
+                        for partition in range(copy.partitions)
+                    }
+                    move = EntryMove(copy.transfer, self._cluster, ends, limit, self._report)
+                    expected = move.copy(producer)
+                    check_totals(self._application, copy.transfer, expected, move.find_totals())
+                    self.written += move.written
+            self._finish(producer, journal)
+
+    def _begin(self, producer: MoveProducer) -> Journal:
+        """Commit that the copy is not complete."""
+        ends = {
+            (copy.target.name, partition): end
+            for copy in self._copies
+            for (_, partition), (_, end) in self._cluster.bounds(
+                (copy.source, each) for each in range(copy.partitions)
+            ).items()
+        }
+        journal = Journal(
+            {copy.target.name: (copy.partitions, copy.partitions) for copy in self._copies},
+            ends,
+            {copy.target.name: Phase.COPY for copy in self._copies if copy.is_changelog},
+            started_ms=int(time.time() * 1000),
+        )
+        commits = [journal.commits(topic) for topic in journal.phases]
+        producer.commit({each: one for part in commits for each, one in part.items()})
+        return journal
+
+    def _finish(self, producer: MoveProducer, journal: Journal) -> None:
+        """Copy unprocessed records, and commit with them that the copy is complete."""
+        commits: dict[TopicPartition, tuple[int, str]] = {}
+        for copy in self._copies:
+            partitions = [(copy.target.name, each) for each in range(copy.partitions)]
+            if copy.is_changelog:
+                commits |= {each: (journal.ends[each], "") for each in partitions}
+                continue
+            starts = self._cluster.bounds(partitions)
+            committed = self._cluster.committed((copy.source, each) for each in range(copy.partitions))
+            for (_, partition), found in committed.items():
+                records = list(_unprocessed(self._cluster, copy, partition, found.offset))
+                self.written += producer.send(records)
+                if found.offset is not None:
+                    commits[copy.target.name, partition] = (
+                        starts[copy.target.name, partition][1],
+                        found.text,
+                    )
+        producer.commit(commits)
+
+
+def _unprocessed(
+    cluster: ReshardCluster, copy: TopicCopy, partition: int, committed: int | None
+) -> Iterable[OutputRecord]:
+    """Yield the unprocessed records of a partition, for the topic with the new name."""
+    [(first, end)] = cluster.bounds([(copy.source, partition)]).values()
+    start = first if committed is None else max(first, committed)
+    for chunk in cluster.read_range(copy.source, partition, start, end) if start < end else ():
+        for _, _, _, timestamp, key, value, headers in chunk.records:
+            yield copy.target.name, partition, key, value, timestamp, headers
+
+
+def _source_problems(copies: Sequence[TopicCopy], cluster: ReshardCluster) -> Iterable[Problem]:
+    """Yield transactions that are not complete, and too many unprocessed records."""
+    for copy in copies:
+        partitions = [(copy.source, each) for each in range(copy.partitions)]
+        for topic, partition in cluster.open_transactions(partitions):
+            yield problems.open_transaction(topic, topic, partition)
+        if not copy.is_changelog:
+            committed = cluster.committed(partitions, stable=False)
+            bounds = cluster.bounds(partitions)
+            waiting = sum(
+                max(0, end - max(first, committed[each].offset or 0)) for each, (first, end) in bounds.items()
+            )
+            if waiting > _MAX_RECORDS:
+                yield problems.many_unprocessed(copy.source, waiting, _MAX_RECORDS)
+
+
+def _target_problems(copies: Sequence[TopicCopy], cluster: KafkaMoveCluster) -> Iterable[Problem]:
+    """Yield the new topics that have records which an incomplete copy has not written."""
+    names = {copy.target.name: copy.partitions for copy in copies}
+    if not names:
+        return
+    try:
+        journal = read_journal(cluster.committed(journal_partitions(names), stable=False))
+    except ValueError:
+        journal = None
+    incomplete = set() if journal is None else set(journal.phases)
+    for topic, count in names.items():
+        bounds = cluster.bounds((topic, each) for each in range(count))
+        if topic not in incomplete and any(
+            chunk.records
+            for (_, partition), (first, end) in bounds.items()
+            for chunk in (cluster.read_range(topic, partition, first, end) if first < end else ())
+        ):
+            yield problems.copy_refused(
+                topic,
+                "it has records already",
+                "an empty topic, or none",
+                "If the application has started with the new name, its old state is out of date: do not copy "
+                f"it. Otherwise delete {topic}, and run the command again.",
+            )
+
+
+def _create(connection: Connection, copies: Sequence[TopicCopy], cluster: KafkaMoveCluster) -> None:
+    """Create topics as Kafka Streams would; raises `ProblemsError`."""
+    if not copies:
+        return
+    admin = admin_client(connection)
+    if failed := tuple(failures(request_new_topics(admin, [copy.target for copy in copies]))):
+        reasons = "; ".join(failed)
+        raise ProblemsError(
+            [
+                problems.copy_refused(
+                    copies[0].target.name, reasons, "topics that can be created", "See there."
+                )
+            ]
+        )
+    deadline = time.monotonic() + _VISIBLE_SECONDS
+    for copy in copies:
+        while True:
+            try:
+                if cluster.counts([copy.target.name])[copy.target.name] == copy.partitions:
+                    break
+            except KafkaException:
+                if time.monotonic() > deadline:
+                    raise
+            time.sleep(_POLL_SECONDS)

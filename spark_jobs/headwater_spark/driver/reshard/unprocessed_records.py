@@ -1,0 +1,155 @@
+"""Records that were written for tasks and not processed yet: check them, or write them again."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from heapq import merge
+
+import attrs
+
+from headwater.model.problems import Problem
+from headwater_spark.driver.processor_move.moves import Committed
+from headwater_spark.driver.reshard import problems
+from headwater_spark.driver.reshard.entry_move import ReshardCluster
+from headwater_spark.driver.reshard.plan import InputChange, Reshard
+from headwater_spark.engine.partitioners.hashing import default_partition
+from headwater_spark.engine.records import InputRecord, OutputRecord, TopicPartition
+from headwater_spark.engine.scaling.moved_stores import names_processor
+from headwater_spark.engine.scaling.transfers import left_key_of, named_partition, subscription_to
+
+_MAX_RECORDS = 200_000
+_MAX_PROBLEMS = 10
+
+
+@attrs.frozen
+class UnprocessedRange:
+    """The records of a partition from `first` up to and excluding `end`."""
+
+    partition: int
+    first: int
+    end: int
+
+
+class UnprocessedRecords:
+    """The unprocessed records of the inputs of a reshard, as they are committed now."""
+
+    def __init__(
+        self,
+        reshard: Reshard,
+        cluster: ReshardCluster,
+        committed: Mapping[TopicPartition, Committed],
+    ) -> None:
+        self._reshard = reshard
+        self._cluster = cluster
+        self._committed = committed
+        partitions = [(each.topic, number) for each in reshard.inputs for number in range(each.present)]
+        self._bounds = cluster.bounds(partitions)
+
+    def problems(self) -> Sequence[Problem]:
+        """Return why the application would process records without their state, at most ten."""
+        found: list[Problem] = []
+        total = 0
+        for change in self._reshard.inputs:
+            committed = {
+                number: each for (topic, number), each in self._committed.items() if topic == change.topic
+            }
+            if problem := change.problem(self._reshard.application, committed):
+                found.append(problem)
+            found.extend(self._without_offset(change, committed))
+            if change.is_rewritten:
+                total += sum(each.end - each.first for each in self._ranges(change))
+            found.extend(self._misplaced(change))
+        if total > _MAX_RECORDS:
+            found.append(problems.many_unprocessed(self._reshard.application, total, _MAX_RECORDS))
+        return found[:_MAX_PROBLEMS]
+
+    def rewritten(self) -> Iterator[OutputRecord]:
+        """Yield the records of topics that are rewritten, for their new partitions, in the order of time."""
+        for change in self._reshard.inputs:
+            if change.is_rewritten:
+                parts = [list(self._records(change, each)) for each in self._ranges(change)]
+                # Records of one partition keep their order: only the partitions are merged.
+                for record in merge(*parts, key=lambda each: each[3]):
+                    yield self._moved(change, record)
+
+    def commits(self, *, added: bool) -> Mapping[TopicPartition, tuple[int, str]]:
+        """Return the offsets to commit: of all partitions that exist, or of source partitions without one.
+
+        Without a committed offset, `auto.offset.reset` would decide where an added partition is read.
+        """
+        found: dict[TopicPartition, tuple[int, str]] = {}
+        for change in self._reshard.inputs:
+            committed = {
+                number: each for (topic, number), each in self._committed.items() if topic == change.topic
+            }
+            if all(each.offset is None for each in committed.values()):
+                continue  # the application has read nothing of the topic
+            for number in range(change.after):
+                if added and (change.is_internal or committed.get(number, Committed()).offset is not None):
+                    continue
+                if not added and number >= change.present and not change.is_internal:
+                    continue
+                offset = self._offset(change, number, committed)
+                found[change.topic, number] = offset, change.text(number, committed)
+        return found
+
+    def _without_offset(self, change: InputChange, committed: Mapping[int, Committed]) -> Iterator[Problem]:
+        """Yield the partitions of a source topic that have records and no offset, although others have one.
+
+        `auto.offset.reset` decides which of their records are processed.
+        """
+        if change.is_internal or all(each.offset is None for each in committed.values()):
+            return
+        for number in range(min(change.before, change.present)):
+            first, end = self._bounds[change.topic, number]
+            if first < end and committed.get(number, Committed()).offset is None:
+                yield problems.missing_offset(self._reshard.application, change.topic, number)
+
+    def _offset(self, change: InputChange, number: int, committed: Mapping[int, Committed]) -> int:
+        first, end = self._bounds.get((change.topic, number), (0, 0))
+        if change.is_rewritten:
+            return end
+        offset = committed[number].offset if number in committed else None
+        return first if offset is None else offset
+
+    def _ranges(self, change: InputChange) -> Iterator[UnprocessedRange]:
+        for number in range(change.present):
+            first, end = self._bounds[change.topic, number]
+            committed = self._committed.get((change.topic, number), Committed()).offset
+            start = first if committed is None else max(first, committed)
+            if start < end:
+                yield UnprocessedRange(number, start, end)
+
+    def _records(self, change: InputChange, part: UnprocessedRange) -> Iterator[InputRecord]:
+        for chunk in self._cluster.read_range(change.topic, part.partition, part.first, part.end):
+            yield from chunk.records
+
+    def _misplaced(self, change: InputChange) -> Iterator[Problem]:
+        """Yield the first record of each partition that must not be where it is."""
+        application = self._reshard.application
+        for part in self._ranges(change):
+            for record in self._records(change, part):
+                _, partition, offset, _, key, value, _ = record
+                if key is None:
+                    continue
+                if change.left is not None and value is not None and names_processor(value):
+                    named = default_partition(left_key_of(value), change.left.before)
+                    if named_partition(value) != named:
+                        yield problems.misdirected_subscription(application, change.topic)
+                        break
+                expected = default_partition(key, change.before if change.is_rewritten else change.after)
+                allowed = {expected}
+                if change.is_rewritten and not change.is_internal:
+                    allowed.add(default_partition(key, change.after))
+                if partition not in allowed:
+                    yield problems.unprocessed_record(
+                        application, change.topic, partition, offset, default_partition(key, change.after)
+                    )
+                    break
+
+    @staticmethod
+    def _moved(change: InputChange, record: InputRecord) -> OutputRecord:
+        topic, partition, _, timestamp, key, value, headers = record
+        if change.left is not None and value is not None and names_processor(value):
+            left = default_partition(left_key_of(value), change.left.after)
+            value = subscription_to(value, left)
+        target = partition if key is None else default_partition(key, change.after)
+        return topic, target, key, value, timestamp, headers

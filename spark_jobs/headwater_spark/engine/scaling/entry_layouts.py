@@ -1,0 +1,120 @@
+"""Layouts of keys in changelog topics: which bytes of an entry's key are the key of the input record.
+
+A document that is exported from code, or imported from a text, does not say what a store keeps. Its layout is
+then found in its entries: with the right layout, each of them is in the partition of its record key. With a
+wrong one, a share of `1 / partitions` is by chance.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import attrs
+
+from headwater.model.nodes import ChangelogKind
+from headwater_spark.engine.partitioners.murmur2_arrays import positive_hashes
+from headwater_spark.engine.scaling.moved_stores import MovedStore
+
+_LENGTH = 4
+_CHANCE = 1e12
+"""A layout is certain if entries fit it by chance in one of so many cases at most."""
+
+
+@attrs.frozen
+class EntryLayout:
+    """The key of an entry has `before` bytes before the record key and `after` bytes after it.
+
+    Source: `WindowKeySchema`, `SessionKeySchema`, `TimestampedKeyAndJoinSideSerializer`,
+    `RocksDBTimeOrderedKeyValueBuffer` and `CombinedKeySchema` in `org.apache.kafka.streams`.
+    """
+
+    name: str
+    before: int = 0
+    after: int = 0
+    is_subscription: bool = False
+    """The key is `length of the foreign key ‖ foreign key ‖ left key`."""
+
+    def fits(self, entry_key: bytes) -> bool:
+        """Return whether the key is long enough, and has a valid length."""
+        if not self.is_subscription:
+            return len(entry_key) >= self.before + self.after
+        return len(entry_key) >= _LENGTH and 0 <= _foreign_key_bytes(entry_key) <= len(entry_key) - _LENGTH
+
+    def record_key(self, entry_key: bytes) -> bytes:
+        """Return the key of the input record from the key of an entry that fits."""
+        if self.is_subscription:
+            return entry_key[_LENGTH : _LENGTH + _foreign_key_bytes(entry_key)]
+        return entry_key[self.before : len(entry_key) - self.after]
+
+    def moved_store(self, name: str, changelog: str) -> MovedStore:
+        """Return the store whose entries have this layout."""
+        return MovedStore(name, changelog, self.record_key, has_subscriptions=self.is_subscription)
+
+
+LAYOUTS: Mapping[str, EntryLayout] = {
+    layout.name: layout
+    for layout in (
+        EntryLayout("key"),
+        EntryLayout("windowed-key", after=8),
+        EntryLayout("session", after=16),
+        EntryLayout("window", after=12),
+        EntryLayout("outer-join", before=9),
+        EntryLayout("join-buffer", before=9, after=4),
+        EntryLayout("subscription", is_subscription=True),
+    )
+}
+"""Name → layout. `session` is also the layout of a key-value store with keys of session windows."""
+_CANDIDATES: Mapping[ChangelogKind, tuple[str, ...]] = {
+    ChangelogKind.KEY_VALUE: ("key", "windowed-key", "session", "outer-join", "join-buffer", "subscription"),
+    ChangelogKind.WINDOWED: ("window", "session"),
+    ChangelogKind.WINDOWED_DUPLICATES: ("window",),
+    ChangelogKind.VERSIONED: ("key", "windowed-key"),
+}
+_ENDS: Mapping[str, tuple[str, ...]] = {
+    "outer-join": ("-left-shared-join-store", "-outer-shared-join-store"),
+    "subscription": ("-subscription-store",),
+}
+_BEGINNINGS: Mapping[str, tuple[str, ...]] = {
+    "outer-join": ("KSTREAM-OUTERSHARED-",),
+    "subscription": ("KTABLE-FK-JOIN-SUBSCRIPTION-STATE-STORE-",),
+}
+"""Layout → how names begin or end that Kafka Streams gives to its stores."""
+
+
+def find_layouts(
+    kind: ChangelogKind, entries: Iterable[tuple[int, Sequence[bytes]]], partitions: int, name: str = ""
+) -> tuple[EntryLayout, ...]:
+    """Return the layouts that a store may have; exactly one = it is certain.
+
+    Args:
+        kind: The kind of the store, which rules out some.
+        entries: Partition → keys of entries that exist.
+        partitions: The partition count of the changelog topic.
+        name: The name of the store. Kafka Streams chooses some, or their ends, and with them the layout.
+    """
+    samples = [(partition, keys) for partition, keys in entries if keys]
+    candidates = [LAYOUTS[name] for name in _CANDIDATES[kind]]
+    if not samples:
+        return tuple(candidates[:1])  # no entry has to move
+    fitting, certain = [], False
+    for layout in candidates:
+        found: set[bytes] = set()
+        for partition, keys in samples:
+            if not all(map(layout.fits, keys)):
+                break
+            record_keys = [layout.record_key(key) for key in keys]
+            if (positive_hashes(record_keys) % partitions != partition).any():
+                break
+            found.update(record_keys)
+        else:
+            fitting.append(layout)
+            certain = certain or partitions ** min(len(found), 64) >= _CHANCE
+    named = [layout for layout in fitting if name.endswith(_ENDS.get(layout.name, ("\n",)))]
+    named += [layout for layout in fitting if name.startswith(_BEGINNINGS.get(layout.name, ("\n",)))]
+    if named:
+        return tuple(named[:1])
+    if len(fitting) == 1 and not certain and len(candidates) > 1:
+        return tuple(candidates)  # it may fit by chance
+    return tuple(fitting)
+
+
+def _foreign_key_bytes(entry_key: bytes) -> int:
+    return int.from_bytes(entry_key[:_LENGTH], "big", signed=True)

@@ -1,0 +1,98 @@
+"""Where the entries of a changelog topic go: to other partitions of it, or to a topic with another name."""
+
+import struct
+from collections.abc import Iterator, Sequence
+from math import gcd
+
+import attrs
+
+from headwater_spark.engine.partitioners.hashing import default_partition
+from headwater_spark.engine.scaling.entry_owners import entry_owners
+from headwater_spark.engine.scaling.moved_stores import MovedStore, names_processor
+from headwater_spark.engine.scaling.processors import Processors
+
+_PARTITION = struct.Struct(">i")
+_LENGTH, _HEAD, _HASH, _NULL_HASH = 4, 2, 16, 0x80
+
+
+@attrs.frozen
+class LeftCounts:
+    """The partition counts of the left table of a foreign-key join: its subscriptions name a partition."""
+
+    before: int
+    after: int
+
+
+@attrs.frozen
+class Transfer:
+    """The entries of `source`, which has `before` partitions, go to `target` with `after` partitions.
+
+    `store` = None: a copy, in which entries keep their partition. `left` is set for stores with
+    subscriptions.
+    """
+
+    source: str
+    target: str
+    before: int
+    after: int
+    store: MovedStore | None = None
+    left: LeftCounts | None = None
+
+    @property
+    def is_in_place(self) -> bool:
+        return self.source == self.target
+
+    def partitions(self, keys: Sequence[bytes | None], partition: int) -> tuple[Sequence[int], Sequence[int]]:
+        """Return the partitions of entries before and after; in a copy, both are `partition`.
+
+        A record without a key is no entry: its partitions are -1.
+        """
+        if self.store is None or not keys:
+            owners = [-1 if key is None else partition for key in keys]
+            return owners, owners
+        counts = (Processors(self.before, self.before), Processors(self.after, self.after))
+        old, new = entry_owners(self.store, keys, *counts)
+        return old, new
+
+    def value(self, entry_key: bytes, value: bytes | None) -> bytes | None:
+        """Return the value of an entry after the transfer: a subscription names another partition."""
+        if self.left is None or value is None or not names_processor(value):
+            return value
+        left_key = entry_key[_LENGTH + int.from_bytes(entry_key[:_LENGTH], "big") :]
+        return subscription_to(value, default_partition(left_key, self.left.after))
+
+    def is_misdirected(self, entry_key: bytes, value: bytes | None) -> bool:
+        """Return whether a subscription did not name the partition of its left key before."""
+        if self.left is None or value is None or not names_processor(value):
+            return False
+        left_key = entry_key[_LENGTH + int.from_bytes(entry_key[:_LENGTH], "big") :]
+        return named_partition(value) != default_partition(left_key, self.left.before)
+
+
+def named_partition(subscription: bytes) -> int:
+    """Return the partition in a subscription that names one."""
+    (partition,) = _PARTITION.unpack(subscription[-_PARTITION.size :])
+    return int(partition)
+
+
+def subscription_to(subscription: bytes, partition: int) -> bytes:
+    """Return a subscription that names another partition."""
+    return subscription[: -_PARTITION.size] + _PARTITION.pack(partition)
+
+
+def left_key_of(subscription: bytes) -> bytes:
+    """Return the key of the left row in a subscription that names a partition.
+
+    Source: `SubscriptionWrapperSerde`: version and null flag ‖ instruction ‖ hash ‖ left key ‖ partition.
+    """
+    start = _HEAD + (0 if subscription[0] & _NULL_HASH else _HASH)
+    return subscription[start : -_PARTITION.size]
+
+
+def earlier_partitions(partition: int, before: int, after: int) -> Iterator[int]:
+    """Yield the partitions in which keys of `partition` may have been at the count `before`.
+
+    A hash that is `partition` modulo `after` is congruent to it modulo their greatest common divisor.
+    """
+    step = gcd(before, after)
+    yield from range(partition % step, before, step)

@@ -1,0 +1,229 @@
+"""Plans for a real cluster whose policy refuses topics as Amazon MSK Serverless does."""
+
+import subprocess
+import zipfile
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache
+from pathlib import Path
+
+import attrs
+import pytest
+import yaml
+from click.testing import CliRunner, Result
+from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
+
+from headwater.change import admin_client, request_new_topics
+from headwater.cli.console import ExitCode
+from headwater.cli.main import main
+from headwater.kafka import Connection, KafkaClusterReader
+from headwater.model.cluster_profiles import PROFILES
+from headwater.operations.observation import observe_cluster
+from headwater.operations.planning import plan_documents
+from headwater.planner import PlanPolicy
+from headwater.spec import load_documents
+from headwater.toolchain import KafkaDistribution
+from headwater.toolchain.broker.readiness import until
+from tests.observe.several_brokers import several_brokers
+from tests.oracle.kafka_streams import VERSION
+from tests.streams_library.application import TestedApplication
+from tests.streams_library.applications import Applications
+from tests.streams_library.conftest import applications_of
+
+__all__ = ["applications_of"]  # a fixture
+
+pytestmark = pytest.mark.broker
+_POLICY = Path(__file__).parent / "TopicPolicy.java"
+_SERVERLESS = PROFILES["msk-serverless"]
+_SECONDS = 30
+_STEPS = [
+    {"stream": {"topic": "orders"}},
+    {"groupBy": {"key": "value.customer", "name": "by-customer"}},
+    {"windowedBy": {"tumbling": {"size": "1h"}}},
+    {"count": {"materialized": "counts"}},
+]
+_TOPICS = ("app-by-customer-repartition", "app-counts-changelog")
+
+
+@pytest.fixture(scope="module")
+def with_policy(
+    kafka_distribution: KafkaDistribution, tmp_path_factory: pytest.TempPathFactory
+) -> KafkaDistribution:
+    """Kafka with the compiled policy next to its jars."""
+    folder = tmp_path_factory.mktemp("policy")
+    classes, jars = folder / "classes", folder / "jars"
+    jars.mkdir()
+    subprocess.run(
+        ["javac", "--release", "17", "-cp", kafka_distribution.class_path, "-d", classes, _POLICY], check=True
+    )
+    for jar in kafka_distribution.jars.glob("*.jar"):
+        (jars / jar.name).symlink_to(jar)
+    with zipfile.ZipFile(jars / "topic-policy.jar", "w") as archive:
+        for file in classes.iterdir():
+            archive.write(file, file.name)
+    return attrs.evolve(kafka_distribution, jars=jars, class_data=None)
+
+
+@pytest.fixture(scope="module")
+def cluster(with_policy: KafkaDistribution, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Return the bootstrap servers of three brokers with the policy and the topic `orders`."""
+    policy = {
+        "create.topic.policy.class.name": "TopicPolicy$Create",
+        "alter.config.policy.class.name": "TopicPolicy$Alter",
+        "test.policy.settable": ",".join(sorted(_SERVERLESS.settable or ())),
+        "test.policy.replicas": str(_SERVERLESS.replication_factor),
+    }
+    with several_brokers(with_policy, tmp_path_factory.mktemp("brokers"), policy) as brokers:
+        servers = brokers[0].bootstrap_servers
+        create(servers, "orders", {})
+        yield servers
+
+
+@cache
+def admin_of(servers: str) -> AdminClient:
+    return AdminClient({"bootstrap.servers": servers, "log_level": 0})
+
+
+def create(servers: str, name: str, config: Mapping[str, str]) -> None:
+    admin_of(servers).create_topics([NewTopic(name, 4, 3, config=dict(config))])[name].result()
+    until(lambda: name in admin_of(servers).list_topics(timeout=10).topics, _SECONDS)
+
+
+@pytest.fixture
+def created(cluster: str) -> Iterator[Mapping[str, Mapping[str, str]]]:
+    """Create the internal topics as a user would for such a cluster, and delete them at the end."""
+    hour_and_day = str(25 * 3_600_000)
+    topics = {
+        _TOPICS[0]: {
+            "cleanup.policy": "delete",
+            "message.timestamp.type": "CreateTime",
+            "retention.ms": "-1",
+        },
+        _TOPICS[1]: {
+            "cleanup.policy": "compact,delete",
+            "message.timestamp.type": "CreateTime",
+            "retention.ms": hour_and_day,
+        },
+    }
+    for name, config in topics.items():
+        create(cluster, name, config)
+    yield topics
+    for future in admin_of(cluster).delete_topics(list(topics)).values():
+        future.result()
+    until(lambda: not set(topics) & set(admin_of(cluster).list_topics(timeout=10).topics), _SECONDS)
+
+
+Run = Callable[..., Result]
+
+
+@pytest.fixture
+def run(cluster: str, tmp_path: Path) -> Run:
+    """Return a function that writes a document and runs a command for it."""
+
+    def run_command(
+        command: str,
+        config: Mapping[str, object],
+        steps: list[dict[str, object]] | None = None,
+        **more: object,
+    ) -> Result:
+        application = {"id": "app", "config": config, **more}
+        file = tmp_path / "app.yaml"
+        file.write_text(yaml.safe_dump({"application": application, "topology": steps or _STEPS}))
+        return CliRunner().invoke(main, [command, str(file), "--bootstrap-server", cluster])
+
+    return run_command
+
+
+def test_what_kafka_streams_sends_is_refused_before_anything_changes(run: Run) -> None:
+    """Kafka Streams itself fails with this answer, and so would `pulumi up`."""
+    planned = run("plan", {})
+    assert planned.exit_code == ExitCode.REFUSED
+    assert "error[RefusedByBrokers]" in planned.stderr
+    assert "segment.bytes cannot be set on this cluster" in planned.stderr
+    assert "application.clusterProfile" in planned.stderr
+
+
+@pytest.mark.parametrize(
+    ("config", "more"),
+    [({"topic.segment.bytes": None}, {}), ({}, {"clusterProfile": "msk-serverless"})],
+    ids=["absent setting", "profile"],
+)
+def test_the_brokers_accept_the_plan_without_the_refused_setting(
+    run: Run, config: Mapping[str, object], more: Mapping[str, object]
+) -> None:
+    planned = run("plan", config, **more)
+    assert planned.exit_code == ExitCode.DONE, planned.output
+    assert "2 to create" in planned.stdout
+
+
+@pytest.mark.usefixtures("created")
+def test_automatic_setup_promises_no_setting_that_the_brokers_refuse(run: Run) -> None:
+    refused = run("plan", {"internal.topics.setup": "automatic"})
+    assert refused.exit_code == ExitCode.REFUSED
+    assert "segment.bytes cannot be set on this cluster" in refused.stderr
+    planned = run("plan", {"internal.topics.setup": "automatic"}, clusterProfile="msk-serverless")
+    assert planned.exit_code == ExitCode.DONE, planned.output
+    assert "segment.bytes" not in planned.output
+    assert "cluster profile msk-serverless (declared)" in planned.stdout
+
+
+@pytest.mark.usefixtures("created")
+def test_topics_without_the_refused_setting_are_no_drift(run: Run) -> None:
+    assert run("drift", {}).exit_code == ExitCode.DRIFT
+    assert run("drift", {}, clusterProfile="msk-serverless").exit_code == ExitCode.DONE
+
+
+def test_a_setting_that_kafka_streams_relies_on_is_an_error_of_the_document(run: Run) -> None:
+    store = {"kind": "versionedKeyValue", "name": "v", "retention": "1h"}
+    versioned = [{"table": {"topic": "orders", "materialized": {"supplier": store}}}]
+    planned = run("plan", {}, versioned, clusterProfile="msk-serverless")
+    assert planned.exit_code == ExitCode.REFUSED
+    assert "error[NotOnCluster]" in planned.stderr
+    assert "min.compaction.lag.ms" in planned.stderr
+
+
+def test_another_number_of_replicas_is_an_error_of_the_document(run: Run) -> None:
+    planned = run("plan", {"replication.factor": 2}, clusterProfile="msk-serverless")
+    assert planned.exit_code == ExitCode.REFUSED
+    assert "Set `replication.factor` to 3, or remove it." in planned.stderr
+    assert "RefusedByBrokers" not in planned.stderr
+
+
+def test_kafka_streams_runs_with_the_topics_that_it_cannot_create(
+    cluster: str, applications_of: Callable[[str], Applications], tmp_path: Path
+) -> None:
+    """Unmodified Kafka Streams, without the library: it fails, and runs once the plan is applied."""
+    application = TestedApplication("streams-app", cluster)
+    for topic in (application.source, application.sink):
+        create(cluster, topic, {})
+    applications = applications_of(VERSION)
+    configs = application.configs(default_client_supplier="")
+    applications.start(application.id, application.topology, configs)
+    assert "segment.bytes cannot be set on this cluster" in str(applications.failed(application.id).words)
+    applications.close(application.id)
+    file = tmp_path / "app.yaml"
+    steps = [
+        {"stream": {"topic": application.source}},
+        {"groupBy": {"key": "value", "name": "by-value"}},
+        {"count": {"materialized": application.kind}},
+        {"toStream": {}},
+        {"to": {"topic": application.sink}},
+    ]
+    declared = {"id": application.id, "clusterProfile": _SERVERLESS.name}
+    file.write_text(yaml.safe_dump({"application": declared, "topology": steps}))
+    apply(file, cluster)
+    applications.start(application.id, application.topology, configs)
+    applications.running(application.id)
+    application.produce(20)
+    application.await_true(lambda: sum(application.totals().values()) == 20, "totals are written")
+    applications.close(application.id)
+
+
+def apply(file: Path, servers: str) -> None:
+    """Create the topics of the plan, as `pulumi up` does."""
+    connection = Connection(bootstrap_servers=(servers,))
+    documents = load_documents([file]).documents
+    observed = observe_cluster(KafkaClusterReader(connection), documents, {}, with_ownership=False)
+    planned = plan_documents(observed, PlanPolicy(), 0)
+    assert planned.is_applicable, planned.problems
+    for future in request_new_topics(admin_client(connection), [*planned.actions]).values():
+        future.result()

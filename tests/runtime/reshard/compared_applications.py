@@ -1,0 +1,255 @@
+"""Two Kafka Streams applications with the same input: one is resharded, one has the new counts at once."""
+
+import json
+import random
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack
+from functools import partial
+from typing import Any
+
+import attrs
+from confluent_kafka import Consumer, TopicPartition
+
+from headwater.kafka import Connection
+from headwater.model.topology import TopologyDocument
+from headwater.spec import load_text
+from headwater.toolchain.broker.readiness import until
+from headwater_spark.driver.processor_move.entry_copy import unreported
+from headwater_spark.driver.reshard.start import ReshardOptions, ReshardResult, reshard_application
+from tests.oracle.running_application import running_application
+from tests.runtime.engine.fuzzing.functions import PARTIAL
+from tests.runtime.spark.kafka_topics import Topics
+
+Json = dict[str, Any]
+Records = Mapping[str, list[tuple[bytes, bytes, int]]]
+Entries = dict[tuple[str, int], dict[bytes, tuple[bytes, int]]]
+"""(Store, partition) → key → (value, timestamp)."""
+START_MS = 1_760_000_000_000
+_SECONDS = 120.0
+_CONFIG = {
+    "statestore.cache.max.bytes": "0",
+    "auto.offset.reset": "earliest",
+    "session.timeout.ms": "6000",
+    "heartbeat.interval.ms": "1000",
+    "windowstore.changelog.additional.retention.ms": "3153600000000",  # the timestamps are old
+    "__emit.interval.ms.kstreams.windowed.aggregation__": "0",
+    "__emit.interval.ms.kstreams.outer.join.spurious.results.fix__": "0",
+}
+_VALUE = {"serdes": {"value": "default"}}
+_JOINER = {"value": PARTIAL.join, **_VALUE}
+_AGGREGATE = {"init": "''", "add": PARTIAL.add}
+
+
+def all_stores(*, with_suppress: bool = False) -> list[Json]:
+    """Return a topology with each kind of store whose entries can move.
+
+    The Java program has no serdes for windowed keys, so it writes the keys of `suppress` as texts.
+    """
+    return [
+        {"stream": {"topic": "orders", "as": "orders"}},
+        {"stream": {"topic": "payments", "as": "payments"}},
+        {"groupByKey": {"from": "orders", "as": "by-key"}},
+        {"aggregate": {"from": "by-key", **_AGGREGATE, "materialized": {"store": "totals", **_VALUE}}},
+        {"toStream": {}},
+        {"to": {"topic": "out-totals"}},
+        {"windowedBy": {"from": "by-key", "tumbling": {"size": "1m", "grace": "1h"}}},
+        {"aggregate": {**_AGGREGATE, "materialized": {"store": "minutes", **_VALUE}}},
+        *([{"suppress": {"until": "windowCloses", "name": "closed"}}] if with_suppress else []),
+        {"windowedBy": {"from": "by-key", "session": {"gap": "5s", "grace": "1h"}}},
+        {"aggregate": {**_AGGREGATE, "merge": PARTIAL.merge, "materialized": {"store": "visits", **_VALUE}}},
+        {"groupBy": {"from": "orders", "key": PARTIAL.key, "name": "by-value", "as": "by-value"}},
+        {"count": {"from": "by-value", "materialized": "regrouped"}},
+        {"toStream": {}},
+        {"to": {"topic": "out-regrouped"}},
+        {
+            "outerJoin": {
+                "from": "orders",
+                "with": "payments",
+                "window": {"difference": "10s", "grace": "1h"},
+                "name": "paid",
+                "storeName": "paid",
+                **_JOINER,
+            }
+        },
+        {"to": {"topic": "out-paid"}},
+        {"table": {"topic": "customers", "materialized": "customers", "as": "customers"}},
+        {"table": {"topic": "contracts", "materialized": "contracts", "as": "contracts"}},
+        {
+            "leftJoin": {
+                "from": "contracts",
+                "with": "customers",
+                "foreignKey": PARTIAL.foreign_key,
+                "name": "owner",
+                "materialized": {"store": "owners", **_VALUE},
+                **_JOINER,
+            }
+        },
+        {"toStream": {}},
+        {"to": {"topic": "out-owners"}},
+    ]
+
+
+@attrs.frozen
+class Compared:
+    """`before` and `after` are source topic → partition count. `steps` name topics without a prefix."""
+
+    servers: str
+    topics: Topics
+    unique: Callable[[str], str]
+    steps: list[Json]
+    before: Mapping[str, int]
+    after: Mapping[str, int]
+    config: Mapping[str, str] = attrs.field(factory=dict)
+    names: tuple[str, str] = attrs.field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        object.__setattr__(self, "names", (self.unique("moved"), self.unique("fresh")))
+        for name, counts in zip(self.names, (self.before, self.after), strict=True):
+            outputs = {each["to"]["topic"]: 1 for each in self.steps if "to" in each}
+            self.topics.create({f"{name}.{topic}": count for topic, count in {**counts, **outputs}.items()})
+
+    @property
+    def moved(self) -> str:
+        return self.names[0]
+
+    @property
+    def fresh(self) -> str:
+        return self.names[1]
+
+    @property
+    def connection(self) -> Connection:
+        return Connection(bootstrap_servers=(self.servers,))
+
+    def json(self, name: str) -> Json:
+        """Return the document of one application, whose topics begin with its name."""
+        steps = json.loads(json.dumps(self.steps))
+        for step in steps:
+            for options in step.values():
+                if "topic" in options:
+                    options["topic"] = f"{name}.{options['topic']}"
+        return {"application": {"id": name, "config": {**_CONFIG, **self.config}}, "topology": steps}
+
+    def document(self, name: str) -> TopologyDocument:
+        loaded = load_text(json.dumps(self.json(name)), f"{name}.yaml")
+        assert loaded.documents, [problem.summary for problem in loaded.problems]
+        return loaded.documents[0]
+
+    def put(self, name: str, records: Records) -> None:
+        for topic, found in records.items():
+            self.topics.put_by_key(f"{name}.{topic}", found)
+
+    def process(self, records: Records, moved: Json | None = None) -> None:
+        """Write records for both applications, and run them; `moved` is another version of that one."""
+        for name in self.names:
+            self.put(name, records)
+        with ExitStack() as running:
+            for name, document in ((self.moved, moved), (self.fresh, None)):
+                running.enter_context(running_application(self.servers, document or self.json(name)))
+            for name in self.names:
+                assert until(partial(self.is_processed, name), _SECONDS)
+
+    def is_processed(self, name: str) -> bool:
+        """Return whether the group has committed the ends of all topics that it reads."""
+        sources = [f"{name}.{topic}" for topic in self.after]
+        sources += [topic for topic in self.topics.names() if _is_repartition(name, topic)]
+        consumer = Consumer({"bootstrap.servers": self.servers, "group.id": name, "log_level": 0})
+        try:
+            partitions = [
+                TopicPartition(topic, number)
+                for topic in sources
+                for number in range(self.topics.partitions(topic))
+            ]
+            ends = [consumer.get_watermark_offsets(each, 30)[1] for each in partitions]
+            found = consumer.committed(partitions, 30)
+            # With exactly once, the last offset may belong to a transaction marker.
+            return all(
+                end - max(each.offset, 0) <= self._markers for each, end in zip(found, ends, strict=True)
+            )
+        finally:
+            consumer.close()
+
+    @property
+    def _markers(self) -> int:
+        return 1 if self.config.get("processing.guarantee") == "exactly_once_v2" else 0
+
+    def reshard(
+        self, options: ReshardOptions | None = None, document: TopologyDocument | None = None
+    ) -> ReshardResult:
+        counts = {f"{self.moved}.{topic}": count for topic, count in self.after.items()}
+        chosen = attrs.evolve(options or ReshardOptions(), partitions=counts)
+        moved = document or self.document(self.moved)
+        return reshard_application(moved, self.connection, chosen, unreported)
+
+    def entries(self, name: str) -> Entries:
+        """Return the entries of all stores, without those that were deleted."""
+        found: Entries = defaultdict(dict)
+        for topic in sorted(self.topics.names()):
+            if not topic.startswith(f"{name}-") or not topic.endswith("-changelog"):
+                continue
+            store = topic.removeprefix(f"{name}-").removesuffix("-changelog")
+            for _, partition, _, timestamp, key, content, _ in self.topics.get(topic):
+                assert key is not None
+                kept, value = _normalized(store, key, content)
+                if value is None:
+                    found[store, partition].pop(kept, None)
+                else:
+                    found[store, partition][kept] = value, timestamp
+        return {place: entries for place, entries in found.items() if entries}
+
+    def outputs(self, name: str, first: Mapping[str, int]) -> Mapping[str, Mapping[bytes, list[bytes]]]:
+        """Return output → key → values in order, from the `first` record of each output on.
+
+        Both sides of a foreign-key join send each other messages, so only its last values are determined.
+        """
+        found = {}
+        for topic in self.output_topics(name):
+            values: dict[bytes, list[bytes]] = defaultdict(list)
+            for record in self.topics.get(topic)[first.get(topic, 0) :]:
+                values[record[4] or b""].append(record[5] or b"")
+            only_last = topic.endswith("out-owners")
+            found[topic.removeprefix(f"{name}.")] = {
+                key: each[-1:] if only_last else each for key, each in values.items()
+            }
+        return found
+
+    def output_topics(self, name: str) -> list[str]:
+        return [f"{name}.{each['to']['topic']}" for each in self.steps if "to" in each]
+
+    def written(self, name: str) -> Mapping[str, int]:
+        return {topic: len(self.topics.get(topic)) for topic in self.output_topics(name)}
+
+
+def batches(topics: Iterable[str], keys: int, size: int, seed: int) -> Iterator[Records]:
+    """Yield batches of records without end; each ends with the same time on all partitions."""
+    chance = random.Random(seed)  # noqa: S311 - the same records in each run
+    names, now = sorted(topics), START_MS
+    while True:
+        batch: dict[str, list[tuple[bytes, bytes, int]]] = {topic: [] for topic in names}
+        for number in range(size):
+            now += chance.randrange(400)
+            for topic in names:
+                key, other = (b"k%d" % chance.randrange(keys) for _ in range(2))
+                value = (
+                    b""
+                    if topic in ("customers", "contracts") and number % 17 == 0
+                    else other + b":%d" % number
+                )
+                batch[topic].append((key, value, now))
+        # The newest record of a partition decides the stream time: let it be equal at both counts.
+        now += 1000
+        for topic in names:
+            batch[topic] += [(b"k%d" % each, b"k%d:t" % each, now) for each in range(keys)]
+        yield batch
+
+
+def _is_repartition(name: str, topic: str) -> bool:
+    internal = ("-repartition", "-registration-topic", "-response-topic")
+    return topic.startswith(f"{name}-") and topic.endswith(internal)
+
+
+def _normalized(store: str, key: bytes, value: bytes | None) -> tuple[bytes, bytes | None]:
+    """Return an entry without what depends on the order of other keys."""
+    if store.startswith("paid-") and store.endswith(("this-join-store", "other-join-store")):
+        return key[:-4], value  # the sequence number of the task
+    return key, value

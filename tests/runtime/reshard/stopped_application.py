@@ -1,0 +1,110 @@
+"""An application with state that was stopped, as it is on a broker. No JVM has to run for it."""
+
+import json
+from collections import defaultdict
+from collections.abc import Mapping
+
+import attrs
+from confluent_kafka import Consumer, TopicPartition
+
+from headwater.model.offset_metadata import decode_time, encode_processor_metadata
+from headwater_spark.engine.partitioners.hashing import default_partition
+from tests.runtime.spark.kafka_topics import Topics
+
+_TIME = 1_760_000_000_000
+KEYS = [b"key %d" % each for each in range(40)]
+
+
+@attrs.frozen
+class StoppedApplication:
+    """An application with two partitions that was stopped: entries, unprocessed records, and offsets."""
+
+    servers: str
+    topics: Topics
+    id: str
+
+    @property
+    def source(self) -> str:
+        return f"{self.id}-orders"
+
+    @property
+    def internal(self) -> Mapping[str, str]:
+        return {
+            name: f"{self.id}-{name}"
+            for name in ("kept-changelog", "totals-changelog", "by-value-repartition")
+        }
+
+    def text(self, totals: str = "totals") -> str:
+        steps = [
+            {"stream": {"topic": self.source, "as": "orders"}},
+            {"groupByKey": {"from": "orders"}},
+            {"count": {"materialized": "kept"}},
+            {"groupBy": {"from": "orders", "key": "value", "name": "by-value"}},
+            {"count": {"materialized": totals}},
+        ]
+        return json.dumps({"application": {"id": self.id}, "topology": steps})
+
+    def create(self) -> None:
+        """Create the topics, write entries of 40 keys, and records of which half are processed."""
+        self.topics.create({self.source: 2})
+        self.topics.create(dict.fromkeys(self.internal.values(), 2), {"cleanup.policy": "compact"})
+        self.topics.configure(self.internal["by-value-repartition"], {"cleanup.policy": "delete"})
+        for store in ("kept", "totals"):
+            topic = self.internal[f"{store}-changelog"]
+            self.topics.put_by_key(topic, [(key, b"old", _TIME) for key in KEYS])
+            self.topics.put_by_key(topic, [(key, key + b" of " + store.encode(), _TIME + 1) for key in KEYS])
+            self.topics.send((topic, default_partition(key, 2), key, None, _TIME, ()) for key in KEYS[::7])
+        records = [(key, b"%d" % number, _TIME + number) for number in range(3) for key in KEYS]
+        self.topics.put_by_key(self.internal["by-value-repartition"], records)
+        self.topics.put_by_key(self.source, records)
+        consumer = Consumer({"bootstrap.servers": self.servers, "group.id": self.id})
+        offsets = []
+        for topic, is_processed in ((self.source, True), (self.internal["by-value-repartition"], False)):
+            for partition in range(2):
+                end = len([each for each in self.topics.get(topic) if each[1] == partition])
+                text = encode_processor_metadata(_TIME + partition, {})
+                offset = end if is_processed else end // 2
+                offsets.append(TopicPartition(topic, partition, offset, text))
+        consumer.commit(offsets=offsets, asynchronous=False)
+        consumer.close()
+
+    def entries(self, store: str) -> Mapping[bytes, bytes]:
+        """Return the entries of a store; fail if a key is in two partitions, or not in that of its key."""
+        topic = f"{self.id}-{store}-changelog"
+        found: dict[tuple[int, bytes], bytes | None] = {}
+        for _, partition, _, _, key, value, _ in self.topics.get(topic):
+            found[partition, key or b""] = value
+        live = {place: value for place, value in found.items() if value is not None}
+        count = self.topics.partitions(topic)
+        assert all(default_partition(key, count) == partition for partition, key in live)
+        return {key: value for (_, key), value in live.items()}
+
+    def unprocessed(self) -> Mapping[bytes, list[bytes]]:
+        """Return key → values of the records that the application has not processed, in order."""
+        topic = self.internal["by-value-repartition"]
+        found: dict[bytes, list[bytes]] = defaultdict(list)
+        committed = self.committed(topic)
+        for _, partition, offset, _, key, value, _ in self.topics.get(topic):
+            if offset >= committed[partition].offset:
+                assert default_partition(key or b"", len(committed)) == partition
+                found[key or b""].append(value or b"")
+        return found
+
+    def committed(self, topic: str) -> list[TopicPartition]:
+        consumer = Consumer({"bootstrap.servers": self.servers, "group.id": self.id})
+        try:
+            partitions = range(self.topics.partitions(topic))
+            return consumer.committed([TopicPartition(topic, each) for each in partitions], 30)
+        finally:
+            consumer.close()
+
+    def check(
+        self, before: Mapping[str, Mapping[bytes, bytes]], waiting: Mapping[bytes, list[bytes]]
+    ) -> None:
+        """Check that the application has 5 partitions, the same entries and the same unprocessed records."""
+        assert {self.topics.partitions(topic) for topic in (self.source, *self.internal.values())} == {5}
+        assert {store: self.entries(store) for store in before} == before
+        assert self.unprocessed() == waiting
+        assert [each.offset for each in self.committed(self.source)[2:]] == [0, 0, 0]
+        times = [decode_time(each.metadata or "") for each in self.committed(self.source)]
+        assert times == [_TIME + 1] * 5  # the latest of both tasks: a key of any may be in each

@@ -1,0 +1,294 @@
+"""Reshards that are killed at any operation, with all kinds of stores, while topics are compacted."""
+
+import json
+import random
+import struct
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+
+import attrs
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from headwater.compiler import compile_document
+from headwater.model.compiled import TopicKind
+from headwater.model.offset_metadata import decode_time, encode_processor_metadata
+from headwater.model.problems import ProblemCode, ProblemsError
+from headwater.model.topology import TopologyDocument
+from headwater.spec import load_text
+from headwater_spark.driver.processor_move.entry_copy import unreported
+from headwater_spark.driver.processor_move.moves import Committed
+from headwater_spark.driver.reshard.entry_checks import check_entries
+from headwater_spark.driver.reshard.execution import ReshardExecution, check_reshard
+from headwater_spark.driver.reshard.plan import Reshard
+from headwater_spark.driver.reshard.start import ReshardOptions, find_journal, plan_from_cluster
+from headwater_spark.engine.partitioners.hashing import default_partition
+from headwater_spark.engine.records import TopicPartition
+from headwater_spark.engine.scaling.entry_layouts import LAYOUTS
+from headwater_spark.worker.restore import RecordChunk
+from tests.runtime.driver.memory_move import KilledError, MemoryCluster
+from tests.runtime.record_chunks import chunk_of
+from tests.runtime.reshard.compared_applications import all_stores
+
+_LAYOUT_OF = {
+    "totals": "key",
+    "minutes": "window",
+    "closed-store": "windowed-key",
+    "visits": "session",
+    "regrouped": "key",
+    "paid-outer-this-join-store": "window",
+    "paid-outer-other-join-store": "window",
+    "paid-outer-shared-join-store": "outer-join",
+    "customers": "key",
+    "contracts": "key",
+    "owners": "key",
+    "owner-subscription-store": "subscription",
+}
+_TIME = 1_700_000_000_000
+Counts = Mapping[str, int]
+
+
+def _document() -> TopologyDocument:
+    (document,) = load_text(
+        json.dumps({"application": {"id": "app"}, "topology": all_stores(with_suppress=True)}), "app.yaml"
+    ).documents
+    return document
+
+
+_DOCUMENT = _document()
+
+
+class _ReshardCluster(MemoryCluster):
+    def read_range(self, topic: str, partition: int, first: int, end: int) -> Iterator[RecordChunk]:
+        records = [record for record in self.topics[topic][partition] if first <= record[2] < end]
+        for at in range(0, len(records), self.chunk_records):
+            self.before_operation()
+            yield chunk_of(records[at : at + self.chunk_records], end)
+
+    def open_transactions(self, partitions: Sequence[TopicPartition]) -> Sequence[TopicPartition]:
+        del partitions
+        return []
+
+    def check_expansion(self, counts: Mapping[str, int]) -> None:
+        """Accept all."""
+
+
+@attrs.frozen
+class _Application:
+    """The stopped application on a cluster in memory; values of entries are their record keys and numbers."""
+
+    cluster: _ReshardCluster
+    chance: random.Random
+
+    @property
+    def counts(self) -> Counts:
+        return {topic: len(partitions) for topic, partitions in self.cluster.topics.items()}
+
+    def write_entries(self, number: int) -> None:
+        """Write entries and tombstones to each store, as tasks would."""
+        for store, layout in _LAYOUT_OF.items():
+            topic = f"app-{store}-changelog"
+            count = len(self.cluster.topics[topic])
+            for _ in range(number):
+                record_key = b"key %d" % self.chance.randrange(9)
+                key, value = self._entry(layout, record_key)
+                deletes = self.chance.random() < 0.3
+                time = _TIME + self.chance.randrange(1000)
+                headers = (("v", b"3"),) if store == "closed-store" else ()
+                partition = default_partition(record_key, count)
+                self.cluster.write([(topic, partition, key, None if deletes else value, time, headers)])
+
+    def write_input(self, topic: str, number: int, *, processed: int) -> None:
+        """Write records, of which the application has processed some in each partition."""
+        count = len(self.cluster.topics[topic])
+        for each in range(number):
+            key = b"key %d" % self.chance.randrange(9)
+            left = b"left %d" % each
+            value = self._subscription(left) if "registration" in topic else b"value %d" % each
+            partition = default_partition(key, count)
+            self.cluster.write([(topic, partition, key, value, _TIME + self.chance.randrange(99), ())])
+        for partition, records in enumerate(self.cluster.topics[topic]):
+            offsets = [record[2] for record in records]
+            done = min(processed, len(offsets))
+            end = offsets[-1] + 1 if offsets else 0
+            offset = offsets[done] if done < len(offsets) else end
+            time = max((record[3] for record in records[:done]), default=-1)
+            self.cluster.offsets[topic, partition] = Committed(offset, encode_processor_metadata(time, {}))
+
+    def live(self) -> Mapping[tuple[str, bytes], tuple[int, bytes, int, object]]:
+        """Return (topic, key) → (partition, value, time, headers); fail if a key is in two partitions."""
+        found: dict[tuple[str, bytes], tuple[int, bytes, int, object]] = {}
+        for store in _LAYOUT_OF:
+            topic = f"app-{store}-changelog"
+            for partition, records in enumerate(self.cluster.topics[topic]):
+                last = {record[4]: record for record in records}
+                for key, record in last.items():
+                    if record[5] is not None and key is not None:
+                        assert (topic, key) not in found
+                        found[topic, key] = partition, record[5], record[3], record[6]
+        return found
+
+    def unprocessed(self, topic: str) -> Mapping[bytes, list[bytes]]:
+        """Return key → values of the records from the committed offsets on; each key in its partition."""
+        found: dict[bytes, list[bytes]] = defaultdict(list)
+        count = len(self.cluster.topics[topic])
+        for partition, records in enumerate(self.cluster.topics[topic]):
+            offset = self.cluster.offsets.get((topic, partition), Committed()).offset or 0
+            for record in records:
+                if record[2] >= offset:
+                    assert default_partition(record[4] or b"", count) == partition
+                    found[record[4] or b""].append(record[5] or b"")
+        return found
+
+    def plan(self, counts: Counts) -> tuple[Reshard, ReshardExecution, bool]:
+        journal = find_journal(_DOCUMENT, self.counts, self.cluster)
+        options = ReshardOptions(partitions=counts)
+        reshard = plan_from_cluster(_DOCUMENT, self.counts, options, journal, self.cluster)
+        execution = ReshardExecution(reshard, self.cluster, {}, journal, unreported)
+        return reshard, execution, journal is not None
+
+    def reshard(self, counts: Counts) -> None:
+        reshard, execution, has_begun = self.plan(counts)
+        if not reshard.transfers:
+            return
+        if not has_begun:
+            found = [*check_reshard(reshard, self.cluster), *check_entries(reshard, self.cluster, unreported)]
+            if found:
+                raise ProblemsError(found)
+        execution.run()
+
+    def _entry(self, layout: str, record_key: bytes) -> tuple[bytes, bytes]:
+        if layout == "subscription":
+            left = b"left %d" % self.chance.randrange(5)
+            return struct.pack(">i", len(record_key)) + record_key + left, self._subscription(left)
+        given = LAYOUTS[layout]
+        before = bytes(self.chance.randrange(2) for _ in range(given.before))
+        after = bytes(self.chance.randrange(2) for _ in range(given.after))
+        return before + record_key + after, b"value %d" % self.chance.randrange(1000)
+
+    def _subscription(self, left: bytes) -> bytes:
+        count = len(self.cluster.topics["contracts"])
+        return b"\x01\x02" + b"h" * 16 + left + struct.pack(">i", default_partition(left, count))
+
+
+def _application(counts: Counts, seed: int) -> _Application:
+    compiled = compile_document(_DOCUMENT, counts)
+    assert not compiled.problems
+    topics = {**counts, **{topic.name: topic.partitions for topic in compiled.internal_topics}}
+    cluster = _ReshardCluster({topic: [[] for _ in range(count)] for topic, count in topics.items()})
+    app = _Application(cluster, random.Random(seed))  # noqa: S311 - the same entries in each run
+    for internal in compiled.internal_topics:
+        if internal.kind is not TopicKind.CHANGELOG:
+            app.write_input(internal.name, 12, processed=1)
+    for topic in counts:
+        app.write_input(topic, 12, processed=100)
+    return app
+
+
+def _expected(app: _Application, after: Counts) -> Mapping[tuple[str, bytes], tuple[int, bytes, int, object]]:
+    """Return what `live` must return when `after` are the counts of the source topics."""
+    compiled = compile_document(_DOCUMENT, after)
+    counts = {topic.name: topic.partitions for topic in compiled.internal_topics}
+    found = {}
+    for (topic, key), (_, value, time, headers) in app.live().items():
+        layout = LAYOUTS[_LAYOUT_OF[topic.removeprefix("app-").removesuffix("-changelog")]]
+        if layout.is_subscription:
+            left = key[4 + len(layout.record_key(key)) :]
+            value = value[:-4] + struct.pack(">i", default_partition(left, after["contracts"]))  # noqa: PLW2901
+        found[topic, key] = default_partition(layout.record_key(key), counts[topic]), value, time, headers
+    return found
+
+
+def _inputs(counts: tuple[int, int, int]) -> Counts:
+    orders, customers, contracts = counts
+    return {"orders": orders, "payments": orders, "customers": customers, "contracts": contracts}
+
+
+_GROWING = st.lists(st.integers(1, 5), min_size=2, max_size=3).map(sorted)
+
+
+@settings(max_examples=max(3, settings().max_examples // 4))
+@given(_GROWING, _GROWING, _GROWING, st.integers(0, 2**16), st.lists(st.integers(0, 60), max_size=12))
+def test_a_killed_reshard_is_completed_and_loses_nothing(
+    orders: list[int], customers: list[int], contracts: list[int], seed: int, kills: list[int]
+) -> None:
+    steps = [_inputs(each) for each in zip(orders, customers, contracts, strict=False)]
+    app = _application(steps[0], seed)
+    app.write_entries(20)
+    for after in steps[1:]:
+        before, expected = app.counts, _expected(app, after)
+        waiting = {topic: app.unprocessed(topic) for topic in before if "-changelog" not in topic}
+        times = {
+            topic: max(decode_time(app.cluster.offsets[topic, each].text) for each in range(count))
+            for topic, count in before.items()
+            if "-changelog" not in topic
+        }
+        for operations in [*kills, None]:
+            app.cluster.kill_after(operations)
+            try:
+                app.reshard(after)
+            except KilledError:
+                app.cluster.kill_after(None)
+                if operations is not None and operations % 3 == 0:
+                    for store in _LAYOUT_OF:
+                        app.cluster.compact(f"app-{store}-changelog")
+        assert app.live() == expected
+        compiled = compile_document(_DOCUMENT, after)
+        assert {
+            topic.name: topic.partitions for topic in compiled.internal_topics
+        }.items() <= app.counts.items()
+        for topic, records in waiting.items():
+            found = app.unprocessed(topic)
+            if "registration" in topic:
+                assert {key: len(each) for key, each in found.items()} == {
+                    key: len(each) for key, each in records.items()
+                }
+            else:
+                assert found == records
+            texts = [app.cluster.offsets[topic, each].text for each in range(app.counts[topic])]
+            assert max(map(decode_time, texts)) == times[topic]
+        app.write_entries(5)
+
+
+def test_an_entry_in_another_partition_is_refused() -> None:
+    app = _application(_inputs((2, 2, 2)), 1)
+    other = 1 - default_partition(b"key", 2)
+    app.cluster.write([("app-totals-changelog", other, b"key", b"value", _TIME, ())])
+    with pytest.raises(ProblemsError) as raised:
+        app.reshard(_inputs((4, 2, 2)))
+    assert [problem.code for problem in raised.value.problems] == [ProblemCode.MISPLACED_ENTRIES]
+    assert raised.value.problems[0].topic == "app-totals-changelog"
+
+
+def test_an_unprocessed_record_of_a_key_that_moves_is_refused_or_written_again() -> None:
+    app = _application(_inputs((2, 2, 2)), 1)
+    app.write_entries(20)
+    app.write_input("orders", 30, processed=2)
+    waiting = app.unprocessed("orders")
+    after = _inputs((5, 2, 2))
+    with pytest.raises(ProblemsError) as raised:
+        app.reshard(after)
+    assert {problem.code for problem in raised.value.problems} == {ProblemCode.UNPROCESSED_RECORDS}
+    journal = find_journal(_DOCUMENT, app.counts, app.cluster)
+    assert journal is None
+    options = ReshardOptions(partitions=after, rewritten=frozenset({"orders"}))
+    app.cluster.expand({"orders": 5, "payments": 5})
+    reshard = plan_from_cluster(_DOCUMENT, app.counts, options, None, app.cluster)
+    assert check_reshard(reshard, app.cluster) == []
+    ReshardExecution(reshard, app.cluster, {}, None, unreported).run()
+    assert app.unprocessed("orders") == waiting
+
+
+def test_another_target_is_refused_until_the_reshard_is_complete() -> None:
+    app = _application(_inputs((2, 2, 2)), 1)
+    app.write_entries(20)
+    app.cluster.kill_after(100)
+    with pytest.raises(KilledError):
+        app.reshard(_inputs((4, 2, 2)))
+    app.cluster.kill_after(None)
+    with pytest.raises(ProblemsError) as raised:
+        app.reshard(_inputs((6, 2, 2)))
+    assert [problem.code for problem in raised.value.problems] == [ProblemCode.RESHARD_INCOMPLETE]
+    app.reshard({})
+    assert app.counts["orders"] == 4

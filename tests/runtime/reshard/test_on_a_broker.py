@@ -1,0 +1,115 @@
+"""`headwater reshard` and `headwater state copy` on a real broker: killed at each step, and as commands."""
+
+import signal
+from collections.abc import Callable
+from multiprocessing import get_context
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from confluent_kafka import Consumer
+
+from headwater.cli.main import main
+from headwater.kafka import Connection
+from headwater.model.problems import ProblemsError
+from headwater.spec import load_text
+from headwater.toolchain.broker.local import LocalBroker
+from headwater_spark.driver.processor_move.entry_copy import unreported
+from headwater_spark.driver.reshard import start
+from headwater_spark.driver.reshard.start import ReshardOptions, reshard_application
+from tests.runtime.driver.dying_cluster import die_after
+from tests.runtime.reshard.stopped_application import KEYS, StoppedApplication
+from tests.runtime.spark.kafka_topics import Topics
+
+pytestmark = [pytest.mark.broker, pytest.mark.timeout(600)]
+
+
+@pytest.fixture
+def app(kafka: LocalBroker, unique: Callable[[str], str]) -> StoppedApplication:
+    app = StoppedApplication(kafka.bootstrap_servers, Topics(kafka.bootstrap_servers), unique("stopped"))
+    app.create()
+    return app
+
+
+def _reshard_and_die(text: str, servers: str, source: str, operations: int) -> None:
+    """Reshard in a process of its own, which dies after some operations."""
+    die_after(operations, start)
+    (document,) = load_text(text, "app.yaml").documents
+    options = ReshardOptions(partitions={source: 5})
+    reshard_application(document, Connection(bootstrap_servers=(servers,)), options, unreported)
+
+
+def test_a_reshard_that_is_killed_at_each_step_is_completed(app: StoppedApplication) -> None:
+    before, waiting = {store: app.entries(store) for store in ("kept", "totals")}, app.unprocessed()
+    assert len(before["kept"]) == len(KEYS) - len(KEYS[::7])
+    assert waiting
+    context = get_context("forkserver")
+    context.set_forkserver_preload([__name__])
+    for killed in range(100):
+        process = context.Process(
+            target=_reshard_and_die, args=(app.text(), app.servers, app.source, 2 * killed)
+        )
+        process.start()
+        process.join(60)
+        assert process.exitcode in (0, -signal.SIGKILL)
+        if process.exitcode == 0:
+            break
+    assert killed > 2
+    app.check(before, waiting)
+
+
+def test_the_commands_of_the_page(app: StoppedApplication, tmp_path: Path) -> None:
+    before, waiting = {store: app.entries(store) for store in ("kept", "totals")}, app.unprocessed()
+    file = tmp_path / "orders.yaml"
+    file.write_text(app.text())
+
+    def run(*words: str) -> tuple[int, str]:
+        done = CliRunner().invoke(main, [*words, "--bootstrap-server", app.servers], standalone_mode=True)
+        return done.exit_code, done.output
+
+    reshard = ("reshard", str(file), "--partitions", f"{app.source}=5")
+    code, text = run(*reshard, "--check")
+    assert (code, "Nothing was changed." in text) == (0, True), text
+    assert app.topics.partitions(app.source) == 2
+    code, text = run("reshard", str(file), "--partitions", f"{app.source}=1")
+    assert (code, "ReshardRefused" in text) == (1, True), text
+    code, text = run("reshard", str(file), "--partitions", "payments=4")
+    assert (code, "payments is not a source topic" in text) == (1, True), text
+    code, text = run("reshard", str(file), "--layout", "kept=round")
+    assert (code, "round is no layout" in text) == (64, True), text
+
+    code, text = run(*reshard)
+    assert code == 0, text
+    assert f"{app.id}-kept-changelog: 2 → 5 partitions" in text
+    app.check(before, waiting)
+    code, text = run(*reshard)
+    assert (code, "no state has to move" in text) == (0, True), text
+
+    file.write_text(app.text("renamed"))
+    copy = ("state", "copy", str(file))
+    assert run(*copy)[0] == 64
+    code, text = run(*copy, "--store", "missing=renamed")
+    assert (code, "does not exist" in text) == (1, True), text
+    code, text = run(*copy, "--store", "totals=renamed")
+    assert code == 0, text
+    assert app.entries("renamed") == before["totals"] == app.entries("totals")
+    settings = app.topics.settings(f"{app.id}-renamed-changelog")
+    assert settings["cleanup.policy"] == "compact"
+    code, text = run(*copy, "--store", "totals=renamed")
+    assert (code, "it has records already" in text) == (1, True), text
+
+
+def test_an_application_that_runs_is_refused(app: StoppedApplication) -> None:
+    (document,) = load_text(app.text(), "app.yaml").documents
+    options = ReshardOptions(partitions={app.source: 5}, wait_seconds=0)
+    member = Consumer({"bootstrap.servers": app.servers, "group.id": app.id})
+    member.subscribe([app.source])
+    try:
+        while not member.assignment():
+            member.poll(0.1)
+        with pytest.raises(ProblemsError) as raised:
+            reshard_application(document, Connection(bootstrap_servers=(app.servers,)), options, unreported)
+    finally:
+        member.close()
+    assert [problem.code.value for problem in raised.value.problems] == ["GroupActive"]
+    assert app.topics.partitions(app.source) == 2
