@@ -1,7 +1,7 @@
 """What a snapshot is to contain, and the interfaces that read it."""
 
-import typing
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Protocol
 
 import attrs
 
@@ -16,7 +16,8 @@ from headwater.model.operators import (
     ReadTable,
 )
 from headwater.model.records import OwnershipLog, SetupRecord
-from headwater.model.topology import Application, Protocol, TopologyDocument
+from headwater.model.topology import Application, TopologyDocument
+from headwater.model.topology import Protocol as GroupProtocol
 
 
 @attrs.frozen(kw_only=True)
@@ -53,7 +54,7 @@ GroupsRead = tuple[Mapping[str, GroupFacts], Sequence[str]]
 """Group id → facts, and phrases for what the user may not read."""
 
 
-class SnapshotReading(typing.Protocol):
+class SnapshotReading(Protocol):
     """A snapshot that is being read; the partition counts are known first."""
 
     @property
@@ -66,7 +67,7 @@ class SnapshotReading(typing.Protocol):
         ...
 
 
-class ClusterReader(typing.Protocol):
+class ClusterReader(Protocol):
     """Reads a cluster.
 
     All raise `ProblemsError` (ClusterUnreachable, AuthenticationRefused, NotAuthorized).
@@ -139,10 +140,10 @@ def snapshot_request(
         names=frozenset(sinks | sources | recorded.keys()),
         groups=tuple(sorted({application.id for application in applications} | records.keys())),
         streams_groups=frozenset(
-            {application.id for application in applications if application.protocol is Protocol.STREAMS}
+            {application.id for application in applications if application.protocol is GroupProtocol.STREAMS}
             | (records.keys() - {application.id for application in applications})
         ),
-        with_features=any(application.protocol is Protocol.STREAMS for application in applications),
+        with_features=any(application.protocol is GroupProtocol.STREAMS for application in applications),
         recorded={name: id_ for name, id_ in sorted(recorded.items()) if id_},
         # The changelog of one application may be the source of another.
         sources=frozenset(topic for topic in only_read if not topic.startswith(prefixes)),

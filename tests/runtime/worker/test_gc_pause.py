@@ -17,7 +17,6 @@ def new_process(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # about objects of other tests that ran in this process
         gc.collect()
-    gc.enable()  # commands of `headwater` that ran in this process leave it disabled
     yield
     gc.freeze()
 
