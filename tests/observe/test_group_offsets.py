@@ -29,7 +29,11 @@ class Answering:
     def committed(self, partitions: Sequence[TopicPartition], _: float) -> list[SimpleNamespace]:
         return [
             SimpleNamespace(
-                topic=each.topic, metadata="text", error=self.error if each.topic == "b" else None
+                topic=each.topic,
+                partition=each.partition,
+                offset=1,
+                metadata="text",
+                error=self.error if each.topic == "b" else None,
             )
             for each in partitions
         ]
