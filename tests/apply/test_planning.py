@@ -16,6 +16,7 @@ from headwater.model.cluster import ClusterSnapshot
 from headwater.model.offset_metadata import MoveMark, MovePhase, OffsetMetadata
 from headwater.model.problems import Problem, ProblemCode, ProblemsError, errors
 from headwater.model.records import RecordedTopic, SetupRecord
+from headwater.model.versions import DEFAULT_VERSION
 from headwater.operations.observation import observe_cluster
 from headwater.pulumi.planning import Planned, plan_stack
 from headwater.pulumi.settings import stack_settings
@@ -277,5 +278,8 @@ def test_a_new_default_version_does_not_change_the_topics_of_a_document_without_
         ]
 
     assert policy({"shop": SetupRecord("shop", {}, 4)}) == ("delete", [ProblemCode.MISSING_DETAIL])
-    assert policy({"shop": SetupRecord("shop", {}, 4, kafka_streams="4.3.1")}) == ("compact,delete", [])
+    assert policy({"shop": SetupRecord("shop", {}, 4, kafka_streams=str(DEFAULT_VERSION))}) == (
+        "compact,delete",
+        [],
+    )
     assert policy({}) == ("compact,delete", [])

@@ -14,8 +14,10 @@ topology:
 
 
 def test_a_builder_that_is_added_again_drops_the_connected_processors() -> None:
+    """Before 4.2.2 and in 4.3.0 and 4.3.1 (KAFKA-20464)."""
     store = "{name: st, kind: keyValue, shared: true}"
-    (added,) = built(TWO_PROCESSORS % (store, store)).stores
+    of_4_3 = 'application: {id: app, kafkaStreams: "4.3"}\n'
+    (added,) = built(of_4_3 + TWO_PROCESSORS % (store, store)).stores
     assert added.connections == (frozenset({"p"}), frozenset({"q"}))
 
 
