@@ -156,7 +156,8 @@ NOT_FOLLOWED = {
     "Otherwise continue without the old state": "Nothing is done.",
     "Compare the document with its earlier version (`--git`): it shows which name keeps it": "It is in "
     "another report.",
-    "move the state (docs/changing-topologies.md": _OPERATED,
+    "move the state (`headwater reshard": _OPERATED,
+    "stop the application and copy the state (`headwater state copy": _OPERATED,
     "Delete it when you do not go back (`leftovers": _OPERATED,
     "Make sure that the source topic is compacted": _OPERATED,
     "undo the edit": "The document is as before.",

@@ -22,7 +22,7 @@ _MAIN = "headwater.streamstest.Applications"
 _COPY = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencies"
 SUPPLIER = "io.headwater.streams.HeadwaterClientSupplier"
 SECONDS = 60.0
-OLDEST, NEWEST = "3.7.2", "4.3.1"
+OLDEST, NEWEST = "3.7.2", "4.4.0"
 
 
 @attrs.frozen

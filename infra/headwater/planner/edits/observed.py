@@ -87,7 +87,7 @@ def _topic_edit(
             Severity.ERROR,
             what=f"{topic.name} has {topic.partitions} partitions instead of {before[topic.name]}.",
             why="Keys move to other partitions. Kafka Streams does not start with another count.",
-            first="Keep the count, or move the state (docs/changing-topologies.md).",
+            first="Keep the count, or move the state (`headwater reshard`).",
         )
     return subject.edit(Verdict.KEPT, what=f"{topic.name} keeps its name.", why=_NO_FORMAT)
 

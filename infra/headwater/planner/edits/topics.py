@@ -15,6 +15,10 @@ from headwater.planner.edits.values import NOTHING, Subject, TopicEdit, Verdict
 from headwater.planner.phrases import listed
 
 KEEP_NAME = "Keep the name, or undo the part of the edit that shifts it."
+_KEEP_STATE = (
+    "Keep the name, or undo the part of the edit that shifts it, or stop the application and copy the state "
+    "(`headwater state copy`)."
+)
 DRAIN = (
     "Stop what writes to the source topics, and wait until the application has processed all records, before "
     "you stop it."
@@ -251,7 +255,7 @@ def _edit_of_moved_topic(sides: Sides, subject: Subject, before: int) -> TopicEd
         why=f"{moves} Kafka Streams does not start while the topic has another count.",
         first="Expand the topic before the start (`headwater plan` shows how)."
         if is_static and after > before
-        else "Keep the count, or move the state (docs/changing-topologies.md), or reset the application.",
+        else "Keep the count, or move the state (`headwater reshard`), or reset the application.",
     )
 
 
@@ -332,7 +336,7 @@ def _edit_of_other_topic(sides: Sides, topic: InternalTopic, name: str) -> Topic
             former=former.name,
             what=f"{former.name} gets the name {topic.name}.",
             why=f"Store {name} starts empty: its state is in a changelog that is not read any more.",
-            first=KEEP_NAME,
+            first=_KEEP_STATE,
         )
     if old is not None and (source := sides.before.stores[old].changelog_topic) is not None:
         return subject.edit(
