@@ -232,10 +232,12 @@ def test_outside_of_a_repository_git_is_an_error(tmp_path: Path, monkeypatch: py
 
     assert done.exit_code == ExitCode.PROBLEMS
     assert "not a git repository" in done.stderr
+    assert "shallow" not in done.stderr
 
 
-def test_documents_are_compared_with_what_a_stack_recorded(tmp_path: Path) -> None:
-    (before,) = side(GENERATED).of.values()
+def _recorded_state(folder: Path, text: str) -> str:
+    """Write the state of a stack that has set up the only application of `text`, and return its file."""
+    (before,) = side(text).of.values()
     record = SetupRecord(
         "app",
         {name: RecordedTopic(name, f"id-{name}", topic.partitions) for name, topic in before.topics.items()},
@@ -245,7 +247,11 @@ def test_documents_are_compared_with_what_a_stack_recorded(tmp_path: Path) -> No
     )
     urn = "urn:pulumi:dev::project::headwater:kafka:InternalTopics::app"
     resource = {"urn": urn, "type": "headwater:kafka:InternalTopics", "outputs": record_outputs(record)}
-    state = write(tmp_path / "state.json", json.dumps({"deployment": {"resources": [resource]}}))
+    return write(folder / "state.json", json.dumps({"deployment": {"resources": [resource]}}))
+
+
+def test_documents_are_compared_with_what_a_stack_recorded(tmp_path: Path) -> None:
+    state = _recorded_state(tmp_path, GENERATED)
 
     def changed(text: str, *arguments: str) -> dict[str, Any]:
         file = write(tmp_path / "app.yaml", text)
@@ -262,6 +268,45 @@ def test_documents_are_compared_with_what_a_stack_recorded(tmp_path: Path) -> No
     named = changed(NAMED, "--partitions", "in=4")
     assert sorted(verdicts(named).values()) == ["added", "added", "added", "orphaned", "orphaned", "orphaned"]
     assert changed(NAMED.replace("id: app", "id: new"))["addedApplications"] == ["new"]
+
+
+def test_a_stack_finds_an_application_under_its_former_id(tmp_path: Path) -> None:
+    state = _recorded_state(tmp_path, NAMED)
+    file = write(tmp_path / "app.yaml", NAMED.replace("id: app", "id: new, renamedFrom: app"))
+
+    found = read(headwater(file, "--stack-state", state, "--format", "json", "--partitions", "in=4"))
+
+    assert (found["addedApplications"], found["removedApplications"]) == ([], [])
+    (application,) = found["applications"]
+    assert application["formerApplicationId"] == "app"
+    assert application["obstacle"] == "the application id changes"
+    assert set(verdicts(found).values()) == {"renamed"}
+    (counts,) = (each for each in application["topics"] if each["store"] == "counts")
+    assert "--topic app-counts-changelog=new-counts-changelog" in counts["first"]
+
+
+def test_a_stack_shows_what_more_partitions_mean_for_a_static_partitioner(tmp_path: Path) -> None:
+    static = NAMED.replace("id: app", "id: app, config: {static.partitioner.class: initial-hash}")
+    state = _recorded_state(tmp_path, static)
+    file = write(tmp_path / "app.yaml", static)
+
+    found = read(headwater(file, "--stack-state", state, "--format", "json", "--partitions", "in=8"))
+
+    topics = found["applications"][0]["topics"]
+    assert {(topic["verdict"], topic["severity"]) for topic in topics} == {("moved", "warning")}
+    assert all("headwater plan" in topic["first"] for topic in topics)
+
+
+def test_a_stack_shows_that_a_streams_group_refuses_the_edit(tmp_path: Path) -> None:
+    streams = GENERATED.replace("id: app", "id: app, protocol: streams")
+    state = _recorded_state(tmp_path, streams)
+    file = write(tmp_path / "app.yaml", streams.replace("- selectKey:", "- filter:\n  - selectKey:"))
+
+    found = read(headwater(file, "--stack-state", state, "--format", "json", "--partitions", "in=4"))
+
+    (application,) = found["applications"]
+    assert application["needsNewGroup"]
+    assert any("KAFKA-20170" in step for step in application["steps"])
 
 
 @pytest.mark.parametrize(

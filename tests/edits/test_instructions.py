@@ -162,6 +162,8 @@ NOT_FOLLOWED = {
     "Make sure that the source topic is compacted": _OPERATED,
     "undo the edit": "The document is as before.",
     "Keep the name": "Replaced by the line that keeps it.",
+    "Keep the application id": "The document is as before.",
+    "stop the application and copy the state (`headwater state copy --topic": _OPERATED,
     "stop all instances, delete": _OPERATED,
     "and the local state, and start without the old state": _OPERATED,
     "Compare key and value of the operators in the code": _OF_TEXTS,

@@ -219,7 +219,32 @@ def test_a_changed_topology_of_a_streams_group_needs_a_new_group() -> None:
 
     assert found.needs_new_group
     assert any("KAFKA-20170" in step for step in found.steps)
+    assert not any("twice or never" in remark for remark in found.remarks)
     assert not of_one(streams, f"{streams}  - toStream:\n").needs_new_group
+
+
+@pytest.mark.parametrize("protocol", ["classic", "streams"])
+def test_another_output_topic_changes_no_task_and_no_group(protocol: str) -> None:
+    text = GENERATED.replace("id: app", f"id: app, protocol: {protocol}")
+    found = of_one(text, text.replace("to: out", "to: results"))
+
+    assert found.is_rolling
+    assert not found.needs_new_group
+    assert not found.has_changes
+
+
+def test_a_later_version_brings_what_it_changes_for_data() -> None:
+    found = of_one(_NAMED.replace("4.3", "4.2"), _NAMED)
+
+    assert found.is_rolling
+    assert any("local state (KIP-1035, since 4.3.0)" in remark for remark in found.remarks)
+
+
+def test_an_earlier_version_is_no_rolling_restart() -> None:
+    found = of_one(_NAMED, _NAMED.replace("4.3", "4.2"))
+
+    assert found.obstacle == "Kafka Streams does not support downgrades"
+    assert "Delete the local state of all instances, and start the new version." in found.steps
 
 
 def test_another_application_id_renames_every_topic() -> None:

@@ -64,5 +64,8 @@ def _git(*arguments: str, of: str | None = None) -> bytes:
         raise click.ClickException("--git needs Git, which is not installed.") from None
     except subprocess.CalledProcessError as error:
         reason = error.stderr.decode(errors="replace").strip() or "there is no such revision"
-        what = f"Git finds no revision {of}" if of is not None else f"`git {arguments[0]}` failed"
-        raise click.ClickException(f"{what}: {reason}.\n  In a shallow clone, fetch it first.") from None
+        if of is None:
+            raise click.ClickException(f"Git failed: {reason.rstrip('.')}.") from None
+        raise click.ClickException(
+            f"Git finds no revision {of}: {reason.rstrip('.')}.\n  In a shallow clone, fetch it first."
+        ) from None

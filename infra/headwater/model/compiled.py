@@ -120,6 +120,15 @@ class CompiledApplication:
     """The nodes of a document without calls: of the text of `Topology#describe()`, or exported from code."""
 
     @property
+    def repartition_sinks(self) -> Mapping[int, tuple[str, ...]]:
+        """Return sub-topology → the internal topics that it writes, sorted."""
+        internal = {topic.name for topic in self.internal_topics}
+        return {
+            part.id: tuple(sorted(topic for topic in part.sinks if topic in internal))
+            for part in self.subtopologies
+        }
+
+    @property
     def is_stateful(self) -> bool:
         """Return whether any sub-topology that is not global has a state store."""
         if self.is_observed:

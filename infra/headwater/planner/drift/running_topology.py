@@ -72,8 +72,9 @@ class _Topics:
 
 
 def _other_subtopologies(compiled: CompiledApplication, group: StreamsGroup) -> Iterator[Finding]:
+    sinks = compiled.repartition_sinks
     declared = {
-        str(part.id): _declared(part, compiled) for part in compiled.subtopologies if not part.is_global
+        str(part.id): _declared(part, sinks[part.id]) for part in compiled.subtopologies if not part.is_global
     }
     running = {part.id: _running(part) for part in group.subtopologies}
     if any(part.source_patterns for part in compiled.subtopologies):
@@ -89,11 +90,10 @@ def _other_subtopologies(compiled: CompiledApplication, group: StreamsGroup) -> 
             )
 
 
-def _declared(part: SubTopology, compiled: CompiledApplication) -> _Topics:
-    internal = {topic.name for topic in compiled.internal_topics}
+def _declared(part: SubTopology, sinks: tuple[str, ...]) -> _Topics:
     return _Topics(
         tuple(sorted(part.sources)),
-        tuple(sorted(topic for topic in part.sinks if topic in internal)),
+        sinks,
         tuple(sorted(set(part.changelog_topics) - set(part.sources))),
     )
 

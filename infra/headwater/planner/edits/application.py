@@ -8,6 +8,7 @@ from headwater.model.topology import Protocol
 from headwater.planner.edits.topics import Sides
 from headwater.planner.edits.values import NameLine, TopicEdit, Verdict
 from headwater.planner.phrases import counted, listed
+from headwater.planner.upgrade.data import data_notes, sent_topology
 from headwater.planner.upgrade.notes import notes, unseen_differences
 from headwater.planner.upgrade.topics import Versions
 from headwater.planner.upgrade.topology import is_one_group
@@ -18,7 +19,9 @@ _LOST = (Verdict.RESET, Verdict.RENAMED)
 def obstacle(sides: Sides, topics: Sequence[TopicEdit]) -> str:
     """Return why instances before and after the edit must not run together; empty if they may."""
     before, after = sides.before, sides.after
+    old, new = before.application.kafka_streams, after.application.kafka_streams
     reasons = {
+        "Kafka Streams does not support downgrades": (old.major, old.minor) > (new.major, new.minor),
         "the application id changes": before.id != after.id,
         "the group protocol changes": before.application.protocol is not after.application.protocol,
         "instances before and after the edit would have different tasks": not is_one_group(
@@ -42,43 +45,24 @@ def new_group_is_needed(sides: Sides) -> bool:
     streams = Protocol.STREAMS
     if not (sides.before.application.protocol is sides.after.application.protocol is streams):
         return False
-    return sides.before.id == sides.after.id and _sent_topology(sides.before.compiled) != _sent_topology(
-        sides.after.compiled
+    is_same = sent_topology(sides.before.compiled) == sent_topology(sides.after.compiled)
+    return sides.before.id == sides.after.id and not is_same
+
+
+def new_group_step(id_: str) -> str:
+    """Return how to replace the group of a stopped application by a new one, and to keep its offsets."""
+    return (
+        f"Record the committed offsets of {id_}, and delete the group "
+        f"(`kafka-streams-groups.sh --delete --group {id_}`): with `group.protocol: streams` "
+        "brokers refuse another topology in an existing group (KAFKA-20170). Set the recorded offsets of "
+        "the new group before it starts; otherwise it reads the source topics again from their offset "
+        "reset, and records are processed twice."
     )
 
 
-def _sent_topology(compiled: CompiledApplication) -> object:
-    """Return what a client sends of its topology (`StreamsGroupHeartbeatRequest`)."""
-    topics = sorted(
-        (topic.name, topic.partitions if topic.pinned else 0, tuple(sorted(topic.config.items())))
-        for topic in compiled.internal_topics
-    )
-    parts = [
-        (
-            part.id,
-            part.sources,
-            part.source_patterns,
-            part.repartition_topics,
-            part.changelog_topics,
-            part.sinks,
-        )
-        for part in compiled.subtopologies
-        if not part.is_global
-    ]
-    return parts, topics, compiled.copartition_groups
-
-
-def remarks(sides: Sides, topics: Sequence[TopicEdit]) -> Iterator[str]:
+def remarks(sides: Sides, topics: Sequence[TopicEdit], *, needs_new_group: bool) -> Iterator[str]:
     """Yield sentences about offsets, sub-topologies and versions."""
-    before, after = sides.before.application.kafka_streams, sides.after.application.kafka_streams
-    if before != after:
-        yield f"Kafka Streams {before} becomes {after}; docs/versions.md explains what changes between them."
-        yield from notes(sides.before.application, after)
-        if unseen := _unseen_sources(sides):
-            yield (
-                "A text of `Topology#describe()` does not show whether these differences concern it: "
-                f"{', '.join(unseen)}."
-            )
+    yield from _version_remarks(sides)
     old, new = (set(each.compiled.external_sources) for each in (sides.before, sides.after))
     if sides.before.id != sides.after.id:
         yield (
@@ -105,11 +89,32 @@ def remarks(sides: Sides, topics: Sequence[TopicEdit]) -> Iterator[str]:
     if unread:
         names = listed(topic.former or topic.topic for topic in unread)
         yield f"Records in flight in {names} are never processed, unless they are processed before the edit."
-    if sides.before.id == sides.after.id and unread == [] and old == new:
+    is_continued = sides.before.id == sides.after.id and not needs_new_group
+    if is_continued and old == new and all(_keeps_records(topic) for topic in topics):
         yield "No record of the source topics is processed twice or never: committed offsets are continued."
 
 
 _UNREAD = (Verdict.RENAMED, Verdict.ORPHANED)
+
+
+def _keeps_records(topic: TopicEdit) -> bool:
+    """Return whether records in flight in the topic are processed, or are none."""
+    return topic.kind is TopicKind.CHANGELOG or topic.verdict in (Verdict.KEPT, Verdict.ADDED)
+
+
+def _version_remarks(sides: Sides) -> Iterator[str]:
+    before, after = sides.before.application.kafka_streams, sides.after.application.kafka_streams
+    if before == after:
+        return
+    yield f"Kafka Streams {before} becomes {after}; docs/versions.md explains what changes between them."
+    yield from notes(sides.before.application, after)
+    for note in data_notes(Versions(sides.before.compiled, sides.after.compiled)):
+        yield f"Data: {note.text}"
+    if unseen := _unseen_sources(sides):
+        yield (
+            "A text of `Topology#describe()` does not show whether these differences concern it: "
+            f"{', '.join(unseen)}."
+        )
 
 
 def is_known(sides: Sides) -> bool:
@@ -170,13 +175,7 @@ def steps(
     if why or needs_new_group:
         yield "Stop all instances."
     if needs_new_group:
-        yield (
-            f"Record the committed offsets of {sides.before.id}, and delete the group "
-            f"(`kafka-streams-groups.sh --delete --group {sides.before.id}`): with `group.protocol: streams` "
-            "brokers refuse another topology in an existing group (KAFKA-20170). Set the recorded offsets of "
-            "the new group before it starts; otherwise it reads the source topics again from their offset "
-            "reset, and records are processed twice."
-        )
+        yield new_group_step(sides.before.id)
     if needs_topics and is_manual:
         yield "Run `pulumi up`, which creates the topics of the new topology."
     if why or needs_new_group:

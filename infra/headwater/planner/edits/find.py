@@ -110,7 +110,7 @@ def _application_edit(
         needs_new_group=needs_new_group,
         lines=lines,
         still_lost=still_lost,
-        remarks=tuple(remarks(sides, topics)),
+        remarks=tuple(remarks(sides, topics, needs_new_group=needs_new_group)),
         steps=tuple(steps(sides, topics, lines, why, needs_new_group=needs_new_group)),
         location=new.application.at,
     )

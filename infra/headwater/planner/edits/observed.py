@@ -1,13 +1,17 @@
 """Edits of which only topic names are known on one side: observed documents, and setup records."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from collections.abc import Set as AbstractSet
 
 from headwater.compiler.renumbering import origins, renumberings
+from headwater.compiler.streams_config import StreamsConfig
 from headwater.model.cluster import ClusterSnapshot
 from headwater.model.compiled import CompiledApplication, InternalTopic, TopicKind
 from headwater.model.problems import Severity
+from headwater.model.topology import Protocol
 from headwater.model.versions import KafkaStreamsVersion
+from headwater.planner.edits.application import new_group_step
+from headwater.planner.edits.topics import DRAIN
 from headwater.planner.edits.topologies import Topology
 from headwater.planner.edits.values import ApplicationEdit, Subject, TopicEdit, Verdict
 
@@ -20,7 +24,13 @@ def observed_edit(old: Topology, new: Topology, snapshot: ClusterSnapshot | None
     before = {topic.name: topic.partitions for topic in old.compiled.internal_topics}
     generated = {topic.name: "" for topic in old.compiled.internal_topics if topic.generated}
     return edit_of_names(
-        new.compiled, before, generated, snapshot=snapshot, before_version=old.application.kafka_streams
+        new.compiled,
+        before,
+        generated,
+        snapshot=snapshot,
+        before_version=old.application.kafka_streams,
+        former_id=None if old.id == new.id else old.id,
+        was_streams_group=old.application.protocol is Protocol.STREAMS,
     )
 
 
@@ -31,11 +41,14 @@ def edit_of_names(
     *,
     snapshot: ClusterSnapshot | None = None,
     before_version: KafkaStreamsVersion | None = None,
+    former_id: str | None = None,
+    was_streams_group: bool = True,
 ) -> ApplicationEdit:
     """Return the edit from topics to a compiled application.
 
     `before`: internal topic → partition count. `generated`: topic with a generated name → its origin
-    (`renumbering.origins`), empty if it is not known.
+    (`renumbering.origins`), empty if it is not known. `former_id`: the application id before, None = the
+    same. `was_streams_group`: whether the group had the streams protocol before, if it has it afterwards.
     """
     topics = {topic.name: topic for topic in after.internal_topics}
     live = {name for name in before if snapshot is None or name in snapshot.topics}
@@ -45,28 +58,80 @@ def edit_of_names(
             {name: origin for name, origin in generated.items() if name in live}, origins(after)
         )
     }
-    found = [_topic_edit(topic, renamed.get(name), before, live) for name, topic in topics.items()]
-    found += [_orphan_edit(name) for name in live - topics.keys() - set(renamed.values())]
+    id_ = after.application.id
+    moved_ids = {} if former_id is None else _with_former_id(topics, live, id_, former_id)
+    is_static = StreamsConfig.of(after.application).is_statically_partitioned
+    found = [
+        _edit_of_former_id(topic, moved_ids[name])
+        if name in moved_ids
+        else _topic_edit(topic, renamed.get(name), before, live, is_static=is_static)
+        for name, topic in topics.items()
+    ]
+    found += [
+        _orphan_edit(name) for name in live - topics.keys() - set(renamed.values()) - set(moved_ids.values())
+    ]
     order = {verdict: number for number, verdict in enumerate(Verdict)}
-    is_same = all(each.verdict is Verdict.KEPT for each in found)
+    is_same = former_id is None and all(each.verdict is Verdict.KEPT for each in found)
+    is_streams_group = was_streams_group and after.application.protocol is Protocol.STREAMS
+    needs_new_group = is_streams_group and former_id is None and not is_same
     return ApplicationEdit(
-        id=after.application.id,
+        id=id_,
+        former_id=former_id,
         before=before_version,
         after=after.application.kafka_streams,
         topics=tuple(sorted(found, key=lambda each: (order[each.verdict], each.topic))),
-        obstacle="" if is_same else _UNKNOWN,
+        obstacle="" if is_same else _UNKNOWN if former_id is None else "the application id changes",
+        needs_new_group=needs_new_group,
         remarks=(_NO_FORMAT,),
         steps=()
         if is_same
-        else ("Stop all instances.", "Delete their local state, and start the new version."),
+        else (
+            "Stop all instances.",
+            *([new_group_step(id_)] if needs_new_group else []),
+            "Delete their local state, and start the new version.",
+        ),
         location=after.application.at,
     )
 
 
+def _with_former_id(
+    topics: Iterable[str], live: AbstractSet[str], id_: str, former_id: str
+) -> Mapping[str, str]:
+    """Return topic → the topic before that differs only in the application id."""
+    pairs = {name: f"{former_id}-{name.removeprefix(f'{id_}-')}" for name in topics}
+    return {name: former for name, former in pairs.items() if former in live and name not in live}
+
+
+def _subject(topic: InternalTopic) -> Subject:
+    return Subject(topic, topic.node if topic.kind is TopicKind.CHANGELOG else None)
+
+
+def _edit_of_former_id(topic: InternalTopic, former: str) -> TopicEdit:
+    is_store = topic.kind is TopicKind.CHANGELOG
+    return _subject(topic).edit(
+        Verdict.RENAMED,
+        Severity.ERROR if is_store else Severity.WARNING,
+        former=former,
+        what=f"{former} gets the name {topic.name}.",
+        why="The application id changes: "
+        + ("the store starts empty" if is_store else "records in the old topic are not read")
+        + ", because names of internal topics begin with the id.",
+        first="Keep the application id, or stop the application and copy the state "
+        f"(`headwater state copy --topic {former}={topic.name}`)."
+        if is_store
+        else DRAIN,
+    )
+
+
 def _topic_edit(
-    topic: InternalTopic, former: str | None, before: Mapping[str, int], live: AbstractSet[str]
+    topic: InternalTopic,
+    former: str | None,
+    before: Mapping[str, int],
+    live: AbstractSet[str],
+    *,
+    is_static: bool,
 ) -> TopicEdit:
-    subject = Subject(topic, topic.node if topic.kind is TopicKind.CHANGELOG else None)
+    subject = _subject(topic)
     exists = topic.name in live
     if former is not None:
         return subject.edit(
@@ -82,13 +147,7 @@ def _topic_edit(
     if not exists:
         return subject.edit(Verdict.ADDED, what=f"{topic.name} is needed.", why="There was none before.")
     if before[topic.name] != topic.partitions:
-        return subject.edit(
-            Verdict.MOVED,
-            Severity.ERROR,
-            what=f"{topic.name} has {topic.partitions} partitions instead of {before[topic.name]}.",
-            why="Keys move to other partitions. Kafka Streams does not start with another count.",
-            first="Keep the count, or move the state (`headwater reshard`).",
-        )
+        return subject.moved(before[topic.name], is_static=is_static)
     return subject.edit(Verdict.KEPT, what=f"{topic.name} keeps its name.", why=_NO_FORMAT)
 
 

@@ -36,10 +36,13 @@ def find_edit_since_setup(
         for problem in errors(topology.compiled.problems)
     )
     refused = {problem.application for problem in problems}
-    applications = []
+    applications, continued = [], set[str]()
     for id_, topology in active.items():
         record = records.get(id_) or records.get(topology.application.renamed_from or "")
-        if record is None or id_ in refused:
+        if record is None:
+            continue
+        continued |= {id_, record.application_id}
+        if id_ in refused:
             continue
         applications.append(
             edit_of_names(
@@ -53,13 +56,14 @@ def find_edit_since_setup(
                 },
                 {name: record.origins.get(name, "") for name in record.generated},
                 snapshot=snapshot,
+                former_id=None if record.application_id == id_ else record.application_id,
                 before_version=read_any_version(record.kafka_streams) if record.kafka_streams else None,
             )
         )
     return Edit(
         applications=tuple(applications),
-        added=tuple(sorted(id_ for id_ in active if id_ not in records and id_ not in refused)),
-        removed=tuple(sorted(set(records) - set(after.of))),
+        added=tuple(sorted(active.keys() - continued - refused)),
+        removed=tuple(sorted(records.keys() - after.of.keys() - continued)),
         problems=problems,
         assumed=tuple(sorted(assumed)),
         cluster_id=snapshot.cluster_id if snapshot is not None else None,

@@ -166,7 +166,7 @@ def _edit_of_same_topic(sides: Sides, topic: InternalTopic, name: str, *, is_sto
     if owner is None or _is_doubtful(sides, name, before, after, is_store=is_store):
         return _edit_of_unproven_topic(sides, subject)
     if count != topic.partitions:
-        return _edit_of_moved_topic(sides, subject, count)
+        return subject.moved(count, is_static=sides.after.config.is_statically_partitioned)
     return _edit_of_kept_topic(sides, subject, before, after)
 
 
@@ -235,27 +235,6 @@ def _edit_of_unproven_topic(sides: Sides, subject: Subject) -> TopicEdit:
         why="The operators before it differ, and a text of `Topology#describe()` does not show the format of "
         "their records.",
         first="Compare key and value of the operators in the code. If they are the same, its data is kept.",
-    )
-
-
-def _edit_of_moved_topic(sides: Sides, subject: Subject, before: int) -> TopicEdit:
-    is_static = sides.after.config.is_statically_partitioned
-    after = subject.topic.partitions
-    moves = (
-        "The partitioner is static, so keys stay with their state."
-        if is_static
-        else "Keys move to other partitions, and their state does not move with them."
-        if subject.store is not None
-        else "Keys move to other partitions than the state downstream."
-    )
-    return subject.edit(
-        Verdict.MOVED,
-        Severity.WARNING if is_static else Severity.ERROR,
-        what=f"{subject.name} has {after} partitions instead of {before}.",
-        why=f"{moves} Kafka Streams does not start while the topic has another count.",
-        first="Expand the topic before the start (`headwater plan` shows how)."
-        if is_static and after > before
-        else "Keep the count, or move the state (`headwater reshard`), or reset the application.",
     )
 
 

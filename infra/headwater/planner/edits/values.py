@@ -113,6 +113,26 @@ class Subject:
             location=self.topic.at,
         )
 
+    def moved(self, before: int, *, is_static: bool) -> TopicEdit:
+        """Return the verdict for a topic with another partition count than `before`."""
+        after = self.topic.partitions
+        moves = (
+            "The partitioner is static, so keys stay with their state."
+            if is_static
+            else "Keys move to other partitions, and their state does not move with them."
+            if self.store is not None
+            else "Keys move to other partitions than the state downstream."
+        )
+        return self.edit(
+            Verdict.MOVED,
+            Severity.WARNING if is_static else Severity.ERROR,
+            what=f"{self.name} has {after} partitions instead of {before}.",
+            why=f"{moves} Kafka Streams does not start while the topic has another count.",
+            first="Expand the topic before the start (`headwater plan` shows how)."
+            if is_static and after > before
+            else "Keep the count, or move the state (`headwater reshard`), or reset the application.",
+        )
+
 
 @attrs.frozen(kw_only=True)
 class ApplicationEdit:

@@ -70,6 +70,12 @@ class DataNote:
     what: str
     first: str
 
+    @property
+    def text(self) -> str:
+        """Return what happens to data, and what to do."""
+        do = self.first[0].lower() + self.first[1:]
+        return f"{self.subject} ({self.source}, since {self.since}). {self.what} Do: {do}"
+
 
 @attrs.frozen(kw_only=True)
 class ApplicationUpgrade:

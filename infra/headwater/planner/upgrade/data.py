@@ -69,7 +69,7 @@ def group_refusals(versions: Versions) -> Iterator[Change]:
     application = versions.before.application
     if application.protocol is not Protocol.STREAMS:
         return
-    before, after = _sent(versions.before), _sent(versions.after)
+    before, after = sent_topology(versions.before), sent_topology(versions.after)
     if before == after:
         return
     names = sorted(name for name in before.keys() | after.keys() if before.get(name) != after.get(name))
@@ -91,18 +91,29 @@ def group_refusals(versions: Versions) -> Iterator[Change]:
     )
 
 
-def _sent(compiled: CompiledApplication) -> dict[str, object]:
-    """Return what a client sends about its topology: a phrase for each part → its content."""
+def sent_topology(compiled: CompiledApplication) -> dict[str, object]:
+    """Return what a client sends about its topology: a phrase for each part → its content.
+
+    Source: `StreamsGroupHeartbeatRequest`, its field `Topology`.
+    """
     topics: dict[str, object] = {
-        topic.name: (topic.subtopology, tuple(sorted(topic.config.items())))
+        topic.name: (
+            topic.subtopology,
+            topic.partitions if topic.pinned else 0,
+            tuple(sorted(topic.config.items())),
+        )
         for topic in compiled.internal_topics
     }
+    sinks = compiled.repartition_sinks
     parts: dict[str, object] = {
-        f"sub-topology {part.id}": (part.sources, part.source_patterns, part.sinks, part.changelog_topics)
+        f"sub-topology {part.id}": (
+            *(part.sources, part.source_patterns, part.repartition_topics),
+            *(part.changelog_topics, sinks[part.id]),
+        )
         for part in compiled.subtopologies
         if not part.is_global
     }
-    return topics | parts
+    return topics | parts | {"co-partition groups": compiled.copartition_groups}
 
 
 def _has_state(compiled: CompiledApplication) -> bool:

@@ -54,8 +54,10 @@ def is_one_group(versions: Versions) -> bool:
 
 
 def _tasks(compiled: CompiledApplication) -> frozenset[tuple[object, ...]]:
+    # User topics that are written do not concern tasks.
+    sinks = compiled.repartition_sinks
     return frozenset(
-        (part.id, part.sources, part.source_patterns, part.sinks, part.stores, part.changelog_topics)
+        (part.id, part.sources, part.source_patterns, sinks[part.id], part.stores, part.changelog_topics)
         for part in compiled.subtopologies
     )
 

@@ -6,7 +6,7 @@ from headwater.model.problems import Severity
 from headwater.planner.upgrade import ApplicationUpgrade, Change, Upgrade
 from headwater.report.escaping import block, code, prose
 from headwater.report.problems import problem_text
-from headwater.report.upgrade.summary import application_summary, data_text, remarks, restart, summary
+from headwater.report.upgrade.summary import application_summary, remarks, restart, summary
 
 _SIGNS = {Severity.ERROR: "🔴", Severity.WARNING: "🟠", Severity.INFO: "🔵"}
 
@@ -31,7 +31,7 @@ def _application(part: ApplicationUpgrade) -> Iterator[str]:
     for note in part.notes:
         yield f"- {prose(note)}\n"
     for data in part.data:
-        yield f"- *Data*: {prose(data_text(data))}\n"
+        yield f"- *Data*: {prose(data.text)}\n"
     if part.changes:
         yield "| | change | before | after |\n|---|---|---|---|"
         for change in part.changes:

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 
 from headwater.model.problems import Severity
 from headwater.planner.phrases import counted, listed
-from headwater.planner.upgrade import ApplicationUpgrade, Change, ChangeKind, DataNote, State, Upgrade
+from headwater.planner.upgrade import ApplicationUpgrade, Change, ChangeKind, State, Upgrade
 
 SEVERITY_NOUNS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "hint"}
 _STATES = {
@@ -57,15 +57,6 @@ def restart(part: ApplicationUpgrade) -> str:
         members = "" if part.group.members is None else f" with {counted(part.group.members, 'member')}"
         text += f" Its group is active{members}."
     return text
-
-
-def data_text(note: DataNote) -> str:
-    """Return what happens to data, and what to do."""
-    return f"{note.subject} ({note.source}, since {note.since}). {note.what} Do: {_lower(note.first)}"
-
-
-def _lower(sentence: str) -> str:
-    return sentence[0].lower() + sentence[1:]
 
 
 def groups(changes: Iterable[Change]) -> Iterator[tuple[Change, ...]]:

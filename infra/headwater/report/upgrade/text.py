@@ -7,7 +7,7 @@ from rich.text import Text
 from headwater.planner.upgrade import ApplicationUpgrade, Change, Upgrade
 from headwater.report.escaping import printable
 from headwater.report.problems import entry_rich, problems_rich
-from headwater.report.upgrade.summary import application_summary, data_text, groups, remarks, restart, summary
+from headwater.report.upgrade.summary import application_summary, groups, remarks, restart, summary
 
 
 def upgrade_text(upgrade: Upgrade) -> str:
@@ -29,7 +29,7 @@ def _application(part: ApplicationUpgrade) -> Iterator[Text]:
     lines = [
         f"  {restart(part)}",
         *(f"  Note: {note}" for note in part.notes),
-        *(f"  Data: {data_text(note)}" for note in part.data),
+        *(f"  Data: {note.text}" for note in part.data),
     ]
     yield Text.assemble(
         (printable(part.id), "bold underline"), f"  {application_summary(part)}", "\n" + "\n".join(lines)
