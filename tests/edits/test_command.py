@@ -147,6 +147,31 @@ def test_texts_of_describe(tmp_path: Path) -> None:
     assert COUNT in found["applications"][0]["topics"][0]["first"]
 
 
+def test_a_text_has_the_id_and_the_version_of_the_document_on_the_other_side(tmp_path: Path) -> None:
+    document = write(tmp_path / "app.yaml", GENERATED.replace("id: app", "id: orders"))
+    text = write(tmp_path / "text.txt", headwater(document, command="describe").stdout)
+
+    for sides in ((document, text), (text, document)):
+        found = read(headwater(*sides, "--partitions", "in=4", "--format", "json"))
+        (application,) = found["applications"]
+        assert (application["applicationId"], application["formerApplicationId"]) == ("orders", None)
+        assert (application["from"], application["to"]) == ("4.3.1", "4.3.1")
+        assert application["rollingRestart"]
+    named = read(headwater(document, text, "--application-id", "other", "--format", "json"))
+    assert named["applications"][0]["formerApplicationId"] == "orders"
+
+
+def test_a_document_that_names_its_version_now_is_no_change_of_the_version(tmp_path: Path) -> None:
+    """Documents are asked to name the version that runs, which may be an earlier one than the default."""
+    named = write(tmp_path / "named.yaml", NAMED.replace("4.3", "4.1"))
+    unnamed = write(tmp_path / "unnamed.yaml", NAMED.replace(', kafkaStreams: "4.3"', ""))
+
+    for sides in ((unnamed, named), (named, unnamed)):
+        done = headwater(*sides, "--partitions", "in=4")
+        assert done.exit_code == ExitCode.DONE, done.stdout
+        assert "both are compared as 4.1.2" in done.stdout
+
+
 def test_a_text_with_other_operators_before_a_store_is_unknown(tmp_path: Path) -> None:
     texts = []
     for name, document in (("before", NAMED), ("after", NAMED.replace("selectKey", "map"))):

@@ -84,6 +84,16 @@ def test_a_renamed_store_is_found_and_the_line_gives_it_its_former_name() -> Non
     assert found.still_lost == ()
 
 
+@pytest.mark.parametrize(
+    ("store", "written"), [("2024", '"2024"'), ("null", '"null"'), ("totals-2", "totals-2")]
+)
+def test_a_line_is_yaml_of_a_text(store: str, written: str) -> None:
+    (line,) = of_one(_NAMED.replace("counts", f"'{store}'"), _NAMED).lines
+
+    assert line.document == f"materialized: {written}"
+    assert line.code == f'Materialized.as("{store}")'
+
+
 def test_a_line_that_shifts_other_names_brings_lines_for_them() -> None:
     after = GENERATED.replace("- count:", "- count: {materialized: counts}")
     found = of_one(GENERATED, after)
@@ -253,6 +263,7 @@ def test_another_application_id_renames_every_topic() -> None:
     assert found.former_id == "app"
     assert {topic.verdict for topic in found.topics} == {Verdict.RENAMED}
     assert found.obstacle == "the application id changes"
+    assert all("application id" in topic.first for topic in found.topics if topic.store is not None)
 
 
 def test_a_renamed_application_is_found_among_others() -> None:

@@ -6,7 +6,15 @@ from pathlib import Path
 import click
 
 from headwater.cli.console import print_problems
-from headwater.cli.edit_inputs import DEFAULT_ID, FORMATS, EditInputs, edit_exit_code, load_side, show_edit
+from headwater.cli.edit_inputs import (
+    DEFAULT_ID,
+    FORMATS,
+    EditInputs,
+    edit_exit_code,
+    load_side,
+    load_sides,
+    show_edit,
+)
 from headwater.cli.git_revision import files_at
 from headwater.cli.options import Count, cluster_options, output_option, project_option, stack_state_option
 from headwater.model.records import SetupRecord
@@ -27,9 +35,8 @@ from headwater.model.records import SetupRecord
     "--application-id",
     "id_",
     metavar="ID",
-    default=DEFAULT_ID,
-    show_default=True,
-    help="The application of two texts of Topology#describe().",
+    help="The application of a text of Topology#describe(). Default: the id in a single document on the "
+    f"other side, otherwise `{DEFAULT_ID}`.",
 )
 @click.option(
     "--partitions",
@@ -50,7 +57,7 @@ def change(
     stack: str | None,
     project: Path,
     stack_state: Path | None,
-    id_: str,
+    id_: str | None,
     given: Sequence[tuple[str, int]],
     bootstrap_server: str | None,
     command_config: Path | None,
@@ -88,7 +95,7 @@ def change(
             old = load_side(old_paths, id_, is_empty_allowed=True)
         found = sources.compare(old.documents, new.documents)
     else:
-        old, new = load_side(paths[:1], id_), load_side(paths[1:], id_)
+        old, new = load_sides(paths[:1], paths[1:], id_)
         found = sources.compare(old.documents, new.documents)
     print_problems(new.problems)
     show_edit(found, form, output)

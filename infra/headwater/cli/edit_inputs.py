@@ -19,19 +19,24 @@ from headwater.planner.edits import (
     compile_topologies,
     find_edit,
     find_edit_since_setup,
+    with_same_versions,
 )
 from headwater.spec import Documents, load_documents, parse_document
 
 FORMATS = ("text", "json", "markdown")
 DEFAULT_ID = "application"
+"""The id of an application of which only texts are known."""
+_OF_DOCUMENTS = (".yaml", ".yml", ".json")
 
 
-def load_side(paths: Sequence[Path], id_: str = DEFAULT_ID, *, is_empty_allowed: bool = False) -> Documents:
+def load_side(paths: Sequence[Path], id_: str | None = None, *, is_empty_allowed: bool = False) -> Documents:
     """Read documents or texts. Raises `ProblemsExit` if they have errors."""
     if not paths and is_empty_allowed:
         return Documents()
     if len(paths) == 1 and (text := _description(paths[0])) is not None:
-        loaded = parse_document({"application": {"id": id_}, "describe": {"text": text}}, str(paths[0]))
+        loaded = parse_document(
+            {"application": {"id": id_ or DEFAULT_ID}, "describe": {"text": text}}, str(paths[0])
+        )
     else:
         loaded = load_documents(paths)
     if errors(loaded.problems):
@@ -39,9 +44,30 @@ def load_side(paths: Sequence[Path], id_: str = DEFAULT_ID, *, is_empty_allowed:
     return loaded
 
 
+def load_sides(old: Sequence[Path], new: Sequence[Path], id_: str | None) -> tuple[Documents, Documents]:
+    """Read both sides; without `id_`, a text has the application id of a single document on the other side.
+
+    Raises:
+        ProblemsExit: A document has errors.
+    """
+    if id_ is None and _is_text(old) and not _is_text(new):
+        after = load_side(new)
+        return load_side(old, _only_id(after)), after
+    before = load_side(old, id_)
+    return before, load_side(new, _only_id(before) if id_ is None and not _is_text(old) else id_)
+
+
+def _only_id(side: Documents) -> str | None:
+    return side.documents[0].application.id if len(side.documents) == 1 else None
+
+
+def _is_text(paths: Sequence[Path]) -> bool:
+    return len(paths) == 1 and paths[0].is_file() and paths[0].suffix.lower() not in _OF_DOCUMENTS
+
+
 def _description(path: Path) -> str | None:
     """Return the text of a file that `Topology#describe()` wrote; None for documents and folders."""
-    if not path.is_file() or path.suffix.lower() in (".yaml", ".yml", ".json"):
+    if not _is_text([path]):
         return None
     try:
         return path.read_text(encoding="utf-8")
@@ -60,6 +86,7 @@ class EditInputs:
 
     def compare(self, old: Sequence[TopologyDocument], new: Sequence[TopologyDocument]) -> Edit:
         """Return the edit from `old` to `new`. Raises `ProblemsExit` if the cluster cannot be read."""
+        old, new = with_same_versions(old, new)
         snapshot = self._snapshot((*old, *new))
         before, after, assumed = self._compiled(old, new, snapshot)
         return find_edit(before, after, snapshot=snapshot, assumed=assumed)

@@ -16,9 +16,9 @@ from headwater.cli.stack import exported_state, setup_records
 def records(*, stack: str, project: Path, output: Path | None) -> None:
     """Write the setup records of a stack to a file, without its secrets.
 
-    `headwater plan` and `drift` read them with --stack-state. A pipeline for pull requests then needs neither
-    the backend of the stack nor its passphrase. Reads the state with `pulumi stack export`, which decrypts
-    nothing. Connects to no cluster.
+    `headwater plan`, `drift` and `change` read them with --stack-state. A pipeline for pull requests then
+    needs neither the backend of the stack nor its passphrase. Reads the state with `pulumi stack export`,
+    which decrypts nothing. Connects to no cluster.
 
     \b
     Examples:

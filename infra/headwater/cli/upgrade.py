@@ -125,7 +125,8 @@ def _unknown(compiled: Sequence[CompiledApplication]) -> set[str]:
 
 
 def _for_version(document: TopologyDocument, to: KafkaStreamsVersion) -> TopologyDocument:
-    return attrs.evolve(document, application=attrs.evolve(document.application, kafka_streams=to))
+    application = attrs.evolve(document.application, kafka_streams=to, names_version=True)
+    return attrs.evolve(document, application=application)
 
 
 def _exit_code(found: Upgrade) -> ExitCode:

@@ -4,7 +4,7 @@ Kafka Streams finds internal topics by their names only. So what an application 
 names, formats and partition counts of the topology before and after the edit.
 """
 
-from headwater.planner.edits.find import find_edit
+from headwater.planner.edits.find import find_edit, with_same_versions
 from headwater.planner.edits.recorded import find_edit_since_setup
 from headwater.planner.edits.topologies import Topologies, Topology, compile_topologies
 from headwater.planner.edits.values import ApplicationEdit, Edit, NameLine, TopicEdit, Verdict
@@ -20,4 +20,5 @@ __all__ = [
     "compile_topologies",
     "find_edit",
     "find_edit_since_setup",
+    "with_same_versions",
 ]

@@ -105,6 +105,8 @@ def _keeps_records(topic: TopicEdit) -> bool:
 def _version_remarks(sides: Sides) -> Iterator[str]:
     before, after = sides.before.application.kafka_streams, sides.after.application.kafka_streams
     if before == after:
+        if sides.before.application.names_version is not sides.after.application.names_version:
+            yield f"Only one side names a version of Kafka Streams: both are compared as {after}."
         return
     yield f"Kafka Streams {before} becomes {after}; docs/versions.md explains what changes between them."
     yield from notes(sides.before.application, after)

@@ -1,10 +1,12 @@
 """Compares applications before and after an edit of their documents."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+import attrs
 
 from headwater.model.cluster import ClusterSnapshot
 from headwater.model.problems import Problem, ProblemCode, errors
-from headwater.model.topology import Lifecycle
+from headwater.model.topology import Application, Lifecycle, TopologyDocument
 from headwater.planner.edits.application import (
     is_known,
     new_group_is_needed,
@@ -36,7 +38,7 @@ def find_edit(
         snapshot: the cluster, if it was read: topics that do not exist have no data to lose.
         assumed: source topics whose partition count is not known.
     """
-    pairs = dict(_paired_ids(before, after))
+    pairs = dict(_paired_ids(_active_of(before), _active_of(after)))
     problems = [
         problem for ids in pairs.items() for problem in _refusal_problems(before.of[ids[0]], after.of[ids[1]])
     ]
@@ -47,26 +49,55 @@ def find_edit(
             for old, new in pairs.items()
             if not {old, new} & refused
         ),
-        added=tuple(sorted({*_active_ids(after)} - set(pairs.values()))),
-        removed=tuple(sorted({*_active_ids(before)} - set(pairs))),
+        added=tuple(sorted(_active_of(after).keys() - set(pairs.values()))),
+        removed=tuple(sorted(_active_of(before).keys() - set(pairs))),
         problems=tuple(problems),
         assumed=tuple(sorted(assumed)),
         cluster_id=snapshot.cluster_id if snapshot is not None else None,
     )
 
 
-def _active_ids(side: Topologies) -> tuple[str, ...]:
-    return tuple(
-        id_ for id_, topology in side.of.items() if topology.application.lifecycle is Lifecycle.ACTIVE
+def with_same_versions(
+    before: Sequence[TopologyDocument], after: Sequence[TopologyDocument]
+) -> tuple[Sequence[TopologyDocument], Sequence[TopologyDocument]]:
+    """Return both sides, with the same version where only one side of an application names one.
+
+    A text, or a document that names no version yet, does not say that the version changes.
+    """
+    old_of, new_of = (_active(each.application for each in side) for side in (before, after))
+    new_ids = dict(_paired_ids(old_of, new_of))
+    old_ids = {new: old for old, new in new_ids.items()}
+
+    def same(document: TopologyDocument, other: Application | None) -> TopologyDocument:
+        application = document.application
+        if other is None or application.names_version or not other.names_version:
+            return document
+        return attrs.evolve(
+            document, application=attrs.evolve(application, kafka_streams=other.kafka_streams)
+        )
+
+    return (
+        [same(each, new_of.get(new_ids.get(each.application.id, ""))) for each in before],
+        [same(each, old_of.get(old_ids.get(each.application.id, ""))) for each in after],
     )
 
 
-def _paired_ids(before: Topologies, after: Topologies) -> Iterator[tuple[str, str]]:
+def _active(applications: Iterable[Application]) -> Mapping[str, Application]:
+    return {each.id: each for each in applications if each.lifecycle is Lifecycle.ACTIVE}
+
+
+def _active_of(side: Topologies) -> Mapping[str, Application]:
+    return _active(topology.application for topology in side.of.values())
+
+
+def _paired_ids(
+    before: Mapping[str, Application], after: Mapping[str, Application]
+) -> Iterator[tuple[str, str]]:
     """Yield the ids before and afterwards of each application that both sides have."""
-    old, new = set(_active_ids(before)), _active_ids(after)
+    old, new = set(before), tuple(after)
     waiting = []
     for id_ in new:
-        former = after.of[id_].application.renamed_from
+        former = after[id_].renamed_from
         if id_ in old:
             yield id_, id_
         elif former in old and former not in new:

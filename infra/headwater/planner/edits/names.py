@@ -4,6 +4,7 @@ A name of its own changes what a store is called, and also which indices are gen
 tried all together, and names that the lines themselves shift get lines, too.
 """
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 import attrs
@@ -28,7 +29,7 @@ from headwater.model.operators import (
 from headwater.model.problems import Location, errors
 from headwater.model.stores import Materialized
 from headwater.model.topology import TopologyDocument
-from headwater.planner.edits.topics import DRAIN, Sides, topic_edits
+from headwater.planner.edits.topics import DRAIN, Sides, keep_id, topic_edits
 from headwater.planner.edits.topologies import Topology
 from headwater.planner.edits.values import NameLine, TopicEdit, Verdict
 
@@ -36,6 +37,8 @@ _MATERIALIZING = (Aggregate, Count, ReadTable, Reduce, ToTable, Transform, Trans
 _RESULTS = ("timestampedKeyValue", "versionedKeyValue", "timestampedWindow", "session")
 """Stores of results; `Materialized` does not name the other stores of a call, such as buffers."""
 _MOST_ROUNDS = 12
+_PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9._-]*")
+_WORDS = frozenset({"true", "false", "null", "yes", "no", "on", "off", "y", "n"})
 _NO_NAME = (
     "No name that you can give keeps the name of this topic: undo the part of the edit that shifts it, or "
     "declare new operators after all others."
@@ -115,6 +118,8 @@ def with_instruction(
     if edit not in _lost_edits([edit]):
         return edit
     is_store = edit.kind is TopicKind.CHANGELOG
+    if edit.former is not None and sides.before.short(edit.former) == sides.after.short(edit.topic):
+        return attrs.evolve(edit, first=keep_id(edit.former, edit.topic, is_store=is_store))
     if not sides.after.document.has_calls:
         named = keep_name(sides.before.short(str(edit.former)), edit.kind)
         return attrs.evolve(edit, first=f"{named or _NO_NAME} {'' if is_store else DRAIN}".rstrip())
@@ -150,7 +155,7 @@ def _line_for(sides: Sides, edit: TopicEdit) -> NameLine | None:
             return None
         return NameLine(
             str(edit.former),
-            f"materialized: {_store_text(getattr(operator, 'materialized', None), store)}",
+            f"materialized: {_store_text(getattr(operator, 'materialized', None), _yaml_text(store))}",
             f'Materialized.as("{store}")',
             step.at,
         )
@@ -168,6 +173,12 @@ def _store_text(given: Materialized | None, store: str) -> str:
     )
 
 
+def _yaml_text(name: str) -> str:
+    """Return a name as YAML, in quotes if it could be read as a number or a word such as `null`."""
+    is_plain = _PLAIN.fullmatch(name) is not None and name.lower() not in _WORDS
+    return name if is_plain else f'"{name}"'
+
+
 def _is_result(sides: Sides, store: str) -> bool:
     layout = sides.after.store_layouts.get(store)
     return layout is not None and layout.kind in _RESULTS
@@ -180,13 +191,13 @@ def _can_name_store(operator: Operator) -> bool:
 
 
 def _repartition_line(topic: str, name: str, step: Step) -> NameLine | None:
-    operator = step.operator
+    operator, line = step.operator, f"name: {_yaml_text(name)}"
     if isinstance(operator, Repartition):
-        return NameLine(topic, f"name: {name}", f'Repartitioned.as("{name}")', step.at)
+        return NameLine(topic, line, f'Repartitioned.as("{name}")', step.at)
     if isinstance(operator, ToTable):
-        return NameLine(topic, f"name: {name}", f'Named.as("{name}")', step.at)
+        return NameLine(topic, line, f'Named.as("{name}")', step.at)
     if isinstance(operator, Join) and operator.window is None:
-        return NameLine(topic, f"name: {name}", f'Joined.as("{name}")', step.at)
+        return NameLine(topic, line, f'Joined.as("{name}")', step.at)
     return None
 
 

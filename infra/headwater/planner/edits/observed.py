@@ -11,7 +11,7 @@ from headwater.model.problems import Severity
 from headwater.model.topology import Protocol
 from headwater.model.versions import KafkaStreamsVersion
 from headwater.planner.edits.application import new_group_step
-from headwater.planner.edits.topics import DRAIN
+from headwater.planner.edits.topics import keep_id
 from headwater.planner.edits.topologies import Topology
 from headwater.planner.edits.values import ApplicationEdit, Subject, TopicEdit, Verdict
 
@@ -116,10 +116,7 @@ def _edit_of_former_id(topic: InternalTopic, former: str) -> TopicEdit:
         why="The application id changes: "
         + ("the store starts empty" if is_store else "records in the old topic are not read")
         + ", because names of internal topics begin with the id.",
-        first="Keep the application id, or stop the application and copy the state "
-        f"(`headwater state copy --topic {former}={topic.name}`)."
-        if is_store
-        else DRAIN,
+        first=keep_id(former, topic.name, is_store=is_store),
     )
 
 

@@ -27,6 +27,16 @@ _KEEPS = "Kafka Streams finds it by its name."
 _NOT_SHOWN = "The input does not show kind and serdes of its records: they must be the same before and after."
 
 
+def keep_id(former: str, new: str, *, is_store: bool) -> str:
+    """Return what to do if the topic `former` is called `new` because the application id changes."""
+    if not is_store:
+        return DRAIN
+    return (
+        "Keep the application id, or stop the application and copy the state "
+        f"(`headwater state copy --topic {former}={new}`)."
+    )
+
+
 @attrs.frozen
 class Sides:
     """One application before and after an edit. `live` is None without a cluster."""
