@@ -81,6 +81,14 @@ def test_the_command_line_has_priority(headwater: Headwater, files: Path) -> Non
     assert after["describe"]["stores"]["counts"] == {"kind": "window", "retention": "2d"}
 
 
+def test_an_assumed_version_stays_and_stays_unknown(headwater: Headwater, files: Path) -> None:
+    text = (files / "app.yaml").read_text()
+    (files / "app.yaml").write_text(text.replace("acls:", "  unknown: {application: [kafkaStreams]}\nacls:"))
+    _, _, after = update(headwater, files, "counts")
+    assert after["application"]["kafkaStreams"] == "3.9"
+    assert "kafkaStreams" in after["describe"]["unknown"]["application"]
+
+
 def test_an_observed_document_becomes_complete(headwater: Headwater, files: Path) -> None:
     (files / "app.yaml").write_text(
         "application: {id: app, setup: {adopt: true}}\n"

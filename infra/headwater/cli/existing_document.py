@@ -60,7 +60,13 @@ def with_existing(
         store for node in nodes.nodes for store in getattr(node, "stores", ())
     }
     text = imported.text
-    known = imported if imported.names_version else _of_version(imported, application.get("kafkaStreams"))
+    known = imported
+    if not imported.names_version and (version := application.get("kafkaStreams")) is not None:
+        unknown = (described.get("unknown") or {}).get("application") or ()
+        # An earlier import may have assumed it.
+        known = attrs.evolve(
+            imported, kafka_streams=str(version), names_version="kafkaStreams" not in unknown
+        )
     return attrs.evolve(
         known,
         config={**(application.get("config") or {}), **imported.config},
@@ -81,12 +87,6 @@ def with_existing(
         },
         kept_sections={key: value for key, value in existing.items() if key not in {*_OF_TEXT, "observed"}},
     )
-
-
-def _of_version(imported: DescribedApplication, version: object) -> DescribedApplication:
-    if version is None:
-        return imported
-    return attrs.evolve(imported, kafka_streams=str(version), names_version=True)
 
 
 def _plain(value: Any) -> Any:  # noqa: ANN401 - any part of a document
