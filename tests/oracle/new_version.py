@@ -22,7 +22,7 @@ from headwater.model.versions import SUPPORTED, KafkaStreamsVersion, read_any_ve
 from headwater.toolchain import ToolchainError, machine
 from headwater.toolchain.cache import Cache
 from headwater.toolchain.commands import run_logged
-from headwater.toolchain.kafka import PINNED_VERSIONS, KafkaDistribution
+from headwater.toolchain.kafka import OTHER_VERSIONS, KafkaDistribution
 from tests.oracle.config_table import CLIENTS, generated
 from tests.oracle.kafka_streams import KafkaStreams
 from tests.oracle.random_topologies.stores import Choices
@@ -66,6 +66,12 @@ def changed_configs(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[
                 yield f"{client} {key}: {before} -> {after}"
     if old["rules"] != new["rules"]:
         yield "the rules of `StreamsConfig` for its clients"
+
+
+def similar_version(version: str) -> str:
+    """Return the pinned version whose Maven project is changed: of the same release, otherwise the newest."""
+    same = [each for each in OTHER_VERSIONS if each.rpartition(".")[0] == version.rpartition(".")[0]]
+    return same[0] if same else max(OTHER_VERSIONS, key=_numbers)
 
 
 def pinned_project(text: str, old: str, new: str) -> str:
@@ -137,10 +143,10 @@ def compare_neighbors(old: str, new: str, topologies: int) -> list[str]:
 def pin_broker(version: str) -> Path:
     """Write the Maven project and the hashes of a broker, and return the folder of its jars."""
     release = version.rpartition(".")[0]
-    newest = max(PINNED_VERSIONS, key=_numbers)
-    template = (PINNED / f"kafka-{newest.rpartition('.')[0]}.xml").read_text(encoding="utf-8")
+    similar = similar_version(version)
+    template = (PINNED / f"kafka-{similar.rpartition('.')[0]}.xml").read_text(encoding="utf-8")
     project = PINNED / f"kafka-{release}.xml"
-    project.write_text(pinned_project(template, newest, version), encoding="utf-8")
+    project.write_text(pinned_project(template, similar, version), encoding="utf-8")
     maven = machine.require([machine.MAVEN])[machine.MAVEN]
     cache = Cache()
 
@@ -224,8 +230,8 @@ def main() -> None:
     if not (arguments.version or found):
         return
     version = str(arguments.version or found[-1])
-    if read_any_version(version) is None:
-        parser.error(f"{version} is not a version of Kafka Streams that can be compared")
+    if _RELEASE.fullmatch(version) is None or read_any_version(version) is None:
+        parser.error(f"{version} is not a version of Kafka Streams that can be compared, such as 4.5.0")
     old, new = KafkaStreams(str(_neighbor(version))), KafkaStreams(version)
     try:
         left = [*compare_configs(old, new), *compare_topologies(new, arguments.topologies // 5)]

@@ -44,6 +44,22 @@ def test_a_broker_is_pinned_as_the_newest_one() -> None:
     assert newest not in project
 
 
+@pytest.mark.parametrize(
+    ("version", "similar"),
+    [("4.3.9", "4.3.1"), ("4.1.9", PINNED_VERSIONS[-1]), ("9.8.7", PINNED_VERSIONS[-1])],
+)
+def test_a_patch_is_pinned_as_its_release(version: str, similar: str) -> None:
+    assert new_version.similar_version(version) == similar
+
+
+@pytest.mark.parametrize("version", ["4.5", "trunk", "4.5.0-rc1"])
+def test_a_version_without_all_numbers_is_refused(version: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.argv", ["new_version", version])
+    with pytest.raises(SystemExit) as refused:
+        new_version.main()
+    assert refused.value.code == 2
+
+
 @pytest.mark.oracle
 def test_a_comparison_prints_what_is_left_to_do(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
