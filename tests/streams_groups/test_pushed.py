@@ -16,6 +16,7 @@ from headwater.describe.read import FoundTopology, different_topologies
 from headwater.model.nodes import NodeTopology, SinkNode, SourceNode
 from headwater.model.streams_groups import (
     DescriptionStatus,
+    GroupSubtopology,
     NodeType,
     PushedNode,
     PushedTopology,
@@ -82,6 +83,14 @@ def _with_ids(ids: Mapping[str, str]) -> StreamsGroup:
     )
 
 
+SOURCE = PushedNode(name="s", type=NodeType.SOURCE, topics=("in",))
+
+
+def _with_nodes(*nodes: PushedNode, sinks: tuple[str, ...] = ()) -> StreamsGroup:
+    part = GroupSubtopology(id="0", sources=("in",), repartition_sinks=sinks)
+    return attrs.evolve(GROUP, subtopologies=(part,), nodes=PushedTopology({"0": nodes}))
+
+
 REFUSED = {
     "no plugin": (
         attrs.evolve(GROUP, nodes=None, status=DescriptionStatus.NOT_STORED),
@@ -104,6 +113,18 @@ REFUSED = {
         "names gone, which the brokers do not have",
     ),
     "cycle": (changed(_cycle), "its nodes are a cycle"),
+    "a source after another node": (
+        _with_nodes(attrs.evolve(SOURCE, name="a", successors=("s",)), SOURCE),
+        "node s has nodes before it",
+    ),
+    "a processor after no node": (
+        _with_nodes(SOURCE, PushedNode(name="a", type=NodeType.PROCESSOR)),
+        "node a has no node before it",
+    ),
+    "an internal topic without a name": (
+        _with_nodes(SOURCE, sinks=("app-",)),
+        "does not begin with the application id and a name",
+    ),
     "same names": (changed(lambda node: attrs.evolve(node, name="same")), "a node twice"),
     "line break": (
         changed(

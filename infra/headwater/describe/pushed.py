@@ -126,9 +126,11 @@ def _internal_names(group: StreamsGroup) -> Mapping[str, str]:
     prefix = f"{group.id}-"
     full = {topic for part in group.subtopologies for topic in part.repartition_sinks}
     full |= {topic.name for part in group.subtopologies for topic in part.repartition_sources}
-    others = sorted(topic for topic in full if not topic.startswith(prefix))
+    others = sorted(topic for topic in full if not topic.startswith(prefix) or topic == prefix)
     if others:
-        raise UnusableTopologyError(f"the internal topic {others[0]} does not begin with the application id")
+        raise UnusableTopologyError(
+            f"the internal topic {others[0]} does not begin with the application id and a name"
+        )
     return {topic: topic.removeprefix(prefix) for topic in full}
 
 
@@ -171,6 +173,10 @@ def _in_order(nodes: Sequence[PushedNode], internal: Mapping[str, str]) -> Itera
                     f"node {node.name} names {successor}, which the brokers do not have"
                 )
             parents[successor].append(node.name)
+    for node in nodes:
+        if (node.type is NodeType.SOURCE) is bool(parents[node.name]):
+            reason = "has nodes before it" if parents[node.name] else "has no node before it"
+            raise UnusableTopologyError(f"node {node.name} {reason}")
     try:
         order = tuple(TopologicalSorter(parents).static_order())
     except CycleError:
