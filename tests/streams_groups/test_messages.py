@@ -1,7 +1,9 @@
 """Answers to StreamsGroupDescribe are read as Kafka writes them; other bytes are refused, within bounds."""
 
 import contextlib
+from collections.abc import Callable, Sequence
 from struct import pack
+from typing import Any, Self, TypeVar
 
 import attrs
 import pytest
@@ -11,12 +13,15 @@ from hypothesis import strategies as st
 
 from headwater.describe import read_description
 from headwater.kafka import streams_group_messages
+from headwater.kafka.broker_connection import Message, UnreadableAnswerError
+from headwater.kafka.group_client import described_streams_groups
 from headwater.kafka.streams_group_messages import describe_streams_groups, streams_groups
 from headwater.kafka.wire import ResponseReader, compact_array, compact_text, unsigned
 from headwater.model.streams_groups import DescriptionStatus, GroupTopic, StreamsGroup, StreamsMember
 from tests.describe.texts import SMALL
 from tests.streams_groups.groups import encoded, group_of_text
 
+T = TypeVar("T")
 _TOPIC = GroupTopic(
     name="app-x-changelog", partitions=3, replication_factor=-1, config={"cleanup.policy": "compact"}
 )
@@ -103,6 +108,50 @@ def test_answers_with_too_many_items_are_refused(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(streams_group_messages, "_MOST_ITEMS", 10)
     with pytest.raises(ValueError, match="more than 10 items"):
         read(encoded([attrs.evolve(GROUP, subtopologies=GROUP.subtopologies * 9)], 0), 0)
+
+
+class _Coordinator:
+    """Answers like a session and its only connection; it closes the connection after an unreadable answer."""
+
+    address = "broker:9092"
+
+    def __init__(self, groups: Sequence[StreamsGroup]) -> None:
+        self._groups = groups
+        self._is_open = True
+
+    def version(self, message: Message) -> int:
+        del message
+        return 1
+
+    def broker(self, address: str) -> Self:
+        assert address == self.address
+        self._is_open = True
+        return self
+
+    def request(
+        self, connected: Self, message: Message, body: bytes, read: Callable[[ResponseReader], T]
+    ) -> T:
+        assert connected._is_open
+        asked = [group for group in self._groups if compact_text(group.id) in body]
+        try:
+            return read(ResponseReader(encoded(asked, 1)))
+        except ValueError as error:
+            self._is_open = False
+            raise UnreadableAnswerError(message.name) from error
+
+
+def test_a_large_description_does_not_hide_other_groups(monkeypatch: pytest.MonkeyPatch) -> None:
+    small = StreamsGroup(id="small", state="Empty", status=DescriptionStatus.NOT_STORED)
+    large = attrs.evolve(GROUP, id="large", subtopologies=GROUP.subtopologies * 9)
+    coordinator: Any = _Coordinator([large, small])
+    monkeypatch.setattr(streams_group_messages, "_MOST_ITEMS", 10)
+
+    found = dict(described_streams_groups(coordinator, coordinator, ["large", "small"], with_nodes=True))
+
+    assert found["small"] == small
+    error = found["large"]
+    assert isinstance(error, KafkaError)
+    assert error.code() == KafkaError.MSG_SIZE_TOO_LARGE
 
 
 def test_a_length_without_items_is_refused() -> None:

@@ -43,6 +43,10 @@ class UnknownRequestError(OSError):
     """The broker does not know the request, or no version of it that is sent here."""
 
 
+class UnreadableAnswerError(OSError):
+    """The answer of a broker is too large, or none of Kafka's protocol."""
+
+
 class BrokerConnection:
     """A connection, logged in. Use it in a `with` statement and in one thread.
 
@@ -95,7 +99,8 @@ class BrokerConnection:
             reader.tagged_fields()
             return read(reader)
         except ValueError as error:
-            raise OSError(f"{self.address} sent an answer that cannot be read: {error}") from None
+            text = f"{self.address} sent an answer that cannot be read: {error}"
+            raise UnreadableAnswerError(text) from None
 
     def _read_versions(self) -> None:
         name = compact_text(_CLIENT.decode())

@@ -5,7 +5,7 @@ from functools import partial
 
 from confluent_kafka import KafkaError
 
-from headwater.kafka.broker_connection import BrokerConnection, UnknownRequestError
+from headwater.kafka.broker_connection import BrokerConnection, UnknownRequestError, UnreadableAnswerError
 from headwater.kafka.broker_session import BrokerSession
 from headwater.kafka.connection_settings import ConnectionSettings
 from headwater.kafka.group_messages import (
@@ -83,7 +83,8 @@ class GroupClient:
         """Return groups of the streams protocol, optionally with the nodes that clients have sent (KIP-1331).
 
         A group that does not exist, or has another protocol, has the error GROUP_ID_NOT_FOUND. All have the
-        error UNSUPPORTED_VERSION if the brokers do not know the request.
+        error UNSUPPORTED_VERSION if the brokers do not know the request. A group whose description is too
+        large has the error MSG_SIZE_TOO_LARGE.
         """
         with self._session() as session:
 
@@ -91,12 +92,9 @@ class GroupClient:
                 connected: BrokerConnection, asked: Sequence[str]
             ) -> Sequence[tuple[str, StreamsGroup | KafkaError]]:
                 try:
-                    version = connected.version(DESCRIBE_STREAMS_GROUPS)
+                    return described_streams_groups(session, connected, asked, with_nodes=with_nodes)
                 except UnknownRequestError:
                     return [(id_, KafkaError(KafkaError.UNSUPPORTED_VERSION)) for id_ in asked]
-                body = describe_streams_groups(version, asked, with_nodes=with_nodes)
-                read = partial(streams_groups, version)
-                return session.request(connected, DESCRIBE_STREAMS_GROUPS, body, read)
 
             return session.at_coordinators(ids, ask)
 
@@ -145,6 +143,31 @@ def _described_consumers(session: BrokerSession, connected: BrokerConnection, bo
         for id_, answer in answers
         if not isinstance(answer, KafkaError) or answer.code() not in is_other
     }
+
+
+def described_streams_groups(
+    session: BrokerSession, connected: BrokerConnection, ids: Sequence[str], *, with_nodes: bool
+) -> Sequence[tuple[str, StreamsGroup | KafkaError]]:
+    """Return the answers of a coordinator; if it cannot be read for all groups, each is described alone.
+
+    The clients of a group decide how large its description is: it must not hide the other groups.
+
+    Raises:
+        UnknownRequestError: The broker does not know the request.
+        OSError: The broker does not answer.
+    """
+    version = connected.version(DESCRIBE_STREAMS_GROUPS)
+    body = describe_streams_groups(version, ids, with_nodes=with_nodes)
+    try:
+        return session.request(connected, DESCRIBE_STREAMS_GROUPS, body, partial(streams_groups, version))
+    except UnreadableAnswerError:
+        if len(ids) == 1:
+            return [(ids[0], KafkaError(KafkaError.MSG_SIZE_TOO_LARGE))]
+    found: list[tuple[str, StreamsGroup | KafkaError]] = []
+    for id_ in ids:
+        again = session.broker(connected.address)  # the connection was closed
+        found += described_streams_groups(session, again, [id_], with_nodes=with_nodes)
+    return found
 
 
 def _listing(session: BrokerSession) -> Sequence[GroupListing] | KafkaError:
