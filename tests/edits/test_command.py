@@ -292,6 +292,12 @@ def test_documents_are_compared_with_what_a_stack_recorded(tmp_path: Path) -> No
     assert "--git" in renamed["applications"][0]["topics"][0]["first"]
     named = changed(NAMED, "--partitions", "in=4")
     assert sorted(verdicts(named).values()) == ["added", "added", "added", "orphaned", "orphaned", "orphaned"]
+    (in_flight,) = (
+        each
+        for each in named["applications"][0]["topics"]
+        if each["verdict"] == "orphaned" and each["topic"].endswith("-repartition")
+    )
+    assert "wait until the application has processed all records" in in_flight["first"]
     assert changed(NAMED.replace("id: app", "id: new"))["addedApplications"] == ["new"]
 
 

@@ -11,7 +11,7 @@ from headwater.model.problems import Severity
 from headwater.model.topology import Protocol
 from headwater.model.versions import KafkaStreamsVersion
 from headwater.planner.edits.application import new_group_step
-from headwater.planner.edits.topics import keep_id
+from headwater.planner.edits.topics import DRAIN, keep_id
 from headwater.planner.edits.topologies import Topology
 from headwater.planner.edits.values import ApplicationEdit, Subject, TopicEdit, Verdict
 
@@ -149,12 +149,15 @@ def _topic_edit(
 
 
 def _orphan_edit(name: str) -> TopicEdit:
+    is_store = name.endswith("-changelog")
     return TopicEdit(
         verdict=Verdict.ORPHANED,
         severity=Severity.WARNING,
         topic=name,
-        kind=TopicKind.CHANGELOG if name.endswith("-changelog") else TopicKind.REPARTITION,
+        kind=TopicKind.CHANGELOG if is_store else TopicKind.REPARTITION,
         what=f"{name} is no longer used.",
-        why="No operator of the document uses it.",
-        first="Delete it when you do not go back (`leftovers`).",
+        why="No operator of the document uses it."
+        if is_store
+        else "Records in it that are not processed before the edit are never processed.",
+        first="Delete it when you do not go back (`leftovers`)." if is_store else DRAIN,
     )

@@ -80,7 +80,7 @@ class Sides:
         return self.live is None or topic in self.live.topics
 
     def count(self, topic: InternalTopic) -> int:
-        """Return the partition count before the edit: that on the cluster, if it was read."""
+        """Return the partition count before the edit: the count on the cluster, if it was read."""
         found = self.live.topics.get(topic.name) if self.live is not None else None
         return found.partitions if found is not None else topic.partitions
 

@@ -97,7 +97,7 @@ class Topologies:
     of: Mapping[str, Topology]
 
     def with_document(self, document: TopologyDocument) -> Topology:
-        """Return the topology of `document`, compiled in place of the one with the same application id."""
+        """Return the topology of `document`, compiled instead of the document with the same id."""
         documents = [
             document if each.application.id == document.application.id else each for each in self.documents
         ]
