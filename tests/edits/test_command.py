@@ -231,6 +231,23 @@ def test_a_file_that_the_revision_does_not_have_is_a_new_application(
     assert read(headwater("app.yaml", "--git", "HEAD", "--format", "json"))["addedApplications"] == ["app"]
 
 
+@pytest.mark.parametrize("pattern", ["*/app.yaml", "topolog[a-z]es", "topologies/a??.yaml"])
+def test_a_pattern_finds_the_files_of_the_revision(
+    pattern: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = write(tmp_path / "topologies" / "app.yaml", GENERATED)
+    _git(tmp_path, "init", "--quiet")
+    _git(tmp_path, "add", ".")
+    _git(tmp_path, "commit", "--quiet", "--message", "Add")
+    write(Path(file), FILTERED)
+    monkeypatch.chdir(tmp_path)
+
+    found = read(headwater(pattern, "--git", "HEAD", "--format", "json"))
+
+    assert found["addedApplications"] == []
+    assert set(verdicts(found).values()) == {"renamed"}
+
+
 def test_links_of_a_revision_that_lead_outside_are_ignored(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

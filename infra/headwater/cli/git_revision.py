@@ -5,10 +5,13 @@ import subprocess
 import tarfile
 from collections.abc import Iterator, Sequence
 from contextlib import chdir, contextmanager, suppress
+from itertools import takewhile
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import click
+
+_PATTERN = frozenset("*?[")
 
 
 @contextmanager
@@ -38,7 +41,7 @@ def files_at(revision: str, paths: Sequence[Path]) -> Iterator[tuple[Path, ...]]
 
 def _extract(root: Path, commit: str, names: Sequence[Path], folder: str) -> None:
     """Extract the folders of `names`: a document refers only to files of its own folder."""
-    folders = {name.parent if name.suffix or "*" in name.name else name for name in names}
+    folders = {_folder(name) for name in names}
     known = [
         str(each)
         for each in sorted(folders)
@@ -51,6 +54,12 @@ def _extract(root: Path, commit: str, names: Sequence[Path], folder: str) -> Non
         for member in tar:
             with suppress(tarfile.FilterError):  # a link to a file outside of the folder
                 tar.extract(member, folder, filter="data")
+
+
+def _folder(name: Path) -> Path:
+    """Return the folder of a file, or the folder that contains all files of a pattern."""
+    plain = Path(*takewhile(lambda part: not _PATTERN & set(part), name.parts))
+    return plain.parent if plain == name and name.suffix else plain
 
 
 def _git(*arguments: str, of: str | None = None) -> bytes:
