@@ -15,7 +15,7 @@ from headwater.planner.edits.topics import DRAIN, keep_id
 from headwater.planner.edits.topologies import Topology
 from headwater.planner.edits.values import ApplicationEdit, Subject, TopicEdit, Verdict
 
-_NO_FORMAT = "Only names and counts of the topics are known, so formats cannot be compared."
+_NO_FORMAT = "Only names and counts of the topics are known, so operators and formats cannot be compared."
 _UNKNOWN = "the topology before the edit is not known"
 
 
