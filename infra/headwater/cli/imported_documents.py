@@ -271,7 +271,7 @@ def _comments(found: FoundApplication, cluster_id: str) -> Iterator[str]:
     yield f"{found.id} as observed on cluster {cluster_id}, written by `headwater import --all`."
     yield _group_comment(found.id, found.group)
     if found.streams_group is not None and found.sources:
-        yield "Its sources are those of its sub-topologies; global tables are not visible."
+        yield "Its sources are the sources of its sub-topologies; global tables are not visible."
         yield from (_subtopology_comment(part) for part in found.streams_group.subtopologies)
     elif found.sources:
         yield (
