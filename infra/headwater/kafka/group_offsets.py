@@ -27,7 +27,7 @@ def read_metadata(
     `partitions` is topic name → partition count.
 
     Raises:
-        ProblemsError: NotAuthorized, ClusterUnreachable.
+        ProblemsError: NotAuthorized, ClusterUnreachable, RequestNotAnswered.
     """
     requested = [
         TopicPartition(name, number) for name, count in partitions.items() for number in range(count)
