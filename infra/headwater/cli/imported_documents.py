@@ -282,7 +282,9 @@ def _comments(found: FoundApplication, cluster_id: str) -> Iterator[str]:
     for topic in found.missing_sources:
         yield f"It has offsets of {topic}, but this topic does not exist."
     for other in found.prefix_ids:
-        yield f"Its id begins with that of {other}: Kafka's reset tool, run for {other}, deletes its topics."
+        yield (
+            f"Its id begins with the id of {other}: Kafka's reset tool, run for {other}, deletes its topics."
+        )
     for ambiguity in found.ambiguities:
         yield f"Uncertain: {ambiguity}"
     observed = ObservedTopology((), _NOWHERE, unknown=dict.fromkeys(found.unknown, _NOWHERE))
