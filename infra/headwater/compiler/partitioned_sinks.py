@@ -82,8 +82,8 @@ def _unknown(application: Application) -> Problem:
 def _incomplete(application: Application, sinks: Sequence[PartitionedSink], who: str) -> Problem:
     kinds = {sink.by for sink in sinks}
     fixes = {
-        PartitionedBy.CLASS: "Remove the partitioner from the code, or use one that keeps each key on its "
-        "partition.",
+        PartitionedBy.CLASS: "Remove the partitioner from the code, or use a partitioner that keeps each key "
+        "on its partition.",
         PartitionedBy.WINDOWED_KEY: "Write another key than the windowed one, or expand such a topic only if "
         "no consumer of it has state.",
     }

@@ -40,7 +40,7 @@ def read_metadata(
             "client.id": "headwater",
             "group.id": group,
             "enable.auto.commit": False,
-            # Without offsets in open transactions, which may be those of a client that was killed.
+            # Without offsets in open transactions: a client that was killed may have begun them.
             "isolation.level": "read_uncommitted",
             "logger": client_log(),
         }
