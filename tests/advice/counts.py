@@ -1,6 +1,6 @@
 """Fixes about partition counts, and processors."""
 
-from headwater.compiler.streams_config import LIBRARY_PARTITIONER
+from headwater.compiler.streams_config import LIBRARY_PARTITIONER, LIBRARY_SUPPLIER
 from tests.advice.trial import Advice, Follow, Trial, steps
 from tests.advice.trials import (
     CHANGELOG,
@@ -50,6 +50,10 @@ def _with_library(trial: Trial) -> None:
         producer_static_partitioner_initial_partitions="4",
         partition_autoscaling_enabled="true",
     )
+
+
+def _with_library_alone(trial: Trial) -> None:
+    trial.configure(default_client_supplier=LIBRARY_SUPPLIER)
 
 
 def _processors(trial: Trial) -> None:
@@ -125,6 +129,11 @@ COUNTS = (
         follow=_static,
     ),
     Advice(
+        says="set `partition.autoscaling.enabled: true` and `producer.partitioner.class`",
+        make=lambda: changed(_source_expanded(set_up()), _with_library_alone),
+        follow=_with_library,
+    ),
+    Advice(
         says="set `partition.autoscaling.enabled: true`, `processing.guarantee: exactly_once_v2` and "
         "`processors: 4`: keys stay with their state",
         make=lambda: _source_expanded(set_up()),
@@ -146,6 +155,11 @@ COUNTS = (
         says="If the producers partition statically, set `static.partitioner.class`",
         make=lambda: changed(_source_expanded(set_up()), _with_autoscaling),
         follow=_static,
+    ),
+    Advice(
+        says="If the producers partition statically, set `producer.partitioner.class`",
+        make=lambda: changed(_source_expanded(set_up()), steps(_with_autoscaling, _with_library_alone)),
+        follow=_with_library,
     ),
     Advice(
         says="set `processing.guarantee: exactly_once_v2` and `processors: 4`: keys stay",

@@ -31,6 +31,7 @@ _DOCUMENT = EXAMPLES / "revenue-by-category.yaml"
         (("import", "--describe", "nowhere.txt", "--application-id", "a"), "nowhere.txt"),
         (("import", "--describe", str(_DOCUMENT), "--application-id", "a", "--store", "counts"), "NAME=KIND"),
         (("run", str(_DOCUMENT), "--conf", "spark.ui.port"), "KEY=VALUE"),
+        (("state", "copy", str(_DOCUMENT), "--store", "counts"), "not of the form OLD=NEW"),
         (("run", str(_DOCUMENT), "--jars", "nowhere.jar"), "There is no file 'nowhere.jar'."),
     ],
 )

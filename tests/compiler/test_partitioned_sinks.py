@@ -39,11 +39,18 @@ def _config(config: Mapping[str, str]) -> StreamsConfig:
         ({"producer.static.partitioner.class": "linear-hash"}, False),
         ({"producer.static.partitioner.class": "linear-hash", "static.partitioner.class": "range"}, False),
         ({"producer.partitioner.class": "com.acme.Own"}, False),
+        ({"producer.partitioner.class": "com.acme.Own", "static.partitioner.class": "range"}, True),
         ({"producer.partitioner.class": "com.acme.Own", "partitioner.class": LIBRARY_PARTITIONER}, False),
     ],
 )
 def test_the_configs_of_the_producer_decide(changed: Mapping[str, str], *, is_static: bool) -> None:
     assert _config({**_JVM, **changed}).is_statically_partitioned is is_static
+
+
+def test_a_config_that_the_jvm_does_not_read_makes_no_application_static() -> None:
+    static = {"static.partitioner.class": "initial-hash"}
+    assert _config(static).is_statically_partitioned
+    assert not _config({**static, "default.client.supplier": LIBRARY_SUPPLIER}).is_statically_partitioned
 
 
 def test_configs_without_prefix_are_for_the_producer_too() -> None:

@@ -306,3 +306,13 @@ def test_json_has_one_entry_for_each_check() -> None:
     assert (lock["section"], lock["status"]) == ("stack", "error")
     assert "pulumi cancel" in lock["fix"]
     assert doctor_json(list(machine_findings(MACHINE)))["ok"] is True
+
+
+def test_partitions_on_several_brokers_that_are_not_registered_are_counted_at_least() -> None:
+    facts = attrs.evolve(
+        CLUSTER,
+        replicas=ReplicaFacts(under_replicated=3, silent={7: 2, 8: 1}),
+        registered=RegisteredBrokers({1: RegisteredBroker(id=1)}, with_fenced=True),
+    )
+    (finding,) = (each for each in cluster_findings(facts) if each.check == "replica-placement")
+    assert finding.text == "At least 2 partitions have replicas on brokers 7, 8, which are not registered."

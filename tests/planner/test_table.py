@@ -270,6 +270,19 @@ def test_an_expansion_of_unpartitioned_state_is_an_error_until_acknowledged(mode
     assert cluster.plan(acknowledged).is_applicable
 
 
+def test_the_library_without_its_partitioner_keeps_no_keys_with_their_state() -> None:
+    config = {
+        "default.client.supplier": "io.headwater.streams.HeadwaterClientSupplier",
+        "partition.autoscaling.enabled": "true",
+        "static.partitioner.class": "initial-hash",
+        "static.partitioner.initial.partitions": "4",
+    }
+    cluster = SimulatedCluster.set_up(application(config=config))
+    found = cluster.plan(application(config=config, sources={"orders-in": 6})).problems
+    (problem,) = [each for each in found if each.code is ProblemCode.UNSAFE_EXPANSION]
+    assert "If the producers partition statically, set `producer.partitioner.class`" in problem.fix
+
+
 def test_an_expansion_without_state_is_allowed() -> None:
     config = {"partition.autoscaling.enabled": "true"}
     cluster = SimulatedCluster.set_up(application(config=config, stateful=False))

@@ -128,7 +128,7 @@ def _end_with_spark(agent: Agent, termination: Termination) -> None:
 
 @attrs.frozen
 class Endpoint:
-    """`documents` are those that the loop uses; `url` is None if nothing is served."""
+    """`documents` are the documents that the loop uses; `url` is None if nothing is served."""
 
     instruments: AgentInstruments
     documents: SwitchedDocuments

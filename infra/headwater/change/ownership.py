@@ -34,7 +34,7 @@ def write_ownership(connection: Connection, change: OwnershipChange) -> None:
     """Write and delete the records of `change`; returns when all in-sync replicas have them.
 
     Raises:
-        ProblemsError: NotAuthorized, ClusterUnreachable; some of the records may be written.
+        ProblemsError: NotAuthorized, ClusterUnreachable, RequestNotAnswered; some records may be written.
     """
     _create_topic(connection)
     producer = Producer(

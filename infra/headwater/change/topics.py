@@ -198,7 +198,7 @@ _DELETED = (0, KafkaError.UNKNOWN_TOPIC_ID, KafkaError.UNKNOWN_TOPIC_OR_PART)
 
 
 def delete_topics(connection: Connection, ids: Mapping[str, str]) -> Mapping[str, str]:
-    """Delete the topics with these ids; `ids` is name → id. Return name → reason for those that remain.
+    """Delete the topics with these ids; `ids` is name → id. Return remaining topic → reason.
 
     A topic that no longer exists under its id counts as deleted.
 

@@ -111,8 +111,8 @@ _OF_JAR = ("--jar", "--classpath", "--properties", "--timeout")
 @click.option(
     "--kafka-streams",
     type=Version(is_of_running=True),
-    help="The version of Kafka Streams that the application runs, 2.5 or later. Default: that of the log, if "
-    f"the text is in a log; otherwise {DEFAULT_VERSION.release} is assumed, and listed as unknown.",
+    help="The version of Kafka Streams that the application runs, 2.5 or later. Default: the version in the "
+    f"log, if the text is in a log; otherwise {DEFAULT_VERSION.release} is assumed, and listed as unknown.",
 )
 @cluster_options
 @click.option(

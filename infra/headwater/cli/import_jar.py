@@ -11,11 +11,12 @@ from headwater.cli.cluster import read_snapshot
 from headwater.cli.console import write
 from headwater.cli.export_problems import export_problem, no_java, unreadable
 from headwater.cli.import_details import differences_from_cluster, with_owners
-from headwater.cli.java_export import ExportRequest, find_java, run_export
+from headwater.cli.java_export import ExportRequest, run_export
 from headwater.compiler import compile_documents
 from headwater.kafka.command_line import named_connection
 from headwater.model.problems import Problem, ProblemCode, errors
 from headwater.spec import load_text
+from headwater.toolchain.machine import JAVA
 
 _NEED_A_CLUSTER = {ProblemCode.MISSING_SOURCE_TOPIC, ProblemCode.UNDECIDABLE_PARTITIONS}
 
@@ -42,7 +43,7 @@ def import_jar(arguments: JarImport) -> tuple[Problem, ...]:
         ProblemsError: The cluster could not be read.
         click.ClickException: The library could not be built, or the document not be written.
     """
-    java = find_java()
+    java = JAVA.locate()
     if java is None:
         return (no_java(),)
     request = ExportRequest(

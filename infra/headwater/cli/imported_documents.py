@@ -271,7 +271,7 @@ def _comments(found: FoundApplication, cluster_id: str) -> Iterator[str]:
     yield f"{found.id} as observed on cluster {cluster_id}, written by `headwater import --all`."
     yield _group_comment(found.id, found.group)
     if found.streams_group is not None and found.sources:
-        yield "Its sources are those of its sub-topologies; global tables are not visible."
+        yield "Its sources are the sources of its sub-topologies; global tables are not visible."
         yield from (_subtopology_comment(part) for part in found.streams_group.subtopologies)
     elif found.sources:
         yield (
@@ -282,7 +282,9 @@ def _comments(found: FoundApplication, cluster_id: str) -> Iterator[str]:
     for topic in found.missing_sources:
         yield f"It has offsets of {topic}, but this topic does not exist."
     for other in found.prefix_ids:
-        yield f"Its id begins with that of {other}: Kafka's reset tool, run for {other}, deletes its topics."
+        yield (
+            f"Its id begins with the id of {other}: Kafka's reset tool, run for {other}, deletes its topics."
+        )
     for ambiguity in found.ambiguities:
         yield f"Uncertain: {ambiguity}"
     observed = ObservedTopology((), _NOWHERE, unknown=dict.fromkeys(found.unknown, _NOWHERE))

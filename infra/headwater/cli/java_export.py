@@ -5,7 +5,6 @@ its output is discarded except for the end, and after the timeout its processes 
 """
 
 import os
-import shutil
 import signal
 import subprocess
 import threading
@@ -130,20 +129,10 @@ def _keep_last(stream: IO[bytes] | None, lines: deque[str]) -> None:
 
 
 def _kill_group(process: subprocess.Popen[bytes]) -> None:
-    """Kill the process and those that it has started, which may hold its output open."""
+    """Kill the process and its children, which may hold its output open."""
     with suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
 
 
 def _read(file: Path) -> str:
     return file.read_text(encoding="utf-8", errors="replace") if file.exists() else ""
-
-
-def find_java() -> Path | None:
-    """Return the `java` of JAVA_HOME or of PATH."""
-    home = os.environ.get("JAVA_HOME")
-    inside = Path(home, "bin", "java") if home else None
-    if inside is not None and os.access(inside, os.X_OK):
-        return inside
-    found = shutil.which("java")
-    return Path(found) if found else None

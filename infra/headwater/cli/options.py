@@ -71,7 +71,7 @@ class Count(click.ParamType["tuple[str, int]", object]):
 
 
 class Setting(click.ParamType["tuple[str, str]", object]):
-    """`KEY=VALUE`."""
+    """`KEY=VALUE`, or what the option names so (`metavar`)."""
 
     name = "KEY=VALUE"
 
@@ -80,7 +80,8 @@ class Setting(click.ParamType["tuple[str, str]", object]):
     ) -> tuple[str, str]:
         key, separator, text = str(value).partition("=")
         if not key or not separator:
-            self.fail(f"{value!r} is not of the form {self.name}.", param, ctx)
+            form = (param.metavar if param else None) or self.name
+            self.fail(f"{value!r} is not of the form {form}.", param, ctx)
         return key, text
 
 

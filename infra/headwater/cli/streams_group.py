@@ -39,8 +39,8 @@ def read_streams_group(id_: str, connected: Connection) -> StreamsGroup:
     """Return a streams group with its topology and the nodes that the brokers have.
 
     Raises:
-        ProblemsError: ClusterUnreachable, AuthenticationRefused, NotAuthorized; TopologyNotKnown if there is
-            none of this name.
+        ProblemsError: ClusterUnreachable, RequestNotAnswered, AuthenticationRefused, NotAuthorized;
+            TopologyNotKnown if there is no streams group of this name.
     """
     admin = GroupAdmin(connected, _SECONDS)
     admin.metadata(admin.open())  # fails within seconds, and names the reason, if no broker can be reached

@@ -9,7 +9,7 @@ none for windowed keys. The responses of a foreign-key join go to the partition 
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from headwater.compiler.streams_config import LIBRARY_PARTITIONER, LIBRARY_SUPPLIER, StreamsConfig
+from headwater.compiler.streams_config import LIBRARY_PARTITIONER, StreamsConfig
 from headwater.compiler.topic_groups import Naming
 from headwater.model.compiled import PartitionedBy, PartitionedSink
 from headwater.model.nodes import NodeTopology, SinkNode
@@ -45,7 +45,7 @@ def static_partitioning_problems(
         sinks: the sinks that choose partitions themselves; None = not known.
     """
     if config.library_function is None:
-        if _is_not_read(application, config):
+        if config.without_partitioner and config.static_partitioner is not None:
             yield _without_partitioner(application, config)
     elif sinks is None:
         yield _unknown(application)
@@ -54,16 +54,6 @@ def static_partitioning_problems(
             yield _incomplete(application, internal, "a sub-topology with state does not find")
         if others := [sink for sink in sinks if not sink.is_internal]:
             yield _incomplete(application, others, "a consumer with state does not find")
-
-
-def _is_not_read(application: Application, config: StreamsConfig) -> bool:
-    """Return whether no producer of an application on the JVM reads its `static.partitioner.class`."""
-    given = application.config
-    return (
-        given.get("default.client.supplier") == LIBRARY_SUPPLIER
-        and config.static_partitioner is not None
-        and not {"partitioner.class", "producer.partitioner.class"} & given.keys()
-    )
 
 
 def _without_partitioner(application: Application, config: StreamsConfig) -> Problem:
@@ -92,8 +82,8 @@ def _unknown(application: Application) -> Problem:
 def _incomplete(application: Application, sinks: Sequence[PartitionedSink], who: str) -> Problem:
     kinds = {sink.by for sink in sinks}
     fixes = {
-        PartitionedBy.CLASS: "Remove the partitioner from the code, or use one that keeps each key on its "
-        "partition.",
+        PartitionedBy.CLASS: "Remove the partitioner from the code, or use a partitioner that keeps each key "
+        "on its partition.",
         PartitionedBy.WINDOWED_KEY: "Write another key than the windowed one, or expand such a topic only if "
         "no consumer of it has state.",
     }

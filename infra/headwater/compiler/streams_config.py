@@ -85,6 +85,8 @@ class StreamsConfig:
     """`static.partitioner.class`."""
     library_function: str | None = None
     """The function of the library's partitioner, if the producers of the application on the JVM use that."""
+    without_partitioner: bool = False
+    """An application on the JVM with the library, whose producers have no `partitioner.class`."""
     linear_initial: int | None = None
     """`static.partitioner.initial.partitions` with `linear-hash`; None = not used, or not a number."""
     metadata_max_age_ms: int = 5 * MINUTE_MS
@@ -108,6 +110,8 @@ class StreamsConfig:
 
         The library's function counts more than `static.partitioner.class`, which the JVM does not read.
         """
+        if self.without_partitioner:
+            return False
         return (self.library_function or self.static_partitioner) not in (None, LINEAR_HASH)
 
     @property
@@ -135,6 +139,7 @@ class StreamsConfig:
             autoscaling_timeout_ms=values.whole("partition.autoscaling.timeout.ms", 15 * MINUTE_MS),
             static_partitioner=values.text("static.partitioner.class"),
             library_function=values.library_function(),
+            without_partitioner=values.without_partitioner(),
             linear_initial=values.linear_initial(),
             metadata_max_age_ms=values.whole("metadata.max.age.ms", 5 * MINUTE_MS),
             max_poll_interval_ms=values.whole_of_main_consumer("max.poll.interval.ms", 5 * MINUTE_MS),
@@ -191,6 +196,10 @@ class _Values:
         if self._of_producer("partitioner.class") != LIBRARY_PARTITIONER:
             return None
         return self._of_producer("static.partitioner.class")
+
+    def without_partitioner(self) -> bool:
+        has_supplier = self._config.get("default.client.supplier") == LIBRARY_SUPPLIER
+        return has_supplier and self._of_producer("partitioner.class") is None
 
     def _of_producer(self, key: str) -> str | None:
         return self._config.get(f"producer.{key}", self._config.get(key))

@@ -150,7 +150,7 @@ def _blocks(topology: PushedTopology, known: AbstractSet[str]) -> Iterator[tuple
 
 
 def _check_topics(part: GroupSubtopology, nodes: Iterable[PushedNode]) -> None:
-    """Compare the topics of the nodes with those that the coordinator assigns tasks of."""
+    """Compare the topics of the nodes with the topics that the coordinator assigns tasks of."""
     sources = [node for node in nodes if node.type is NodeType.SOURCE]
     without = next((node.name for node in sources if not node.topics), None)
     if without is not None:

@@ -237,7 +237,8 @@ def _check_registered(facts: ClusterFacts) -> Iterator[Finding]:
             f"{len(stopped)} of {_count_phrase(len(known), 'registered broker')} "
             f"{'is' if len(stopped) == 1 else 'are'} stopped or starting: {_broker_phrase(stopped)}.",
             why="Topics that are created meanwhile have replicas on them that are missing until they start.",
-            fix="Start them, or remove those that will not start again: `kafka-cluster.sh unregister "
+            fix="Start them. If a broker will not start again, move its replicas to other brokers "
+            "(`kafka-reassign-partitions.sh`), then remove it: `kafka-cluster.sh unregister "
             "--bootstrap-server BROKER --id ID`.",
         )
     if not facts.cordoned:
@@ -260,8 +261,9 @@ def _check_placement(facts: ClusterFacts) -> Iterator[Finding]:
     gone = [id_ for id_ in replicas.silent if brokers is not None and brokers.is_unregistered(id_)]
     if gone:
         number = max(replicas.silent[id_] for id_ in gone)
+        least = "" if len(gone) == 1 else "At least "  # a partition may have replicas on several of them
         yield _check_of("replica-placement").warning(
-            f"{_partition_phrase(number)} replicas on {_broker_phrase(gone)}, which "
+            f"{least}{_partition_phrase(number)} replicas on {_broker_phrase(gone)}, which "
             f"{'is' if len(gone) == 1 else 'are'} not registered.",
             why="These replicas are missing for good: the data survives the loss of fewer brokers.",
             fix="Move them to other brokers (`kafka-reassign-partitions.sh`), or start the brokers again.",

@@ -33,7 +33,7 @@ def with_evidence(
 ) -> ClusterSnapshot:
     """Return `snapshot` with what shows who owns and uses the topics of `request`; without topics, as it is.
 
-    What may not be read is in `unread`. Raises `ProblemsError` (ClusterUnreachable).
+    What may not be read is in `unread`. Raises `ProblemsError` (ClusterUnreachable, RequestNotAnswered).
     """
     if not request.topics:
         return snapshot

@@ -120,9 +120,9 @@ class GroupClient:
             return session.retry(lambda: _cluster(session, with_operations=True))
 
     def registered(self, at: str) -> RegisteredBrokers | KafkaError:
-        """Return the brokers of the cluster, as the one `at` an address knows them.
+        """Return the brokers of the cluster, as the broker `at` an address knows them.
 
-        From Kafka 4.0 on, those that are stopped are among them.
+        From Kafka 4.0 on, stopped brokers are among them.
         """
         with self._session() as session:
             return session.retry(lambda: _registered(session, at))

@@ -27,7 +27,7 @@ def read_metadata(
     `partitions` is topic name → partition count.
 
     Raises:
-        ProblemsError: NotAuthorized, ClusterUnreachable.
+        ProblemsError: NotAuthorized, ClusterUnreachable, RequestNotAnswered.
     """
     requested = [
         TopicPartition(name, number) for name, count in partitions.items() for number in range(count)
@@ -40,7 +40,7 @@ def read_metadata(
             "client.id": "headwater",
             "group.id": group,
             "enable.auto.commit": False,
-            # Without offsets in open transactions, which may be those of a client that was killed.
+            # Without offsets in open transactions: a client that was killed may have begun them.
             "isolation.level": "read_uncommitted",
             "logger": client_log(),
         }

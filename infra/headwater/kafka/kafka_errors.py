@@ -140,7 +140,7 @@ def _refused_login(where: str, item: ClientMessage) -> Problem:
         fix = "Check the token URL, the client id and the secret, and that this machine can reach the URL."
     elif item.code in _UNAUTHENTICATED:
         what = "credentials"
-        fix = "Check user name, password and SASL mechanism against those of the brokers' listener."
+        fix = "Compare user name, password and SASL mechanism with the brokers' listener."
     else:
         what = "client certificate"
         fix = (
@@ -177,7 +177,7 @@ def _closed_connection(where: str, item: ClientMessage) -> Problem:
         expected=f"a listener of the configured security protocol at {where}",
         found=_plain_text(item),
         why=_WHY,
-        fix="Set the security protocol to that of the listener: SSL or SASL_SSL where it uses TLS, "
+        fix="Use the security protocol of the listener: SSL or SASL_SSL where it uses TLS, "
         "SASL_PLAINTEXT or SASL_SSL where it requires a login.",
     )
 

@@ -142,7 +142,7 @@ def survey(
     must be visible if they exist.
 
     Raises:
-        ProblemsError: ClusterUnreachable, AuthenticationRefused, NotAuthorized.
+        ProblemsError: ClusterUnreachable, RequestNotAnswered, AuthenticationRefused, NotAuthorized.
     """
     request = SnapshotRequest(patterns=tuple(patterns), groups=tuple(named), with_ids=False)
     snapshot = KafkaClusterReader(connection, timeout_seconds).read(request)

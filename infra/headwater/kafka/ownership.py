@@ -49,7 +49,7 @@ def read_ownership(connection: Connection, timeout_seconds: float) -> OwnershipL
     read does not end the reading of the others.
 
     Raises:
-        ProblemsError: NotAuthorized, ClusterUnreachable, UnreadableRecord (too many records).
+        ProblemsError: NotAuthorized, ClusterUnreachable, RequestNotAnswered, UnreadableRecord (too many).
     """
     settings = {
         **connection.confluent(),

@@ -99,9 +99,9 @@ def _convert_value(key: str, name: str, value: str) -> str | None:
 T = TypeVar("T")
 TopicConfigs = PendingRequests[str, Mapping[str, ConfigEntry]]
 _AUTHORIZER = "authorizer.class.name"
-# The lints report a name that no topic can have; the cluster has no such topic.
 _NOT_DESCRIBED = (KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.UNSUPPORTED_VERSION)
 """Errors of streams groups that may exist: a topic of the topology is hidden, or the brokers are too old."""
+# The lints report a name that no topic can have; the cluster has no such topic.
 _ABSENT = (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError.TOPIC_EXCEPTION, KafkaError.GROUP_ID_NOT_FOUND)
 
 
@@ -131,7 +131,7 @@ class PendingSnapshot:
             admin.request_topics([OWNERSHIP_TOPIC]) if request.with_ownership and not has_topic else None
         )
         self._ownership_replicas = (
-            _fewest_replicas(metadata.topics[OWNERSHIP_TOPIC].partitions) if has_topic else 0
+            _most_replicas(metadata.topics[OWNERSHIP_TOPIC].partitions) if has_topic else 0
         )
         self._cluster_id, self._brokers = str(metadata.cluster_id), len(metadata.brokers)
         self._hosts = tuple(sorted({str(broker.host) for broker in metadata.brokers.values()}))
@@ -140,7 +140,7 @@ class PendingSnapshot:
                 name,
                 "",
                 self.partitions[name],
-                _fewest_replicas(metadata.topics[name].partitions),
+                _most_replicas(metadata.topics[name].partitions),
                 in_sync=min(
                     (len(each.isrs) for each in metadata.topics[name].partitions.values()), default=None
                 ),
@@ -394,7 +394,7 @@ def _live_topic(description: TopicDescription) -> LiveTopic:
     )
 
 
-def _fewest_replicas(partitions: Mapping[int, PartitionMetadata]) -> int:
+def _most_replicas(partitions: Mapping[int, PartitionMetadata]) -> int:
     return max((len(partition.replicas) for partition in partitions.values()), default=0)
 
 

@@ -70,7 +70,7 @@ class SnapshotReading(Protocol):
 class ClusterReader(Protocol):
     """Reads a cluster.
 
-    All raise `ProblemsError` (ClusterUnreachable, AuthenticationRefused, NotAuthorized).
+    All raise `ProblemsError` (ClusterUnreachable, RequestNotAnswered, AuthenticationRefused, NotAuthorized).
     """
 
     def read(self, request: SnapshotRequest) -> ClusterSnapshot:

@@ -118,9 +118,9 @@ class RegisteredBroker:
 
 @attrs.frozen
 class RegisteredBrokers:
-    """The brokers by id. `with_fenced`: fenced ones are among them, so all others are not registered.
+    """The brokers by id. `with_fenced`: fenced brokers are among them, so all others are not registered.
 
-    Brokers before Kafka 4.0 do not name fenced ones (KIP-1073).
+    Before Kafka 4.0, answers do not have fenced brokers (KIP-1073).
     """
 
     by_id: Mapping[int, RegisteredBroker] = attrs.field(factory=dict)
@@ -209,7 +209,7 @@ class ClusterSnapshot:
     registered: RegisteredBrokers | None = None
     """None = not read, or not answered."""
     streams_groups: Mapping[str, StreamsGroup] = attrs.field(factory=dict)
-    """Those of `groups` that have the streams protocol and could be described, with their topologies."""
+    """The groups of `groups` with the streams protocol that could be described, with their topologies."""
 
     @property
     def partitions(self) -> Mapping[str, int]:
@@ -225,4 +225,4 @@ class Survey:
     topics: Mapping[str, LiveTopic]
     groups: Mapping[str, GroupFacts]
     streams_groups: Mapping[str, StreamsGroup] = attrs.field(factory=dict)
-    """Those of the streams protocol that the user may describe, with their topologies."""
+    """The groups of the streams protocol that the user may describe, with their topologies."""

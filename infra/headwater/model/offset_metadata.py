@@ -303,7 +303,7 @@ def unread_reason(text: str) -> UnreadReason | None:
     """Return why a committed text must not be replaced; None if it can be read, or is of another program.
 
     Everyone who may commit for the group can commit any text. A text of a later version of Headwater is not
-    one that Kafka Streams wrote: a task that ignored it would lose its positions.
+    a text of Kafka Streams: a task that ignored it would lose its positions.
     """
     if len(text) > _LONGEST_TEXT:
         return UnreadReason.TOO_LARGE

@@ -61,8 +61,8 @@ class OwnershipRecord:
 
     `is_finished`: the run that claimed the application has finished. `is_retired`: the topics are about to be
     deleted, so the record is valid as long as one of them exists. `reads` are the topics of others that the
-    application reads. `retired_topics` are those of `topics` that the topology no longer has and that a
-    document has retired: their deletion is prepared.
+    application reads. `retired_topics` are the topics of `topics` that the topology no longer has and
+    that a document has retired: their deletion is prepared.
     """
 
     application_id: str

@@ -28,7 +28,7 @@ class Unknown(StrEnum):
 class ObservedTopic:
     """An existing internal topic; `name` without the application id prefix.
 
-    `config` has all settings of the topic; None = those that Kafka Streams sets for the kind.
+    `config` has all settings of the topic; None = the settings that Kafka Streams sets for the kind.
     `replication_factor` -1 = the broker's default.
     """
 

@@ -97,12 +97,18 @@ def _is_logged(application: CountedApplication, part: SubTopology) -> bool:
     return logged.issuperset(part.stores)
 
 
+def partitioner_key(application: CountedApplication) -> str:
+    """Return the config that declares a static partitioner; the JVM does not read the config of Spark."""
+    is_on_jvm = application.config.without_partitioner
+    return "`producer.partitioner.class`" if is_on_jvm else "`static.partitioner.class`"
+
+
 def how_to_expand(application: CountedApplication) -> str:
     """Return how to add the missing partitions of internal topics, without autoscaling so far."""
     if not moves_keys(application):
         return f"To add the partitions, set {AUTOSCALING} in the application's config."
     return (
-        f"If the producers partition statically, set {AUTOSCALING} and `static.partitioner.class`. "
+        f"If the producers partition statically, set {AUTOSCALING} and {partitioner_key(application)}. "
         f"{with_processors(application)}To expand and lose the connection to the old state, set "
         f"{AUTOSCALING} "
         "and `setup.allowUnsafeExpansion: true`."

@@ -55,7 +55,7 @@ class ClusterWriter(Protocol):
         ...
 
     def write_ownership(self, change: OwnershipChange) -> None:
-        """Write and delete ownership records; raises `ProblemsError` (NotAuthorized, ClusterUnreachable)."""
+        """Write and delete ownership records; raises `ProblemsError`."""
         ...
 
 
@@ -135,7 +135,7 @@ def record_ownership(plan: Plan, recorded: Mapping[str, SetupRecord], writer: Cl
     """Write the ownership records after the run; `recorded` is application id → record with topic ids.
 
     Raises:
-        ProblemsError: NotAuthorized, ClusterUnreachable.
+        ProblemsError: NotAuthorized, ClusterUnreachable, RequestNotAnswered.
     """
     if plan.ownership is not None and (change := change_after(plan, plan.ownership, recorded)):
         writer.write_ownership(change)

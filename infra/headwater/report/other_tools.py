@@ -164,8 +164,8 @@ def terraform_resources(compiled: Sequence[CompiledApplication]) -> dict[str, An
 def exclusions(compiled: Sequence[CompiledApplication]) -> str:
     """Return regular expressions, one a line, of the topics that other tools must neither change nor delete.
 
-    They match the internal topics of each application, also those that a later topology has, and Headwater's
-    own topics. Managed sinks are listed by name.
+    They match the internal topics of each application, also of a later topology, and Headwater's own
+    topics. Managed sinks are listed by name.
     """
     lines: list[str] = [r"^headwater-.+$"]
     for each in compiled:

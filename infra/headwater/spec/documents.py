@@ -82,7 +82,7 @@ def _overlapping_ids(shorter: str, short: RawDocument, longer: str, long: RawDoc
     acknowledged = any(_allows_overlap(raw) for raw in (short, long))
     return Problem(
         code=ProblemCode.APPLICATION_ID_OVERLAP,
-        summary=f"The internal topics of `{longer}` have names like those of `{shorter}`.",
+        summary=f"The internal topics of `{longer}` have names like the internal topics of `{shorter}`.",
         application=longer,
         expected=f"an id that does not begin with `{shorter}-`",
         found=f"`{shorter}` ({_location_text(short)}) and `{longer}` ({_location_text(long)})",

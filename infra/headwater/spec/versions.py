@@ -139,8 +139,7 @@ def _approximate_version(raw: RawDocument, version: KafkaStreamsVersion, *, has_
     else:
         summary = (
             f"Kafka Streams {version} was compared in part: names, settings and co-partitioning of internal "
-            "topics are known, partition counts are those of "
-            f"{oldest.release}."
+            f"topics are known, partition counts are computed as for {oldest.release}."
         )
         why = (
             f"Releases before {oldest.release} are only known from their texts and topics. docs/versions.md "

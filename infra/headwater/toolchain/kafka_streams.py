@@ -1,4 +1,4 @@
-"""Kafka Streams for the application of the demo: its jars, and those that it needs."""
+"""Kafka Streams for the application of the demo: its jars, and the jars that it needs."""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The library for Kafka Streams applications: the jar of the wheel, or one that is built from the sources."""
+"""The library for Kafka Streams applications: the jar of the wheel, or a jar built from the sources."""
 
 import os
 from collections.abc import Iterator

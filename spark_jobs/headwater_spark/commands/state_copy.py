@@ -22,7 +22,7 @@ from headwater_spark.driver.run.installed import runtime_installed
     type=Setting(),
     multiple=True,
     metavar="OLD=NEW",
-    help="Copy the changelog topic of the store OLD to the one of NEW. May be repeated.",
+    help="Copy the changelog topic of the store OLD to the changelog topic of NEW. May be repeated.",
 )
 @click.option(
     "--topic",

@@ -187,7 +187,7 @@ def _missing_sources(application: CountedApplication) -> Iterable[Problem]:
 
 
 def held_back(assessments: Mapping[str, Assessment], expanding: Collection[str]) -> frozenset[str]:
-    """Return the ones in `expanding` that read a managed sink topic whose missing partitions are not added.
+    """Return applications of `expanding` that read a managed sink topic whose new partitions are not added.
 
     Their counts follow the future count of the sink topic: before it they would be over-partitioned.
     """

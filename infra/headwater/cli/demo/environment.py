@@ -28,6 +28,7 @@ from headwater.model.records import OWNERSHIP_TOPIC
 from headwater.spec.schema import topology_schemas
 from headwater.toolchain import KafkaDistribution, PulumiToolchain, file_backend
 from headwater.toolchain.broker import Broker
+from headwater.toolchain.machine import JAVA
 from headwater.toolchain.sessions import run_in_session
 
 STACK = "demo"
@@ -76,7 +77,7 @@ class Environment:
     def java(self, program: str, *arguments: str) -> Finished:
         """Run a Java program of the demo, with Kafka Streams and Headwater's library on its class path."""
         command: list[str | Path] = [
-            *("java", "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"),
+            *(JAVA.locate() or "java", "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"),
             *("-cp", os.pathsep.join(map(str, self.jars.streams)), self.file(program)),
         ]
         done = subprocess.run(

@@ -193,7 +193,7 @@ STEPS: Sequence[Step] = (
         command=UP,
         expected=Observation(planned={"adopt": 2}),
         outcome="Adopted with their data: not created, not replaced, not emptied. Of their settings, "
-        "`pulumi up` changed only those that the plan lists.",
+        "`pulumi up` changed only what the plan lists.",
     ),
     Step(
         title="The agent expands topics while applications run",

@@ -117,7 +117,7 @@ _NO_CLUSTER = Check(Section.CLUSTER, "connection")
 @click.command()
 @click.option("--stack", metavar="STACK", help="Also check this Pulumi stack, and its cluster and documents.")
 @project_option
-@cluster_options("The cluster to check. It is not changed. Default: that of the stack or the environment.")
+@cluster_options("The cluster to check. It is not changed. Default: of the stack or the environment.")
 @click.option(
     "--for",
     "purpose",

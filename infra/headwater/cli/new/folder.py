@@ -24,7 +24,7 @@ def check_name(name: str) -> None:
             [
                 Problem(
                     code=ProblemCode.PROJECT_NOT_CREATED,
-                    summary=f"{name!r} cannot be the name of a Pulumi project.",
+                    summary=f"{name!r} cannot be the name of a project.",
                     expected="letters, digits, `-`, `_` and `.`, at most 100 characters",
                     found=name or "an empty name",
                     why=_WHY,

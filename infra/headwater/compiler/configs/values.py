@@ -71,7 +71,7 @@ def read_value(config: ConfigType | None, text: str | None) -> Value | None:
 
 
 def allowed_values(config: ConfigType, text: str = "") -> str:
-    """Return the allowed values in words; `text` is the one that was found."""
+    """Return the allowed values in words; `text` is the value that was found."""
     fixed = _FORMS.get(config.form) or _TYPES.get(config.type)
     if fixed is not None:
         return fixed

@@ -29,7 +29,7 @@ def live_detail(
     """Return kind and retention that compile to the config of `live`; other settings become overrides.
 
     A single setting decides nothing: an application may set each of them itself. A cleanup policy without
-    compaction is that of a store with duplicates only if the changelog has a computed retention, and no
+    compaction means a store with duplicates only if the changelog has a computed retention, and no
     aggregation, whose stores have no duplicates, uses the store.
     """
     additional_ms = streams.additional_retention_ms

@@ -30,8 +30,8 @@ _GENERATED = re.compile(r"(?P<id>.+?)-(?:KSTREAM|KTABLE|COGROUPKSTREAM)-[A-Z-]+-
 def recognize(survey: Survey, named: Collection[str] = (), confirmed: Collection[str] = ()) -> Recognized:
     """Return the applications. `named` are ids of applications whose group no longer exists.
 
-    An application gets only the topics that Kafka Streams certainly created: those that its own group reads
-    or has in its topology, those with the settings of Kafka Streams or a generated name, and those that the
+    An application gets only the topics that Kafka Streams certainly created: topics that its own group reads
+    or has in its topology, topics with the settings of Kafka Streams or a generated name, and topics that the
     user `confirmed`.
     """
     known = candidates(survey.groups, named)

@@ -6,7 +6,7 @@ from itertools import islice
 from headwater.compiler.streams_config import LINEAR_HASH
 from headwater.model.linear_hashing import round_start
 from headwater.model.problems import Problem, ProblemCode
-from headwater.planner.advice import moves_keys, with_processors
+from headwater.planner.advice import moves_keys, partitioner_key, with_processors
 from headwater.planner.application import ActiveApplication
 from headwater.planner.counts import CountedApplication
 from headwater.planner.phrases import counted, listed
@@ -90,11 +90,11 @@ def unsafe_expansion(application: CountedApplication) -> Iterator[Problem]:
         ProblemCode.UNSAFE_EXPANSION,
         f"{application.id} is stateful and not statically partitioned: an expansion moves keys away from "
         "their state.",
-        expected="a stateless application, or `static.partitioner.class`",
+        expected=f"a stateless application, or {partitioner_key(application)}",
         found=f"{counted(len(too_small), 'topic')} to expand: {listed(too_small)}",
         why="With more partitions Kafka's partitioner sends most keys to another partition. Their state "
         "stays in the old one: counts start from zero, joins miss records.",
-        fix="If the producers partition statically, set `static.partitioner.class`. "
+        fix=f"If the producers partition statically, set {partitioner_key(application)}. "
         f"{with_processors(application)}To expand and lose the connection to the old state, set "
         "`setup.allowUnsafeExpansion: true`.",
     )

@@ -223,8 +223,8 @@ def managed_twice(topic: str, managed: Sequence[Managed]) -> Problem:
             topic,
             f"Topic {topic} is managed by more than one application.",
             found=listed(applications),
-            why="Each application would set its own partition count and settings, and undo those of the "
-            "other.",
+            why="Each application would set its own partition count and settings, and undo what the other "
+            "has set.",
             fix="Declare the topic in the document of one of them. The others may still write to it.",
         )
     former, action = ending[0]

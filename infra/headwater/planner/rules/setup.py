@@ -120,7 +120,7 @@ def _overlapping_id(
     is_accepted = application.setup.allow_id_overlap or application.record is not None
     return application.problem(
         ProblemCode.APPLICATION_ID_OVERLAP,
-        f"The internal topics of `{longer}` have names like those of `{shorter}`.",
+        f"The internal topics of `{longer}` have names like the internal topics of `{shorter}`.",
         expected=f"an id that does not begin with `{shorter}-`",
         found=f"`{application.id}` here, and `{record.application_id}` in stack {record.stack.name}",
         why=f"A store `{rest}-x` of `{shorter}` and a store `x` of `{longer}` have the same changelog topic. "

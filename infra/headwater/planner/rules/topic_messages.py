@@ -104,8 +104,8 @@ def replaced_retired_topic(
     is_first_step = severity is Severity.WARNING
     return Problem(
         code=ProblemCode.TOPIC_REPLACED,
-        summary=f"Topic {live.name} is not the one that was {'set up' if is_first_step else 'retired'}: it "
-        "was deleted and re-created since.",
+        summary=f"Topic {live.name} was deleted and re-created since it was "
+        f"{'set up' if is_first_step else 'retired'}.",
         application=record.application_id,
         topic=live.name,
         expected=f"topic id {recorded.topic_id or 'unknown: none was recorded'}",
@@ -168,7 +168,7 @@ def live_min_insync(application: ActiveApplication, state: TopicState) -> int:
 
 
 def too_few_brokers(application: ActiveApplication, state: TopicState, factor: int) -> Problem:
-    """Return a warning: the brokers decide. They count registered brokers; a client sees those that answer.
+    """Return a warning: the brokers decide. They count registered brokers; clients see brokers that answer.
 
     `ReplicationControlManager` accepts a topic as long as one broker is active (KRaft), so a broker that is
     being restarted is no reason to declare fewer replicas.

@@ -72,8 +72,8 @@ def remarks(upgrade: Upgrade) -> Iterator[str]:
     """Yield sentences about the whole report."""
     if upgrade.assumed:
         yield (
-            f"Partition counts are not compared: those of {listed(upgrade.assumed)} are not known. Give them "
-            "by --partitions, or name a cluster."
+            f"Partition counts are not compared, because counts of {listed(upgrade.assumed)} are not known. "
+            "Give them by --partitions, or name a cluster."
         )
 
 

@@ -130,7 +130,7 @@ TOOLS: Final[Mapping[str, str]] = MappingProxyType(
         "delete-records": "org.apache.kafka.tools.DeleteRecordsCommand",
     }
 )
-"""Those that take `--bootstrap-server`: `topics` is `kafka-topics.sh`. The values are main classes."""
+"""Tools that take `--bootstrap-server`: `topics` is `kafka-topics.sh`. The values are main classes."""
 
 _SERVER: Final = "--bootstrap-server"
 

@@ -397,8 +397,8 @@ def another_client_expands(application: str) -> Problem:
         summary=f"Another client of {application} adds processors, too.",
         expected="one client",
         found="another attempt of the expansion",
-        why="Each attempt ends that of the other client, and copies again. Each client waits longer before "
-        "each attempt.",
+        why="Each attempt ends the attempt of the other client, and copies again. Each client waits longer "
+        "before each attempt.",
         fix="Stop one of the clients, and start it again when the expansion is complete.",
     )
 

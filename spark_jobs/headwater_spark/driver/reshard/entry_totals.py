@@ -23,9 +23,9 @@ _SIGN = 1 << 63
 
 @attrs.frozen
 class EntryTotals:
-    """The number of entries and the sum of their digests; those that retention may delete are `expiring`.
+    """The number of entries and the sum of their digests. `expiring` are entries that retention may delete.
 
-    Only the number of the latter is known: brokers delete them at any time.
+    Only the number of expiring entries is known: brokers delete them at any time.
     """
 
     entries: int = 0

@@ -56,7 +56,7 @@ def missing_topics(application: str, topics: Sequence[str]) -> Problem:
         summary=f"{application} has no topic {', '.join(topics)}.",
         expected="the internal topics of the document",
         found="topics that do not exist",
-        why="The document may describe another application than the one that has the state. " + _UNCHANGED,
+        why="The document may describe another application, which does not have this state. " + _UNCHANGED,
         fix="Check the document with `headwater plan`. An application that has never run has no state to "
         "move: expand its source topics, and set it up.",
     )

@@ -149,7 +149,7 @@ def plan_from_cluster(
     journal: Journal | None,
     cluster: ReshardCluster,
 ) -> Reshard:
-    """Return the reshard, or the rest of the one that has begun; raises `ProblemsError`.
+    """Return the reshard, or the rest of a reshard that has begun; raises `ProblemsError`.
 
     `partitions` is topic → partition count on the cluster. Layouts that the document does not show are found
     in the entries.

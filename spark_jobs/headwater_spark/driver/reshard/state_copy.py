@@ -117,7 +117,7 @@ def copy_state(
     report: Report,
     wait_seconds: float = SESSION_SECONDS,
 ) -> CopyResult:
-    """Copy the topics of an application that is stopped; those that do not exist are created.
+    """Copy the topics of an application that is stopped; create topics that do not exist.
 
     Raises:
         ProblemsError: The copy is refused, and nothing was changed; or it was interrupted, and can be run

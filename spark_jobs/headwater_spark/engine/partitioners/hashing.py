@@ -39,7 +39,7 @@ def default_partition(key: bytes, num_partitions: int) -> int:
 def linear_partition(key: bytes, initial: int, num_partitions: int) -> int:
     """Return the partition of a serialized key on a topic that had `initial` partitions at first.
 
-    With `initial`, 2 x `initial`, 4 x `initial`, ... partitions it is that of Kafka's default partitioner.
+    With `initial`, 2 x `initial`, 4 x `initial`, ... partitions Kafka's default partitioner returns the same.
 
     Raises:
         ValueError: `initial` is less than 1, or `num_partitions` less than `initial`.

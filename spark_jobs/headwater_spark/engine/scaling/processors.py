@@ -72,8 +72,8 @@ class Processors:
 def processors_of(application: Application, partition_counts: Iterable[int]) -> Processors:
     """Return the processors of a sub-topology of an application that declares their number.
 
-    Their initial number is the one that is known, or that of `linear-hash`, or follows from the partition
-    counts of the inputs: ordinary producers keep keys with their state at counts that it was doubled to.
+    Their initial number is known, or declared for `linear-hash`, or follows from the partition counts of the
+    inputs: ordinary producers keep keys with their state at counts that it was doubled to.
     """
     count = application.processors or 1
     config = StreamsConfig.of(application)

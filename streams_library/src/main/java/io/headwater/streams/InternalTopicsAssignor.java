@@ -16,8 +16,8 @@ import java.util.Set;
 /**
  * The assignor of Kafka Streams, with a check of the internal topics before each assignment.
  *
- * <p>{@link HeadwaterClientSupplier} sets it as assignor of the main consumer. It has the
- * name, version and user data of Kafka Streams' assignor, so instances with and without the library are members of the same group.
+ * <p>{@link HeadwaterClientSupplier} sets it as assignor of the main consumer. It has the name, version and user data of
+ * Kafka Streams' assignor, so instances with and without the library are members of the same group.
  */
 public final class InternalTopicsAssignor implements ConsumerPartitionAssignor, Configurable {
     static final String DELEGATE = "__headwater.assignor__";

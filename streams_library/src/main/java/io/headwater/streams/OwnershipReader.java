@@ -17,6 +17,8 @@ import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.ExecutionException;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
 import java.util.function.Function;
 
 /** Reads which ids the topics of an application have had when {@code pulumi up} recorded them. */
@@ -92,7 +94,7 @@ final class OwnershipReader {
 
     private boolean exists(final Admin admin) {
         try {
-            admin.describeTopics(List.of(OwnershipRecords.TOPIC)).allTopicNames().get();
+            admin.describeTopics(List.of(OwnershipRecords.TOPIC)).allTopicNames().get(LONGEST_MS, TimeUnit.MILLISECONDS);
             return true;
         } catch (final ExecutionException error) {
             if (error.getCause() instanceof UnknownTopicOrPartitionException) {
@@ -101,6 +103,8 @@ final class OwnershipReader {
                 throw (KafkaException) error.getCause();
             }
             throw new KafkaException(error.getCause());
+        } catch (final TimeoutException error) {
+            throw new KafkaException("no answer in " + LONGEST_MS + " ms", error);
         } catch (final InterruptedException error) {
             throw new InterruptException(error);
         }
