@@ -5,6 +5,7 @@ import random
 import struct
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 
 import attrs
 import pytest
@@ -261,7 +262,8 @@ def test_an_entry_in_another_partition_is_refused() -> None:
     assert raised.value.problems[0].topic == "app-totals-changelog"
 
 
-def test_an_unprocessed_record_of_a_key_that_moves_is_refused_or_written_again() -> None:
+@pytest.mark.parametrize("is_expanded", [False, True])
+def test_an_unprocessed_record_of_a_key_that_moves_is_refused_or_written_again(*, is_expanded: bool) -> None:
     app = _application(_inputs((2, 2, 2)), 1)
     app.write_entries(20)
     app.write_input("orders", 30, processed=2)
@@ -273,11 +275,33 @@ def test_an_unprocessed_record_of_a_key_that_moves_is_refused_or_written_again()
     journal = find_journal(_DOCUMENT, app.counts, app.cluster)
     assert journal is None
     options = ReshardOptions(partitions=after, rewritten=frozenset({"orders"}))
-    app.cluster.expand({"orders": 5, "payments": 5})
-    reshard = plan_from_cluster(_DOCUMENT, app.counts, options, None, app.cluster)
-    assert check_reshard(reshard, app.cluster) == []
-    ReshardExecution(reshard, app.cluster, {}, None, unreported).run()
+    if is_expanded:
+        app.cluster.expand({"orders": 5, "payments": 5})
+    for operations in range(0, 10_000, 40):
+        app.cluster.kill_after(operations)
+        with suppress(KilledError):
+            journal = find_journal(_DOCUMENT, app.counts, app.cluster)
+            reshard = plan_from_cluster(_DOCUMENT, app.counts, options, journal, app.cluster)
+            if journal is None:
+                assert check_reshard(reshard, app.cluster) == []
+            ReshardExecution(reshard, app.cluster, {}, journal, unreported).run()
+            break
+    assert operations > 40
+    assert app.counts["orders"] == 5
     assert app.unprocessed("orders") == waiting
+
+
+def test_repartition_topics_without_offsets_are_written_again_and_skipped() -> None:
+    """An application that was killed before its first commit reads them from the beginning."""
+    app = _application(_inputs((2, 2, 2)), 1)
+    topics = [topic for topic in app.counts if topic.endswith("-repartition")]
+    assert topics
+    for topic in topics:
+        for partition in range(app.counts[topic]):
+            del app.cluster.offsets[topic, partition]
+    waiting = {topic: app.unprocessed(topic) for topic in topics}
+    app.reshard(_inputs((5, 3, 2)))
+    assert {topic: app.unprocessed(topic) for topic in topics} == waiting
 
 
 def test_another_target_is_refused_until_the_reshard_is_complete() -> None:

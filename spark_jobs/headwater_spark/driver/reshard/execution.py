@@ -3,11 +3,11 @@
 1. The ends of all changelog partitions are committed, as the journal. From then on it is a reshard.
 2. The changelog topics, the largest first: each is expanded, its entries are copied, compared, and deleted
    from their old partitions.
-3. Before the last changelog topic: the repartition topics are expanded. One transaction writes their
-   unprocessed records again, and commits the offsets.
-4. Source topics are expanded, and offsets of added partitions are committed.
+3. Before the last changelog topic: the repartition topics are expanded, and source topics whose unprocessed
+   records are written again. One transaction writes these records, and commits the offsets.
+4. Other source topics are expanded, and offsets of added partitions are committed.
 
-Until step 4, or the last changelog topic if the source topics have the new count already, the application
+Until step 4, or the last changelog topic if the source topics have the new count then, the application
 does not start: Kafka Streams and the runtime refuse topics whose counts do not fit.
 """
 
@@ -128,7 +128,7 @@ class ReshardExecution:
         journal = self._known_journal()
         if journal.has_offsets:
             return
-        self._cluster.expand(self._reshard.repartition_topics)
+        self._cluster.expand(self._reshard.rewritten_topics)
         self._report("committing offsets", 0, 1)
         records = UnprocessedRecords(self._reshard, self._cluster, self._committed())
         if wrong := records.problems():

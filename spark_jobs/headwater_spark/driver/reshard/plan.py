@@ -113,8 +113,9 @@ class Reshard:
         return f"{self.application}-headwater-reshard"
 
     @property
-    def repartition_topics(self) -> Mapping[str, int]:
-        return {each.topic: each.after for each in self.inputs if each.is_internal}
+    def rewritten_topics(self) -> Mapping[str, int]:
+        """Return topic → count of the inputs whose unprocessed records are written again."""
+        return {each.topic: each.after for each in self.inputs if each.is_rewritten}
 
     @property
     def counts(self) -> Mapping[str, tuple[int, int]]:
@@ -126,7 +127,7 @@ class Reshard:
     def expansions(self) -> Mapping[str, int]:
         """Topic → count, of all topics that are expanded."""
         changelogs = {each.source: each.after for each in self.transfers}
-        return {**changelogs, **self.repartition_topics, **self.sources}
+        return {**changelogs, **self.rewritten_topics, **self.sources}
 
     @property
     def changelog_partitions(self) -> Sequence[TopicPartition]:

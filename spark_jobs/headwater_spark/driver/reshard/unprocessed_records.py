@@ -73,19 +73,20 @@ class UnprocessedRecords:
     def commits(self, *, added: bool) -> Mapping[TopicPartition, tuple[int, str]]:
         """Return the offsets to commit: of all partitions that exist, or of source partitions without one.
 
-        Without a committed offset, `auto.offset.reset` would decide where an added partition is read.
+        Without a committed offset, `auto.offset.reset` would decide where an added partition is read. Topics
+        that are rewritten have all partitions before: their offsets are committed with the records.
         """
         found: dict[TopicPartition, tuple[int, str]] = {}
         for change in self._reshard.inputs:
             committed = {
                 number: each for (topic, number), each in self._committed.items() if topic == change.topic
             }
-            if all(each.offset is None for each in committed.values()):
+            if not change.is_rewritten and all(each.offset is None for each in committed.values()):
                 continue  # the application has read nothing of the topic
             for number in range(change.after):
-                if added and (change.is_internal or committed.get(number, Committed()).offset is not None):
+                if added and (change.is_rewritten or committed.get(number, Committed()).offset is not None):
                     continue
-                if not added and number >= change.present and not change.is_internal:
+                if not added and number >= change.present and not change.is_rewritten:
                     continue
                 offset = self._offset(change, number, committed)
                 found[change.topic, number] = offset, change.text(number, committed)
