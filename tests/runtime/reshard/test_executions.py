@@ -22,6 +22,7 @@ from headwater_spark.driver.processor_move.entry_copy import unreported
 from headwater_spark.driver.processor_move.moves import Committed
 from headwater_spark.driver.reshard.entry_checks import check_entries
 from headwater_spark.driver.reshard.execution import ReshardExecution, check_reshard
+from headwater_spark.driver.reshard.journal import Phase, read_journal
 from headwater_spark.driver.reshard.plan import Reshard
 from headwater_spark.driver.reshard.start import ReshardOptions, find_journal, plan_from_cluster
 from headwater_spark.engine.partitioners.hashing import default_partition
@@ -289,6 +290,56 @@ def test_an_unprocessed_record_of_a_key_that_moves_is_refused_or_written_again(*
     assert operations > 40
     assert app.counts["orders"] == 5
     assert app.unprocessed("orders") == waiting
+
+
+def test_a_record_that_is_written_during_the_reshard_has_advice_that_completes_it() -> None:
+    app = _application(_inputs((2, 2, 2)), 1)
+    app.write_entries(20)
+    after = _inputs((5, 2, 2))
+    app.cluster.kill_after(150)
+    with pytest.raises(KilledError):
+        app.reshard(after)
+    app.cluster.kill_after(None)
+    key = next(key for key in (b"key %d" % each for each in range(99)) if default_partition(key, 5) == 4)
+    app.cluster.write([("orders", default_partition(key, 2), key, b"new", _TIME, ())])
+    waiting = app.unprocessed("orders")
+    with pytest.raises(ProblemsError) as raised:
+        app.reshard(after)
+    [problem] = raised.value.problems
+    assert "--rewrite-unprocessed orders" in problem.fix
+    assert "start the application" not in problem.fix
+    assert "Nothing was changed" not in problem.why
+    options = ReshardOptions(rewritten=frozenset({"orders"}))
+    journal = find_journal(_DOCUMENT, app.counts, app.cluster)
+    assert journal is not None
+    reshard = plan_from_cluster(_DOCUMENT, app.counts, options, journal, app.cluster)
+    ReshardExecution(reshard, app.cluster, {}, journal, unreported).run()
+    assert app.counts["orders"] == 5
+    assert app.unprocessed("orders") == waiting
+
+
+def test_counts_fit_only_when_subscriptions_are_replaced() -> None:
+    """The topic of the subscriptions keeps its count: it is not the last one, although it is the smallest."""
+    app = _application(_inputs((2, 2, 2)), 1)
+    app.write_entries(20)
+    topic = "app-owner-subscription-store-changelog"
+    after = _inputs((2, 2, 4))
+    targets = {each.name: each.partitions for each in compile_document(_DOCUMENT, after).internal_topics}
+    app.cluster.topics[topic] = [[], []]
+    app.cluster.expand({"contracts": 4})
+    phases = []
+
+    def note_phase() -> None:
+        if targets.items() <= app.counts.items():
+            committed = app.cluster.committed([(name, 0) for name in app.counts if "-changelog" in name])
+            journal = read_journal(committed)
+            phases.append(None if journal is None else journal.phases[topic])
+
+    app.cluster.before_operation = note_phase
+    app.reshard(after)
+    assert phases
+    assert set(phases) <= {Phase.DONE, None}
+    assert app.counts[topic] == 2
 
 
 def test_repartition_topics_without_offsets_are_written_again_and_skipped() -> None:

@@ -110,7 +110,8 @@ class ReshardExecution:
             self._note(producer, topic, Phase.CLEAR, expected)
         move.clear(producer)
         found = move.find_totals()
-        check_totals(self._reshard.application, transfer, self._known_journal().totals[topic], found)
+        expected = self._known_journal().totals[topic]
+        check_totals(self._reshard.application, transfer, expected, found, is_cleared=True)
         if found.misplaced:
             first = problems.wrong_copy(
                 self._reshard.application,
@@ -118,6 +119,7 @@ class ReshardExecution:
                 0,
                 "no entries of other partitions",
                 f"{found.misplaced:,} entries",
+                is_cleared=True,
             )
             raise ProblemsError([first])
         self._note(producer, topic, Phase.DONE)
@@ -131,8 +133,8 @@ class ReshardExecution:
         self._cluster.expand(self._reshard.rewritten_topics)
         self._report("committing offsets", 0, 1)
         records = UnprocessedRecords(self._reshard, self._cluster, self._committed())
-        if wrong := records.problems():
-            raise ProblemsError(wrong)
+        if wrong := records.problems(has_begun=True):
+            raise ProblemsError(list(map(problems.when_begun, wrong)))
         producer.send(records.rewritten())
         self._journal = attrs.evolve(journal, has_offsets=True)
         producer.commit({**records.commits(added=False), **self._journal.commits(journal.root)})
@@ -160,11 +162,17 @@ class ReshardExecution:
         producer.commit(self._journal.commits(topic))
 
     def _by_size(self) -> Sequence[Transfer]:
-        """Return the transfers, those with the most records first."""
+        """Return the transfers: first those whose topics are not expanded, then by size, the largest first.
+
+        The last expansion unlocks the application if the source topics have the new count already.
+        """
         ends = self._known_journal().ends
+        sizes = {
+            each.source: sum(end for (topic, _), end in ends.items() if topic == each.source)
+            for each in self._reshard.transfers
+        }
         return sorted(
-            self._reshard.transfers,
-            key=lambda each: -sum(end for (topic, _), end in ends.items() if topic == each.source),
+            self._reshard.transfers, key=lambda each: (each.before != each.after, -sizes[each.source])
         )
 
     def _committed(self) -> Mapping[TopicPartition, Committed]:
@@ -192,11 +200,18 @@ def check_reshard(reshard: Reshard, cluster: ReshardCluster) -> Sequence[Problem
 
 
 def check_totals(
-    application: str, transfer: Transfer, expected: Sequence[EntryTotals], found: FoundTotals
+    application: str,
+    transfer: Transfer,
+    expected: Sequence[EntryTotals],
+    found: FoundTotals,
+    *,
+    is_cleared: bool = False,
 ) -> None:
     """Raise `ProblemsError` if a partition does not have exactly the entries that it must have."""
     wrong = [
-        problems.wrong_copy(application, transfer.target, partition, _shown(total), _shown(other))
+        problems.wrong_copy(
+            application, transfer.target, partition, _shown(total), _shown(other), is_cleared=is_cleared
+        )
         for partition, (total, other) in enumerate(zip(expected, found.partitions, strict=True))
         if not total.is_complete(other)
     ]

@@ -2,6 +2,8 @@
 
 from collections.abc import Mapping, Sequence
 
+import attrs
+
 from headwater.model.problems import Location, Problem, ProblemCode
 
 _UNCHANGED = "Nothing was changed."
@@ -310,7 +312,22 @@ def unreadable_journal(application: str, reason: str) -> Problem:
     )
 
 
-def wrong_copy(application: str, topic: str, partition: int, expected: str, found: str) -> Problem:
+def when_begun(problem: Problem) -> Problem:
+    """Return a problem of unprocessed records that is found when entries have moved already."""
+    name = f"`--rewrite-unprocessed {problem.topic}`"
+    return attrs.evolve(
+        problem,
+        why="Producers have written records since the reshard began. Some entries have moved already: the "
+        "application must not start before the reshard is complete.",
+        fix=f"Stop the producers, and run the command again with {name}: Headwater writes the unprocessed "
+        "records again, to their new partitions, and the application skips the old ones. Other readers of "
+        "the topic read them twice.",
+    )
+
+
+def wrong_copy(
+    application: str, topic: str, partition: int, expected: str, found: str, *, is_cleared: bool = False
+) -> Problem:
     return Problem(
         code=ProblemCode.RESHARD_INCOMPLETE,
         application=application,
@@ -318,8 +335,12 @@ def wrong_copy(application: str, topic: str, partition: int, expected: str, foun
         summary=f"Partition {partition} of {topic} does not have the entries that were written to it.",
         expected=expected,
         found=found,
-        why="Another client has written to the topic meanwhile, or has deleted records. No entry was "
-        "deleted from its old partition.",
+        why="Another client has written to the topic meanwhile, or has deleted records. "
+        + (
+            "Its entries were deleted from their old partitions already."
+            if is_cleared
+            else "No entry was deleted from its old partition."
+        ),
         fix="Make sure that no instance of the application runs, and run the command again.",
     )
 

@@ -43,8 +43,12 @@ class UnprocessedRecords:
         partitions = [(each.topic, number) for each in reshard.inputs for number in range(each.present)]
         self._bounds = cluster.bounds(partitions)
 
-    def problems(self) -> Sequence[Problem]:
-        """Return why the application would process records without their state, at most ten."""
+    def problems(self, *, has_begun: bool = False) -> Sequence[Problem]:
+        """Return why the application would process records without their state, at most ten.
+
+        If the reshard has begun, records without an offset are new, and their number is not limited: the
+        application cannot process them before.
+        """
         found: list[Problem] = []
         total = 0
         for change in self._reshard.inputs:
@@ -53,11 +57,12 @@ class UnprocessedRecords:
             }
             if problem := change.problem(self._reshard.application, committed):
                 found.append(problem)
-            found.extend(self._without_offset(change, committed))
+            if not has_begun:
+                found.extend(self._without_offset(change, committed))
             if change.is_rewritten:
                 total += sum(each.end - each.first for each in self._ranges(change))
             found.extend(self._misplaced(change))
-        if total > _MAX_RECORDS:
+        if total > _MAX_RECORDS and not has_begun:
             found.append(problems.many_unprocessed(self._reshard.application, total, _MAX_RECORDS))
         return found[:_MAX_PROBLEMS]
 
