@@ -6,6 +6,7 @@ import struct
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from types import SimpleNamespace
 
 import attrs
 import pytest
@@ -21,8 +22,8 @@ from headwater.spec import load_text
 from headwater_spark.driver.processor_move.entry_copy import unreported
 from headwater_spark.driver.processor_move.moves import Committed
 from headwater_spark.driver.reshard.entry_checks import check_entries
-from headwater_spark.driver.reshard.execution import ReshardExecution, check_reshard
-from headwater_spark.driver.reshard.journal import Phase, read_journal
+from headwater_spark.driver.reshard.execution import ReshardExecution, check_reshard, withdraw_if_unchanged
+from headwater_spark.driver.reshard.journal import Journal, Phase, read_journal
 from headwater_spark.driver.reshard.plan import Reshard
 from headwater_spark.driver.reshard.start import ReshardOptions, find_journal, plan_from_cluster
 from headwater_spark.engine.partitioners.hashing import default_partition
@@ -145,6 +146,8 @@ class _Application:
 
     def plan(self, counts: Counts) -> tuple[Reshard, ReshardExecution, bool]:
         journal = find_journal(_DOCUMENT, self.counts, self.cluster)
+        if journal is not None:
+            journal = withdraw_if_unchanged("app", journal, self.counts, self.cluster)
         options = ReshardOptions(partitions=counts)
         reshard = plan_from_cluster(_DOCUMENT, self.counts, options, journal, self.cluster)
         execution = ReshardExecution(reshard, self.cluster, {}, journal, unreported)
@@ -316,6 +319,76 @@ def test_a_record_that_is_written_during_the_reshard_has_advice_that_completes_i
     ReshardExecution(reshard, app.cluster, {}, journal, unreported).run()
     assert app.counts["orders"] == 5
     assert app.unprocessed("orders") == waiting
+
+
+def test_an_application_that_starts_before_a_topic_is_expanded_loses_nothing() -> None:
+    app = _application(_inputs((2, 2, 2)), 1)
+    app.write_entries(20)
+    app.cluster.kill_after(_operations_until_begun(app))
+    with pytest.raises(KilledError):
+        app.reshard(_inputs((5, 2, 2)))
+    app.cluster.kill_after(None)
+    assert find_journal(_DOCUMENT, app.counts, app.cluster) is not None
+    app.write_entries(10)  # Kafka Streams starts: the counts fit
+    after = _inputs((4, 3, 2))  # another request is possible, too
+    expected = _expected(app, after)
+    app.reshard(after)
+    assert app.live() == expected
+
+
+def _operations_until_begun(app: _Application) -> int:
+    reshard, _, _ = app.plan(_inputs((5, 2, 2)))
+    done = 0
+
+    def count() -> None:
+        nonlocal done
+        done += 1
+
+    app.cluster.before_operation = count
+    check_reshard(reshard, app.cluster)
+    check_entries(reshard, app.cluster, unreported)
+    return done + 3  # the layouts are known; the producer, and both sides of the commit
+
+
+@pytest.mark.parametrize("phase", [Phase.COPY, Phase.CLEAR])
+def test_entries_that_expire_during_an_interruption_do_not_prevent_the_reshard(
+    phase: Phase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    day, topic = 24 * 60 * 60 * 1000, "app-minutes-changelog"
+    app = _application(_inputs((2, 2, 2)), 1)
+    app.write_entries(20)
+
+    def find() -> Journal | None:
+        return find_journal(_DOCUMENT, app.counts, app.cluster)
+
+    def run(now: int) -> None:
+        clock = SimpleNamespace(time=lambda: now / 1000)
+        monkeypatch.setattr("headwater_spark.driver.reshard.execution.time", clock)
+        options = ReshardOptions(partitions=_inputs((5, 2, 2)))
+        reshard = plan_from_cluster(_DOCUMENT, app.counts, options, find(), app.cluster)
+        ReshardExecution(reshard, app.cluster, {topic: 10 * day}, find(), unreported).run()
+
+    def die_in_phase() -> None:
+        is_copied = len(app.cluster.topics[topic]) == 5 and any(app.cluster.topics[topic][2:])
+        journal = find() if is_copied else None
+        if journal is not None and journal.phases[topic] is phase:
+            raise KilledError
+
+    app.cluster.before_operation = die_in_phase
+    with pytest.raises(KilledError):
+        run(_TIME)
+    app.cluster.kill_after(None)
+    for records in app.cluster.topics[topic]:
+        del records[: len(records) // 2]
+
+    def expire() -> None:
+        """Delete copies while they are compared."""
+        for records in app.cluster.topics[topic][3:]:
+            records.clear()
+
+    app.cluster.before_operation = expire
+    run(_TIME + 12 * day)
+    assert app.counts["orders"] == 5
 
 
 def test_counts_fit_only_when_subscriptions_are_replaced() -> None:

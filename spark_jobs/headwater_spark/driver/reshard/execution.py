@@ -23,7 +23,7 @@ from headwater_spark.driver.reshard import problems
 from headwater_spark.driver.reshard.entry_move import EntryMove, FoundTotals, ReshardCluster
 from headwater_spark.driver.reshard.entry_totals import EntryTotals
 from headwater_spark.driver.reshard.journal import Journal, Phase
-from headwater_spark.driver.reshard.plan import Reshard
+from headwater_spark.driver.reshard.plan import Reshard, producer_name
 from headwater_spark.driver.reshard.unprocessed_records import UnprocessedRecords
 from headwater_spark.engine.records import TopicPartition
 from headwater_spark.engine.scaling.transfers import Transfer
@@ -93,25 +93,32 @@ class ReshardExecution:
         return journal
 
     def _move_entries(self, producer: MoveProducer, transfer: Transfer) -> None:
-        journal, topic = self._known_journal(), transfer.source
-        if journal.phases[topic] is Phase.DONE:
+        journal, topic, now = self._known_journal(), transfer.source, int(time.time() * 1000)
+        phase = journal.phases[topic]
+        if phase is Phase.DONE:
             return
+        if phase is Phase.COPY:
+            self._journal = journal = attrs.evolve(journal, started_ms=now)
+        retention = self._retentions.get(topic)
         self._cluster.expand({topic: transfer.after})
         move = EntryMove(
             transfer,
             self._cluster,
             journal.ends_of(topic),
-            expires_before(journal.started_ms, self._retentions.get(topic)),
+            expires_before(journal.started_ms, retention),
             self._report,
         )
-        if journal.phases[topic] is Phase.COPY:
+        if phase is Phase.COPY:
             expected = tuple(move.copy(producer))
             check_totals(self._reshard.application, transfer, expected, move.find_totals())
             self._note(producer, topic, Phase.CLEAR, expected)
         move.clear(producer)
         found = move.find_totals()
         expected = self._known_journal().totals[topic]
-        check_totals(self._reshard.application, transfer, expected, found, is_cleared=True)
+        may_expire = retention is not None and now > journal.started_ms + _DAY_MS
+        check_totals(
+            self._reshard.application, transfer, expected, found, is_cleared=True, may_expire=may_expire
+        )
         if found.misplaced:
             first = problems.wrong_copy(
                 self._reshard.application,
@@ -145,10 +152,7 @@ class ReshardExecution:
             producer.commit(commits)
 
     def _end(self, producer: MoveProducer) -> None:
-        """Remove the journal; brokers forget the offsets of its partitions later."""
-        journal = self._known_journal()
-        partitions = _merged(journal.commits(topic) for topic in journal.phases)
-        producer.commit({each: (offset, "") for each, (offset, _) in partitions.items()})
+        producer.commit(self._known_journal().removal)
 
     def _note(
         self, producer: MoveProducer, topic: str, phase: Phase, totals: tuple[EntryTotals, ...] | None = None
@@ -159,7 +163,7 @@ class ReshardExecution:
             phases={**journal.phases, topic: phase},
             totals=journal.totals if totals is None else {**journal.totals, topic: totals},
         )
-        producer.commit(self._journal.commits(topic))
+        producer.commit({**self._journal.commits(journal.root), **self._journal.commits(topic)})
 
     def _by_size(self) -> Sequence[Transfer]:
         """Return the transfers: first those whose topics are not expanded, then by size, the largest first.
@@ -187,6 +191,33 @@ class ReshardExecution:
         return self._journal
 
 
+def withdraw_if_unchanged(
+    application: str,
+    journal: Journal,
+    counts: Mapping[str, int],
+    cluster: ReshardCluster,
+    *,
+    is_removed: bool = True,
+) -> Journal | None:
+    """Return None if nothing but the journal was written, and remove it; otherwise return the journal.
+
+    Until a topic is expanded, the application can start again and write: then the ends that the journal has
+    are not the ends of the old parts any more. `counts` is topic → partition count on the cluster.
+    """
+    if journal.has_offsets or set(journal.phases.values()) != {Phase.COPY}:
+        return journal
+    changed = {topic for topic in journal.phases if journal.counts[topic][0] < journal.counts[topic][1]}
+    if not changed or any(counts[topic] != journal.counts[topic][0] for topic in changed):
+        return journal
+    kept = {each: end for each, end in journal.ends.items() if each[0] not in changed}
+    if any(end != kept[each] for each, (_, end) in cluster.bounds(kept).items()):
+        return journal
+    if is_removed:
+        with cluster.producer(producer_name(application)) as producer:
+            producer.commit(journal.removal)
+    return None
+
+
 def check_reshard(reshard: Reshard, cluster: ReshardCluster) -> Sequence[Problem]:
     """Return why a reshard must not begin, apart from the entries; raises `KafkaException`."""
     found: list[Problem] = []
@@ -206,6 +237,7 @@ def check_totals(
     found: FoundTotals,
     *,
     is_cleared: bool = False,
+    may_expire: bool = False,
 ) -> None:
     """Raise `ProblemsError` if a partition does not have exactly the entries that it must have."""
     wrong = [
@@ -213,7 +245,7 @@ def check_totals(
             application, transfer.target, partition, _shown(total), _shown(other), is_cleared=is_cleared
         )
         for partition, (total, other) in enumerate(zip(expected, found.partitions, strict=True))
-        if not total.is_complete(other)
+        if not total.is_complete(other, may_expire=may_expire)
     ]
     if wrong:
         raise ProblemsError(wrong)

@@ -38,7 +38,8 @@ class Journal:
 
     `counts` is topic → (before, after) of all topics. `ends` is changelog partition → the end of its old
     part. `totals` is changelog topic → what its partitions have when all entries are copied. `has_offsets`:
-    unprocessed records are written, and offsets committed. `started_ms` is when the reshard began.
+    unprocessed records are written, and offsets committed. `started_ms` is when the latest copy of entries
+    began.
     """
 
     counts: Mapping[str, tuple[int, int]]
@@ -64,6 +65,15 @@ class Journal:
                 self._text(topic, partition, before, after, totals[partition] if totals else None),
             )
             for partition in range(number)
+        }
+
+    @property
+    def removal(self) -> Mapping[TopicPartition, tuple[int, str]]:
+        """Return what to commit to remove the journal; brokers forget these offsets later."""
+        return {
+            partition: (offset, "")
+            for topic in self.phases
+            for partition, (offset, _) in self.commits(topic).items()
         }
 
     def ends_of(self, topic: str) -> Mapping[int, int]:

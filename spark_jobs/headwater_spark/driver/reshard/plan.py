@@ -109,8 +109,7 @@ class Reshard:
 
     @property
     def producer_name(self) -> str:
-        """The transactional id: a second reshard fences the first one."""
-        return f"{self.application}-headwater-reshard"
+        return producer_name(self.application)
 
     @property
     def rewritten_topics(self) -> Mapping[str, int]:
@@ -148,6 +147,11 @@ class Request:
     present: Mapping[str, int]
     rewritten: frozenset[str] = frozenset()
     layouts: Mapping[str, EntryLayout] = attrs.field(factory=dict)
+
+
+def producer_name(application: str) -> str:
+    """Return the transactional id: a second reshard fences the first one."""
+    return f"{application}-headwater-reshard"
 
 
 def plan_reshard(request: Request, find_layout: FindLayout) -> tuple[Reshard, tuple[Problem, ...]]:

@@ -21,7 +21,7 @@ from headwater_spark.driver.processor_move.kafka_cluster import KafkaMoveCluster
 from headwater_spark.driver.reshard import problems
 from headwater_spark.driver.reshard.entry_checks import check_entries, find_store_layout
 from headwater_spark.driver.reshard.entry_move import ReshardCluster
-from headwater_spark.driver.reshard.execution import ReshardExecution, check_reshard
+from headwater_spark.driver.reshard.execution import ReshardExecution, check_reshard, withdraw_if_unchanged
 from headwater_spark.driver.reshard.journal import Journal, journal_partitions, read_journal
 from headwater_spark.driver.reshard.plan import Request, Reshard, plan_reshard
 from headwater_spark.engine.program import build_programs
@@ -79,6 +79,14 @@ def reshard_application(
             check_stopped(connection, application, options.wait_seconds, report)
             snapshot = KafkaClusterReader(connection).read(snapshot_request([document], {}))
             journal = find_journal(document, snapshot.partitions, cluster)
+            if journal is not None:
+                journal = withdraw_if_unchanged(
+                    application,
+                    journal,
+                    snapshot.partitions,
+                    cluster,
+                    is_removed=not options.checks_only,
+                )
             reshard = plan_from_cluster(document, snapshot.partitions, options, journal, cluster)
             if not reshard.transfers:
                 return ReshardResult(application, {})
