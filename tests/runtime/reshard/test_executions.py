@@ -15,13 +15,14 @@ from hypothesis import strategies as st
 
 from headwater.compiler import compile_document
 from headwater.model.compiled import TopicKind
+from headwater.model.nodes import ChangelogKind, StateStore
 from headwater.model.offset_metadata import decode_time, encode_processor_metadata
 from headwater.model.problems import ProblemCode, ProblemsError
 from headwater.model.topology import TopologyDocument
 from headwater.spec import load_text
 from headwater_spark.driver.processor_move.entry_copy import unreported
 from headwater_spark.driver.processor_move.moves import Committed
-from headwater_spark.driver.reshard.entry_checks import check_entries
+from headwater_spark.driver.reshard.entry_checks import check_entries, find_store_layout
 from headwater_spark.driver.reshard.execution import ReshardExecution, check_reshard, withdraw_if_unchanged
 from headwater_spark.driver.reshard.journal import Journal, Phase, read_journal
 from headwater_spark.driver.reshard.plan import Reshard
@@ -389,6 +390,17 @@ def test_entries_that_expire_during_an_interruption_do_not_prevent_the_reshard(
     app.cluster.before_operation = expire
     run(_TIME + 12 * day)
     assert app.counts["orders"] == 5
+
+
+def test_entries_before_many_tombstones_show_the_layout(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("headwater_spark.driver.reshard.entry_checks._SAMPLE", 2)
+    topic, store = "app-closed-store-changelog", StateStore("closed", ChangelogKind.KEY_VALUE)
+    app = _application(_inputs((3, 1, 1)), 1)
+    keys = [b"key %d" % each for each in range(60)]
+    for suffix, value in ((b"12345678", b"value"), (b"another1", None)):
+        app.cluster.write((topic, default_partition(key, 3), key + suffix, value, 1, ()) for key in keys)
+    found = find_store_layout(app.cluster, store, topic, 3)
+    assert [layout.name for layout in found] == ["windowed-key"]
 
 
 def test_counts_fit_only_when_subscriptions_are_replaced() -> None:
