@@ -27,6 +27,7 @@ from headwater_spark.driver.reshard.execution import ReshardExecution, check_res
 from headwater_spark.driver.reshard.journal import Journal, Phase, read_journal
 from headwater_spark.driver.reshard.plan import Reshard
 from headwater_spark.driver.reshard.start import ReshardOptions, find_journal, plan_from_cluster
+from headwater_spark.driver.reshard.state_copy import TopicCopy, source_problems, target_problems
 from headwater_spark.engine.partitioners.hashing import default_partition
 from headwater_spark.engine.records import TopicPartition
 from headwater_spark.engine.scaling.entry_layouts import LAYOUTS
@@ -401,6 +402,39 @@ def test_entries_before_many_tombstones_show_the_layout(monkeypatch: pytest.Monk
         app.cluster.write((topic, default_partition(key, 3), key + suffix, value, 1, ()) for key in keys)
     found = find_store_layout(app.cluster, store, topic, 3)
     assert [layout.name for layout in found] == ["windowed-key"]
+
+
+def test_a_reshard_and_a_copy_that_are_not_complete_exclude_each_other() -> None:
+    app = _application(_inputs((2, 2, 2)), 1)
+    app.write_entries(20)
+    compiled = compile_document(_DOCUMENT, app.counts)
+    [target] = [each for each in compiled.internal_topics if each.name == "app-totals-changelog"]
+    copies = [TopicCopy("app-old-changelog", target, 2)]
+    app.cluster.topics["app-old-changelog"] = [[], []]
+    assert list(source_problems("app", copies, app.cluster)) == []
+    journal = Journal({target.name: (2, 2)}, {}, {target.name: Phase.COPY})
+    app.cluster.offsets |= {each: Committed(*commit) for each, commit in journal.commits(target.name).items()}
+    with pytest.raises(ProblemsError, match="A copy of state of app is not complete: app-totals-changelog"):
+        app.reshard(_inputs((5, 2, 2)))
+    app.cluster.offsets["app-old-changelog", 0] = app.cluster.offsets[target.name, 0]
+    [problem] = source_problems("app", copies, app.cluster)
+    assert "app-old-changelog is not complete" in problem.summary
+
+
+def test_unprocessed_records_are_not_copied_twice() -> None:
+    app = _application(_inputs((2, 2, 2)), 1)
+    [target] = [
+        each
+        for each in compile_document(_DOCUMENT, app.counts).internal_topics
+        if each.name.endswith("-repartition")
+    ]
+    app.cluster.topics[target.name] = [[], []]  # processed, and deleted by Kafka Streams
+    copies = [TopicCopy("app-old-repartition", target, 2)]
+    [problem] = target_problems(copies, app.cluster)
+    assert "has offsets for it already" in problem.summary
+    for partition in range(2):
+        del app.cluster.offsets[target.name, partition]
+    assert list(target_problems(copies, app.cluster)) == []
 
 
 def test_counts_fit_only_when_subscriptions_are_replaced() -> None:

@@ -225,13 +225,16 @@ def test_few_entries_and_one_partition_show_no_layout() -> None:
         ([("app-totals-changelog", "app-totals-changelog")], "is still a topic of the application"),
         ([("app-wide-changelog", "app-totals-changelog")], "has 4 partitions, the new topic 2"),
         ([("app-old-changelog", "app-totals-changelog")] * 2, "a topic is named twice"),
+        ([("other-old-changelog", "app-totals-changelog")], "other-old-changelog is not a topic of app"),
+        ([("app-old-repartition", "app-totals-changelog")], "only one of app-old-repartition and"),
     ],
 )
 def test_renames_that_do_not_fit_are_refused(renames: list[tuple[str, str]], reason: str) -> None:
     (document,) = load_text(
         json.dumps({"application": {"id": "app"}, "topology": _COUNT}), "a.yaml"
     ).documents
-    counts = {"in": 2, "app-old-changelog": 2, "app-totals-changelog": 2, "app-wide-changelog": 4}
+    old = ("app-old-changelog", "app-old-repartition", "other-old-changelog")
+    counts = {"in": 2, "app-totals-changelog": 2, "app-wide-changelog": 4, **dict.fromkeys(old, 2)}
     compiled = compile_document(document, counts)
     assert [topic.kind for topic in compiled.internal_topics] == [TopicKind.CHANGELOG]
     _, problems = plan_copies(renames, compiled, counts)

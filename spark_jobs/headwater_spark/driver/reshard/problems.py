@@ -271,6 +271,18 @@ def other_target(application: str, changes: Mapping[str, tuple[int, int]]) -> Pr
     )
 
 
+def copy_incomplete(application: str, topics: Sequence[str]) -> Problem:
+    return Problem(
+        code=ProblemCode.RESHARD_INCOMPLETE,
+        application=application,
+        summary=f"A copy of state of {application} is not complete: {', '.join(topics)}.",
+        expected="topics that have all records",
+        found="a copy that was interrupted",
+        why="Some new topics may have a part of their records. " + _UNCHANGED,
+        fix="Run `headwater state copy` again, with the same names.",
+    )
+
+
 def kafka_failed(application: str, reason: str, *, has_begun: bool) -> Problem:
     return Problem(
         code=ProblemCode.RESHARD_INCOMPLETE if has_begun else ProblemCode.CLUSTER_UNREACHABLE,

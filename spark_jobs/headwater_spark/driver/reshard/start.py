@@ -136,11 +136,14 @@ def find_journal(
         for topic in compiled.internal_topics
         if topic.kind is TopicKind.CHANGELOG and topic.name in partitions
     }
+    application = document.application.id
     try:
-        return read_journal(cluster.committed(journal_partitions(changelogs), stable=False))
+        journal = read_journal(cluster.committed(journal_partitions(changelogs), stable=False))
     except ValueError as error:
-        application = document.application.id
         raise ProblemsError([problems.unreadable_journal(application, str(error))]) from None
+    if journal is not None and all(before == after for before, after in journal.counts.values()):
+        raise ProblemsError([problems.copy_incomplete(application, sorted(journal.phases))])
+    return journal
 
 
 def deleting_retention(snapshot: ClusterSnapshot, topic: str) -> int | None:
