@@ -437,6 +437,15 @@ def test_unprocessed_records_are_not_copied_twice() -> None:
     assert list(target_problems(copies, app.cluster)) == []
 
 
+def test_state_without_offsets_is_refused() -> None:
+    """Brokers forget the offsets of an application that was stopped for a week."""
+    app = _application(_inputs((2, 2, 2)), 1)
+    app.write_entries(20)
+    app.cluster.offsets.clear()
+    with pytest.raises(ProblemsError, match="app has state, but no committed offsets"):
+        app.reshard(_inputs((5, 2, 2)))
+
+
 def test_counts_fit_only_when_subscriptions_are_replaced() -> None:
     """The topic of the subscriptions keeps its count: it is not the last one, although it is the smallest."""
     app = _application(_inputs((2, 2, 2)), 1)

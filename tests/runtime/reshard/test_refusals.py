@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from headwater.compiler import build_nodes, compile_document
+from headwater.model.cluster import ClusterSnapshot, LiveTopic
 from headwater.model.compiled import TopicKind
 from headwater.model.nodes import ChangelogKind
 from headwater.model.offset_metadata import (
@@ -24,6 +25,7 @@ from headwater.spec import load_text
 from headwater_spark.driver.processor_move.moves import Committed, MovedPart
 from headwater_spark.driver.reshard.journal import read_journal
 from headwater_spark.driver.reshard.plan import InputChange, Request, plan_reshard
+from headwater_spark.driver.reshard.start import timestamp_problems
 from headwater_spark.driver.reshard.state_copy import plan_copies
 from headwater_spark.engine.partitioners.hashing import default_partition
 from headwater_spark.engine.program import build_programs
@@ -146,6 +148,16 @@ def test_closed_windows_need_a_multiple_of_the_count() -> None:
     refused = problem(5)
     assert refused is not None
     assert refused.code is ProblemCode.RESHARD_REFUSED
+
+
+def test_topics_whose_timestamps_brokers_replace_are_refused() -> None:
+    config = {"message.timestamp.type": "LogAppendTime"}
+    topics = {
+        name: LiveTopic(name, "", 2, 1, given) for name, given in (("app-a-changelog", config), ("other", {}))
+    }
+    snapshot = ClusterSnapshot("", 1, topics, topic_defaults={"message.timestamp.type": "CreateTime"})
+    [problem] = timestamp_problems("app", snapshot, topics)
+    assert (problem.code, problem.topic) == (ProblemCode.RESHARD_REFUSED, "app-a-changelog")
 
 
 def test_records_that_were_processed_early_are_refused() -> None:

@@ -225,9 +225,16 @@ def check_reshard(reshard: Reshard, cluster: ReshardCluster) -> Sequence[Problem
     partitions = [*reshard.changelog_partitions, *read]
     for topic, partition in cluster.open_transactions(partitions):
         found.append(problems.open_transaction(reshard.application, topic, partition))
-    if not found:
-        found += UnprocessedRecords(reshard, cluster, cluster.committed(read)).problems()
-    return found
+    if found:
+        return found
+    committed = cluster.committed(read)
+    has_offsets = any(each.offset is not None for each in committed.values())
+    if not has_offsets and all(
+        any(first < end for first, end in cluster.bounds(each).values())
+        for each in (reshard.changelog_partitions, read)
+    ):
+        return [problems.no_offsets(reshard.application)]
+    return UnprocessedRecords(reshard, cluster, committed).problems()
 
 
 def check_totals(

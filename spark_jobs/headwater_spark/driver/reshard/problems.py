@@ -232,6 +232,35 @@ def missing_offset(application: str, topic: str, partition: int) -> Problem:
     )
 
 
+def no_offsets(application: str) -> Problem:
+    return Problem(
+        code=ProblemCode.UNPROCESSED_RECORDS,
+        application=application,
+        summary=f"{application} has state, but no committed offsets.",
+        expected="offsets of the input that the state was built from",
+        found="none",
+        why="Brokers forget the offsets of a group without members after `offsets.retention.minutes`, a week "
+        "by default. The application would process its input again, in addition to its state. " + _UNCHANGED,
+        fix="If you know up to where the application has processed its input, commit these offsets: "
+        "`kafka-consumer-groups.sh --reset-offsets`. Otherwise reset the application: "
+        "`kafka-streams-application-reset`.",
+    )
+
+
+def replaced_timestamps(application: str, topic: str) -> Problem:
+    return Problem(
+        code=ProblemCode.RESHARD_REFUSED,
+        application=application,
+        topic=topic,
+        summary=f"The brokers replace the timestamps of records in {topic}.",
+        expected="`message.timestamp.type: CreateTime`, which Kafka Streams sets for its topics",
+        found="`message.timestamp.type: LogAppendTime`",
+        why="Entries that are written again would have other timestamps than before. " + _UNCHANGED,
+        fix=f"Set `message.timestamp.type=CreateTime` for {topic}: `kafka-configs.sh --alter`. Then run the "
+        "command again.",
+    )
+
+
 def many_unprocessed(application: str, records: int, most: int) -> Problem:
     return Problem(
         code=ProblemCode.UNPROCESSED_RECORDS,

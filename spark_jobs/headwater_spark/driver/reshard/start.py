@@ -1,7 +1,7 @@
 """Prepare and execute the reshard of one application, from its document and what is on the cluster."""
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
 from functools import partial
 
@@ -91,7 +91,11 @@ def reshard_application(
             if not reshard.transfers:
                 return ReshardResult(application, {})
             if journal is None:
-                found = [*check_reshard(reshard, cluster)]
+                written = sorted(
+                    {each.source for each in reshard.transfers} | reshard.rewritten_topics.keys()
+                )
+                found = [*timestamp_problems(application, snapshot, written)]
+                found += check_reshard(reshard, cluster)
                 found += [] if found else check_entries(reshard, cluster, report)
                 if found:
                     raise ProblemsError(found)
@@ -144,6 +148,18 @@ def find_journal(
     if journal is not None and all(before == after for before, after in journal.counts.values()):
         raise ProblemsError([problems.copy_incomplete(application, sorted(journal.phases))])
     return journal
+
+
+def timestamp_problems(
+    application: str, snapshot: ClusterSnapshot, topics: Iterable[str]
+) -> Sequence[Problem]:
+    """Return a problem for each topic whose records would get other timestamps."""
+    return [
+        problems.replaced_timestamps(application, topic)
+        for topic in topics
+        if {**snapshot.topic_defaults, **snapshot.topics[topic].config}.get("message.timestamp.type")
+        == "LogAppendTime"
+    ]
 
 
 def deleting_retention(snapshot: ClusterSnapshot, topic: str) -> int | None:

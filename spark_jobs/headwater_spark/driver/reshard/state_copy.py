@@ -28,7 +28,12 @@ from headwater_spark.driver.reshard import problems
 from headwater_spark.driver.reshard.entry_move import EntryMove, ReshardCluster
 from headwater_spark.driver.reshard.execution import check_totals, expires_before
 from headwater_spark.driver.reshard.journal import Journal, Phase, journal_partitions, read_journal
-from headwater_spark.driver.reshard.start import SESSION_SECONDS, check_stopped, deleting_retention
+from headwater_spark.driver.reshard.start import (
+    SESSION_SECONDS,
+    check_stopped,
+    deleting_retention,
+    timestamp_problems,
+)
 from headwater_spark.engine.records import OutputRecord, TopicPartition
 from headwater_spark.engine.scaling.transfers import Transfer
 
@@ -159,8 +164,10 @@ def copy_state(
                 raise ProblemsError(wrong)
             copies, refused = plan_copies(renames, compiled, snapshot.partitions)
             existing = [each for each in copies if each.target.name in snapshot.partitions]
+            topics = [each.target.name for each in existing]
             found = [
                 *refused,
+                *timestamp_problems(application, snapshot, topics),
                 *target_problems(existing, cluster),
                 *source_problems(application, copies, cluster),
             ]
