@@ -29,7 +29,7 @@ from headwater_spark.driver.reshard.start import timestamp_problems
 from headwater_spark.driver.reshard.state_copy import plan_copies
 from headwater_spark.engine.partitioners.hashing import default_partition
 from headwater_spark.engine.program import build_programs
-from headwater_spark.engine.scaling.entry_layouts import LAYOUTS, find_layouts
+from headwater_spark.engine.scaling.entry_layouts import LAYOUTS, EntryLayout, find_layouts
 from headwater_spark.engine.scaling.moved_stores import MovedStore
 
 Steps = list[dict[str, Any]]
@@ -43,6 +43,8 @@ def _refused(
     after: Mapping[str, int],
     changed: Mapping[str, int] | None = None,
     application: Mapping[str, object] | None = None,
+    *,
+    layouts: Mapping[str, EntryLayout] | None = None,
 ) -> list[Problem]:
     """Return why an application with `before` partitions cannot have `after`; `changed` are other counts."""
     text = json.dumps({"application": {"id": "app", **(application or {})}, "topology": steps})
@@ -58,6 +60,7 @@ def _refused(
         programs=build_programs(document, build_nodes(document), new),
         before=present,
         present=present,
+        layouts=layouts or {},
     )
     _, problems = plan_reshard(request, lambda *_: ())
     return list(problems)
@@ -118,6 +121,13 @@ def test_state_that_cannot_move_is_refused_by_name(
     problems = _refused(steps, {"in": 2}, {"in": 4}, application=application)
     assert [problem.code for problem in problems] == [ProblemCode.RESHARD_REFUSED]
     assert reason in problems[0].summary
+
+
+@pytest.mark.parametrize("store", ["totals", "missing"])
+def test_a_layout_that_the_document_shows_cannot_be_named(store: str) -> None:
+    [problem] = _refused(_COUNT, {"in": 1}, {"in": 4}, layouts={store: LAYOUTS["window"]})
+    assert problem.code is ProblemCode.RESHARD_REFUSED
+    assert f"store {store} of app cannot be named" in problem.summary
 
 
 def test_counts_that_do_not_fit_are_refused() -> None:

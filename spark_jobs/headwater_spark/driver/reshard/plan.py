@@ -197,6 +197,14 @@ class _Planner:
                     application, name, self._request.before[name], topic.partitions
                 )
         yield from self._partitioner_problems()
+        unknown = sorted(
+            store.name
+            for program in self._request.programs
+            for store in program.stores
+            if store.keeps is None and not store.is_global
+        )
+        for store in sorted(self._request.layouts.keys() - set(unknown)):
+            yield problems.needless_layout(application, store, unknown)
 
     def stateful(self) -> Sequence[SubTopology]:
         return [part for part in self._request.compiled.subtopologies if part.is_stateful]

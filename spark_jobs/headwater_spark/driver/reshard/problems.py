@@ -120,6 +120,19 @@ def unclear_layout(application: str, store: str, layouts: Sequence[str], at: Loc
     )
 
 
+def needless_layout(application: str, store: str, unknown: Sequence[str]) -> Problem:
+    return Problem(
+        code=ProblemCode.RESHARD_REFUSED,
+        application=application,
+        summary=f"The layout of store {store} of {application} cannot be named.",
+        expected=f"one of the stores whose layout the document does not show: {', '.join(unknown) or 'none'}",
+        found=f"--layout {store}=…",
+        why="The document has no such store, or shows its layout. With a wrong one, entries would move to "
+        "wrong partitions. " + _UNCHANGED,
+        fix=f"Omit `--layout {store}`, or correct the name.",
+    )
+
+
 def different_counts(application: str, subtopology: str, found: Mapping[str, int], when: str) -> Problem:
     return Problem(
         code=ProblemCode.RESHARD_REFUSED,
@@ -284,6 +297,19 @@ def different_close_times(application: str, topic: str) -> Problem:
         found="tasks that continue several old ones",
         why="Some windows would be emitted twice, or never. " + _UNCHANGED,
         fix=f"Request a multiple of the present partition count of {topic}.",
+    )
+
+
+def not_complete(application: str, changes: Mapping[str, tuple[int, int]]) -> Problem:
+    shown = ", ".join(f"{topic}: {before} to {after}" for topic, (before, after) in sorted(changes.items()))
+    return Problem(
+        code=ProblemCode.RESHARD_INCOMPLETE,
+        application=application,
+        summary=f"A reshard of {application} has begun and is not complete.",
+        expected=shown,
+        found="a reshard that was interrupted, or runs now",
+        why="Some entries may have moved, others not. The application must not start before all have.",
+        fix="Run the command again without `--check`. It continues where it was interrupted.",
     )
 
 

@@ -100,6 +100,8 @@ def reshard_application(
                 if found:
                     raise ProblemsError(found)
                 cluster.check_expansion(reshard.expansions)
+            elif options.checks_only:
+                raise ProblemsError([problems.not_complete(application, journal.counts)])
             if options.checks_only:
                 return ReshardResult(application, reshard.counts)
             topics = [each.source for each in reshard.transfers]
