@@ -29,6 +29,7 @@ from headwater_spark.driver.reshard.plan import Reshard
 from headwater_spark.driver.reshard.start import ReshardOptions, find_journal, plan_from_cluster
 from headwater_spark.driver.reshard.state_copy import TopicCopy, source_problems, target_problems
 from headwater_spark.engine.partitioners.hashing import default_partition
+from headwater_spark.engine.program import SubtopologyProgram, build_programs
 from headwater_spark.engine.records import TopicPartition
 from headwater_spark.engine.scaling.entry_layouts import LAYOUTS
 from headwater_spark.worker.restore import RecordChunk
@@ -444,6 +445,34 @@ def test_state_without_offsets_is_refused() -> None:
     app.cluster.offsets.clear()
     with pytest.raises(ProblemsError, match="app has state, but no committed offsets"):
         app.reshard(_inputs((5, 2, 2)))
+
+
+def test_a_document_from_code_can_be_completed_when_entries_have_moved(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Then the entries do not show their layouts any more: it is in the journal."""
+    start = "headwater_spark.driver.reshard.start.build_programs"
+    monkeypatch.setattr(start, lambda *given: tuple(map(_without_formats, build_programs(*given))))
+    monkeypatch.setattr("headwater_spark.engine.scaling.entry_layouts._CHANCE", 5)
+    app = _application(_inputs((3, 3, 3)), 1)
+    app.write_entries(60)
+    after = _inputs((5, 4, 5))
+    expected = _expected(app, after)
+    for operations in range(300, 6000, 300):
+        app.cluster.kill_after(operations)
+        with suppress(KilledError):
+            app.reshard(after)
+            break
+        app.cluster.kill_after(None)
+        for store in _LAYOUT_OF:
+            app.cluster.compact(f"app-{store}-changelog")
+    app.cluster.kill_after(None)
+    assert operations > 600
+    assert app.live() == expected
+
+
+def _without_formats(program: SubtopologyProgram) -> SubtopologyProgram:
+    return attrs.evolve(program, stores=tuple(attrs.evolve(store, keeps=None) for store in program.stores))
 
 
 def test_counts_fit_only_when_subscriptions_are_replaced() -> None:

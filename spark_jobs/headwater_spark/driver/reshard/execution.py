@@ -87,6 +87,11 @@ class ReshardExecution:
             self._reshard.counts,
             ends,
             {each.source: Phase.COPY for each in self._reshard.transfers},
+            layouts={
+                each.source: each.store.layout
+                for each in self._reshard.transfers
+                if each.store is not None and each.store.layout is not None
+            },
             started_ms=int(time.time() * 1000),
         )
         producer.commit(_merged(journal.commits(each.source) for each in self._reshard.transfers))

@@ -24,7 +24,7 @@ from headwater_spark.driver.reshard import problems
 from headwater_spark.engine.program import SubtopologyProgram
 from headwater_spark.engine.program.partitioning import PartitionRule
 from headwater_spark.engine.records import TopicPartition
-from headwater_spark.engine.scaling.entry_layouts import LAYOUTS, EntryLayout
+from headwater_spark.engine.scaling.entry_layouts import EntryLayout
 from headwater_spark.engine.scaling.moved_stores import MovedStore, NotMovable, moved_stores
 from headwater_spark.engine.scaling.processors import DEFAULT_PARTITIONERS
 from headwater_spark.engine.scaling.transfers import LeftCounts, Transfer, earlier_partitions
@@ -138,6 +138,8 @@ class Request:
     """What a user requests. `present` is topic → partition count, as it was before the reshard.
 
     `rewritten` are source topics whose unprocessed records are written again. `layouts` is store → layout.
+    `known_layouts` is changelog topic → layout, as the reshard that has begun has found it: the entries may
+    not show it any more.
     """
 
     document: TopologyDocument
@@ -147,6 +149,7 @@ class Request:
     present: Mapping[str, int]
     rewritten: frozenset[str] = frozenset()
     layouts: Mapping[str, EntryLayout] = attrs.field(factory=dict)
+    known_layouts: Mapping[str, EntryLayout] = attrs.field(factory=dict)
 
 
 def producer_name(application: str) -> str:
@@ -295,6 +298,8 @@ class _Planner:
             changelog = program.changelog(store.name)
             if changelog is None:
                 wrong.append(self._without_changelog(program, store))
+            elif changelog in self._request.known_layouts:
+                found.append(self._request.known_layouts[changelog].moved_store(store.name, changelog))
             elif store.name in self._request.layouts:
                 found.append(self._request.layouts[store.name].moved_store(store.name, changelog))
             elif store.name in known:
@@ -370,11 +375,6 @@ class _Planner:
 
     def _different(self, part: SubTopology, counts: Mapping[str, int], when: str) -> Problem:
         return problems.different_counts(self._application.id, str(part.id), counts, when)
-
-
-def read_layout(text: str) -> EntryLayout:
-    """Return the layout with a name; raises KeyError if there is none."""
-    return LAYOUTS[text]
 
 
 def _is_subscription(topic: InternalTopic) -> bool:

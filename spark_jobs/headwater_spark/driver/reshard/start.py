@@ -25,7 +25,7 @@ from headwater_spark.driver.reshard.execution import ReshardExecution, check_res
 from headwater_spark.driver.reshard.journal import Journal, journal_partitions, read_journal
 from headwater_spark.driver.reshard.plan import Request, Reshard, plan_reshard
 from headwater_spark.engine.program import build_programs
-from headwater_spark.engine.scaling.entry_layouts import EntryLayout
+from headwater_spark.engine.scaling.entry_layouts import LAYOUTS, EntryLayout
 
 _WITHOUT_MEMBERS = ("Empty", "Dead")
 _ADMIN_SECONDS = 30.0
@@ -211,6 +211,9 @@ def plan_from_cluster(
         present=partitions,
         rewritten=options.rewritten,
         layouts=options.layouts,
+        known_layouts={}
+        if journal is None
+        else {topic: LAYOUTS[layout] for topic, layout in journal.layouts.items()},
     )
     reshard, wrong = plan_reshard(request, partial(find_store_layout, cluster))
     if wrong:
