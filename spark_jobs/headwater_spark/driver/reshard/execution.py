@@ -215,7 +215,7 @@ def withdraw_if_unchanged(
     if not changed or any(counts[topic] != journal.counts[topic][0] for topic in changed):
         return journal
     kept = {each: end for each, end in journal.ends.items() if each[0] not in changed}
-    if any(end != kept[each] for each, (_, end) in cluster.bounds(kept).items()):
+    if kept and any(end != kept[each] for each, (_, end) in cluster.bounds(kept).items()):
         return journal
     if is_removed:
         with cluster.producer(producer_name(application)) as producer:
