@@ -79,6 +79,9 @@ def reshard(
         from headwater_spark.engine.scaling.entry_layouts import LAYOUTS  # noqa: PLC0415 - slow
     if unknown := [layout for _, layout in layouts if layout not in LAYOUTS]:
         raise click.UsageError(f"{unknown[0]} is no layout. Layouts: {', '.join(LAYOUTS)}.")
+    for option, pairs in (("--partitions", counts), ("--layout", layouts)):
+        if len(dict(pairs)) < len(pairs):
+            raise click.UsageError(f"{option} names the same topic or store twice.")
     found = single_document(document)
     options = ReshardOptions(
         partitions=dict(counts),
@@ -91,7 +94,7 @@ def reshard(
         found, connection(bootstrap_server, command_config), options, Progress(id_).report
     )
     if not result.counts:
-        click.echo(f"{id_}: no state has to move.")
+        click.echo(f"{id_}: no state has to move. Nothing was changed.")
     for topic, (before, after) in sorted(result.counts.items()):
         click.echo(f"{topic}: {before} → {after} partitions")
     if result.counts and checks_only:

@@ -124,9 +124,8 @@ class StreamsApplication:
         check = parts.topics.prepare()
         if parts.client is not None:
             parts.specs.update(check)
-            parts.shutdown_requests.start(
-                parts.specs.source_topics
-            )  # also requests that come while this one waits
+            # Before the client waits: all clients may be requested to stop meanwhile.
+            parts.shutdown_requests.start(parts.specs.source_topics)
             if not parts.client.acquire(parts.specs.source_topics, self._lifecycle.stopping):
                 self._end(close_offsets=True)
                 return

@@ -5,6 +5,8 @@ import random
 import struct
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from types import SimpleNamespace
 
 import attrs
 import pytest
@@ -13,17 +15,21 @@ from hypothesis import strategies as st
 
 from headwater.compiler import compile_document
 from headwater.model.compiled import TopicKind
+from headwater.model.nodes import ChangelogKind, StateStore
 from headwater.model.offset_metadata import decode_time, encode_processor_metadata
 from headwater.model.problems import ProblemCode, ProblemsError
 from headwater.model.topology import TopologyDocument
 from headwater.spec import load_text
 from headwater_spark.driver.processor_move.entry_copy import unreported
 from headwater_spark.driver.processor_move.moves import Committed
-from headwater_spark.driver.reshard.entry_checks import check_entries
-from headwater_spark.driver.reshard.execution import ReshardExecution, check_reshard
+from headwater_spark.driver.reshard.entry_checks import check_entries, find_store_layout
+from headwater_spark.driver.reshard.execution import ReshardExecution, check_reshard, withdraw_if_unchanged
+from headwater_spark.driver.reshard.journal import Journal, Phase, read_journal
 from headwater_spark.driver.reshard.plan import Reshard
 from headwater_spark.driver.reshard.start import ReshardOptions, find_journal, plan_from_cluster
+from headwater_spark.driver.reshard.state_copy import TopicCopy, source_problems, target_problems
 from headwater_spark.engine.partitioners.hashing import default_partition
+from headwater_spark.engine.program import SubtopologyProgram, build_programs
 from headwater_spark.engine.records import TopicPartition
 from headwater_spark.engine.scaling.entry_layouts import LAYOUTS
 from headwater_spark.worker.restore import RecordChunk
@@ -143,6 +149,8 @@ class _Application:
 
     def plan(self, counts: Counts) -> tuple[Reshard, ReshardExecution, bool]:
         journal = find_journal(_DOCUMENT, self.counts, self.cluster)
+        if journal is not None:
+            journal = withdraw_if_unchanged("app", journal, self.counts, self.cluster)
         options = ReshardOptions(partitions=counts)
         reshard = plan_from_cluster(_DOCUMENT, self.counts, options, journal, self.cluster)
         execution = ReshardExecution(reshard, self.cluster, {}, journal, unreported)
@@ -261,7 +269,8 @@ def test_an_entry_in_another_partition_is_refused() -> None:
     assert raised.value.problems[0].topic == "app-totals-changelog"
 
 
-def test_an_unprocessed_record_of_a_key_that_moves_is_refused_or_written_again() -> None:
+@pytest.mark.parametrize("is_expanded", [False, True])
+def test_an_unprocessed_record_of_a_key_that_moves_is_refused_or_written_again(*, is_expanded: bool) -> None:
     app = _application(_inputs((2, 2, 2)), 1)
     app.write_entries(20)
     app.write_input("orders", 30, processed=2)
@@ -273,11 +282,234 @@ def test_an_unprocessed_record_of_a_key_that_moves_is_refused_or_written_again()
     journal = find_journal(_DOCUMENT, app.counts, app.cluster)
     assert journal is None
     options = ReshardOptions(partitions=after, rewritten=frozenset({"orders"}))
-    app.cluster.expand({"orders": 5, "payments": 5})
-    reshard = plan_from_cluster(_DOCUMENT, app.counts, options, None, app.cluster)
-    assert check_reshard(reshard, app.cluster) == []
-    ReshardExecution(reshard, app.cluster, {}, None, unreported).run()
+    if is_expanded:
+        app.cluster.expand({"orders": 5, "payments": 5})
+    for operations in range(0, 10_000, 40):
+        app.cluster.kill_after(operations)
+        with suppress(KilledError):
+            journal = find_journal(_DOCUMENT, app.counts, app.cluster)
+            reshard = plan_from_cluster(_DOCUMENT, app.counts, options, journal, app.cluster)
+            if journal is None:
+                assert check_reshard(reshard, app.cluster) == []
+            ReshardExecution(reshard, app.cluster, {}, journal, unreported).run()
+            break
+    assert operations > 40
+    assert app.counts["orders"] == 5
     assert app.unprocessed("orders") == waiting
+
+
+def test_a_record_that_is_written_during_the_reshard_has_advice_that_completes_it() -> None:
+    app = _application(_inputs((2, 2, 2)), 1)
+    app.write_entries(20)
+    after = _inputs((5, 2, 2))
+    app.cluster.kill_after(150)
+    with pytest.raises(KilledError):
+        app.reshard(after)
+    app.cluster.kill_after(None)
+    key = next(key for key in (b"key %d" % each for each in range(99)) if default_partition(key, 5) == 4)
+    app.cluster.write([("orders", default_partition(key, 2), key, b"new", _TIME, ())])
+    waiting = app.unprocessed("orders")
+    with pytest.raises(ProblemsError) as raised:
+        app.reshard(after)
+    [problem] = raised.value.problems
+    assert "--rewrite-unprocessed orders" in problem.fix
+    assert "start the application" not in problem.fix
+    assert "Nothing was changed" not in problem.why
+    options = ReshardOptions(rewritten=frozenset({"orders"}))
+    journal = find_journal(_DOCUMENT, app.counts, app.cluster)
+    assert journal is not None
+    reshard = plan_from_cluster(_DOCUMENT, app.counts, options, journal, app.cluster)
+    ReshardExecution(reshard, app.cluster, {}, journal, unreported).run()
+    assert app.counts["orders"] == 5
+    assert app.unprocessed("orders") == waiting
+
+
+def test_an_application_that_starts_before_a_topic_is_expanded_loses_nothing() -> None:
+    app = _application(_inputs((2, 2, 2)), 1)
+    app.write_entries(20)
+    app.cluster.kill_after(_operations_until_begun(app))
+    with pytest.raises(KilledError):
+        app.reshard(_inputs((5, 2, 2)))
+    app.cluster.kill_after(None)
+    assert find_journal(_DOCUMENT, app.counts, app.cluster) is not None
+    app.write_entries(10)  # Kafka Streams starts: the counts fit
+    after = _inputs((4, 3, 2))  # another request is possible, too
+    expected = _expected(app, after)
+    app.reshard(after)
+    assert app.live() == expected
+
+
+def _operations_until_begun(app: _Application) -> int:
+    reshard, _, _ = app.plan(_inputs((5, 2, 2)))
+    done = 0
+
+    def count() -> None:
+        nonlocal done
+        done += 1
+
+    app.cluster.before_operation = count
+    check_reshard(reshard, app.cluster)
+    check_entries(reshard, app.cluster, unreported)
+    return done + 3  # the layouts are known; the producer, and both sides of the commit
+
+
+@pytest.mark.parametrize("phase", [Phase.COPY, Phase.CLEAR])
+def test_entries_that_expire_during_an_interruption_do_not_prevent_the_reshard(
+    phase: Phase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    day, topic = 24 * 60 * 60 * 1000, "app-minutes-changelog"
+    app = _application(_inputs((2, 2, 2)), 1)
+    app.write_entries(20)
+
+    def find() -> Journal | None:
+        return find_journal(_DOCUMENT, app.counts, app.cluster)
+
+    def run(now: int) -> None:
+        clock = SimpleNamespace(time=lambda: now / 1000)
+        monkeypatch.setattr("headwater_spark.driver.reshard.execution.time", clock)
+        options = ReshardOptions(partitions=_inputs((5, 2, 2)))
+        reshard = plan_from_cluster(_DOCUMENT, app.counts, options, find(), app.cluster)
+        ReshardExecution(reshard, app.cluster, {topic: 10 * day}, find(), unreported).run()
+
+    def die_in_phase() -> None:
+        is_copied = len(app.cluster.topics[topic]) == 5 and any(app.cluster.topics[topic][2:])
+        journal = find() if is_copied else None
+        if journal is not None and journal.phases[topic] is phase:
+            raise KilledError
+
+    app.cluster.before_operation = die_in_phase
+    with pytest.raises(KilledError):
+        run(_TIME)
+    app.cluster.kill_after(None)
+    for records in app.cluster.topics[topic]:
+        del records[: len(records) // 2]
+
+    def expire() -> None:
+        """Delete copies while they are compared."""
+        for records in app.cluster.topics[topic][3:]:
+            records.clear()
+
+    app.cluster.before_operation = expire
+    run(_TIME + 12 * day)
+    assert app.counts["orders"] == 5
+
+
+def test_entries_before_many_tombstones_show_the_layout(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("headwater_spark.driver.reshard.entry_checks._SAMPLE", 2)
+    topic, store = "app-closed-store-changelog", StateStore("closed", ChangelogKind.KEY_VALUE)
+    app = _application(_inputs((3, 1, 1)), 1)
+    keys = [b"key %d" % each for each in range(60)]
+    for suffix, value in ((b"12345678", b"value"), (b"another1", None)):
+        app.cluster.write((topic, default_partition(key, 3), key + suffix, value, 1, ()) for key in keys)
+    found = find_store_layout(app.cluster, store, topic, 3)
+    assert [layout.name for layout in found] == ["windowed-key"]
+
+
+def test_a_reshard_and_a_copy_that_are_not_complete_exclude_each_other() -> None:
+    app = _application(_inputs((2, 2, 2)), 1)
+    app.write_entries(20)
+    compiled = compile_document(_DOCUMENT, app.counts)
+    [target] = [each for each in compiled.internal_topics if each.name == "app-totals-changelog"]
+    copies = [TopicCopy("app-old-changelog", target, 2)]
+    app.cluster.topics["app-old-changelog"] = [[], []]
+    assert list(source_problems("app", copies, app.cluster)) == []
+    journal = Journal({target.name: (2, 2)}, {}, {target.name: Phase.COPY})
+    app.cluster.offsets |= {each: Committed(*commit) for each, commit in journal.commits(target.name).items()}
+    with pytest.raises(ProblemsError, match="A copy of state of app is not complete: app-totals-changelog"):
+        app.reshard(_inputs((5, 2, 2)))
+    app.cluster.offsets["app-old-changelog", 0] = app.cluster.offsets[target.name, 0]
+    [problem] = source_problems("app", copies, app.cluster)
+    assert "app-old-changelog is not complete" in problem.summary
+
+
+def test_unprocessed_records_are_not_copied_twice() -> None:
+    app = _application(_inputs((2, 2, 2)), 1)
+    [target] = [
+        each
+        for each in compile_document(_DOCUMENT, app.counts).internal_topics
+        if each.name.endswith("-repartition")
+    ]
+    app.cluster.topics[target.name] = [[], []]  # processed, and deleted by Kafka Streams
+    copies = [TopicCopy("app-old-repartition", target, 2)]
+    [problem] = target_problems(copies, app.cluster)
+    assert "has offsets for it already" in problem.summary
+    for partition in range(2):
+        del app.cluster.offsets[target.name, partition]
+    assert list(target_problems(copies, app.cluster)) == []
+
+
+def test_state_without_offsets_is_refused() -> None:
+    """Brokers forget the offsets of an application that was stopped for a week."""
+    app = _application(_inputs((2, 2, 2)), 1)
+    app.write_entries(20)
+    app.cluster.offsets.clear()
+    with pytest.raises(ProblemsError, match="app has state, but no committed offsets"):
+        app.reshard(_inputs((5, 2, 2)))
+
+
+def test_a_document_from_code_can_be_completed_when_entries_have_moved(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Then the entries do not show their layouts any more: it is in the journal."""
+    start = "headwater_spark.driver.reshard.start.build_programs"
+    monkeypatch.setattr(start, lambda *given: tuple(map(_without_formats, build_programs(*given))))
+    monkeypatch.setattr("headwater_spark.engine.scaling.entry_layouts._CHANCE", 5)
+    app = _application(_inputs((3, 3, 3)), 1)
+    app.write_entries(60)
+    after = _inputs((5, 4, 5))
+    expected = _expected(app, after)
+    for operations in range(300, 6000, 300):
+        app.cluster.kill_after(operations)
+        with suppress(KilledError):
+            app.reshard(after)
+            break
+        app.cluster.kill_after(None)
+        for store in _LAYOUT_OF:
+            app.cluster.compact(f"app-{store}-changelog")
+    app.cluster.kill_after(None)
+    assert operations > 600
+    assert app.live() == expected
+
+
+def _without_formats(program: SubtopologyProgram) -> SubtopologyProgram:
+    return attrs.evolve(program, stores=tuple(attrs.evolve(store, keeps=None) for store in program.stores))
+
+
+def test_counts_fit_only_when_subscriptions_are_replaced() -> None:
+    """The topic of the subscriptions keeps its count: it is not the last one, although it is the smallest."""
+    app = _application(_inputs((2, 2, 2)), 1)
+    app.write_entries(20)
+    topic = "app-owner-subscription-store-changelog"
+    after = _inputs((2, 2, 4))
+    targets = {each.name: each.partitions for each in compile_document(_DOCUMENT, after).internal_topics}
+    app.cluster.topics[topic] = [[], []]
+    app.cluster.expand({"contracts": 4})
+    phases = []
+
+    def note_phase() -> None:
+        if targets.items() <= app.counts.items():
+            committed = app.cluster.committed([(name, 0) for name in app.counts if "-changelog" in name])
+            journal = read_journal(committed)
+            phases.append(None if journal is None else journal.phases[topic])
+
+    app.cluster.before_operation = note_phase
+    app.reshard(after)
+    assert phases
+    assert set(phases) <= {Phase.DONE, None}
+    assert app.counts[topic] == 2
+
+
+def test_repartition_topics_without_offsets_are_written_again_and_skipped() -> None:
+    """An application that was killed before its first commit reads them from the beginning."""
+    app = _application(_inputs((2, 2, 2)), 1)
+    topics = [topic for topic in app.counts if topic.endswith("-repartition")]
+    assert topics
+    for topic in topics:
+        for partition in range(app.counts[topic]):
+            del app.cluster.offsets[topic, partition]
+    waiting = {topic: app.unprocessed(topic) for topic in topics}
+    app.reshard(_inputs((5, 3, 2)))
+    assert {topic: app.unprocessed(topic) for topic in topics} == waiting
 
 
 def test_another_target_is_refused_until_the_reshard_is_complete() -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from headwater.compiler import build_nodes, compile_document
+from headwater.model.cluster import ClusterSnapshot, LiveTopic
 from headwater.model.compiled import TopicKind
 from headwater.model.nodes import ChangelogKind
 from headwater.model.offset_metadata import (
@@ -24,10 +25,11 @@ from headwater.spec import load_text
 from headwater_spark.driver.processor_move.moves import Committed, MovedPart
 from headwater_spark.driver.reshard.journal import read_journal
 from headwater_spark.driver.reshard.plan import InputChange, Request, plan_reshard
+from headwater_spark.driver.reshard.start import timestamp_problems
 from headwater_spark.driver.reshard.state_copy import plan_copies
 from headwater_spark.engine.partitioners.hashing import default_partition
 from headwater_spark.engine.program import build_programs
-from headwater_spark.engine.scaling.entry_layouts import LAYOUTS, find_layouts
+from headwater_spark.engine.scaling.entry_layouts import LAYOUTS, EntryLayout, find_layouts
 from headwater_spark.engine.scaling.moved_stores import MovedStore
 
 Steps = list[dict[str, Any]]
@@ -41,6 +43,8 @@ def _refused(
     after: Mapping[str, int],
     changed: Mapping[str, int] | None = None,
     application: Mapping[str, object] | None = None,
+    *,
+    layouts: Mapping[str, EntryLayout] | None = None,
 ) -> list[Problem]:
     """Return why an application with `before` partitions cannot have `after`; `changed` are other counts."""
     text = json.dumps({"application": {"id": "app", **(application or {})}, "topology": steps})
@@ -56,6 +60,7 @@ def _refused(
         programs=build_programs(document, build_nodes(document), new),
         before=present,
         present=present,
+        layouts=layouts or {},
     )
     _, problems = plan_reshard(request, lambda *_: ())
     return list(problems)
@@ -118,6 +123,13 @@ def test_state_that_cannot_move_is_refused_by_name(
     assert reason in problems[0].summary
 
 
+@pytest.mark.parametrize("store", ["totals", "missing"])
+def test_a_layout_that_the_document_shows_cannot_be_named(store: str) -> None:
+    [problem] = _refused(_COUNT, {"in": 1}, {"in": 4}, layouts={store: LAYOUTS["window"]})
+    assert problem.code is ProblemCode.RESHARD_REFUSED
+    assert f"store {store} of app cannot be named" in problem.summary
+
+
 def test_counts_that_do_not_fit_are_refused() -> None:
     assert _refused(_COUNT, {"in": 2}, {"in": 4}) == []
     [wide] = _refused(_COUNT, {"in": 2}, {"in": 4}, {"app-totals-changelog": 5})
@@ -146,6 +158,16 @@ def test_closed_windows_need_a_multiple_of_the_count() -> None:
     refused = problem(5)
     assert refused is not None
     assert refused.code is ProblemCode.RESHARD_REFUSED
+
+
+def test_topics_whose_timestamps_brokers_replace_are_refused() -> None:
+    config = {"message.timestamp.type": "LogAppendTime"}
+    topics = {
+        name: LiveTopic(name, "", 2, 1, given) for name, given in (("app-a-changelog", config), ("other", {}))
+    }
+    snapshot = ClusterSnapshot("", 1, topics, topic_defaults={"message.timestamp.type": "CreateTime"})
+    [problem] = timestamp_problems("app", snapshot, topics)
+    assert (problem.code, problem.topic) == (ProblemCode.RESHARD_REFUSED, "app-a-changelog")
 
 
 def test_records_that_were_processed_early_are_refused() -> None:
@@ -225,13 +247,16 @@ def test_few_entries_and_one_partition_show_no_layout() -> None:
         ([("app-totals-changelog", "app-totals-changelog")], "is still a topic of the application"),
         ([("app-wide-changelog", "app-totals-changelog")], "has 4 partitions, the new topic 2"),
         ([("app-old-changelog", "app-totals-changelog")] * 2, "a topic is named twice"),
+        ([("other-old-changelog", "app-totals-changelog")], "other-old-changelog is not a topic of app"),
+        ([("app-old-repartition", "app-totals-changelog")], "only one of app-old-repartition and"),
     ],
 )
 def test_renames_that_do_not_fit_are_refused(renames: list[tuple[str, str]], reason: str) -> None:
     (document,) = load_text(
         json.dumps({"application": {"id": "app"}, "topology": _COUNT}), "a.yaml"
     ).documents
-    counts = {"in": 2, "app-old-changelog": 2, "app-totals-changelog": 2, "app-wide-changelog": 4}
+    old = ("app-old-changelog", "app-old-repartition", "other-old-changelog")
+    counts = {"in": 2, "app-totals-changelog": 2, "app-wide-changelog": 4, **dict.fromkeys(old, 2)}
     compiled = compile_document(document, counts)
     assert [topic.kind for topic in compiled.internal_topics] == [TopicKind.CHANGELOG]
     _, problems = plan_copies(renames, compiled, counts)

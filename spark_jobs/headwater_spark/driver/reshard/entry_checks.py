@@ -17,25 +17,43 @@ from headwater_spark.worker.restore import RecordChunk
 
 _SAMPLE = 20_000
 """So many records at the end of each partition show the layout of a store."""
+_MORE = 10
+"""So many times more records are read if there is no entry among them."""
 _MAX_KEYS_IN_MEMORY = 1_000_000
 
 
 def find_store_layout(
     cluster: ReshardCluster, store: StateStore, changelog: str, partitions: int
 ) -> tuple[EntryLayout, ...]:
-    """Return the layouts that the newest entries of a changelog topic fit; raises `KafkaException`."""
+    """Return the layouts that the newest entries of a changelog topic fit; raises `KafkaException`.
+
+    If the newest records are all tombstones, more of them are read: without entries, any layout fits.
+    """
     bounds = cluster.bounds((changelog, each) for each in range(partitions))
-    samples = []
-    for (_, partition), (first, end) in bounds.items():
-        entries: dict[bytes, bool] = {}
-        for chunk in cluster.read_range(changelog, partition, max(first, end - _SAMPLE), end):
-            entries.update(
-                (key, chunk.value(index) is not None)
-                for index, key in enumerate(chunk.keys)
-                if key is not None
-            )
-        samples.append((partition, [key for key, is_entry in entries.items() if is_entry]))
-    return find_layouts(store.kind, samples, partitions, store.name)
+    records = _SAMPLE
+    while True:
+        samples = [
+            (partition, _newest_entries(cluster, changelog, partition, (max(first, end - records), end)))
+            for (_, partition), (first, end) in bounds.items()
+        ]
+        if any(keys for _, keys in samples) or all(first >= end - records for first, end in bounds.values()):
+            return find_layouts(store.kind, samples, partitions, store.name)
+        records *= _MORE
+
+
+def _newest_entries(
+    cluster: ReshardCluster, changelog: str, partition: int, offsets: tuple[int, int]
+) -> Sequence[bytes]:
+    """Return the keys of the entries that exist among the records from the first offset up to the second."""
+    first, end = offsets
+    entries: dict[bytes, None] = {}
+    for chunk in cluster.read_range(changelog, partition, first, end) if first < end else ():
+        for index, key in enumerate(chunk.keys):
+            if key is not None and chunk.value(index) is not None:
+                entries[key] = None
+            elif key is not None:
+                entries.pop(key, None)
+    return list(entries)
 
 
 def check_entries(reshard: Reshard, cluster: ReshardCluster, report: Report) -> Sequence[Problem]:

@@ -105,7 +105,9 @@ class EntryMove:
                 self.written += len(copies)
                 records.send(copies)
                 records.commit_if_due()
-            self._add_replaced(partition, last)
+            if self._transfer.left is not None and self._transfer.is_in_place:
+                records.commit()
+                self._add_replaced(partition, last)
             totals.append(last.totals())
         records.commit()
         return summed_totals(totals, self._transfer.after)
@@ -114,10 +116,10 @@ class EntryMove:
         """Add entries that an interrupted pass has replaced in their partition.
 
         Compaction may have removed them from the old part since then: what is behind it is all that is left.
+        What this pass has written must be visible: it has the last record of each other key.
         """
-        if self._transfer.left is None or not self._transfer.is_in_place:
-            return
         topic = self._transfer.source
+        self._await_transactions([(topic, partition)])
         [(_, end)] = self._cluster.bounds([(topic, partition)]).values()
         for chunk in self._cluster.read_range(topic, partition, self._ends[partition], end):
             old, new = self._transfer.partitions(chunk.keys, partition)

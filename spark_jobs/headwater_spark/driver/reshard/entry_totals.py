@@ -39,8 +39,13 @@ class EntryTotals:
             self.expiring + other.expiring,
         )
 
-    def is_complete(self, found: "EntryTotals") -> bool:
-        """Return whether `found` has these entries, and no other ones."""
+    def is_complete(self, found: "EntryTotals", *, may_expire: bool = False) -> bool:
+        """Return whether `found` has these entries, and no other ones.
+
+        With `may_expire`, retention may have deleted any: then only additional ones are found.
+        """
+        if may_expire:
+            return found.entries + found.expiring <= self.entries + self.expiring
         is_same = (self.entries, self.digest) == (found.entries, found.digest)
         return is_same and found.expiring <= self.expiring
 

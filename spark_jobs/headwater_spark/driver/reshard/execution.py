@@ -3,11 +3,11 @@
 1. The ends of all changelog partitions are committed, as the journal. From then on it is a reshard.
 2. The changelog topics, the largest first: each is expanded, its entries are copied, compared, and deleted
    from their old partitions.
-3. Before the last changelog topic: the repartition topics are expanded. One transaction writes their
-   unprocessed records again, and commits the offsets.
-4. Source topics are expanded, and offsets of added partitions are committed.
+3. Before the last changelog topic: the repartition topics are expanded, and source topics whose unprocessed
+   records are written again. One transaction writes these records, and commits the offsets.
+4. Other source topics are expanded, and offsets of added partitions are committed.
 
-Until step 4, or the last changelog topic if the source topics have the new count already, the application
+Until step 4, or the last changelog topic if the source topics have the new count then, the application
 does not start: Kafka Streams and the runtime refuse topics whose counts do not fit.
 """
 
@@ -23,7 +23,7 @@ from headwater_spark.driver.reshard import problems
 from headwater_spark.driver.reshard.entry_move import EntryMove, FoundTotals, ReshardCluster
 from headwater_spark.driver.reshard.entry_totals import EntryTotals
 from headwater_spark.driver.reshard.journal import Journal, Phase
-from headwater_spark.driver.reshard.plan import Reshard
+from headwater_spark.driver.reshard.plan import Reshard, producer_name
 from headwater_spark.driver.reshard.unprocessed_records import UnprocessedRecords
 from headwater_spark.engine.records import TopicPartition
 from headwater_spark.engine.scaling.transfers import Transfer
@@ -87,30 +87,43 @@ class ReshardExecution:
             self._reshard.counts,
             ends,
             {each.source: Phase.COPY for each in self._reshard.transfers},
+            layouts={
+                each.source: each.store.layout
+                for each in self._reshard.transfers
+                if each.store is not None and each.store.layout is not None
+            },
             started_ms=int(time.time() * 1000),
         )
         producer.commit(_merged(journal.commits(each.source) for each in self._reshard.transfers))
         return journal
 
     def _move_entries(self, producer: MoveProducer, transfer: Transfer) -> None:
-        journal, topic = self._known_journal(), transfer.source
-        if journal.phases[topic] is Phase.DONE:
+        journal, topic, now = self._known_journal(), transfer.source, int(time.time() * 1000)
+        phase = journal.phases[topic]
+        if phase is Phase.DONE:
             return
+        if phase is Phase.COPY:
+            self._journal = journal = attrs.evolve(journal, started_ms=now)
+        retention = self._retentions.get(topic)
         self._cluster.expand({topic: transfer.after})
         move = EntryMove(
             transfer,
             self._cluster,
             journal.ends_of(topic),
-            expires_before(journal.started_ms, self._retentions.get(topic)),
+            expires_before(journal.started_ms, retention),
             self._report,
         )
-        if journal.phases[topic] is Phase.COPY:
+        if phase is Phase.COPY:
             expected = tuple(move.copy(producer))
             check_totals(self._reshard.application, transfer, expected, move.find_totals())
             self._note(producer, topic, Phase.CLEAR, expected)
         move.clear(producer)
         found = move.find_totals()
-        check_totals(self._reshard.application, transfer, self._known_journal().totals[topic], found)
+        expected = self._known_journal().totals[topic]
+        may_expire = retention is not None and now > journal.started_ms + _DAY_MS
+        check_totals(
+            self._reshard.application, transfer, expected, found, is_cleared=True, may_expire=may_expire
+        )
         if found.misplaced:
             first = problems.wrong_copy(
                 self._reshard.application,
@@ -118,6 +131,7 @@ class ReshardExecution:
                 0,
                 "no entries of other partitions",
                 f"{found.misplaced:,} entries",
+                is_cleared=True,
             )
             raise ProblemsError([first])
         self._note(producer, topic, Phase.DONE)
@@ -128,11 +142,11 @@ class ReshardExecution:
         journal = self._known_journal()
         if journal.has_offsets:
             return
-        self._cluster.expand(self._reshard.repartition_topics)
+        self._cluster.expand(self._reshard.rewritten_topics)
         self._report("committing offsets", 0, 1)
         records = UnprocessedRecords(self._reshard, self._cluster, self._committed())
-        if wrong := records.problems():
-            raise ProblemsError(wrong)
+        if wrong := records.problems(has_begun=True):
+            raise ProblemsError(list(map(problems.when_begun, wrong)))
         producer.send(records.rewritten())
         self._journal = attrs.evolve(journal, has_offsets=True)
         producer.commit({**records.commits(added=False), **self._journal.commits(journal.root)})
@@ -143,10 +157,7 @@ class ReshardExecution:
             producer.commit(commits)
 
     def _end(self, producer: MoveProducer) -> None:
-        """Remove the journal; brokers forget the offsets of its partitions later."""
-        journal = self._known_journal()
-        partitions = _merged(journal.commits(topic) for topic in journal.phases)
-        producer.commit({each: (offset, "") for each, (offset, _) in partitions.items()})
+        producer.commit(self._known_journal().removal)
 
     def _note(
         self, producer: MoveProducer, topic: str, phase: Phase, totals: tuple[EntryTotals, ...] | None = None
@@ -157,14 +168,20 @@ class ReshardExecution:
             phases={**journal.phases, topic: phase},
             totals=journal.totals if totals is None else {**journal.totals, topic: totals},
         )
-        producer.commit(self._journal.commits(topic))
+        producer.commit({**self._journal.commits(journal.root), **self._journal.commits(topic)})
 
     def _by_size(self) -> Sequence[Transfer]:
-        """Return the transfers, those with the most records first."""
+        """Return the transfers: first those whose topics are not expanded, then by size, the largest first.
+
+        The last expansion unlocks the application if the source topics have the new count already.
+        """
         ends = self._known_journal().ends
+        sizes = {
+            each.source: sum(end for (topic, _), end in ends.items() if topic == each.source)
+            for each in self._reshard.transfers
+        }
         return sorted(
-            self._reshard.transfers,
-            key=lambda each: -sum(end for (topic, _), end in ends.items() if topic == each.source),
+            self._reshard.transfers, key=lambda each: (each.before != each.after, -sizes[each.source])
         )
 
     def _committed(self) -> Mapping[TopicPartition, Committed]:
@@ -179,6 +196,33 @@ class ReshardExecution:
         return self._journal
 
 
+def withdraw_if_unchanged(
+    application: str,
+    journal: Journal,
+    counts: Mapping[str, int],
+    cluster: ReshardCluster,
+    *,
+    is_removed: bool = True,
+) -> Journal | None:
+    """Return None if nothing but the journal was written, and remove it; otherwise return the journal.
+
+    Until a topic is expanded, the application can start again and write: then the ends that the journal has
+    are not the ends of the old parts any more. `counts` is topic → partition count on the cluster.
+    """
+    if journal.has_offsets or set(journal.phases.values()) != {Phase.COPY}:
+        return journal
+    changed = {topic for topic in journal.phases if journal.counts[topic][0] < journal.counts[topic][1]}
+    if not changed or any(counts[topic] != journal.counts[topic][0] for topic in changed):
+        return journal
+    kept = {each: end for each, end in journal.ends.items() if each[0] not in changed}
+    if kept and any(end != kept[each] for each, (_, end) in cluster.bounds(kept).items()):
+        return journal
+    if is_removed:
+        with cluster.producer(producer_name(application)) as producer:
+            producer.commit(journal.removal)
+    return None
+
+
 def check_reshard(reshard: Reshard, cluster: ReshardCluster) -> Sequence[Problem]:
     """Return why a reshard must not begin, apart from the entries; raises `KafkaException`."""
     found: list[Problem] = []
@@ -186,19 +230,34 @@ def check_reshard(reshard: Reshard, cluster: ReshardCluster) -> Sequence[Problem
     partitions = [*reshard.changelog_partitions, *read]
     for topic, partition in cluster.open_transactions(partitions):
         found.append(problems.open_transaction(reshard.application, topic, partition))
-    if not found:
-        found += UnprocessedRecords(reshard, cluster, cluster.committed(read)).problems()
-    return found
+    if found:
+        return found
+    committed = cluster.committed(read)
+    has_offsets = any(each.offset is not None for each in committed.values())
+    if not has_offsets and all(
+        any(first < end for first, end in cluster.bounds(each).values())
+        for each in (reshard.changelog_partitions, read)
+    ):
+        return [problems.no_offsets(reshard.application)]
+    return UnprocessedRecords(reshard, cluster, committed).problems()
 
 
 def check_totals(
-    application: str, transfer: Transfer, expected: Sequence[EntryTotals], found: FoundTotals
+    application: str,
+    transfer: Transfer,
+    expected: Sequence[EntryTotals],
+    found: FoundTotals,
+    *,
+    is_cleared: bool = False,
+    may_expire: bool = False,
 ) -> None:
     """Raise `ProblemsError` if a partition does not have exactly the entries that it must have."""
     wrong = [
-        problems.wrong_copy(application, transfer.target, partition, _shown(total), _shown(other))
+        problems.wrong_copy(
+            application, transfer.target, partition, _shown(total), _shown(other), is_cleared=is_cleared
+        )
         for partition, (total, other) in enumerate(zip(expected, found.partitions, strict=True))
-        if not total.is_complete(other)
+        if not total.is_complete(other, may_expire=may_expire)
     ]
     if wrong:
         raise ProblemsError(wrong)

@@ -14,6 +14,7 @@ from headwater.model.offset_metadata import MoveMark, MovePhase, OffsetMetadata,
 from headwater_spark.driver.processor_move.moves import Committed
 from headwater_spark.driver.reshard.entry_totals import EntryTotals
 from headwater_spark.engine.records import TopicPartition
+from headwater_spark.engine.scaling.entry_layouts import LAYOUTS
 
 _PHASE = "headwater.reshard.phase"
 _OFFSETS = "headwater.reshard.offsets"
@@ -21,6 +22,8 @@ _ENTRIES, _DIGEST, _EXPIRING = (f"headwater.reshard.{name}" for name in ("entrie
 _BEFORE, _AFTER = "headwater.reshard.before/", "headwater.reshard.after/"
 _STARTED = "headwater.reshard.started"
 _OF_ROOT = (_OFFSETS, _STARTED)
+_LAYOUT = "headwater.reshard.layout"
+_LAYOUTS = tuple(LAYOUTS)
 _MOST_PARTITIONS = 1_000_000
 
 
@@ -37,14 +40,16 @@ class Journal:
     """The state of a reshard that has begun.
 
     `counts` is topic → (before, after) of all topics. `ends` is changelog partition → the end of its old
-    part. `totals` is changelog topic → what its partitions have when all entries are copied. `has_offsets`:
-    unprocessed records are written, and offsets committed. `started_ms` is when the reshard began.
+    part. `totals` is changelog topic → what its partitions have when all entries are copied. `layouts` is
+    changelog topic → name of its layout, if the document does not show it. `has_offsets`: unprocessed records
+    are written, and offsets committed. `started_ms` is when the latest copy of entries began.
     """
 
     counts: Mapping[str, tuple[int, int]]
     ends: Mapping[TopicPartition, int]
     phases: Mapping[str, Phase]
     totals: Mapping[str, tuple[EntryTotals, ...]] = attrs.field(factory=dict)
+    layouts: Mapping[str, str] = attrs.field(factory=dict)
     has_offsets: bool = False
     started_ms: int = 0
 
@@ -66,6 +71,15 @@ class Journal:
             for partition in range(number)
         }
 
+    @property
+    def removal(self) -> Mapping[TopicPartition, tuple[int, str]]:
+        """Return what to commit to remove the journal; brokers forget these offsets later."""
+        return {
+            partition: (offset, "")
+            for topic in self.phases
+            for partition, (offset, _) in self.commits(topic).items()
+        }
+
     def ends_of(self, topic: str) -> Mapping[int, int]:
         """Return partition → the end of its old part."""
         before = self.counts[topic][0]
@@ -73,6 +87,8 @@ class Journal:
 
     def _text(self, topic: str, partition: int, before: int, after: int, totals: EntryTotals | None) -> str:
         clocks: dict[str, int] = {_PHASE: self.phases[topic].value}
+        if partition == 0 and topic in self.layouts:
+            clocks[_LAYOUT] = _LAYOUTS.index(self.layouts[topic])
         if totals is not None:
             clocks |= {_ENTRIES: totals.entries, _DIGEST: totals.digest, _EXPIRING: totals.expiring}
         if (topic, partition) == (self.root, 0):
@@ -109,6 +125,9 @@ def read_journal(committed: Mapping[TopicPartition, Committed]) -> Journal | Non
     }
     if not phases or not phases.keys() <= counts.keys():
         raise ValueError("the journal has no topics, or unknown ones")
+    numbers = {topic: clocks[topic, 0].get(_LAYOUT) for topic in phases}
+    if any(number is not None and not 0 <= number < len(_LAYOUTS) for number in numbers.values()):
+        raise ValueError("the journal has unknown layouts")
     ends = {
         (topic, partition): found.offset or 0
         for (topic, partition), found in committed.items()
@@ -119,6 +138,7 @@ def read_journal(committed: Mapping[TopicPartition, Committed]) -> Journal | Non
         ends,
         phases,
         {topic: _totals(clocks, topic, counts[topic][1]) for topic in phases if _has_totals(clocks, topic)},
+        layouts={topic: _LAYOUTS[number] for topic, number in numbers.items() if number is not None},
         has_offsets=bool(root[_OFFSETS]),
         started_ms=root[_STARTED],
     )

@@ -24,7 +24,7 @@ from headwater_spark.driver.reshard import problems
 from headwater_spark.engine.program import SubtopologyProgram
 from headwater_spark.engine.program.partitioning import PartitionRule
 from headwater_spark.engine.records import TopicPartition
-from headwater_spark.engine.scaling.entry_layouts import LAYOUTS, EntryLayout
+from headwater_spark.engine.scaling.entry_layouts import EntryLayout
 from headwater_spark.engine.scaling.moved_stores import MovedStore, NotMovable, moved_stores
 from headwater_spark.engine.scaling.processors import DEFAULT_PARTITIONERS
 from headwater_spark.engine.scaling.transfers import LeftCounts, Transfer, earlier_partitions
@@ -109,12 +109,12 @@ class Reshard:
 
     @property
     def producer_name(self) -> str:
-        """The transactional id: a second reshard fences the first one."""
-        return f"{self.application}-headwater-reshard"
+        return producer_name(self.application)
 
     @property
-    def repartition_topics(self) -> Mapping[str, int]:
-        return {each.topic: each.after for each in self.inputs if each.is_internal}
+    def rewritten_topics(self) -> Mapping[str, int]:
+        """Return topic → count of the inputs whose unprocessed records are written again."""
+        return {each.topic: each.after for each in self.inputs if each.is_rewritten}
 
     @property
     def counts(self) -> Mapping[str, tuple[int, int]]:
@@ -126,7 +126,7 @@ class Reshard:
     def expansions(self) -> Mapping[str, int]:
         """Topic → count, of all topics that are expanded."""
         changelogs = {each.source: each.after for each in self.transfers}
-        return {**changelogs, **self.repartition_topics, **self.sources}
+        return {**changelogs, **self.rewritten_topics, **self.sources}
 
     @property
     def changelog_partitions(self) -> Sequence[TopicPartition]:
@@ -138,6 +138,8 @@ class Request:
     """What a user requests. `present` is topic → partition count, as it was before the reshard.
 
     `rewritten` are source topics whose unprocessed records are written again. `layouts` is store → layout.
+    `known_layouts` is changelog topic → layout, as the reshard that has begun has found it: the entries may
+    not show it any more.
     """
 
     document: TopologyDocument
@@ -147,6 +149,12 @@ class Request:
     present: Mapping[str, int]
     rewritten: frozenset[str] = frozenset()
     layouts: Mapping[str, EntryLayout] = attrs.field(factory=dict)
+    known_layouts: Mapping[str, EntryLayout] = attrs.field(factory=dict)
+
+
+def producer_name(application: str) -> str:
+    """Return the transactional id: a second reshard fences the first one."""
+    return f"{application}-headwater-reshard"
 
 
 def plan_reshard(request: Request, find_layout: FindLayout) -> tuple[Reshard, tuple[Problem, ...]]:
@@ -192,6 +200,14 @@ class _Planner:
                     application, name, self._request.before[name], topic.partitions
                 )
         yield from self._partitioner_problems()
+        unknown = sorted(
+            store.name
+            for program in self._request.programs
+            for store in program.stores
+            if store.keeps is None and not store.is_global
+        )
+        for store in sorted(self._request.layouts.keys() - set(unknown)):
+            yield problems.needless_layout(application, store, unknown)
 
     def stateful(self) -> Sequence[SubTopology]:
         return [part for part in self._request.compiled.subtopologies if part.is_stateful]
@@ -282,6 +298,8 @@ class _Planner:
             changelog = program.changelog(store.name)
             if changelog is None:
                 wrong.append(self._without_changelog(program, store))
+            elif changelog in self._request.known_layouts:
+                found.append(self._request.known_layouts[changelog].moved_store(store.name, changelog))
             elif store.name in self._request.layouts:
                 found.append(self._request.layouts[store.name].moved_store(store.name, changelog))
             elif store.name in known:
@@ -357,11 +375,6 @@ class _Planner:
 
     def _different(self, part: SubTopology, counts: Mapping[str, int], when: str) -> Problem:
         return problems.different_counts(self._application.id, str(part.id), counts, when)
-
-
-def read_layout(text: str) -> EntryLayout:
-    """Return the layout with a name; raises KeyError if there is none."""
-    return LAYOUTS[text]
 
 
 def _is_subscription(topic: InternalTopic) -> bool:

@@ -2,6 +2,8 @@
 
 from collections.abc import Mapping, Sequence
 
+import attrs
+
 from headwater.model.problems import Location, Problem, ProblemCode
 
 _UNCHANGED = "Nothing was changed."
@@ -118,6 +120,19 @@ def unclear_layout(application: str, store: str, layouts: Sequence[str], at: Loc
     )
 
 
+def needless_layout(application: str, store: str, unknown: Sequence[str]) -> Problem:
+    return Problem(
+        code=ProblemCode.RESHARD_REFUSED,
+        application=application,
+        summary=f"The layout of store {store} of {application} cannot be named.",
+        expected=f"one of the stores whose layout the document does not show: {', '.join(unknown) or 'none'}",
+        found=f"--layout {store}=…",
+        why="The document has no such store, or shows its layout. With a wrong one, entries would move to "
+        "wrong partitions. " + _UNCHANGED,
+        fix=f"Omit `--layout {store}`, or correct the name.",
+    )
+
+
 def different_counts(application: str, subtopology: str, found: Mapping[str, int], when: str) -> Problem:
     return Problem(
         code=ProblemCode.RESHARD_REFUSED,
@@ -230,6 +245,35 @@ def missing_offset(application: str, topic: str, partition: int) -> Problem:
     )
 
 
+def no_offsets(application: str) -> Problem:
+    return Problem(
+        code=ProblemCode.UNPROCESSED_RECORDS,
+        application=application,
+        summary=f"{application} has state, but no committed offsets.",
+        expected="offsets of the input that the state was built from",
+        found="none",
+        why="Brokers forget the offsets of a group without members after `offsets.retention.minutes`, a week "
+        "by default. The application would process its input again, in addition to its state. " + _UNCHANGED,
+        fix="If you know up to where the application has processed its input, commit these offsets: "
+        "`kafka-consumer-groups.sh --reset-offsets`. Otherwise reset the application: "
+        "`kafka-streams-application-reset`.",
+    )
+
+
+def replaced_timestamps(application: str, topic: str) -> Problem:
+    return Problem(
+        code=ProblemCode.RESHARD_REFUSED,
+        application=application,
+        topic=topic,
+        summary=f"The brokers replace the timestamps of records in {topic}.",
+        expected="`message.timestamp.type: CreateTime`, which Kafka Streams sets for its topics",
+        found="`message.timestamp.type: LogAppendTime`",
+        why="Entries that are written again would have other timestamps than before. " + _UNCHANGED,
+        fix=f"Set `message.timestamp.type=CreateTime` for {topic}: `kafka-configs.sh --alter`. Then run the "
+        "command again.",
+    )
+
+
 def many_unprocessed(application: str, records: int, most: int) -> Problem:
     return Problem(
         code=ProblemCode.UNPROCESSED_RECORDS,
@@ -256,6 +300,19 @@ def different_close_times(application: str, topic: str) -> Problem:
     )
 
 
+def not_complete(application: str, changes: Mapping[str, tuple[int, int]]) -> Problem:
+    shown = ", ".join(f"{topic}: {before} to {after}" for topic, (before, after) in sorted(changes.items()))
+    return Problem(
+        code=ProblemCode.RESHARD_INCOMPLETE,
+        application=application,
+        summary=f"A reshard of {application} has begun and is not complete.",
+        expected=shown,
+        found="a reshard that was interrupted, or runs now",
+        why="Some entries may have moved, others not. The application must not start before all have.",
+        fix="Run the command again without `--check`. It continues where it was interrupted.",
+    )
+
+
 def other_target(application: str, changes: Mapping[str, tuple[int, int]]) -> Problem:
     shown = ", ".join(f"{topic}: {before} to {after}" for topic, (before, after) in sorted(changes.items()))
     return Problem(
@@ -266,6 +323,18 @@ def other_target(application: str, changes: Mapping[str, tuple[int, int]]) -> Pr
         found="another request",
         why="Some entries have moved already. The application must not start before all have.",
         fix="Run the command again without `--partitions`: it completes the earlier request.",
+    )
+
+
+def copy_incomplete(application: str, topics: Sequence[str]) -> Problem:
+    return Problem(
+        code=ProblemCode.RESHARD_INCOMPLETE,
+        application=application,
+        summary=f"A copy of state of {application} is not complete: {', '.join(topics)}.",
+        expected="topics that have all records",
+        found="a copy that was interrupted",
+        why="Some new topics may have a part of their records. " + _UNCHANGED,
+        fix="Run `headwater state copy` again, with the same names.",
     )
 
 
@@ -310,7 +379,22 @@ def unreadable_journal(application: str, reason: str) -> Problem:
     )
 
 
-def wrong_copy(application: str, topic: str, partition: int, expected: str, found: str) -> Problem:
+def when_begun(problem: Problem) -> Problem:
+    """Return a problem of unprocessed records that is found when entries have moved already."""
+    name = f"`--rewrite-unprocessed {problem.topic}`"
+    return attrs.evolve(
+        problem,
+        why="Producers have written records since the reshard began. Some entries have moved already: the "
+        "application must not start before the reshard is complete.",
+        fix=f"Stop the producers, and run the command again with {name}: Headwater writes the unprocessed "
+        "records again, to their new partitions, and the application skips the old ones. Other readers of "
+        "the topic read them twice.",
+    )
+
+
+def wrong_copy(
+    application: str, topic: str, partition: int, expected: str, found: str, *, is_cleared: bool = False
+) -> Problem:
     return Problem(
         code=ProblemCode.RESHARD_INCOMPLETE,
         application=application,
@@ -318,8 +402,12 @@ def wrong_copy(application: str, topic: str, partition: int, expected: str, foun
         summary=f"Partition {partition} of {topic} does not have the entries that were written to it.",
         expected=expected,
         found=found,
-        why="Another client has written to the topic meanwhile, or has deleted records. No entry was "
-        "deleted from its old partition.",
+        why="Another client has written to the topic meanwhile, or has deleted records. "
+        + (
+            "Its entries were deleted from their old partitions already."
+            if is_cleared
+            else "No entry was deleted from its old partition."
+        ),
         fix="Make sure that no instance of the application runs, and run the command again.",
     )
 

@@ -1,7 +1,7 @@
 """Prepare and execute the reshard of one application, from its document and what is on the cluster."""
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
 from functools import partial
 
@@ -21,11 +21,11 @@ from headwater_spark.driver.processor_move.kafka_cluster import KafkaMoveCluster
 from headwater_spark.driver.reshard import problems
 from headwater_spark.driver.reshard.entry_checks import check_entries, find_store_layout
 from headwater_spark.driver.reshard.entry_move import ReshardCluster
-from headwater_spark.driver.reshard.execution import ReshardExecution, check_reshard
+from headwater_spark.driver.reshard.execution import ReshardExecution, check_reshard, withdraw_if_unchanged
 from headwater_spark.driver.reshard.journal import Journal, journal_partitions, read_journal
 from headwater_spark.driver.reshard.plan import Request, Reshard, plan_reshard
 from headwater_spark.engine.program import build_programs
-from headwater_spark.engine.scaling.entry_layouts import EntryLayout
+from headwater_spark.engine.scaling.entry_layouts import LAYOUTS, EntryLayout
 
 _WITHOUT_MEMBERS = ("Empty", "Dead")
 _ADMIN_SECONDS = 30.0
@@ -79,15 +79,29 @@ def reshard_application(
             check_stopped(connection, application, options.wait_seconds, report)
             snapshot = KafkaClusterReader(connection).read(snapshot_request([document], {}))
             journal = find_journal(document, snapshot.partitions, cluster)
+            if journal is not None:
+                journal = withdraw_if_unchanged(
+                    application,
+                    journal,
+                    snapshot.partitions,
+                    cluster,
+                    is_removed=not options.checks_only,
+                )
             reshard = plan_from_cluster(document, snapshot.partitions, options, journal, cluster)
             if not reshard.transfers:
                 return ReshardResult(application, {})
             if journal is None:
-                found = [*check_reshard(reshard, cluster)]
+                written = sorted(
+                    {each.source for each in reshard.transfers} | reshard.rewritten_topics.keys()
+                )
+                found = [*timestamp_problems(application, snapshot, written)]
+                found += check_reshard(reshard, cluster)
                 found += [] if found else check_entries(reshard, cluster, report)
                 if found:
                     raise ProblemsError(found)
                 cluster.check_expansion(reshard.expansions)
+            elif options.checks_only:
+                raise ProblemsError([problems.not_complete(application, journal.counts)])
             if options.checks_only:
                 return ReshardResult(application, reshard.counts)
             topics = [each.source for each in reshard.transfers]
@@ -128,11 +142,26 @@ def find_journal(
         for topic in compiled.internal_topics
         if topic.kind is TopicKind.CHANGELOG and topic.name in partitions
     }
+    application = document.application.id
     try:
-        return read_journal(cluster.committed(journal_partitions(changelogs), stable=False))
+        journal = read_journal(cluster.committed(journal_partitions(changelogs), stable=False))
     except ValueError as error:
-        application = document.application.id
         raise ProblemsError([problems.unreadable_journal(application, str(error))]) from None
+    if journal is not None and all(before == after for before, after in journal.counts.values()):
+        raise ProblemsError([problems.copy_incomplete(application, sorted(journal.phases))])
+    return journal
+
+
+def timestamp_problems(
+    application: str, snapshot: ClusterSnapshot, topics: Iterable[str]
+) -> Sequence[Problem]:
+    """Return a problem for each topic whose records would get other timestamps."""
+    return [
+        problems.replaced_timestamps(application, topic)
+        for topic in topics
+        if {**snapshot.topic_defaults, **snapshot.topics[topic].config}.get("message.timestamp.type")
+        == "LogAppendTime"
+    ]
 
 
 def deleting_retention(snapshot: ClusterSnapshot, topic: str) -> int | None:
@@ -182,6 +211,9 @@ def plan_from_cluster(
         present=partitions,
         rewritten=options.rewritten,
         layouts=options.layouts,
+        known_layouts={}
+        if journal is None
+        else {topic: LAYOUTS[layout] for topic, layout in journal.layouts.items()},
     )
     reshard, wrong = plan_reshard(request, partial(find_store_layout, cluster))
     if wrong:

@@ -14,9 +14,11 @@ from confluent_kafka import KafkaException
 
 from headwater.change import admin_client
 from headwater.change.topics import failures, request_new_topics
-from headwater.compiler import compile_document
+from headwater.compiler import StreamsConfig, compile_document
 from headwater.kafka import Connection, KafkaClusterReader, snapshot_request
+from headwater.model.cluster import ClusterSnapshot, LiveTopic
 from headwater.model.compiled import CompiledApplication, InternalTopic, TopicKind
+from headwater.model.offset_metadata import decode_mark
 from headwater.model.problems import Problem, ProblemsError, errors
 from headwater.model.topology import TopologyDocument
 from headwater_spark.driver.processor_move.entry_copy import MoveProducer, Report
@@ -26,13 +28,19 @@ from headwater_spark.driver.reshard import problems
 from headwater_spark.driver.reshard.entry_move import EntryMove, ReshardCluster
 from headwater_spark.driver.reshard.execution import check_totals, expires_before
 from headwater_spark.driver.reshard.journal import Journal, Phase, journal_partitions, read_journal
-from headwater_spark.driver.reshard.start import SESSION_SECONDS, check_stopped, deleting_retention
+from headwater_spark.driver.reshard.start import (
+    SESSION_SECONDS,
+    check_stopped,
+    deleting_retention,
+    timestamp_problems,
+)
 from headwater_spark.engine.records import OutputRecord, TopicPartition
 from headwater_spark.engine.scaling.transfers import Transfer
 
 _MAX_RECORDS = 200_000
 _VISIBLE_SECONDS = 60.0
 _POLL_SECONDS = 0.1
+_CHANGELOG = "-changelog"
 
 Renames = Sequence[tuple[str, str]]
 """(Old topic, new topic): full names of changelog or repartition topics."""
@@ -72,6 +80,8 @@ def plan_copies(
     `compiled` is the application with the new names, `counts` is topic → partition count on the cluster.
     """
     targets = {topic.name: topic for topic in compiled.internal_topics}
+    application = compiled.application
+    prefix = f"{StreamsConfig.of(application).topic_prefix or application.id}-"
     copies, wrong = [], []
     for old, new in renames:
         if new not in targets:
@@ -82,6 +92,24 @@ def plan_copies(
         elif old not in counts:
             wrong.append(
                 problems.copy_refused(new, f"{old} does not exist", "the old topic", "Check the old name.")
+            )
+        elif not old.startswith(prefix):
+            wrong.append(
+                problems.copy_refused(
+                    new,
+                    f"{old} is not a topic of {application.id}",
+                    f"a topic whose name begins with {prefix}",
+                    "The application of the topic may run. State is copied only in one application.",
+                )
+            )
+        elif old.endswith(_CHANGELOG) is not new.endswith(_CHANGELOG):
+            wrong.append(
+                problems.copy_refused(
+                    new,
+                    f"only one of {old} and {new} is a changelog topic",
+                    "two changelog topics, or two repartition topics",
+                    "Correct it.",
+                )
             )
         elif old in targets:
             wrong.append(
@@ -136,12 +164,18 @@ def copy_state(
                 raise ProblemsError(wrong)
             copies, refused = plan_copies(renames, compiled, snapshot.partitions)
             existing = [each for each in copies if each.target.name in snapshot.partitions]
-            found = [*refused, *_target_problems(existing, cluster), *_source_problems(copies, cluster)]
+            topics = [each.target.name for each in existing]
+            found = [
+                *refused,
+                *timestamp_problems(application, snapshot, topics),
+                *target_problems(existing, cluster),
+                *source_problems(application, copies, cluster),
+            ]
             if found:
                 raise ProblemsError(found)
             _create(connection, [each for each in copies if each not in existing], cluster)
             execution = _CopyExecution(application, copies, cluster, report)
-            retentions = {each.source: deleting_retention(snapshot, each.source) for each in copies}
+            retentions = {each.source: _shorter_retention(snapshot, each) for each in copies}
             execution.run(retentions)
             return CopyResult(application, renames, execution.written)
     except KafkaException as error:
@@ -225,23 +259,41 @@ def _unprocessed(
             yield copy.target.name, partition, key, value, timestamp, headers
 
 
-def _source_problems(copies: Sequence[TopicCopy], cluster: ReshardCluster) -> Iterable[Problem]:
-    """Yield transactions that are not complete, and too many unprocessed records."""
+def _shorter_retention(snapshot: ClusterSnapshot, copy: TopicCopy) -> int | None:
+    """Return the shorter `retention.ms` of the old topic and the new one, which may not exist yet."""
+    name = copy.target.name
+    created = LiveTopic(name, "", copy.partitions, 1, copy.target.config)
+    both = attrs.evolve(snapshot, topics={name: created, **snapshot.topics})
+    found = (deleting_retention(both, topic) for topic in (copy.source, name))
+    return min((retention for retention in found if retention is not None), default=None)
+
+
+def source_problems(
+    application: str, copies: Sequence[TopicCopy], cluster: ReshardCluster
+) -> Iterable[Problem]:
+    """Yield transactions and reshards that are not complete, and too many unprocessed records."""
     for copy in copies:
         partitions = [(copy.source, each) for each in range(copy.partitions)]
         for topic, partition in cluster.open_transactions(partitions):
-            yield problems.open_transaction(topic, topic, partition)
+            yield problems.open_transaction(application, topic, partition)
+        committed = cluster.committed(partitions, stable=False)
+        if any(decode_mark(each.text) is not None for each in committed.values()):
+            yield problems.copy_refused(
+                copy.target.name,
+                f"a reshard, a move or a copy to {copy.source} is not complete",
+                "an old topic with all of its entries",
+                "Complete it with the document of the old version: run the same command again.",
+            )
         if not copy.is_changelog:
-            committed = cluster.committed(partitions, stable=False)
             bounds = cluster.bounds(partitions)
             waiting = sum(
                 max(0, end - max(first, committed[each].offset or 0)) for each, (first, end) in bounds.items()
             )
             if waiting > _MAX_RECORDS:
-                yield problems.many_unprocessed(copy.source, waiting, _MAX_RECORDS)
+                yield problems.many_unprocessed(application, waiting, _MAX_RECORDS)
 
 
-def _target_problems(copies: Sequence[TopicCopy], cluster: KafkaMoveCluster) -> Iterable[Problem]:
+def target_problems(copies: Sequence[TopicCopy], cluster: ReshardCluster) -> Iterable[Problem]:
     """Yield the new topics that have records which an incomplete copy has not written."""
     names = {copy.target.name: copy.partitions for copy in copies}
     if not names:
@@ -251,8 +303,20 @@ def _target_problems(copies: Sequence[TopicCopy], cluster: KafkaMoveCluster) -> 
     except ValueError:
         journal = None
     incomplete = set() if journal is None else set(journal.phases)
-    for topic, count in names.items():
-        bounds = cluster.bounds((topic, each) for each in range(count))
+    for copy in copies:
+        topic = copy.target.name
+        partitions = [(topic, each) for each in range(copy.partitions)]
+        if not copy.is_changelog and any(
+            found.offset is not None for found in cluster.committed(partitions, stable=False).values()
+        ):
+            yield problems.copy_refused(
+                topic,
+                "the application has offsets for it already",
+                "a topic that no copy and no application has used",
+                f"It is copied already, unless the application has started with the new name. Omit {topic}.",
+            )
+            continue
+        bounds = cluster.bounds(partitions)
         if topic not in incomplete and any(
             chunk.records
             for (_, partition), (first, end) in bounds.items()

@@ -43,8 +43,12 @@ class UnprocessedRecords:
         partitions = [(each.topic, number) for each in reshard.inputs for number in range(each.present)]
         self._bounds = cluster.bounds(partitions)
 
-    def problems(self) -> Sequence[Problem]:
-        """Return why the application would process records without their state, at most ten."""
+    def problems(self, *, has_begun: bool = False) -> Sequence[Problem]:
+        """Return why the application would process records without their state, at most ten.
+
+        If the reshard has begun, records without an offset are new, and their number is not limited: the
+        application cannot process them before.
+        """
         found: list[Problem] = []
         total = 0
         for change in self._reshard.inputs:
@@ -53,11 +57,12 @@ class UnprocessedRecords:
             }
             if problem := change.problem(self._reshard.application, committed):
                 found.append(problem)
-            found.extend(self._without_offset(change, committed))
+            if not has_begun:
+                found.extend(self._without_offset(change, committed))
             if change.is_rewritten:
                 total += sum(each.end - each.first for each in self._ranges(change))
             found.extend(self._misplaced(change))
-        if total > _MAX_RECORDS:
+        if total > _MAX_RECORDS and not has_begun:
             found.append(problems.many_unprocessed(self._reshard.application, total, _MAX_RECORDS))
         return found[:_MAX_PROBLEMS]
 
@@ -73,19 +78,20 @@ class UnprocessedRecords:
     def commits(self, *, added: bool) -> Mapping[TopicPartition, tuple[int, str]]:
         """Return the offsets to commit: of all partitions that exist, or of source partitions without one.
 
-        Without a committed offset, `auto.offset.reset` would decide where an added partition is read.
+        Without a committed offset, `auto.offset.reset` would decide where an added partition is read. Topics
+        that are rewritten have all partitions before: their offsets are committed with the records.
         """
         found: dict[TopicPartition, tuple[int, str]] = {}
         for change in self._reshard.inputs:
             committed = {
                 number: each for (topic, number), each in self._committed.items() if topic == change.topic
             }
-            if all(each.offset is None for each in committed.values()):
+            if not change.is_rewritten and all(each.offset is None for each in committed.values()):
                 continue  # the application has read nothing of the topic
             for number in range(change.after):
-                if added and (change.is_internal or committed.get(number, Committed()).offset is not None):
+                if added and (change.is_rewritten or committed.get(number, Committed()).offset is not None):
                     continue
-                if not added and number >= change.present and not change.is_internal:
+                if not added and number >= change.present and not change.is_rewritten:
                     continue
                 offset = self._offset(change, number, committed)
                 found[change.topic, number] = offset, change.text(number, committed)

@@ -46,7 +46,9 @@ class EntryLayout:
 
     def moved_store(self, name: str, changelog: str) -> MovedStore:
         """Return the store whose entries have this layout."""
-        return MovedStore(name, changelog, self.record_key, has_subscriptions=self.is_subscription)
+        return MovedStore(
+            name, changelog, self.record_key, has_subscriptions=self.is_subscription, layout=self.name
+        )
 
 
 LAYOUTS: Mapping[str, EntryLayout] = {
@@ -61,7 +63,10 @@ LAYOUTS: Mapping[str, EntryLayout] = {
         EntryLayout("subscription", is_subscription=True),
     )
 }
-"""Name → layout. `session` is also the layout of a key-value store with keys of session windows."""
+"""Name → layout. `session` is also the layout of a key-value store with keys of session windows.
+
+Journals of reshards have the numbers of layouts: add others at the end.
+"""
 _CANDIDATES: Mapping[ChangelogKind, tuple[str, ...]] = {
     ChangelogKind.KEY_VALUE: ("key", "windowed-key", "session", "outer-join", "join-buffer", "subscription"),
     ChangelogKind.WINDOWED: ("window", "session"),

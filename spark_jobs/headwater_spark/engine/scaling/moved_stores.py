@@ -54,6 +54,8 @@ class MovedStore:
     is_keyed_by_user: bool = False
     """A user's processor chooses the keys. The document declares that they are those of the input."""
     at: Location | None = None
+    layout: str | None = None
+    """The name of the layout, if the entries or a user show it, not the document (`entry_layouts`)."""
 
     def processor(self, entry_key: bytes, processors: Processors) -> int:
         """Return the processor of an entry."""
