@@ -4,7 +4,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import attrs
-import yaml
 
 from headwater.compiler.observed import default_config, open_questions
 from headwater.describe import write_description
@@ -18,6 +17,7 @@ from headwater.planner.adoption import FoundApplication
 from headwater.planner.evidence.names import is_created_by_streams
 from headwater.planner.phrases import counted, listed
 from headwater.report.escaping import printable
+from headwater.spec.yaml_writer import DocumentDumper, document_yaml
 
 _NOWHERE = Location("")
 _UNKNOWN_VERSION = (
@@ -83,7 +83,7 @@ class DescribedApplication:
         if self.unknown:
             described["unknown"] = _unknown_options(self.unknown)
         content = {"version": 1, "application": application, "describe": described, **self.kept_sections}
-        text = yaml.dump(content, Dumper=_BlockDumper, sort_keys=False, allow_unicode=True, width=10_000)
+        text = document_yaml(content, _BlockDumper)
         if self.observed:
             text += f"# {printable(self.observed)}\n"
         return text + "".join(f"# Missing: {printable(question)}\n" for question in questions)
@@ -179,7 +179,7 @@ def observed_document(
         "unknown": [unknown.value for unknown in found.unknown],
     }
     content = {"version": 1, "application": application, "observed": observed}
-    text: str = yaml.dump(content, Dumper=_FlowListDumper, sort_keys=False, allow_unicode=True, width=10_000)
+    text = document_yaml(content, _FlowListDumper)
     comments = [
         *_comments(found, cluster_id),
         *([f"Its nodes were not imported: {reason}."] if reason else []),
@@ -230,8 +230,8 @@ class _Line(list[str]):
     __slots__ = ()
 
 
-class _BlockDumper(getattr(yaml, "CSafeDumper", yaml.SafeDumper)):  # type: ignore[misc]
-    """Writes `_Block` as a literal block, or in quotes if YAML cannot; uses libyaml if available."""
+class _BlockDumper(DocumentDumper):
+    """Writes `_Block` as a literal block, or in quotes if YAML cannot."""
 
 
 _BlockDumper.add_representer(
@@ -314,8 +314,8 @@ def _group_comment(id_: str, group: GroupFacts | None) -> str:
     return f"Its group is in state {group.state} with {counted(group.members, 'member')}."
 
 
-class _FlowListDumper(getattr(yaml, "CSafeDumper", yaml.SafeDumper)):  # type: ignore[misc]
-    """Writes lists on one line; uses libyaml if available."""
+class _FlowListDumper(DocumentDumper):
+    """Writes lists on one line."""
 
 
 _FlowListDumper.add_representer(
