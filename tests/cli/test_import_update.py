@@ -7,6 +7,7 @@ import pytest
 import yaml
 
 from headwater.cli.console import ExitCode
+from headwater.cli.imported_documents import DescribedApplication
 from tests.cli.conftest import Headwater
 
 _TEXT = """\
@@ -81,6 +82,18 @@ def test_the_command_line_has_priority(headwater: Headwater, files: Path) -> Non
     assert after["describe"]["stores"]["counts"] == {"kind": "window", "retention": "2d"}
 
 
+def test_the_protocol_of_the_group_replaces_the_declared_one() -> None:
+    imported = DescribedApplication(
+        application_id="app",
+        text="x",
+        uses_streams_protocol=True,
+        kept_application={"protocol": "classic", "setup": {"adopt": True}},
+    )
+    application = yaml.safe_load(imported.document())["application"]
+    assert application["protocol"] == "streams"
+    assert application["setup"] == {"adopt": True}
+
+
 def test_an_observed_document_becomes_complete(headwater: Headwater, files: Path) -> None:
     (files / "app.yaml").write_text(
         "application: {id: app, setup: {adopt: true}}\n"
@@ -89,6 +102,26 @@ def test_an_observed_document_becomes_complete(headwater: Headwater, files: Path
     _, stderr, after = update(headwater, files, "counts")
     assert "observed" not in after, stderr
     assert after["application"]["setup"] == {"adopt": True}
+
+
+def test_sections_can_be_appended_to_an_imported_document(headwater: Headwater, files: Path) -> None:
+    (files / "app.yaml").unlink()
+    (files / "new.txt").write_text(_TEXT.format(store="counts") + "\n")  # as Topology#describe() ends
+    arguments = ("import", "--describe", "new.txt", "--application-id", "app", "--store", "counts=keyValue")
+    assert headwater(*arguments, "-o", "app.yaml").returncode == ExitCode.DONE
+    with (files / "app.yaml").open("a") as file:
+        file.write("acls: {principals: ['User:app']}\n")
+    assert headwater(*arguments, "-o", "app.yaml").returncode == ExitCode.DONE
+    assert yaml.safe_load((files / "app.yaml").read_text())["acls"] == {"principals": ["User:app"]}
+
+
+def test_a_file_that_is_not_text_is_not_overwritten(headwater: Headwater, files: Path) -> None:
+    (files / "app.yaml").write_bytes(b"\xff\xfe\x00")
+    (files / "new.txt").write_text(_TEXT.format(store="counts"))
+    done = headwater("import", "--describe", "new.txt", "--application-id", "app", "-o", "app.yaml")
+    assert done.returncode == ExitCode.PROBLEMS
+    assert "error[UnreadableDocument]" in done.stderr
+    assert (files / "app.yaml").read_bytes() == b"\xff\xfe\x00"
 
 
 @pytest.mark.parametrize(

@@ -358,4 +358,4 @@ def test_arguments_are_not_replaced_by_the_section_of_the_application() -> None:
 
 def test_an_instance_is_no_class() -> None:
     with pytest.raises(TypeError, match="pass the class"):
-        StreamsBuilder().stream("a").process(Processor())
+        StreamsBuilder().stream("a").process(Processor())  # type: ignore[arg-type]

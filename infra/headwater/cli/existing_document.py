@@ -9,8 +9,9 @@ import click
 
 from headwater.cli.imported_documents import DescribedApplication
 from headwater.model.nodes import NodeTopology
-from headwater.model.problems import ProblemsError, errors
+from headwater.model.problems import Problem, ProblemsError, errors
 from headwater.spec import load_text
+from headwater.spec.files import read
 from headwater.spec.scalars import WrittenFloat, WrittenInt
 from headwater.spec.yaml_reader import read_yaml
 
@@ -22,12 +23,14 @@ def read_existing(output: Path | None, application_id: str) -> Mapping[str, Any]
     """Return the content of the document at `output`; None if there is no file.
 
     Raises:
-        ProblemsError: The document has errors.
+        ProblemsError: The file cannot be read, or the document has errors.
         click.ClickException: The file has other documents, or a topology that was not imported.
     """
     if output is None or str(output) == "-" or not output.exists():
         return None
-    text = output.read_text(encoding="utf-8")
+    text = read(output)
+    if isinstance(text, Problem):
+        raise ProblemsError([text])
     loaded = load_text(text, str(output))
     raws, _ = read_yaml(text, str(output))
     if wrong := errors(loaded.problems):

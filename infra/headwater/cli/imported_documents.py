@@ -64,7 +64,8 @@ class DescribedApplication:
             application["protocol"] = Protocol.STREAMS.value
         if self.config:
             application["config"] = dict(self.config)
-        application |= self.kept_application
+        # The group has priority over the `protocol` of the existing document.
+        application |= {key: value for key, value in self.kept_application.items() if key not in application}
         setup = {**application.get("setup", {}), **self.setup}
         if self.broker_configs:
             allowed = dict.fromkeys((*setup.get("allowTopicConfigs", ()), *self.broker_configs))

@@ -28,4 +28,4 @@ DocumentDumper.add_representer(str, _represent_text)
 def document_yaml(content: Mapping[str, Any], dumper: type[DocumentDumper] = DocumentDumper) -> str:
     """Return the content of a document as YAML; a subclass of the dumper may write some values otherwise."""
     text: str = yaml.dump(content, Dumper=dumper, sort_keys=False, allow_unicode=True, width=10_000)
-    return text
+    return text.removesuffix("...\n")  # libyaml's end after a block: users append sections
