@@ -150,6 +150,21 @@ def test_exclusions_match_all_topics_that_headwater_manages(document: Path) -> N
     assert not any(pattern.match(name) for pattern in patterns for name in ("orders", "Busy-customers-x"))
 
 
+def test_exclusions_match_topics_of_foreign_key_joins_but_no_other_names(document: Path) -> None:
+    done = compile_for("exclusions", document)
+    matching = [
+        name
+        for name in (
+            "Busy.customers-KTABLE-FK-JOIN-SUBSCRIPTION-RESPONSE-0000000014-topic",
+            "Busy.customers-named-subscription-registration-topic",
+            "Busy.customers-input-topic",
+        )
+        if any(re.match(line, name) for line in done.stdout.splitlines())
+    ]
+    assert len(matching) == 2
+    assert "Busy.customers-input-topic" not in matching
+
+
 @pytest.mark.parametrize("tool", ["strimzi", "terraform", "jikkou", "exclusions"])
 def test_nothing_is_written_if_a_topic_might_be_missing(tool: str, document: Path) -> None:
     document.write_text(_DOCUMENT.replace("topic: orders", "topic: unknown-orders"))
@@ -196,6 +211,31 @@ def test_documents_are_imported_from_strimzi_resources(document: Path, tmp_path:
     assert written["observed"]["sources"] == {"orders": 4}
     compiled = CliRunner().invoke(main, ["compile", str(tmp_path / "out"), "--partitions", "orders=4"])
     assert compiled.exit_code == ExitCode.DONE, compiled.output
+
+
+def test_users_of_one_group_and_the_older_form_of_their_rules_are_read(tmp_path: Path) -> None:
+    """Rules of `kafka.strimzi.io/v1beta2` may have one `operation`."""
+    file = tmp_path / "all.yaml"
+
+    def user(name: str, topic: str, **operations: Any) -> dict[str, Any]:  # noqa: ANN401 - of either form
+        acls = [
+            {"resource": {"type": kind, "name": each}, **operations}
+            for kind, each in (("group", "app"), ("topic", topic))
+        ]
+        spec = {"authorization": {"type": "simple", "acls": acls}}
+        return {"kind": "KafkaUser", "metadata": {"name": name}, "spec": spec}
+
+    settings = {"cleanup.policy": "compact", "message.timestamp.type": "CreateTime"}
+    topics = [
+        {"kind": "KafkaTopic", "metadata": {"name": name}, "spec": {"partitions": 2, "config": settings}}
+        for name in ("orders", "customers", "app-counts-changelog")
+    ]
+    items = [user("a", "orders", operation="Read"), user("b", "customers", operations=["Read"]), *topics]
+    versioned = [{"apiVersion": "kafka.strimzi.io/v1beta2", **item} for item in items]
+    file.write_text(json.dumps({"kind": "List", "items": versioned}))
+    done = CliRunner().invoke(main, ["import", "--all", "--strimzi", str(file)])
+    assert done.exit_code == ExitCode.DONE, done.output
+    assert yaml.safe_load(done.stdout)["observed"]["sources"] == {"customers": 2, "orders": 2}
 
 
 def test_a_strimzi_topic_without_a_count_is_an_error(tmp_path: Path) -> None:

@@ -21,6 +21,13 @@ _USER, _COMMON_NAME = "User:", "CN="
 _DIGITS = 8
 
 
+_INTERNAL = (
+    ".+-(changelog|repartition|subscription-registration-topic|subscription-response-topic)"
+    "|KTABLE-FK-JOIN-SUBSCRIPTION-(REGISTRATION|RESPONSE)-[0-9]+-topic"
+)
+"""What follows the application id: the names that Kafka Streams' reset tool deletes."""
+
+
 class NotExpressibleError(ValueError):
     """A resource that the other tool cannot declare; the text says what to change."""
 
@@ -169,7 +176,7 @@ def exclusions(compiled: Sequence[CompiledApplication]) -> str:
     """
     lines: list[str] = [r"^headwater-.+$"]
     for each in compiled:
-        pattern = rf"^{_escaped(each.application.id)}-.+-(changelog|repartition|topic)$"
+        pattern = rf"^{_escaped(each.application.id)}-({_INTERNAL})$"
         lines.append(pattern)
         named = [topic.name for topic in each.internal_topics if not re.match(pattern, topic.name)]
         lines += [f"^{_escaped(name)}$" for name in (*named, *(sink.topic for sink in each.sinks))]
