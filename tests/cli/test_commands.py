@@ -118,6 +118,13 @@ def test_compile_notes_unused_counts(headwater: Headwater) -> None:
     assert "--partitions paymnets=4 has no effect" in done.stderr
 
 
+def test_documents_with_errors_may_read_all_topics(headwater: Headwater, tmp_path: Path) -> None:
+    (tmp_path / "bad.yaml").write_text("application: {id: x}\ntopology: [{stream: {topc: orders}}]\n")
+    done = headwater("compile", "bad.yaml", "--partitions", "orders=4")
+    assert done.returncode == ExitCode.PROBLEMS
+    assert "has no effect: no document" not in done.stderr
+
+
 def test_compile_reports_invalid_documents_together_with_valid_ones(
     headwater: Headwater, tmp_path: Path
 ) -> None:

@@ -12,7 +12,7 @@ from headwater.cli.options import Count, cluster_options, files_argument, output
 from headwater.cli.policies import read_policies, violations, with_problems
 from headwater.compiler import compile_documents
 from headwater.model.compiled import CompiledApplication
-from headwater.model.problems import OFFLINE, PLAN
+from headwater.model.problems import OFFLINE, PLAN, errors
 from headwater.spec import load_documents
 
 _TOOL_FORMATS = ("strimzi", "terraform", "jikkou", "exclusions")
@@ -88,7 +88,8 @@ def compile_(
     elif not exit_for(problems):  # with a part of the topics, a tool might delete the others
         write(_tool_resources(form, compiled, strimzi_cluster or ""), output)
     print_problems(problems, after_result=form not in _TOOL_FORMATS)
-    _note_unused(given, compiled)
+    if not errors(loaded.problems):  # a document with errors may read them
+        _note_unused(given, compiled)
     context.exit(exit_for(problems))
 
 
