@@ -18,13 +18,13 @@ def read_template(name: str) -> str:
 
 
 def check_name(name: str) -> None:
-    """Raise `ProblemsError` if Pulumi does not accept `name` as the name of a project."""
+    """Raise `ProblemsError` if `name` cannot be the name of a Pulumi project or of a Maven artifact."""
     if not _PROJECT_NAME.fullmatch(name):
         raise ProblemsError(
             [
                 Problem(
                     code=ProblemCode.PROJECT_NOT_CREATED,
-                    summary=f"{name!r} cannot be the name of a Pulumi project.",
+                    summary=f"{name!r} cannot be the name of a project.",
                     expected="letters, digits, `-`, `_` and `.`, at most 100 characters",
                     found=name or "an empty name",
                     why=_WHY,
