@@ -37,7 +37,7 @@ def excess_permissions(application: ActiveApplication) -> Iterator[Problem]:
         found=listed(shown),
         why="A lost topic must stop an application with manual setup. With this permission, Kafka Streams "
         "creates it again and continues without its data.",
-        fix=f"Revoke {'it' if len(found) == 1 else 'each of them'}, such as by `{command}`.",
+        fix=f"Revoke the listed ACLs. The first one is revoked by `{command}`.",
         severity=Severity.WARNING,
     )
 
