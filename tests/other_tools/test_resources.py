@@ -236,6 +236,15 @@ def test_users_of_one_group_and_the_older_form_of_their_rules_are_read(tmp_path:
     done = CliRunner().invoke(main, ["import", "--all", "--strimzi", str(file)])
     assert done.exit_code == ExitCode.DONE, done.output
     assert yaml.safe_load(done.stdout)["observed"]["sources"] == {"customers": 2, "orders": 2}
+    assert "# app as declared in Strimzi's resources" in done.stdout
+    assert "group" not in done.stdout
+
+
+def test_files_without_strimzi_topics_are_an_error(tmp_path: Path) -> None:
+    (tmp_path / "other.yaml").write_text("kind: ConfigMap\n")
+    done = CliRunner().invoke(main, ["import", "--all", "--strimzi", str(tmp_path)])
+    assert done.exit_code == ExitCode.PROBLEMS
+    assert "The files have no KafkaTopic of Strimzi" in done.stderr
 
 
 def test_a_strimzi_topic_without_a_count_is_an_error(tmp_path: Path) -> None:

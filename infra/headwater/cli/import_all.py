@@ -91,7 +91,7 @@ def import_all(request: ImportRequest) -> bool:
         outcomes: Mapping[str, Outcome] = {}
     else:
         outcomes = _write_files(request.folder, documents, force=request.force)
-    notes = () if request.strimzi else _visibility_notes(seen)
+    notes = _strimzi_notes(seen) if request.strimzi else _visibility_notes(seen)
     for line in (*_summary(found, outcomes, imported), *notes):
         click.echo(printable(line), err=request.folder is None)
     return bool(seen.topics) and not any(outcome.is_refused for outcome in outcomes.values())
@@ -177,7 +177,7 @@ def _summary(
             if unknown is None:
                 yield f"  {'':{width}}  complete it from its code: {_from_code(application, outcome)}"
             else:
-                yield f"  {'':{width}}  its topology is that of the brokers{_open_text(unknown)}"
+                yield f"  {'':{width}}  its topology is from the brokers{_open_text(unknown)}"
     for id_ in found.stateless:
         yield f"  {id_} has no internal topics and needs no document."
     by_text = sorted(found.skipped, key=lambda each: (each.text, each.topic))
@@ -200,6 +200,11 @@ def _from_code(application: FoundApplication, outcome: Outcome | None) -> str:
     """Return the command that replaces what is observed by the topology of the code."""
     file = f" -o {outcome.file}" if outcome is not None and outcome.file is not None else ""
     return f"headwater import --jar JAR --topology CLASS::METHOD --application-id {application.id}{file}"
+
+
+def _strimzi_notes(seen: Survey) -> Iterator[str]:
+    if not seen.topics:
+        yield "The files have no KafkaTopic of Strimzi (`apiVersion: kafka.strimzi.io/…`)."
 
 
 def _visibility_notes(seen: Survey) -> Iterator[str]:

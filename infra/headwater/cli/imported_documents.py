@@ -21,7 +21,7 @@ from headwater.spec.yaml_writer import DocumentDumper, document_yaml
 
 _NOWHERE = Location("")
 _UNKNOWN_VERSION = (
-    "A cluster does not show the version of Kafka Streams: correct `kafkaStreams` if it runs another one."
+    "The version of Kafka Streams is not visible: correct `kafkaStreams` if the application runs another one."
 )
 _ENDINGS = {"-changelog": TopicKind.CHANGELOG, "-repartition": TopicKind.REPARTITION}
 
@@ -162,7 +162,8 @@ def observed_document(
 ) -> str:
     """Return the document of an application found on a cluster, as YAML.
 
-    Comments at its beginning list what the cluster does not show. `config` are configs that the document
+    Comments at its beginning list what the cluster does not show. `cluster_id` is empty for an application of
+    Strimzi's resources. `config` are configs that the document
     declares for the application. `version` is what the user says that it runs, None if nothing. `reason` is a
     clause: why the topology is not known although the brokers could have it.
     """
@@ -269,10 +270,31 @@ def _topic(topic: LiveTopic) -> dict[str, Any]:
 
 
 def _comments(found: FoundApplication, cluster_id: str) -> Iterator[str]:
+    yield from _cluster_comments(found, cluster_id) if cluster_id else _strimzi_comments(found)
+    for topic in found.missing_sources:
+        yield f"It has offsets of {topic}, but this topic does not exist."
+    for other in found.prefix_ids:
+        yield f"Its id begins with the id of {other}: Kafka's reset tool for {other} deletes its topics."
+    for ambiguity in found.ambiguities:
+        yield f"Uncertain: {ambiguity}"
+    observed = ObservedTopology((), _NOWHERE, unknown=dict.fromkeys(found.unknown, _NOWHERE))
+    for question in open_questions(Application(found.id, _NOWHERE), observed):
+        yield f"Missing: {question.summary} {question.fix}"
+
+
+def _strimzi_comments(found: FoundApplication) -> Iterator[str]:
+    """Yield what resources show: they have neither the state of groups nor subscriptions."""
+    yield f"{found.id} as declared in Strimzi's resources, written by `headwater import --all --strimzi`."
+    if found.sources:
+        yield "Its sources are the topics that its users may read: remove the topics that it does not read."
+
+
+def _cluster_comments(found: FoundApplication, cluster_id: str) -> Iterator[str]:
+    """Yield what the cluster shows of the group and of the sources."""
     yield f"{found.id} as observed on cluster {cluster_id}, written by `headwater import --all`."
     yield _group_comment(found.id, found.group)
     if found.streams_group is not None and found.sources:
-        yield "Its sources are those of its sub-topologies; global tables are not visible."
+        yield "Its sources are the sources of its sub-topologies; global tables are not visible."
         yield from (_subtopology_comment(part) for part in found.streams_group.subtopologies)
     elif found.sources:
         yield (
@@ -280,15 +302,6 @@ def _comments(found: FoundApplication, cluster_id: str) -> Iterator[str]:
             if found.group is not None and found.group.subscribed
             else "Its sources are the topics with its offsets; others and global tables are not visible."
         )
-    for topic in found.missing_sources:
-        yield f"It has offsets of {topic}, but this topic does not exist."
-    for other in found.prefix_ids:
-        yield f"Its id begins with that of {other}: Kafka's reset tool, run for {other}, deletes its topics."
-    for ambiguity in found.ambiguities:
-        yield f"Uncertain: {ambiguity}"
-    observed = ObservedTopology((), _NOWHERE, unknown=dict.fromkeys(found.unknown, _NOWHERE))
-    for question in open_questions(Application(found.id, _NOWHERE), observed):
-        yield f"Missing: {question.summary} {question.fix}"
 
 
 def _subtopology_comment(part: GroupSubtopology) -> str:
