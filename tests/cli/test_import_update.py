@@ -74,6 +74,26 @@ def test_details_of_stores_that_the_new_text_does_not_have_are_removed(
     assert "counts" not in stderr
 
 
+def test_details_of_topics_that_the_new_text_does_not_have_are_removed(
+    headwater: Headwater, files: Path
+) -> None:
+    """Not even if their names are parts of the names of other topics."""
+    written = yaml.safe_load((files / "app.yaml").read_text())
+    topics = "[orders, by-customer-repartition]"
+    text = _TEXT.replace("[orders]", topics)
+    written["describe"] |= {
+        "text": _TEXT.format(store="counts").replace("[orders]", "[orders, customer-repartition]"),
+        "repartitions": {"customer": 4},
+        "copartitioned": [["orders", "customer-repartition"]],
+    }
+    (files / "app.yaml").write_text(yaml.safe_dump(written))
+    (files / "new.txt").write_text(text.format(store="counts"))
+    done = headwater("import", "--describe", "new.txt", "--application-id", "app", "-o", "app.yaml")
+    assert "customer, which is not in the description" not in done.stderr
+    after = yaml.safe_load((files / "app.yaml").read_text())["describe"]
+    assert not after.keys() & {"repartitions", "copartitioned"}
+
+
 def test_the_command_line_has_priority(headwater: Headwater, files: Path) -> None:
     options = ("--config", "consumer.max.poll.records=20", "--kafka-streams", "4.1")
     _, _, after = update(headwater, files, "counts", *options, "--store", "counts=window,retention=2d")

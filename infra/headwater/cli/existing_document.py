@@ -1,5 +1,6 @@
 """The document that an import updates: what it says and the imported text does not, is kept."""
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,8 @@ from headwater.spec.yaml_reader import read_yaml
 
 _OF_TEXT = ("version", "application", "describe")
 _IMPORTED = frozenset({"describe", "observed"})
+_WORD = re.compile(r"[\w.-]+")
+_REPARTITION = "-repartition"
 
 
 def read_existing(output: Path | None, application_id: str) -> Mapping[str, Any] | None:
@@ -62,7 +65,8 @@ def with_existing(
     stores = {store.name for store in nodes.stores} | {
         store for node in nodes.nodes for store in getattr(node, "stores", ())
     }
-    text = imported.text
+    words = frozenset(_WORD.findall(imported.text))
+    topics = words | {word.removesuffix(_REPARTITION) for word in words if word.endswith(_REPARTITION)}
     known = imported if imported.names_version else _of_version(imported, application.get("kafkaStreams"))
     return attrs.evolve(
         known,
@@ -72,13 +76,15 @@ def with_existing(
             **imported.stores,
         },
         repartitions={
-            **{name: n for name, n in (described.get("repartitions") or {}).items() if name in text},
+            **{
+                name: count
+                for name, count in (described.get("repartitions") or {}).items()
+                if f"{name}{_REPARTITION}" in words
+            },
             **imported.repartitions,
         },
-        created_by={name: by for name, by in (described.get("createdBy") or {}).items() if name in text},
-        copartitioned=[
-            group for group in described.get("copartitioned") or () if all(name in text for name in group)
-        ],
+        created_by={name: by for name, by in (described.get("createdBy") or {}).items() if name in topics},
+        copartitioned=[group for group in described.get("copartitioned") or () if topics.issuperset(group)],
         kept_application={
             key: value for key, value in application.items() if key not in ("id", "kafkaStreams", "config")
         },
