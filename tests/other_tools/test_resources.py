@@ -182,6 +182,21 @@ def test_a_principal_that_strimzi_cannot_name_is_an_error(document: Path) -> Non
     assert compile_for("jikkou", document).exit_code == ExitCode.DONE
 
 
+def test_two_principals_of_one_user_of_strimzi_are_an_error(document: Path) -> None:
+    """The second resource would replace the ACLs of the first one."""
+    document.write_text(_DOCUMENT.replace("User:CN=busy-tls", "User:CN=busy"))
+    done = compile_for("strimzi", document)
+    assert done.exit_code == ExitCode.PROBLEMS
+    assert done.stdout == ""
+    assert "KafkaUser busy cannot have User:CN=busy and another principal" in done.stderr
+
+
+def test_a_name_that_no_kafka_resource_can_have_is_an_error(document: Path) -> None:
+    done = compile_for("strimzi", document, "--strimzi-cluster", "My cluster")
+    assert done.exit_code == ExitCode.PROBLEMS
+    assert "'My cluster' cannot be the name of a Kafka resource" in done.stderr
+
+
 def test_the_cluster_is_named_for_strimzi_only(document: Path) -> None:
     arguments = ["compile", str(document), "--format", "strimzi"]
     assert CliRunner().invoke(main, arguments).exit_code == ExitCode.USAGE
