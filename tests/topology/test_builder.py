@@ -331,6 +331,11 @@ def test_results_of_two_builders_are_not_combined() -> None:
         one.stream("orders").join(customers, "left.id")
 
 
+def test_the_name_of_a_topic_is_no_stream() -> None:
+    with pytest.raises(TypeError, match="'customers' is no stream or table"):
+        StreamsBuilder().stream("orders").join("customers", "left.id")  # type: ignore[arg-type]
+
+
 def test_a_stream_within_a_branch_gets_no_calls_after_the_branch() -> None:
     kept: list[KStream] = []
 

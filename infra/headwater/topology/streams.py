@@ -30,7 +30,12 @@ class _Applied:
 
         Raises:
             ValueError: It is a result of another builder, whose names mean other results.
+            TypeError: It is no stream or table, such as the name of a topic.
         """
+        if not isinstance(other, _Applied):
+            raise TypeError(
+                f"{other!r} is no stream or table: pass what a call returned, such as `builder.table(...)`."
+            )
         if other._result.calls.handles is not self._result.calls.handles:  # noqa: SLF001 - of the same class
             raise ValueError("Results of two builders cannot be combined: they are in different documents.")
         return other.handle()
