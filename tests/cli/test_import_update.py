@@ -102,18 +102,6 @@ def test_the_command_line_has_priority(headwater: Headwater, files: Path) -> Non
     assert after["describe"]["stores"]["counts"] == {"kind": "window", "retention": "2d"}
 
 
-def test_the_protocol_of_the_group_replaces_the_declared_one() -> None:
-    imported = DescribedApplication(
-        application_id="app",
-        text="x",
-        uses_streams_protocol=True,
-        kept_application={"protocol": "classic", "setup": {"adopt": True}},
-    )
-    application = yaml.safe_load(imported.document())["application"]
-    assert application["protocol"] == "streams"
-    assert application["setup"] == {"adopt": True}
-
-
 def test_an_observed_document_becomes_complete(headwater: Headwater, files: Path) -> None:
     (files / "app.yaml").write_text(
         "application: {id: app, setup: {adopt: true}}\n"
@@ -163,3 +151,15 @@ def test_another_document_is_not_overwritten(
     assert done.returncode == ExitCode.PROBLEMS
     assert reason in done.stderr
     assert (files / "app.yaml").read_text() == text
+
+
+def test_the_protocol_of_the_group_replaces_the_declared_one() -> None:
+    imported = DescribedApplication(
+        application_id="app",
+        text="x",
+        uses_streams_protocol=True,
+        kept_application={"protocol": "classic", "setup": {"adopt": True}},
+    )
+    application = yaml.safe_load(imported.document())["application"]
+    assert application["protocol"] == "streams"
+    assert application["setup"] == {"adopt": True}

@@ -124,7 +124,7 @@ def test_the_document_is_complete_and_equals_that_of_the_application(
     printed = kafka_streams_of(_WITH_NODES).ask(_DOCUMENT, topics=_TOPICS).describe
     done = newest.headwater("import", "--all", "--kafka-streams", "4.4", "-o", "topologies")
     assert done.returncode == ExitCode.DONE, done.stderr
-    assert "its topology is from the brokers" in done.stdout
+    assert "its topology was read from the brokers" in done.stdout
     document = yaml.safe_load((newest.folder / "topologies" / "busy.yaml").read_text(encoding="utf-8"))
     assert document["describe"]["text"] == printed
     assert document["describe"]["repartitions"] == {"spread-repartition": 5}

@@ -88,7 +88,7 @@ def compile_(
     elif not exit_for(problems):  # with a part of the topics, a tool might delete the others
         write(_tool_resources(form, compiled, strimzi_cluster or ""), output)
     print_problems(problems, after_result=form not in _TOOL_FORMATS)
-    if not errors(loaded.problems):  # a document with errors may read them
+    if not errors(loaded.problems) and all(each.subtopologies or each.is_observed for each in compiled):
         _note_unused(given, compiled)
     context.exit(exit_for(problems))
 

@@ -18,8 +18,6 @@ from headwater.spec.yaml_reader import read_yaml
 
 _OF_TEXT = ("version", "application", "describe")
 _IMPORTED = frozenset({"describe", "observed"})
-_WORD = re.compile(r"[\w.-]+")
-_REPARTITION = "-repartition"
 
 
 def read_existing(output: Path | None, application_id: str) -> Mapping[str, Any] | None:
@@ -65,8 +63,7 @@ def with_existing(
     stores = {store.name for store in nodes.stores} | {
         store for node in nodes.nodes for store in getattr(node, "stores", ())
     }
-    words = frozenset(_WORD.findall(imported.text))
-    topics = words | {word.removesuffix(_REPARTITION) for word in words if word.endswith(_REPARTITION)}
+    text = imported.text
     known = imported if imported.names_version else _of_version(imported, application.get("kafkaStreams"))
     return attrs.evolve(
         known,
@@ -79,12 +76,18 @@ def with_existing(
             **{
                 name: count
                 for name, count in (described.get("repartitions") or {}).items()
-                if f"{name}{_REPARTITION}" in words
+                if _has_name(text, f"{name}-repartition")
             },
             **imported.repartitions,
         },
-        created_by={name: by for name, by in (described.get("createdBy") or {}).items() if name in topics},
-        copartitioned=[group for group in described.get("copartitioned") or () if topics.issuperset(group)],
+        created_by={
+            name: by for name, by in (described.get("createdBy") or {}).items() if _has_name(text, name)
+        },
+        copartitioned=[
+            group
+            for group in described.get("copartitioned") or ()
+            if all(_has_name(text, name) for name in group)
+        ],
         kept_application={
             key: value for key, value in application.items() if key not in ("id", "kafkaStreams", "config")
         },
@@ -96,6 +99,11 @@ def _of_version(imported: DescribedApplication, version: object) -> DescribedApp
     if version is None:
         return imported
     return attrs.evolve(imported, kafka_streams=str(version), names_version=True)
+
+
+def _has_name(text: str, name: str) -> bool:
+    """Return whether the text has the name of a topic, with or without its suffix, and not only as a part."""
+    return re.search(rf"(?<![\w.-]){re.escape(name)}(-repartition)?(?![\w.-])", text) is not None
 
 
 def _plain(value: Any) -> Any:  # noqa: ANN401 - any part of a document

@@ -177,7 +177,7 @@ def _summary(
             if unknown is None:
                 yield f"  {'':{width}}  complete it from its code: {_from_code(application, outcome)}"
             else:
-                yield f"  {'':{width}}  its topology is from the brokers{_open_text(unknown)}"
+                yield f"  {'':{width}}  its topology was read from the brokers{_open_text(unknown)}"
     for id_ in found.stateless:
         yield f"  {id_} has no internal topics and needs no document."
     by_text = sorted(found.skipped, key=lambda each: (each.text, each.topic))

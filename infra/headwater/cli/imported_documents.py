@@ -271,15 +271,7 @@ def _topic(topic: LiveTopic) -> dict[str, Any]:
 
 def _comments(found: FoundApplication, cluster_id: str) -> Iterator[str]:
     yield from _cluster_comments(found, cluster_id) if cluster_id else _strimzi_comments(found)
-    for topic in found.missing_sources:
-        yield f"It has offsets of {topic}, but this topic does not exist."
-    for other in found.prefix_ids:
-        yield f"Its id begins with the id of {other}: Kafka's reset tool for {other} deletes its topics."
-    for ambiguity in found.ambiguities:
-        yield f"Uncertain: {ambiguity}"
-    observed = ObservedTopology((), _NOWHERE, unknown=dict.fromkeys(found.unknown, _NOWHERE))
-    for question in open_questions(Application(found.id, _NOWHERE), observed):
-        yield f"Missing: {question.summary} {question.fix}"
+    yield from _doubts(found)
 
 
 def _strimzi_comments(found: FoundApplication) -> Iterator[str]:
@@ -302,6 +294,21 @@ def _cluster_comments(found: FoundApplication, cluster_id: str) -> Iterator[str]
             if found.group is not None and found.group.subscribed
             else "Its sources are the topics with its offsets; others and global tables are not visible."
         )
+
+
+def _doubts(found: FoundApplication) -> Iterator[str]:
+    """Yield what the user has to check or to add."""
+    for topic in found.missing_sources:
+        yield f"It has offsets of {topic}, but this topic does not exist."
+    for other in found.prefix_ids:
+        yield (
+            f"Its id begins with the id of {other}: Kafka's reset tool, run for {other}, deletes its topics."
+        )
+    for ambiguity in found.ambiguities:
+        yield f"Uncertain: {ambiguity}"
+    observed = ObservedTopology((), _NOWHERE, unknown=dict.fromkeys(found.unknown, _NOWHERE))
+    for question in open_questions(Application(found.id, _NOWHERE), observed):
+        yield f"Missing: {question.summary} {question.fix}"
 
 
 def _subtopology_comment(part: GroupSubtopology) -> str:

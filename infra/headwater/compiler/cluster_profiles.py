@@ -16,10 +16,11 @@ def accepted_config(
 ) -> Mapping[str, str]:
     """Return what Headwater declares of the settings that Kafka Streams would send.
 
-    Settings declared as absent are omitted, unless the `overrides` of a store have them, and settings that
-    the cluster refuses, that only tune the sizes of files and that no user has declared: in `topic.` configs,
-    or in the `overrides`. What the cluster forces is set.
+    Settings declared as absent are omitted. So are settings that the cluster refuses, if they only tune the
+    sizes of files and no user has declared them, in `topic.` configs or in the `overrides` of a store. What
+    the cluster forces is set.
     """
+    # As in Kafka Streams, the settings of one store have priority.
     profile, absent = application.cluster_profile, application.absent_topic_configs.difference(overrides)
     if profile is None and not absent:
         return config
