@@ -101,11 +101,6 @@ def _of_version(imported: DescribedApplication, version: object) -> DescribedApp
     return attrs.evolve(imported, kafka_streams=str(version), names_version=True)
 
 
-def _has_name(text: str, name: str) -> bool:
-    """Return whether the text has the name of a topic, with or without its suffix, and not only as a part."""
-    return re.search(rf"(?<![\w.-]){re.escape(name)}(-repartition)?(?![\w.-])", text) is not None
-
-
 def _plain(value: Any) -> Any:  # noqa: ANN401 - any part of a document
     """Return numbers that are written in another form, such as 0.10, as text: it means the same."""
     if isinstance(value, dict):
@@ -113,3 +108,8 @@ def _plain(value: Any) -> Any:  # noqa: ANN401 - any part of a document
     if isinstance(value, list):
         return [_plain(item) for item in value]
     return value.written if isinstance(value, WrittenInt | WrittenFloat) else value
+
+
+def _has_name(text: str, name: str) -> bool:
+    """Return whether the text has the name of a topic, with or without its suffix, and not only as a part."""
+    return re.search(rf"(?<![\w.-]){re.escape(name)}(-repartition)?(?![\w.-])", text) is not None
