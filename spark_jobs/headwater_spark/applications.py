@@ -54,7 +54,8 @@ _ATTEMPTS = "spark.stage.maxConsecutiveAttempts"
 def session_config(**conf: str) -> Mapping[str, str]:
     """Return Spark's settings for a session that `run` uses; `conf` overrides them.
 
-    They include the jars of Spark's Kafka connector, which are downloaded once.
+    The session of the application itself always has the runtime's settings of Spark SQL (`spark.sql.`). The
+    settings include the jars of Spark's Kafka connector, which are downloaded once.
 
     Raises:
         ToolchainError: The connector is not installed, and cannot be downloaded.

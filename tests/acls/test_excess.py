@@ -78,6 +78,15 @@ def test_acls_for_all_operations_count() -> None:
     unlimited = live(_PREFIX).allowed
     (problem,) = excess(LiveAcls(unlimited=unlimited))
     assert problem.found == "User:orders Create Topic orders-*"
+    assert "--operation All --topic orders- --resource-pattern-type prefixed`" in problem.fix
+    (problem,) = excess(LiveAcls(allowed=unlimited, unlimited=unlimited))
+    assert "--operation Create --operation All --topic" in problem.fix
+
+
+def test_the_command_names_the_host_of_the_acl() -> None:
+    """Without the host, `kafka-acls.sh --remove` removes the ACL of all hosts only."""
+    (problem,) = excess(LiveAcls(frozenset({Acl("User:orders", "10.0.0.1", _CLUSTER)})))
+    assert "--allow-principal User:orders --allow-host 10.0.0.1 --operation Create --cluster`" in problem.fix
 
 
 def test_drift_reports_it() -> None:

@@ -131,7 +131,7 @@ VERSIONS = (
         follow=lambda t: setattr(t, "acls", LiveAcls()),
     ),
     Advice(
-        says="Revoke Create, and All, for",
+        says="Revoke the listed ACLs.",
         make=_may_create,
         follow=lambda t: setattr(t, "acls", LiveAcls()),
     ),

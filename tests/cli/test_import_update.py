@@ -7,6 +7,7 @@ import pytest
 import yaml
 
 from headwater.cli.console import ExitCode
+from headwater.cli.imported_documents import DescribedApplication
 from tests.cli.conftest import Headwater
 
 _TEXT = """\
@@ -73,6 +74,26 @@ def test_details_of_stores_that_the_new_text_does_not_have_are_removed(
     assert "counts" not in stderr
 
 
+def test_details_of_topics_that_the_new_text_does_not_have_are_removed(
+    headwater: Headwater, files: Path
+) -> None:
+    """Not even if their names are parts of the names of other topics."""
+    written = yaml.safe_load((files / "app.yaml").read_text())
+    topics = "[orders, by-customer-repartition]"
+    text = _TEXT.replace("[orders]", topics)
+    written["describe"] |= {
+        "text": _TEXT.format(store="counts").replace("[orders]", "[orders, customer-repartition]"),
+        "repartitions": {"customer": 4},
+        "copartitioned": [["orders", "customer-repartition"]],
+    }
+    (files / "app.yaml").write_text(yaml.safe_dump(written))
+    (files / "new.txt").write_text(text.format(store="counts"))
+    done = headwater("import", "--describe", "new.txt", "--application-id", "app", "-o", "app.yaml")
+    assert "customer, which is not in the description" not in done.stderr
+    after = yaml.safe_load((files / "app.yaml").read_text())["describe"]
+    assert not after.keys() & {"repartitions", "copartitioned"}
+
+
 def test_the_command_line_has_priority(headwater: Headwater, files: Path) -> None:
     options = ("--config", "consumer.max.poll.records=20", "--kafka-streams", "4.1")
     _, _, after = update(headwater, files, "counts", *options, "--store", "counts=window,retention=2d")
@@ -99,6 +120,26 @@ def test_an_observed_document_becomes_complete(headwater: Headwater, files: Path
     assert after["application"]["setup"] == {"adopt": True}
 
 
+def test_sections_can_be_appended_to_an_imported_document(headwater: Headwater, files: Path) -> None:
+    (files / "app.yaml").unlink()
+    (files / "new.txt").write_text(_TEXT.format(store="counts") + "\n")  # as Topology#describe() ends
+    arguments = ("import", "--describe", "new.txt", "--application-id", "app", "--store", "counts=keyValue")
+    assert headwater(*arguments, "-o", "app.yaml").returncode == ExitCode.DONE
+    with (files / "app.yaml").open("a") as file:
+        file.write("acls: {principals: ['User:app']}\n")
+    assert headwater(*arguments, "-o", "app.yaml").returncode == ExitCode.DONE
+    assert yaml.safe_load((files / "app.yaml").read_text())["acls"] == {"principals": ["User:app"]}
+
+
+def test_a_file_that_is_not_text_is_not_overwritten(headwater: Headwater, files: Path) -> None:
+    (files / "app.yaml").write_bytes(b"\xff\xfe\x00")
+    (files / "new.txt").write_text(_TEXT.format(store="counts"))
+    done = headwater("import", "--describe", "new.txt", "--application-id", "app", "-o", "app.yaml")
+    assert done.returncode == ExitCode.PROBLEMS
+    assert "error[UnreadableDocument]" in done.stderr
+    assert (files / "app.yaml").read_bytes() == b"\xff\xfe\x00"
+
+
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
@@ -118,3 +159,15 @@ def test_another_document_is_not_overwritten(
     assert done.returncode == ExitCode.PROBLEMS
     assert reason in done.stderr
     assert (files / "app.yaml").read_text() == text
+
+
+def test_the_protocol_of_the_group_replaces_the_declared_one() -> None:
+    imported = DescribedApplication(
+        application_id="app",
+        text="x",
+        uses_streams_protocol=True,
+        kept_application={"protocol": "classic", "setup": {"adopt": True}},
+    )
+    application = yaml.safe_load(imported.document())["application"]
+    assert application["protocol"] == "streams"
+    assert application["setup"] == {"adopt": True}

@@ -28,6 +28,7 @@ def validate(headwater: Headwater, tmp_path: Path, monkeypatch: pytest.MonkeyPat
         "def keep(record):\n    return record\n\nclass Broken:\n    pass\n"
     )
     (tmp_path / "shop_broken.py").write_text("import no_such_package\n")
+    (tmp_path / "shop_program.py").write_text("raise SystemExit(0)\n")
 
     def run(where: str = "value.amount > 0", processor: str = "shop_rules:keep", *options: str) -> Done:
         (tmp_path / "app.yaml").write_text(_DOCUMENT.format(where=where, processor=processor))
@@ -49,6 +50,7 @@ def test_a_document_that_can_run_is_valid(validate: Validate) -> None:
         ("no_such_function(value)", "shop_rules:keep", "UnsupportedExpression", "no_such_function"),
         ("true", "shop_rules:missing", "NotRunnable", "shop_rules has no missing"),
         ("true", "shop_broken:keep", "NotRunnable", "No module named 'no_such_package'"),
+        ("true", "shop_program:keep", "NotRunnable", "shop_program ends the process"),
     ],
 )
 def test_what_prevents_a_start_is_an_error_with_its_line(

@@ -55,6 +55,11 @@ def test_an_absent_setting_is_not_sent_for_any_topic() -> None:
     assert not absent.problems
 
 
+def test_a_store_may_have_a_setting_that_is_absent_otherwise() -> None:
+    application = compiled(config="topic.segment.bytes: null", logging="segment.bytes: 2097152")
+    assert [config.get("segment.bytes") for config in configs(application).values()] == [None, "2097152"]
+
+
 @pytest.mark.parametrize("key", ["cleanup.policy", "retention.ms", "min.compaction.lag.ms"])
 def test_a_setting_that_decides_about_records_cannot_be_absent(key: str) -> None:
     text = f"application: {{id: app, config: {{topic.{key}: null}}}}\ntopology: [stream: {{topic: a}}]\n"
@@ -79,7 +84,7 @@ def test_profiles_of_msk_omit_what_kafka_streams_sends_and_they_refuse(profile: 
     assert [sink.replication_factor for sink in application.sinks] == [3]
 
 
-@pytest.mark.parametrize("profile", ["confluent-cloud", "redpanda"])
+@pytest.mark.parametrize("profile", ["confluent-cloud", "redpanda", "apache-kafka"])
 def test_other_profiles_keep_what_kafka_streams_sends(profile: str) -> None:
     application = compiled(f", clusterProfile: {profile}")
     assert not application.problems
@@ -170,6 +175,17 @@ def test_a_recognized_profile_holds_for_documents_that_declare_none() -> None:
     assert with_profile(declared, PROFILES["msk-serverless"]) is declared
 
 
+def test_a_document_may_contradict_the_recognized_profile() -> None:
+    steps = _STEPS.replace("LOGGING", "").replace("SINK", "config: {segment.ms: 60000}")
+    first, second = (
+        with_profile(load_text(f"{head}\n{steps}", "a.yaml").documents, PROFILES["msk-serverless"])
+        for head in ("application: {id: app}", "application: {id: app, clusterProfile: apache-kafka}")
+    )
+    (refused,), (accepted,) = (compile_documents(each, {"orders": 4}) for each in (first, second))
+    assert "declare `application.clusterProfile: apache-kafka`" in refused.problems[0].fix
+    assert not accepted.problems
+
+
 def test_the_schema_has_all_profiles() -> None:
     properties = document_schema()["$defs"]["application"]["properties"]
     assert properties["clusterProfile"]["enum"] == list(PROFILES)
@@ -185,6 +201,7 @@ _LOGIN = Login(protocol="SASL_SSL", mechanism="PLAIN", username="al", verifies=T
         ("redpanda.1", "broker-0:9092", {"app": None}, Status.WARNING),
         ("redpanda.1", "broker-0:9092", {"app": "msk-express"}, Status.WARNING),
         ("redpanda.1", "broker-0:9092", {"app": "redpanda"}, Status.OK),
+        ("redpanda.1", "broker-0:9092", {"app": "apache-kafka"}, Status.OK),
         ("5L6g3nShT", _MSK, {"app": None}, Status.WARNING),
         ("5L6g3nShT", _MSK, {"app": "msk-express"}, None),
         ("5L6g3nShT", "kafka-1.example:9092", {"app": None}, None),

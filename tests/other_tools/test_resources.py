@@ -150,6 +150,21 @@ def test_exclusions_match_all_topics_that_headwater_manages(document: Path) -> N
     assert not any(pattern.match(name) for pattern in patterns for name in ("orders", "Busy-customers-x"))
 
 
+def test_exclusions_match_topics_of_foreign_key_joins_but_no_other_names(document: Path) -> None:
+    done = compile_for("exclusions", document)
+    matching = [
+        name
+        for name in (
+            "Busy.customers-KTABLE-FK-JOIN-SUBSCRIPTION-RESPONSE-0000000014-topic",
+            "Busy.customers-named-subscription-registration-topic",
+            "Busy.customers-input-topic",
+        )
+        if any(re.match(line, name) for line in done.stdout.splitlines())
+    ]
+    assert len(matching) == 2
+    assert "Busy.customers-input-topic" not in matching
+
+
 @pytest.mark.parametrize("tool", ["strimzi", "terraform", "jikkou", "exclusions"])
 def test_nothing_is_written_if_a_topic_might_be_missing(tool: str, document: Path) -> None:
     document.write_text(_DOCUMENT.replace("topic: orders", "topic: unknown-orders"))
@@ -165,6 +180,21 @@ def test_a_principal_that_strimzi_cannot_name_is_an_error(document: Path) -> Non
     assert done.exit_code == ExitCode.PROBLEMS
     assert "cannot have the principal User:Busy_1" in done.stderr
     assert compile_for("jikkou", document).exit_code == ExitCode.DONE
+
+
+def test_two_principals_of_one_user_of_strimzi_are_an_error(document: Path) -> None:
+    """The second resource would replace the ACLs of the first one."""
+    document.write_text(_DOCUMENT.replace("User:CN=busy-tls", "User:CN=busy"))
+    done = compile_for("strimzi", document)
+    assert done.exit_code == ExitCode.PROBLEMS
+    assert done.stdout == ""
+    assert "KafkaUser busy cannot have User:CN=busy and another principal" in done.stderr
+
+
+def test_a_name_that_no_kafka_resource_can_have_is_an_error(document: Path) -> None:
+    done = compile_for("strimzi", document, "--strimzi-cluster", "My cluster")
+    assert done.exit_code == ExitCode.PROBLEMS
+    assert "'My cluster' cannot be the name of a Kafka resource" in done.stderr
 
 
 def test_the_cluster_is_named_for_strimzi_only(document: Path) -> None:
@@ -196,6 +226,40 @@ def test_documents_are_imported_from_strimzi_resources(document: Path, tmp_path:
     assert written["observed"]["sources"] == {"orders": 4}
     compiled = CliRunner().invoke(main, ["compile", str(tmp_path / "out"), "--partitions", "orders=4"])
     assert compiled.exit_code == ExitCode.DONE, compiled.output
+
+
+def test_users_of_one_group_and_the_older_form_of_their_rules_are_read(tmp_path: Path) -> None:
+    """Rules of `kafka.strimzi.io/v1beta2` may have one `operation`."""
+    file = tmp_path / "all.yaml"
+
+    def user(name: str, topic: str, **operations: Any) -> dict[str, Any]:  # noqa: ANN401 - of either form
+        acls = [
+            {"resource": {"type": kind, "name": each}, **operations}
+            for kind, each in (("group", "app"), ("topic", topic))
+        ]
+        spec = {"authorization": {"type": "simple", "acls": acls}}
+        return {"kind": "KafkaUser", "metadata": {"name": name}, "spec": spec}
+
+    settings = {"cleanup.policy": "compact", "message.timestamp.type": "CreateTime"}
+    topics = [
+        {"kind": "KafkaTopic", "metadata": {"name": name}, "spec": {"partitions": 2, "config": settings}}
+        for name in ("orders", "customers", "app-counts-changelog")
+    ]
+    items = [user("a", "orders", operation="Read"), user("b", "customers", operations=["Read"]), *topics]
+    versioned = [{"apiVersion": "kafka.strimzi.io/v1beta2", **item} for item in items]
+    file.write_text(json.dumps({"kind": "List", "items": versioned}))
+    done = CliRunner().invoke(main, ["import", "--all", "--strimzi", str(file)])
+    assert done.exit_code == ExitCode.DONE, done.output
+    assert yaml.safe_load(done.stdout)["observed"]["sources"] == {"customers": 2, "orders": 2}
+    assert "# app as declared in Strimzi's resources" in done.stdout
+    assert "group" not in done.stdout
+
+
+def test_files_without_strimzi_topics_are_an_error(tmp_path: Path) -> None:
+    (tmp_path / "other.yaml").write_text("kind: ConfigMap\n")
+    done = CliRunner().invoke(main, ["import", "--all", "--strimzi", str(tmp_path)])
+    assert done.exit_code == ExitCode.PROBLEMS
+    assert "The files have no KafkaTopic of Strimzi" in done.stderr
 
 
 def test_a_strimzi_topic_without_a_count_is_an_error(tmp_path: Path) -> None:

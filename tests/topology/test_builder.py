@@ -301,3 +301,66 @@ def test_a_written_document_is_read_again(tmp_path: Path) -> None:
     loaded = load_text((tmp_path / "app.yaml").read_text(), "app.yaml")
     assert not loaded.problems
     assert loaded.documents[0].application.id == "app"
+
+
+def test_texts_that_look_like_numbers_stay_text_in_the_file(tmp_path: Path) -> None:
+    """YAML 1.2 reads 1e3 and 0o17 as numbers, other than PyYAML."""
+    builder = StreamsBuilder()
+    builder.stream("1e3").to("0o17")
+    document = builder.document("007", config={"client.id": "1e3"})
+    document.write(tmp_path / "app.yaml")
+    loaded = load_text((tmp_path / "app.yaml").read_text(), "app.yaml")
+    assert [document.application.id for document in loaded.documents] == ["007"]
+    assert yaml.safe_load(document.yaml()) == document.data
+
+
+def test_a_mapping_may_be_used_for_several_topics() -> None:
+    """Documents have no anchors and aliases."""
+    builder, options = StreamsBuilder(), {"partitions": 3, "config": {"retention.ms": 60_000}}
+    builder.stream("a").to("x")
+    builder.stream("b").to("y")
+    loaded = load_text(builder.document("app", topics={"x": options, "y": options}).yaml(), "app.yaml")
+    assert not loaded.problems
+
+
+def test_results_of_two_builders_are_not_combined() -> None:
+    """The names of results of another builder could be names of other results in this one."""
+    one, other = StreamsBuilder(), StreamsBuilder()
+    customers = other.table("customers")
+    with pytest.raises(ValueError, match="Results of two builders"):
+        one.stream("orders").join(customers, "left.id")
+
+
+def test_the_name_of_a_topic_is_no_stream() -> None:
+    with pytest.raises(TypeError, match="'customers' is no stream or table"):
+        StreamsBuilder().stream("orders").join("customers", "left.id")  # type: ignore[arg-type]
+
+
+def test_a_stream_within_a_branch_gets_no_calls_after_the_branch() -> None:
+    kept: list[KStream] = []
+
+    def keep(orders: KStream) -> KStream:
+        kept.append(orders.map_values("value.id"))
+        return kept[0]
+
+    StreamsBuilder().stream("orders").split().branch("true", then=keep)
+    with pytest.raises(ValueError, match="continue with the stream that `no_default_branch` returns"):
+        kept[0].filter("true")
+
+
+def test_branches_have_different_names() -> None:
+    split = StreamsBuilder().stream("orders").split().branch("a", name="us")
+    with pytest.raises(ValueError, match="the same name 'us'"):
+        split.branch("b", name="us")
+
+
+def test_arguments_are_not_replaced_by_the_section_of_the_application() -> None:
+    builder = StreamsBuilder()
+    builder.stream("a").to("b")
+    with pytest.raises(ValueError, match="Give config as arguments"):
+        builder.document("app", config={"num.stream.threads": 2}, application={"config": {}})
+
+
+def test_an_instance_is_no_class() -> None:
+    with pytest.raises(TypeError, match="pass the class"):
+        StreamsBuilder().stream("a").process(Processor())  # type: ignore[arg-type]

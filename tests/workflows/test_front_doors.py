@@ -72,7 +72,7 @@ def component(checkout: Path, **inputs: str) -> dict[str, Any]:
     given = {name: (each or {}).get("default") for name, each in declared.items()} | inputs
     del checkout
     found: dict[str, Any] = yaml.safe_load(
-        re.sub(r"\$\[\[ inputs\.(\w+) \]\]", lambda each: str(given[each[1]] or '""'), job)
+        re.sub(r"\$\[\[ inputs\.(\w+) \]\]", lambda each: json.dumps(given[each[1]] or ""), job)
     )
     return found
 
@@ -102,6 +102,14 @@ def test_the_first_pull_request_after_an_import_passes(forge: str, checkout: Pat
     """Imported applications read topics whose counts no setting has."""
     write(checkout, "customer360", "clicks")
     assert RUNS[forge](checkout, partitions="orders=3", policies="policies.yaml")[0] == 0
+
+
+@pytest.mark.parametrize("forge", RUNS)
+def test_documents_on_several_lines_are_all_checked(forge: str, checkout: Path) -> None:
+    write(checkout, "wrong", "orders", "  - cuont: {}\n")
+    code, text = RUNS[forge](checkout, documents="topologies/shop.yaml\n\n  topologies/wrong.yaml\n")
+    assert code == 1
+    assert "cuont" in text
 
 
 def test_github_shows_problems_at_their_lines(checkout: Path) -> None:
@@ -222,8 +230,11 @@ def test_the_hook_of_pre_commit_checks_changed_documents(checkout: Path) -> None
     (hook,) = yaml.safe_load((_ROOT / ".pre-commit-hooks.yaml").read_text())
     assert hook["language"] == "python"
     write(checkout, "wrong", "orders", "  - cuont: {}\n")
-    names = [str(path.relative_to(checkout)) for path in checkout.rglob("*.yaml")]
-    matching = sorted(name for name in names if re.search(hook["files"], name))
+    (checkout / "topologies" / ".schema.json").write_text("{}")  # written by `headwater new`
+    names = [str(path.relative_to(checkout)) for path in checkout.rglob("*.*")]
+    matching = sorted(
+        name for name in names if re.search(hook["files"], name) and not re.search(hook["exclude"], name)
+    )
     assert matching == ["topologies/shop.yaml", "topologies/wrong.yaml"]
     environment = {**clean_environment(), "PATH": f"{Path(sys.prefix) / 'bin'}{os.pathsep}/usr/bin:/bin"}
     for files, expected in ((matching, 1), (matching[:1], 0)):

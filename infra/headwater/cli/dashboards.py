@@ -10,7 +10,7 @@ import click
 from headwater.cli.console import write
 
 _FOLDERS = ("grafana", "prometheus")
-_RUNBOOK = re.compile(r"^( +)runbook: docs/(\S+)$", re.MULTILINE)
+_RUNBOOK = re.compile(r"^( +)runbook: docs/([\w-]+)\.md(\S*)$", re.MULTILINE)
 
 
 @click.command()
@@ -24,7 +24,8 @@ _RUNBOOK = re.compile(r"^( +)runbook: docs/(\S+)$", re.MULTILINE)
 @click.option(
     "--docs",
     metavar="URL",
-    help="Where the documentation is published: alerts get `runbook_url`, the address of their section.",
+    help="The address of the site that `make docs` builds: alerts get `runbook_url`, the address of their "
+    "section.",
 )
 def dashboards(output: Path, docs: str | None) -> None:
     """Copy the dashboards for Grafana and the alerts for Prometheus into a folder.
@@ -58,4 +59,6 @@ def _sources() -> list[Traversable]:
 def _with_addresses(text: str, docs: str) -> str:
     """Return rules whose annotations have the address of the runbook, as other rules for Prometheus do."""
     base = docs.rstrip("/")
-    return _RUNBOOK.sub(lambda found: f"{found[0]}\n{found[1]}runbook_url: {base}/{found[2]}", text)
+    return _RUNBOOK.sub(
+        lambda found: f"{found[0]}\n{found[1]}runbook_url: {base}/{found[2]}.html{found[3]}", text
+    )

@@ -1,5 +1,6 @@
 """The document that an import updates: what it says and the imported text does not, is kept."""
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -9,8 +10,9 @@ import click
 
 from headwater.cli.imported_documents import DescribedApplication
 from headwater.model.nodes import NodeTopology
-from headwater.model.problems import ProblemsError, errors
+from headwater.model.problems import Problem, ProblemsError, errors
 from headwater.spec import load_text
+from headwater.spec.files import read
 from headwater.spec.scalars import WrittenFloat, WrittenInt
 from headwater.spec.yaml_reader import read_yaml
 
@@ -22,12 +24,14 @@ def read_existing(output: Path | None, application_id: str) -> Mapping[str, Any]
     """Return the content of the document at `output`; None if there is no file.
 
     Raises:
-        ProblemsError: The document has errors.
+        ProblemsError: The file cannot be read, or the document has errors.
         click.ClickException: The file has other documents, or a topology that was not imported.
     """
     if output is None or str(output) == "-" or not output.exists():
         return None
-    text = output.read_text(encoding="utf-8")
+    text = read(output)
+    if isinstance(text, Problem):
+        raise ProblemsError([text])
     loaded = load_text(text, str(output))
     raws, _ = read_yaml(text, str(output))
     if wrong := errors(loaded.problems):
@@ -75,12 +79,20 @@ def with_existing(
             **imported.stores,
         },
         repartitions={
-            **{name: n for name, n in (described.get("repartitions") or {}).items() if name in text},
+            **{
+                name: count
+                for name, count in (described.get("repartitions") or {}).items()
+                if _has_name(text, f"{name}-repartition")
+            },
             **imported.repartitions,
         },
-        created_by={name: by for name, by in (described.get("createdBy") or {}).items() if name in text},
+        created_by={
+            name: by for name, by in (described.get("createdBy") or {}).items() if _has_name(text, name)
+        },
         copartitioned=[
-            group for group in described.get("copartitioned") or () if all(name in text for name in group)
+            group
+            for group in described.get("copartitioned") or ()
+            if all(_has_name(text, name) for name in group)
         ],
         kept_application={
             key: value for key, value in application.items() if key not in ("id", "kafkaStreams", "config")
@@ -96,3 +108,8 @@ def _plain(value: Any) -> Any:  # noqa: ANN401 - any part of a document
     if isinstance(value, list):
         return [_plain(item) for item in value]
     return value.written if isinstance(value, WrittenInt | WrittenFloat) else value
+
+
+def _has_name(text: str, name: str) -> bool:
+    """Return whether the text has the name of a topic, with or without its suffix, and not only as a part."""
+    return re.search(rf"(?<![\w.-]){re.escape(name)}(-repartition)?(?![\w.-])", text) is not None

@@ -244,60 +244,80 @@ def import_(
             output=output,
         )
         _end(context, _import_jar(arguments))
+    target = _Target(
+        config=dict(config),
+        kafka_streams=kafka_streams,
+        bootstrap_server=bootstrap_server,
+        command_config=command_config,
+        output=output,
+        assume_defaults=assume_defaults,
+    )
     if group is not None:
         _refuse_options(
             *("--group", "--describe", "--application-id", "--topology", "--repartition", "--store"),
             *("--topic", "--force", "--strimzi"),
             context=context,
         )
-        _refuse_folder(output)
-        imported, nodes = _pushed(group, bootstrap_server, command_config)
-        imported = attrs.evolve(
-            imported,
-            config=dict(config),
-            kafka_streams=_version(kafka_streams, None),
-            names_version=kafka_streams is not None,
-        )
-        imported = _update(imported, nodes, output)
-        _end(
-            context,
-            _write_document(
-                imported, bootstrap_server, command_config, output, assume_defaults=assume_defaults
-            ),
-        )
+        _end(context, _import_group(group, target))
     if description is None or len(ids) != 1:
         raise click.UsageError(
             "--jar and --topology, --describe and --application-id, --group, or --all are required."
         )
     _refuse_options("--describe", "--force", "--topic", "--strimzi", *_OF_JAR, context=context)
-    _refuse_folder(output)
-    (application_id,) = ids
+    imported = DescribedApplication(
+        application_id=ids[0], text="", repartitions=dict(repartitions), stores=dict(stores)
+    )
+    _end(context, _import_described(imported, description, topology, target))
+
+
+@attrs.frozen(kw_only=True)
+class _Target:
+    """The options of an import of one application: what it declares, and where its document is written."""
+
+    config: Mapping[str, str]
+    kafka_streams: KafkaStreamsVersion | None
+    bootstrap_server: str | None
+    command_config: Path | None
+    output: Path | None
+    assume_defaults: bool
+
+    def check_output(self) -> None:
+        if self.output is not None and self.output.is_dir():
+            raise click.BadParameter(f"File '{self.output}' is a directory.", param_hint="--output")
+
+
+def _import_group(group: str, target: _Target) -> tuple[Problem, ...]:
+    """Write the document of a streams group whose topology the brokers have; return all problems."""
+    target.check_output()
+    imported, nodes = _pushed(group, target)
+    imported = attrs.evolve(
+        imported,
+        config=target.config,
+        kafka_streams=_version(target.kafka_streams, None),
+        names_version=target.kafka_streams is not None,
+    )
+    return _write_document(_update(imported, nodes, target.output), target)
+
+
+def _import_described(
+    imported: DescribedApplication, description: Path, topology: str | None, target: _Target
+) -> tuple[Problem, ...]:
+    """Write the document of a description; `imported` has the details of the command line."""
+    target.check_output()
     text = _read_description(description)
     file = "standard input" if _is_stdin(description) else str(description)
     nodes, problems = read_description(text, file, topology)
-    if not errors(problems):
-        imported = DescribedApplication(
-            application_id=application_id,
-            text=write_description(without_prefix(nodes, application_id)),
-            kafka_streams=_version(kafka_streams, logged_version(text)),
-            names_version=kafka_streams is not None or logged_version(text) is not None,
-            config=dict(config),
-            repartitions=dict(repartitions),
-            stores=dict(stores),
-        )
-        imported = _update(imported, nodes, output)
-        problems = (
-            *problems,
-            *_write_document(
-                imported, bootstrap_server, command_config, output, assume_defaults=assume_defaults
-            ),
-        )
-    _end(context, problems)
-
-
-def _refuse_folder(output: Path | None) -> None:
-    if output is not None and output.is_dir():
-        raise click.BadParameter(f"File '{output}' is a directory.", param_hint="--output")
+    if errors(problems):
+        return tuple(problems)
+    logged = logged_version(text)
+    imported = attrs.evolve(
+        imported,
+        text=write_description(without_prefix(nodes, imported.application_id)),
+        kafka_streams=_version(target.kafka_streams, logged),
+        names_version=target.kafka_streams is not None or logged is not None,
+        config=target.config,
+    )
+    return (*problems, *_write_document(_update(imported, nodes, target.output), target))
 
 
 def _update(imported: DescribedApplication, nodes: NodeTopology, output: Path | None) -> DescribedApplication:
@@ -309,14 +329,12 @@ def _update(imported: DescribedApplication, nodes: NodeTopology, output: Path | 
     return imported if existing is None else with_existing(imported, existing, nodes)
 
 
-def _pushed(
-    id_: str, bootstrap_server: str | None, command_config: Path | None
-) -> tuple[DescribedApplication, NodeTopology]:
+def _pushed(id_: str, target: _Target) -> tuple[DescribedApplication, NodeTopology]:
     """Return the application whose clients have sent their topology to the brokers, and this topology."""
     from headwater.cli.streams_group import read_streams_group, unusable  # noqa: PLC0415 - imports the client
 
     try:
-        found = read_streams_group(id_, connection(bootstrap_server, command_config))
+        found = read_streams_group(id_, connection(target.bootstrap_server, target.command_config))
         nodes = pushed_topology(found)
     except ProblemsError as error:
         raise ProblemsExit(error) from None
@@ -376,24 +394,18 @@ def _refuse_options(conflicting: str, *options: str, context: click.Context) -> 
             raise click.UsageError(f"{parameter.opts[0]} cannot be combined with {conflicting}.")
 
 
-def _write_document(
-    imported: DescribedApplication,
-    bootstrap_server: str | None,
-    command_config: Path | None,
-    output: Path | None,
-    *,
-    assume_defaults: bool,
-) -> tuple[Problem, ...]:
+def _write_document(imported: DescribedApplication, target: _Target) -> tuple[Problem, ...]:
     """Write the document with its open questions, unless there are other errors; return all problems."""
     try:
-        connection = named_connection(bootstrap_server, command_config)
+        connection = named_connection(target.bootstrap_server, target.command_config)
+        file = str(target.output or "document")
         imported, found = complete_description(
-            imported, connection, str(output or "document"), assume_defaults=assume_defaults
+            imported, connection, file, assume_defaults=target.assume_defaults
         )
     except ProblemsError as error:
         raise ProblemsExit(error) from None
     if all(problem.code is ProblemCode.MISSING_DETAIL for problem in errors(found)):
-        write(imported.document(missing_details(found)), output)
+        write(imported.document(missing_details(found)), target.output)
     return found
 
 

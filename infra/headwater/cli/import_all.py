@@ -91,7 +91,7 @@ def import_all(request: ImportRequest) -> bool:
         outcomes: Mapping[str, Outcome] = {}
     else:
         outcomes = _write_files(request.folder, documents, force=request.force)
-    notes = () if request.strimzi else _visibility_notes(seen)
+    notes = _strimzi_notes(seen) if request.strimzi else _visibility_notes(seen)
     for line in (*_summary(found, outcomes, imported), *notes):
         click.echo(printable(line), err=request.folder is None)
     return bool(seen.topics) and not any(outcome.is_refused for outcome in outcomes.values())
@@ -200,6 +200,11 @@ def _from_code(application: FoundApplication, outcome: Outcome | None) -> str:
     """Return the command that replaces what is observed by the topology of the code."""
     file = f" -o {outcome.file}" if outcome is not None and outcome.file is not None else ""
     return f"headwater import --jar JAR --topology CLASS::METHOD --application-id {application.id}{file}"
+
+
+def _strimzi_notes(seen: Survey) -> Iterator[str]:
+    if not seen.topics:
+        yield "The files have no KafkaTopic of Strimzi (`apiVersion: kafka.strimzi.io/…`)."
 
 
 def _visibility_notes(seen: Survey) -> Iterator[str]:

@@ -4,7 +4,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import attrs
-import yaml
 
 from headwater.compiler.observed import default_config, open_questions
 from headwater.describe import write_description
@@ -18,10 +17,11 @@ from headwater.planner.adoption import FoundApplication
 from headwater.planner.evidence.names import is_created_by_streams
 from headwater.planner.phrases import counted, listed
 from headwater.report.escaping import printable
+from headwater.spec.yaml_writer import DocumentDumper, document_yaml
 
 _NOWHERE = Location("")
 _UNKNOWN_VERSION = (
-    "A cluster does not show the version of Kafka Streams: correct `kafkaStreams` if it runs another one."
+    "The version of Kafka Streams is not visible: correct `kafkaStreams` if the application runs another one."
 )
 _ENDINGS = {"-changelog": TopicKind.CHANGELOG, "-repartition": TopicKind.REPARTITION}
 
@@ -64,7 +64,8 @@ class DescribedApplication:
             application["protocol"] = Protocol.STREAMS.value
         if self.config:
             application["config"] = dict(self.config)
-        application |= self.kept_application
+        # The group has priority over the `protocol` of the existing document.
+        application |= {key: value for key, value in self.kept_application.items() if key not in application}
         setup = {**application.get("setup", {}), **self.setup}
         if self.broker_configs:
             allowed = dict.fromkeys((*setup.get("allowTopicConfigs", ()), *self.broker_configs))
@@ -83,7 +84,7 @@ class DescribedApplication:
         if self.unknown:
             described["unknown"] = _unknown_options(self.unknown)
         content = {"version": 1, "application": application, "describe": described, **self.kept_sections}
-        text = yaml.dump(content, Dumper=_BlockDumper, sort_keys=False, allow_unicode=True, width=10_000)
+        text = document_yaml(content, _BlockDumper)
         if self.observed:
             text += f"# {printable(self.observed)}\n"
         return text + "".join(f"# Missing: {printable(question)}\n" for question in questions)
@@ -161,7 +162,8 @@ def observed_document(
 ) -> str:
     """Return the document of an application found on a cluster, as YAML.
 
-    Comments at its beginning list what the cluster does not show. `config` are configs that the document
+    Comments at its beginning list what the cluster does not show. `cluster_id` is empty for an application of
+    Strimzi's resources. `config` are configs that the document
     declares for the application. `version` is what the user says that it runs, None if nothing. `reason` is a
     clause: why the topology is not known although the brokers could have it.
     """
@@ -179,7 +181,7 @@ def observed_document(
         "unknown": [unknown.value for unknown in found.unknown],
     }
     content = {"version": 1, "application": application, "observed": observed}
-    text: str = yaml.dump(content, Dumper=_FlowListDumper, sort_keys=False, allow_unicode=True, width=10_000)
+    text = document_yaml(content, _FlowListDumper)
     comments = [
         *_comments(found, cluster_id),
         *([f"Its nodes were not imported: {reason}."] if reason else []),
@@ -230,8 +232,8 @@ class _Line(list[str]):
     __slots__ = ()
 
 
-class _BlockDumper(getattr(yaml, "CSafeDumper", yaml.SafeDumper)):  # type: ignore[misc]
-    """Writes `_Block` as a literal block, or in quotes if YAML cannot; uses libyaml if available."""
+class _BlockDumper(DocumentDumper):
+    """Writes `_Block` as a literal block, or in quotes if YAML cannot."""
 
 
 _BlockDumper.add_representer(
@@ -268,6 +270,19 @@ def _topic(topic: LiveTopic) -> dict[str, Any]:
 
 
 def _comments(found: FoundApplication, cluster_id: str) -> Iterator[str]:
+    yield from _cluster_comments(found, cluster_id) if cluster_id else _strimzi_comments(found)
+    yield from _doubts(found)
+
+
+def _strimzi_comments(found: FoundApplication) -> Iterator[str]:
+    """Yield what resources show: they have neither the state of groups nor subscriptions."""
+    yield f"{found.id} as declared in Strimzi's resources, written by `headwater import --all --strimzi`."
+    if found.sources:
+        yield "Its sources are the topics that its users may read: remove the topics that it does not read."
+
+
+def _cluster_comments(found: FoundApplication, cluster_id: str) -> Iterator[str]:
+    """Yield what the cluster shows of the group and of the sources."""
     yield f"{found.id} as observed on cluster {cluster_id}, written by `headwater import --all`."
     yield _group_comment(found.id, found.group)
     if found.streams_group is not None and found.sources:
@@ -279,6 +294,10 @@ def _comments(found: FoundApplication, cluster_id: str) -> Iterator[str]:
             if found.group is not None and found.group.subscribed
             else "Its sources are the topics with its offsets; others and global tables are not visible."
         )
+
+
+def _doubts(found: FoundApplication) -> Iterator[str]:
+    """Yield what the user has to check or to add."""
     for topic in found.missing_sources:
         yield f"It has offsets of {topic}, but this topic does not exist."
     for other in found.prefix_ids:
@@ -316,8 +335,8 @@ def _group_comment(id_: str, group: GroupFacts | None) -> str:
     return f"Its group is in state {group.state} with {counted(group.members, 'member')}."
 
 
-class _FlowListDumper(getattr(yaml, "CSafeDumper", yaml.SafeDumper)):  # type: ignore[misc]
-    """Writes lists on one line; uses libyaml if available."""
+class _FlowListDumper(DocumentDumper):
+    """Writes lists on one line."""
 
 
 _FlowListDumper.add_representer(

@@ -41,7 +41,9 @@ def strimzi_survey(paths: Sequence[Path]) -> Survey:
                     else:
                         topics[topic.name] = topic
                 case "KafkaUser":
-                    groups |= {group.id: group for group in _groups(resource)}
+                    for group in _groups(resource):
+                        read_by_others = groups.get(group.id, group).subscribed
+                        groups[group.id] = attrs.evolve(group, subscribed=group.subscribed | read_by_others)
     if errors(problems):
         raise ProblemsError(problems)
     reading = {
@@ -90,14 +92,17 @@ def _topic(resource: Mapping[str, Any]) -> LiveTopic | None:
 
 
 def _groups(resource: Mapping[str, Any]) -> Iterator[GroupFacts]:
-    """Yield the groups that a user may read by name, with the topics that the user may read."""
+    """Yield the groups that a user may read by name, with the topics that the user may read.
+
+    `v1beta2` also has `operation`, one for each rule.
+    """
     names: defaultdict[str, set[str]] = defaultdict(set)
     authorization = _mapping(_mapping(resource.get("spec")).get("authorization"))
     acls = authorization.get("acls")
     for acl in acls if isinstance(acls, list) else ():
         rule = _mapping(acl)
-        target, given = _mapping(rule.get("resource")), rule.get("operations")
-        name, operations = target.get("name"), set(map(str, given)) if isinstance(given, list) else set()
+        target, given = _mapping(rule.get("resource")), rule.get("operations", rule.get("operation"))
+        name, operations = target.get("name"), set(map(str, given if isinstance(given, list) else [given]))
         if isinstance(name, str) and rule.get("type", "allow") == "allow" and _READING & operations:
             star = "*" if target.get("patternType") == "prefix" and not name.endswith("*") else ""
             names[str(target.get("type"))].add(f"{name}{star}")

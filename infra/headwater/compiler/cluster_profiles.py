@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 import attrs
 
 from headwater.compiler.streams_config import StreamsConfig
-from headwater.model.cluster_profiles import RELIED_ON, TUNING, ClusterProfile
+from headwater.model.cluster_profiles import PLAIN, RELIED_ON, TUNING, ClusterProfile
 from headwater.model.compiled import InternalTopic
 from headwater.model.problems import Location, Problem, ProblemCode
 from headwater.model.topology import Application, Sink, TopologyDocument
@@ -20,7 +20,8 @@ def accepted_config(
     sizes of files and no user has declared them, in `topic.` configs or in the `overrides` of a store. What
     the cluster forces is set.
     """
-    profile, absent = application.cluster_profile, application.absent_topic_configs
+    # As in Kafka Streams, the settings of one store have priority.
+    profile, absent = application.cluster_profile, application.absent_topic_configs.difference(overrides)
     if profile is None and not absent:
         return config
     declared = (*overrides, *(key.removeprefix("topic.") for key in application.config))
@@ -188,4 +189,7 @@ class _Check:
     def _other_profile(self) -> str:
         if not self.application.is_profile_recognized:
             return f" Or correct `application.clusterProfile: {self.profile.name}`."
-        return f" The cluster was recognized as `{self.profile.name}`."
+        return (
+            f" The cluster was recognized as `{self.profile.name}`: if it accepts this nevertheless, declare "
+            f"`application.clusterProfile: {PLAIN.name}`."
+        )

@@ -6,7 +6,7 @@ import attrs
 
 from headwater.doctor.findings import Check, Finding, Section
 from headwater.model.cluster import RegisteredBrokers
-from headwater.model.cluster_profiles import may_be_express, recognize_profile
+from headwater.model.cluster_profiles import PLAIN, may_be_express, recognize_profile
 from headwater.model.problems import Problem, ProblemCode
 
 _FEW_DAYS = 21
@@ -330,7 +330,8 @@ def _check_profile(facts: ClusterFacts) -> Iterator[Finding]:
     )
     recognized = recognize_profile(facts.cluster_id, hosts)
     if recognized is not None:
-        others = sorted(id_ for id_, name in facts.profiles.items() if name != recognized.name)
+        fitting = (recognized.name, PLAIN.name)
+        others = sorted(id_ for id_, name in facts.profiles.items() if name not in fitting)
         if not others:
             yield check.ok(f"{recognized.title} (profile {recognized.name})")
             return

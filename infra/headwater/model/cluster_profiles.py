@@ -96,8 +96,15 @@ PROFILES: Mapping[str, ClusterProfile] = {
             source="https://aiven.io/docs/products/kafka/diskless/concepts/limitations",
             forced={"diskless.enable": "false"},
         ),
+        ClusterProfile(
+            name="apache-kafka",
+            title="Apache Kafka",
+            source="https://kafka.apache.org/documentation/#topicconfigs",
+        ),
     )
 }
+PLAIN = PROFILES["apache-kafka"]
+"""No rules: a document declares it if the rules of the recognized kind of cluster do not hold."""
 
 
 def recognize_profile(cluster_id: str, hosts: Sequence[str]) -> ClusterProfile | None:

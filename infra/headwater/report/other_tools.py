@@ -21,6 +21,13 @@ _USER, _COMMON_NAME = "User:", "CN="
 _DIGITS = 8
 
 
+_INTERNAL = (
+    ".+-(changelog|repartition|subscription-registration-topic|subscription-response-topic)"
+    "|KTABLE-FK-JOIN-SUBSCRIPTION-(REGISTRATION|RESPONSE)-[0-9]+-topic"
+)
+"""What follows the application id: the names that Kafka Streams' reset tool deletes."""
+
+
 class NotExpressibleError(ValueError):
     """A resource that the other tool cannot declare; the text says what to change."""
 
@@ -71,14 +78,25 @@ def strimzi_resources(compiled: Sequence[CompiledApplication], cluster: str) -> 
     a similar one. Source: the resource definitions of Strimzi, `kafka.strimzi.io/v1`.
 
     Raises:
-        NotExpressibleError: A principal has no name of a Kubernetes resource.
+        NotExpressibleError: `cluster` or a principal has no name of a Kubernetes resource, or two principals
+            have the same one.
     """
+    if not cluster or _NOT_DNS.search(cluster):
+        raise NotExpressibleError(
+            f"{cluster!r} cannot be the name of a Kafka resource: lower-case letters, digits, `-`, `.` only."
+        )
     resources = [_kafka_topic(topic, cluster) for topic in declared_topics(compiled)]
-    users: defaultdict[str, list[Acl]] = defaultdict(list)
+    acls: defaultdict[str, list[Acl]] = defaultdict(list)
     for acl in declared_acls(compiled):
-        users[acl.principal].append(acl)
-    resources += [_kafka_user(principal, acls, cluster) for principal, acls in sorted(users.items())]
-    return _documents(resources)
+        acls[acl.principal].append(acl)
+    users = {principal: _kafka_user(principal, each, cluster) for principal, each in sorted(acls.items())}
+    names = [user["metadata"]["name"] for user in users.values()]
+    for principal, name in zip(users, names, strict=True):
+        if names.count(name) > 1:
+            raise NotExpressibleError(
+                f"Strimzi's KafkaUser {name} cannot have {principal} and another principal: use one of them."
+            )
+    return _documents([*resources, *users.values()])
 
 
 def jikkou_resources(compiled: Sequence[CompiledApplication]) -> str:
@@ -169,7 +187,7 @@ def exclusions(compiled: Sequence[CompiledApplication]) -> str:
     """
     lines: list[str] = [r"^headwater-.+$"]
     for each in compiled:
-        pattern = rf"^{_escaped(each.application.id)}-.+-(changelog|repartition|topic)$"
+        pattern = rf"^{_escaped(each.application.id)}-({_INTERNAL})$"
         lines.append(pattern)
         named = [topic.name for topic in each.internal_topics if not re.match(pattern, topic.name)]
         lines += [f"^{_escaped(name)}$" for name in (*named, *(sink.topic for sink in each.sinks))]

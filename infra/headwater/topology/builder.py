@@ -5,12 +5,12 @@ from pathlib import Path
 from typing import Any
 
 import attrs
-import yaml
 
 from headwater.model.problems import ProblemsError, errors
 from headwater.model.topology import TopologyDocument
 from headwater.spec import parse_document
-from headwater.topology.calls import Calls, Class, Handles, Named, Options, Text, class_name
+from headwater.spec.yaml_writer import document_yaml
+from headwater.topology.calls import Calls, Class, Handles, Named, Options, Text, class_name, plain_options
 from headwater.topology.streams import GlobalKTable, KStream, KTable
 
 
@@ -22,8 +22,7 @@ class BuiltDocument:
 
     def yaml(self) -> str:
         """Return the document as YAML."""
-        text: str = yaml.safe_dump(dict(self.data), sort_keys=False, allow_unicode=True, width=10_000)
-        return text
+        return document_yaml(self.data)
 
     def write(self, file: str | Path) -> None:
         """Write the document to a YAML file, which all commands take."""
@@ -169,17 +168,19 @@ class Topology:
             topics: managed sink topics by name.
             acls: the section `acls`.
             leftovers: the section `leftovers`.
+
+        Raises:
+            ValueError: `application` has the id, or configs in addition to `config`.
         """
+        own = {"id": application_id, **({"config": plain_options(config)} if config else {})}
+        if twice := sorted(own.keys() & (application or {}).keys()):
+            raise ValueError(f"Give {' and '.join(twice)} as arguments, not in `application`.")
         sections = {"topics": topics, "acls": acls, "leftovers": leftovers}
         return BuiltDocument(
             {
-                "application": {
-                    "id": application_id,
-                    **({"config": dict(config)} if config else {}),
-                    **(application or {}),
-                },
+                "application": {**own, **plain_options(application or {})},
                 "topology": self._calls.steps(),
-                **{name: dict(section) for name, section in sections.items() if section},
+                **{name: plain_options(section) for name, section in sections.items() if section},
             }
         )
 

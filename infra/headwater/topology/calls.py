@@ -21,10 +21,15 @@ def class_name(given: Class | None) -> str | None:
 
     Raises:
         ValueError: Workers cannot import it: it is in a notebook, the main program or a function.
+        TypeError: It is neither a class nor a function, such as an instance of a class.
     """
     if given is None or isinstance(given, str):
         return given
-    module, name = given.__module__, given.__qualname__
+    module, name = getattr(given, "__module__", None), getattr(given, "__qualname__", None)
+    if module is None or name is None:
+        raise TypeError(
+            f"{given!r} is neither a class nor a function. Each task makes its own instance: pass the class."
+        )
     if module == _MAIN or "<locals>" in name:
         raise ValueError(
             f"{name} cannot be imported by the workers of Spark: it is defined in "
@@ -38,6 +43,11 @@ def document_options(options: Options) -> dict[str, Any]:
     return {_key(name): _plain(value) for name, value in options.items() if value is not None}
 
 
+def plain_options(options: Options) -> dict[str, Any]:
+    """Return options that have the keys of a document, as mappings, lists and scalars; None is kept."""
+    return {str(key): _plain(item) for key, item in options.items()}
+
+
 def _key(name: str) -> str:
     first, *rest = name.rstrip("_").split("_")
     return first + "".join(word.capitalize() for word in rest)
@@ -45,7 +55,7 @@ def _key(name: str) -> str:
 
 def _plain(value: Any) -> Any:  # noqa: ANN401 - any option
     if isinstance(value, Mapping):
-        return {str(key): _plain(item) for key, item in value.items()}
+        return plain_options(value)
     if isinstance(value, Sequence) and not isinstance(value, str):
         return [_plain(item) for item in value]
     return class_name(value) if isinstance(value, type) else value
@@ -111,9 +121,20 @@ class Calls:
     calls: list[Call] = attrs.field(factory=list)
     start: "Result | None" = None
     """The result that the first step takes by default; None = none."""
+    is_complete: bool = False
+    """Whether the function of a branch has returned: a further step would change the branch's result."""
 
     def add(self, operator: str, source: "Result | None" = None, /, **options: Any) -> "Result":  # noqa: ANN401
-        """Record a call on `source`; return its result."""
+        """Record a call on `source`; return its result.
+
+        Raises:
+            ValueError: The calls of the branch are complete.
+        """
+        if self.is_complete:
+            raise ValueError(
+                "A function that was passed as `then` has returned: its streams get no further calls. Omit "
+                "`then`, and continue with the stream that `no_default_branch` returns."
+            )
         given = document_options(options)
         if "as" in given:
             self.handles.take(given["as"])

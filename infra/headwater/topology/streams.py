@@ -25,6 +25,21 @@ class _Applied:
         """Return the name of the result in the document; the document gets one for results that need it."""
         return self._result.handle()
 
+    def _handle_of(self, other: "_Applied") -> str:
+        """Return the name of another result of the same builder.
+
+        Raises:
+            ValueError: It is a result of another builder, whose names mean other results.
+            TypeError: It is no stream or table, such as the name of a topic.
+        """
+        if not isinstance(other, _Applied):
+            raise TypeError(
+                f"{other!r} is no stream or table: pass what a call returned, such as `builder.table(...)`."
+            )
+        if other._result.calls.handles is not self._result.calls.handles:  # noqa: SLF001 - of the same class
+            raise ValueError("Results of two builders cannot be combined: they are in different documents.")
+        return other.handle()
+
     def is_result_of(self, options: object) -> bool:
         """Return whether these are the options of the call that returned the object."""
         return self._result.options is options
@@ -110,7 +125,7 @@ class CogroupedKStream(_Windowed):
         self, other: "KGroupedStream", add: Text | None = None, *, as_: str | None = None
     ) -> "CogroupedKStream":
         """Add another grouped stream with its own aggregator."""
-        return CogroupedKStream(self._add("cogroup", with_=other.handle(), add=add, as_=as_))
+        return CogroupedKStream(self._add("cogroup", with_=self._handle_of(other), add=add, as_=as_))
 
 
 class KGroupedStream(_Windowed):
@@ -183,7 +198,7 @@ class _Joined(_Applied):
         **options: Unpack[JoinOptions],
     ) -> Self:
         """Join with a stream, table or global table; keep matching records only."""
-        return type(self)(self._add("join", with_=other.handle(), value=value, **options))
+        return type(self)(self._add("join", with_=self._handle_of(other), value=value, **options))
 
     def left_join(
         self,
@@ -192,13 +207,13 @@ class _Joined(_Applied):
         **options: Unpack[JoinOptions],
     ) -> Self:
         """Join as `join`; also return records that have no match on the other side."""
-        return type(self)(self._add("leftJoin", with_=other.handle(), value=value, **options))
+        return type(self)(self._add("leftJoin", with_=self._handle_of(other), value=value, **options))
 
     def outer_join(
         self, other: "KStream | KTable", value: Text | None = None, **options: Unpack[JoinOptions]
     ) -> Self:
         """Join as `join`; also return records of both sides that have no match."""
-        return type(self)(self._add("outerJoin", with_=other.handle(), value=value, **options))
+        return type(self)(self._add("outerJoin", with_=self._handle_of(other), value=value, **options))
 
 
 class GlobalKTable(_Applied):
@@ -330,7 +345,7 @@ class KStream(_Joined):
 
     def merge(self, other: "KStream", *, name: str | None = None, as_: str | None = None) -> "KStream":
         """Return the records of both streams."""
-        return KStream(self._add("merge", with_=other.handle(), name=name, as_=as_))
+        return KStream(self._add("merge", with_=self._handle_of(other), name=name, as_=as_))
 
     def split(self, *, name: str | None = None) -> "BranchedKStream":
         """Send each record to the first branch whose condition is true; add branches to the result."""
@@ -429,6 +444,7 @@ class BranchedKStream:
     _result: Result
     _prefix: str
     _streams: dict[str, KStream] = attrs.field(factory=dict)
+    _names: set[str] = attrs.field(factory=set)
 
     def branch(
         self,
@@ -464,6 +480,9 @@ class BranchedKStream:
         given = {"name": name, "as": as_, "where": where}
         options: dict[str, Any] = {key: value for key, value in given.items() if value is not None}
         calls = self._result.calls
+        if (name or position) in self._names:
+            raise ValueError(f"Two branches cannot have the same name {name or position!r}.")
+        self._names.add(name or position)
         if as_ is not None:
             calls.handles.take(as_)
         stream: KStream | None = KStream(Result(calls, options, f"branch-{name or position}"))
@@ -472,6 +491,7 @@ class BranchedKStream:
             options["then"] = inner
             inner.start = Result(inner, {}, "branch", is_start=True)
             last = then(KStream(inner.start))
+            inner.is_complete = True
             if last is not None and (not inner.calls or not last.is_result_of(inner.calls[-1].options)):
                 raise ValueError("`then` must return the result of its last call, or None.")
             stream = stream if last is not None else None

@@ -39,7 +39,7 @@ _LOCAL_WHEEL = (
     show_default=True,
     help="The workflows to create.",
 )
-@click.option("--name", help="The name of the Pulumi project. Default: the name of DIR.")
+@click.option("--name", help="The name of the project. Default: the name of DIR.")
 @click.option(
     "--wheel",
     metavar="URL",

@@ -18,7 +18,7 @@ def read_template(name: str) -> str:
 
 
 def check_name(name: str) -> None:
-    """Raise `ProblemsError` if Pulumi does not accept `name` as the name of a project."""
+    """Raise `ProblemsError` if `name` cannot be the name of a Pulumi project or of a Maven artifact."""
     if not _PROJECT_NAME.fullmatch(name):
         raise ProblemsError(
             [

@@ -1,8 +1,9 @@
 """A principal of an application with manual setup may create the internal topics itself."""
 
+import shlex
 from collections.abc import Iterator
 
-from headwater.model.acls import Acl, Operation, Permission, ResourceKind
+from headwater.model.acls import ANY_NAME, Acl, LiveAcls, Operation, Permission, ResourceKind
 from headwater.model.problems import Problem, ProblemCode, Severity
 from headwater.planner.application import ActiveApplication
 from headwater.planner.phrases import listed
@@ -28,7 +29,7 @@ def excess_permissions(application: ActiveApplication) -> Iterator[Problem]:
         return
     principals = list(dict.fromkeys(acl.principal for acl in found.values()))
     shown = [*list(found)[:_FEW], *([f"{len(found) - _FEW} more"] if len(found) > _FEW else [])]
-    option = _option(next(iter(found.values())))
+    command = _command(next(iter(found.values())), live)
     yield application.problem(
         ProblemCode.EXCESS_PERMISSIONS,
         f"{listed(principals)} may create internal topics of {application.id}.",
@@ -36,8 +37,7 @@ def excess_permissions(application: ActiveApplication) -> Iterator[Problem]:
         found=listed(shown),
         why="A lost topic must stop an application with manual setup. With this permission, Kafka Streams "
         "creates it again and continues without its data.",
-        fix=f"Revoke Create, and All, for {listed(principals)}: `kafka-acls.sh --bootstrap-server BROKER "
-        f"--remove --allow-principal {principals[0]} --operation Create {option}`.",
+        fix=f"Revoke the listed ACLs. The first one is revoked by `{command}`.",
         severity=Severity.WARNING,
     )
 
@@ -53,8 +53,15 @@ def _creates(acl: Acl, names: list[str]) -> bool:
     return any(permission.covers(each) for each in needed)
 
 
-def _option(acl: Acl) -> str:
+def _command(acl: Acl, live: LiveAcls) -> str:
+    """Return the command that removes the ACL: Kafka removes an ACL for `All` only as a whole."""
     permission = acl.permission
-    if permission.kind is ResourceKind.CLUSTER:
-        return "--cluster"
-    return f"--topic {permission.name} --resource-pattern-type {permission.pattern.lower()}"
+    operations = [name for name, acls in (("Create", live.allowed), ("All", live.unlimited)) if acl in acls]
+    resource = ["--topic", permission.name, "--resource-pattern-type", permission.pattern.lower()]
+    words = [
+        *("kafka-acls.sh", "--bootstrap-server", "BROKER", "--remove", "--allow-principal", acl.principal),
+        *([] if acl.host == ANY_NAME else ["--allow-host", acl.host]),
+        *(word for name in operations for word in ("--operation", name)),
+        *(["--cluster"] if permission.kind is ResourceKind.CLUSTER else resource),
+    ]
+    return shlex.join(words)

@@ -16,7 +16,10 @@ def load_class(name: str) -> Any:  # noqa: ANN401 - an object of the user
     module, colon, path = name.partition(":")
     if not colon:
         raise ImportError(f"{name} is not of the form module:Class")
-    found = import_module(module)
+    try:
+        found = import_module(module)
+    except SystemExit as error:  # a program, not a module: it would end this process, too
+        raise ImportError(f"{module} ends the process when it is imported: {error}") from None
     for part in path.split("."):
         try:
             found = getattr(found, part)
