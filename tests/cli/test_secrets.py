@@ -121,8 +121,8 @@ def _properties(broker: Broker, password: str = BY_FILE.password, server: str = 
     )
 
 
-def _on_cluster(command: str) -> list[list[str]]:
-    """Return the command lines that connect, one for each format."""
+def _on_cluster(command: str, id_: str) -> list[list[str]]:
+    """Return the command lines that connect, one for each format; `id_` is the declared application."""
     option = {option.name: option for option in _loaded(command).params}.get("form")
     formats = option.type.choices if option is not None and isinstance(option.type, click.Choice) else ()
     base = {
@@ -133,6 +133,9 @@ def _on_cluster(command: str) -> list[list[str]]:
         "import": ["import", "--describe", "app.txt", "--application-id", "imported"],
         "doctor": ["doctor"],
         "upgrade": ["upgrade", "documents", "--to", "4.1"],
+        "change": ["change", "documents", "documents"],
+        "status": ["status", "--group", id_],
+        "reshard": ["reshard", f"documents/{id_}.yaml", "--check"],
     }[command]
     return [[*base, "--format", str(form)] for form in formats] or [base]
 
@@ -176,7 +179,7 @@ def test_secrets_from_environment_and_file(
         with ThreadPoolExecutor(_AT_ONCE) as pool:
             done: list[Future[int]] = []
             for command in _connecting():
-                lines = _on_cluster(command)
+                lines = _on_cluster(command, deployment.id)
                 for number, line in enumerate(lines if case == "right" else lines[:1]):
                     both = every_format or len(lines) == 1 or case != "right"
                     # With a server on the command line, the other settings are read from the environment.

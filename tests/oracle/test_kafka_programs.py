@@ -17,7 +17,8 @@ from tests.oracle.kafka_programs import (
 from tests.oracle.kafka_streams import answer_of
 
 pytestmark = [pytest.mark.oracle, pytest.mark.timeout(600)]
-_OLDEST, _NEWEST = str(SUPPORTED[0]), str(SUPPORTED[-1])
+_OLDEST, _NEWEST = str(SUPPORTED[0]), "4.3.1"
+"""Maven Central has no jar with the tests of `kafka-streams` 4.4.0."""
 _STATELESS = {"PipeDemo", "upgrade", "static member", "broker down", "standby"}
 
 
