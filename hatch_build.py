@@ -1,7 +1,7 @@
 """Put the jar of the library for Kafka Streams into the wheel.
 
-Maven builds it if it is not in `build/streams-library`. Without Maven, the wheel has the sources only, and
-`headwater streams-library` builds the jar on first use.
+Maven builds it if it is not in `build/streams-library`. Without Maven, or without access to its repository,
+the wheel has the sources only, and `headwater streams-library` builds the jar on first use.
 """
 
 import importlib.util
@@ -27,7 +27,8 @@ class StreamsLibraryHook(BuildHookInterface[Any]):
         jar = root / "build" / "streams-library" / library.JAR
         if not library.belongs_to(jar, root / "streams_library") and not _build(library, root, jar):
             self.app.display_warning(
-                "The wheel gets no jar of the library for Kafka Streams: Maven (mvn) is not installed."
+                "The wheel gets no jar of the library for Kafka Streams: Maven (mvn) is not installed, or "
+                "failed. `headwater streams-library` builds the jar on first use."
             )
             return
         build_data["force_include"][str(jar)] = f"headwater/streams_library/{library.JAR}"
@@ -44,7 +45,7 @@ def _load(path: Path) -> ModuleType:
 
 
 def _build(library: ModuleType, root: Path, jar: Path) -> bool:
-    """Build the jar; return whether Maven is installed. A failure of Maven fails the build of the wheel."""
+    """Build the jar; return whether Maven is installed and has succeeded."""
     maven = shutil.which("mvn")
     if maven is None:
         return False
@@ -52,6 +53,8 @@ def _build(library: ModuleType, root: Path, jar: Path) -> bool:
     # Several builds at the same time each have a folder of their own.
     with tempfile.TemporaryDirectory(dir=jar.parent) as folder:
         command = library.build_command(maven, root / "streams_library", Path(folder))
-        subprocess.run(command, check=True, stdout=2)  # standard output belongs to the build front end
-        Path(folder, library.JAR).replace(jar)
-    return True
+        # Standard output belongs to the build front end.
+        done = subprocess.run(command, check=False, stdout=2)
+        if done.returncode == 0:
+            Path(folder, library.JAR).replace(jar)
+    return done.returncode == 0

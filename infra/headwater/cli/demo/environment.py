@@ -80,9 +80,12 @@ class Environment:
             *(JAVA.locate() or "java", "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"),
             *("-cp", os.pathsep.join(map(str, self.jars.streams)), self.file(program)),
         ]
-        done = subprocess.run(
-            [*command, *arguments], capture_output=True, text=True, check=False, timeout=_PROGRAM_SECONDS
-        )
+        try:
+            done = subprocess.run(
+                [*command, *arguments], capture_output=True, text=True, check=False, timeout=_PROGRAM_SECONDS
+            )
+        except subprocess.TimeoutExpired:
+            return Finished(1, f"{program} did not end within {_PROGRAM_SECONDS} seconds.\n")
         return Finished(done.returncode, done.stdout + done.stderr)
 
     def topics(self) -> Mapping[str, LiveTopic]:
