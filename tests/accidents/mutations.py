@@ -52,7 +52,7 @@ _EVIDENCE, _RULES = "headwater.planner.evidence", "headwater.planner.rules"
 MUTATIONS: Mapping[str, Mutation] = {
     "the ownership record is not asked": (f"{_EVIDENCE}.deletion", "_claim_obstacles", _nothing),
     "readers do not matter": (f"{_EVIDENCE}.topics", "Evidence._readers", _nothing),
-    "records that are not readable do not matter": ("headwater.kafka.evidence", "_phrases", _nothing),
+    "records that are not readable do not matter": ("headwater.kafka.evidence", "_phrases_of", _nothing),
     "the evidence is not read again": (
         "headwater.pulumi.guard",
         "DeletionCheck.obstacles",
@@ -72,8 +72,8 @@ MUTATIONS: Mapping[str, Mutation] = {
         "_topic_resource",
         _unprotected,
     ),
-    "adoption needs no evidence": (f"{_RULES}.evidence", "_adoption_problems", _nothing),
-    "removed records are not reported": (f"{_RULES}.settings", "_chosen_changes", _nothing),
+    "adoption needs no evidence": (f"{_RULES}.ownership", "_adoption_problems", _nothing),
+    "removed records are not reported": (f"{_RULES}.topics", "_chosen_changes", _nothing),
     "retention is not compared": ("headwater.planner.settings", "_Kept.removes_more", lambda *_: False),
 }
 

@@ -35,6 +35,7 @@ EXPLAINS = (
     "Or, with brokers of Kafka 4.2",
     "On a development cluster this may be intended",
     "they are not needed",
+    "The first one is revoked by",
     "Neither Headwater nor Pulumi moves replicas",
     "Kafka cannot remove partitions of source topics",
     "The others may still write to it",
@@ -129,7 +130,7 @@ NOT_PLANNED = {
     "infra/headwater/control": "About an endpoint that does not answer.",
     "spark_jobs/headwater_spark": "About an application that runs: `tests/runtime` moves and expands state.",
     **dict.fromkeys(
-        (f"infra/headwater/planner/edits/{name}.py" for name in ("names", "observed", "topics")),
+        (f"infra/headwater/planner/edits/{name}.py" for name in ("names", "observed", "topics", "values")),
         "About an edit, before a plan: `tests/edits/test_instructions.py` follows them.",
     ),
     "infra/headwater/planner/drift/orphans.py": "About topics that other applications may own.",

@@ -81,7 +81,7 @@ def _problem(reshard: Reshard, transfer: Transfer, partition: int, reading: "_Re
         owner = store.processor(key, processors)
         return problems.misplaced_entry(reshard.application, transfer.source, partition, owner)
     if transfer.left is not None and _is_misdirected(transfer, partition, reading):
-        return problems.misdirected_subscription(reshard.application, transfer.source)
+        return problems.misdirected_subscription(reshard.application, transfer.source, has_begun=False)
     return None
 
 

@@ -146,7 +146,7 @@ class ReshardExecution:
         self._report("committing offsets", 0, 1)
         records = UnprocessedRecords(self._reshard, self._cluster, self._committed())
         if wrong := records.problems(has_begun=True):
-            raise ProblemsError(list(map(problems.when_begun, wrong)))
+            raise ProblemsError(wrong)
         producer.send(records.rewritten())
         self._journal = attrs.evolve(journal, has_offsets=True)
         producer.commit({**records.commits(added=False), **self._journal.commits(journal.root)})

@@ -2,8 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 
-import attrs
-
 from headwater.model.problems import Location, Problem, ProblemCode
 
 _UNCHANGED = "Nothing was changed."
@@ -200,7 +198,7 @@ def misplaced_entry(application: str, topic: str, partition: int, expected: int)
     )
 
 
-def misdirected_subscription(application: str, topic: str) -> Problem:
+def misdirected_subscription(application: str, topic: str, *, has_begun: bool) -> Problem:
     return Problem(
         code=ProblemCode.MISPLACED_ENTRIES,
         application=application,
@@ -208,7 +206,7 @@ def misdirected_subscription(application: str, topic: str) -> Problem:
         summary=f"A subscription of {topic} does not name the partition of its left key.",
         expected="the partition of the left key, by Kafka's default partitioner",
         found="another one",
-        why="Responses would go to a task without the left row. " + _UNCHANGED,
+        why="Responses would go to a task without the left row." + ("" if has_begun else f" {_UNCHANGED}"),
         fix="Reset the application, so that it processes its input again.",
     )
 
@@ -379,11 +377,17 @@ def unreadable_journal(application: str, reason: str) -> Problem:
     )
 
 
-def when_begun(problem: Problem) -> Problem:
-    """Return a problem of unprocessed records that is found when entries have moved already."""
-    name = f"`--rewrite-unprocessed {problem.topic}`"
-    return attrs.evolve(
-        problem,
+def written_since_the_start(application: str, topic: str, partition: int, offset: int) -> Problem:
+    """Return the problem of an unprocessed record that is found when entries have moved already."""
+    name = f"`--rewrite-unprocessed {topic}`"
+    return Problem(
+        code=ProblemCode.UNPROCESSED_RECORDS,
+        application=application,
+        topic=topic,
+        summary=f"The unprocessed record at offset {offset} of {topic}, partition {partition}, belongs to "
+        "another partition at the new count.",
+        expected="processed records, or records in the partition of their key at the new count",
+        found="an unprocessed record of a key that moves",
         why="Producers have written records since the reshard began. Some entries have moved already: the "
         "application must not start before the reshard is complete.",
         fix=f"Stop the producers, and run the command again with {name}: Headwater writes the unprocessed "

@@ -61,7 +61,7 @@ class UnprocessedRecords:
                 found.extend(self._without_offset(change, committed))
             if change.is_rewritten:
                 total += sum(each.end - each.first for each in self._ranges(change))
-            found.extend(self._misplaced(change))
+            found.extend(self._misplaced(change, has_begun=has_begun))
         if total > _MAX_RECORDS and not has_begun:
             found.append(problems.many_unprocessed(self._reshard.application, total, _MAX_RECORDS))
         return found[:_MAX_PROBLEMS]
@@ -128,7 +128,7 @@ class UnprocessedRecords:
         for chunk in self._cluster.read_range(change.topic, part.partition, part.first, part.end):
             yield from chunk.records
 
-    def _misplaced(self, change: InputChange) -> Iterator[Problem]:
+    def _misplaced(self, change: InputChange, *, has_begun: bool) -> Iterator[Problem]:
         """Yield the first record of each partition that must not be where it is."""
         application = self._reshard.application
         for part in self._ranges(change):
@@ -139,15 +139,20 @@ class UnprocessedRecords:
                 if change.left is not None and value is not None and names_processor(value):
                     named = default_partition(left_key_of(value), change.left.before)
                     if named_partition(value) != named:
-                        yield problems.misdirected_subscription(application, change.topic)
+                        yield problems.misdirected_subscription(
+                            application, change.topic, has_begun=has_begun
+                        )
                         break
                 expected = default_partition(key, change.before if change.is_rewritten else change.after)
                 allowed = {expected}
                 if change.is_rewritten and not change.is_internal:
                     allowed.add(default_partition(key, change.after))
                 if partition not in allowed:
-                    yield problems.unprocessed_record(
-                        application, change.topic, partition, offset, default_partition(key, change.after)
+                    after = default_partition(key, change.after)
+                    yield (
+                        problems.written_since_the_start(application, change.topic, partition, offset)
+                        if has_begun
+                        else problems.unprocessed_record(application, change.topic, partition, offset, after)
                     )
                     break
 
