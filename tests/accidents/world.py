@@ -339,7 +339,7 @@ class World:
         self.cluster.write_ownership(OwnershipChange((record,)))
 
     def write_unreadable_record(self, key: tuple[str, str]) -> None:
-        """Replace a record by one that Headwater cannot read, or write one with a key of no stack."""
+        """Replace a record by an unreadable record, or write a record whose key belongs to no stack."""
         self.log.append(f"write an unreadable record with the key {key}")
         self._ensure_records()
         if self.mirror is not None:

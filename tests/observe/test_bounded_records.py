@@ -38,7 +38,7 @@ from headwater.kafka.client_log import client_log
 from headwater.model.untrusted import UnreadRecord
 
 def peak():
-    with open("/proc/self/status") as status:  # ru_maxrss is at least that of the process before exec
+    with open("/proc/self/status") as status:  # ru_maxrss includes the process before exec
         return int(re.search(r"VmHWM:\\s+(\\d+)", status.read())[1]) // 1024
 
 servers, topic = sys.argv[1:]

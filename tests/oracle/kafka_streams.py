@@ -35,7 +35,7 @@ Protocol = Literal["classic", "streams"]
 PROTOCOLS: tuple[Protocol, ...] = ("classic", "streams")
 _CHANGED_APIS = {"3.8": "read.only.stores", "4.0": "offset.resets", "4.1": "streams.protocol"}
 _GROUP_COORDINATORS = ("4.1", "4.2", "4.3")
-"""The releases whose group coordinator has another API than that of the release before."""
+"""The releases whose group coordinator has another API than the previous release."""
 _IN_MEMORY = Path("/dev/shm")  # noqa: S108 - stores on a disk are ten times slower
 
 

@@ -220,7 +220,7 @@ _ALWAYS = (
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("version", nargs="?", help="Default: the latest one that is not supported.")
+    parser.add_argument("version", nargs="?", help="Default: the latest release that is not supported.")
     parser.add_argument("--topologies", type=int, default=1500)
     parser.add_argument("--without-broker", action="store_true", help="Pin and start no broker.")
     arguments = parser.parse_args()

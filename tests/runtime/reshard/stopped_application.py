@@ -69,7 +69,7 @@ class StoppedApplication:
         consumer.close()
 
     def entries(self, store: str) -> Mapping[bytes, bytes]:
-        """Return the entries of a store; fail if a key is in two partitions, or not in that of its key."""
+        """Return the entries of a store; fail if a key is in two partitions, or in a wrong partition."""
         topic = f"{self.id}-{store}-changelog"
         found: dict[tuple[int, bytes], bytes | None] = {}
         for _, partition, _, _, key, value, _ in self.topics.get(topic):
