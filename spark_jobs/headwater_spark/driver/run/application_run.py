@@ -31,7 +31,7 @@ from headwater_spark.driver.metrics import Instruments
 from headwater_spark.driver.preflight import (
     RunnableDocument,
     check_runnable,
-    check_speculation,
+    check_session,
     check_state_folder,
     check_user_classes,
     checkpoint_lock,
@@ -136,7 +136,7 @@ class ApplicationRun:
     def _run_on_spark(self, runnable: RunnableDocument, handler: UncaughtExceptionHandler | None) -> bool:
         self.starting.begin("starting Spark")
         spark = self._started_session()
-        check_speculation(spark, self.document.application.id)
+        check_session(spark, self.document.application.id)
         with GatewayWatch(gateway_port()) as gateway:
             try:
                 context = spark.sparkContext
