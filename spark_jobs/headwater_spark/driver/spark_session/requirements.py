@@ -27,8 +27,8 @@ def start_problems(
                 expected=f"{_DEPLOY_MODE} = client",
                 found=f"{_DEPLOY_MODE} = cluster",
                 why="`headwater run` is the driver itself. Only spark-submit starts drivers on a cluster.",
-                fix=f"Remove {_DEPLOY_MODE}. For a driver on the cluster, submit run_main.py to Kubernetes or "
-                "YARN with `spark-submit --deploy-mode cluster`.",
+                fix=f"Remove {_DEPLOY_MODE}. For a driver on the cluster, submit run_main.py to Kubernetes "
+                "or YARN with `spark-submit --deploy-mode cluster`.",
             )
         )
     return tuple(found)

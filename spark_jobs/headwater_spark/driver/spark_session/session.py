@@ -25,6 +25,12 @@ _LOCAL_CHECKPOINTS = (
 _PACKAGES = ("headwater", "headwater_spark")
 _ARCHIVE = "headwater.zip"
 _WORKER_DAEMON = "headwater_spark.spark_internals.worker_daemon"
+_LOST_DRIVER = {
+    # An executor whose driver does not answer ends after 10 to 15 s, so that the next driver gets its cores.
+    # By default, that takes the shorter of 10 minutes and `spark.network.timeout`.
+    "spark.executor.heartbeatInterval": "5s",
+    "spark.executor.heartbeat.maxFailures": "2",
+}
 _LOG_SETTINGS = Path(__file__).with_name("log4j2.properties")
 ROWS_AT_ONCE = 2_000
 """Rows of an Arrow batch. With 1 MiB each, Kafka's default limit for a record, they just fit into 2 GiB."""
@@ -87,6 +93,8 @@ class SessionSettings:
             # Spark writes each batch's plan for its web page; the aligned format takes longer to write.
             "spark.sql.ui.explainMode": "simple",
         }
+        if not self.is_local:
+            settings |= _LOST_DRIVER
         if self.local_checkpoints:
             settings["spark.sql.streaming.checkpointFileManagerClass"] = _LOCAL_CHECKPOINTS
         if self.jars:
@@ -128,8 +136,10 @@ def start_session(settings: SessionSettings) -> SparkSession:
     builder = SparkSession.builder.appName(settings.application)
     if settings.master is not None:
         builder = builder.master(settings.master)
+    given = SparkConf()  # what spark-submit was given
     for name, value in settings.spark().items():
-        builder = builder.config(name, value)
+        if name not in _LOST_DRIVER or not given.contains(name):
+            builder = builder.config(name, value)
     session: SparkSession = builder.getOrCreate()
     check_spark_internals(session)
     silence_accumulators(session.sparkContext)
