@@ -14,6 +14,8 @@ _REPLICATED = {
     "min.insync.replicas": "2",
     # With fewer replicas, groups have no coordinator while their broker is stopped.
     "offsets.topic.replication.factor": "3",
+    "transaction.state.log.replication.factor": "3",
+    "transaction.state.log.min.isr": "2",
 }
 
 
