@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka import ElectionType
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 
 from headwater.agent.events import Expanded, ExpansionStarted
 from headwater.kafka import Connection

@@ -66,8 +66,8 @@ class Candidate:
 
     @property
     def may_claim(self) -> bool:
-        """Whether no other client is active."""
-        return self.has_no_rival or self.seconds >= EXPIRY_SECONDS
+        """Whether no other client was active when the record was read; False before."""
+        return self.read_at is not None and (self.has_no_rival or self.seconds >= EXPIRY_SECONDS)
 
     @property
     def has_no_rival(self) -> bool:
