@@ -14,6 +14,7 @@ from headwater_spark.driver.input.rounds import RepartitionRounds
 from headwater_spark.driver.input.watch import InputWatch
 from headwater_spark.driver.layout import Programs
 from headwater_spark.driver.offsets import GroupOffsets, RecordPurger
+from headwater_spark.driver.placement.task_placement import TaskPlacement
 from headwater_spark.driver.processor_expansion.expansion import ProcessorExpansion
 from headwater_spark.driver.processor_expansion.warm_up import SparkWarmUpJobs
 from headwater_spark.driver.queries.progress import ProgressWatch
@@ -23,7 +24,7 @@ from headwater_spark.driver.queries.specs import QuerySpecs
 from headwater_spark.driver.queries.watched_inputs import create_input_watch
 from headwater_spark.driver.run_settings import RunSettings
 from headwater_spark.driver.spark_session.jvm import JvmWatch
-from headwater_spark.driver.spark_session.session import is_remote
+from headwater_spark.driver.spark_session.session import is_local_master, is_remote
 from headwater_spark.driver.threads.settings import may_shut_down_application, stream_threads
 from headwater_spark.driver.threads.shutdown_requests import ShutdownRequests
 from headwater_spark.driver.threads.stream_threads import StreamThreads, configured_client_id
@@ -33,6 +34,7 @@ from headwater_spark.driver.topics.application_topics import ApplicationTopics
 from headwater_spark.driver.topics.topic_check import UnevenExpansion
 from headwater_spark.engine.program.settings import purge_interval_ms
 from headwater_spark.spark_internals.jvm import read_jvm_clock, task_slots
+from headwater_spark.spark_internals.placement import RowPlacement
 from headwater_spark.stream_threads import UncaughtExceptionHandler
 
 
@@ -101,6 +103,7 @@ def create_parts(
             exceptions=exceptions,
             exactly_once=exactly_once,
             client=client,
+            placement=_task_placement(spark),
         ),
         programs=programs,
     )
@@ -167,6 +170,13 @@ def create_parts(
         renewals=WatchThreads({} if client is None else {f"{application.id}-active": client.run}, lifecycle),
         watches=WatchThreads(watched, lifecycle),
     )
+
+
+def _task_placement(spark: SparkSession) -> TaskPlacement | None:
+    if is_local_master(str(spark.sparkContext.master)):
+        return None
+    rows = RowPlacement(spark)
+    return TaskPlacement(rows) if rows.is_possible else None
 
 
 def _active_client(

@@ -107,7 +107,8 @@ class BatchResult:
     (topic, partition, first offset that was not processed), because records of the topics in `blocked_by` may
     come first. `dropped` records were dropped by operators or exception handlers (`dropped-records-total`);
     `handler_message` describes the last record that a handler dropped. `restored` records were read from
-    changelog topics first. `stream_time` is milliseconds, -1 = none.
+    changelog topics first. `opened` is 1 if the task was opened for the batch, because another process had it
+    before, or none. `stream_time` is milliseconds, -1 = none.
     `missing_partition` is (topic, required partition, number of partitions): the batch failed because of it.
     `poison_record` describes the record that failed the batch, `poison_handler` is the config key of the
     exception handler whose answer was to fail. `thread` is the name of the stream thread. `state_version` is
@@ -125,6 +126,7 @@ class BatchResult:
     stream_time: int = -1
     seconds: float = 0.0
     restored: int = 0
+    opened: int = 0
     state_bytes: int = 0
     missing_partition: tuple[str, int, int] | None = None
     poison_record: str | None = None

@@ -10,6 +10,7 @@ import structlog
 from headwater_spark.driver.failures import Failure
 from headwater_spark.driver.input.step_planner import OffsetRanges
 from headwater_spark.driver.offsets import Offsets
+from headwater_spark.driver.placement.task_placement import PlacedTasks
 from headwater_spark.driver.queries.progress import Progress
 from headwater_spark.driver.queries.query_input import QueryInput, QueryServices
 from headwater_spark.driver.threads.stream_threads import TakenThreads
@@ -86,6 +87,11 @@ class QueryBatches:
         with self._services.threads.taken(self.subtopology, tasks, stopping) as taken:
             self.progress.wait_for_thread(self.subtopology, waits=False)
             yield taken
+
+    def place_tasks(self, tasks: int) -> PlacedTasks | None:
+        """Return where the tasks of the batch run; None: wherever Spark has a free core."""
+        placement = self._services.placement
+        return None if placement is None else placement.of(self.subtopology, tasks)
 
     def await_round(self, ends: Offsets) -> OffsetRanges:
         """Return the offset ranges that a batch up to `ends` reads in addition, to complete rounds."""

@@ -14,6 +14,7 @@ from headwater_spark.driver.input.sources import KafkaSource, batch_end_offsets,
 from headwater_spark.driver.input.step_planner import OffsetRanges, StepPlanner
 from headwater_spark.driver.layout import Layout
 from headwater_spark.driver.offsets import GroupOffsets, Offsets
+from headwater_spark.driver.placement.task_placement import TaskPlacement
 from headwater_spark.driver.run_settings import RunSettings
 from headwater_spark.driver.threads.stream_threads import StreamThreads
 from headwater_spark.driver.threads.uncaught_exceptions import UncaughtExceptions
@@ -35,6 +36,8 @@ class QueryServices:
     exactly_once: bool
     client: ActiveClient | None = None
     """None: brokers fence clients, so several may be active."""
+    placement: TaskPlacement | None = None
+    """None: there is only one executor, in the driver."""
 
 
 @attrs.frozen(kw_only=True, eq=False)

@@ -100,11 +100,18 @@ class TaskFunction:
         self._call: Column | None = None
 
     def run(
-        self, rows: DataFrame, batch: int, request: BatchRequest, threads: tuple[str, ...], *, shuffled: bool
+        self,
+        rows: DataFrame,
+        batch: int,
+        request: BatchRequest,
+        threads: tuple[str, ...],
+        *,
+        shuffled: bool,
+        place: Callable[[DataFrame], DataFrame] | None = None,
     ) -> list[BatchResult]:
         """Process `rows` (columns of `worker.task_input`) in the workers; return the tasks' results.
 
-        Spark's task i runs on stream thread i, modulo their number.
+        Spark's task i runs on stream thread i, modulo their number, and on the executor that `place` chooses.
         """
         constant = attrs.evolve(request, end_offsets={}, client_at=0.0)
         if self._call is None or self._prepared_for != (constant, shuffled):
@@ -118,7 +125,10 @@ class TaskFunction:
         request = attrs.evolve(request, versions=known)
         context.setLocalProperty(_VERSIONS_KEY, encode_versions(request, batch, time.time()))
         context.setLocalProperty(_THREADS_KEY, json.dumps(threads))
-        found = [decode_result(row.result) for row in map_in_arrow(rows, self._call).collect()]
+        results = map_in_arrow(rows, self._call)
+        if place is not None:
+            results = place(results)
+        found = [decode_result(row.result) for row in results.collect()]
         self.versions.end_batch(known, found)
         return found
 

@@ -25,6 +25,8 @@ _LOCAL_CHECKPOINTS = (
 _PACKAGES = ("headwater", "headwater_spark")
 _ARCHIVE = "headwater.zip"
 _WORKER_DAEMON = "headwater_spark.spark_internals.worker_daemon"
+_LOCALITY_WAIT = "30s"
+"""How long a task waits for a core of its executor. On another one, its state would have to be restored."""
 _LOG_SETTINGS = Path(__file__).with_name("log4j2.properties")
 ROWS_AT_ONCE = 2_000
 """Rows of an Arrow batch. With 1 MiB each, Kafka's default limit for a record, they just fit into 2 GiB."""
@@ -93,6 +95,8 @@ class SessionSettings:
             settings["spark.jars"] = ",".join(self.jars)
         if self.master is not None:  # otherwise, the user of spark-submit decides
             settings["spark.ui.enabled"] = str(self.web_ui).lower()
+        if self.master is None or not is_local_master(self.master):
+            settings["spark.locality.wait"] = _LOCALITY_WAIT
         if self.is_local:
             settings["spark.driver.host"] = "127.0.0.1"
             settings["spark.driver.bindAddress"] = "127.0.0.1"
@@ -146,7 +150,7 @@ def ship_packages(spark: SparkSession) -> None:
     where the executors run, or be in `spark.archives`.
     """
     context = spark.sparkContext
-    if str(context.master).startswith("local["):
+    if is_local_master(str(context.master)):
         return
     folder = tempfile.mkdtemp(prefix="headwater-")
     atexit.register(shutil.rmtree, folder, ignore_errors=True)  # executors that start later fetch it, too
@@ -155,6 +159,11 @@ def ship_packages(spark: SparkSession) -> None:
         for file, name in _package_files():
             packed.write(file, name)
     context.addPyFile(str(archive))
+
+
+def is_local_master(master: str) -> bool:
+    """Return whether tasks run in the driver's JVM: there are no executors."""
+    return master == "local" or master.startswith("local[")
 
 
 def is_remote(checkpoint: str) -> bool:
