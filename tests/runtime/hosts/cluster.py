@@ -3,7 +3,6 @@
 import json
 import os
 import shutil
-
 import sys
 import urllib.request
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""An application on several hosts: its tasks stay where they are, and every record is processed as guaranteed."""
+"""An application on several hosts: its tasks stay where they are, and its results are as guaranteed."""
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager

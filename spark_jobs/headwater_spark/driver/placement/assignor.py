@@ -124,7 +124,7 @@ class _Assigning:
         return False
 
     def _movable_task(self, source: Executor, target: Executor, movable: Sequence[str]) -> TaskId | None:
-        """Return a task whose move keeps its sub-topology balanced, if possible one that the target had."""
+        """Return a task whose move keeps its sub-topology balanced, if possible one the target had."""
         found = [
             task
             for task, owner in self.owners.items()
