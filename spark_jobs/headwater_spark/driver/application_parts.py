@@ -33,9 +33,10 @@ from headwater_spark.driver.topic_watch import ClusterWatch, TopicWatch
 from headwater_spark.driver.topics.application_topics import ApplicationTopics
 from headwater_spark.driver.topics.topic_check import UnevenExpansion
 from headwater_spark.engine.program.settings import purge_interval_ms
-from headwater_spark.spark_internals.jvm import read_jvm_clock, task_slots
+from headwater_spark.spark_internals.jvm import executor_timeout_seconds, read_jvm_clock, task_slots
 from headwater_spark.spark_internals.placement import RowPlacement
 from headwater_spark.stream_threads import UncaughtExceptionHandler
+from headwater_spark.worker.state_proof import PROOF_SECONDS
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -104,6 +105,7 @@ def create_parts(
             exactly_once=exactly_once,
             client=client,
             placement=_task_placement(spark),
+            proof_seconds=min(PROOF_SECONDS, executor_timeout_seconds(spark) / 2),
         ),
         programs=programs,
     )

@@ -28,6 +28,7 @@ class BatchRequest:
     `end_offsets` is topic partition → offset after the batch, if known; it includes transaction markers.
     `versions` is task → the state after its last batch, if the driver has received the result of each batch
     since then. They were true at `versions_at`, which is `state_proof.boot_seconds()` of this machine.
+    A task trusts them for `proof_seconds`: Spark does not run it on another host before twice this time.
     `awaited` are the topic partitions that have more records than the batch has, or whose next record is
     waited for (`max.task.idle.ms`): a task holds records back that may follow them in time.
     `shared_topics` are the repartition topics that more than one task writes to.
@@ -50,6 +51,7 @@ class BatchRequest:
     end_offsets: Mapping[TopicPartition, int] = attrs.field(factory=dict)
     versions: Mapping[int, StateVersion] = attrs.field(factory=dict)
     versions_at: float = 0.0
+    proof_seconds: float = 10.0
     awaited: frozenset[TopicPartition] = frozenset()
     shared_topics: frozenset[str] = frozenset()
     exactly_once: bool = True

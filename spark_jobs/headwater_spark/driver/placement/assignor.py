@@ -111,7 +111,7 @@ class _Assigning:
             pass
 
     def _balance_once(self, measured: str, movable: Sequence[str]) -> bool:
-        """Move one task from an executor with too many tasks to one with few; return whether there was one."""
+        """Move one task from an executor with too many tasks to one with few; return whether one moved."""
         by_load = sorted(self.executors, key=lambda each: (self._load(each, measured), each))
         for source in reversed(by_load):
             for target in by_load:

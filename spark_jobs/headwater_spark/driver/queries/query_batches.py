@@ -63,6 +63,7 @@ class QueryBatches:
             row_topic=self.row_topic,
             is_native=self.subtopology in layout.native,
             processors=layout.processors[self.subtopology] if is_expanded else None,
+            proof_seconds=services.proof_seconds,
             client="" if client is None else client.process,
             client_topic="" if client is None else client.topic,
             client_at=0.0 if client is None else client.proved_at,

@@ -20,6 +20,7 @@ from headwater_spark.driver.threads.stream_threads import StreamThreads
 from headwater_spark.driver.threads.uncaught_exceptions import UncaughtExceptions
 from headwater_spark.engine.program.settings import max_task_idle_ms
 from headwater_spark.engine.records import TopicPartition
+from headwater_spark.worker.state_proof import PROOF_SECONDS
 
 
 @attrs.frozen(kw_only=True)
@@ -38,6 +39,8 @@ class QueryServices:
     """None: brokers fence clients, so several may be active."""
     placement: TaskPlacement | None = None
     """None: there is only one executor, in the driver."""
+    proof_seconds: float = PROOF_SECONDS
+    """How long workers trust what the driver passes (`worker.state_proof`)."""
 
 
 @attrs.frozen(kw_only=True, eq=False)

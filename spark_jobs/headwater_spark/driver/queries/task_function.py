@@ -26,7 +26,7 @@ from headwater_spark.spark_internals.python_tasks import (
 )
 from headwater_spark.worker.gc_pause import paused_gc
 from headwater_spark.worker.messages import BatchRequest, BatchResult
-from headwater_spark.worker.state_proof import PROOF_SECONDS, boot_seconds
+from headwater_spark.worker.state_proof import boot_seconds
 from headwater_spark.worker.task_input import COLUMNS, TOPIC, complete, split_by_task
 from headwater_spark.worker.task_owner import process_task_batch
 
@@ -226,7 +226,7 @@ def _request_of_job(constant: BatchRequest) -> BatchRequest:
     known = decode_versions(context.getLocalProperty(_VERSIONS_KEY), constant, batch)
     age = time.time() - known.at
     sent_at = boot_seconds() - max(age, 0.0)
-    is_late = abs(age) > PROOF_SECONDS
+    is_late = abs(age) > constant.proof_seconds
     return attrs.evolve(
         constant,
         end_offsets=ends,

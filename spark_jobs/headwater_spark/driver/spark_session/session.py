@@ -25,8 +25,20 @@ _LOCAL_CHECKPOINTS = (
 _PACKAGES = ("headwater", "headwater_spark")
 _ARCHIVE = "headwater.zip"
 _WORKER_DAEMON = "headwater_spark.spark_internals.worker_daemon"
-_LOCALITY_WAIT = "30s"
-"""How long a task waits for a core of its executor. On another one, its state would have to be restored."""
+_OF_CLUSTERS: Mapping[str, str] = {
+    # How long a task waits for a core of its executor. On another one, its state would have to be restored.
+    "spark.locality.wait": "30s",
+    # An executor is lost when it is silent for so long: `session.timeout.ms` and `heartbeat.interval.ms` of
+    # Kafka Streams. Spark's own timeout, two minutes, is checked every minute.
+    "spark.storage.blockManagerHeartbeatTimeoutMs": "45s",
+    "spark.executor.heartbeatInterval": "3s",
+    "spark.network.timeoutInterval": "3s",
+    # A task that reads shuffled rows of a lost host fails soon, and its batch is repeated.
+    "spark.shuffle.io.connectionTimeout": "15s",
+    "spark.shuffle.io.connectionCreationTimeout": "5s",
+    "spark.shuffle.io.maxRetries": "1",
+    "spark.shuffle.io.retryWait": "1s",
+}
 _LOG_SETTINGS = Path(__file__).with_name("log4j2.properties")
 ROWS_AT_ONCE = 2_000
 """Rows of an Arrow batch. With 1 MiB each, Kafka's default limit for a record, they just fit into 2 GiB."""
@@ -96,7 +108,7 @@ class SessionSettings:
         if self.master is not None:  # otherwise, the user of spark-submit decides
             settings["spark.ui.enabled"] = str(self.web_ui).lower()
         if self.master is None or not is_local_master(self.master):
-            settings["spark.locality.wait"] = _LOCALITY_WAIT
+            settings |= _OF_CLUSTERS
         if self.is_local:
             settings["spark.driver.host"] = "127.0.0.1"
             settings["spark.driver.bindAddress"] = "127.0.0.1"
