@@ -10,6 +10,7 @@ from headwater.compiler import StreamsConfig
 from headwater.model.topology import TopologyDocument
 from headwater_spark.driver.active_client.membership import ActiveClient
 from headwater_spark.driver.client_lifecycle import ClientLifecycle, WatchThreads
+from headwater_spark.driver.commit_check import CommitCheck
 from headwater_spark.driver.input.rounds import RepartitionRounds
 from headwater_spark.driver.input.watch import InputWatch
 from headwater_spark.driver.layout import Programs
@@ -154,6 +155,8 @@ def create_parts(
         f"{application.id}-processors": expansion.run,
         f"{application.id}-input": input_watch.run,
     }
+    if client is not None:
+        watched[f"{application.id}-commits"] = CommitCheck(queries, offsets, client).run
     return ApplicationParts(
         spark=spark,
         topics=topics,

@@ -114,7 +114,8 @@ class BatchResult:
     `missing_partition` is (topic, required partition, number of partitions): the batch failed because of it.
     `poison_record` describes the record that failed the batch, `poison_handler` is the config key of the
     exception handler whose answer was to fail. `thread` is the name of the stream thread. `state_version` is
-    the state of the task after the batch; None = unknown, because the batch failed.
+    the state of the task after the batch; None = unknown, because the batch failed. `committed` are the
+    (topic, partition, offset, metadata) that the batch has committed, with at least once.
     """
 
     partition: int
@@ -136,6 +137,7 @@ class BatchResult:
     thread: str = ""
     # It has a random number, so it differs between batches with equal results.
     state_version: StateVersion | None = attrs.field(default=None, eq=False)
+    committed: tuple[tuple[str, int, int, str], ...] = attrs.field(default=(), eq=False)
 
     @property
     def has_failed(self) -> bool:

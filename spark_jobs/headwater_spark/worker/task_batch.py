@@ -128,6 +128,7 @@ class OpenTask:
         self._writes_single = refused is not None
         self._refused = RefusedRecords() if refused is None else refused
         self._session = open_session(request, partition, single=refused is not None)
+        self._is_fenced = request.exactly_once
         self._proof = self._session.proof
         self._folder = task_folder(request.state_folder, request.subtopology, partition)
         self._state = LocalState(self._folder) if request.program.has_state else MemoryState()
@@ -228,7 +229,15 @@ class OpenTask:
             opened=opened,
             state_bytes=self._state_bytes(),
             state_version=self._session.metadata.state_version,
+            committed=self._committed(),
         )
+
+    def _committed(self) -> tuple[tuple[str, int, int, str], ...]:
+        """Return what the batch has committed, if another process could replace it."""
+        if self._is_fenced:
+            return ()
+        commits, self._session.committed = self._session.committed, {}
+        return tuple((*partition, offset, text) for partition, (offset, text) in commits.items())
 
     def _process(self, fresh: TaskInput, shared_topics: frozenset[str]) -> Iterable[OutputRecord]:
         task = self._task

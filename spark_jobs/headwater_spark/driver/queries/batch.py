@@ -12,10 +12,12 @@ from pyspark.sql import functions as sql
 
 from headwater_spark.driver.input.expansion import InputExpansion
 from headwater_spark.driver.input.step_planner import OffsetRanges, Offsets, StepPlanner
+from headwater_spark.driver.offsets import GroupOffsets
 from headwater_spark.driver.queries.native import evaluate_program
 from headwater_spark.driver.queries.specs import QuerySpec
 from headwater_spark.driver.queries.task_function import TaskFunction
 from headwater_spark.engine.partitioners.static import TaskMigrated
+from headwater_spark.engine.records import TopicPartition
 from headwater_spark.engine.task import PoisonRecordError
 from headwater_spark.worker.messages import BatchRequest, BatchResult
 from headwater_spark.worker.task_input import TOPIC
@@ -85,15 +87,30 @@ class BatchProcessor:
 
     def release(self, positions: Offsets | None = None) -> None:
         """Process batches again; at the committed offsets `positions` if processors were added."""
-        self._tasks.versions.forget()
+        self._tasks.forget()
         if positions is not None:
             self._begin_at(positions)
         self._running.release()
         self._may_begin.set()
 
+    def repair_commits(self, offsets: GroupOffsets) -> tuple[TopicPartition, ...]:
+        """Commit again what earlier commits of the tasks have replaced, unless a batch runs; return where.
+
+        Raises `KafkaException`.
+        """
+        if not self._running.acquire(blocking=False):
+            return ()  # its tasks commit newer offsets
+        try:
+            commits = self._tasks.commits
+            replaced = commits.replaced(offsets.commits(commits.partitions))
+            offsets.commit_again(replaced)
+            return tuple(sorted(replaced))
+        finally:
+            self._running.release()
+
     def _begin_at(self, positions: Offsets) -> None:
         self._starts = positions
-        self._tasks.versions.forget()
+        self._tasks.forget()
         self._planner = None if self._spec.reads_single_topic else self._spec.input.create_step_planner()
         self._expansion = self._spec.input.create_expansion()
         if self._planner is not None:

@@ -16,6 +16,7 @@ from pyspark import TaskContext
 from pyspark.sql import Column, DataFrame
 
 from headwater.model.offset_metadata import StateVersion
+from headwater_spark.driver.queries.known_commits import KnownCommits
 from headwater_spark.driver.states import THREAD_NOTE
 from headwater_spark.engine.records import TopicPartition
 from headwater_spark.spark_internals.python_tasks import (
@@ -48,12 +49,13 @@ def decode_result(line: str) -> BatchResult:
     """Return the result of a row."""
     fields = json.loads(line)
     missing, held_back = fields.pop("missing_partition"), fields.pop("held_back")
-    version = fields.pop("state_version")
+    version, committed = fields.pop("state_version"), fields.pop("committed")
     return BatchResult(
         **fields,
         missing_partition=tuple(missing) if missing else None,
         held_back=tuple(map(tuple, held_back)),
         state_version=StateVersion(**version) if version else None,
+        committed=tuple(map(tuple, committed)),
     )
 
 
@@ -96,6 +98,7 @@ class TaskFunction:
 
     def __init__(self) -> None:
         self.versions = KnownVersions()
+        self.commits = KnownCommits()
         self._prepared_for: tuple[BatchRequest, bool] | None = None
         self._call: Column | None = None
 
@@ -130,7 +133,13 @@ class TaskFunction:
             results = place(results)
         found = [decode_result(row.result) for row in results.collect()]
         self.versions.end_batch(known, found)
+        self.commits.add(found)
         return found
+
+    def forget(self) -> None:
+        """Know neither versions nor commits any more: others may have committed."""
+        self.versions.forget()
+        self.commits.forget()
 
 
 def encode_end_offsets(request: BatchRequest, batch: int) -> str:
