@@ -11,10 +11,12 @@ from headwater.model.problems import Problem
 from headwater.model.topology import Application, TopologyDocument
 from headwater_spark.driver.active_client.membership import ActiveClient
 from headwater_spark.driver.client_lifecycle import ClientLifecycle, WatchThreads
+from headwater_spark.driver.commit_check import CommitCheck
 from headwater_spark.driver.input.rounds import RepartitionRounds
 from headwater_spark.driver.input.watch import InputWatch
 from headwater_spark.driver.layout import Programs
 from headwater_spark.driver.offsets import GroupOffsets, RecordPurger
+from headwater_spark.driver.placement.task_placement import TaskPlacement
 from headwater_spark.driver.processor_expansion.expansion import ProcessorExpansion
 from headwater_spark.driver.processor_expansion.warm_up import SparkWarmUpJobs
 from headwater_spark.driver.queries.progress import ProgressWatch
@@ -24,6 +26,7 @@ from headwater_spark.driver.queries.specs import QuerySpecs
 from headwater_spark.driver.queries.watched_inputs import create_input_watch
 from headwater_spark.driver.run_settings import RunSettings
 from headwater_spark.driver.spark_session.jvm import JvmWatch
+from headwater_spark.driver.spark_session.requirements import is_local_master
 from headwater_spark.driver.spark_session.session import is_remote
 from headwater_spark.driver.threads.settings import may_shut_down_application, stream_threads
 from headwater_spark.driver.threads.shutdown_requests import ShutdownRequests
@@ -33,8 +36,10 @@ from headwater_spark.driver.topic_watch import ClusterWatch, TopicWatch
 from headwater_spark.driver.topics.application_topics import ApplicationTopics
 from headwater_spark.driver.topics.topic_check import UnevenExpansion
 from headwater_spark.engine.program.settings import purge_interval_ms
-from headwater_spark.spark_internals.jvm import read_jvm_clock, task_slots
+from headwater_spark.spark_internals.jvm import executor_timeout_seconds, read_jvm_clock, task_slots
+from headwater_spark.spark_internals.placement import RowPlacement
 from headwater_spark.stream_threads import UncaughtExceptionHandler
+from headwater_spark.worker.state_proof import PROOF_SECONDS
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -99,6 +104,8 @@ def create_parts(
             exceptions=exceptions,
             exactly_once=exactly_once,
             client=client,
+            placement=_task_placement(spark),
+            proof_seconds=min(PROOF_SECONDS, executor_timeout_seconds(spark) / 2),
         ),
         programs=programs,
     )
@@ -151,6 +158,8 @@ def create_parts(
         f"{application.id}-processors": expansion.run,
         f"{application.id}-input": input_watch.run,
     }
+    if client is not None:
+        watched[f"{application.id}-commits"] = CommitCheck(queries, offsets, client).run
     return ApplicationParts(
         spark=spark,
         topics=topics,
@@ -169,6 +178,13 @@ def create_parts(
         renewals=WatchThreads({f"{application.id}-active": partial(client.run, report)}, lifecycle),
         watches=WatchThreads(watched, lifecycle),
     )
+
+
+def _task_placement(spark: SparkSession) -> TaskPlacement | None:
+    if is_local_master(str(spark.sparkContext.master)):
+        return None
+    rows = RowPlacement(spark)
+    return TaskPlacement(rows) if rows.is_possible else None
 
 
 def new_client(application: Application, settings: RunSettings) -> ActiveClient:

@@ -58,6 +58,13 @@ def task_slots(context: SparkContext) -> Callable[[], int]:
     return lambda: int(scala.maxNumConcurrentTasks(profile))
 
 
+def executor_timeout_seconds(spark: SparkSession) -> float:
+    """Return how long an executor may be silent until Spark gives its tasks to others."""
+    context = spark.sparkContext._jsc.sc()  # noqa: SLF001
+    utils = java_gateway(spark).jvm.org.apache.spark.util.Utils
+    return int(utils.executorTimeoutMs(context.conf())) / 1000
+
+
 def silence_accumulators(context: SparkContext) -> None:
     """Drop the traceback that PySpark's server for accumulators prints when its JVM dies.
 

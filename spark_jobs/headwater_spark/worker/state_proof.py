@@ -35,8 +35,9 @@ from headwater_spark.worker.messages import BatchRequest
 
 _READ_SECONDS = 5.0
 PROOF_SECONDS = 5.0
-"""Spark runs a task on another host after `spark.network.timeout` (120 s) at the earliest, or when the first
-executor has ended, which ends its Python workers, too."""
+"""Spark runs a task on another host when it has not received heartbeats for 45 s (`session.py`), or when the
+first executor has ended, which ends its Python workers, too. With shorter times, a proof is valid for half
+of them (`BatchRequest.proof_seconds`)."""
 _CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 """It also counts the time while the machine is suspended, and all processes of a machine agree on it."""
 
@@ -127,7 +128,7 @@ class StateProof:
         is_new, self._is_new = self._is_new, False
         self._batch = request
         known = request.versions.get(self._partition)
-        if boot_seconds() - request.versions_at > PROOF_SECONDS:
+        if boot_seconds() - request.versions_at > request.proof_seconds:
             known = None
         self._is_by_driver = known == self._present().metadata.state_version
         if self._is_by_driver:
@@ -161,7 +162,7 @@ class StateProof:
 
     @property
     def _is_recent(self) -> bool:
-        return boot_seconds() - self._at <= PROOF_SECONDS
+        return boot_seconds() - self._at <= self._batch.proof_seconds
 
     def _read_again(self) -> None:
         started = boot_seconds()

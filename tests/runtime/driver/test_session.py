@@ -30,7 +30,7 @@ def test_only_a_local_session_forks_workers_from_our_daemon(master: str | None, 
 
 @pytest.mark.parametrize(
     ("master", "is_set"),
-    [("local[4]", False), ("local-cluster[2,1,1024]", False), ("spark://host:7077", True), (None, True)],
+    [("local[4]", False), ("local-cluster[2,1,1024]", True), ("spark://host:7077", True), (None, True)],
 )
 def test_executors_of_a_lost_driver_end_soon(master: str | None, *, is_set: bool) -> None:
     names = ("spark.executor.heartbeatInterval", "spark.executor.heartbeat.maxFailures")

@@ -39,6 +39,11 @@ def session_problems(application: str, *, master: str, conf: Mapping[str, str]) 
     return tuple(_session_problems(application, master, conf))
 
 
+def is_local_master(master: str) -> bool:
+    """Return whether tasks run in the driver's JVM: there are no executors."""
+    return master == "local" or master.startswith("local[")
+
+
 def connect_session(application: str) -> Problem:
     """Return the problem that a session is one of Spark Connect."""
     return _unfit(
@@ -80,7 +85,7 @@ def _session_problems(application: str, master: str, conf: Mapping[str, str]) ->
             why="A copy writes the same records, and competes with the first task for its state.",
             fix=f"Remove {_SPECULATION} from Spark's configuration, or set it to false.",
         )
-    if (found := conf.get(_ATTEMPTS, "4")) != "1" and not _has_one_process(master):
+    if (found := conf.get(_ATTEMPTS, "4")) != "1" and not is_local_master(master):
         yield _unfit(
             application,
             "Spark would repeat stages while tasks of their first attempt still run.",
@@ -90,10 +95,6 @@ def _session_problems(application: str, master: str, conf: Mapping[str, str]) ->
             fix=f"Remove {_ATTEMPTS} from --conf: Headwater sets it. For a session of your own, create it "
             "with `.config(map=session_config())`.",
         )
-
-
-def _has_one_process(master: str) -> bool:
-    return master == "local" or master.startswith("local[")
 
 
 _WHY_CLASSIC = "The runtime starts streaming queries whose functions run in the process of the driver."

@@ -1,0 +1,90 @@
+"""On which executor Spark computes each partition of a DataFrame, and which executors there are.
+
+Spark's scheduler respects the preferred locations of an RDD. DataFrames have no method to set them. So the
+RDD of a DataFrame is wrapped in the driver's JVM (`PlacedRows.java`).
+"""
+
+from collections.abc import Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import structlog
+from py4j.java_gateway import JavaObject  # type: ignore[import-untyped]
+from py4j.protocol import Py4JError, Py4JNetworkError  # type: ignore[import-untyped]
+from pyspark.sql import DataFrame, SparkSession
+
+from headwater_spark.spark_internals.jvm import java_gateway
+
+_log = structlog.get_logger(__name__)
+_SOURCE = Path(__file__).with_name("PlacedRows.java")
+
+
+def location(executor: str, host: str) -> str:
+    """Return the name of an executor as a preferred location (`ExecutorCacheTaskLocation`)."""
+    return f"executor_{host}_{executor}"
+
+
+class RowPlacement:
+    """Places rows on the executors of `spark`. `is_possible`: not if this Spark has other private parts."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._spark = spark
+        self._class = _load_class(java_gateway(spark))
+
+    @property
+    def is_possible(self) -> bool:
+        return self._class is not None
+
+    def executors(self) -> list[tuple[str, str, int]]:
+        """Return id, host and number of cores of each executor that gets tasks."""
+        context = self._spark.sparkContext._jsc.sc()  # noqa: SLF001 - PySpark does not list executors
+        lines = [str(each).rsplit(" ", 2) for each in self._call("executors", context)]
+        return [(id_, host, int(cores)) for id_, host, cores in lines]
+
+    def placed(self, rows: DataFrame, locations: Sequence[str], *, by_input_partition: bool) -> DataFrame:
+        """Return `rows`, each partition of which is computed at its location if the executor has a free core.
+
+        Args:
+            rows: A DataFrame that is read once. Its plan is made here.
+            locations: The location of each partition, as `location` returns it; empty = any executor.
+            by_input_partition: `locations` are the locations of the Kafka partitions that `rows` read, each
+                in a Spark partition of its own.
+        """
+        gateway = java_gateway(self._spark)
+        listed = gateway.jvm.java.util.ArrayList()
+        for each in locations:
+            listed.add(each)
+        computed = rows._jdf.queryExecution().toRdd()  # noqa: SLF001 - PySpark shows no RDD of rows
+        placed = self._call("of", computed, listed, by_input_partition)
+        session = self._spark._jsparkSession  # noqa: SLF001 - same
+        return DataFrame(
+            session.internalCreateDataFrame(placed, rows._jdf.schema(), False),  # noqa: SLF001, FBT003
+            self._spark,
+        )
+
+    def _call(self, method: str, *arguments: object) -> Any:  # noqa: ANN401 - py4j has no types
+        if self._class is None:
+            raise RuntimeError("this Spark cannot place rows")
+        gateway = java_gateway(self._spark)
+        given = gateway.new_array(gateway.jvm.java.lang.Object, len(arguments))
+        for at, each in enumerate(arguments):
+            given[at] = each
+        [found] = [each for each in self._class.getMethods() if each.getName() == method]
+        return found.invoke(None, given)
+
+
+@lru_cache(maxsize=1)
+def _load_class(gateway: Any) -> JavaObject | None:  # noqa: ANN401 - py4j has no types
+    """Return the Java class; once for each JVM, because py4j finds the methods of a class by its name."""
+    try:
+        compiler = gateway.jvm.org.codehaus.janino.SimpleCompiler()
+        compiler.setParentClassLoader(gateway.jvm.java.lang.Thread.currentThread().getContextClassLoader())
+        compiler.cook(_SOURCE.read_text(encoding="utf-8"))
+        return compiler.getClassLoader().loadClass(_SOURCE.stem)
+    except Py4JNetworkError:
+        raise
+    except (Py4JError, TypeError) as error:  # py4j calls a package if a class is missing
+        reason = next(iter(str(error).splitlines()), "")
+        _log.warning("Spark places the tasks, and may move them between hosts", reason=reason)
+        return None
