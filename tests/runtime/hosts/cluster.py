@@ -138,6 +138,8 @@ class SparkHosts:
             **{name: value for name, value in os.environ.items() if not name.startswith("SPARK_SUBMIT")},
             "PYTHONPATH": str(_ROOT),
             "PYSPARK_PYTHON": sys.executable,
+            "SPARK_HOME": str(_JARS.parent),
+            "SPARK_SCALA_VERSION": "2.13",
             "SPARK_LOCAL_IP": host.address,
             "SPARK_LOCAL_DIRS": str(host.disk / "tmp"),
             "SPARK_SUBMIT_OPTS": " ".join(_QUICK),
