@@ -162,8 +162,8 @@ class Driver:
         return {}
 
     def counter(self, name: str) -> int:
-        """Return the sum of a counter over all queries, as `recordsRestored`."""
-        return sum(query.get(name, 0) for query in self.status().get("queries", ()))
+        """Return the sum of a counter over all sub-topologies, as `recordsRestored`."""
+        return sum(part.get(name, 0) for part in self.status().get("subtopologies", ()))
 
 
 @contextmanager
