@@ -50,7 +50,7 @@ class KnownCommits:
 
 
 def _is_outdated(found: str, known: str) -> bool:
-    """Return whether another process committed a state of the same lineage with the same version, or before."""
+    """Return whether `found` has the same lineage of states, and an older version or another batch."""
     before, after = decode(found), decode(known)
     if before is None or after is None:
         return False
