@@ -60,9 +60,9 @@ def task_slots(context: SparkContext) -> Callable[[], int]:
 
 def executor_timeout_seconds(spark: SparkSession) -> float:
     """Return how long an executor may be silent until Spark gives its tasks to others."""
-    context = spark.sparkContext._jsc.sc()  # noqa: SLF001
-    utils = java_gateway(spark).jvm.org.apache.spark.util.Utils
-    return int(utils.executorTimeoutMs(context.conf())) / 1000
+    conf = spark.sparkContext._jsc.sc().conf()  # noqa: SLF001 - PySpark's own has no units
+    network = conf.getTimeAsSeconds("spark.network.timeout", "120s")
+    return int(conf.getTimeAsMs("spark.storage.blockManagerHeartbeatTimeoutMs", f"{network}s")) / 1000
 
 
 def silence_accumulators(context: SparkContext) -> None:

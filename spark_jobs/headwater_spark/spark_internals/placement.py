@@ -17,6 +17,8 @@ from pyspark.sql import DataFrame, SparkSession
 from headwater_spark.spark_internals.jvm import java_gateway
 
 _log = structlog.get_logger(__name__)
+_JVM_ENDED = Py4JNetworkError, ConnectionError
+_OTHER_SPARK = Py4JError, TypeError, AttributeError
 _SOURCE = Path(__file__).with_name("PlacedRows.java")
 
 
@@ -26,7 +28,7 @@ def location(executor: str, host: str) -> str:
 
 
 class RowPlacement:
-    """Places rows on the executors of `spark`. `is_possible`: not if this Spark has other private parts."""
+    """Places rows on the executors of `spark`; not if this Spark has other private parts."""
 
     def __init__(self, spark: SparkSession) -> None:
         self._spark = spark
@@ -39,7 +41,13 @@ class RowPlacement:
     def executors(self) -> list[tuple[str, str, int]]:
         """Return id, host and number of cores of each executor that gets tasks."""
         context = self._spark.sparkContext._jsc.sc()  # noqa: SLF001 - PySpark does not list executors
-        lines = [str(each).rsplit(" ", 2) for each in self._call("executors", context)]
+        try:
+            lines = [str(each).rsplit(" ", 2) for each in self._call("executors", context)]
+        except _JVM_ENDED:
+            raise
+        except _OTHER_SPARK as error:
+            self._give_up(error)
+            return []
         return [(id_, host, int(cores)) for id_, host, cores in lines]
 
     def placed(self, rows: DataFrame, locations: Sequence[str], *, by_input_partition: bool) -> DataFrame:
@@ -51,27 +59,38 @@ class RowPlacement:
             by_input_partition: `locations` are the locations of the Kafka partitions that `rows` read, each
                 in a Spark partition of its own.
         """
-        gateway = java_gateway(self._spark)
+        try:
+            return self._placed(rows, locations, by_input_partition=by_input_partition)
+        except _JVM_ENDED:
+            raise
+        except _OTHER_SPARK as error:
+            self._give_up(error)
+            return rows
+
+    def _placed(self, rows: DataFrame, locations: Sequence[str], *, by_input_partition: bool) -> DataFrame:
+        if self._class is None:
+            return rows
+        gateway, plan = java_gateway(self._spark), rows._jdf  # noqa: SLF001 - PySpark shows no RDD of rows
         listed = gateway.jvm.java.util.ArrayList()
         for each in locations:
             listed.add(each)
-        computed = rows._jdf.queryExecution().toRdd()  # noqa: SLF001 - PySpark shows no RDD of rows
-        placed = self._call("of", computed, listed, by_input_partition)
+        placed = self._call("of", plan.queryExecution().toRdd(), listed, by_input_partition)
         session = self._spark._jsparkSession  # noqa: SLF001 - same
-        return DataFrame(
-            session.internalCreateDataFrame(placed, rows._jdf.schema(), False),  # noqa: SLF001, FBT003
-            self._spark,
-        )
+        return DataFrame(session.internalCreateDataFrame(placed, plan.schema(), False), self._spark)  # noqa: FBT003
 
     def _call(self, method: str, *arguments: object) -> Any:  # noqa: ANN401 - py4j has no types
         if self._class is None:
-            raise RuntimeError("this Spark cannot place rows")
+            return []
         gateway = java_gateway(self._spark)
         given = gateway.new_array(gateway.jvm.java.lang.Object, len(arguments))
         for at, each in enumerate(arguments):
             given[at] = each
         [found] = [each for each in self._class.getMethods() if each.getName() == method]
         return found.invoke(None, given)
+
+    def _give_up(self, error: Exception) -> None:
+        self._class = None
+        _warn_unplaced(error)
 
 
 @lru_cache(maxsize=1)
@@ -82,9 +101,13 @@ def _load_class(gateway: Any) -> JavaObject | None:  # noqa: ANN401 - py4j has n
         compiler.setParentClassLoader(gateway.jvm.java.lang.Thread.currentThread().getContextClassLoader())
         compiler.cook(_SOURCE.read_text(encoding="utf-8"))
         return compiler.getClassLoader().loadClass(_SOURCE.stem)
-    except Py4JNetworkError:
+    except _JVM_ENDED:
         raise
-    except (Py4JError, TypeError) as error:  # py4j calls a package if a class is missing
-        reason = next(iter(str(error).splitlines()), "")
-        _log.warning("Spark places the tasks, and may move them between hosts", reason=reason)
+    except _OTHER_SPARK as error:  # py4j calls a package if a class is missing
+        _warn_unplaced(error)
         return None
+
+
+def _warn_unplaced(error: Exception) -> None:
+    reason = next(iter(str(error).splitlines()), "")
+    _log.warning("tasks not placed: Spark may move them between executors", reason=reason)

@@ -396,8 +396,9 @@ class AtLeastOnceProducer:
                 **producer_settings(single=single),
                 "client.id": client_id,
                 "enable.idempotence": True,
-                # As in Java (`delivery.timeout.ms`): other processes wait for the task for longer.
-                "message.timeout.ms": 120_000,
+                # Shorter than the time after which another executor gets the task of a silent one (45 s): a
+                # worker that was stopped discards its records when it continues. Java: 120 s.
+                "message.timeout.ms": 40_000,
                 "on_delivery": self._reports.note,
             },
         )

@@ -32,9 +32,14 @@ def test_the_last_commit_of_each_partition_counts() -> None:
 
 def test_newer_commits_and_offsets_that_are_no_commit_of_the_task_are_kept() -> None:
     known = _known(("in", 0, 50, _text(5)))
-    for text in (_text(6), _text(5, batch=2), _text(2, lineage=8), _text(2, lineage=None), "", "by hand"):
+    for text in (_text(5), _text(6), _text(2, lineage=8), _text(2, lineage=None), "", "by hand"):
         assert not known.replaced({_FIRST: (20, text)}), text
     assert not known.replaced({}), "the offset was deleted"
+
+
+def test_a_commit_of_another_process_with_the_same_version_is_outdated() -> None:
+    known = _known(("in", 0, 50, _text(5)))
+    assert known.replaced({_FIRST: (40, _text(5, batch=2))}) == {_FIRST: (50, _text(5))}
 
 
 def test_nothing_is_replaced_when_commits_are_forgotten() -> None:

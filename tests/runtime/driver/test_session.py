@@ -50,3 +50,15 @@ def test_the_daemon_has_no_threads_when_it_forks() -> None:
     )
     result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert result.stdout.split() == ["1", "False", "True"], result.stderr
+
+
+@pytest.mark.parametrize("master", ["spark://host:7077", "local-cluster[2,1,1024]", "yarn", None])
+def test_a_silent_executor_is_lost_before_its_records_could_be_written_late(master: str | None) -> None:
+    settings = SessionSettings(application="a", master=master).spark()
+    assert settings["spark.storage.blockManagerHeartbeatTimeoutMs"] == "45s"
+    assert settings["spark.locality.wait"] == "30s"
+
+
+@pytest.mark.parametrize("master", ["local", "local[2]", "local[*]"])
+def test_a_session_without_executors_has_no_settings_for_them(master: str) -> None:
+    assert "spark.locality.wait" not in SessionSettings(application="a", master=master).spark()

@@ -138,6 +138,8 @@ class SparkHosts:
             **{name: value for name, value in os.environ.items() if not name.startswith("SPARK_SUBMIT")},
             "PYTHONPATH": str(_ROOT),
             "PYSPARK_PYTHON": sys.executable,
+            "SPARK_HOME": str(_JARS.parent),
+            "SPARK_SCALA_VERSION": "2.13",
             "SPARK_LOCAL_IP": host.address,
             "SPARK_LOCAL_DIRS": str(host.disk / "tmp"),
             "SPARK_SUBMIT_OPTS": " ".join(_QUICK),
@@ -160,8 +162,8 @@ class Driver:
         return {}
 
     def counter(self, name: str) -> int:
-        """Return the sum of a counter over all queries, as `recordsRestored`."""
-        return sum(query.get(name, 0) for query in self.status().get("queries", ()))
+        """Return the sum of a counter over all sub-topologies, as `recordsRestored`."""
+        return sum(part.get(name, 0) for part in self.status().get("subtopologies", ()))
 
 
 @contextmanager

@@ -1,5 +1,7 @@
 """An application on several hosts: its tasks stay where they are, and its results are as guaranteed."""
 
+import os
+import random
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
@@ -9,6 +11,7 @@ import pytest
 from headwater.toolchain import KafkaDistribution
 from headwater.toolchain.broker.readiness import until
 from tests.runtime.hosts.cluster import START_SECONDS, Driver, SparkHosts, new_application, spark_hosts
+from tests.runtime.hosts.faults import cause, series
 from tests.runtime.hosts.network import reason_to_skip
 from tests.runtime.spark.process_application import ProcessApplication
 
@@ -48,8 +51,12 @@ def test_tasks_stay_while_nothing_fails_and_move_when_an_executor_is_lost(open_a
         application.feed(_RECORDS)
         with cluster.driver(application, driver_host, max_records=_BATCH) as driver:
             _await_processed(cluster, application, driver)
+            opened = driver.counter("tasksOpened")
+            assert _TASKS <= opened <= 2 * _TASKS, "the second executor may have started later"
+            application.feed(_RECORDS)
+            _await_processed(cluster, application, driver)
+            assert driver.counter("tasksOpened") == opened
             application.check_results()  # nothing has failed: at least once is exactly once
-            assert driver.counter("tasksOpened") == _TASKS
             cluster.workers[0].kill()
             application.feed(_RECORDS)
             _await_processed(cluster, application, driver)
@@ -70,3 +77,38 @@ def _await_processed(cluster: SparkHosts, application: ProcessApplication, drive
 
     assert until(is_done, START_SECONDS), cluster.log(driver.host)[-4000:]
     assert driver.process.poll() is None, cluster.log(driver.host)[-4000:]
+
+
+_SERIES = [
+    pytest.param("exactly_once_v2", 20, 25_000, id="exactly once"),
+    pytest.param("at_least_once", 20, 25_000, id="at least once"),
+]
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(7_200)
+@pytest.mark.parametrize(("guarantee", "number", "records"), _SERIES)
+def test_every_record_is_processed_as_guaranteed_in_a_series_of_faults(
+    open_application: _Open, guarantee: str, number: int, records: int
+) -> None:
+    """With `HEADWATER_HOSTS_FAULTS` faults, `HEADWATER_HOSTS_RECORDS` records for each of them."""
+    number = int(os.environ.get("HEADWATER_HOSTS_FAULTS", number))
+    records = int(os.environ.get("HEADWATER_HOSTS_RECORDS", records))
+    draw = random.Random(number)  # noqa: S311 - a series that is repeated
+    max_records = max(_BATCH, records // 50)
+    with open_application(guarantee) as (cluster, application):
+        driver_host = cluster.network.add("driver")
+        application.feed(records)
+        with cluster.driver(application, driver_host, max_records=max_records) as driver:
+            for fault in series(number, number):
+                before = application.counted()
+                application.feed(records)
+                application.await_counted(before + draw.randrange(1, records // 2), driver.process)
+                assert driver.process.poll() is None, cluster.log(driver_host)[-4000:]
+                cause(fault, cluster, draw.choice(cluster.workers))
+            _await_processed(cluster, application, driver)
+        (application.folder / "run.log").write_text(cluster.log(driver_host))
+        if guarantee == "exactly_once_v2":
+            application.check_results()
+        else:
+            application.check_at_least_once(number, max_records)

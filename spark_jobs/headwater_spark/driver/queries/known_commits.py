@@ -38,21 +38,26 @@ class KnownCommits:
         self._commits = {}
 
     def replaced(self, found: Commits) -> Commits:
-        """Return the commits that earlier ones of the same tasks have replaced; `found` is committed now.
+        """Return the commits that outdated ones of the same tasks have replaced; `found` is committed now.
 
         An offset that was deleted, or set by hand, is not the commit of a task.
         """
         return {
             partition: commit
             for partition, commit in self._commits.items()
-            if partition in found and _is_earlier(found[partition][1], commit[1])
+            if partition in found and _is_outdated(found[partition][1], commit[1])
         }
 
 
-def _is_earlier(found: str, known: str) -> bool:
-    """Return whether a commit of the same lineage of states has an older version."""
+def _is_outdated(found: str, known: str) -> bool:
+    """Return whether `found` has the same lineage of states, and an older version or another batch."""
     before, after = decode(found), decode(known)
     if before is None or after is None:
         return False
     lineage = before.clocks.get(LINEAGE_KEY)
-    return lineage is not None and lineage == after.clocks.get(LINEAGE_KEY) and before.version < after.version
+    return (
+        lineage is not None
+        and lineage == after.clocks.get(LINEAGE_KEY)
+        and before.version <= after.version
+        and before.state_version != after.state_version
+    )
