@@ -158,7 +158,7 @@ def create_parts(
         f"{application.id}-processors": expansion.run,
         f"{application.id}-input": input_watch.run,
     }
-    if client is not None:
+    if not exactly_once:
         watched[f"{application.id}-commits"] = CommitCheck(queries, offsets, client).run
     return ApplicationParts(
         spark=spark,
