@@ -4,7 +4,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from confluent_kafka import ElectionType
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 
 from headwater.agent.events import Expanded, ExpansionStarted
@@ -13,7 +12,7 @@ from headwater.toolchain.kafka import KafkaDistribution
 from tests.agent.live_documents import unique_documents
 from tests.agent.running import await_counts, await_true, running, settings
 from tests.agent.simulation import set_up
-from tests.observe.several_brokers import several_brokers
+from tests.observe.several_brokers import elect_preferred_leaders, several_brokers
 from tests.pulumi.cluster import Cluster
 
 pytestmark = [pytest.mark.broker, pytest.mark.slow]
@@ -32,7 +31,8 @@ def test_topics_get_exactly_their_partitions_while_brokers_are_killed(
         await_true(lambda: cluster.brokers() == {1, 2, 3})
         orders, returns = f"orders-{suffix}", f"returns-{suffix}"
         sources = {orders: 2, returns: 3}
-        created = AdminClient({"bootstrap.servers": servers}).create_topics(
+        admin = AdminClient({"bootstrap.servers": servers})
+        created = admin.create_topics(
             [NewTopic(name, partitions, 3) for name, partitions in set_up(documents, sources).items()]
         )
         for future in created.values():
@@ -50,5 +50,5 @@ def test_topics_get_exactly_their_partitions_while_brokers_are_killed(
                 await_true(lambda number=number: len(recorder.of(Expanded)) >= number, _SECONDS)  # type: ignore[misc]
                 victim.start()
                 await_true(lambda: cluster.brokers() == {1, 2, 3})
-                AdminClient({"bootstrap.servers": servers}).elect_leaders(ElectionType.PREFERRED).result()
+                elect_preferred_leaders(servers)
             await_counts(cluster, documents, sources, _SECONDS)

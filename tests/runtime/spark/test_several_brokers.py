@@ -3,12 +3,10 @@
 from pathlib import Path
 
 import pytest
-from confluent_kafka import ElectionType
-from confluent_kafka.admin import AdminClient
 
 from headwater.toolchain.broker.readiness import until
 from headwater.toolchain.kafka import KafkaDistribution
-from tests.observe.several_brokers import several_brokers
+from tests.observe.several_brokers import elect_preferred_leaders, several_brokers
 from tests.pulumi.cluster import Cluster
 from tests.runtime.spark.kafka_topics import Topics
 from tests.runtime.spark.process_application import TIMEOUT_SECONDS, ProcessApplication
@@ -48,7 +46,7 @@ def test_results_are_exact_while_brokers_are_killed_and_leaders_elected(
                 application.await_counted(application.counted() + 50, process)
                 victim.start()
                 assert until(lambda: cluster.brokers() == {1, 2, 3}, TIMEOUT_SECONDS)
-                AdminClient({"bootstrap.servers": servers}).elect_leaders(ElectionType.PREFERRED).result()
+                elect_preferred_leaders(servers)
             assert process.poll() is None, application.log()
         application.finish()
         assert cluster.replicas("counted-counts-changelog") == {3}
