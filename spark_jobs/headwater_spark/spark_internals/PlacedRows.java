@@ -33,24 +33,24 @@ public final class PlacedRows extends RDD {
         this.byInputPartition = byInputPartition;
     }
 
-    public static PlacedRows of(RDD parent, List locations, boolean byInputPartition) {
-        String[] each = (String[]) locations.toArray(new String[0]);
-        return new PlacedRows(parent, parent.elementClassTag(), each, byInputPartition);
+    /** `locations` are separated by line ends: each call from Python costs as much as all of them together. */
+    public static PlacedRows place(RDD parent, String locations, boolean byInputPartition) {
+        return new PlacedRows(parent, parent.elementClassTag(), locations.split("\n", -1), byInputPartition);
     }
 
-    /** Return "id host cores" of each executor that gets tasks. */
-    public static List executors(SparkContext context) {
-        List found = new ArrayList();
+    /** Return a line "id host cores" for each executor that gets tasks. */
+    public static String executors(SparkContext context) {
+        StringBuilder found = new StringBuilder();
         List all = CollectionConverters.asJava(context.statusStore().executorList(true));
         for (int i = 0; i < all.size(); i++) {
             ExecutorSummary each = (ExecutorSummary) all.get(i);
             if (!each.id().equals("driver") && !each.isExcluded()) {
                 String address = each.hostPort();
                 String host = address.substring(0, address.lastIndexOf(':'));
-                found.add(each.id() + " " + host + " " + each.totalCores());
+                found.append(each.id() + " " + host + " " + each.totalCores() + "\n");
             }
         }
-        return found;
+        return found.toString();
     }
 
     public scala.collection.Iterator compute(Partition partition, TaskContext context) {

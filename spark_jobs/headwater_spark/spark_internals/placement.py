@@ -4,7 +4,7 @@ Spark's scheduler respects the preferred locations of an RDD. DataFrames have no
 RDD of a DataFrame is wrapped in the driver's JVM (`PlacedRows.java`).
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ from headwater_spark.spark_internals.jvm import java_gateway
 _log = structlog.get_logger(__name__)
 _JVM_ENDED = Py4JNetworkError, ConnectionError
 _OTHER_SPARK = Py4JError, TypeError, AttributeError
+_METHODS = ("executors", "place")
 _SOURCE = Path(__file__).with_name("PlacedRows.java")
 
 
@@ -32,17 +33,17 @@ class RowPlacement:
 
     def __init__(self, spark: SparkSession) -> None:
         self._spark = spark
-        self._class = _load_class(java_gateway(spark))
+        self._methods = _load_methods(java_gateway(spark))
 
     @property
     def is_possible(self) -> bool:
-        return self._class is not None
+        return self._methods is not None
 
     def executors(self) -> list[tuple[str, str, int]]:
         """Return id, host and number of cores of each executor that gets tasks."""
         context = self._spark.sparkContext._jsc.sc()  # noqa: SLF001 - PySpark does not list executors
         try:
-            lines = [str(each).rsplit(" ", 2) for each in self._call("executors", context)]
+            lines = [line.rsplit(" ", 2) for line in str(self._call("executors", context)).splitlines()]
         except _JVM_ENDED:
             raise
         except _OTHER_SPARK as error:
@@ -68,39 +69,36 @@ class RowPlacement:
             return rows
 
     def _placed(self, rows: DataFrame, locations: Sequence[str], *, by_input_partition: bool) -> DataFrame:
-        if self._class is None:
+        if self._methods is None:
             return rows
-        gateway, plan = java_gateway(self._spark), rows._jdf  # noqa: SLF001 - PySpark shows no RDD of rows
-        listed = gateway.jvm.java.util.ArrayList()
-        for each in locations:
-            listed.add(each)
-        placed = self._call("of", plan.queryExecution().toRdd(), listed, by_input_partition)
+        plan = rows._jdf  # noqa: SLF001 - PySpark shows no RDD of rows
+        placed = self._call("place", plan.queryExecution().toRdd(), "\n".join(locations), by_input_partition)
         session = self._spark._jsparkSession  # noqa: SLF001 - same
         return DataFrame(session.internalCreateDataFrame(placed, plan.schema(), False), self._spark)  # noqa: FBT003
 
     def _call(self, method: str, *arguments: object) -> Any:  # noqa: ANN401 - py4j has no types
-        if self._class is None:
-            return []
+        if self._methods is None:
+            return ""
         gateway = java_gateway(self._spark)
         given = gateway.new_array(gateway.jvm.java.lang.Object, len(arguments))
         for at, each in enumerate(arguments):
             given[at] = each
-        [found] = [each for each in self._class.getMethods() if each.getName() == method]
-        return found.invoke(None, given)
+        return self._methods[method].invoke(None, given)
 
     def _give_up(self, error: Exception) -> None:
-        self._class = None
+        self._methods = None
         _warn_unplaced(error)
 
 
 @lru_cache(maxsize=1)
-def _load_class(gateway: Any) -> JavaObject | None:  # noqa: ANN401 - py4j has no types
-    """Return the Java class; once for each JVM, because py4j finds the methods of a class by its name."""
+def _load_methods(gateway: Any) -> Mapping[str, JavaObject] | None:  # noqa: ANN401 - py4j has no types
+    """Return the static methods of the Java class by name; once for each JVM, because that takes long."""
     try:
         compiler = gateway.jvm.org.codehaus.janino.SimpleCompiler()
         compiler.setParentClassLoader(gateway.jvm.java.lang.Thread.currentThread().getContextClassLoader())
         compiler.cook(_SOURCE.read_text(encoding="utf-8"))
-        return compiler.getClassLoader().loadClass(_SOURCE.stem)
+        methods = compiler.getClassLoader().loadClass(_SOURCE.stem).getMethods()
+        return {name: each for each in methods if (name := each.getName()) in _METHODS}
     except _JVM_ENDED:
         raise
     except _OTHER_SPARK as error:  # py4j calls a package if a class is missing

@@ -163,7 +163,7 @@ class Driver:
 
     def counter(self, name: str) -> int:
         """Return the sum of a counter over all sub-topologies, as `recordsRestored`."""
-        return sum(part.get(name, 0) for part in self.status().get("subtopologies", ()))
+        return sum(part.get(name, 0) for part in self.status().get("runtime", {}).get("subtopologies", ()))
 
 
 @contextmanager
