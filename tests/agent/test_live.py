@@ -22,16 +22,10 @@ from headwater.agent.events import (
     Notified,
 )
 from headwater.agent.kafka_cluster import KafkaCluster
-from headwater.agent.state import (
-    INCOMPLETE_SOURCE_TOPIC_METADATA,
-    Outcome,
-    Parallelism,
-    Phase,
-    Shortfall,
-    TopicCounts,
-)
+from headwater.agent.state import INCOMPLETE_SOURCE_TOPIC_METADATA, Outcome, Parallelism, Phase, Shortfall
 from headwater.kafka import Connection
 from headwater.kafka.client_log import client_log
+from headwater.model.expansions import TopicCounts
 from headwater.model.offset_metadata import OffsetMetadata
 from headwater.model.problems import ProblemsError
 from headwater.toolchain.broker.local import LocalBroker

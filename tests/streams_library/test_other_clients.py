@@ -1,5 +1,6 @@
 """A running application, the agent and `pulumi up` expand the same topics at the same time."""
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -23,6 +24,8 @@ _CONFIG = {
     "internal.topics.setup": "manual",
     "partition.autoscaling.enabled": "true",
 }
+
+_EXPANDERS = ("agent agent-1 on ", "its client supplier or another client")
 
 
 def test_no_client_adds_too_many_partitions_and_the_next_preview_is_clean(
@@ -66,6 +69,8 @@ def test_no_client_adds_too_many_partitions_and_the_next_preview_is_clean(
             if up.returncode != 0:  # another client was faster than Pulumi
                 deployment.up()
             deployment.is_clean()
+            expanders = re.findall("expanded by ([^,\n]+)", deployment.stack.preview().text)
+            assert all(by.startswith(_EXPANDERS) for by in expanders), expanders
             assert application.counts(*application.internal_topics) == counts
         assert not [event for event in java.events if event.kind in ("failed", "refused")]
         java.close("app")

@@ -11,12 +11,13 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # public, but
     NewPartitions,
 )
 
-from headwater.agent.state import Outcome, Shortfall, TopicCounts, TopicResult
+from headwater.agent.state import Outcome, Shortfall, TopicResult
 from headwater.kafka import Connection
 from headwater.kafka.client_log import client_log
 from headwater.kafka.group_offsets import read_metadata
 from headwater.kafka.kafka_errors import ClientMessage, client_message, unreachable
 from headwater.kafka.pending_requests import batches, in_background
+from headwater.model.expansions import TopicCounts
 from headwater.model.offset_metadata import decode_count
 from headwater.model.problems import ProblemsError
 

@@ -6,6 +6,7 @@ from enum import Enum
 import attrs
 
 from headwater.model.acls import LiveAcls
+from headwater.model.expansions import AgentExpansions
 from headwater.model.offset_metadata import MoveMark
 from headwater.model.records import OwnershipRecord, OwnershipTopic
 from headwater.model.streams_groups import StreamsGroup
@@ -208,6 +209,8 @@ class ClusterSnapshot:
     """The host names that the brokers advertise: host names of managed services show the service."""
     registered: RegisteredBrokers | None = None
     """None = not read, or not answered."""
+    expansions: AgentExpansions | None = None
+    """None = not read, because no topic has more partitions than its stack has recorded."""
     streams_groups: Mapping[str, StreamsGroup] = attrs.field(factory=dict)
     """The groups of `groups` with the streams protocol that could be described, with their topologies."""
 

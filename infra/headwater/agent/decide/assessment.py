@@ -7,9 +7,10 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 
 import attrs
 
-from headwater.agent.state import Parallelism, Shortfall, TopicCounts
+from headwater.agent.state import Parallelism, Shortfall
 from headwater.compiler import StreamsConfig
 from headwater.model.compiled import CompiledApplication, InternalTopic, SubTopology
+from headwater.model.expansions import TopicCounts
 from headwater.model.linear_hashing import round_start
 from headwater.model.policies import Policy
 from headwater.model.problems import AGENT, Problem, ProblemCode, Severity, errors
