@@ -6,9 +6,11 @@ from pathlib import Path
 
 import attrs
 import pytest
+from click.testing import CliRunner
 
 from headwater.agent.documents import DocumentFiles
 from headwater.agent.state import Phase
+from headwater.cli.main import main
 from headwater.toolchain import PulumiToolchain
 from headwater.toolchain.broker.local import LocalBroker
 from tests.agent.running import await_true, running, settings
@@ -25,6 +27,7 @@ _CONFIG = {
     "partition.autoscaling.enabled": "true",
 }
 
+_OTHER_TOPICS = "The running application reads other topics than the document."
 _EXPANDERS = ("agent agent-1 on ", "its client supplier or another client")
 
 
@@ -58,6 +61,8 @@ def test_no_client_adds_too_many_partitions_and_the_next_preview_is_clean(
         await_true(
             lambda: recorder.state.is_recovered and recorder.phase(application.id) is Phase.STEADY,
         )
+        documents = deployment.stack.folder / "documents"
+        _reads_the_topics_of_the_document(documents, kafka.bootstrap_servers, deployment.id)
         for count in (4, 5):
             up = deployment.stack.start("up", "--yes", "--skip-preview")
             application.expand(application.source, count)
@@ -74,6 +79,18 @@ def test_no_client_adds_too_many_partitions_and_the_next_preview_is_clean(
             assert application.counts(*application.internal_topics) == counts
         assert not [event for event in java.events if event.kind in ("failed", "refused")]
         java.close("app")
+
+
+def _reads_the_topics_of_the_document(documents: Path, servers: str, id_: str) -> None:
+    """Assert that drift compares what the running application subscribes to."""
+    (file,) = documents.iterdir()
+    other = documents.parent / "other.yaml"
+    other.write_text(file.read_text().replace("by-value", "by-name"))
+    arguments = ["drift", "--bootstrap-server", servers]
+    assert _OTHER_TOPICS not in CliRunner().invoke(main, [*arguments, str(documents)]).output
+    different = CliRunner().invoke(main, [*arguments, str(other)]).output
+    assert _OTHER_TOPICS in different
+    assert f"{id_}-by-name-repartition" in different
 
 
 def _underscored(config: dict[str, str]) -> dict[str, str]:

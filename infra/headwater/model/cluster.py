@@ -150,6 +150,10 @@ class LiveGroup:
     """None = unknown: unavailable groups, and streams groups with topics that the user may not describe."""
     is_streams: bool = False
     """Whether it is a group of the streams protocol (KIP-1071)."""
+    assignor: str = ""
+    """The assignor of a classic group with members: `stream` for applications of Kafka Streams."""
+    subscribed: frozenset[str] = frozenset()
+    """The topics that the members of a classic group subscribe to; empty while they join."""
 
     @classmethod
     def without_coordinator(cls, id_: str) -> "LiveGroup":

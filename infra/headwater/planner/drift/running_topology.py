@@ -1,6 +1,8 @@
-"""Compare the topology that runs, as the coordinator of a streams group has it, with the document.
+"""Compare the topology that runs, as far as the coordinator of its group knows it, with the document.
 
-Source: KIP-1071, `StreamsGroupDescribe`; nodes since KIP-1331.
+The coordinator of a streams group has the topology (KIP-1071, `StreamsGroupDescribe`; nodes since KIP-1331).
+Members of a classic group subscribe to all topics that their sub-topologies read
+(`TopologyMetadata#allFullSourceTopicNames`); global stores have consumers without a group.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -8,10 +10,10 @@ from collections.abc import Iterator, Mapping, Sequence
 import attrs
 
 from headwater.describe import UnusableTopologyError, pushed_topology
-from headwater.model.cluster import ClusterSnapshot
+from headwater.model.cluster import ClusterSnapshot, LiveGroup
 from headwater.model.compiled import CompiledApplication, SubTopology
 from headwater.model.nodes import NodeTopology
-from headwater.model.problems import Severity
+from headwater.model.problems import Severity, errors
 from headwater.model.streams_groups import GroupSubtopology, StreamsGroup
 from headwater.model.topology import Protocol
 from headwater.planner.drift.findings import Finding, FindingKind
@@ -33,12 +35,15 @@ _WHY = (
 def other_topology(part: ApplicationPlan, snapshot: ClusterSnapshot) -> Iterator[Finding]:
     """Yield each difference between the document and the topology of the application's streams group.
 
-    Groups of other protocols have no topology. Counts of topics are compared with the topics themselves, by
-    other findings.
+    Of a classic group, only the topics that it reads are known. Counts of topics are compared with the topics
+    themselves, by other findings.
     """
     compiled = part.compiled
     group = None if compiled is None else snapshot.groups.get(part.application_id)
-    if compiled is None or group is None or not group.is_streams:
+    if compiled is None or group is None:
+        return
+    if not group.is_streams:
+        yield from _other_subscription(compiled, group)
         return
     if compiled.application.protocol is not Protocol.STREAMS:
         yield _other_protocol(compiled)
@@ -51,6 +56,35 @@ def other_topology(part: ApplicationPlan, snapshot: ClusterSnapshot) -> Iterator
         yield from found or _other_nodes(compiled, described)
         yield from _other_settings(compiled, described)
     yield from _other_members(compiled, described)
+
+
+def _other_subscription(compiled: CompiledApplication, group: LiveGroup) -> Iterator[Finding]:
+    """Yield a finding if the members of a classic group of Kafka Streams read other topics than the document.
+
+    During a rolling restart, members with two topologies may read the topics of both.
+    """
+    parts = [part for part in compiled.subtopologies if not part.is_global]
+    # Which topics match a pattern is decided when the application starts.
+    has_patterns = any(part.source_patterns for part in parts)
+    is_known = group.assignor == _STREAMS_ASSIGNOR and bool(group.subscribed)
+    if not is_known or has_patterns or compiled.is_observed or errors(compiled.problems):
+        return
+    declared = frozenset(topic for part in parts for topic in part.sources)
+    if declared != group.subscribed:
+        yield _finding(
+            compiled,
+            "The running application reads other topics than the document.",
+            expected=_few(sorted(declared - group.subscribed)) or "no others",
+            found=_few(sorted(group.subscribed - declared)) or "no others",
+            why="Headwater plans the internal topics of the document. Topics that only one of both reads "
+            "belong to different topologies.",
+            fix="Find out which of them is right. If the application was deployed with another topology, "
+            "change the document in the same way. Otherwise deploy the application with the topology of the "
+            "document. If a rolling restart is in progress, compare again when it is complete.",
+        )
+
+
+_STREAMS_ASSIGNOR = "stream"
 
 
 @attrs.frozen(order=True)
