@@ -3,9 +3,10 @@
 from collections.abc import Callable, Mapping
 
 from headwater.cli.new.project import Forge, filled
+from headwater.model.versions import DEFAULT_VERSION
 from headwater.toolchain.streams_jar import VERSION
 
-KAFKA_STREAMS = "4.3.1"
+KAFKA_STREAMS = str(DEFAULT_VERSION)
 """The version in the build; the exported document belongs to it."""
 _NAME = f"headwater-streams-{VERSION}"
 _LIBRARY = f"libs/io/headwater/headwater-streams/{VERSION}"
@@ -51,7 +52,7 @@ def streams_project_files(
         f"src/main/{package}/Orders.java": template("streams/Orders.java"),
         "src/main/resources/application.properties": template("streams/application.properties"),
         f"src/test/{package}/OrdersTest.java": template("streams/OrdersTest.java"),
-        "topologies/orders.yaml": template("streams/orders.yaml"),
+        "topologies/orders.yaml": filled(template("streams/orders.yaml"), versions),
         f"{_LIBRARY}/{_NAME}.pom": _POM,
         f"{_LIBRARY}/{_NAME}.jar": jar,
         **({workflow: template(f"streams/{source}")} if workflow else {}),
