@@ -116,24 +116,14 @@ def plan(
         without_ignored(application.id, part, policy.policies)
         for application, part in zip(active, _in_waves(active), strict=True)
     ]
-    run = Run(
-        ordered,
-        active,
-        snapshot,
-        transfers.records,
-        policy,
-        tuple(action for part in actions for action in part),
-    )
+    all_actions = tuple(action for part in actions for action in part)
+    run = Run(ordered, active, snapshot, transfers.records, policy, all_actions)
     acls = acl_actions(run)
-    applications = tuple(
-        sorted(
-            (
-                _complete_plan(part, acls.get(part.application_id, ()), records, transfers)
-                for part in (*_active_plans(active, actions), *_ending_plans(run))
-            ),
-            key=lambda application: application.application_id,
-        )
+    parts = (
+        _complete_plan(part, acls.get(part.application_id, ()), records, transfers)
+        for part in (*_active_plans(active, actions), *_ending_plans(run))
     )
+    applications = tuple(sorted(parts, key=lambda part: part.application_id))
     return Plan(
         applications=applications,
         problems=tuple(_find_problems(run, applications, acls)),
