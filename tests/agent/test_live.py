@@ -143,11 +143,11 @@ def test_each_read_is_one_request(applications: Applications, monkeypatch: pytes
     cluster = KafkaCluster(Connection(bootstrap_servers=(applications.servers,)), "agent-1")
     for _ in range(2):
         assert cluster.partition_counts()[applications.orders] == 2
-    cluster._client.poll(0)  # delivers the log
+    cluster._renewed.client.poll(0)  # delivers the log
     sent.clear()
     for _ in range(5):
         cluster.partition_counts()
-    cluster._client.poll(0)
+    cluster._renewed.client.poll(0)
     assert len([line for line in sent if "Sent MetadataRequest" in line]) == 5
 
 
