@@ -18,8 +18,7 @@ def test_a_client_is_replaced_after_a_failure_and_dropped_after_its_last_answer(
     renewed = RenewedClient(Client, lambda client: client.answered.wait(30))
     old = renewed.client
     weakref.finalize(old, dropped.set)
-    with pytest.raises(TimeoutError), renewed.used(TimeoutError) as client:
-        del client
+    with pytest.raises(TimeoutError), renewed.used(TimeoutError):
         raise TimeoutError
     assert renewed.client is not old
     answered = old.answered
