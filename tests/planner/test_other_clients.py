@@ -1,8 +1,9 @@
-"""A plan says which client has expanded a topic since the last run of the stack, if that is recorded."""
+"""A plan says what other clients do: which has expanded a topic, and what the running application reads."""
 
 import attrs
 import pytest
 
+from headwater.model.cluster import LiveGroup
 from headwater.model.expansions import AgentExpansion, AgentExpansions
 from headwater.planner import ActionKind, plan
 from tests.planner.simulated_cluster import (
@@ -76,3 +77,22 @@ def test_a_journal_that_is_not_readable_is_named() -> None:
 def test_nothing_is_said_without_an_expansion_or_without_reading() -> None:
     assert set(notes_of(AgentExpansions((expansion(CHANGELOG, 4),)), grown=4).values()) == {""}
     assert set(notes_of(None).values()) == {""}
+
+
+def running(*topics: str, assignor: str = "stream") -> tuple[str, ...]:
+    """Return the notes of a plan while the application runs and reads these topics."""
+    cluster = SimulatedCluster.set_up(application())
+    cluster.groups["orders"] = LiveGroup(
+        "orders", "Stable", 1, assignor=assignor, subscribed=frozenset(topics)
+    )
+    (part,) = cluster.plan(application()).applications
+    return part.notes
+
+
+def test_a_running_application_with_another_topology_is_a_note() -> None:
+    note = "the running application reads other topics than the document: "
+    assert running("orders-in", REPARTITION) == ()
+    assert running("orders-in") == (f"{note}not {REPARTITION}",)
+    assert running("orders-in", REPARTITION, "x") == (f"{note}but x",)
+    assert running("orders-in", "x") == (f"{note}not {REPARTITION}, but x",)
+    assert running("orders-in", "x", assignor="range") == ()
