@@ -69,6 +69,7 @@ def observe_cluster(
     if recognized is not documents:
         documents, compiled = recognized, compile_documents(recognized, snapshot.partitions)
     snapshot = with_processor_state(reader, snapshot, compiled)
-    snapshot = with_agent_expansions(reader, snapshot, records or {})
+    if questions is None:  # only a plan says who has expanded a topic
+        snapshot = with_agent_expansions(reader, snapshot, records or {})
     asked = (questions or evidence_request)(compiled, snapshot, records)
     return Observation(documents, compiled, with_evidence(reader, snapshot, asked), records)
