@@ -19,7 +19,7 @@ _FOLDERS = {
 }
 """Folder of the repository → folder of the wheel; the first one that fits."""
 _FOR_TESTS = (
-    "headwater/toolchain/linters.py",
+    "headwater/toolchain/test_programs.py",
     "headwater/toolchain/schema_registry.py",
     "headwater/toolchain/go/actionlint/",
     "headwater/toolchain/go/promtool/",

@@ -13,7 +13,7 @@ from headwater.model.policies import BlastRadius, Effect, Policy
 from headwater.model.problems import Location, Problem, ProblemCode, ProblemsError, Severity, errors
 from headwater.model.topology import Application, Lifecycle, TopologyDocument
 from headwater.planner import PlanPolicy
-from headwater.pulumi.stack_config import StackConfig
+from headwater.pulumi.stack_config import ResourceInputs, StackConfig
 from headwater.spec import load_documents
 from headwater.spec.files import find
 from headwater.spec.policies import load_policies
@@ -48,6 +48,7 @@ _OTHERS = ("documents", "clusterId", *_LIMITS, "policies", "ownership", "setup")
 _OWNERSHIP = ("recorded", "none")
 _DOCUMENTS = ("topologies",)
 _HERE = Path()
+_NO_INPUTS = ResourceInputs()
 APPROVED_PLAN = "HEADWATER_APPROVED_PLAN"
 """The variable with the digest of the plan that was approved, or with the path of its JSON."""
 _FLAGS = {
@@ -82,6 +83,7 @@ def stack_settings(
     secrets: Collection[str] = (),
     environment: Mapping[str, str],
     file: str = "Pulumi.yaml",
+    inputs: ResourceInputs = _NO_INPUTS,
 ) -> StackSettings:
     """Return a stack's settings and documents; errors are in `problems`.
 
@@ -90,8 +92,9 @@ def stack_settings(
         secrets: The keys that are encrypted.
         environment: The source of connection settings that the stack does not have.
         file: The file of the settings, for locations.
+        inputs: Settings that the program passes as inputs of a resource; they replace the stack's.
     """
-    config = stack_config(values, secrets=secrets, file=file)
+    config = stack_config(values, secrets=secrets, file=file, inputs=inputs)
     paths = [Path(path) for path in config.texts("documents") or _DOCUMENTS]
     empty = [path for path in paths if path.is_dir() and not find([path])[0]]
     loaded = load_documents([path for path in paths if path not in empty])
@@ -110,9 +113,11 @@ def stack_settings(
     )
 
 
-def stack_config(values: Mapping[str, str], *, secrets: Collection[str], file: str) -> StackConfig:
+def stack_config(
+    values: Mapping[str, str], *, secrets: Collection[str], file: str, inputs: ResourceInputs = _NO_INPUTS
+) -> StackConfig:
     """Return typed access to a stack's settings; unknown keys are problems."""
-    config = StackConfig(values, secrets=secrets, file=file)
+    config = StackConfig(values, secrets=secrets, file=file, inputs=inputs)
     config.check_keys((*_CONNECTION, *_OTHERS))
     return config
 
@@ -126,7 +131,7 @@ def stack_connection(config: StackConfig, environment: Mapping[str, str]) -> Con
     texts = {key: text for key in _CONNECTION if (text := _read_text(config, key)) is not None}
     return Connection.from_environment(
         {**environment, **{_CONNECTION[key]: text for key, text in texts.items()}},
-        names={_CONNECTION[key]: f"headwater:{key}" for key in texts},
+        names={_CONNECTION[key]: config.label(key) for key in texts},
     )
 
 
@@ -166,8 +171,7 @@ def _limit_policies(config: StackConfig) -> Iterator[Policy]:
     for key, effect in _LIMITS.items():
         limit = config.count(key)
         if limit is not None:
-            at = Location(config.file, pointer=f"/config/headwater:{key}")
-            yield Policy(rule=BlastRadius({effect: limit}), key=f"headwater:{key}", at=at)
+            yield Policy(rule=BlastRadius({effect: limit}), key=config.label(key), at=config.at(key))
 
 
 def _no_documents(folder: Path) -> Problem:
