@@ -1,10 +1,10 @@
-"""Tests of the image of the runtime, without building it: its locks, its files, and its entrypoint with real Spark."""
+"""Tests of the image of the runtime without building it: locks, files, and its entrypoint with real Spark."""
 
 import os
 import re
 import subprocess
 import tomllib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable
 from pathlib import Path
 
 import pyspark
@@ -82,7 +82,15 @@ def test_paths_of_the_image_are_those_of_its_version_of_python() -> None:
 
 
 def test_a_driver_is_submitted_in_client_mode(tmp_path: Path) -> None:
-    passed = ["driver", "--properties-file", "/opt/spark/conf/spark.properties", "--class", "P", "local:///x.py", "a b"]
+    passed = [
+        "driver",
+        "--properties-file",
+        "/opt/spark/conf/spark.properties",
+        "--class",
+        "P",
+        "local:///x.py",
+        "a b",
+    ]
     started = _started("spark-submit", tmp_path, passed, SPARK_DRIVER_BIND_ADDRESS="10.0.0.7")
     assert started[-6:] == passed[1:]
     assert started[:4] == ["--deploy-mode", "client", "--conf", "spark.driver.bindAddress=10.0.0.7"]

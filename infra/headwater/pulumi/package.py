@@ -131,7 +131,7 @@ async def _deploy(name: str, inputs: pulumi.Inputs) -> Mapping[str, Mapping[str,
         pulumi.log.warn(_UNKNOWN.format(name, ", ".join(unknown)))
         return UNKNOWN
     secrets = [key for key, output in outputs.items() if await output.is_secret()]
-    texts = {key: _text(value) for key, value in values.items() if value is not None}
+    texts = {key: input_text(value) for key, value in values.items() if value is not None}
     applications = await deploy(configured_settings(ResourceInputs(name, texts, frozenset(secrets))))
     return {id_: dict(application.partitions) for id_, application in applications.items()}
 
@@ -142,7 +142,7 @@ _UNKNOWN = (
 )
 
 
-def _text(value: object) -> str:
+def input_text(value: object) -> str:
     """Return an input as the stack's configuration would have it."""
     if isinstance(value, str):
         return value

@@ -45,6 +45,8 @@ _SECRET_ARGUMENTS = {
 _LISTS = ("bootstrapServers", "saslOauthScopes")
 _LIMITS = {"maxNewTopics": Effect.CREATED_TOPICS, "maxAddedPartitions": Effect.ADDED_PARTITIONS}
 _OTHERS = ("documents", "clusterId", *_LIMITS, "policies", "ownership", "setup")
+SETTINGS = (*_CONNECTION, *_OTHERS)
+"""All keys of a stack, without their namespace."""
 _OWNERSHIP = ("recorded", "none")
 _DOCUMENTS = ("topologies",)
 _HERE = Path()
@@ -118,7 +120,7 @@ def stack_config(
 ) -> StackConfig:
     """Return typed access to a stack's settings; unknown keys are problems."""
     config = StackConfig(values, secrets=secrets, file=file, inputs=inputs)
-    config.check_keys((*_CONNECTION, *_OTHERS))
+    config.check_keys(SETTINGS)
     return config
 
 
