@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-import pulumi
 import pytest
+from pulumi.errors import InputPropertiesError
 
 from headwater.model.problems import Problem, Severity, errors
 from headwater.pulumi.package import INPUTS, TOKEN, PackageProvider, input_text, package_schema
@@ -102,5 +102,5 @@ def test_a_secret_that_is_passed_in_plain_text_is_a_warning(documents: str) -> N
 
 
 def test_other_types_are_refused() -> None:
-    with pytest.raises(pulumi.RunError, match="no component headwater:index:Topics"):
+    with pytest.raises(InputPropertiesError, match="no component headwater:index:Topics"):
         PackageProvider().construct("topics", "headwater:index:Topics", {})

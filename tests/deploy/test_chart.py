@@ -56,7 +56,16 @@ def template(helm: Path, tmp_path: Path) -> Callable[[Mapping[str, Any]], "subpr
     def run(values: Mapping[str, Any]) -> "subprocess.CompletedProcess[str]":
         file = tmp_path / "values.json"
         file.write_text(json.dumps(values), encoding="utf-8")
-        command = [helm, "template", "kafka", _CHART, "--namespace", "headwater", "--values", file]
+        command: list[str | Path] = [
+            helm,
+            "template",
+            "kafka",
+            _CHART,
+            "--namespace",
+            "headwater",
+            "--values",
+            file,
+        ]
         environment = {"HOME": str(tmp_path), "PATH": "/usr/bin:/bin"}
         return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
 
@@ -211,6 +220,6 @@ def test_values_that_are_wrong_or_missing_are_named(
 def test_helm_finds_nothing_to_criticize(helm: Path, tmp_path: Path) -> None:
     file = tmp_path / "values.json"
     file.write_text(json.dumps(_COMPLETE), encoding="utf-8")
-    command = [helm, "lint", "--strict", _CHART, "--values", file]
+    command: list[str | Path] = [helm, "lint", "--strict", _CHART, "--values", file]
     done = subprocess.run(command, env={"HOME": str(tmp_path)}, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout

@@ -1,66 +1,131 @@
-"""The Pulumi package in programs that do not import Headwater: the plugin constructs the component."""
+"""The Pulumi package in YAML programs: the plugin plans and registers what a Python program would."""
 
 import json
 import os
+import re
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
-import attrs
 import pytest
+import yaml
 
 from headwater.toolchain import PulumiToolchain
+from headwater.toolchain.test_programs import ensure_pulumi_yaml
 from tests.pulumi.cluster import Cluster
 from tests.pulumi.conftest import SOURCE_PARTITIONS, Deployment
 from tests.pulumi.driver import Stack
 
 pytestmark = [pytest.mark.pulumi, pytest.mark.slow]
 
+GUIDE = Path(__file__).parents[2] / "docs" / "pulumi-package.md"
 _PLUGIN = f"#!{sys.executable}\nfrom headwater.pulumi.package import run_plugin\nrun_plugin()\n"
-_PROGRAM = """
-import pulumi
+"""What the wheel installs as `pulumi-resource-headwater`."""
 
-class Applications(pulumi.ComponentResource):
-    partitions: pulumi.Output[dict]
 
-    def __init__(self, name, inputs):
-        super().__init__("headwater:index:Applications", name, {"partitions": None, **inputs}, None, True)
+def _write_program(deployment: Deployment, resources: Mapping[str, Any], **outputs: object) -> None:
+    program = {
+        "name": "headwater",
+        "runtime": "yaml",
+        "plugins": {"providers": [{"name": "headwater", "path": "bin"}]},
+        "resources": resources,
+        "outputs": outputs,
+    }
+    (deployment.stack.folder / "Pulumi.yaml").write_text(yaml.safe_dump(program))
 
-made = Applications("topics", INPUTS)
-pulumi.export("partitions", made.partitions)
-"""
+
+def _applications(deployment: Deployment, **inputs: object) -> dict[str, Any]:
+    properties = {
+        "bootstrapServers": [deployment.cluster.bootstrap_servers],
+        "documents": ["documents"],
+        **inputs,
+    }
+    return {"type": "headwater:Applications", "properties": properties}
 
 
 @pytest.fixture
 def deployment(
     tmp_path: Path, pulumi_toolchain: PulumiToolchain, cluster: Cluster, unique: Callable[[str], str]
 ) -> Deployment:
-    inputs = {"bootstrapServers": [cluster.bootstrap_servers], "documents": ["documents"]}
-    stack = Stack.create(
-        tmp_path / "stack", pulumi_toolchain, {}, program=_PROGRAM.replace("INPUTS", repr(inputs))
-    )
+    folders = (ensure_pulumi_yaml(), pulumi_toolchain.cli.parent)
+    environment = {
+        "PATH": os.pathsep.join([*map(str, folders), os.environ["PATH"]]),
+        "PULUMI_IGNORE_AMBIENT_PLUGINS": "false",  # the language host is one
+    }
+    stack = Stack.create(tmp_path / "stack", pulumi_toolchain, {}, environment=environment)
     stack.configure({"documents": None})
-    (stack.folder / "plugin").mkdir()
-    plugin = stack.folder / "plugin" / "pulumi-resource-headwater"
+    plugin = stack.folder / "bin" / "pulumi-resource-headwater"
+    plugin.parent.mkdir()
     plugin.write_text(_PLUGIN)
     plugin.chmod(0o755)
-    (stack.folder / "Pulumi.yaml").write_text(
-        "name: headwater\nruntime: python\nplugins: {providers: [{name: headwater, path: plugin}]}\n"
-    )
     source = unique("orders")
     cluster.create(source, SOURCE_PARTITIONS)
     return Deployment(stack, cluster, unique("app"), source)
 
 
-def test_applications(deployment: Deployment) -> None:
+def test_a_program_declares_topics_and_its_errors_stop_it(deployment: Deployment) -> None:
+    topics = _applications(deployment)
+    _write_program(deployment, {"topics": topics}, partitions="${topics.partitions}")
     deployment.declare()
-    print(deployment.stack.preview())
-    print(deployment.up())
+    deployment.up()
     deployment.settles_at(SOURCE_PARTITIONS, SOURCE_PARTITIONS)
     exported = json.loads(deployment.stack.succeed("stack", "output", "--json"))
     assert exported == {"partitions": {deployment.id: dict.fromkeys(deployment.topics, SOURCE_PARTITIONS)}}
     deployment.is_clean()
-    print(json.dumps([ (r["urn"], r.get("parent")) for r in deployment.stack.state()], indent=1))
-    deployment.declare({"replication.factor": 5, "internal.topics.setup": "manual"})
+
+    second = _applications(deployment, documents=["others"])
+    _write_program(deployment, {"topics": topics, "others": second})
+    two = deployment.stack.preview()
+    assert not two.succeeded
+    assert "declares two of headwater:Applications" in " ".join(two.text.split()), str(two)
+
+    _write_program(deployment, {"topics": topics})
+    destroyed = deployment.stack.run("destroy", "--yes", "--skip-preview")
+    assert not destroyed.succeeded
+    assert deployment.cluster.existing(deployment.topics) == set(deployment.topics)
+
+    deployment.declare({"internal.topics.setup": "manual"})
     deployment.cluster.delete(deployment.changelog)
-    print(deployment.refused("MissingInternalTopics"))
+    refused = deployment.refused("MissingInternalTopics")
+    assert "nothing was changed: 1 problem, listed above" in refused.text
+    assert "RunError" not in refused.text
+    assert "Traceback" not in refused.text
+
+
+def test_inputs_are_named_in_problems_and_may_be_known_late(deployment: Deployment) -> None:
+    deployment.declare()
+    _write_program(deployment, {"topics": _applications(deployment, maxNewTopics=1)})
+    assert "maxNewTopics" in deployment.refused("BlastRadius").text
+
+    provider = {"bootstrapServers": [deployment.cluster.bootstrap_servers]}
+    other = {
+        "provider": {"type": "pulumi:providers:kafka", "properties": provider},
+        "other": {
+            "type": "kafka:Topic",
+            "properties": {"name": f"{deployment.id}-x", "partitions": 1, "replicationFactor": 1},
+            "options": {"provider": "${provider}"},
+        },
+    }
+    late = _applications(deployment, documents=["documents", "${other.id}"])
+    _write_program(deployment, {**other, "topics": late})
+    preview = deployment.stack.preview()
+    assert preview.succeeded, str(preview)
+    assert "documents will be known after other resources are created" in " ".join(preview.text.split())
+    assert not deployment.cluster.existing(deployment.topics)
+
+
+def test_a_stack_of_a_python_program_continues_with_the_package(deployment: Deployment) -> None:
+    deployment.stack.configure(
+        {"documents": "documents", "bootstrapServers": deployment.cluster.bootstrap_servers}
+    )
+    deployment.set_up()
+    before = {resource["urn"] for resource in deployment.stack.state()}
+    _write_program(deployment, {"topics": {"type": "headwater:Applications"}})
+    preview = deployment.stack.preview("--diff")
+    assert preview.succeeded, str(preview)
+    assert not re.search(r"^\s*[-~] ", preview.text, re.MULTILINE), str(preview)
+    deployment.up()
+    after = {resource["urn"] for resource in deployment.stack.state()}
+    assert before < after
+    deployment.is_clean()

@@ -11,6 +11,7 @@ from importlib.metadata import version
 from typing import Any
 
 import pulumi
+from pulumi.errors import InputPropertiesError
 from pulumi.provider import ConstructResult, Provider, main
 from pulumi.runtime.rpc import UNKNOWN
 
@@ -104,9 +105,9 @@ class PackageProvider(Provider):
         options: pulumi.ResourceOptions | None = None,
     ) -> ConstructResult:
         if resource_type != TOKEN:
-            raise pulumi.RunError(f"the package headwater has no component {resource_type}")
+            raise _refusal(f"the package headwater has no component {resource_type}")
         if self._constructed:
-            raise pulumi.RunError(_SECOND.format(self._constructed, name))
+            raise _refusal(_SECOND.format(self._constructed, name))
         self._constructed = name
         component = Applications(name, options)
         return ConstructResult(component.urn, {"partitions": pulumi.Output.from_input(_deploy(name, inputs))})
@@ -122,7 +123,7 @@ async def _deploy(name: str, inputs: pulumi.Inputs) -> Mapping[str, Mapping[str,
     """Deploy the stack; return application id → topic → partition count, or UNKNOWN.
 
     Raises:
-        pulumi.RunError: There are errors, which are logged before.
+        InputPropertiesError: There are errors, which are logged before; shown without a traceback.
     """
     outputs = {key: pulumi.Output.from_input(value) for key, value in inputs.items()}
     values = {key: await output.future() for key, output in outputs.items() if await output.is_known()}
@@ -132,8 +133,15 @@ async def _deploy(name: str, inputs: pulumi.Inputs) -> Mapping[str, Mapping[str,
         return UNKNOWN
     secrets = [key for key, output in outputs.items() if await output.is_secret()]
     texts = {key: input_text(value) for key, value in values.items() if value is not None}
-    applications = await deploy(configured_settings(ResourceInputs(name, texts, frozenset(secrets))))
+    try:
+        applications = await deploy(configured_settings(ResourceInputs(name, texts, frozenset(secrets))))
+    except pulumi.RunError as error:
+        raise _refusal(str(error)) from None
     return {id_: dict(application.partitions) for id_, application in applications.items()}
+
+
+def _refusal(text: str) -> InputPropertiesError:
+    return InputPropertiesError(text, errors=[])
 
 
 _UNKNOWN = (
