@@ -1,6 +1,7 @@
 """Tests of the Helm chart, rendered by Helm: valid, and the same as the other manifests."""
 
 import json
+import re
 import subprocess
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
@@ -11,7 +12,7 @@ import pytest
 import yaml
 from kubernetes_validate import validate  # type: ignore[import-untyped]
 
-from tests.deploy.conftest import DEPLOY
+from tests.deploy.conftest import DEPLOY, ROOT
 from tests.deploy.test_runtime_kubernetes import accepted_by_run_main, spark_application_schema
 
 pytestmark = pytest.mark.slow
@@ -147,6 +148,13 @@ def test_applications_are_those_of_the_manifests(render: Render) -> None:
         spec["image"] = spec["driver"]["serviceAccount"] = spec["volumes"][0]["configMap"]["name"] = ""
         spec["driver"]["labels"]["app.kubernetes.io/instance"] = ""
     assert rendered == expected
+
+
+def test_the_values_of_the_guide_are_accepted(render: Render) -> None:
+    guide = (ROOT / "docs" / "agent-operations.md").read_text(encoding="utf-8")
+    [values] = re.findall(r"```yaml\n(agent:\n.*?)```", guide, re.DOTALL)
+    names = {(each["kind"], each["metadata"]["name"]) for each in render(yaml.safe_load(values))}
+    assert {("Deployment", "kafka-agent"), ("Deployment", "sums-app")} <= names
 
 
 def test_documents_are_written_as_they_are(render: Render) -> None:

@@ -93,6 +93,34 @@ def test_a_program_declares_topics_and_its_errors_stop_it(deployment: Deployment
     assert "Traceback" not in refused.text
 
 
+def test_the_program_of_the_guide_runs(deployment: Deployment) -> None:
+    program, settings = re.findall(r"```yaml\n(.*?)```", GUIDE.read_text(encoding="utf-8"), re.DOTALL)
+    for written, ours in {
+        "name: orders": "name: headwater",
+        ".venv/bin": "bin",
+        "topologies": "documents",
+    }.items():
+        assert written in program
+        program = program.replace(written, ours)
+    (deployment.stack.folder / "Pulumi.yaml").write_text(program)
+    shown = yaml.safe_load(settings)["config"]
+    assert list(shown) == ["headwater:bootstrapServers"]
+    deployment.stack.configure({"bootstrapServers": [deployment.cluster.bootstrap_servers]})
+    deployment.declare()
+    deployment.up()
+    exported = json.loads(deployment.stack.succeed("stack", "output", "--json"))
+    assert exported == {"partitions": {deployment.id: dict.fromkeys(deployment.topics, SOURCE_PARTITIONS)}}
+
+
+def test_the_package_is_added_by_its_path(deployment: Deployment) -> None:
+    """YAML needs no generated SDK: Pulumi reads the schema, and writes the path to the project."""
+    (deployment.stack.folder / "Pulumi.yaml").write_text("name: headwater\nruntime: yaml\n")
+    added = deployment.stack.run("package", "add", "bin/pulumi-resource-headwater")
+    assert added.succeeded, str(added)
+    project = yaml.safe_load((deployment.stack.folder / "Pulumi.yaml").read_text())
+    assert "pulumi-resource-headwater" in str(project["packages"])
+
+
 def test_inputs_are_named_in_problems_and_may_be_known_late(deployment: Deployment) -> None:
     deployment.declare()
     _write_program(deployment, {"topics": _applications(deployment, maxNewTopics=1)})
