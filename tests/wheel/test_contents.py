@@ -22,7 +22,10 @@ _FOR_TESTS = (
     "headwater/toolchain/test_programs.py",
     "headwater/toolchain/schema_registry.py",
     "headwater/toolchain/go/actionlint/",
+    "headwater/toolchain/go/helm/",
     "headwater/toolchain/go/promtool/",
+    "headwater/toolchain/go/spark-operator/",
+    "headwater/toolchain/go/yaml/",
     "headwater/toolchain/maven/kafka-",
 )
 

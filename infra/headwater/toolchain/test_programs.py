@@ -85,3 +85,11 @@ def _built(module: GoModule, version: str, cache: Cache | None, progress: Progre
         module.build(folder, cache, progress)
 
     return cache.ensure(f"{module.name}-{version}-{module.fingerprint}", build, progress or Progress())
+
+
+if __name__ == "__main__":  # before the tests, which have a time limit
+    ensure_promtool()
+    ensure_actionlint()
+    ensure_helm()
+    ensure_pulumi_yaml()
+    ensure_spark_operator()
