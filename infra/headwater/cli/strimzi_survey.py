@@ -122,8 +122,8 @@ def _without_partitions(resource: Mapping[str, Any], file: Path) -> Problem:
         topic=str(name) or None,
         expected="`spec.partitions`, a number",
         found="none",
-        why="The count is the brokers' default, or the count of a topic that already existed. So the topic is "
-        "missing in the imported documents.",
+        why="The count is the brokers' default, or the count of a topic that existed before. The imported "
+        "documents do not have this topic.",
         fix="Add `spec.partitions`, or import from the cluster (`--bootstrap-server`).",
         location=Location(str(file)),
         severity=Severity.WARNING,

@@ -105,7 +105,7 @@ _NOT_DESCRIBED = (
     KafkaError.MSG_SIZE_TOO_LARGE,
 )
 """Errors of streams groups that may exist: a topic of the topology is hidden, the brokers are too old, or the
-description is too large. A group's clients decide how large it is, so it must not prevent a plan of others."""
+description is too large. Clients of a group decide its size, so it must not prevent a plan of others."""
 # The lints report a name that no topic can have; the cluster has no such topic.
 _ABSENT = (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError.TOPIC_EXCEPTION, KafkaError.GROUP_ID_NOT_FOUND)
 
