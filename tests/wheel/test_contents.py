@@ -46,6 +46,14 @@ def test_the_wheel_contains_all_files_of_its_packages_except_those_for_tests(whe
     assert found - {f"headwater/streams_library/{JAR}"} == expected
 
 
+def test_the_wheel_installs_its_commands_and_the_plugin_of_pulumi(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        [file] = [name for name in archive.namelist() if name.endswith(".dist-info/entry_points.txt")]
+        lines = archive.read(file).decode().splitlines()
+    assert "headwater = headwater.cli.main:main" in lines
+    assert "pulumi-resource-headwater = headwater.pulumi.package:run_plugin" in lines
+
+
 def test_no_module_of_the_wheel_imports_one_that_it_does_not_contain() -> None:
     names = [Path(name).stem for name in _FOR_TESTS if name.endswith(".py")]
     searched = subprocess.run(
