@@ -23,6 +23,15 @@ GUIDE = Path(__file__).parents[2] / "docs" / "pulumi-package.md"
 _PLUGIN = f"#!{sys.executable}\nfrom headwater.pulumi.package import run_plugin\nrun_plugin()\n"
 """What the wheel installs as `pulumi-resource-headwater`."""
 
+_WITH_UNKNOWN_INPUT = """
+import pulumi
+from pulumi.runtime.rpc import UNKNOWN
+
+folder = pulumi.Output.from_input(UNKNOWN if pulumi.runtime.is_dry_run() else "documents")
+inputs = {"documents": [folder], "bootstrapServers": ["SERVERS"], "partitions": None}
+pulumi.ComponentResource("headwater:index:Applications", "topics", inputs, None, True)
+"""
+
 
 def _write_program(deployment: Deployment, resources: Mapping[str, Any], **outputs: object) -> None:
     program = {
@@ -48,7 +57,7 @@ def _applications(deployment: Deployment, **inputs: object) -> dict[str, Any]:
 def deployment(
     tmp_path: Path, pulumi_toolchain: PulumiToolchain, cluster: Cluster, unique: Callable[[str], str]
 ) -> Deployment:
-    folders = (ensure_pulumi_yaml(), pulumi_toolchain.cli.parent)
+    folders = (Path(sys.prefix) / "bin", ensure_pulumi_yaml(), pulumi_toolchain.cli.parent)
     environment = {
         "PATH": os.pathsep.join([*map(str, folders), os.environ["PATH"]]),
         "PULUMI_IGNORE_AMBIENT_PLUGINS": "false",  # the language host is one
@@ -121,26 +130,26 @@ def test_the_package_is_added_by_its_path(deployment: Deployment) -> None:
     assert "pulumi-resource-headwater" in str(project["packages"])
 
 
-def test_inputs_are_named_in_problems_and_may_be_known_late(deployment: Deployment) -> None:
+def test_a_limit_that_is_an_input_is_named_in_problems(deployment: Deployment) -> None:
     deployment.declare()
     _write_program(deployment, {"topics": _applications(deployment, maxNewTopics=1)})
     assert "maxNewTopics" in deployment.refused("BlastRadius").text
 
-    provider = {"bootstrapServers": [deployment.cluster.bootstrap_servers]}
-    other = {
-        "provider": {"type": "pulumi:providers:kafka", "properties": provider},
-        "other": {
-            "type": "kafka:Topic",
-            "properties": {"name": f"{deployment.id}-x", "partitions": 1, "replicationFactor": 1},
-            "options": {"provider": "${provider}"},
-        },
-    }
-    late = _applications(deployment, documents=["documents", "${other.id}"])
-    _write_program(deployment, {**other, "topics": late})
+
+def test_an_input_that_a_preview_does_not_know_is_planned_by_up(deployment: Deployment) -> None:
+    """A program in Python, because no plugin that is installed here has a schema for YAML."""
+    deployment.declare()
+    program = _WITH_UNKNOWN_INPUT.replace("SERVERS", deployment.cluster.bootstrap_servers)
+    (deployment.stack.folder / "__main__.py").write_text(program)
+    (deployment.stack.folder / "Pulumi.yaml").write_text(
+        "name: headwater\nruntime: python\nplugins: {providers: [{name: headwater, path: bin}]}\n"
+    )
     preview = deployment.stack.preview()
     assert preview.succeeded, str(preview)
     assert "documents will be known after other resources are created" in " ".join(preview.text.split())
     assert not deployment.cluster.existing(deployment.topics)
+    deployment.up()
+    deployment.settles_at(SOURCE_PARTITIONS, SOURCE_PARTITIONS)
 
 
 def test_a_stack_of_a_python_program_continues_with_the_package(deployment: Deployment) -> None:
