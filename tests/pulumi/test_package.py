@@ -124,7 +124,9 @@ def test_the_program_of_the_guide_runs(deployment: Deployment) -> None:
 def test_the_package_is_added_by_its_path(deployment: Deployment) -> None:
     """YAML needs no generated SDK: Pulumi reads the schema, and writes the path to the project."""
     (deployment.stack.folder / "Pulumi.yaml").write_text("name: headwater\nruntime: yaml\n")
-    added = deployment.stack.run("package", "add", "bin/pulumi-resource-headwater")
+    [command] = re.findall(r"^pulumi (package add .*)$", GUIDE.read_text(encoding="utf-8"), re.MULTILINE)
+    assert ".venv/bin" in command
+    added = deployment.stack.run(*command.replace(".venv/bin", "bin").split())
     assert added.succeeded, str(added)
     project = yaml.safe_load((deployment.stack.folder / "Pulumi.yaml").read_text())
     assert "pulumi-resource-headwater" in str(project["packages"])
