@@ -6,7 +6,8 @@ from pathlib import Path
 import click
 
 from headwater.cli.console import ExitCode, print_problems
-from headwater.cli.options import Count, Setting
+from headwater.cli.options import Count, Setting, policies_option
+from headwater.cli.policies import read_policies
 from headwater.kafka.command_line import cluster_options, connection
 from headwater.model.problems import ProblemsError, errors
 from headwater.model.topology import TopologyDocument
@@ -43,6 +44,7 @@ from headwater_spark.driver.run.installed import runtime_installed
     help="The layout of the keys of a store that a document from code does not show: key, windowed-key, "
     "session, window, outer-join, join-buffer, subscription. May be repeated.",
 )
+@policies_option
 @cluster_options("The cluster of the application.")
 @click.pass_context
 def reshard(
@@ -53,6 +55,7 @@ def reshard(
     checks_only: bool,
     rewritten: Sequence[str],
     layouts: Sequence[tuple[str, str]],
+    policy_files: Sequence[Path],
     bootstrap_server: str | None,
     command_config: Path | None,
 ) -> None:
@@ -87,6 +90,7 @@ def reshard(
         partitions=dict(counts),
         rewritten=frozenset(rewritten),
         layouts={store: LAYOUTS[layout] for store, layout in layouts},
+        policies=read_policies(policy_files),
         checks_only=checks_only,
     )
     id_ = found.application.id

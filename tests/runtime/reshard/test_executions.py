@@ -22,11 +22,17 @@ from headwater.model.topology import TopologyDocument
 from headwater.spec import load_text
 from headwater_spark.driver.processor_move.entry_copy import unreported
 from headwater_spark.driver.processor_move.moves import Committed
+from headwater_spark.driver.reshard import problems
 from headwater_spark.driver.reshard.entry_checks import check_entries, find_store_layout
 from headwater_spark.driver.reshard.execution import ReshardExecution, check_reshard, withdraw_if_unchanged
 from headwater_spark.driver.reshard.journal import Journal, Phase, read_journal
 from headwater_spark.driver.reshard.plan import Reshard
-from headwater_spark.driver.reshard.start import ReshardOptions, find_journal, plan_from_cluster
+from headwater_spark.driver.reshard.start import (
+    ReshardOptions,
+    find_journal,
+    forgotten_offsets,
+    plan_from_cluster,
+)
 from headwater_spark.driver.reshard.state_copy import TopicCopy, source_problems, target_problems
 from headwater_spark.engine.partitioners.hashing import default_partition
 from headwater_spark.engine.program import SubtopologyProgram, build_programs
@@ -78,6 +84,10 @@ class _ReshardCluster(MemoryCluster):
 
     def check_expansion(self, counts: Mapping[str, int]) -> None:
         """Accept all."""
+
+
+def _stopped() -> None:
+    """The application is stopped: do nothing."""
 
 
 @attrs.frozen
@@ -153,7 +163,7 @@ class _Application:
             journal = withdraw_if_unchanged("app", journal, self.counts, self.cluster)
         options = ReshardOptions(partitions=counts)
         reshard = plan_from_cluster(_DOCUMENT, self.counts, options, journal, self.cluster)
-        execution = ReshardExecution(reshard, self.cluster, {}, journal, unreported)
+        execution = ReshardExecution(reshard, self.cluster, {}, journal, unreported, check_stopped=_stopped)
         return reshard, execution, journal is not None
 
     def reshard(self, counts: Counts) -> None:
@@ -291,7 +301,7 @@ def test_an_unprocessed_record_of_a_key_that_moves_is_refused_or_written_again(*
             reshard = plan_from_cluster(_DOCUMENT, app.counts, options, journal, app.cluster)
             if journal is None:
                 assert check_reshard(reshard, app.cluster) == []
-            ReshardExecution(reshard, app.cluster, {}, journal, unreported).run()
+            ReshardExecution(reshard, app.cluster, {}, journal, unreported, check_stopped=_stopped).run()
             break
     assert operations > 40
     assert app.counts["orders"] == 5
@@ -319,7 +329,7 @@ def test_a_record_that_is_written_during_the_reshard_has_advice_that_completes_i
     journal = find_journal(_DOCUMENT, app.counts, app.cluster)
     assert journal is not None
     reshard = plan_from_cluster(_DOCUMENT, app.counts, options, journal, app.cluster)
-    ReshardExecution(reshard, app.cluster, {}, journal, unreported).run()
+    ReshardExecution(reshard, app.cluster, {}, journal, unreported, check_stopped=_stopped).run()
     assert app.counts["orders"] == 5
     assert app.unprocessed("orders") == waiting
 
@@ -337,6 +347,65 @@ def test_an_application_that_starts_before_a_topic_is_expanded_loses_nothing() -
     expected = _expected(app, after)
     app.reshard(after)
     assert app.live() == expected
+
+
+@pytest.mark.parametrize("kill", [None, 1, 9, 200])
+def test_an_application_that_starts_after_the_checks_loses_nothing(kill: int | None) -> None:
+    """It writes until the first topic is expanded; then the ends are committed again."""
+    app = _application(_inputs((2, 2, 2)), 1)
+    app.write_entries(20)
+    after = _inputs((5, 2, 2))
+    expected: list[Mapping[tuple[str, bytes], tuple[int, bytes, int, object]]] = []
+    operations = 0
+
+    def start_once() -> None:
+        nonlocal operations
+        journal = find_journal(_DOCUMENT, app.counts, app.cluster)
+        if journal is not None and not expected:
+            app.write_entries(10)
+            expected.append(_expected(app, after))
+        operations += bool(expected)
+        if kill is not None and operations > kill:
+            app.cluster.kill_after(None)
+            raise KilledError
+
+    app.cluster.before_operation = start_once
+    with suppress(KilledError):
+        app.reshard(after)
+    app.cluster.kill_after(None)
+    app.reshard(after)
+    assert app.counts["orders"] == 5
+    assert [app.live()] == expected
+
+
+def test_an_application_that_runs_when_its_topics_are_expanded_is_waited_for() -> None:
+    app = _application(_inputs((2, 2, 2)), 1)
+    app.write_entries(20)
+    after = _inputs((5, 2, 2))
+    reshard, _, _ = app.plan(after)
+    expected = _expected(app, after)
+
+    def is_running() -> None:
+        raise ProblemsError([problems.group_active("app", "Stable", 0, has_begun=True)])
+
+    with pytest.raises(ProblemsError):
+        ReshardExecution(reshard, app.cluster, {}, None, unreported, check_stopped=is_running).run()
+    assert app.live().keys() == expected.keys()
+    assert app.counts["orders"] == 2
+    app.reshard({})
+    assert app.live() == expected
+    assert app.counts["orders"] == 5
+
+
+def test_forgotten_offsets_are_reported_although_no_topic_has_to_be_expanded() -> None:
+    """A reshard whose last topic was expanded, and whose journal brokers have forgotten."""
+    app = _application(_inputs((2, 2, 2)), 1)
+    app.write_entries(20)
+    assert app.plan({})[0].transfers == ()
+    assert list(forgotten_offsets(_DOCUMENT, app.counts, app.cluster)) == []
+    app.cluster.offsets.clear()
+    [problem] = forgotten_offsets(_DOCUMENT, app.counts, app.cluster)
+    assert "app has state, but no committed offsets" in problem.summary
 
 
 def _operations_until_begun(app: _Application) -> int:
@@ -369,7 +438,9 @@ def test_entries_that_expire_during_an_interruption_do_not_prevent_the_reshard(
         monkeypatch.setattr("headwater_spark.driver.reshard.execution.time", clock)
         options = ReshardOptions(partitions=_inputs((5, 2, 2)))
         reshard = plan_from_cluster(_DOCUMENT, app.counts, options, find(), app.cluster)
-        ReshardExecution(reshard, app.cluster, {topic: 10 * day}, find(), unreported).run()
+        ReshardExecution(
+            reshard, app.cluster, {topic: 10 * day}, find(), unreported, check_stopped=_stopped
+        ).run()
 
     def die_in_phase() -> None:
         is_copied = len(app.cluster.topics[topic]) == 5 and any(app.cluster.topics[topic][2:])

@@ -65,6 +65,11 @@ class LastRecords:
         if len(self._pending) >= _RECORDS:
             self._merge()
 
+    def __len__(self) -> int:
+        """Return how many keys are kept, also deleted ones."""
+        self._merge()
+        return len(self._kept[0])
+
     def totals(self) -> Mapping[int, EntryTotals]:
         """Return partition → totals of the entries that belong to it."""
         self._merge()

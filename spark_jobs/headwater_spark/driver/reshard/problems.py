@@ -2,22 +2,27 @@
 
 from collections.abc import Mapping, Sequence
 
+from confluent_kafka import KafkaError
+
+from headwater.kafka.kafka_errors import is_denial
 from headwater.model.problems import Location, Problem, ProblemCode
 
 _UNCHANGED = "Nothing was changed."
+_INCOMPLETE = "Some entries may have moved, others not. The application must not start before all have."
 _WRONG = (
     "Records would be processed without the state of their key, and results would be wrong without an error. "
 )
 
 
-def group_active(application: str, state: str, seconds: float) -> Problem:
+def group_active(application: str, state: str, seconds: float, *, has_begun: bool = False) -> Problem:
     return Problem(
         code=ProblemCode.GROUP_ACTIVE,
         application=application,
         summary=f"{application} runs: its consumer group has members.",
         expected="a group without members",
         found=f"a group that is {state} after {seconds:g} s",
-        why="A running application writes its state while it is moved. " + _UNCHANGED,
+        why="A running application writes its state while it is moved. "
+        + ("The reshard or copy has begun; no state has changed." if has_begun else _UNCHANGED),
         fix="Stop all instances. A stopped instance of Kafka Streams is a member until `session.timeout.ms` "
         "has passed, 45 s by default. Then run the command again.",
     )
@@ -169,7 +174,7 @@ def held_back(application: str, topic: str) -> Problem:
     )
 
 
-def open_transaction(application: str, topic: str, partition: int) -> Problem:
+def open_transaction(application: str, topic: str, partition: int, *, has_begun: bool = False) -> Problem:
     return Problem(
         code=ProblemCode.UNPROCESSED_RECORDS,
         application=application,
@@ -178,7 +183,7 @@ def open_transaction(application: str, topic: str, partition: int) -> Problem:
         expected="complete transactions",
         found="an open one",
         why="A client was killed, or still runs. Its records are not visible until the brokers end the "
-        "transaction. " + _UNCHANGED,
+        "transaction." + ("" if has_begun else f" {_UNCHANGED}"),
         fix="Wait until the transaction has timed out (`transaction.timeout.ms`, 10 s by default in Kafka "
         "Streams), and run the command again.",
     )
@@ -336,19 +341,60 @@ def copy_incomplete(application: str, topics: Sequence[str]) -> Problem:
     )
 
 
-def kafka_failed(application: str, reason: str, *, has_begun: bool) -> Problem:
+def kafka_failed(application: str, reason: str) -> Problem:
+    """Return the problem of a reshard that has begun."""
     return Problem(
-        code=ProblemCode.RESHARD_INCOMPLETE if has_begun else ProblemCode.CLUSTER_UNREACHABLE,
+        code=ProblemCode.RESHARD_INCOMPLETE,
         application=application,
-        summary=f"The reshard of {application} is not complete: {reason}."
-        if has_begun
-        else f"The state of {application} was not checked: {reason}.",
+        summary=f"The reshard of {application} is not complete: {reason}.",
         expected="brokers that answer",
         found=reason,
-        why="Some entries may have moved, others not. The application must not start before all have."
-        if has_begun
-        else _UNCHANGED,
+        why=_INCOMPLETE,
         fix="Run the command again. It continues where it was interrupted.",
+    )
+
+
+def expansion_failed(application: str, reason: str) -> Problem:
+    """Return the problem of counts that brokers refuse, in a check that changes nothing."""
+    return Problem(
+        code=ProblemCode.REFUSED_BY_BROKERS,
+        application=application,
+        summary=f"The topics of {application} cannot be expanded: {reason}.",
+        expected="partitions that brokers add for this user",
+        found=reason,
+        why=_UNCHANGED,
+        fix="Correct the reason that the brokers name, and run the command again. `headwater acls DOCUMENT "
+        "--self --for reshard` lists the permissions.",
+    )
+
+
+def not_checked(application: str, error: KafkaError) -> Problem:
+    """Return the problem of a request that failed before anything was changed."""
+    is_denied = is_denial(error)
+    return Problem(
+        code=ProblemCode.NOT_AUTHORIZED if is_denied else ProblemCode.REQUEST_NOT_ANSWERED,
+        application=application,
+        summary=f"The state of {application} was not checked: {error.str()}.",
+        expected="a user with permissions" if is_denied else "brokers that answer",
+        found=f"{error.name()}: {error.str()}",
+        why="The state is read before anything changes. " + _UNCHANGED,
+        fix="Grant the user the permissions that `headwater acls DOCUMENT --self --for reshard` lists."
+        if is_denied
+        else "Check that the brokers run, and run the command again.",
+    )
+
+
+def has_run(application: str, topic: str) -> Problem:
+    """Return the problem of a copy whose original has changed meanwhile."""
+    return Problem(
+        code=ProblemCode.RESHARD_INCOMPLETE,
+        application=application,
+        topic=topic,
+        summary=f"{application} has run while its state was copied: {topic} has new records.",
+        expected="an application that is stopped until the copy is complete",
+        found="records that are not in the copy",
+        why="The new version would begin with an outdated state. The old topics have not changed.",
+        fix="Stop all instances, and run the command again: it copies from the beginning.",
     )
 
 
