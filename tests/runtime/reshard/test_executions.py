@@ -4,7 +4,7 @@ import json
 import random
 import struct
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
 from types import SimpleNamespace
 
@@ -36,12 +36,10 @@ from headwater_spark.driver.reshard.start import (
 from headwater_spark.driver.reshard.state_copy import TopicCopy, source_problems, target_problems
 from headwater_spark.engine.partitioners.hashing import default_partition
 from headwater_spark.engine.program import SubtopologyProgram, build_programs
-from headwater_spark.engine.records import TopicPartition
 from headwater_spark.engine.scaling.entry_layouts import LAYOUTS
-from headwater_spark.worker.restore import RecordChunk
-from tests.runtime.driver.memory_move import KilledError, MemoryCluster
-from tests.runtime.record_chunks import chunk_of
+from tests.runtime.driver.memory_move import KilledError
 from tests.runtime.reshard.compared_applications import all_stores
+from tests.runtime.reshard.memory_reshard import ReshardMemoryCluster
 
 _LAYOUT_OF = {
     "totals": "key",
@@ -71,21 +69,6 @@ def _document() -> TopologyDocument:
 _DOCUMENT = _document()
 
 
-class _ReshardCluster(MemoryCluster):
-    def read_range(self, topic: str, partition: int, first: int, end: int) -> Iterator[RecordChunk]:
-        records = [record for record in self.topics[topic][partition] if first <= record[2] < end]
-        for at in range(0, len(records), self.chunk_records):
-            self.before_operation()
-            yield chunk_of(records[at : at + self.chunk_records], end)
-
-    def open_transactions(self, partitions: Sequence[TopicPartition]) -> Sequence[TopicPartition]:
-        del partitions
-        return []
-
-    def check_expansion(self, counts: Mapping[str, int]) -> None:
-        """Accept all."""
-
-
 def _stopped() -> None:
     """The application is stopped: do nothing."""
 
@@ -94,7 +77,7 @@ def _stopped() -> None:
 class _Application:
     """The stopped application on a cluster in memory; values of entries are their record keys and numbers."""
 
-    cluster: _ReshardCluster
+    cluster: ReshardMemoryCluster
     chance: random.Random
 
     @property
@@ -194,7 +177,7 @@ def _application(counts: Counts, seed: int) -> _Application:
     compiled = compile_document(_DOCUMENT, counts)
     assert not compiled.problems
     topics = {**counts, **{topic.name: topic.partitions for topic in compiled.internal_topics}}
-    cluster = _ReshardCluster({topic: [[] for _ in range(count)] for topic, count in topics.items()})
+    cluster = ReshardMemoryCluster({topic: [[] for _ in range(count)] for topic, count in topics.items()})
     app = _Application(cluster, random.Random(seed))  # noqa: S311 - the same entries in each run
     for internal in compiled.internal_topics:
         if internal.kind is not TopicKind.CHANGELOG:

@@ -131,6 +131,19 @@ class EntryMove:
                 if before == after == partition:
                     self._note(last, record[4], record[5], record[3], record[6], after)
 
+    def last_records(self) -> Sequence[LastRecords]:
+        """Read all partitions of the target, and return the last records of each."""
+        bounds = self._cluster.bounds((self._transfer.target, each) for each in range(self._transfer.after))
+        ends = {partition: end for (_, partition), (_, end) in bounds.items()}
+        found = []
+        for partition, chunks in self._parts(self._transfer.target, ends, "checking entries"):
+            last = LastRecords()
+            for chunk in chunks:
+                for record in chunk.records:
+                    self._note(last, record[4], record[5], record[3], record[6], partition)
+            found.append(last)
+        return found
+
     def find_totals(self) -> FoundTotals:
         """Read all partitions of the target, and return what they have; later, read only what is new."""
         topic, found, misplaced = self._transfer.target, [], 0

@@ -70,6 +70,13 @@ class LastRecords:
         self._merge()
         return len(self._kept[0])
 
+    def has_others_than(self, original: "LastRecords") -> bool:
+        """Return whether there is an entry that is not one of `original`."""
+        self._merge()
+        original._merge()  # noqa: SLF001 - of the same class
+        digests = self._kept[1]
+        return not bool(np.isin(digests[digests != _DELETED], original._kept[1]).all())  # noqa: SLF001 - of the same class
+
     def totals(self) -> Mapping[int, EntryTotals]:
         """Return partition → totals of the entries that belong to it."""
         self._merge()

@@ -410,6 +410,35 @@ def copy_failed(application: str, reason: str) -> Problem:
     )
 
 
+def not_undone(application: str, topic: str) -> Problem:
+    """Return the problem of a copy that has other records than its original."""
+    return Problem(
+        code=ProblemCode.RESHARD_REFUSED,
+        application=application,
+        topic=topic,
+        summary=f"The copy to {topic} cannot be undone: the topic has other records than the old one, or its "
+        "records were processed.",
+        expected="a topic that has nothing but the copy",
+        found="other records, or another offset",
+        why="The new version of the application has run: its newest state is in this topic only. "
+        + _UNCHANGED,
+        fix="Keep the new version. If its results are not needed, delete the topic by hand: the old version "
+        "then continues with the old state, at the present offsets of the group.",
+    )
+
+
+def undo_failed(application: str, reason: str) -> Problem:
+    return Problem(
+        code=ProblemCode.RESHARD_INCOMPLETE,
+        application=application,
+        summary=f"The copy of state of {application} is not undone: {reason}.",
+        expected="brokers that answer, and permission to delete the new topics",
+        found=reason,
+        why="The new topics, or some of them, still exist. The old topics have not changed.",
+        fix="Correct the reason, and run the command again. It deletes the topics that remain.",
+    )
+
+
 def unreadable_journal(application: str, reason: str) -> Problem:
     return Problem(
         code=ProblemCode.UNREADABLE_RECORD,

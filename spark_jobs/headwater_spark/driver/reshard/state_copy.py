@@ -6,8 +6,9 @@ is repeated from its beginning, and a complete one is never overwritten.
 """
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import closing
+from functools import partial
 
 import attrs
 from confluent_kafka import KafkaException
@@ -19,8 +20,10 @@ from headwater.kafka import Connection, KafkaClusterReader, snapshot_request
 from headwater.model.cluster import ClusterSnapshot, LiveTopic
 from headwater.model.compiled import CompiledApplication, InternalTopic, TopicKind
 from headwater.model.offset_metadata import decode_mark
+from headwater.model.policies import Policy
 from headwater.model.problems import Problem, ProblemsError, errors
 from headwater.model.topology import TopologyDocument
+from headwater.planner.policies import creation_violations
 from headwater_spark.driver.processor_move.entry_copy import MoveProducer, Report
 from headwater_spark.driver.processor_move.interpreter import cheap_collections
 from headwater_spark.driver.processor_move.kafka_cluster import KafkaMoveCluster
@@ -143,7 +146,9 @@ def copy_state(
     connection: Connection,
     renames: Renames,
     report: Report,
+    *,
     wait_seconds: float = SESSION_SECONDS,
+    policies: Sequence[Policy] = (),
 ) -> CopyResult:
     """Copy the topics of an application that is stopped; create topics that do not exist.
 
@@ -164,35 +169,53 @@ def copy_state(
                 raise ProblemsError(wrong)
             copies, refused = plan_copies(renames, compiled, snapshot.partitions)
             existing = [each for each in copies if each.target.name in snapshot.partitions]
+            new = [each for each in copies if each not in existing]
             topics = [each.target.name for each in existing]
             found = [
                 *refused,
                 *timestamp_problems(application, snapshot, topics),
                 *target_problems(existing, cluster),
                 *source_problems(application, copies, cluster),
+                *errors(creation_violations(compiled, {each.target.name for each in new}, policies)),
             ]
             if found:
                 raise ProblemsError(found)
-            _create(connection, [each for each in copies if each not in existing], cluster)
-            execution = _CopyExecution(application, copies, cluster, report)
-            retentions = {each.source: _shorter_retention(snapshot, each) for each in copies}
+            _create(connection, new, cluster)
+            stopped = partial(check_stopped, connection, application, 0, report, has_begun=True)
+            execution = CopyExecution(application, copies, cluster, report, check_stopped=stopped)
+            retentions = {each.source: shorter_retention(snapshot, each) for each in copies}
             execution.run(retentions)
             return CopyResult(application, renames, execution.written)
     except KafkaException as error:
         raise ProblemsError([problems.copy_failed(application, error.args[0].str())]) from error
 
 
-class _CopyExecution:
+class CopyExecution:
+    """One execution of copies, from their beginning. `check_stopped` raises if the application runs."""
+
     def __init__(
-        self, application: str, copies: Sequence[TopicCopy], cluster: ReshardCluster, report: Report
+        self,
+        application: str,
+        copies: Sequence[TopicCopy],
+        cluster: ReshardCluster,
+        report: Report,
+        *,
+        check_stopped: Callable[[], None],
     ) -> None:
         self._application = application
         self._copies = copies
         self._cluster = cluster
         self._report = report
+        self._check_stopped = check_stopped
         self.written = 0
 
     def run(self, retentions: Mapping[str, int | None]) -> None:
+        """Copy all topics; `retentions` is old topic → after how long records are deleted, None = never.
+
+        Raises:
+            ProblemsError: A copy is not complete, or the application has run meanwhile.
+            KafkaException: Kafka fails, or the copy is executed somewhere else.
+        """
         with self._cluster.producer(f"{self._application}-headwater-copy") as producer:
             journal = self._begin(producer)
             for copy in self._copies:
@@ -206,6 +229,7 @@ class _CopyExecution:
                     expected = move.copy(producer)
                     check_totals(self._application, copy.transfer, expected, move.find_totals())
                     self.written += move.written
+            self._check_unchanged(journal)
             self._finish(producer, journal)
 
     def _begin(self, producer: MoveProducer) -> Journal:
@@ -227,6 +251,15 @@ class _CopyExecution:
         producer.commit({each: one for part in commits for each, one in part.items()})
         return journal
 
+    def _check_unchanged(self, journal: Journal) -> None:
+        """Check that the old version has not run since the copy began: no partition count prevents that."""
+        self._check_stopped()
+        for copy in self._copies:
+            partitions = [(copy.source, each) for each in range(copy.partitions)]
+            bounds = self._cluster.bounds(partitions)
+            if any(end != journal.ends[copy.target.name, each] for (_, each), (_, end) in bounds.items()):
+                raise ProblemsError([problems.has_run(self._application, copy.source)])
+
     def _finish(self, producer: MoveProducer, journal: Journal) -> None:
         """Copy unprocessed records, and commit with them that the copy is complete."""
         commits: dict[TopicPartition, tuple[int, str]] = {}
@@ -238,7 +271,7 @@ class _CopyExecution:
             starts = self._cluster.bounds(partitions)
             committed = self._cluster.committed((copy.source, each) for each in range(copy.partitions))
             for (_, partition), found in committed.items():
-                records = list(_unprocessed(self._cluster, copy, partition, found.offset))
+                records = list(unprocessed_records(self._cluster, copy, partition, found.offset))
                 self.written += producer.send(records)
                 if found.offset is not None:
                     commits[copy.target.name, partition] = (
@@ -248,7 +281,7 @@ class _CopyExecution:
         producer.commit(commits)
 
 
-def _unprocessed(
+def unprocessed_records(
     cluster: ReshardCluster, copy: TopicCopy, partition: int, committed: int | None
 ) -> Iterable[OutputRecord]:
     """Yield the unprocessed records of a partition, for the topic with the new name."""
@@ -259,7 +292,7 @@ def _unprocessed(
             yield copy.target.name, partition, key, value, timestamp, headers
 
 
-def _shorter_retention(snapshot: ClusterSnapshot, copy: TopicCopy) -> int | None:
+def shorter_retention(snapshot: ClusterSnapshot, copy: TopicCopy) -> int | None:
     """Return the shorter `retention.ms` of the old topic and the new one, which may not exist yet."""
     name = copy.target.name
     created = LiveTopic(name, "", copy.partitions, 1, copy.target.config)
@@ -293,16 +326,21 @@ def source_problems(
                 yield problems.many_unprocessed(application, waiting, _MAX_RECORDS)
 
 
-def target_problems(copies: Sequence[TopicCopy], cluster: ReshardCluster) -> Iterable[Problem]:
-    """Yield the new topics that have records which an incomplete copy has not written."""
+def incomplete_copies(copies: Sequence[TopicCopy], cluster: ReshardCluster) -> Collection[str]:
+    """Return the new changelog topics to which a copy is not complete; raises `KafkaException`."""
     names = {copy.target.name: copy.partitions for copy in copies}
     if not names:
-        return
+        return ()
     try:
         journal = read_journal(cluster.committed(journal_partitions(names), stable=False))
     except ValueError:
-        journal = None
-    incomplete = set() if journal is None else set(journal.phases)
+        return ()
+    return () if journal is None else journal.phases.keys()
+
+
+def target_problems(copies: Sequence[TopicCopy], cluster: ReshardCluster) -> Iterable[Problem]:
+    """Yield the new topics that have records which an incomplete copy has not written."""
+    incomplete = incomplete_copies(copies, cluster)
     for copy in copies:
         topic = copy.target.name
         partitions = [(topic, each) for each in range(copy.partitions)]
