@@ -26,7 +26,7 @@ from headwater_spark.driver.run.installed import runtime_installed
     help="The new partition count of a source topic. May be repeated. Default: the counts that the source "
     "topics have, for topics that were expanded before.",
 )
-@click.option("--check", "checks_only", is_flag=True, help="Check everything, and change nothing.")
+@click.option("--check", "checks_only", is_flag=True, help="Check, and change nothing. Also while it runs.")
 @click.option(
     "--rewrite-unprocessed",
     "rewritten",
@@ -101,7 +101,12 @@ def reshard(
         click.echo(f"{id_}: no state has to move. Nothing was changed.")
     for topic, (before, after) in sorted(result.counts.items()):
         click.echo(f"{topic}: {before} → {after} partitions")
-    if result.counts and checks_only:
+    if result.counts and result.is_running:
+        click.echo(
+            f"{id_}: the state can move, as far as that can be checked while the application runs. Unprocessed "
+            "records and open transactions are checked when it is stopped. Nothing was changed."
+        )
+    elif result.counts and checks_only:
         click.echo(f"{id_}: the state can move. Nothing was changed.")
     elif result.counts:
         click.echo(

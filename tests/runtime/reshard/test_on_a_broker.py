@@ -5,18 +5,21 @@ from collections.abc import Callable
 from multiprocessing import get_context
 from pathlib import Path
 
+import attrs
 import pytest
 from click.testing import CliRunner
-from confluent_kafka import Consumer
+from confluent_kafka import Consumer, Producer
 
 from headwater.cli.main import main
 from headwater.kafka import Connection
 from headwater.model.problems import ProblemsError
 from headwater.spec import load_text
 from headwater.toolchain.broker.local import LocalBroker
+from headwater.toolchain.broker.readiness import until
 from headwater_spark.driver.processor_move.entry_copy import unreported
 from headwater_spark.driver.reshard import start
 from headwater_spark.driver.reshard.start import ReshardOptions, reshard_application
+from headwater_spark.engine.partitioners.hashing import default_partition
 from tests.runtime.driver.dying_cluster import die_after
 from tests.runtime.reshard.stopped_application import KEYS, StoppedApplication
 from tests.runtime.spark.kafka_topics import Topics
@@ -75,6 +78,13 @@ def test_the_commands_of_the_page(app: StoppedApplication, tmp_path: Path) -> No
     assert (code, "ReshardRefused" in text) == (1, True), text
     code, text = run("reshard", str(file), "--partitions", "payments=4")
     assert (code, "payments is not a source topic" in text) == (1, True), text
+    policies = tmp_path / "policies.yaml"
+    policies.write_text(
+        "version: 1\npolicies: [{topicPartitions: {max: 4}}, {blastRadius: {createdTopics: 0}}]\n"
+    )
+    code, text = run(*reshard, "--policies", str(policies))
+    assert (code, "PolicyViolated" in text) == (1, True), text
+    assert app.topics.partitions(f"{app.id}-kept-changelog") == 2
     code, text = run("reshard", str(file), "--layout", "kept=round")
     assert (code, "round is no layout" in text) == (64, True), text
 
@@ -90,17 +100,49 @@ def test_the_commands_of_the_page(app: StoppedApplication, tmp_path: Path) -> No
     assert run(*copy)[0] == 64
     code, text = run(*copy, "--store", "missing=renamed")
     assert (code, "does not exist" in text) == (1, True), text
+    renamed = f"{app.id}-renamed-changelog"
+    code, text = run(*copy, "--store", "totals=renamed", "--policies", str(policies))
+    assert (code, "BlastRadius" in text, renamed in app.topics.names()) == (1, True, False), text
+    code, text = run(*copy, "--store", "totals=renamed")
+    assert code == 0, text
+    code, text = run(*copy, "--store", "totals=renamed", "--undo")
+    assert (code, f"{renamed}: deleted" in text) == (0, True), text
+    assert app.entries("totals") == before["totals"]
+    assert until(lambda: renamed not in app.topics.names(), 30)
+    code, text = run(*copy, "--store", "totals=renamed", "--undo")
+    assert (code, "deleted" in text) == (0, False), text
     code, text = run(*copy, "--store", "totals=renamed")
     assert code == 0, text
     assert app.entries("renamed") == before["totals"] == app.entries("totals")
-    settings = app.topics.settings(f"{app.id}-renamed-changelog")
+    settings = app.topics.settings(renamed)
     assert settings["cleanup.policy"] == "compact"
     code, text = run(*copy, "--store", "totals=renamed")
     assert (code, "it has records already" in text) == (1, True), text
+    app.topics.send([(renamed, default_partition(KEYS[1], 5), KEYS[1], b"newer", 1_760_000_000_000, ())])
+    code, text = run(*copy, "--store", "totals=renamed", "--undo")
+    assert (code, "cannot be undone" in text, renamed in app.topics.names()) == (1, True, True), text
 
 
-def test_an_application_that_runs_is_refused(app: StoppedApplication) -> None:
+def test_records_that_are_larger_than_a_megabyte_move(app: StoppedApplication) -> None:
+    topic = app.internal["kept-changelog"]
+    app.topics.configure_and_wait(topic, {"max.message.bytes": "5000000"})
+    values = {key: bytes((number,)) * 2_000_000 for number, key in enumerate(KEYS[1:4])}
+    producer = Producer({"bootstrap.servers": app.servers, "message.max.bytes": 5_000_000})
+    for key, value in values.items():
+        producer.produce(topic, value, key, default_partition(key, 2), timestamp=1_760_000_000_000)
+    assert producer.flush(30) == 0
+    before = app.entries("kept")
+    assert before.items() >= values.items()
     (document,) = load_text(app.text(), "app.yaml").documents
+    options = ReshardOptions(partitions={app.source: 5})
+    reshard_application(document, Connection(bootstrap_servers=(app.servers,)), options, unreported)
+    assert app.entries("kept") == before
+
+
+def test_an_application_that_runs_is_checked_and_refused(app: StoppedApplication) -> None:
+    (document,) = load_text(app.text(), "app.yaml").documents
+    connection = Connection(bootstrap_servers=(app.servers,))
+    wrong = 1 - default_partition(KEYS[1], 2)
     options = ReshardOptions(partitions={app.source: 5}, wait_seconds=0)
     member = Consumer({"bootstrap.servers": app.servers, "group.id": app.id})
     member.subscribe([app.source])
@@ -108,8 +150,16 @@ def test_an_application_that_runs_is_refused(app: StoppedApplication) -> None:
         while not member.assignment():
             member.poll(0.1)
         with pytest.raises(ProblemsError) as raised:
-            reshard_application(document, Connection(bootstrap_servers=(app.servers,)), options, unreported)
+            reshard_application(document, connection, options, unreported)
+        check = attrs.evolve(options, checks_only=True)
+        checked = reshard_application(document, connection, check, unreported)
+        assert checked.is_running
+        assert checked.counts[app.internal["kept-changelog"]] == (2, 5)
+        app.topics.put(app.internal["kept-changelog"], [(KEYS[1], b"value", 1_760_000_000_000)], wrong)
+        with pytest.raises(ProblemsError) as misplaced:
+            reshard_application(document, connection, check, unreported)
     finally:
         member.close()
     assert [problem.code.value for problem in raised.value.problems] == ["GroupActive"]
+    assert [problem.code.value for problem in misplaced.value.problems] == ["MisplacedEntries"]
     assert app.topics.partitions(app.source) == 2

@@ -9,7 +9,9 @@ import pytest
 from headwater.compiler import compile_document
 from headwater.model.compiled import CompiledApplication
 from headwater.model.problems import ProblemCode, ProblemsError
+from headwater.planner.policies import creation_violations
 from headwater.spec import load_text
+from headwater.spec.policies import load_policies_text
 from headwater_spark.driver.processor_move.entry_copy import unreported
 from headwater_spark.driver.processor_move.moves import Committed
 from headwater_spark.driver.reshard import problems
@@ -147,3 +149,22 @@ def test_a_copy_is_not_complete_if_the_old_version_runs(cluster: ReshardMemoryCl
         _copy(cluster, is_running)
     assert not any(cluster.topics[_NEW["repartition"]])
     _copy(cluster)
+
+
+@pytest.mark.parametrize(
+    ("policy", "code"),
+    [
+        ("topicPartitions: {max: 1, kinds: [changelog]}", ProblemCode.POLICY_VIOLATED),
+        ("topicPartitions: {max: 1, applications: app}", ProblemCode.POLICY_VIOLATED),
+        ("blastRadius: {createdTopics: 0}", ProblemCode.BLAST_RADIUS),
+        ("blastRadius: {addedPartitions: 1}", ProblemCode.BLAST_RADIUS),
+        ("topicPartitions: {max: 1, kinds: [repartition]}", None),
+        ("blastRadius: {createdTopics: 1, addedPartitions: 2}", None),
+        ("blastRadius: {createdTopics: 0, applications: other}", None),
+    ],
+)
+def test_policies_are_checked_for_created_topics(policy: str, code: ProblemCode | None) -> None:
+    loaded = load_policies_text(f"policies:\n  - {policy}\n", "policies.yaml")
+    assert loaded.problems == ()
+    found = creation_violations(_compiled(), {_NEW["changelog"]}, loaded.policies)
+    assert [each.code for each in found] == ([] if code is None else [code])

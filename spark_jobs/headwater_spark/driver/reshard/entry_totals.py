@@ -72,10 +72,13 @@ class LastRecords:
 
     def has_others_than(self, original: "LastRecords") -> bool:
         """Return whether there is an entry that is not one of `original`."""
+        return not bool(np.isin(self.digests(), original.digests()).all())
+
+    def digests(self) -> NDArray[Any]:
+        """Return the digests of the entries."""
         self._merge()
-        original._merge()  # noqa: SLF001 - of the same class
-        digests = self._kept[1]
-        return not bool(np.isin(digests[digests != _DELETED], original._kept[1]).all())  # noqa: SLF001 - of the same class
+        _, digests, _, _ = self._kept
+        return digests[digests != _DELETED]
 
     def totals(self) -> Mapping[int, EntryTotals]:
         """Return partition → totals of the entries that belong to it."""

@@ -2,9 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 
-from confluent_kafka import KafkaError
-
-from headwater.kafka.kafka_errors import is_denial
 from headwater.model.problems import Location, Problem, ProblemCode
 
 _UNCHANGED = "Nothing was changed."
@@ -368,15 +365,14 @@ def expansion_failed(application: str, reason: str) -> Problem:
     )
 
 
-def not_checked(application: str, error: KafkaError) -> Problem:
-    """Return the problem of a request that failed before anything was changed."""
-    is_denied = is_denial(error)
+def not_checked(application: str, reason: str, *, is_denied: bool) -> Problem:
+    """Return the problem of a request that failed, or was denied, before anything was changed."""
     return Problem(
         code=ProblemCode.NOT_AUTHORIZED if is_denied else ProblemCode.REQUEST_NOT_ANSWERED,
         application=application,
-        summary=f"The state of {application} was not checked: {error.str()}.",
+        summary=f"The state of {application} was not checked: {reason}.",
         expected="a user with permissions" if is_denied else "brokers that answer",
-        found=f"{error.name()}: {error.str()}",
+        found=reason,
         why="The state is read before anything changes. " + _UNCHANGED,
         fix="Grant the user the permissions that `headwater acls DOCUMENT --self --for reshard` lists."
         if is_denied

@@ -6,11 +6,12 @@ from contextlib import closing
 from functools import partial
 
 import attrs
-from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka import KafkaException
 
 from headwater.compiler import build_nodes, compile_document
 from headwater.kafka import Connection, KafkaClusterReader, snapshot_request
 from headwater.kafka.group_admin import GroupAdmin
+from headwater.kafka.kafka_errors import is_denial
 from headwater.model.cluster import ClusterSnapshot
 from headwater.model.compiled import CompiledApplication, TopicKind
 from headwater.model.policies import Policy
@@ -55,11 +56,15 @@ class ReshardOptions:
 
 @attrs.frozen
 class ReshardResult:
-    """`counts` is topic → (before, after), empty if nothing had to move; `written` is a number of records."""
+    """`counts` is topic → (before, after), empty if nothing had to move; `written` is a number of records.
+
+    `is_running`: a check found members of the group, so it has not checked what the application changes.
+    """
 
     application: str
     counts: Mapping[str, tuple[int, int]]
     written: int = 0
+    is_running: bool = False
 
 
 def reshard_application(
@@ -82,7 +87,9 @@ def reshard_application(
 
     try:
         with cheap_collections(), closing(KafkaMoveCluster(connection, application, failed)) as cluster:
-            check_stopped(connection, application, options.wait_seconds, report)
+            is_running = options.checks_only and has_members(connection, application)
+            if not is_running:
+                check_stopped(connection, application, options.wait_seconds, report)
             snapshot = KafkaClusterReader(connection).read(snapshot_request([document], {}))
             journal = find_journal(document, snapshot.partitions, cluster)
             if journal is not None:
@@ -104,7 +111,7 @@ def reshard_application(
                 )
                 found = [*timestamp_problems(application, snapshot, written)]
                 found += expansion_problems(reshard, document, snapshot.partitions, options.policies)
-                found += check_reshard(reshard, cluster)
+                found += [] if is_running else check_reshard(reshard, cluster)
                 found += [] if found else check_entries(reshard, cluster, report)
                 if found:
                     raise ProblemsError(found)
@@ -112,7 +119,7 @@ def reshard_application(
             elif options.checks_only:
                 raise ProblemsError([problems.not_complete(application, journal.counts)])
             if options.checks_only:
-                return ReshardResult(application, reshard.counts)
+                return ReshardResult(application, reshard.counts, is_running=is_running)
             topics = [each.source for each in reshard.transfers]
             retentions = {topic: deleting_retention(snapshot, topic) for topic in topics}
             wait_until_stopped = partial(
@@ -125,13 +132,18 @@ def reshard_application(
             execution.run()
             return ReshardResult(application, reshard.counts, execution.written)
     except KafkaException as error:
-        reason: KafkaError = error.args[0]
+        reason = error.args[0].str()
         failure = (
-            problems.kafka_failed(application, reason.str())
+            problems.kafka_failed(application, reason)
             if has_begun()
-            else problems.not_checked(application, reason)
+            else problems.not_checked(application, reason, is_denied=is_denial(error.args[0]))
         )
         raise ProblemsError([failure]) from error
+
+
+def has_members(connection: Connection, application: str) -> bool:
+    """Return whether the application's group has members, of any group protocol."""
+    return GroupAdmin(connection, _ADMIN_SECONDS).group_state(application) not in _WITHOUT_MEMBERS
 
 
 def check_stopped(
