@@ -103,8 +103,8 @@ def reshard(
         click.echo(f"{topic}: {before} → {after} partitions")
     if result.counts and result.is_running:
         click.echo(
-            f"{id_}: the state can move, as far as that can be checked while the application runs. Unprocessed "
-            "records and open transactions are checked when it is stopped. Nothing was changed."
+            f"{id_}: the state can move, as far as that can be checked while the application runs. "
+            "Unprocessed records and open transactions are checked when it is stopped. Nothing was changed."
         )
     elif result.counts and checks_only:
         click.echo(f"{id_}: the state can move. Nothing was changed.")

@@ -252,6 +252,34 @@ def test_a_killed_reshard_is_completed_and_loses_nothing(
         app.write_entries(5)
 
 
+def test_all_records_of_a_key_move_in_their_order() -> None:
+    """A versioned store restores its history from them."""
+    app = _application(_inputs((2, 2, 2)), 1)
+    app.write_entries(60)
+
+    def histories() -> Mapping[tuple[str, int, bytes | None], list[tuple[int, bool]]]:
+        found: dict[tuple[str, int, bytes | None], list[tuple[int, bool]]] = defaultdict(list)
+        for store in _LAYOUT_OF:
+            topic = f"app-{store}-changelog"
+            for partition, records in enumerate(app.cluster.topics[topic]):
+                for record in records:
+                    found[topic, partition, record[4]].append((record[3], record[5] is None))
+        return found
+
+    before = histories()
+    app.reshard(_inputs((5, 4, 5)))
+    after = histories()
+    moved = [
+        (topic, partition, key)
+        for topic, partition, key in after
+        if (topic, partition, key) not in before and partition >= 2
+    ]
+    assert len(moved) > 20
+    for topic, partition, key in moved:
+        [old] = [before[topic, each, key] for each in range(2) if (topic, each, key) in before]
+        assert after[topic, partition, key] == old
+
+
 def test_an_entry_in_another_partition_is_refused() -> None:
     app = _application(_inputs((2, 2, 2)), 1)
     other = 1 - default_partition(b"key", 2)

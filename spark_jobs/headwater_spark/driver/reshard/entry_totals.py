@@ -77,8 +77,9 @@ class LastRecords:
     def digests(self) -> NDArray[Any]:
         """Return the digests of the entries."""
         self._merge()
-        _, digests, _, _ = self._kept
-        return digests[digests != _DELETED]
+        digests: NDArray[Any] = self._kept[1]
+        found: NDArray[Any] = digests[digests != _DELETED]
+        return found
 
     def totals(self) -> Mapping[int, EntryTotals]:
         """Return partition → totals of the entries that belong to it."""
