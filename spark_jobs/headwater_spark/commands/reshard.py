@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -14,6 +15,9 @@ from headwater.model.topology import TopologyDocument
 from headwater.spec import load_documents
 from headwater_spark.commands.progress import Progress
 from headwater_spark.driver.run.installed import runtime_installed
+
+if TYPE_CHECKING:
+    from headwater_spark.engine.scaling.user_partitioners import UserPartitioner
 
 
 @click.command()
@@ -44,6 +48,15 @@ from headwater_spark.driver.run.installed import runtime_installed
     help="The layout of the keys of a store that a document from code does not show: key, windowed-key, "
     "session, window, outer-join, join-buffer, subscription. May be repeated.",
 )
+@click.option(
+    "--partitioner",
+    "partitioners",
+    type=Setting(),
+    multiple=True,
+    metavar="TOPIC=MODULE:FUNCTION",
+    help="The partitioner of the records of an input topic, if it is not Kafka's default one: a Python "
+    "function of the serialized key and the partition count. May be repeated.",
+)
 @policies_option
 @cluster_options("The cluster of the application.")
 @click.pass_context
@@ -55,6 +68,7 @@ def reshard(
     checks_only: bool,
     rewritten: Sequence[str],
     layouts: Sequence[tuple[str, str]],
+    partitioners: Sequence[tuple[str, str]],
     policy_files: Sequence[Path],
     bootstrap_server: str | None,
     command_config: Path | None,
@@ -82,7 +96,11 @@ def reshard(
         from headwater_spark.engine.scaling.entry_layouts import LAYOUTS  # noqa: PLC0415 - slow
     if unknown := [layout for _, layout in layouts if layout not in LAYOUTS]:
         raise click.UsageError(f"{unknown[0]} is no layout. Layouts: {', '.join(LAYOUTS)}.")
-    for option, pairs in (("--partitions", counts), ("--layout", layouts)):
+    for option, pairs in (
+        ("--partitions", counts),
+        ("--layout", layouts),
+        ("--partitioner", partitioners),
+    ):
         if len(dict(pairs)) < len(pairs):
             raise click.UsageError(f"{option} names the same topic or store twice.")
     found = single_document(document)
@@ -90,6 +108,7 @@ def reshard(
         partitions=dict(counts),
         rewritten=frozenset(rewritten),
         layouts={store: LAYOUTS[layout] for store, layout in layouts},
+        partitioners={topic: _partitioner(name) for topic, name in partitioners},
         policies=read_policies(policy_files),
         checks_only=checks_only,
     )
@@ -113,6 +132,21 @@ def reshard(
             f"{id_}: the state has moved ({result.written:,} changelog records). Start the application."
         )
     context.exit(ExitCode.DONE)
+
+
+def _partitioner(name: str) -> "UserPartitioner":
+    """Return a user's partitioner; raises `click.UsageError` if it cannot be imported."""
+    from headwater_spark.engine.program.classes import load_class  # noqa: PLC0415 - slow
+    from headwater_spark.engine.scaling.user_partitioners import UserPartitioner  # noqa: PLC0415 - slow
+
+    try:
+        function = load_class(name)
+    except Exception as error:
+        reason = f"{type(error).__name__}: {error}"
+        raise click.UsageError(f"--partitioner {name} cannot be imported: {reason}.") from error
+    if not callable(function):
+        raise click.UsageError(f"--partitioner {name} is not a function.")
+    return UserPartitioner(name, function)
 
 
 def single_document(path: Path) -> TopologyDocument:

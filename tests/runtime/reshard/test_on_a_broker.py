@@ -2,6 +2,7 @@
 
 import signal
 from collections.abc import Callable
+from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
 
@@ -61,27 +62,41 @@ def test_a_reshard_that_is_killed_at_each_step_is_completed(app: StoppedApplicat
     app.check(before, waiting)
 
 
-def test_the_commands_of_the_page(app: StoppedApplication, tmp_path: Path) -> None:
+def _run(app: StoppedApplication, *words: str) -> tuple[int, str]:
+    """Return the exit code and the output of a command."""
+    done = CliRunner().invoke(main, [*words, "--bootstrap-server", app.servers], standalone_mode=True)
+    return done.exit_code, done.output
+
+
+def test_the_commands_of_the_page(
+    app: StoppedApplication, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     before, waiting = {store: app.entries(store) for store in ("kept", "totals")}, app.unprocessed()
     file = tmp_path / "orders.yaml"
     file.write_text(app.text())
 
-    def run(*words: str) -> tuple[int, str]:
-        done = CliRunner().invoke(main, [*words, "--bootstrap-server", app.servers], standalone_mode=True)
-        return done.exit_code, done.output
-
+    run = partial(_run, app)
     reshard = ("reshard", str(file), "--partitions", f"{app.source}=5")
     code, text = run(*reshard, "--check")
     assert (code, "Nothing was changed." in text) == (0, True), text
     assert app.topics.partitions(app.source) == 2
+    default = "headwater_spark.engine.partitioners.hashing:default_partition"
+    code, text = run(*reshard, "--check", "--partitioner", f"{app.source}={default}")
+    assert (code, "Nothing was changed." in text) == (0, True), text
+    (tmp_path / "state_test_parts.py").write_text(
+        "def region(key, partitions):\n    return key[-1] % partitions\n"
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+    code, text = run(*reshard, "--partitioner", f"{app.source}=state_test_parts:region")
+    assert (code, "MisplacedEntries" in text) == (1, True), text
+    code, text = run(*reshard, "--partitioner", f"{app.source}=state_test_parts:other")
+    assert (code, "cannot be imported" in text) == (64, True), text
     code, text = run("reshard", str(file), "--partitions", f"{app.source}=1")
     assert (code, "ReshardRefused" in text) == (1, True), text
     code, text = run("reshard", str(file), "--partitions", "payments=4")
     assert (code, "payments is not a source topic" in text) == (1, True), text
     policies = tmp_path / "policies.yaml"
-    policies.write_text(
-        "version: 1\npolicies: [{topicPartitions: {max: 4}}, {blastRadius: {createdTopics: 0}}]\n"
-    )
+    policies.write_text("policies: [topicPartitions: {max: 4}]")
     code, text = run(*reshard, "--policies", str(policies))
     assert (code, "PolicyViolated" in text) == (1, True), text
     assert app.topics.partitions(f"{app.id}-kept-changelog") == 2
@@ -95,6 +110,11 @@ def test_the_commands_of_the_page(app: StoppedApplication, tmp_path: Path) -> No
     code, text = run(*reshard)
     assert (code, "no state has to move" in text) == (0, True), text
 
+
+def test_the_commands_for_a_renamed_store(app: StoppedApplication, tmp_path: Path) -> None:
+    totals = app.entries("totals")
+    file, policies, run = tmp_path / "orders.yaml", tmp_path / "policies.yaml", partial(_run, app)
+    policies.write_text("policies: [blastRadius: {createdTopics: 0}]")
     file.write_text(app.text("renamed"))
     copy = ("state", "copy", str(file))
     assert run(*copy)[0] == 64
@@ -107,18 +127,18 @@ def test_the_commands_of_the_page(app: StoppedApplication, tmp_path: Path) -> No
     assert code == 0, text
     code, text = run(*copy, "--store", "totals=renamed", "--undo")
     assert (code, f"{renamed}: deleted" in text) == (0, True), text
-    assert app.entries("totals") == before["totals"]
+    assert app.entries("totals") == totals
     assert until(lambda: renamed not in app.topics.names(), 30)
     code, text = run(*copy, "--store", "totals=renamed", "--undo")
     assert (code, "deleted" in text) == (0, False), text
     code, text = run(*copy, "--store", "totals=renamed")
     assert code == 0, text
-    assert app.entries("renamed") == before["totals"] == app.entries("totals")
+    assert app.entries("renamed") == totals == app.entries("totals")
     settings = app.topics.settings(renamed)
     assert settings["cleanup.policy"] == "compact"
     code, text = run(*copy, "--store", "totals=renamed")
     assert (code, "it has records already" in text) == (1, True), text
-    app.topics.send([(renamed, default_partition(KEYS[1], 5), KEYS[1], b"newer", 1_760_000_000_000, ())])
+    app.topics.send([(renamed, default_partition(KEYS[1], 2), KEYS[1], b"newer", 1_760_000_000_000, ())])
     code, text = run(*copy, "--store", "totals=renamed", "--undo")
     assert (code, "cannot be undone" in text, renamed in app.topics.names()) == (1, True, True), text
 

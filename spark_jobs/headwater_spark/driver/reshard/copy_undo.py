@@ -18,7 +18,7 @@ from headwater.model.topology import TopologyDocument
 from headwater_spark.driver.processor_move.entry_copy import Report
 from headwater_spark.driver.processor_move.interpreter import cheap_collections
 from headwater_spark.driver.processor_move.kafka_cluster import KafkaMoveCluster
-from headwater_spark.driver.reshard import problems
+from headwater_spark.driver.reshard import copy_problems
 from headwater_spark.driver.reshard.entry_move import EntryMove, ReshardCluster
 from headwater_spark.driver.reshard.execution import expires_before
 from headwater_spark.driver.reshard.start import SESSION_SECONDS, check_stopped
@@ -53,7 +53,7 @@ def undo_copy(
     try:
         with (
             cheap_collections(),
-            closing(KafkaMoveCluster(connection, application, problems.undo_failed)) as cluster,
+            closing(KafkaMoveCluster(connection, application, copy_problems.undo_failed)) as cluster,
         ):
             check_stopped(connection, application, wait_seconds, report)
             snapshot = KafkaClusterReader(connection).read(snapshot_request([document], {}))
@@ -66,16 +66,16 @@ def undo_copy(
             existing = [each for each in copies if each.target.name in snapshot.partitions]
             retentions = {each.source: shorter_retention(snapshot, each) for each in existing}
             if used := used_topics(existing, retentions, cluster, report):
-                raise ProblemsError([problems.not_undone(application, topic) for topic in used])
+                raise ProblemsError([copy_problems.not_undone(application, topic) for topic in used])
             ids = {each.target.name: snapshot.topics[each.target.name].topic_id for each in existing}
             check_stopped(connection, application, 0, report)
             if remaining := delete_topics(connection, ids):
                 reasons = "; ".join(f"{topic}: {reason}" for topic, reason in remaining.items())
-                raise ProblemsError([problems.undo_failed(application, reasons)])
+                raise ProblemsError([copy_problems.undo_failed(application, reasons)])
             return sorted(ids)
     except (KafkaException, OSError) as error:
         reason = error.args[0].str() if isinstance(error, KafkaException) else str(error)
-        raise ProblemsError([problems.undo_failed(application, reason)]) from error
+        raise ProblemsError([copy_problems.undo_failed(application, reason)]) from error
 
 
 def used_topics(

@@ -100,6 +100,11 @@ class ReshardExecution:
                 if each.store is not None and each.store.layout is not None
             },
             started_ms=int(time.time() * 1000),
+            partitioners={
+                each.topic: each.partitioner.checksum
+                for each in self._reshard.inputs
+                if each.partitioner is not None
+            },
         )
         producer.commit(_merged(journal.commits(each.source) for each in self._reshard.transfers))
         return journal

@@ -25,6 +25,7 @@ _LOCKED = "headwater.reshard.locked"
 _OF_ROOT = (_OFFSETS, _STARTED)
 _LAYOUT = "headwater.reshard.layout"
 _LAYOUTS = tuple(LAYOUTS)
+_PARTITIONER = "headwater.reshard.partitioner/"
 _MOST_PARTITIONS = 1_000_000
 
 
@@ -45,6 +46,7 @@ class Journal:
     changelog topic → name of its layout, if the document does not show it. `has_offsets`: unprocessed records
     are written, and offsets committed. `started_ms` is when the latest copy of entries began. `is_locked`:
     the application cannot start any more, and `ends` are final; before, it may still have written.
+    `partitioners` is input topic → checksum of the name of its partitioner, if it is a user's.
     """
 
     counts: Mapping[str, tuple[int, int]]
@@ -55,6 +57,7 @@ class Journal:
     has_offsets: bool = False
     started_ms: int = 0
     is_locked: bool = False
+    partitioners: Mapping[str, int] = attrs.field(factory=dict)
 
     @property
     def root(self) -> str:
@@ -97,6 +100,7 @@ class Journal:
         if (topic, partition) == (self.root, 0):
             clocks |= {_OFFSETS: int(self.has_offsets), _STARTED: self.started_ms}
             clocks[_LOCKED] = int(self.is_locked)
+            clocks |= {f"{_PARTITIONER}{name}": number for name, number in self.partitioners.items()}
             for name, (old, new) in self.counts.items():
                 clocks |= {f"{_BEFORE}{name}": old, f"{_AFTER}{name}": new}
         phase = MovePhase.COPY if self.phases[topic] is Phase.COPY else MovePhase.CLEAR
@@ -146,6 +150,11 @@ def read_journal(committed: Mapping[TopicPartition, Committed]) -> Journal | Non
         has_offsets=bool(root[_OFFSETS]),
         started_ms=root[_STARTED],
         is_locked=bool(root.get(_LOCKED, 1)),  # earlier versions did not lock
+        partitioners={
+            name.removeprefix(_PARTITIONER): number
+            for name, number in root.items()
+            if name.startswith(_PARTITIONER)
+        },
     )
 
 

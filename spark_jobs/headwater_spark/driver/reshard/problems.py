@@ -86,8 +86,60 @@ def other_partitioner(application: str, what: str, at: Location | None) -> Probl
         found=what,
         why="The partition of a key at the new count is not known. " + _UNCHANGED,
         fix="A static partitioner keeps keys on their partitions: add partitions with `pulumi up` or the "
-        "agent. For any other partitioner, reset the application.",
+        "agent. If the partition follows from the serialized key alone, name a function with `--partitioner "
+        "TOPIC=MODULE:FUNCTION`. Otherwise reset the application.",
         location=at,
+    )
+
+
+def needless_partitioner(application: str, topic: str, read: Sequence[str]) -> Problem:
+    return Problem(
+        code=ProblemCode.RESHARD_REFUSED,
+        application=application,
+        topic=topic,
+        summary=f"{application} does not read {topic}, so its partitioner is not needed.",
+        expected=f"one of {', '.join(read)}",
+        found=f"--partitioner {topic}=…",
+        why="A partitioner decides in which task a key is, so it belongs to a topic that the application "
+        "reads. " + _UNCHANGED,
+        fix=f"Omit `--partitioner {topic}=…`, or correct the topic.",
+    )
+
+
+def different_partitioners(application: str, subtopology: str, found: Mapping[str, str]) -> Problem:
+    return Problem(
+        code=ProblemCode.RESHARD_REFUSED,
+        application=application,
+        summary=f"The inputs of sub-topology {subtopology} of {application} have different partitioners.",
+        expected="one partitioner for all inputs of a task",
+        found=", ".join(f"{topic}: {name}" for topic, name in sorted(found.items())),
+        why="A key would be in different tasks, by the topic of its record. " + _UNCHANGED,
+        fix="Name the same function with `--partitioner` for each of these topics.",
+    )
+
+
+def other_partitioners(application: str, topics: Sequence[str]) -> Problem:
+    return Problem(
+        code=ProblemCode.RESHARD_INCOMPLETE,
+        application=application,
+        summary=f"The reshard of {application} has begun with other partitioners for {', '.join(topics)}.",
+        expected="the same `--partitioner` options as when it began",
+        found="other ones",
+        why=_INCOMPLETE,
+        fix="Run the command again with the same `--partitioner` options as before.",
+    )
+
+
+def partitioner_failed(application: str, name: str, reason: str, *, has_begun: bool) -> Problem:
+    return Problem(
+        code=ProblemCode.RESHARD_INCOMPLETE if has_begun else ProblemCode.RESHARD_REFUSED,
+        application=application,
+        summary=f"The partitioner {name} of {application} failed: {reason}.",
+        expected="a number from 0 up to the partition count for each serialized key",
+        found=reason,
+        why=_INCOMPLETE if has_begun else "The partition of a key is not known. " + _UNCHANGED,
+        fix="Correct the function, and run the command again. Its arguments are a serialized key and a "
+        "partition count.",
     )
 
 
@@ -326,18 +378,6 @@ def other_target(application: str, changes: Mapping[str, tuple[int, int]]) -> Pr
     )
 
 
-def copy_incomplete(application: str, topics: Sequence[str]) -> Problem:
-    return Problem(
-        code=ProblemCode.RESHARD_INCOMPLETE,
-        application=application,
-        summary=f"A copy of state of {application} is not complete: {', '.join(topics)}.",
-        expected="topics that have all records",
-        found="a copy that was interrupted",
-        why="Some new topics may have a part of their records. " + _UNCHANGED,
-        fix="Run `headwater state copy` again, with the same names.",
-    )
-
-
 def kafka_failed(application: str, reason: str) -> Problem:
     """Return the problem of a reshard that has begun."""
     return Problem(
@@ -377,61 +417,6 @@ def not_checked(application: str, reason: str, *, is_denied: bool) -> Problem:
         fix="Grant the user the permissions that `headwater acls DOCUMENT --self --for reshard` lists."
         if is_denied
         else "Check that the brokers run, and run the command again.",
-    )
-
-
-def has_run(application: str, topic: str) -> Problem:
-    """Return the problem of a copy whose original has changed meanwhile."""
-    return Problem(
-        code=ProblemCode.RESHARD_INCOMPLETE,
-        application=application,
-        topic=topic,
-        summary=f"{application} has run while its state was copied: {topic} has new records.",
-        expected="an application that is stopped until the copy is complete",
-        found="records that are not in the copy",
-        why="The new version would begin with an outdated state. The old topics have not changed.",
-        fix="Stop all instances, and run the command again: it copies from the beginning.",
-    )
-
-
-def copy_failed(application: str, reason: str) -> Problem:
-    return Problem(
-        code=ProblemCode.RESHARD_INCOMPLETE,
-        application=application,
-        summary=f"The state of {application} is not copied: {reason}.",
-        expected="brokers that answer",
-        found=reason,
-        why="Some new topics may have a part of their records. The old topics have not changed.",
-        fix="Run the command again, before the new version starts.",
-    )
-
-
-def not_undone(application: str, topic: str) -> Problem:
-    """Return the problem of a copy that has other records than its original."""
-    return Problem(
-        code=ProblemCode.RESHARD_REFUSED,
-        application=application,
-        topic=topic,
-        summary=f"The copy to {topic} cannot be undone: the topic has other records than the old one, or its "
-        "records were processed.",
-        expected="a topic that has nothing but the copy",
-        found="other records, or another offset",
-        why="The new version of the application has run: its newest state is in this topic only. "
-        + _UNCHANGED,
-        fix="Keep the new version. If its results are not needed, delete the topic by hand: the old version "
-        "then continues with the old state, at the present offsets of the group.",
-    )
-
-
-def undo_failed(application: str, reason: str) -> Problem:
-    return Problem(
-        code=ProblemCode.RESHARD_INCOMPLETE,
-        application=application,
-        summary=f"The copy of state of {application} is not undone: {reason}.",
-        expected="brokers that answer, and permission to delete the new topics",
-        found=reason,
-        why="The new topics, or some of them, still exist. The old topics have not changed.",
-        fix="Correct the reason, and run the command again. It deletes the topics that remain.",
     )
 
 
@@ -484,16 +469,4 @@ def wrong_copy(
             else "No entry was deleted from its old partition."
         ),
         fix="Make sure that no instance of the application runs, and run the command again.",
-    )
-
-
-def copy_refused(topic: str, reason: str, expected: str, fix: str) -> Problem:
-    return Problem(
-        code=ProblemCode.RESHARD_REFUSED,
-        topic=topic,
-        summary=f"The state cannot be copied to {topic}: {reason}.",
-        expected=expected,
-        found=reason,
-        why="An application restores all that is in its changelog topic. " + _UNCHANGED,
-        fix=fix,
     )

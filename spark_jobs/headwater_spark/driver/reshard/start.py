@@ -21,7 +21,7 @@ from headwater.planner.policies import expansion_violations
 from headwater_spark.driver.processor_move.entry_copy import Report
 from headwater_spark.driver.processor_move.interpreter import cheap_collections
 from headwater_spark.driver.processor_move.kafka_cluster import KafkaMoveCluster
-from headwater_spark.driver.reshard import problems
+from headwater_spark.driver.reshard import copy_problems, problems
 from headwater_spark.driver.reshard.entry_checks import check_entries, find_store_layout
 from headwater_spark.driver.reshard.entry_move import ReshardCluster
 from headwater_spark.driver.reshard.execution import ReshardExecution, check_reshard, withdraw_if_unchanged
@@ -29,6 +29,7 @@ from headwater_spark.driver.reshard.journal import Journal, journal_partitions, 
 from headwater_spark.driver.reshard.plan import Request, Reshard, plan_reshard
 from headwater_spark.engine.program import build_programs
 from headwater_spark.engine.scaling.entry_layouts import LAYOUTS, EntryLayout
+from headwater_spark.engine.scaling.user_partitioners import PartitionerError, UserPartitioner
 
 _WITHOUT_MEMBERS = ("Empty", "Dead")
 _ADMIN_SECONDS = 30.0
@@ -42,13 +43,15 @@ class ReshardOptions:
     """What a user requests: source topic → partition count, and how to decide what the document does not say.
 
     `rewritten` are source topics whose unprocessed records are written again. `layouts` is store → layout of
-    its keys. `policies` limit the partition counts. `checks_only`: nothing is changed. `wait_seconds` is how
-    long to wait for members of the group.
+    its keys. `partitioners` is input topic → its partitioner, if it is not Kafka's default one. `policies`
+    limit the partition counts. `checks_only`: nothing is changed. `wait_seconds` is how long to wait for
+    members of the group.
     """
 
     partitions: Mapping[str, int] = attrs.field(factory=dict)
     rewritten: frozenset[str] = frozenset()
     layouts: Mapping[str, EntryLayout] = attrs.field(factory=dict)
+    partitioners: Mapping[str, UserPartitioner] = attrs.field(factory=dict)
     policies: Sequence[Policy] = ()
     checks_only: bool = False
     wait_seconds: float = SESSION_SECONDS
@@ -131,6 +134,10 @@ def reshard_application(
             check_stopped(connection, application, 0, report)
             execution.run()
             return ReshardResult(application, reshard.counts, execution.written)
+    except PartitionerError as error:
+        raise ProblemsError(
+            [problems.partitioner_failed(application, error.name, error.reason, has_begun=has_begun())]
+        ) from error
     except KafkaException as error:
         reason = error.args[0].str()
         failure = (
@@ -179,7 +186,7 @@ def find_journal(
     except ValueError as error:
         raise ProblemsError([problems.unreadable_journal(application, str(error))]) from None
     if journal is not None and all(before == after for before, after in journal.counts.values()):
-        raise ProblemsError([problems.copy_incomplete(application, sorted(journal.phases))])
+        raise ProblemsError([copy_problems.copy_incomplete(application, sorted(journal.phases))])
     return journal
 
 
@@ -279,6 +286,7 @@ def plan_from_cluster(
         present=partitions,
         rewritten=options.rewritten,
         layouts=options.layouts,
+        partitioners=options.partitioners,
         known_layouts={}
         if journal is None
         else {topic: LAYOUTS[layout] for topic, layout in journal.layouts.items()},
@@ -286,6 +294,13 @@ def plan_from_cluster(
     reshard, wrong = plan_reshard(request, partial(find_store_layout, cluster))
     if wrong:
         raise ProblemsError(wrong)
+    if journal is not None:
+        named = {
+            each.topic: each.partitioner.checksum for each in reshard.inputs if each.partitioner is not None
+        }
+        if named != journal.partitioners:
+            topics = sorted({*named, *journal.partitioners})
+            raise ProblemsError([problems.other_partitioners(application, topics)])
     return reshard
 
 

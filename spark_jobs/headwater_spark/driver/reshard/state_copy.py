@@ -27,7 +27,8 @@ from headwater.planner.policies import creation_violations
 from headwater_spark.driver.processor_move.entry_copy import MoveProducer, Report
 from headwater_spark.driver.processor_move.interpreter import cheap_collections
 from headwater_spark.driver.processor_move.kafka_cluster import KafkaMoveCluster
-from headwater_spark.driver.reshard import problems
+from headwater_spark.driver.reshard import copy_problems, problems
+from headwater_spark.driver.reshard.copy_problems import copy_refused
 from headwater_spark.driver.reshard.entry_move import EntryMove, ReshardCluster
 from headwater_spark.driver.reshard.execution import check_totals, expires_before
 from headwater_spark.driver.reshard.journal import Journal, Phase, journal_partitions, read_journal
@@ -89,16 +90,12 @@ def plan_copies(
     for old, new in renames:
         if new not in targets:
             names = ", ".join(sorted(targets))
-            wrong.append(
-                problems.copy_refused(new, "the application has no such internal topic", names, "Name one.")
-            )
+            wrong.append(copy_refused(new, "the application has no such internal topic", names, "Name one."))
         elif old not in counts:
-            wrong.append(
-                problems.copy_refused(new, f"{old} does not exist", "the old topic", "Check the old name.")
-            )
+            wrong.append(copy_refused(new, f"{old} does not exist", "the old topic", "Check the old name."))
         elif not old.startswith(prefix):
             wrong.append(
-                problems.copy_refused(
+                copy_refused(
                     new,
                     f"{old} is not a topic of {application.id}",
                     f"a topic whose name begins with {prefix}",
@@ -107,7 +104,7 @@ def plan_copies(
             )
         elif old.endswith(_CHANGELOG) is not new.endswith(_CHANGELOG):
             wrong.append(
-                problems.copy_refused(
+                copy_refused(
                     new,
                     f"only one of {old} and {new} is a changelog topic",
                     "two changelog topics, or two repartition topics",
@@ -116,7 +113,7 @@ def plan_copies(
             )
         elif old in targets:
             wrong.append(
-                problems.copy_refused(
+                copy_refused(
                     new,
                     f"{old} is still a topic of the application",
                     "a topic that the application does not use any more",
@@ -125,7 +122,7 @@ def plan_copies(
             )
         elif len({counts[old], counts.get(new, counts[old]), targets[new].partitions}) > 1:
             wrong.append(
-                problems.copy_refused(
+                copy_refused(
                     new,
                     f"{old} has {counts[old]} partitions, the new topic {targets[new].partitions}",
                     "equal partition counts",
@@ -135,9 +132,7 @@ def plan_copies(
         else:
             copies.append(TopicCopy(old, targets[new], counts[old]))
     if len({new for _, new in renames}) < len(renames) or len({old for old, _ in renames}) < len(renames):
-        wrong.append(
-            problems.copy_refused(renames[0][1], "a topic is named twice", "each topic once", "Correct it.")
-        )
+        wrong.append(copy_refused(renames[0][1], "a topic is named twice", "each topic once", "Correct it."))
     return tuple(copies), tuple(wrong)
 
 
@@ -160,7 +155,7 @@ def copy_state(
     try:
         with (
             cheap_collections(),
-            closing(KafkaMoveCluster(connection, application, problems.copy_failed)) as cluster,
+            closing(KafkaMoveCluster(connection, application, copy_problems.copy_failed)) as cluster,
         ):
             check_stopped(connection, application, wait_seconds, report)
             snapshot = KafkaClusterReader(connection).read(snapshot_request([document], {}))
@@ -187,7 +182,7 @@ def copy_state(
             execution.run(retentions)
             return CopyResult(application, renames, execution.written)
     except KafkaException as error:
-        raise ProblemsError([problems.copy_failed(application, error.args[0].str())]) from error
+        raise ProblemsError([copy_problems.copy_failed(application, error.args[0].str())]) from error
 
 
 class CopyExecution:
@@ -258,7 +253,7 @@ class CopyExecution:
             partitions = [(copy.source, each) for each in range(copy.partitions)]
             bounds = self._cluster.bounds(partitions)
             if any(end != journal.ends[copy.target.name, each] for (_, each), (_, end) in bounds.items()):
-                raise ProblemsError([problems.has_run(self._application, copy.source)])
+                raise ProblemsError([copy_problems.has_run(self._application, copy.source)])
 
     def _finish(self, producer: MoveProducer, journal: Journal) -> None:
         """Copy unprocessed records, and commit with them that the copy is complete."""
@@ -311,7 +306,7 @@ def source_problems(
             yield problems.open_transaction(application, topic, partition)
         committed = cluster.committed(partitions, stable=False)
         if any(decode_mark(each.text) is not None for each in committed.values()):
-            yield problems.copy_refused(
+            yield copy_refused(
                 copy.target.name,
                 f"a reshard, a move or a copy to {copy.source} is not complete",
                 "an old topic with all of its entries",
@@ -347,7 +342,7 @@ def target_problems(copies: Sequence[TopicCopy], cluster: ReshardCluster) -> Ite
         if not copy.is_changelog and any(
             found.offset is not None for found in cluster.committed(partitions, stable=False).values()
         ):
-            yield problems.copy_refused(
+            yield copy_refused(
                 topic,
                 "the application has offsets for it already",
                 "a topic that no copy and no application has used",
@@ -360,7 +355,7 @@ def target_problems(copies: Sequence[TopicCopy], cluster: ReshardCluster) -> Ite
             for (_, partition), (first, end) in bounds.items()
             for chunk in (cluster.read_range(topic, partition, first, end) if first < end else ())
         ):
-            yield problems.copy_refused(
+            yield copy_refused(
                 topic,
                 "it has records already",
                 "an empty topic, or none",
@@ -377,11 +372,7 @@ def _create(connection: Connection, copies: Sequence[TopicCopy], cluster: KafkaM
     if failed := tuple(failures(request_new_topics(admin, [copy.target for copy in copies]))):
         reasons = "; ".join(failed)
         raise ProblemsError(
-            [
-                problems.copy_refused(
-                    copies[0].target.name, reasons, "topics that can be created", "See there."
-                )
-            ]
+            [copy_refused(copies[0].target.name, reasons, "topics that can be created", "See there.")]
         )
     deadline = time.monotonic() + _VISIBLE_SECONDS
     for copy in copies:
