@@ -244,11 +244,13 @@ def misplaced_entry(application: str, topic: str, partition: int, expected: int)
         application=application,
         topic=topic,
         summary=f"Partition {partition} of {topic} has an entry whose key belongs to partition {expected}.",
-        expected="each entry in the partition of its key, by Kafka's default partitioner",
+        expected="each entry in the partition of its key, by Kafka's default partitioner or `--partitioner`",
         found=f"an entry of partition {expected} in partition {partition}",
         why="The producers use another partitioner, or partitions were added before while the application "
         "had state. So the new partition of a key is not known. " + _UNCHANGED,
-        fix="Reset the application, so that it processes its input again.",
+        fix="If the partition follows from the serialized key alone, name a Python function with "
+        "`--partitioner TOPIC=MODULE:FUNCTION`. Otherwise reset the application, so that it processes its "
+        "input again.",
     )
 
 
