@@ -55,6 +55,13 @@ class ReshardCluster(MoveCluster, Protocol):
         ...
 
 
+def await_transactions(cluster: ReshardCluster, partitions: Sequence[TopicPartition]) -> None:
+    """Wait until the partitions show what was committed: the brokers answer a commit before."""
+    deadline = time.monotonic() + _COMPLETION_SECONDS
+    while cluster.open_transactions(partitions) and time.monotonic() < deadline:
+        time.sleep(_POLL_SECONDS)
+
+
 @attrs.frozen
 class FoundTotals:
     """The totals of each partition, and how many entries are in a partition that they do not belong to."""
@@ -123,7 +130,7 @@ class EntryMove:
         What this pass has written must be visible: it has the last record of each other key.
         """
         topic = self._transfer.source
-        self._await_transactions([(topic, partition)])
+        await_transactions(self._cluster, [(topic, partition)])
         [(_, end)] = self._cluster.bounds([(topic, partition)]).values()
         for chunk in self._cluster.read_range(topic, partition, self._ends[partition], end):
             old, new = self._transfer.partitions(chunk.keys, partition)
@@ -148,7 +155,7 @@ class EntryMove:
         """Read all partitions of the target, and return what they have; later, read only what is new."""
         topic, found, misplaced = self._transfer.target, [], 0
         partitions = [(topic, each) for each in range(self._transfer.after)]
-        self._await_transactions(partitions)
+        await_transactions(self._cluster, partitions)
         bounds = self._cluster.bounds(partitions)
         ends = {partition: end for (_, partition), (_, end) in bounds.items()}
         starts = {partition: start for partition, (_, start) in self._compared.items()}
@@ -258,12 +265,6 @@ class EntryMove:
                 records.commit_if_due()
             records.send(tombstones(topic, partition, times))
         records.commit()
-
-    def _await_transactions(self, partitions: Sequence[TopicPartition]) -> None:
-        """Wait until the partitions show what was committed: the brokers answer a commit before."""
-        deadline = time.monotonic() + _COMPLETION_SECONDS
-        while self._cluster.open_transactions(partitions) and time.monotonic() < deadline:
-            time.sleep(_POLL_SECONDS)
 
     def _old_parts(self, what: str) -> Iterator[tuple[int, Iterator[RecordChunk]]]:
         yield from self._parts(self._transfer.source, self._ends, what)

@@ -22,7 +22,12 @@ from headwater.model.problems import Problem, ProblemsError
 from headwater_spark.driver.processor_move.entry_copy import MoveProducer, Report
 from headwater_spark.driver.processor_move.moves import Committed
 from headwater_spark.driver.reshard import problems
-from headwater_spark.driver.reshard.entry_move import EntryMove, FoundTotals, ReshardCluster
+from headwater_spark.driver.reshard.entry_move import (
+    EntryMove,
+    FoundTotals,
+    ReshardCluster,
+    await_transactions,
+)
 from headwater_spark.driver.reshard.entry_totals import EntryTotals
 from headwater_spark.driver.reshard.journal import Journal, Phase
 from headwater_spark.driver.reshard.plan import Reshard, producer_name
@@ -122,6 +127,7 @@ class ReshardExecution:
             self._cluster.expand({first.source: first.after})
         self._check_stopped()
         partitions = self._reshard.changelog_partitions
+        await_transactions(self._cluster, partitions)
         if unfinished := self._cluster.open_transactions(partitions):
             application = self._reshard.application
             raise ProblemsError(
