@@ -28,6 +28,7 @@ Entries = dict[tuple[str, int], dict[bytes, tuple[bytes, int]]]
 """(Store, partition) → key → (value, timestamp)."""
 START_MS = 1_760_000_000_000
 _SECONDS = 120.0
+_BUFFER = "-Buffer"
 _CONFIG = {
     "statestore.cache.max.bytes": "0",
     "auto.offset.reset": "earliest",
@@ -213,7 +214,8 @@ class Compared:
                 if value is None:
                     found[store, partition].pop(kept, None)
                 else:
-                    found[store, partition][kept] = value, timestamp
+                    # Records of buffers have the time when they were written.
+                    found[store, partition][kept] = value, 0 if store.endswith(_BUFFER) else timestamp
         return {place: entries for place, entries in found.items() if entries}
 
     def histories(self, name: str, store: str) -> Mapping[bytes, list[tuple[bytes | None, int]]]:
@@ -278,7 +280,10 @@ def _is_repartition(name: str, topic: str) -> bool:
 
 def _normalized(store: str, key: bytes, value: bytes | None) -> tuple[bytes, bytes | None]:
     """Return an entry without what depends on the order of other keys."""
-    is_join = store.startswith("paid-") and store.endswith(("this-join-store", "other-join-store"))
-    if is_join or store.endswith("-Buffer"):
+    if store.endswith(_BUFFER):
+        # `BufferValue`: timestamp, offset, length of the topic, topic, partition, headers, values
+        after_partition = 24 + int.from_bytes(value[16:20], "big") if value is not None else 0
+        return key[:-4], None if value is None else value[:8] + value[after_partition:]
+    if store.startswith("paid-") and store.endswith(("this-join-store", "other-join-store")):
         return key[:-4], value  # the sequence number of the task
     return key, value

@@ -389,6 +389,31 @@ def test_an_application_that_starts_after_the_checks_loses_nothing(kill: int | N
     assert [app.live()] == expected
 
 
+@pytest.mark.parametrize("expanded", [(), ("customers",), ("contracts", "customers")])
+def test_counts_do_not_fit_until_the_last_step(expanded: tuple[str, ...]) -> None:
+    """Also if some of the source topics have their new count already."""
+    app = _application(_inputs((2, 2, 2)), 1)
+    app.write_entries(20)
+    after = _inputs((5, 4, 4))
+    app.cluster.expand({topic: after[topic] for topic in expanded})
+    fitting: list[Phase | None] = []
+
+    def note_phases() -> None:
+        sources = {topic: app.counts[topic] for topic in after}
+        targets = {
+            each.name: each.partitions for each in compile_document(_DOCUMENT, sources).internal_topics
+        }
+        committed = app.cluster.committed([(name, 0) for name in app.counts if "-changelog" in name])
+        journal = read_journal(committed)
+        if journal is not None and journal.is_locked and targets.items() <= app.counts.items():
+            fitting.extend(journal.phases.values())
+
+    app.cluster.before_operation = note_phases
+    app.reshard(after)
+    assert set(fitting) <= {Phase.DONE}
+    assert app.counts.items() >= after.items()
+
+
 def test_an_application_that_runs_when_its_topics_are_expanded_is_waited_for() -> None:
     app = _application(_inputs((2, 2, 2)), 1)
     app.write_entries(20)

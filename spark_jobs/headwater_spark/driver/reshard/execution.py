@@ -123,7 +123,7 @@ class ReshardExecution:
         if journal.is_locked:
             return
         first = next((each for each in self._by_size() if each.before != each.after), None)
-        if first is not None:
+        if first is not None and first.source not in self._reshard.settled:
             self._cluster.expand({first.source: first.after})
         self._check_stopped()
         partitions = self._reshard.changelog_partitions
@@ -213,6 +213,9 @@ class ReshardExecution:
     def _by_size(self) -> Sequence[Transfer]:
         """Return the transfers: first those whose topics keep their count or have the new one, then by size.
 
+        Topics of sources that have the new count already are last: until one of the others is expanded, they
+        are what prevents a start of the application.
+
         The last expansion unlocks the application if the source topics have the new count already.
         """
         ends = self._known_journal().ends
@@ -226,6 +229,7 @@ class ReshardExecution:
             key=lambda each: (
                 each.before != each.after,
                 present[each.source] < each.after,
+                each.source in self._reshard.settled,
                 -sizes[each.source],
             ),
         )

@@ -144,6 +144,19 @@ class Reshard:
         return {**changelogs, **self.rewritten_topics, **self.sources}
 
     @property
+    def settled(self) -> frozenset[str]:
+        """The changelog topics of tasks whose source topics have the new count already.
+
+        The application cannot start until they have it, too.
+        """
+        return frozenset(
+            store.changelog
+            for each in self.inputs
+            if not each.is_internal and each.present >= each.after > each.before
+            for store in each.part.stores
+        )
+
+    @property
     def changelog_partitions(self) -> Sequence[TopicPartition]:
         return [(each.source, partition) for each in self.transfers for partition in range(each.before)]
 
