@@ -401,7 +401,7 @@ def test_counts_do_not_fit_until_the_last_step() -> None:
     (document,) = load_text(text, "app.yaml").documents
     changelogs = {"customers": "app-rows-changelog", "orders": "app-totals-changelog"}
     cluster = ReshardMemoryCluster({topic: [[], []] for pair in changelogs.items() for topic in pair})
-    for topic, number in (("customers", 40), ("orders", 10)):
+    for topic, number in (("orders", 10), ("customers", 40)):
         for key in (b"key %d" % each for each in range(number)):
             partition = default_partition(key, 2)
             cluster.write([(each, partition, key, b"1", _TIME, ()) for each in (topic, changelogs[topic])])
