@@ -98,7 +98,8 @@ def _aggregate_by_key(behavior: StreamAggregate, context: OperatorContext) -> Pr
     if behavior.aggregation.kind is AggregationKind.COUNT and can_count_fast(behavior, context):
         return count_fast(behavior, context)
     general = _update_per_record(behavior, context)
-    return cached_aggregate(behavior, context, general) if can_cache_values(behavior, context) else general
+    can_cache = can_cache_values(behavior, context, TimestampedKeyValueBytes)
+    return cached_aggregate(behavior, context, general) if can_cache else general
 
 
 def _update_per_record(behavior: StreamAggregate, context: OperatorContext) -> Process:

@@ -1,6 +1,6 @@
 """Aggregations of streams with windows: time windows, sliding windows and sessions."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 import attrs
 
@@ -18,14 +18,16 @@ from headwater_spark.engine.operators.aggregation import (
     WindowResults,
     functions_of,
 )
+from headwater_spark.engine.operators.cached_aggregate import can_cache_values
+from headwater_spark.engine.operators.cached_windows import add_to_cached_windows
 from headwater_spark.engine.operators.interface import OperatorContext, Process
 from headwater_spark.engine.operators.materialized import Forwarding
 from headwater_spark.engine.records import Headers, Value, Windowed
 from headwater_spark.engine.stores.segments import SEGMENT
-from headwater_spark.engine.stores.windows import SessionBytes
+from headwater_spark.engine.stores.windows import SessionBytes, TimestampedWindowBytes
 
 _FOREVER = 2**63 - 1
-WindowStarts = Callable[[int], range]
+WindowStarts = Callable[[int], Sequence[int]]
 """Timestamp → starts of the windows that contain it, in order"""
 _END_AT = -16
 _START_AT = -8
@@ -40,9 +42,11 @@ def window_aggregate(
     """Drop null keys, not null values. A window closes when stream time passes its end plus grace."""
     size, grace, starts = _shape(window)
     functions = functions_of(behavior.aggregation, context)
-    init, add = functions.init, functions.add
     results = WindowResults(behavior, size, context)
-    get, update, serialize_key = results.get, results.update, results.serialize_key
+    add_to_window = results.adder(functions)
+    if can_cache_values(behavior, context, TimestampedWindowBytes):
+        add_to_window = add_to_cached_windows(behavior, size, functions, context, add_to_window)
+    serialize_key = results.serialize_key
     observed = context.clock()
     emission = _time_window_emission(results, size, starts, context) if behavior.emit_on_close else None
     name, drop = context.node.name, context.task.drop
@@ -53,22 +57,17 @@ def window_aggregate(
             return
         if emission is not None:
             emission.advance(timestamp)
-        observed.now = max(observed.now, timestamp)
-        close_time = observed.now - grace
-        plain = serialize_key(key)
+        now = observed.now
+        if timestamp > now:
+            now = observed.now = timestamp
+        close_time = now - grace
+        key_bytes = serialize_key(key)
         for start in starts(timestamp):
             end = start + size if size != _FOREVER else _FOREVER
             if end <= close_time:
                 drop(name, "window is closed")
-                continue
-            known = get(plain, start)
-            if known is None:
-                old, time = init(), timestamp
             else:
-                old, time = known
-                time = max(time, timestamp)
-            new = add(key, value, old)
-            update(Windowed(key, start, end), plain, (new, old), time, (timestamp, headers))
+                add_to_window(key, key_bytes, value, start, timestamp, headers)
         if emission is not None:
             emission.check(close_time, headers)
 
@@ -79,7 +78,7 @@ def _shape(window: TumblingWindow | HoppingWindow | UnlimitedWindow) -> tuple[in
     """Return size, grace, and the function that returns the windows of a timestamp."""
     match window:
         case TumblingWindow(size, grace):
-            return size, grace, lambda time: range(time - time % size, time + 1, size)
+            return size, grace, lambda time: (time - time % size,)
         case HoppingWindow(size, advance, grace):
             return size, grace, lambda time: _hops(time, size, advance)
         case UnlimitedWindow(first):

@@ -13,6 +13,7 @@ from headwater_spark.engine.stores.segments import LAST_TIME, SEGMENT, TIME, Seg
 
 _SEQUENCE = 4
 _WINDOW_SUFFIX = TIME + _SEQUENCE
+_FIRST_SEQUENCE = b"\0" * _SEQUENCE
 _LAST_SEQUENCE = b"\xff" * _SEQUENCE
 _SEQUENCES = 0x7FFFFFFF
 _MAX_CACHED_STARTS = 4096
@@ -81,14 +82,22 @@ class WindowBytes(SegmentedStore):
             if value is None:
                 self._log_null(key, start, sequence, context)
                 return
+        self.put_entry(key, self.entry_key(key, start, sequence), value, start, context)
+
+    def put_entry(
+        self, key: bytes, entry_key: bytes, value: bytes | None, start: int, context: Context
+    ) -> None:
+        """Put the value of an entry of `key`; `entry_key` contains the key and `start`."""
         if self._cached is None:
             self.observed.now = max(self.observed.now, start)
         elif start > self._last_put > UNSET:
             self._last_put = start
         elif start < self._first_put:
             self._observe_cached(start)
-        entry_key = self.entry_key(key, start, sequence)
-        (self._index.add if value is not None else self._index.remove)(key, entry_key)
+        if value is not None:
+            self._index.add(key, entry_key)
+        else:
+            self._index.remove(key, entry_key)
         if self._by_time is not None:
             self._by_time.put(entry_key, exists=value is not None)
         self.below.put(entry_key, value, context)
@@ -100,12 +109,12 @@ class WindowBytes(SegmentedStore):
         self.below.put(self.entry_key(key, start, sequence), None, context)
 
     def fetch(self, key: Value, start: int) -> Value:
-        stored = self.fetch_bytes(self.key_serde.serialize(key), start, self.below.get)
+        entry_key = self.entry_key(self.key_serde.serialize(key), start)
+        stored = self.fetch_entry(entry_key, start, self.below.get)
         return None if stored is None else self._decode(stored)
 
-    def fetch_bytes(self, key: bytes, start: int, get: Get) -> bytes | None:
+    def fetch_entry(self, entry_key: bytes, start: int, get: Get) -> bytes | None:
         """Return the value of an entry, read with `get`, a function of `below`."""
-        entry_key = self.entry_key(key, start)
         if start < self.observed.now - self._visible_ms and not self._is_cached(entry_key):
             return None
         return get(entry_key)
@@ -160,8 +169,11 @@ class WindowBytes(SegmentedStore):
         if parts is None:
             if len(self._parts_by_start) >= _MAX_CACHED_STARTS:
                 self._parts_by_start.clear()
-            parts = self._parts_by_start[start] = self.segments.id(start), start.to_bytes(TIME, "big")
-        return parts[0] + key + parts[1] + sequence.to_bytes(_SEQUENCE, "big")
+            suffix = start.to_bytes(TIME, "big") + _FIRST_SEQUENCE
+            parts = self._parts_by_start[start] = self.segments.id(start), suffix
+        if not sequence:
+            return parts[0] + key + parts[1]
+        return parts[0] + key + parts[1][:TIME] + sequence.to_bytes(_SEQUENCE, "big")
 
     def _of_key(
         self, key: Value, first: int, last: int, *, forward: bool = True
