@@ -84,7 +84,7 @@ TOPOLOGIES = {
     ),
     "tumbling windows that expire": (
         f"{_GROUPED}- windowedBy: {{tumbling: {{size: 2s, grace: 1s}}}}\n- aggregate: {{{_INIT}, {_ADD}, "
-        "as: t}}\n"
+        "as: t}\n"
         f'- filter: {{where: "{TOTAL.where}"}}\n{_OUT}'
     ),
     "hopping windows that expire": (
