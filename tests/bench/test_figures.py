@@ -73,7 +73,12 @@ def test_percentiles() -> None:
 
 @pytest.mark.parametrize(
     ("keys", "distinct", "most"),
-    [(Keys.FEW, 10, 0.1), (Keys.THOUSAND, 1_000, 0.001), (Keys.SKEWED, 201, 0.8)],
+    [
+        (Keys.FEW, 10, 0.1),
+        (Keys.THOUSAND, 1_000, 0.001),
+        (Keys.SKEWED, 201, 0.8),
+        (Keys.MILLION, 10_000, 0.0001),
+    ],
 )
 def test_distributions(keys: Keys, distinct: int, most: float) -> None:
     times = Counter(keys.key(number) for number in range(10_000))
