@@ -175,7 +175,7 @@ def test_records_that_are_dropped_or_read_differently_are_not_counted_in_columns
     assert can_count_columns(tuple(map(list, zip(plain, plain, strict=True))))  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("name", COUNTING.keys() - EACH_UPDATE.keys())
+@pytest.mark.parametrize("name", sorted(COUNTING.keys() - EACH_UPDATE.keys()))
 def test_updates_that_other_nodes_read_are_not_counted_in_columns(name: str) -> None:
     assert task(COUNTING[name], NO_CACHE).column_counter is None
     assert task(COUNTING["count"], CACHED).column_counter is None
