@@ -7,7 +7,8 @@ import attrs
 from pyspark.sql import SparkSession
 
 from headwater.compiler import StreamsConfig
-from headwater.model.topology import TopologyDocument
+from headwater.model.problems import Problem
+from headwater.model.topology import Application, TopologyDocument
 from headwater_spark.driver.active_client.membership import ActiveClient
 from headwater_spark.driver.client_lifecycle import ClientLifecycle, WatchThreads
 from headwater_spark.driver.commit_check import CommitCheck
@@ -25,7 +26,8 @@ from headwater_spark.driver.queries.specs import QuerySpecs
 from headwater_spark.driver.queries.watched_inputs import create_input_watch
 from headwater_spark.driver.run_settings import RunSettings
 from headwater_spark.driver.spark_session.jvm import JvmWatch
-from headwater_spark.driver.spark_session.session import is_local_master, is_remote
+from headwater_spark.driver.spark_session.requirements import is_local_master
+from headwater_spark.driver.spark_session.session import is_remote
 from headwater_spark.driver.threads.settings import may_shut_down_application, stream_threads
 from headwater_spark.driver.threads.shutdown_requests import ShutdownRequests
 from headwater_spark.driver.threads.stream_threads import StreamThreads, configured_client_id
@@ -42,10 +44,7 @@ from headwater_spark.worker.state_proof import PROOF_SECONDS
 
 @attrs.frozen(kw_only=True, eq=False)
 class ApplicationParts:
-    """The parts of one application. `queries` is name → query, filled when the application starts.
-
-    `client` None: brokers fence clients, so several may be active.
-    """
+    """The parts of one application. `queries` is name → query, filled when the application starts."""
 
     spark: SparkSession
     topics: ApplicationTopics
@@ -54,7 +53,7 @@ class ApplicationParts:
     threads: StreamThreads
     exceptions: UncaughtExceptions
     shutdown_requests: ShutdownRequests
-    client: ActiveClient | None
+    client: ActiveClient
     specs: QuerySpecs
     queries: dict[str, SubtopologyQuery]
     expansion: ProcessorExpansion
@@ -74,6 +73,7 @@ def create_parts(
     *,
     lifecycle: ClientLifecycle,
     handler: UncaughtExceptionHandler | None,
+    client: ActiveClient,
 ) -> ApplicationParts:
     """Return the parts of an application; nothing runs yet, and no request was sent to Kafka."""
     application = document.application
@@ -93,7 +93,6 @@ def create_parts(
         on_shutdown_application=shutdown_requests.send,
         handler=handler,
     )
-    client = None if exactly_once else _active_client(settings, application.id, client_id, lifecycle)
     specs = QuerySpecs(
         services=QueryServices(
             application=application.id,
@@ -148,6 +147,10 @@ def create_parts(
         purge_interval_seconds=purge_interval_ms(application.config) / 1000,
         layout_changes=layout_changes,
     )
+
+    def report(problem: Problem) -> None:
+        lifecycle.stop_with([problem])
+
     watched = {
         f"{application.id}-cluster": cluster_watch.run,
         f"{application.id}-jvm": jvm_watch.run,
@@ -155,7 +158,7 @@ def create_parts(
         f"{application.id}-processors": expansion.run,
         f"{application.id}-input": input_watch.run,
     }
-    if client is not None:
+    if not exactly_once:
         watched[f"{application.id}-commits"] = CommitCheck(queries, offsets, client).run
     return ApplicationParts(
         spark=spark,
@@ -172,7 +175,7 @@ def create_parts(
         progress_watch=progress_watch,
         cluster_watch=cluster_watch,
         input_watch=input_watch,
-        renewals=WatchThreads({} if client is None else {f"{application.id}-active": client.run}, lifecycle),
+        renewals=WatchThreads({f"{application.id}-active": partial(client.run, report)}, lifecycle),
         watches=WatchThreads(watched, lifecycle),
     )
 
@@ -184,14 +187,12 @@ def _task_placement(spark: SparkSession) -> TaskPlacement | None:
     return TaskPlacement(rows) if rows.is_possible else None
 
 
-def _active_client(
-    settings: RunSettings, application: str, client_id: str, lifecycle: ClientLifecycle
-) -> ActiveClient:
-    checkpoint = None if is_remote(settings.checkpoint) else settings.checkpoint
+def new_client(application: Application, settings: RunSettings) -> ActiveClient:
+    """Return the membership of this client; no request was sent to Kafka."""
     return ActiveClient(
         settings.connection,
-        application,
-        client_id,
-        checkpoint,
-        lambda problem: lifecycle.stop_with([problem]),
+        application.id,
+        configured_client_id(application),
+        None if is_remote(settings.checkpoint) else settings.checkpoint,
+        is_fenced=StreamsConfig.of(application).guarantee.is_exactly_once,
     )

@@ -18,6 +18,7 @@ from headwater.model.nodes import NodeTopology, SinkNode
 from headwater.model.problems import Location, Problem, ProblemCode, ProblemsError, errors
 from headwater.model.topology import Application, TopologyDocument
 from headwater.spec.files import SCHEMA_FILE, read_confined
+from headwater_spark.driver.spark_session.requirements import connect_session, session_problems
 from headwater_spark.driver.threads.settings import thread_problems
 from headwater_spark.engine.program import (
     SubtopologyProgram,
@@ -27,13 +28,12 @@ from headwater_spark.engine.program import (
     schema_files,
 )
 from headwater_spark.engine.program.classes import load_class, named_classes
-from headwater_spark.engine.serdes import RegistryUnavailableError, subject
+from headwater_spark.engine.serdes import RegistryUnavailableError, schema_type, subject
 from headwater_spark.worker.schema_registry import URL, RegisteredSchemas, registry
 from headwater_spark.worker.state_folders import create_private_folder
 
 _log = structlog.get_logger(__name__)
 _LOCK_FILE = "client.lock"
-_SPECULATION = "spark.speculation"
 _DEAD_LETTER_TOPIC = "errors.dead.letter.queue.topic.name"
 
 
@@ -145,27 +145,18 @@ def warn_missing_outputs(nodes: NodeTopology, application: Application, cluster:
             )
 
 
-def check_speculation(spark: SparkSession, application: str) -> None:
-    """Check that Spark runs each task once at a time.
+def check_session(spark: SparkSession, application: str) -> None:
+    """Check the settings of a session that runs.
 
     Raises:
-        ProblemsError: `spark.speculation` is set.
+        ProblemsError: An application cannot run with them.
     """
-    if spark.sparkContext.getConf().get(_SPECULATION, "false") != "true":
-        return
-    raise ProblemsError(
-        [
-            Problem(
-                code=ProblemCode.NOT_RUNNABLE,
-                application=application,
-                summary="Spark would run copies of slow tasks.",
-                expected=f"{_SPECULATION} = false",
-                found=f"{_SPECULATION} = true",
-                why="A copy writes the same records, and competes with the first task for its state.",
-                fix=f"Remove {_SPECULATION} from Spark's configuration, or set it to false.",
-            )
-        ]
-    )
+    if not hasattr(spark, "_jsparkSession"):
+        raise ProblemsError([connect_session(application)])
+    context = spark.sparkContext
+    conf = dict(context.getConf().getAll())
+    if wrong := session_problems(application, master=str(context.master), conf=conf):
+        raise ProblemsError(wrong)
 
 
 def check_user_classes(spark: SparkSession, runnable: RunnableDocument) -> None:
@@ -214,7 +205,7 @@ def _latest_schemas(formats: Iterable[str], application: Application) -> dict[st
     for name in formats:
         try:
             source = registry(application.config)
-            found = None if source is None else source.latest(subject(name) or "")
+            found = None if source is None else source.latest(subject(name) or "", schema_type(name))
             reason = "no registry is configured" if source is None else "the registry has no such subject"
         except (RegistryUnavailableError, ValueError) as error:
             found, reason = None, str(error)
@@ -250,7 +241,7 @@ def _no_schema(name: str, reason: str, application: Application) -> Problem:
         code=ProblemCode.NOT_RUNNABLE,
         application=application.id,
         summary=f"No schema found for format {name}.",
-        expected="a subject of a schema registry with an Avro schema",
+        expected=f"a subject of a schema registry with a schema of the type {schema_type(name)}",
         found=reason,
         why="Without the schema, records of that format cannot be written.",
         fix=f"Set {URL} or SCHEMA_REGISTRY_URL to the registry's address, and register the schema there.",

@@ -51,7 +51,7 @@ class BatchRequest:
     end_offsets: Mapping[TopicPartition, int] = attrs.field(factory=dict)
     versions: Mapping[int, StateVersion] = attrs.field(factory=dict)
     versions_at: float = 0.0
-    proof_seconds: float = 10.0
+    proof_seconds: float = 5.0
     awaited: frozenset[TopicPartition] = frozenset()
     shared_topics: frozenset[str] = frozenset()
     exactly_once: bool = True

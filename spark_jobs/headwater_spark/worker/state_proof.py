@@ -15,8 +15,9 @@ version, a task that is not fenced reads the committed offsets again before it w
 
 So it is with the client that sent the batch: if it was not proved recently that it is the active one, its
 record is read before the task writes and before it commits. With `at_least_once`, brokers accept the commit
-of any client, because the group has no members. So one client at a time is active. It writes a record and
-renews it; other clients wait as long as it does (`driver.active_client`).
+of any client, because the group has no members. With `exactly_once_v2` they fence the client that had the
+task before, but two clients would fence each other again and again. So one client at a time is active. It
+writes a record and renews it; other clients wait as long as it does (`driver.active_client`).
 """
 
 import time
@@ -33,7 +34,7 @@ from headwater_spark.worker import clients
 from headwater_spark.worker.messages import BatchRequest
 
 _READ_SECONDS = 5.0
-PROOF_SECONDS = 10.0
+PROOF_SECONDS = 5.0
 """Spark runs a task on another host when it has not received heartbeats for 45 s (`session.py`), or when the
 first executor has ended, which ends its Python workers, too. With shorter times, a proof is valid for half
 of them (`BatchRequest.proof_seconds`)."""

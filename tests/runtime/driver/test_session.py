@@ -28,6 +28,18 @@ def test_only_a_local_session_forks_workers_from_our_daemon(master: str | None, 
     assert ("spark.python.daemon.module" in settings) is has_daemon
 
 
+@pytest.mark.parametrize(
+    ("master", "is_set"),
+    [("local[4]", False), ("local-cluster[2,1,1024]", True), ("spark://host:7077", True), (None, True)],
+)
+def test_executors_of_a_lost_driver_end_soon(master: str | None, *, is_set: bool) -> None:
+    names = ("spark.executor.heartbeatInterval", "spark.executor.heartbeat.maxFailures")
+    settings = SessionSettings(application="a", master=master).spark()
+    assert [name in settings for name in names] == [is_set] * 2
+    chosen = SessionSettings(application="a", master=master, conf={names[0]: "20s"}).spark()
+    assert chosen[names[0]] == "20s"
+
+
 def test_the_daemon_has_no_threads_when_it_forks() -> None:
     """Threads do not survive a fork, and their locks may stay locked in the workers."""
     program = (

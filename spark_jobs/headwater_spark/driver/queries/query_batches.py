@@ -47,7 +47,7 @@ class QueryBatches:
         end_offsets = {} if in_step else self.input.batch_end_offsets(batch)
         self.progress.begin_batch(self.subtopology, batch, end_offsets)
         is_expanded = layout.is_expanded(self.subtopology)
-        client = services.client if services.client is not None and services.client.topic else None
+        client = services.client if services.client.topic else None  # without the permission: none
         return BatchRequest(
             application=services.application,
             group=services.application,

@@ -35,8 +35,7 @@ class QueryServices:
     threads: StreamThreads
     exceptions: UncaughtExceptions
     exactly_once: bool
-    client: ActiveClient | None = None
-    """None: brokers fence clients, so several may be active."""
+    client: ActiveClient
     placement: TaskPlacement | None = None
     """None: there is only one executor, in the driver."""
     proof_seconds: float = PROOF_SECONDS
@@ -74,8 +73,7 @@ class QueryInput:
             KafkaException: The offsets cannot be read.
         """
         application, offsets = self.services.application, self.services.offsets
-        if self.services.client is not None:
-            self.services.client.check()
+        self.services.client.check()
         layout = self.current_layout()
         check_no_move(application, offsets.move_mark(self._marked_partitions(layout)))
         processed_by = offsets.processors(layout.input_partitions(self.subtopology))

@@ -15,6 +15,7 @@ import attrs
 from pyspark import SparkConf
 from pyspark.sql import SparkSession
 
+from headwater_spark.driver.spark_session.requirements import is_local_master
 from headwater_spark.spark_internals.jvm import disable_checksum_files, silence_accumulators, start_jvm
 from headwater_spark.spark_internals.supported import check_spark_internals
 
@@ -33,6 +34,9 @@ _OF_CLUSTERS: Mapping[str, str] = {
     "spark.storage.blockManagerHeartbeatTimeoutMs": "45s",
     "spark.executor.heartbeatInterval": "3s",
     "spark.network.timeoutInterval": "3s",
+    # An executor whose driver does not answer ends after 12 to 15 s, so that the next driver gets its cores.
+    # By default, that takes the shorter of 10 minutes and `spark.network.timeout`.
+    "spark.executor.heartbeat.maxFailures": "4",
     # A task that reads shuffled rows of a lost host fails soon, and its batch is repeated.
     "spark.shuffle.io.connectionTimeout": "15s",
     "spark.shuffle.io.connectionCreationTimeout": "5s",
@@ -144,8 +148,10 @@ def start_session(settings: SessionSettings) -> SparkSession:
     builder = SparkSession.builder.appName(settings.application)
     if settings.master is not None:
         builder = builder.master(settings.master)
+    given = SparkConf()  # what spark-submit was given
     for name, value in settings.spark().items():
-        builder = builder.config(name, value)
+        if name not in _OF_CLUSTERS or not given.contains(name):
+            builder = builder.config(name, value)
     session: SparkSession = builder.getOrCreate()
     check_spark_internals(session)
     silence_accumulators(session.sparkContext)
@@ -171,11 +177,6 @@ def ship_packages(spark: SparkSession) -> None:
         for file, name in _package_files():
             packed.write(file, name)
     context.addPyFile(str(archive))
-
-
-def is_local_master(master: str) -> bool:
-    """Return whether tasks run in the driver's JVM: there are no executors."""
-    return master == "local" or master.startswith("local[")
 
 
 def is_remote(checkpoint: str) -> bool:
