@@ -26,6 +26,10 @@ $(STAMP): pyproject.toml $(LOCK)
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	@touch $@
 
+.PHONY: test-programs
+test-programs: $(STAMP) # what only tests run (10 minutes, once)
+	@$(BIN)/python -m headwater.toolchain.test_programs
+
 .PHONY: toolchain
 toolchain: $(STAMP) ## download or build the Pulumi CLI, its plugins and Kafka (5 minutes, once)
 	@$(BIN)/python -m headwater.toolchain all
@@ -35,7 +39,7 @@ demo: toolchain ## demonstrate Headwater on a real Kafka broker
 	@$(BIN)/headwater demo
 
 .PHONY: test
-test: toolchain ## run all tests except soak tests (about 20 minutes)
+test: toolchain test-programs ## run all tests except soak tests (about 20 minutes)
 	@# Most of these tests wait for brokers, batches and timeouts: two workers for each processor.
 	$(PYTEST) -m "not soak" --numprocesses $$($(BIN)/python -c 'import os; print(2 * os.cpu_count())') --dist loadscope
 
@@ -120,7 +124,7 @@ fuzz: test-brokers ## run the tests with each version of brokers, and the soak t
 	$(PYTEST) -m soak --timeout=0
 
 .PHONY: coverage
-coverage: toolchain ## list the lines that no test executes, in any process (half an hour)
+coverage: toolchain test-programs ## list the lines that no test executes, in any process (half an hour)
 	$(BIN)/coverage erase
 	@# A failed test ends this with its exit code, after the report.
 	COVERAGE_FILE=$(CURDIR)/.coverage $(BIN)/coverage run -m pytest -m "not soak" --numprocesses 4 --dist loadscope; \

@@ -18,7 +18,7 @@ from headwater.cli.main import main
 from headwater.cli.new.project import EXAMPLES, Forge, wheel_of
 from headwater.model.problems import errors
 from headwater.pulumi.settings import stack_settings
-from headwater.toolchain.linters import ensure_actionlint
+from headwater.toolchain.test_programs import ensure_actionlint
 from tests.locks import closure, locked
 from tests.workflows.scripts import read
 

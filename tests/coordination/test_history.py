@@ -273,6 +273,15 @@ def _foreign(agents: Group, bootstrap_servers: str) -> None:
 
 
 @pytest.mark.broker
+def test_a_group_without_agents_is_named(kafka: LocalBroker, unique: Callable[[str], str]) -> None:
+    group = unique("no-agents")
+    where = ["--bootstrap-server", kafka.bootstrap_servers, "--group", group]
+    done = CliRunner().invoke(main, ["agent", "history", *where])
+    assert done.exit_code == ExitCode.PROBLEMS
+    assert "error[JournalNotFound]" in done.stderr
+    assert f"headwater-agent-{group}" in done.stderr
+
+
 def test_history_command_shows_agent_topics_time_and_reason(kafka: LocalBroker, group: MakeGroup) -> None:
     agents = group(kafka.bootstrap_servers)
     agent = agents.join("agent-1")

@@ -9,10 +9,11 @@ from headwater.agent import events
 from headwater.agent.instruments import AgentInstruments
 from headwater.agent.lag import LagWatch
 from headwater.agent.state import Outcome, TopicResult
-from headwater.cli.agent_run import run
+from headwater.cli.agent_run import run as agent_run
 from headwater.control import Surface
 from headwater.kafka import Connection
-from headwater.toolchain.linters import ensure_promtool
+from headwater.toolchain.test_programs import ensure_helm, ensure_promtool
+from headwater_spark.commands.run import run as application_run
 from headwater_spark.driver.metrics import Instruments
 from headwater_spark.driver.queries.progress import NO_PROGRESS
 from headwater_spark.driver.states import ClientState
@@ -29,6 +30,11 @@ _SUFFIXES = {"counter": ("_total",), "histogram": ("_bucket", "_sum", "_count"),
 @pytest.fixture(scope="session")
 def promtool() -> Path:
     return ensure_promtool()
+
+
+@pytest.fixture(scope="session")
+def helm() -> Path:
+    return ensure_helm()
 
 
 @pytest.fixture(scope="session")
@@ -82,14 +88,32 @@ def _series(surface: Surface) -> frozenset[str]:
 
 @pytest.fixture(scope="session")
 def accepts() -> Callable[[Iterable[str]], None]:
-    """Fail unless `headwater` takes these arguments (of `agent run`)."""
+    """Fail unless `headwater` takes these arguments (of `agent run` or `run`)."""
 
     def check(arguments: Iterable[str]) -> None:
-        group, command, *rest = arguments
-        assert (group, command) == ("agent", "run")
-        run.make_context("run", list(rest))
+        first, *rest = arguments
+        if first == "agent":
+            assert rest.pop(0) == "run"
+            agent_run.make_context("run", rest)
+        else:
+            assert first == "run"
+            document = Path(rest.pop(0)).name  # is in the container, not here
+            application_run.make_context("run", [str(DEPLOY / "kubernetes" / "runtime" / document), *rest])
 
     return check
+
+
+def sent_files(ignore_file: Path) -> set[str]:
+    """Return what an ignore file of a container build lets through; everything else is excluded."""
+    lines = ignore_file.read_text(encoding="utf-8").splitlines()
+    assert lines[1] == "*"
+    return {line.removeprefix("!") for line in lines if line.startswith("!")}
+
+
+def copied_files(containerfile: str) -> set[str]:
+    """Return the files of the repository that a build copies."""
+    copies = re.findall(r"^COPY (?!--from)(.*)$", containerfile, re.MULTILINE)
+    return {source for line in copies for source in line.split()[:-1]}
 
 
 def metrics_of(expression: str) -> set[str]:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from headwater.toolchain.linters import PROMETHEUS_VERSION
+from headwater.toolchain.test_programs import PROMETHEUS_VERSION
 from tests.deploy.conftest import DEPLOY, ROOT, metrics_of
 
 _RULES = DEPLOY / "prometheus" / "headwater-alerts.yaml"

@@ -13,7 +13,7 @@ import yaml
 from packaging.requirements import Requirement
 
 from headwater_spark.commands.run import run as runtime_run
-from tests.deploy.conftest import DEPLOY, ROOT
+from tests.deploy.conftest import DEPLOY, ROOT, copied_files, sent_files
 from tests.locks import closure, locked
 
 Golden = Callable[[Path, str], None]
@@ -69,16 +69,8 @@ def test_the_image_is_slim_pinned_and_not_run_as_root() -> None:
 
 
 def test_only_copied_files_are_sent_to_the_build() -> None:
-    ignore = (_CONTAINER / "Containerfile.dockerignore").read_text(encoding="utf-8").splitlines()
-    sent = {line.removeprefix("!") for line in ignore if line.startswith("!")}
-    copied = {
-        source
-        for line in re.findall(r"^COPY (?!--from)(.*)$", _FILE, re.MULTILINE)
-        for source in line.split()[:-1]
-    }
-    assert ignore[1] == "*"
-    assert copied == sent
-    assert all((ROOT / source).exists() for source in copied)
+    assert copied_files(_FILE) == sent_files(_CONTAINER / "Containerfile.dockerignore")
+    assert all((ROOT / source).exists() for source in copied_files(_FILE))
 
 
 def test_the_program_accepts_the_arguments(accepts: Callable[[Iterable[str]], None]) -> None:

@@ -156,6 +156,10 @@ def cluster() -> Iterator[Iterable[Finding]]:
         )
     )
     yield cluster_findings(attrs.evolve(CLUSTER, cordoned=frozenset(CLUSTER.brokers)))
+    many = {number: f"kafka-{number}.example:9093" for number in range(1, 61)}
+    yield cluster_findings(
+        attrs.evolve(CLUSTER, brokers=many, unchecked_addresses=10, cordoned=frozenset({60}))
+    )
     yield cluster_findings(attrs.evolve(CLUSTER, problem=UNREACHABLE))
     yield cluster_findings(attrs.evolve(CLUSTER, problem=REFUSED))
     yield cluster_findings(

@@ -265,6 +265,46 @@ def test_links_of_a_revision_that_lead_outside_are_ignored(
     assert set(verdicts(found).values()) == {"kept"}
 
 
+def test_files_that_releases_leave_out_are_compared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = write(tmp_path / "topologies" / "app.yaml", GENERATED)
+    write(tmp_path / ".gitattributes", "topologies export-ignore\n")
+    _git(tmp_path, "init", "--quiet")
+    _git(tmp_path, "add", ".")
+    _git(tmp_path, "commit", "--quiet", "--message", "Add")
+    write(Path(file), FILTERED)
+    monkeypatch.chdir(tmp_path)
+
+    found = read(headwater("topologies", "--git", "HEAD", "--format", "json"))
+
+    assert found["addedApplications"] == []
+    assert set(verdicts(found).values()) == {"renamed"}
+
+
+@pytest.mark.parametrize("argument", ["shared/topologies", "shared", "."])
+def test_a_submodule_is_read_at_the_commit_of_the_revision(
+    argument: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    library, repository = tmp_path / "library", tmp_path / "repository"
+    write(library / "topologies/app.yaml", GENERATED)
+    for folder in (library, repository):
+        folder.mkdir(exist_ok=True)
+        _git(folder, "init", "--quiet")
+    _git(library, "add", ".")
+    _git(library, "commit", "--quiet", "--message", "Add")
+    _git(
+        repository, "-c", "protocol.file.allow=always", "submodule", "add", "--quiet", str(library), "shared"
+    )
+    _git(repository, "commit", "--quiet", "--message", "Add the submodule")
+    write(repository / "shared/topologies/app.yaml", FILTERED)
+    _git(repository / "shared", "commit", "--quiet", "--all", "--message", "Filter")
+    monkeypatch.chdir(repository)
+
+    found = read(headwater(argument, "--git", "HEAD", "--format", "json"))
+
+    assert found["addedApplications"] == []
+    assert set(verdicts(found).values()) == {"renamed"}
+
+
 def test_outside_of_a_repository_git_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write(tmp_path / "app.yaml", GENERATED)
     monkeypatch.chdir(tmp_path)

@@ -262,11 +262,22 @@ def test_files_without_strimzi_topics_are_an_error(tmp_path: Path) -> None:
     assert "The files have no KafkaTopic of Strimzi" in done.stderr
 
 
-def test_a_strimzi_topic_without_a_count_is_an_error(tmp_path: Path) -> None:
-    file = tmp_path / "topic.yaml"
-    file.write_text(
-        "apiVersion: kafka.strimzi.io/v1\nkind: KafkaTopic\nmetadata: {name: a-b-changelog}\nspec: {}\n"
-    )
-    done = CliRunner().invoke(main, ["import", "--all", "--strimzi", str(file)])
-    assert done.exit_code == ExitCode.PROBLEMS
-    assert "KafkaTopic a-b-changelog has no partition count." in done.stderr
+def test_a_strimzi_topic_without_a_count_is_left_out_with_a_warning(tmp_path: Path) -> None:
+    """Strimzi allows it: the brokers have a default, and topics that exist keep their count."""
+
+    def topic(name: str, **spec: object) -> dict[str, object]:
+        settings = {"cleanup.policy": "compact", "message.timestamp.type": "CreateTime"}
+        metadata = {"apiVersion": "kafka.strimzi.io/v1", "metadata": {"name": name}}
+        return {"kind": "KafkaTopic", **metadata, "spec": {"config": settings, **spec}}
+
+    file = tmp_path / "topics.yaml"
+    items = [topic("a-b-changelog", partitions=3), topic("a-c-changelog"), topic("orders")]
+    file.write_text(json.dumps({"kind": "List", "items": items}))
+    command = ["import", "--all", "--strimzi", str(file), "--application-id", "a"]
+    done = CliRunner().invoke(main, command)
+    assert done.exit_code == ExitCode.DONE, done.output
+    observed = yaml.safe_load(done.stdout)["observed"]
+    assert observed["topics"] == {"b-changelog": {"kind": "changelog", "partitions": 3}}
+    for name in ("a-c-changelog", "orders"):
+        assert f"KafkaTopic {name} has no partition count." in done.stderr
+        assert name not in done.stdout

@@ -145,7 +145,7 @@ class Stack:
                 "never",
                 *(
                     ()
-                    if arguments[0] == "login" or arguments[:2] == ("stack", "init")
+                    if arguments[0] in ("login", "package") or arguments[:2] == ("stack", "init")
                     else ("--stack", STACK)
                 ),
             ],

@@ -12,8 +12,9 @@ import pytest
 import yaml
 
 from headwater.cli.console import ExitCode
-from headwater.kafka import Connection
+from headwater.kafka import Connection, KafkaClusterReader, SnapshotRequest, streams_group_messages
 from headwater.kafka.group_client import GroupClient
+from headwater.model.cluster import LiveGroup
 from headwater.model.streams_groups import DescriptionStatus, StreamsGroup
 from headwater.toolchain import ensure_kafka
 from headwater.toolchain.broker import Broker, Settings
@@ -115,6 +116,16 @@ def _started(version: str, folder: Path, stack: ExitStack) -> RunningCluster:
 def newest(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningCluster]:
     with ExitStack() as stack:
         yield _started(_WITH_NODES, tmp_path_factory.mktemp("newest"), stack)
+
+
+def test_a_description_that_is_too_large_hides_only_its_own_group(
+    newest: RunningCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(streams_group_messages, "_MOST_ITEMS", 0)
+    reader = KafkaClusterReader(Connection(bootstrap_servers=(newest.broker.bootstrap_servers,)), _SECONDS)
+    read = reader.read(SnapshotRequest(groups=("busy",), streams_groups=frozenset({"busy"})))
+    assert read.groups == {"busy": LiveGroup("busy", "Unknown", None, is_streams=True)}
+    assert read.streams_groups == {}
 
 
 def test_the_document_is_complete_and_equals_that_of_the_application(

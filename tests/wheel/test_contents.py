@@ -19,10 +19,13 @@ _FOLDERS = {
 }
 """Folder of the repository → folder of the wheel; the first one that fits."""
 _FOR_TESTS = (
-    "headwater/toolchain/linters.py",
+    "headwater/toolchain/test_programs.py",
     "headwater/toolchain/schema_registry.py",
     "headwater/toolchain/go/actionlint/",
+    "headwater/toolchain/go/helm/",
     "headwater/toolchain/go/promtool/",
+    "headwater/toolchain/go/spark-operator/",
+    "headwater/toolchain/go/yaml/",
     "headwater/toolchain/maven/kafka-",
 )
 
@@ -41,6 +44,14 @@ def test_the_wheel_contains_all_files_of_its_packages_except_those_for_tests(whe
         found = {name for name in archive.namelist() if ".dist-info/" not in name}
     # It is built, see test_streams_library.py. Without Maven it is missing.
     assert found - {f"headwater/streams_library/{JAR}"} == expected
+
+
+def test_the_wheel_installs_its_commands_and_the_plugin_of_pulumi(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        [file] = [name for name in archive.namelist() if name.endswith(".dist-info/entry_points.txt")]
+        lines = archive.read(file).decode().splitlines()
+    assert "headwater = headwater.cli.main:main" in lines
+    assert "pulumi-resource-headwater = headwater.pulumi.package:run_plugin" in lines
 
 
 def test_no_module_of_the_wheel_imports_one_that_it_does_not_contain() -> None:

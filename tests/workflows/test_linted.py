@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from headwater.toolchain import pulumi_cli
-from headwater.toolchain.linters import ACTIONLINT_VERSION, ensure_actionlint
+from headwater.toolchain.test_programs import ACTIONLINT_VERSION, ensure_actionlint
 from tests.workflows.scripts import GITHUB, GITLAB, WORKFLOWS, read
 
 _BIN = Path(sys.prefix) / "bin"

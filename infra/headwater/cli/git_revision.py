@@ -1,10 +1,10 @@
 """Files as they are at a revision of a Git repository."""
 
 import io
+import os
 import subprocess
-import tarfile
-from collections.abc import Iterator, Sequence
-from contextlib import chdir, contextmanager, suppress
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import chdir, contextmanager
 from itertools import takewhile
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -34,26 +34,56 @@ def files_at(revision: str, paths: Sequence[Path]) -> Iterator[tuple[Path, ...]]
             raise click.ClickException(f"{path} is not in the Git repository {root}.")
     names = [path.resolve().relative_to(root.resolve()) for path in absolute]
     with TemporaryDirectory(prefix="headwater-change-") as folder:
-        _extract(root, commit.decode().strip(), names, folder)
+        _extract(root, commit.decode().strip(), {_folder(name) for name in names}, Path(folder))
         with chdir(folder):
             yield tuple(name for name in names if name.exists() or any(Path().glob(str(name))))
 
 
-def _extract(root: Path, commit: str, names: Sequence[Path], folder: str) -> None:
-    """Extract the folders of `names`: a document refers only to files of its own folder."""
-    folders = {_folder(name) for name in names}
-    known = [
-        str(each)
-        for each in sorted(folders)
-        if each == Path() or _git("-C", str(root), "ls-tree", "--name-only", commit, "--", f"{each}")
-    ]
-    if not known:
-        return
-    archive = _git("-C", str(root), "archive", "--format=tar", commit, "--", *known)
-    with tarfile.open(fileobj=io.BytesIO(archive)) as tar:
-        for member in tar:
-            with suppress(tarfile.FilterError):  # a link to a file outside of the folder
-                tar.extract(member, folder, filter="data")
+_SUBMODULE, _LINK = b"160000", b"120000"
+
+
+def _extract(root: Path, commit: str, folders: Collection[Path], target: Path, below: Path = Path()) -> None:
+    """Write the files of `folders` to `target`: a document refers only to files of its own folder.
+
+    Blobs are read, not an archive: `export-ignore` says what a release contains, not what a repository has.
+    A submodule is read at the commit that the revision names, if it is checked out. `below` is its path.
+    """
+    files: list[tuple[bytes, bytes, Path]] = []
+    for mode, id_, name in _entries(root, commit):
+        path = below / name
+        if mode == _SUBMODULE:
+            is_wanted = any(path.is_relative_to(each) or each.is_relative_to(path) for each in folders)
+            if is_wanted and (root / name / ".git").exists():
+                _extract(root / name, id_.decode(), folders, target, path)
+        elif any(path.is_relative_to(each) for each in folders) and ".." not in path.parts:
+            files.append((mode, id_, target / path))
+    files.sort(key=lambda file: file[0] == _LINK)  # last, so that no file is written through a link
+    for (mode, _, path), content in zip(files, _blobs(root, [id_ for _, id_, _ in files]), strict=True):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if mode != _LINK:
+            path.write_bytes(content)
+        elif (path.parent / os.fsdecode(content)).resolve().is_relative_to(target.resolve()):
+            path.symlink_to(os.fsdecode(content))  # other links lead out of the folder
+
+
+def _entries(root: Path, commit: str) -> Iterator[tuple[bytes, bytes, Path]]:
+    """Yield mode, id and path of all files and submodules of a commit."""
+    listed = _git("-C", str(root), "ls-tree", "-r", "-z", "--full-tree", commit)
+    for line in listed.split(b"\0")[:-1]:
+        facts, _, name = line.partition(b"\t")
+        mode, _, id_ = facts.split(b" ")
+        yield mode, id_, Path(os.fsdecode(name))
+
+
+def _blobs(root: Path, ids: Sequence[bytes]) -> Iterator[bytes]:
+    """Yield the contents of files, read by one process: each follows a line with its size."""
+    output = io.BytesIO(_git("-C", str(root), "cat-file", "--batch", given=b"\n".join([*ids, b""])))
+    for _ in ids:
+        id_, *facts = output.readline().split()
+        if len(facts) != 2:  # noqa: PLR2004 - type and size, or the word `missing`
+            raise click.ClickException(f"Git has no object {id_.decode()}. Fetch the revision first.")
+        yield output.read(int(facts[1]))
+        output.read(1)  # a line feed
 
 
 def _folder(name: Path) -> Path:
@@ -62,13 +92,9 @@ def _folder(name: Path) -> Path:
     return plain.parent if plain == name and name.suffix else plain
 
 
-def _git(*arguments: str, of: str | None = None) -> bytes:
+def _git(*arguments: str, of: str | None = None, given: bytes = b"") -> bytes:
     try:
-        return subprocess.run(
-            ["git", *arguments],
-            check=True,
-            capture_output=True,
-        ).stdout
+        return subprocess.run(["git", *arguments], check=True, capture_output=True, input=given).stdout
     except FileNotFoundError:
         raise click.ClickException("--git needs Git, which is not installed.") from None
     except subprocess.CalledProcessError as error:

@@ -8,7 +8,7 @@ from pathlib import Path
 import attrs
 import click
 
-from headwater.cli.console import write
+from headwater.cli.console import print_problems, write
 from headwater.cli.import_details import complete_description, missing_details
 from headwater.cli.imported_documents import file_names, observed_document, pushed_application
 from headwater.cli.strimzi_survey import strimzi_survey
@@ -17,7 +17,7 @@ from headwater.kafka import Connection
 from headwater.kafka.command_line import connection
 from headwater.kafka.kafka_reader import survey
 from headwater.model.cluster import Survey
-from headwater.model.problems import ProblemCode, ProblemsError, errors
+from headwater.model.problems import Problem, ProblemCode, ProblemsError, errors
 from headwater.model.topology import UnknownDetails
 from headwater.model.versions import KafkaStreamsVersion
 from headwater.planner.adoption import INTERNAL_NAMES, FoundApplication, Recognized, SkipReason, recognize
@@ -75,8 +75,9 @@ def import_all(request: ImportRequest) -> bool:
         click.ClickException: The folder or a file cannot be written.
     """
     connected = None
+    problems: tuple[Problem, ...] = ()
     if request.strimzi:
-        seen = strimzi_survey(request.strimzi)
+        seen, problems = strimzi_survey(request.strimzi)
     else:
         connected = connection(request.bootstrap_server, request.command_config)
         seen = survey(connected, INTERNAL_NAMES, request.application_ids)
@@ -94,6 +95,7 @@ def import_all(request: ImportRequest) -> bool:
     notes = _strimzi_notes(seen) if request.strimzi else _visibility_notes(seen)
     for line in (*_summary(found, outcomes, imported), *notes):
         click.echo(printable(line), err=request.folder is None)
+    print_problems(problems, after_result=True)
     return bool(seen.topics) and not any(outcome.is_refused for outcome in outcomes.values())
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import attrs
 
 from headwater.model.cluster import GroupFacts, LiveTopic, Survey
-from headwater.model.problems import Location, Problem, ProblemCode, ProblemsError, errors
+from headwater.model.problems import Location, Problem, ProblemCode, ProblemsError, Severity, errors
 from headwater.spec.files import find, read
 from headwater.spec.scalars import config_text
 from headwater.spec.topic_configs import broker_text
@@ -18,14 +18,14 @@ _API = "kafka.strimzi.io/"
 _READING = {"Read", "All"}
 
 
-def strimzi_survey(paths: Sequence[Path]) -> Survey:
+def strimzi_survey(paths: Sequence[Path]) -> tuple[Survey, tuple[Problem, ...]]:
     """Return topics and groups of the resources in files and folders, such as `kubectl get -o yaml` writes.
 
     A user with permission to read a group belongs to an application, which reads the user's topics. Resources
-    of other kinds are skipped.
+    of other kinds are skipped. A `KafkaTopic` without a partition count is a warning, and is left out.
 
     Raises:
-        ProblemsError: A file cannot be read, or a `KafkaTopic` has no partition count.
+        ProblemsError: A file cannot be read.
     """
     files, found = find(paths)
     problems = list(found)
@@ -59,7 +59,7 @@ def strimzi_survey(paths: Sequence[Path]) -> Survey:
         )
         for id_, group in groups.items()
     }
-    return Survey("", topics, reading)
+    return Survey("", topics, reading), tuple(problems)
 
 
 def _resources(file: Path, problems: list[Problem]) -> Iterator[Mapping[str, Any]]:
@@ -122,7 +122,9 @@ def _without_partitions(resource: Mapping[str, Any], file: Path) -> Problem:
         topic=str(name) or None,
         expected="`spec.partitions`, a number",
         found="none",
-        why="The document would declare a wrong partition count.",
+        why="The count is the brokers' default, or the count of a topic that existed before. The imported "
+        "documents do not have this topic.",
         fix="Add `spec.partitions`, or import from the cluster (`--bootstrap-server`).",
         location=Location(str(file)),
+        severity=Severity.WARNING,
     )

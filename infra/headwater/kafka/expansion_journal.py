@@ -154,7 +154,7 @@ def journal_not_answered(topic: str, what: str, reason: str = "") -> Problem:
 
 def _no_journal(topic: str) -> Problem:
     return Problem(
-        code=ProblemCode.CLUSTER_UNREACHABLE,
+        code=ProblemCode.JOURNAL_NOT_FOUND,
         summary="No journal of expansions found.",
         topic=topic,
         expected="the topic that the agents of a group create when they first run",

@@ -99,8 +99,13 @@ def _convert_value(key: str, name: str, value: str) -> str | None:
 T = TypeVar("T")
 TopicConfigs = PendingRequests[str, Mapping[str, ConfigEntry]]
 _AUTHORIZER = "authorizer.class.name"
-_NOT_DESCRIBED = (KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.UNSUPPORTED_VERSION)
-"""Errors of streams groups that may exist: a topic of the topology is hidden, or the brokers are too old."""
+_NOT_DESCRIBED = (
+    KafkaError.TOPIC_AUTHORIZATION_FAILED,
+    KafkaError.UNSUPPORTED_VERSION,
+    KafkaError.MSG_SIZE_TOO_LARGE,
+)
+"""Errors of streams groups that may exist: a topic of the topology is hidden, the brokers are too old, or the
+description is too large. Clients of a group decide its size, so it must not prevent a plan of others."""
 # The lints report a name that no topic can have; the cluster has no such topic.
 _ABSENT = (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError.TOPIC_EXCEPTION, KafkaError.GROUP_ID_NOT_FOUND)
 

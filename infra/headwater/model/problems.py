@@ -96,6 +96,7 @@ class ProblemCode(StrEnum):
     NOT_AUTHORIZED = "NotAuthorized"
     REFUSED_BY_BROKERS = "RefusedByBrokers"
     NOT_ON_CLUSTER = "NotOnCluster"
+    JOURNAL_NOT_FOUND = "JournalNotFound"
     NO_AUTHORIZER = "NoAuthorizer"
     ACLS_INCOMPLETE = "AclsIncomplete"
     EXCESS_PERMISSIONS = "ExcessPermissions"

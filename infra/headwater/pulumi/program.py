@@ -36,6 +36,7 @@ from headwater.pulumi.ordering import register_all
 from headwater.pulumi.planning import Planned, approval_problem, plan_stack, registered_twice
 from headwater.pulumi.registration import Registration, Repair, registration_of
 from headwater.pulumi.settings import StackSettings, stack_settings
+from headwater.pulumi.stack_config import ResourceInputs
 from headwater.pulumi.stack_state import StackState, acl_name
 from headwater.report import plan_text, problem_text
 from headwater.report.plan_comment.inputs import RISKS_HEAD
@@ -165,8 +166,8 @@ async def deploy(
     return {component.planned.application_id: component for component in components}
 
 
-def configured_settings() -> StackSettings:
-    """Return the settings in the `headwater:` keys of the current stack."""
+def configured_settings(inputs: ResourceInputs | None = None) -> StackSettings:
+    """Return the settings in the `headwater:` keys of the current stack; `inputs` replace them."""
     config = {**pulumi.runtime.get_config_env(), **CONFIG.get()}
     keys = [key for key in config if key.startswith(_NAMESPACE)]
     return stack_settings(
@@ -174,6 +175,7 @@ def configured_settings() -> StackSettings:
         secrets=[key.removeprefix(_NAMESPACE) for key in keys if pulumi.runtime.is_config_secret(key)],
         environment=os.environ,
         file=f"Pulumi.{pulumi.get_stack()}.yaml",
+        inputs=inputs or ResourceInputs(),
     )
 
 

@@ -13,7 +13,7 @@ from headwater.model.policies import BlastRadius, Effect, Policy
 from headwater.model.problems import Location, Problem, ProblemCode, ProblemsError, Severity, errors
 from headwater.model.topology import Application, Lifecycle, TopologyDocument
 from headwater.planner import PlanPolicy
-from headwater.pulumi.stack_config import StackConfig
+from headwater.pulumi.stack_config import ResourceInputs, StackConfig
 from headwater.spec import load_documents
 from headwater.spec.files import find
 from headwater.spec.policies import load_policies
@@ -45,9 +45,12 @@ _SECRET_ARGUMENTS = {
 _LISTS = ("bootstrapServers", "saslOauthScopes")
 _LIMITS = {"maxNewTopics": Effect.CREATED_TOPICS, "maxAddedPartitions": Effect.ADDED_PARTITIONS}
 _OTHERS = ("documents", "clusterId", *_LIMITS, "policies", "ownership", "setup")
+SETTINGS = (*_CONNECTION, *_OTHERS)
+"""All keys of a stack, without their namespace."""
 _OWNERSHIP = ("recorded", "none")
 _DOCUMENTS = ("topologies",)
 _HERE = Path()
+_NO_INPUTS = ResourceInputs()
 APPROVED_PLAN = "HEADWATER_APPROVED_PLAN"
 """The variable with the digest of the plan that was approved, or with the path of its JSON."""
 _FLAGS = {
@@ -82,6 +85,7 @@ def stack_settings(
     secrets: Collection[str] = (),
     environment: Mapping[str, str],
     file: str = "Pulumi.yaml",
+    inputs: ResourceInputs = _NO_INPUTS,
 ) -> StackSettings:
     """Return a stack's settings and documents; errors are in `problems`.
 
@@ -90,8 +94,9 @@ def stack_settings(
         secrets: The keys that are encrypted.
         environment: The source of connection settings that the stack does not have.
         file: The file of the settings, for locations.
+        inputs: Settings that the program passes as inputs of a resource; they replace the stack's.
     """
-    config = stack_config(values, secrets=secrets, file=file)
+    config = stack_config(values, secrets=secrets, file=file, inputs=inputs)
     paths = [Path(path) for path in config.texts("documents") or _DOCUMENTS]
     empty = [path for path in paths if path.is_dir() and not find([path])[0]]
     loaded = load_documents([path for path in paths if path not in empty])
@@ -110,10 +115,12 @@ def stack_settings(
     )
 
 
-def stack_config(values: Mapping[str, str], *, secrets: Collection[str], file: str) -> StackConfig:
+def stack_config(
+    values: Mapping[str, str], *, secrets: Collection[str], file: str, inputs: ResourceInputs = _NO_INPUTS
+) -> StackConfig:
     """Return typed access to a stack's settings; unknown keys are problems."""
-    config = StackConfig(values, secrets=secrets, file=file)
-    config.check_keys((*_CONNECTION, *_OTHERS))
+    config = StackConfig(values, secrets=secrets, file=file, inputs=inputs)
+    config.check_keys(SETTINGS)
     return config
 
 
@@ -126,7 +133,7 @@ def stack_connection(config: StackConfig, environment: Mapping[str, str]) -> Con
     texts = {key: text for key in _CONNECTION if (text := _read_text(config, key)) is not None}
     return Connection.from_environment(
         {**environment, **{_CONNECTION[key]: text for key, text in texts.items()}},
-        names={_CONNECTION[key]: f"headwater:{key}" for key in texts},
+        names={_CONNECTION[key]: config.label(key) for key in texts},
     )
 
 
@@ -166,8 +173,7 @@ def _limit_policies(config: StackConfig) -> Iterator[Policy]:
     for key, effect in _LIMITS.items():
         limit = config.count(key)
         if limit is not None:
-            at = Location(config.file, pointer=f"/config/headwater:{key}")
-            yield Policy(rule=BlastRadius({effect: limit}), key=f"headwater:{key}", at=at)
+            yield Policy(rule=BlastRadius({effect: limit}), key=config.label(key), at=config.at(key))
 
 
 def _no_documents(folder: Path) -> Problem:

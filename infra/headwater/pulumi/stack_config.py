@@ -4,6 +4,8 @@ import json
 from collections.abc import Callable, Collection, Mapping
 from typing import Any, TypeVar
 
+import attrs
+
 from headwater.model.problems import Location, Problem, ProblemCode, Severity
 from headwater.spec.phrases import nearest
 
@@ -12,24 +14,63 @@ Value = TypeVar("Value")
 SECRETS = frozenset({"saslPassword", "clientKey", "clientKeyPassphrase"})
 
 
-class StackConfig:
-    """Typed access to `values` (key without namespace → text from Pulumi); collects `problems`."""
+@attrs.frozen
+class ResourceInputs:
+    """Settings that a program passes as inputs of a resource: its name, key → text, and which are secrets."""
 
-    def __init__(self, values: Mapping[str, str], *, secrets: Collection[str], file: str) -> None:
-        self._values = values
+    name: str = ""
+    values: Mapping[str, str] = attrs.field(factory=dict)
+    secrets: Collection[str] = ()
+
+
+_NO_INPUTS = ResourceInputs()
+
+
+class StackConfig:
+    """Typed access to `values` (key without namespace → text from Pulumi); collects `problems`.
+
+    `inputs` replace values of the same key, and are named in problems as inputs.
+    """
+
+    def __init__(
+        self,
+        values: Mapping[str, str],
+        *,
+        secrets: Collection[str],
+        file: str,
+        inputs: ResourceInputs = _NO_INPUTS,
+    ) -> None:
+        self._values = {**values, **inputs.values}
+        self._inputs = inputs
         self.file = file
+        secret = {key for key in secrets if key not in inputs.values} | set(inputs.secrets)
         self.problems: list[Problem] = [
             self.problem(
                 key,
-                f"{key} is a secret, but {file} contains it in plain text.",
+                f"{key} is a secret, but {self.at(key).file} contains it in plain text.",
                 expected="a secret",
                 found="plain text",
-                fix=f"Run `pulumi config set --secret headwater:{key}`, and change the secret itself if the "
+                fix=_INPUT_FIX.format(key)
+                if key in inputs.values
+                else f"Run `pulumi config set --secret headwater:{key}`, and change the secret itself if the "
                 "file was shared.",
                 severity=Severity.WARNING,
             )
-            for key in sorted(SECRETS & values.keys() - set(secrets))
+            for key in sorted(SECRETS & self._values.keys() - secret)
         ]
+
+    def label(self, key: str) -> str:
+        """Return how problems name a key: as an input, or with its namespace."""
+        return key if self._is_input(key) else f"headwater:{key}"
+
+    def at(self, key: str) -> Location:
+        path = key.replace(".", "/")
+        if self._is_input(key):
+            return Location(f"resource {self._inputs.name}", pointer=f"/properties/{path}")
+        return Location(self.file, pointer=f"/config/headwater:{path}")
+
+    def _is_input(self, key: str) -> bool:
+        return key.partition(".")[0] in self._inputs.values
 
     def check_keys(self, allowed: Collection[str]) -> None:
         for key in sorted(self._values.keys() - set(allowed)):
@@ -65,17 +106,17 @@ class StackConfig:
     def invalid(self, key: str, expected: str, found: str) -> Problem:
         return self.problem(
             key,
-            f"headwater:{key} is not {expected}.",
+            f"{self.label(key)} is not {expected}.",
             expected=expected,
             found=found,
-            fix=f"Correct headwater:{key}.",
+            fix=f"Correct {self.label(key)}.",
         )
 
     def unknown(self, key: str, allowed: Collection[str], *, what: str) -> Problem:
         meant = nearest(key.rpartition(".")[2], allowed)
         return self.problem(
             key,
-            f"headwater:{key} is not {what}." + (f" Did you mean {meant}?" if meant else ""),
+            f"{self.label(key)} is not {what}." + (f" Did you mean {meant}?" if meant else ""),
             expected=f"one of {', '.join(sorted(allowed))}" if allowed else "none",
             found=key.rpartition(".")[2],
             fix=f"Rename it to {meant}." if meant else "Remove it.",
@@ -100,9 +141,15 @@ class StackConfig:
             if severity is Severity.ERROR
             else "Everyone who can read the file or its history can access the cluster with it.",
             fix=fix,
-            location=Location(self.file, pointer=f"/config/headwater:{key.replace('.', '/')}"),
+            location=self.at(key),
             severity=severity,
         )
+
+
+_INPUT_FIX = (
+    "Pass {} as a secret of your language's SDK (`pulumi.secret`, `fn::secret`), or set it with "
+    "`pulumi config set --secret`."
+)
 
 
 def _parse_count(text: str) -> int:

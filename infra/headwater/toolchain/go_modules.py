@@ -1,5 +1,6 @@
 """Build programs from Go modules: each folder of `go/` is one module, locked by its go.mod and go.sum."""
 
+import json
 import os
 import subprocess
 from collections.abc import Mapping
@@ -59,17 +60,17 @@ class GoModule:
             )
 
     def source_of(self, module: str) -> Path:
-        """Return the folder of a module that `build` has downloaded."""
+        """Return the folder of a required module; download it first if necessary."""
         go = machine.require([machine.GO])[machine.GO]
-        listed = subprocess.run(
-            [go, "list", "-m", "-f", "{{.Dir}}", module],
+        downloaded = subprocess.run(
+            [go, "mod", "download", "-json", module],
             cwd=self.folder,
             env=_go_environment(),
             capture_output=True,
             text=True,
             check=True,
         )
-        return Path(listed.stdout.strip())
+        return Path(json.loads(downloaded.stdout)["Dir"])
 
 
 def _go_environment(**own: str) -> dict[str, str]:

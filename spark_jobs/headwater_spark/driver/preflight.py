@@ -28,7 +28,7 @@ from headwater_spark.engine.program import (
     schema_files,
 )
 from headwater_spark.engine.program.classes import load_class, named_classes
-from headwater_spark.engine.serdes import RegistryUnavailableError, subject
+from headwater_spark.engine.serdes import RegistryUnavailableError, schema_type, subject
 from headwater_spark.worker.schema_registry import URL, RegisteredSchemas, registry
 from headwater_spark.worker.state_folders import create_private_folder
 
@@ -205,7 +205,7 @@ def _latest_schemas(formats: Iterable[str], application: Application) -> dict[st
     for name in formats:
         try:
             source = registry(application.config)
-            found = None if source is None else source.latest(subject(name) or "")
+            found = None if source is None else source.latest(subject(name) or "", schema_type(name))
             reason = "no registry is configured" if source is None else "the registry has no such subject"
         except (RegistryUnavailableError, ValueError) as error:
             found, reason = None, str(error)
@@ -241,7 +241,7 @@ def _no_schema(name: str, reason: str, application: Application) -> Problem:
         code=ProblemCode.NOT_RUNNABLE,
         application=application.id,
         summary=f"No schema found for format {name}.",
-        expected="a subject of a schema registry with an Avro schema",
+        expected=f"a subject of a schema registry with a schema of the type {schema_type(name)}",
         found=reason,
         why="Without the schema, records of that format cannot be written.",
         fix=f"Set {URL} or SCHEMA_REGISTRY_URL to the registry's address, and register the schema there.",

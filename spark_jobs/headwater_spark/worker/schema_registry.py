@@ -15,7 +15,7 @@ import os
 import urllib.error
 import urllib.parse
 import urllib.request
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from functools import lru_cache
 from typing import Any
 
@@ -34,6 +34,7 @@ _ATTEMPTS = 3
 _NOT_FOUND = 404
 _MOST_BYTES = 16 << 20
 _AVRO = "AVRO"
+_TYPES = (_AVRO, "JSON")
 
 
 @attrs.frozen
@@ -43,20 +44,25 @@ class SchemaRegistry:
     urls: tuple[str, ...]
     authorization: str | None = attrs.field(default=None, repr=False)
 
-    def latest(self, subject: str) -> str | None:
+    def latest(self, subject: str, type_: str = _AVRO) -> str | None:
         """Return the latest version of a subject, as JSON with `id` and `schema`; None = no such subject.
 
         Raises:
             RegistryUnavailableError: No address answers.
-            ValueError: The schema is not Avro, or refers to other schemas.
+            ValueError: The schema is not of this type, or refers to other schemas.
         """
         found = self._get(f"subjects/{urllib.parse.quote(subject, safe='')}/versions/latest")
-        return None if found is None else json.dumps({"id": found["id"], "schema": _avro_text(found)})
+        return None if found is None else json.dumps({"id": found["id"], "schema": _text(found, (type_,))})
 
     def schema(self, schema_id: int) -> str | None:
-        """Return the text of a schema; None = no such id. Raises as `latest` does."""
+        """Return the text of a schema; None = no such id.
+
+        Raises:
+            RegistryUnavailableError: No address answers.
+            ValueError: It is neither Avro nor a JSON Schema, or refers to other schemas.
+        """
         found = self._get(f"schemas/ids/{schema_id}")
-        return None if found is None else _avro_text(found)
+        return None if found is None else _text(found, _TYPES)
 
     @retry(
         retry=retry_if_exception_type(RegistryUnavailableError),
@@ -177,9 +183,10 @@ def _authorization_header(environment: Mapping[str, str]) -> str | None:
     return None
 
 
-def _avro_text(found: Mapping[str, Any]) -> str:
-    if found.get("schemaType", _AVRO) != _AVRO:
-        raise ValueError(f"the schema is {found['schemaType']}, not Avro")
+def _text(found: Mapping[str, Any], types: Collection[str]) -> str:
+    type_ = found.get("schemaType", _AVRO)
+    if type_ not in types:
+        raise ValueError(f"the schema is {type_}, not {' or '.join(types)}")
     if found.get("references"):
         raise ValueError("the schema refers to other schemas in the registry, which is not supported")
     return str(found["schema"])

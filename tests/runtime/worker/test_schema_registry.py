@@ -17,6 +17,7 @@ from headwater_spark.engine.serdes import RegistryUnavailableError
 from headwater_spark.worker.schema_registry import URL, RegisteredSchemas, SchemaRegistry, registry
 
 SCHEMA = '{"type":"record","name":"A","fields":[{"name":"x","type":"int"}]}'
+JSON_SCHEMA = '{"type":"object","required":["text"]}'
 UNKNOWN = {"error_code": 40401, "message": "No artifact with ID 'none' in group 'default' was found."}
 ANSWERS = {
     "/subjects/orders-value/versions/latest": {
@@ -25,7 +26,11 @@ ANSWERS = {
     },
     "/subjects/a%2Fb/versions/latest": {"subject": "a/b", "version": 1, "id": 4, "schema": '"int"'},
     "/schemas/ids/3": {"schema": SCHEMA, "schemaType": "AVRO", "references": []},
-    "/schemas/ids/8": {"schema": "{}", "schemaType": "JSON", "references": []},
+    "/schemas/ids/7": {"schema": JSON_SCHEMA, "schemaType": "JSON", "references": []},
+    "/subjects/notes-value/versions/latest": {
+        "subject": "notes-value", "version": 1, "id": 7, "schema": JSON_SCHEMA, "schemaType": "JSON",
+    },
+    "/schemas/ids/8": {"schema": 'syntax = "proto3";', "schemaType": "PROTOBUF", "references": []},
     "/schemas/ids/9": {"schema": SCHEMA, "references": [{"name": "B", "subject": "b", "version": 1}]},
 }  # fmt: skip
 
@@ -76,8 +81,18 @@ def test_schemas_are_found_by_subject_and_by_id(server: Server) -> None:
     assert found.schema(99) is None
 
 
-@pytest.mark.parametrize("schema_id", [8, 9], ids=["not Avro", "references"])
-def test_schemas_other_than_plain_avro_are_rejected(server: Server, schema_id: int) -> None:
+def test_a_subject_must_have_the_type_of_the_format(server: Server) -> None:
+    found = SchemaRegistry((server.url,))
+    assert json.loads(found.latest("notes-value", "JSON") or "") == {"id": 7, "schema": JSON_SCHEMA}
+    assert found.schema(7) == JSON_SCHEMA
+    with pytest.raises(ValueError, match="the schema is JSON, not AVRO"):
+        found.latest("notes-value")
+    with pytest.raises(ValueError, match="the schema is AVRO, not JSON"):
+        found.latest("orders-value", "JSON")
+
+
+@pytest.mark.parametrize("schema_id", [8, 9], ids=["Protobuf", "references"])
+def test_other_schemas_are_rejected(server: Server, schema_id: int) -> None:
     with pytest.raises(ValueError, match="the schema"):
         SchemaRegistry((server.url,)).schema(schema_id)
 

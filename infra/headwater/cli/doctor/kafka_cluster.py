@@ -28,7 +28,7 @@ from headwater.model.topology import Protocol, TopologyDocument
 
 TIMEOUT_SECONDS = 15.0
 _ADDRESS_SECONDS = 5.0
-_MOST_BROKERS = 50
+_MOST_ADDRESSES = 50
 _LOCAL = ("localhost", "127.", "[::1]")
 _AUTHORIZER = "authorizer.class.name"
 _SETTINGS = ("auto.create.topics.enable", "group.coordinator.rebalance.protocols", _AUTHORIZER)
@@ -73,16 +73,15 @@ def observe_cluster(
         metadata = admin.metadata(admin.open())
     except ProblemsError as error:
         return ObservedCluster(attrs.evolve(facts, problem=error.problems[0]))
-    brokers = {
-        id_: f"{broker.host}:{broker.port}"
-        for id_, broker in sorted(metadata.brokers.items())[:_MOST_BROKERS]
-    }
-    dead = unreachable(set(brokers.values()) - set(servers), _ADDRESS_SECONDS)
+    brokers = {id_: f"{broker.host}:{broker.port}" for id_, broker in sorted(metadata.brokers.items())}
+    checked = [*brokers.values()][:_MOST_ADDRESSES]
+    dead = unreachable(set(checked) - set(servers), _ADDRESS_SECONDS)
     registered = admin.registered_brokers()
     facts = attrs.evolve(
         facts,
         cluster_id=str(metadata.cluster_id),
         brokers=brokers,
+        unchecked_addresses=len(brokers) - len(checked),
         unreachable={**facts.unreachable, **dead},
         settings=_read_settings(admin, brokers),
         features=_read_features(admin),

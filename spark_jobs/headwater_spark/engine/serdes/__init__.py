@@ -12,6 +12,7 @@
 | json:FILE | the same, validated by a JSON Schema | any JSON value |
 | avro:FILE | Avro without a header, schema in a file | `dict`, `list`, … without logical types |
 | avro-registry:SUBJECT | 0, schema id in 4 bytes, Avro | the same |
+| json-registry:SUBJECT | 0, schema id in 4 bytes, JSON that a JSON Schema validates | any JSON value |
 | (windowed) | key ‖ start; sessions: key ‖ end ‖ start | `Windowed` |
 
 Names of schema files are relative to the document.
@@ -25,6 +26,7 @@ from headwater_spark.engine.serdes.formats import (
     no_registry,
     plain_serde,
     schema_key,
+    schema_type,
     serde_of,
     subject,
 )
@@ -58,6 +60,7 @@ __all__ = [
     "reads_anything",
     "response_serde",
     "schema_key",
+    "schema_type",
     "serde_of",
     "subject",
     "subscription_serde",

@@ -1,8 +1,8 @@
 """The serdes of formats with a schema (JSON, Avro), and the serde of each format by its name.
 
-JSON Schema has the draft that `$schema` names, by default 2020-12. Avro has a schema file (no header), or
-a schema registry (header: 0, schema id in 4 bytes) as Confluent's serializers do. Logical types of Avro are
-read as their underlying types: a `timestamp-millis` is a long, as everywhere in the runtime.
+JSON Schema has the draft that `$schema` names, by default 2020-12. A schema is in a file (no header), or in
+a schema registry (header: 0, schema id in 4 bytes) as Confluent's serializers write it. Logical types of Avro
+are read as their underlying types: a `timestamp-millis` is a long, as everywhere in the runtime.
 """
 
 import json
@@ -33,10 +33,10 @@ from headwater_spark.engine.serdes.plain import (
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 SchemaOf = Callable[[int], str | None]
-"""Schema id → text of the schema; None = no such schema. Raises RegistryUnavailableError."""
+"""Schema id → text of the schema; None = no such schema. Raises RegistryUnavailableError, and ValueError for
+a schema that cannot be used."""
 _MAGIC = b"\0"
 _HEADER = 5
-_REGISTERED = "avro-registry"
 
 
 def _no_constant(_name: str) -> NoReturn:
@@ -203,18 +203,22 @@ def no_registry(schema_id: int) -> str | None:
     raise RegistryUnavailableError(f"schema {schema_id} is required, but no schema registry is configured")
 
 
-def registered_avro(name: str, latest: str, schema_of: SchemaOf) -> Plain:
+MakeSerde = Callable[[str, str], Plain]
+"""Format and text of the schema → serde. Raises ValueError: the text is not such a schema."""
+
+
+def registered(name: str, make: MakeSerde, latest: str, schema_of: SchemaOf) -> Plain:
     """Return a serde that reads with the schema that a value's id names, and writes with the latest one.
 
     `latest` is JSON with `id` and `schema`, a text: the latest version when the application started, the
     same for all tasks and attempts.
 
     Raises:
-        ValueError: The schema is not an Avro schema.
+        ValueError: The schema is not one of this format.
     """
-    registered = json.loads(latest)
-    writer = avro(name, registered["schema"])
-    header = _MAGIC + int(registered["id"]).to_bytes(4, "big")
+    found = json.loads(latest)
+    writer = make(name, found["schema"])
+    header = _MAGIC + int(found["id"]).to_bytes(4, "big")
     readers = {header: writer}
 
     def write(value: Value) -> bytes:
@@ -223,26 +227,31 @@ def registered_avro(name: str, latest: str, schema_of: SchemaOf) -> Plain:
     def read(data: bytes) -> Value:
         reader = readers.get(data[:_HEADER])
         if reader is None:
-            reader = readers[data[:_HEADER]] = _reader(name, data[:_HEADER], schema_of)
+            reader = readers[data[:_HEADER]] = _reader(name, make, data[:_HEADER], schema_of)
         return reader.deserialize(data[_HEADER:])
 
     return Plain(write, read, writer.equal)
 
 
-def _reader(name: str, header: bytes, schema_of: SchemaOf) -> Plain:
+def _reader(name: str, make: MakeSerde, header: bytes, schema_of: SchemaOf) -> Plain:
     if len(header) < _HEADER or header[:1] != _MAGIC:
         raise DeserializationError(name, "it does not start with 0 and a schema id")
     schema_id = int.from_bytes(header[1:], "big")
-    text = schema_of(schema_id)
-    if text is None:
-        raise DeserializationError(name, f"the registry has no schema {schema_id}")
     try:
-        return avro(name, text)
+        text = schema_of(schema_id)
+        if text is None:
+            raise DeserializationError(name, f"the registry has no schema {schema_id}")
+        return make(name, text)
     except ValueError as error:
         raise DeserializationError(name, f"schema {schema_id} cannot be used: {error}") from None
 
 
-_WITH_SCHEMA: Mapping[str, Callable[[str, str], Plain]] = {"json": checked_json, "avro": avro}
+_WITH_SCHEMA: Mapping[str, MakeSerde] = {"json": checked_json, "avro": avro}
+_REGISTERED: Mapping[str, tuple[str, MakeSerde]] = {
+    "avro-registry": ("AVRO", avro),
+    "json-registry": ("JSON", checked_json),
+}
+"""Format → the type of its schemas in a registry (`schemaType`), and its serde."""
 
 
 class UnknownFormatError(ValueError):
@@ -258,7 +267,12 @@ def is_schema_format(name: str) -> bool:
 def subject(name: str) -> str | None:
     """Return the subject of the schema registry that the format names, if any."""
     kind, colon, named = name.partition(":")
-    return named if colon and kind == _REGISTERED else None
+    return named if colon and kind in _REGISTERED else None
+
+
+def schema_type(name: str) -> str:
+    """Return the type that the schema of the format has in a registry; `name` has a subject."""
+    return _REGISTERED[name.partition(":")[0]][0]
 
 
 def schema_key(name: str) -> str:
@@ -291,8 +305,9 @@ def plain_serde(name: str, schema: str | None = None, schema_of: SchemaOf = no_r
     if subject(name) is not None:
         if schema is None:
             raise UnknownFormatError(f"the schema of {name} is missing")
-        return registered_avro(name, schema, schema_of)
-    known = ", ".join(sorted((*PLAIN, "json", "json:FILE", "avro:FILE", f"{_REGISTERED}:SUBJECT")))
+        return registered(name, _REGISTERED[kind][1], schema, schema_of)
+    subjects = (f"{each}:SUBJECT" for each in _REGISTERED)
+    known = ", ".join(sorted((*PLAIN, "json", "json:FILE", "avro:FILE", *subjects)))
     raise UnknownFormatError(f"unknown format {name}; the formats are {known}")
 
 

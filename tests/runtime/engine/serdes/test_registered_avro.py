@@ -1,4 +1,4 @@
-"""Avro with schemas of a registry: the header, other versions, and failures of the registry."""
+"""Avro and JSON with schemas of a registry: the header, other versions, and failures of the registry."""
 
 import json
 from collections.abc import Mapping
@@ -70,6 +70,46 @@ def test_a_format_without_its_schema_is_unknown() -> None:
         plain_serde(NAME)
     assert schema_key(NAME) == NAME
     assert schema_key("avro:orders-value") == "orders-value"
+
+
+def test_json_is_validated_with_the_schema_of_its_id() -> None:
+    """The bytes are as Confluent's KafkaJsonSchemaSerializer writes them."""
+    versions = {
+        1: json.dumps({"type": "object", "required": ["item"]}),
+        2: json.dumps({"type": "object", "required": ["item"], "properties": {"count": {"type": "integer"}}}),
+    }
+    latest = json.dumps({"id": 2, "schema": versions[2]})
+    serde = plain_serde("json-registry:orders-value", latest, versions.get)
+    written = serde.serialize({"item": "tea", "count": 2})
+    assert written == b'\0\0\0\0\2{"item":"tea","count":2}'
+    assert serde.deserialize(written) == {"item": "tea", "count": 2}
+    assert serde.deserialize(b'\0\0\0\0\1{"item":"tea","count":"two"}') == {"item": "tea", "count": "two"}
+    with pytest.raises(SerializationError, match="properties/count/type"):
+        serde.serialize({"item": "tea", "count": "two"})
+    for refused in (b'\0\0\0\0\2{"count":2}', b'{"item":"tea"}', b"\0\0\0\0\2", b'\0\0\0\0\3{"item":"tea"}'):
+        with pytest.raises(DeserializationError):
+            serde.deserialize(refused)
+
+
+@pytest.mark.parametrize(
+    ("name", "latest", "other"),
+    [
+        (NAME, LATEST, "{}"),
+        ("json-registry:a", json.dumps({"id": 1, "schema": "{}"}), '{"type": "record"}'),
+    ],
+)
+def test_a_schema_of_another_type_does_not_fit(name: str, latest: str, other: str) -> None:
+    serde = plain_serde(name, latest, {7: other}.get)
+    with pytest.raises(DeserializationError, match="schema 7 cannot be used"):
+        serde.deserialize(b"\0\0\0\0\7{}")
+
+
+def test_a_schema_that_the_registry_client_refuses_is_a_bad_record() -> None:
+    def schema_of(_: int) -> str | None:
+        raise ValueError("the schema is PROTOBUF, not AVRO or JSON")
+
+    with pytest.raises(DeserializationError, match="schema 7 cannot be used: the schema is PROTOBUF"):
+        plain_serde(NAME, LATEST, schema_of).deserialize(b"\0\0\0\0\7\2")
 
 
 @pytest.mark.parametrize("handler", ["fail", "continue"])

@@ -1,0 +1,95 @@
+"""Programs that only tests run: promtool, actionlint, Helm, the YAML host of Pulumi; and Spark's operator."""
+
+from pathlib import Path
+
+from headwater.toolchain import machine
+from headwater.toolchain.cache import Cache
+from headwater.toolchain.commands import Progress
+from headwater.toolchain.go_modules import GoModule
+
+PROMETHEUS_VERSION = "3.11.3"
+_ON_PATH = machine.Program(
+    title="promtool",
+    executable="promtool",
+    version_command=("--version",),
+    version_pattern=r"version (\d+\.\d+\.\d+)",
+    minimum=(3, 0),
+    purpose="checks the alert rules",
+    remedies=("https://prometheus.io/download",),
+)
+_PROMTOOL = GoModule(
+    name="promtool",
+    title=f"promtool {PROMETHEUS_VERSION}",
+    packages="tool",
+    duration="4 minutes",
+    tags=("remove_all_sd",),  # the service discovery libraries of cloud providers are most of Prometheus
+)
+ACTIONLINT_VERSION = "1.7.12"
+_ACTIONLINT = GoModule(
+    name="actionlint", title=f"actionlint {ACTIONLINT_VERSION}", packages="tool", duration="half a minute"
+)
+HELM_VERSION = "4.3.1"
+_HELM = GoModule(
+    name="helm",
+    title=f"Helm {HELM_VERSION}",
+    packages="tool",
+    duration="3 minutes",
+    variables={"helm.sh/helm/v4/internal/version.version": f"v{HELM_VERSION}"},
+)
+PULUMI_YAML_VERSION = "1.25.0"
+_PULUMI_YAML = GoModule(
+    name="yaml", title=f"Pulumi's YAML host {PULUMI_YAML_VERSION}", packages="tool", duration="3 minutes"
+)
+SPARK_OPERATOR_VERSION = "2.4.0"
+_SPARK_OPERATOR = GoModule(
+    name="spark-operator",
+    title=f"Spark operator {SPARK_OPERATOR_VERSION}",
+    packages="",
+    duration="5 seconds",
+)
+
+
+def ensure_promtool(cache: Cache | None = None, progress: Progress | None = None) -> Path:
+    """Return the program, and build it on first use; raises `ToolchainError` if Go is not installed."""
+    found = machine.inspect(_ON_PATH)
+    if found.executable is not None and found.sufficient:
+        return found.executable
+    return _built(_PROMTOOL, PROMETHEUS_VERSION, cache, progress) / "promtool"
+
+
+def ensure_actionlint(cache: Cache | None = None, progress: Progress | None = None) -> Path:
+    """Return the program, and build it on first use; raises `ToolchainError` if Go is not installed."""
+    return _built(_ACTIONLINT, ACTIONLINT_VERSION, cache, progress) / "actionlint"
+
+
+def ensure_helm(cache: Cache | None = None, progress: Progress | None = None) -> Path:
+    """Return the program, and build it on first use; raises `ToolchainError` if Go is not installed."""
+    return _built(_HELM, HELM_VERSION, cache, progress) / "helm"
+
+
+def ensure_pulumi_yaml(cache: Cache | None = None, progress: Progress | None = None) -> Path:
+    """Return the folder of the host of YAML programs, and build it on first use; raises `ToolchainError`."""
+    return _built(_PULUMI_YAML, PULUMI_YAML_VERSION, cache, progress)
+
+
+def ensure_spark_operator() -> Path:
+    """Return the sources of Kubeflow's operator for Spark, which contain its resource definitions."""
+    return _SPARK_OPERATOR.source_of("github.com/kubeflow/spark-operator/v2")
+
+
+def _built(module: GoModule, version: str, cache: Cache | None, progress: Progress | None) -> Path:
+    """Return the folder with the programs of a module, and build them on first use."""
+    cache = cache or Cache()
+
+    def build(folder: Path, progress: Progress) -> None:
+        module.build(folder, cache, progress)
+
+    return cache.ensure(f"{module.name}-{version}-{module.fingerprint}", build, progress or Progress())
+
+
+if __name__ == "__main__":  # before the tests, which have a time limit
+    ensure_promtool()
+    ensure_actionlint()
+    ensure_helm()
+    ensure_pulumi_yaml()
+    ensure_spark_operator()

@@ -1,0 +1,106 @@
+"""The Pulumi package: its schema, and settings that programs pass as inputs."""
+
+from pathlib import Path
+
+import pytest
+from pulumi.errors import InputPropertiesError
+
+from headwater.model.problems import Problem, Severity, errors
+from headwater.pulumi.package import INPUTS, TOKEN, PackageProvider, input_text, package_schema
+from headwater.pulumi.settings import SETTINGS, StackSettings, stack_settings
+from headwater.pulumi.stack_config import ResourceInputs
+
+_DOCUMENT = "application: {id: shop}\ntopology: [{stream: {topic: orders}}, {to: {topic: out}}]\n"
+
+
+@pytest.fixture
+def documents(tmp_path: Path) -> str:
+    (tmp_path / "shop.yaml").write_text(_DOCUMENT)
+    return str(tmp_path)
+
+
+def _settings(documents: str, stack: dict[str, str], **inputs: object) -> StackSettings:
+    texts = {key: input_text(value) for key, value in inputs.items()}
+    values = {"documents": documents, "bootstrapServers": "stack:9092", **stack}
+    return stack_settings(
+        values, environment={}, file="Pulumi.prod.yaml", inputs=ResourceInputs("topics", texts)
+    )
+
+
+def _only(problems: tuple[Problem, ...]) -> Problem:
+    [problem] = problems
+    return problem
+
+
+def test_the_schema_has_all_settings_of_a_stack() -> None:
+    assert INPUTS.keys() == set(SETTINGS)
+    component = package_schema()["resources"][TOKEN]
+    assert component["isComponent"] is True
+    secrets = {key for key, input_ in component["inputProperties"].items() if input_.get("secret")}
+    assert secrets == {"saslPassword", "clientKey", "clientKeyPassphrase"}
+
+
+def test_inputs_replace_settings_of_the_stack(documents: str) -> None:
+    read = _settings(documents, {"maxNewTopics": "3"}, bootstrapServers=["a:1", "b:2"], maxNewTopics=7.0)
+    assert read.problems == ()
+    assert read.connection is not None
+    assert read.connection.bootstrap_servers == ("a:1", "b:2")
+    assert [policy.key for policy in read.policy.policies] == ["maxNewTopics"]
+    assert [str(policy.rule) for policy in read.policy.policies] == [
+        str(policy.rule) for policy in _settings(documents, {"maxNewTopics": "7"}).policy.policies
+    ]
+
+
+def test_structured_inputs_are_read_as_the_stack_has_them(documents: str) -> None:
+    read = _settings(documents, {}, setup={"shop": {"adopt": True, "timeout": "9s"}}, skipTlsVerify=False)
+    assert read.problems == ()
+    assert read.documents[0].application.setup.adopt
+    assert read.documents[0].application.setup.timeout_ms == 9_000
+
+
+def test_problems_of_inputs_name_the_resource(documents: str) -> None:
+    problem = _only(_settings(documents, {}, maxNewTopics=-1).problems)
+    assert problem.summary == "maxNewTopics is not a whole number, 0 or more."
+    assert problem.fix == "Correct maxNewTopics."
+    assert problem.location is not None
+    assert (problem.location.file, problem.location.pointer) == (
+        "resource topics",
+        "/properties/maxNewTopics",
+    )
+
+
+def test_problems_of_other_settings_name_the_stack(documents: str) -> None:
+    problem = _only(_settings(documents, {"maxNewTopics": "-1"}, clusterId="abc").problems)
+    assert problem.summary == "headwater:maxNewTopics is not a whole number, 0 or more."
+    assert problem.location is not None
+    assert problem.location.file == "Pulumi.prod.yaml"
+
+
+def test_a_nested_problem_of_an_input_names_its_path(documents: str) -> None:
+    problem = _only(_settings(documents, {}, setup={"shop": {"adopted": True}}).problems)
+    assert problem.summary == "setup.shop.adopted is not a setup option. Did you mean adopt?"
+    assert problem.location is not None
+    assert problem.location.pointer == "/properties/setup/shop/adopted"
+
+
+def test_a_wrong_connection_names_the_input(documents: str) -> None:
+    [problem] = errors(_settings(documents, {}, tlsEnabled="perhaps").problems)
+    text = f"{problem.summary} {problem.fix}"
+    assert "tlsEnabled" in text
+    assert "headwater:tlsEnabled" not in text
+
+
+def test_a_secret_that_is_passed_in_plain_text_is_a_warning(documents: str) -> None:
+    inputs = {"saslUsername": "me", "saslPassword": "blue-heron", "securityProtocol": "SASL_SSL"}
+    problem = _only(_settings(documents, {}, **inputs).problems)
+    assert problem.severity is Severity.WARNING
+    assert problem.summary == "saslPassword is a secret, but resource topics contains it in plain text."
+    assert "pulumi.secret" in problem.fix
+    passed = ResourceInputs("topics", inputs, secrets=("saslPassword",))
+    values = {"documents": documents, "bootstrapServers": "b:9092"}
+    assert stack_settings(values, environment={}, inputs=passed).problems == ()
+
+
+def test_other_types_are_refused() -> None:
+    with pytest.raises(InputPropertiesError, match="no component headwater:index:Topics"):
+        PackageProvider().construct("topics", "headwater:index:Topics", {})

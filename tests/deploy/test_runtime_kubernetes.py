@@ -1,0 +1,137 @@
+"""Tests of the manifests of the runtime: valid for Kubernetes and Spark's operator, and for the programs."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cache
+from typing import Any
+
+import jsonschema
+import pytest
+import yaml
+from kubernetes_validate import validate  # type: ignore[import-untyped]
+
+from headwater.spec import load_documents
+from headwater.toolchain.test_programs import ensure_spark_operator
+from run_main import command as run_main
+from tests.deploy.conftest import DEPLOY
+
+_KUBERNETES = DEPLOY / "kubernetes"
+_VERSIONS = ("1.30", "1.34", "1.37")
+"""The oldest, a middle and the newest version of Kubernetes."""
+
+
+def _resources(folder: str) -> Iterator[dict[str, Any]]:
+    for file in sorted((_KUBERNETES / folder).glob("*.yaml")):
+        for document in yaml.safe_load_all(file.read_text(encoding="utf-8")):
+            if document.get("kind", "Kustomization") != "Kustomization":
+                yield document
+
+
+def _of_kind(kind: str, folder: str) -> Any:  # noqa: ANN401 - YAML
+    [found] = [document for document in _resources(folder) if document["kind"] == kind]
+    return found
+
+
+@cache
+def spark_application_schema() -> Mapping[str, Any]:
+    """Return the schema of `SparkApplication` of the operator's own definition, without unknown fields."""
+    file = (
+        ensure_spark_operator() / "config" / "crd" / "bases" / "sparkoperator.k8s.io_sparkapplications.yaml"
+    )
+    definition = yaml.safe_load(file.read_text(encoding="utf-8"))
+    [version] = [each for each in definition["spec"]["versions"] if each["name"] == "v1beta2"]
+    schema: dict[str, Any] = version["schema"]["openAPIV3Schema"]
+    _forbid_unknown_fields(schema["properties"]["spec"])
+    return schema
+
+
+def _forbid_unknown_fields(schema: object) -> None:
+    if isinstance(schema, dict):
+        is_open = schema.get("x-kubernetes-preserve-unknown-fields")
+        if "properties" in schema and "additionalProperties" not in schema and not is_open:
+            schema["additionalProperties"] = False
+        for each in schema.values():
+            _forbid_unknown_fields(each)
+    elif isinstance(schema, list):
+        for each in schema:
+            _forbid_unknown_fields(each)
+
+
+@pytest.mark.parametrize("version", _VERSIONS)
+def test_resources_are_valid(version: str) -> None:
+    documents = [*_resources("runtime"), *_resources("spark")]
+    kinds = {document["kind"] for document in documents}
+    assert {"Deployment", "Service", "ServiceAccount", "Role", "RoleBinding", "SparkApplication"} <= kinds
+    for document in documents:
+        if "spark" not in document["apiVersion"] and "version" not in document:
+            validate(document, version, strict=True)
+
+
+def test_the_spark_application_is_valid_for_the_operator() -> None:
+    application = _of_kind("SparkApplication", "spark")
+    jsonschema.validate(application, spark_application_schema())
+    application["spec"]["drivers"] = application["spec"].pop("driver")
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate(application, spark_application_schema())
+
+
+def test_the_programs_accept_the_arguments(accepts: Callable[[Iterable[str]], None]) -> None:
+    [container] = _of_kind("Deployment", "runtime")["spec"]["template"]["spec"]["containers"]
+    accepts(container["args"])
+    [port] = [str(each["containerPort"]) for each in container["ports"]]
+    assert f"--http=0.0.0.0:{port}" in container["args"]
+    accepted_by_run_main(_of_kind("SparkApplication", "spark")["spec"]["arguments"])
+
+
+def accepted_by_run_main(arguments: list[str]) -> None:
+    """Fail unless the program of `spark-submit` takes these arguments."""
+    document = _KUBERNETES / "spark" / arguments[0].rpartition("/")[2]
+    made = run_main.make_context("run_main.py", [str(document), *arguments[1:]])
+    assert made.params["document"] == document
+
+
+@pytest.mark.parametrize("folder", ["runtime", "spark"])
+def test_a_kustomization_has_all_files_of_its_folder(folder: str) -> None:
+    made = yaml.safe_load((_KUBERNETES / folder / "kustomization.yaml").read_text(encoding="utf-8"))
+    [generated] = made["configMapGenerator"]
+    listed = {"kustomization.yaml", *made["resources"], *generated["files"]}
+    assert listed == {file.name for file in (_KUBERNETES / folder).iterdir()}
+    loaded = load_documents([_KUBERNETES / folder / file for file in generated["files"]])
+    assert [document.application.id for document in loaded.documents] == ["orders-app"]
+    assert not loaded.problems
+
+
+def test_pods_have_few_rights() -> None:
+    spark = _of_kind("SparkApplication", "spark")["spec"]
+    pod = _of_kind("Deployment", "runtime")["spec"]["template"]["spec"]
+    pods = [
+        pod["securityContext"],
+        spark["driver"]["podSecurityContext"],
+        spark["executor"]["podSecurityContext"],
+    ]
+    assert all(each["runAsNonRoot"] and each["runAsUser"] == 10001 for each in pods)
+    containers = [
+        pod["containers"][0]["securityContext"],
+        *(spark[each]["securityContext"] for each in _PODS),
+    ]
+    assert all(each["allowPrivilegeEscalation"] is False for each in containers)
+    assert all(each["capabilities"] == {"drop": ["ALL"]} for each in containers)
+    assert pod["automountServiceAccountToken"] is False
+    [rule] = _of_kind("Role", "spark")["rules"]
+    assert "secrets" not in rule["resources"]
+    assert "*" not in (*rule["resources"], *rule["verbs"], *rule["apiGroups"])
+
+
+_PODS = ("driver", "executor")
+
+
+def test_writable_paths_are_volumes() -> None:
+    """The file system of the container is read-only."""
+    pod = _of_kind("Deployment", "runtime")["spec"]["template"]["spec"]
+    [container] = pod["containers"]
+    assert container["securityContext"]["readOnlyRootFilesystem"] is True
+    writable = [mount["mountPath"] for mount in container["volumeMounts"] if not mount.get("readOnly")]
+    for option in ("--checkpoint=", "--state-dir="):
+        [argument] = [each for each in container["args"] if each.startswith(option)]
+        assert any(argument.removeprefix(option).startswith(f"{path}/") for path in writable)
+    [temporary] = [each for each in pod["volumes"] if each["name"] == "tmp"]
+    assert temporary["emptyDir"]["sizeLimit"]
