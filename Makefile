@@ -82,6 +82,19 @@ lowest: ## run the quick tests with the oldest versions of the dependencies of u
 	    --numprocesses 3 --hypothesis-profile=quick \
 	    --deselect tests/deploy/test_container.py::test_the_locks_contain_what_the_agent_needs
 
+PYTHONS ?= python3.12 python3.13
+
+.PHONY: python-versions
+python-versions: ## run the quick tests with newer versions of Python; PYTHONS names their programs
+	@failed=0; for python in $(PYTHONS); do \
+	    echo "$$python"; environment=build/$$(basename $$python); \
+	    $$python -m venv --clear $$environment && \
+	    $$environment/bin/pip install --quiet --disable-pip-version-check --require-hashes --requirement $(LOCK) && \
+	    $$environment/bin/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable . && \
+	    $$environment/bin/python -m pytest --numprocesses 3 --hypothesis-profile=quick \
+	        -m "not broker and not pulumi and not oracle and not spark and not slow and not soak" || failed=1; \
+	done; exit $$failed
+
 .PHONY: spark-versions
 spark-versions: toolchain ## run the tests of Spark's private parts, and applications, with its oldest and newest version (requires uv)
 	@failed=0; for version in $$($(BIN)/python -c 'from headwater_spark.spark_internals.supported import SUPPORTED_VERSIONS; print(*SUPPORTED_VERSIONS)'); do \

@@ -6,6 +6,7 @@ import shutil
 import signal
 import sys
 import tempfile
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import cache
@@ -24,6 +25,7 @@ from headwater.toolchain import (
     spark_java_options,
 )
 from headwater.toolchain.broker import Broker, Settings, local
+from headwater.toolchain.broker.readiness import until
 from headwater.toolchain.sessions import Guard
 from tests.broker_data import copy_data
 from tests.broker_version import BROKER_VERSION
@@ -40,6 +42,8 @@ shutil.rmtree(sys.argv[1], ignore_errors=True)
 """
 _IN_MEMORY, _NEEDED_BYTES = Path("/dev/shm"), 4 * 1024**3  # noqa: S108 - brokers sync many small files
 _GUARD = pytest.StashKey[Guard]()
+# Each has an open socket, and a client logs its failures for as long as it lives.
+_ENDED_THREADS, _END_SECONDS = ("leadership-close", "task-owner"), 30
 # No test stops it: heartbeats that a busy disk or processor delays must not take its partitions from it.
 _SHARED_BROKER = Settings(
     overrides={"broker.session.timeout.ms": "60000", "broker.heartbeat.interval.ms": "2000"}
@@ -73,6 +77,19 @@ gc.set_threshold(20_000)
 settings.load_profile("ci")
 # `make check` tries a fifth of the examples, `make test` all of them.
 settings.register_profile("quick", settings.get_profile("ci"), max_examples=settings().max_examples // 5)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def ended_threads() -> Iterator[None]:
+    """Check that the tests of a module leave no client or socket that later tests would meet."""
+    before = set(threading.enumerate())
+
+    def left() -> list[str]:
+        new = set(threading.enumerate()) - before
+        return [each.name for each in new if each.name in _ENDED_THREADS]
+
+    yield
+    assert until(lambda: not left(), _END_SECONDS), left()
 
 
 @pytest.fixture(scope="session")

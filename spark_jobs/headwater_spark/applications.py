@@ -24,7 +24,7 @@ from pyspark.sql import SparkSession
 
 from headwater.kafka import KafkaClusterReader
 from headwater.kafka.command_line import connection
-from headwater.model.problems import Problem, ProblemCode, ProblemsError, errors
+from headwater.model.problems import ProblemsError, errors
 from headwater.model.topology import TopologyDocument
 from headwater.spec import parse_document
 from headwater.topology import BuiltDocument
@@ -33,7 +33,7 @@ from headwater_spark.driver.captured_failures import capture_failure
 from headwater_spark.driver.failures import RestartPolicy, connector_missing
 from headwater_spark.driver.preflight import (
     check_runnable,
-    check_speculation,
+    check_session,
     check_state_folder,
     check_user_classes,
     checkpoint_lock,
@@ -48,7 +48,6 @@ from headwater_spark.driver.topics.application_topics import ApplicationTopics
 __all__ = ["RunningStreams", "run", "session_config"]
 
 Document = str | Path | Mapping[str, object] | BuiltDocument
-_ATTEMPTS = "spark.stage.maxConsecutiveAttempts"
 
 
 def session_config(**conf: str) -> Mapping[str, str]:
@@ -159,7 +158,7 @@ def run(
         state_dir=None if state_dir is None else Path(state_dir),
         restarts=restarts,
     )
-    _check_session(spark, typed.application.id)
+    check_session(spark, typed.application.id)
     runnable = check_runnable(typed, folder)
     handler = load_handler(typed.application)
     state_folder = options.state_folder(typed.application)
@@ -211,46 +210,3 @@ def _own_session(spark: SparkSession, options: RunOptions) -> SparkSession:
 
 def _is_local(spark: SparkSession) -> bool:
     return str(spark.sparkContext.master).startswith("local")
-
-
-def _check_session(spark: SparkSession, application: str) -> None:
-    if not hasattr(spark, "_jsparkSession"):
-        raise ProblemsError(
-            [
-                _unfit(
-                    application,
-                    "The session is one of Spark Connect.",
-                    expected="a classic session, in the process of the driver",
-                    found="a session of Spark Connect",
-                    why="The runtime starts streaming queries whose functions run in this process.",
-                    fix="Create the session with `SparkSession.builder.master(...)`, or use `headwater run`.",
-                )
-            ]
-        )
-    check_speculation(spark, application)
-    found = spark.sparkContext.getConf().get(_ATTEMPTS, "4")
-    if found != "1" and not _is_local(spark):
-        raise ProblemsError(
-            [
-                _unfit(
-                    application,
-                    "Spark would repeat stages while tasks of their first attempt still run.",
-                    expected=f"{_ATTEMPTS} = 1",
-                    found=f"{_ATTEMPTS} = {found}",
-                    why="Workers cannot distinguish the attempts, so records could be processed twice.",
-                    fix="Create the session with `.config(map=session_config())`.",
-                )
-            ]
-        )
-
-
-def _unfit(application: str, summary: str, *, expected: str, found: str, why: str, fix: str) -> Problem:
-    return Problem(
-        code=ProblemCode.NOT_RUNNABLE,
-        application=application,
-        summary=summary,
-        expected=expected,
-        found=found,
-        why=why,
-        fix=fix,
-    )

@@ -84,7 +84,7 @@ def test_without_alter_nothing_changes(secured_cluster: SecuredCluster, app: Spa
     client = ExpandingClient.of(app.text(2), secured_cluster.connection(APPLICATION))
     client.expand(4)
     [problem] = client.expansion.status.problems
-    assert problem.code is ProblemCode.STATE_NOT_MOVABLE
+    assert problem.code is ProblemCode.REQUEST_NOT_ANSWERED
     assert "Topic authorization failed" in str(problem.found)
     assert client.expansion.status.processors == 2
     assert app.topics.partitions(f"{app.id}-counts-changelog") == 2

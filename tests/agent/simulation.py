@@ -30,8 +30,9 @@ from headwater.agent.decide import (
     decide,
 )
 from headwater.agent.events import AgentEvent
-from headwater.agent.state import AgentState, ApplicationState, ExpansionEntry, Outcome, Stage, TopicResult
+from headwater.agent.state import AgentState, ApplicationState, Outcome, TopicResult
 from headwater.compiler import compile_documents
+from headwater.model.expansions import ExpansionEntry, Stage
 from headwater.model.problems import Problem, ProblemCode
 from headwater.model.topology import TopologyDocument
 from headwater.planner.waves import waves as waves_of

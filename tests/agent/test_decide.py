@@ -5,7 +5,8 @@ import attrs
 from headwater.agent.decide import AgentPolicy, Expand, Observe, TermObserved
 from headwater.agent.decide.apply_observation import requirements
 from headwater.agent.events import Expanded, ExpansionStarted
-from headwater.agent.state import Outcome, Parallelism, Phase, Requirements, Stage
+from headwater.agent.state import Outcome, Parallelism, Phase, Requirements
+from headwater.model.expansions import Stage
 from tests.agent.simulation import CHANGELOG, ORDERS, RANKS, REPARTITION, documents, leading_agent, set_up
 
 

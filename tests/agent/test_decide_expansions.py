@@ -34,14 +34,13 @@ from headwater.agent.events import (
 from headwater.agent.state import (
     ApplicationState,
     Expansion,
-    ExpansionEntry,
     ObservedCount,
     Outcome,
     Phase,
     Shortfall,
-    Stage,
     TopicResult,
 )
+from headwater.model.expansions import ExpansionEntry, Stage
 
 POLICY = AgentPolicy(client_id="agent-1", poll_ms=30_000)
 CONTEXT = Context(clock_ms=50_000, wall_ms=1_700_000, jitter=0.5, policy=POLICY, observed_at_ms=49_000)

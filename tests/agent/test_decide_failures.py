@@ -11,7 +11,8 @@ from headwater.agent.events import (
     GaveUp,
     Notified,
 )
-from headwater.agent.state import Outcome, Phase, Stage
+from headwater.agent.state import Outcome, Phase
+from headwater.model.expansions import Stage
 from headwater.model.problems import Problem, ProblemCode
 from tests.agent.simulation import CHANGELOG, ORDERS, REPARTITION, leading_agent
 

@@ -5,7 +5,8 @@ import pytest
 
 from headwater.agent.decide import Deposed, Metadata, Notify, Observe, TermObserved
 from headwater.agent.events import LeadershipGained, Notified
-from headwater.agent.state import AgentState, Outcome, Parallelism, Phase, Stage
+from headwater.agent.state import AgentState, Outcome, Parallelism, Phase
+from headwater.model.expansions import Stage
 from tests.agent.simulation import CHANGELOG, ORDERS, REPARTITION, leading_agent
 
 TIMEOUT_MS = 900_000

@@ -27,16 +27,8 @@ from headwater.agent.events import (
     LeadershipGained,
     LeadershipLost,
 )
-from headwater.agent.state import (
-    AgentState,
-    ApplicationState,
-    Expansion,
-    ExpansionEntry,
-    ObservedCount,
-    Phase,
-    Retry,
-    Stage,
-)
+from headwater.agent.state import AgentState, ApplicationState, Expansion, ObservedCount, Phase, Retry
+from headwater.model.expansions import ExpansionEntry, Stage
 from headwater.model.problems import Problem, ProblemCode
 
 POLICY = AgentPolicy(client_id="agent-1", poll_ms=30_000)

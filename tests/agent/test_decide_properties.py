@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from headwater.agent.decide import Action, Decision, Observation, TermObserved, Tick
 from headwater.agent.events import ApplicationRefused, AttemptEnded, AttemptFailed, ExpansionStarted, GaveUp
-from headwater.agent.state import ApplicationState, Outcome, Phase, Stage
+from headwater.agent.state import ApplicationState, Outcome, Phase
+from headwater.model.expansions import Stage
 from tests.agent.simulation import ORDERS, POLICY, RANKS, Simulation, documents, set_up
 
 TIMEOUT_MS = 20_000

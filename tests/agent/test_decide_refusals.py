@@ -10,8 +10,9 @@ from headwater.agent.events import (
     Cancelled,
     ProblemsSolved,
 )
-from headwater.agent.state import INCOMPLETE_SOURCE_TOPIC_METADATA, Outcome, Parallelism, Phase, Stage
+from headwater.agent.state import INCOMPLETE_SOURCE_TOPIC_METADATA, Outcome, Parallelism, Phase
 from headwater.compiler import compile_documents
+from headwater.model.expansions import Stage
 from headwater.model.problems import AGENT, ProblemCode, Severity, errors
 from tests.agent.simulation import CHANGELOG, ORDERS, RANKS, REPARTITION, documents, leading_agent
 

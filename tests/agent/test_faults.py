@@ -1,5 +1,6 @@
 """Faults of a real broker during an expansion: the failure clock starts, and the agent recovers."""
 
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 
@@ -366,3 +367,5 @@ def test_a_single_run_ends_in_time_if_the_broker_stops_during_the_expansion(
         assert not Agent(impatient(application), Recorder()).run_once(timeout_ms=10_000)
         assert time.monotonic() - begin < 60
         broker.resume()
+        # A client that is closing when its broker is killed would not end.
+        await_true(lambda: "leadership-close" not in [each.name for each in threading.enumerate()])

@@ -14,11 +14,10 @@ from threading import Event
 import attrs
 import pytest
 
-from headwater.agent.coordination_topic import coordination_topic
-from headwater.agent.journal import read_lines
-from headwater.agent.journal_lines import JournalLine, latest_entries, valid_lines
-from headwater.agent.state import Stage
 from headwater.kafka import Connection
+from headwater.kafka.expansion_journal import coordination_topic, read_lines
+from headwater.kafka.journal_lines import JournalLine, latest_entries, valid_lines
+from headwater.model.expansions import Stage
 from headwater.toolchain.broker import Broker, Settings
 from tests.agent.live_documents import WRITING_PARTITIONER, texts, unique_documents
 from tests.agent.running import await_counts, await_true, make_topics

@@ -22,16 +22,10 @@ from headwater.agent.events import (
     Notified,
 )
 from headwater.agent.kafka_cluster import KafkaCluster
-from headwater.agent.state import (
-    INCOMPLETE_SOURCE_TOPIC_METADATA,
-    Outcome,
-    Parallelism,
-    Phase,
-    Shortfall,
-    TopicCounts,
-)
+from headwater.agent.state import INCOMPLETE_SOURCE_TOPIC_METADATA, Outcome, Parallelism, Phase, Shortfall
 from headwater.kafka import Connection
 from headwater.kafka.client_log import client_log
+from headwater.model.expansions import TopicCounts
 from headwater.model.offset_metadata import OffsetMetadata
 from headwater.model.problems import ProblemsError
 from headwater.toolchain.broker.local import LocalBroker
@@ -149,11 +143,11 @@ def test_each_read_is_one_request(applications: Applications, monkeypatch: pytes
     cluster = KafkaCluster(Connection(bootstrap_servers=(applications.servers,)), "agent-1")
     for _ in range(2):
         assert cluster.partition_counts()[applications.orders] == 2
-    cluster._client.poll(0)  # delivers the log
+    cluster._renewed.client.poll(0)  # delivers the log
     sent.clear()
     for _ in range(5):
         cluster.partition_counts()
-    cluster._client.poll(0)
+    cluster._renewed.client.poll(0)
     assert len([line for line in sent if "Sent MetadataRequest" in line]) == 5
 
 

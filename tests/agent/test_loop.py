@@ -10,15 +10,8 @@ from headwater.agent.documents import SwitchedDocuments
 from headwater.agent.events import AttemptFailed, LeadershipGained, LeadershipLost, Notified
 from headwater.agent.loop import Loop
 from headwater.agent.ports import Callback, NoLongerLeaderError
-from headwater.agent.state import (
-    ExpansionEntry,
-    Outcome,
-    Phase,
-    Shortfall,
-    Stage,
-    TopicCounts,
-    TopicResult,
-)
+from headwater.agent.state import Outcome, Phase, Shortfall, TopicResult
+from headwater.model.expansions import ExpansionEntry, Stage, TopicCounts
 from headwater.model.problems import ProblemsError
 from tests.agent.running import InMemory, Recorder
 from tests.agent.simulation import CHANGELOG, ORDERS, REPARTITION, documents, set_up, unreachable

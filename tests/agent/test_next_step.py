@@ -11,15 +11,14 @@ from headwater.agent.state import (
     AgentState,
     ApplicationState,
     Expansion,
-    ExpansionEntry,
     ObservedCount,
     Phase,
     Requirements,
     Retry,
     Shortfall,
-    Stage,
 )
 from headwater.compiler import compile_documents
+from headwater.model.expansions import ExpansionEntry, Stage
 from headwater.model.problems import AGENT, Problem, ProblemCode
 from tests.agent.simulation import CHANGELOG, ORDERS, RANKS, REPARTITION, documents
 

@@ -13,6 +13,7 @@ from headwater.cli.stack_context import StackContext
 from headwater.kafka import Connection, KafkaClusterReader, SnapshotRequest
 from headwater.kafka.reader import GroupsRead
 from headwater.model.cluster import ClusterSnapshot
+from headwater.model.expansions import AgentExpansion, AgentExpansions
 from headwater.model.offset_metadata import MoveMark, MovePhase, OffsetMetadata
 from headwater.model.problems import Problem, ProblemCode, ProblemsError, errors
 from headwater.model.records import RecordedTopic, SetupRecord
@@ -161,6 +162,33 @@ def test_groups_are_read_only_if_the_owner_of_a_topic_is_in_question(documents: 
     (documents / "shop.yaml").unlink()
     planned(documents, reader, {"shop": attrs.evolve(record, retired=True)})
     assert requested == [None]
+
+
+class JournalReader(FakeClusterReader):
+    """Counts the requests for journals of agents."""
+
+    requested: ClassVar[list[Sequence[str]]] = []
+
+    def agent_expansions(self, journals: Sequence[str]) -> AgentExpansions:
+        self.requested.append(journals)
+        return super().agent_expansions(journals)
+
+
+def test_journals_of_agents_are_read_only_if_another_client_has_expanded_a_topic(documents: Path) -> None:
+    cluster, requested = FakeCluster(), JournalReader.requested
+    requested.clear()
+    for name, count in (("orders", 8), ("headwater-agent-default", 1), ("headwater-agent-other", 1)):
+        cluster.create(name, count)
+    cluster.create(CHANGELOG, 8, COMPACTED)
+    cluster.expansions = AgentExpansions((AgentExpansion(CHANGELOG, 8, "agent-1", "host-1", "today"),))
+    reader = JournalReader(cluster)
+    for recorded, read in ((8, []), (4, [["headwater-agent-default", "headwater-agent-other"]])):
+        topic = RecordedTopic(CHANGELOG, cluster.topics[CHANGELOG].topic_id, recorded)
+        made = planned(documents, reader, {"shop": SetupRecord("shop", {CHANGELOG: topic})})
+        assert requested == read
+        assert made.plan is not None
+        (action,) = made.plan.actions
+        assert ("expanded by agent agent-1 on host-1" in action.note) == bool(read)
 
 
 def notes(documents: Path, reader: FakeClusterReader) -> str:

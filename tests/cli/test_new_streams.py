@@ -18,6 +18,7 @@ from headwater.model.versions import SUPPORTED
 from headwater.spec import load_text
 from headwater.toolchain.broker import Broker
 from headwater.toolchain.broker.readiness import until
+from headwater.toolchain.streams_jar import JAR
 
 _TEMPLATE = Path(__file__).parents[2] / "infra/headwater/cli/new/files/streams/orders.yaml"
 _INTERNAL = ["orders-by-customer-repartition", "orders-counts-changelog"]
@@ -66,9 +67,10 @@ def test_the_application_is_built_and_runs(own_broker: Callable[..., Broker], tm
     if "UPDATE_GOLDEN" in os.environ:
         (folder / "topologies" / "orders.yaml").unlink()
         maven(folder, HEADWATER_WRITE="true")
-        shutil.copy(folder / "topologies" / "orders.yaml", _TEMPLATE)
+        written = (folder / "topologies" / "orders.yaml").read_text(encoding="utf-8")
+        _TEMPLATE.write_text(written.replace(KAFKA_STREAMS, "KAFKA_STREAMS_VERSION"), encoding="utf-8")
     maven(folder)  # its test compares the document with the code
-    loaded = load_text(_TEMPLATE.read_text(encoding="utf-8"), "orders.yaml")
+    loaded = load_text((folder / "topologies" / "orders.yaml").read_text(encoding="utf-8"), "orders.yaml")
     assert not loaded.problems, loaded.problems
     compiled = compile_document(loaded.documents[0], {"orders": 2, "order-counts": 2})
     with own_broker() as broker:
@@ -88,6 +90,42 @@ def test_the_application_is_built_and_runs(own_broker: Callable[..., Broker], tm
             assert until(lambda: "to RUNNING" in (tmp_path / "log").read_text(encoding="utf-8"), 60)
             application.terminate()
             application.wait(60)
+
+
+_GRADLE_BUILD = """
+apply plugin: "java"
+sourceCompatibility = "17"
+task show(dependsOn: compileJava) {
+    doLast { configurations.runtimeClasspath.each { println "jar: " + it.name } }
+}
+"""
+_ONLY_LOCAL = "allprojects { repositories { mavenLocal() } }"
+
+
+@pytest.mark.oracle
+@pytest.mark.soak
+@pytest.mark.skipif(shutil.which("gradle") is None, reason="Gradle is not installed: apt-get install gradle")
+def test_the_gradle_lines_of_the_readme_build_the_application(tmp_path: Path) -> None:
+    """The jars of Kafka are taken from the local repository of Maven, which the other build fills."""
+    folder = tmp_path / "orders-app"
+    assert new(folder).exit_code == 0
+    maven(folder)
+    readme = (folder / "README.md").read_text(encoding="utf-8")
+    lines = readme.partition("```groovy\n")[2].partition("```")[0]
+    (folder / "build.gradle").write_text(_GRADLE_BUILD + lines)
+    (tmp_path / "local.gradle").write_text(_ONLY_LOCAL)
+    done = subprocess.run(
+        ["gradle", "--offline", "--no-daemon", "--init-script", str(tmp_path / "local.gradle"), "show"],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    jars = {line.removeprefix("jar: ") for line in done.stdout.splitlines() if line.startswith("jar: ")}
+    assert {f"kafka-streams-{KAFKA_STREAMS}.jar", JAR} <= jars
+    assert list((folder / "build" / "classes").rglob("Orders.class"))
 
 
 def maven(folder: Path, **variables: str) -> None:

@@ -9,6 +9,7 @@ from headwater.model.topology import Application, DescribedTopology, TopologyDoc
 from tests.compiler.applications import document
 
 AT = Location("app.txt")
+AGGREGATION = "topology: [{stream: {topic: in}}, {groupBy: {name: by}}, {count: {materialized: counts}}]"
 
 
 def imported(text: str, **details: object) -> DescribedTopology:

@@ -11,6 +11,7 @@ import attrs
 from headwater.kafka import SnapshotRequest
 from headwater.kafka.reader import GroupsRead
 from headwater.model.cluster import ClusterSnapshot, GroupFacts, LiveGroup, LiveTopic
+from headwater.model.expansions import AgentExpansions
 from headwater.model.records import (
     OWNERSHIP_TOPIC,
     OwnershipChange,
@@ -47,6 +48,8 @@ class FakeCluster:
     """Groups with what they read, by their ids."""
     unread: list[str] = attrs.field(factory=list)
     """Phrases for what the user may not read."""
+    expansions: AgentExpansions = AgentExpansions()  # noqa: RUF009 - immutable
+    """What the journals of agents contain, if there is one."""
     cluster_id: str = "fake-cluster"
 
     def create(self, name: str, partitions: int, config: Mapping[str, str] | None = None) -> None:
@@ -186,6 +189,9 @@ class FakeClusterReader:
             is_read = offsets_of is None or id_ in offsets_of
             groups[id_] = attrs.evolve(known, committed=topics if is_read else frozenset())
         return groups, list(self.cluster.unread)
+
+    def agent_expansions(self, journals: Sequence[str]) -> AgentExpansions:
+        return self.cluster.expansions if journals else AgentExpansions()
 
     def cleanup_policy(self, topic: str) -> str:
         live = self.cluster.topics.get(topic)

@@ -15,7 +15,7 @@ from headwater_spark.stream_threads import ThreadMetadata
 
 TOKEN = "s3cret"
 DELAYED = Problem(
-    code=ProblemCode.STATE_NOT_MOVABLE,
+    code=ProblemCode.UNPROCESSED_RECORDS,
     application="shop",
     topic="orders",
     summary="Partition 0 of orders has a record at offset 7 that was written with another partition count.",

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from headwater.agent.coordination_topic import coordination_topic
+from headwater.kafka.expansion_journal import coordination_topic
 from headwater.toolchain.broker import Broker
 from headwater.toolchain.broker.local import LocalBroker
 from headwater.toolchain.broker.readiness import until

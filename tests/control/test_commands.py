@@ -19,11 +19,12 @@ from jsonschema import Draft202012Validator
 from headwater.agent.documents import SwitchedDocuments
 from headwater.agent.events import agent_status
 from headwater.agent.instruments import AgentInstruments
-from headwater.agent.journal_lines import JournalLine, expansions, history_json
-from headwater.agent.state import AgentState, ExpansionEntry, Stage
+from headwater.agent.state import AgentState
 from headwater.cli.main import main
 from headwater.control import TOKEN_VARIABLE, Access, ControlServer, Section, Surface, access_of
 from headwater.control.client import ask, full_url
+from headwater.kafka.journal_lines import JournalLine, expansions, history_json
+from headwater.model.expansions import ExpansionEntry, Stage
 from headwater.model.problems import Location
 from headwater.model.topology import Application, TopologyDocument
 from headwater.report.agents import Client, applications

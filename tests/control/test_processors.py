@@ -65,19 +65,31 @@ def test_expansion_needs_the_token(client: HttpClient, application: ExpandingApp
 
 
 @pytest.mark.parametrize(
-    ("given", "processors", "summary"),
+    ("given", "processors", "code", "summary"),
     [
-        (ExpandingApplication(state=ClientState.PENDING_ERROR), 8, "shop does not run."),
-        (ExpandingApplication(ProcessorsStatus(None)), 8, "shop has no fixed number of processors."),
-        (ExpandingApplication(), 2, "shop cannot have 2 instead of 4 processors while it runs."),
+        (ExpandingApplication(state=ClientState.PENDING_ERROR), 8, "ExpansionWaits", "shop does not run."),
+        (
+            ExpandingApplication(ProcessorsStatus(None)),
+            8,
+            "ProcessorCount",
+            "shop has no fixed number of processors.",
+        ),
+        (
+            ExpandingApplication(),
+            2,
+            "ProcessorCount",
+            "shop cannot have 2 instead of 4 processors while it runs.",
+        ),
         (
             ExpandingApplication(ProcessorsStatus(4, 8, ExpansionPhase.CATCH_UP)),
             16,
+            "ExpansionWaits",
             "shop is being expanded to 8 processors.",
         ),
         (
             ExpandingApplication(ProcessorsStatus(4, 8, ExpansionPhase.CHECK)),
             16,
+            "ExpansionWaits",
             "The expansion of shop to 8 processors is being checked, or tried again.",
         ),
     ],
@@ -87,13 +99,15 @@ def test_refused_expansion_is_a_conflict(
     application: ExpandingApplication,
     given: ExpandingApplication,
     processors: int,
+    *,
+    code: str,
     summary: str,
 ) -> None:
     application.status, application.state = given.status, given.state
-    code, answer = _post(client, {"processors": processors})
-    assert (code, answer["state"], answer["target"]) == (409, given.state.value, given.status.target)
+    status, answer = _post(client, {"processors": processors})
+    assert (status, answer["state"], answer["target"]) == (409, given.state.value, given.status.target)
     (problem,) = answer["problems"]
-    assert (problem["code"], problem["summary"]) == ("StateNotMovable", summary)
+    assert (problem["code"], problem["summary"]) == (code, summary)
     assert problem["fix"]
     assert answer["error"] == f"{summary} {problem['fix']}"
 

@@ -107,7 +107,7 @@ def test_processors_and_their_expansion_are_shown(
 
 
 def test_expansion_that_was_refused_or_is_delayed_is_shown(url: str, application: _Application) -> None:
-    problem = Problem(code=ProblemCode.STATE_NOT_MOVABLE, summary="A record waits.", fix="Wait.")
+    problem = Problem(code=ProblemCode.UNPROCESSED_RECORDS, summary="A record waits.", fix="Wait.")
     application.expansion = ProcessorsStatus(4, problems=(problem,))
     assert "expansion refused: A record waits." in _run(url).stdout
     application.expansion = ProcessorsStatus(4, 8, ExpansionPhase.CATCH_UP, problems=(problem,))

@@ -11,9 +11,9 @@ import time
 
 from headwater.agent.ports import NoLongerLeaderError
 from headwater.agent.run import Coordination
-from headwater.agent.state import ExpansionEntry, Stage
 from headwater.control.logs import configure_log
 from headwater.kafka import Connection
+from headwater.model.expansions import ExpansionEntry, Stage
 
 
 def entry(client_id: str, stage: Stage, number: int = 1) -> ExpansionEntry:

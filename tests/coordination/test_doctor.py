@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 import pytest
 from click.testing import CliRunner
 
-from headwater.agent.coordination_topic import coordination_topic
 from headwater.cli.main import main
+from headwater.kafka.expansion_journal import coordination_topic
 from headwater.toolchain.broker.local import LocalBroker
 from headwater.toolchain.broker.readiness import until
 from tests.coordination.conftest import Group

@@ -15,13 +15,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
-from headwater.agent.coordination_topic import coordination_topic
 from headwater.agent.events import agent_status
-from headwater.agent.journal import read_lines
-from headwater.agent.journal_lines import JournalLine, decode, encode, key_of, latest_entries, valid_lines
-from headwater.agent.state import AgentState, ExpansionEntry, Stage
+from headwater.agent.state import AgentState
 from headwater.cli.console import ExitCode
 from headwater.cli.main import main
+from headwater.kafka.expansion_journal import coordination_topic, read_agent_expansions, read_lines
+from headwater.kafka.journal_lines import JournalLine, decode, encode, key_of, latest_entries, valid_lines
+from headwater.model.expansions import ExpansionEntry, Stage
 from headwater.model.problems import ProblemCode, ProblemsError
 from headwater.model.untrusted import LARGEST_VALUE
 from headwater.toolchain.broker import Broker
@@ -164,7 +164,9 @@ def test_new_leader_resumes_from_last_stage_of_last_expansion() -> None:
 
 
 @pytest.mark.broker
-def test_journal_is_read_completely_and_in_order(kafka: LocalBroker, group: MakeGroup) -> None:
+def test_journal_is_read_completely_and_in_order(
+    kafka: LocalBroker, group: MakeGroup, unique: Callable[[str], str]
+) -> None:
     agents = group(kafka.bootstrap_servers)
     agent = agents.join("agent")
     _, term = agents.leader([agent])
@@ -180,6 +182,12 @@ def test_journal_is_read_completely_and_in_order(kafka: LocalBroker, group: Make
     assert [line.entry() for line in lines] == written
     assert {line.term for line in lines} == {term}
     assert agent.journal.latest(term) == {"orders-app": written[-1]}
+    absent = unique("headwater-agent")
+    for_plan = read_agent_expansions(agents.connection, (absent, topic), 10)
+    assert for_plan.unread == (absent,)
+    last = for_plan.found[-1]
+    assert (last.topic, last.partitions, last.client_id) == ("orders-app-counts-changelog", 6, "agent")
+    assert (last.host, last.at) == (lines[-1].host, "2026-09-21 14:13:20 UTC")
 
 
 @pytest.mark.broker

@@ -20,11 +20,11 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # public, but
 )
 
 from headwater.agent import leadership as leadership_module
-from headwater.agent.coordination_topic import coordination_topic
 from headwater.agent.leadership import committed_term, next_term
 from headwater.agent.ports import NoLongerLeaderError
-from headwater.agent.state import Stage
+from headwater.kafka.expansion_journal import coordination_topic
 from headwater.kafka.group_messages import GroupDescription
+from headwater.model.expansions import Stage
 from headwater.toolchain.broker import Broker
 from headwater.toolchain.broker.local import LocalBroker
 from headwater.toolchain.broker.readiness import until

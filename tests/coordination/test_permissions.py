@@ -15,9 +15,10 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # public, but
 )
 from structlog.testing import capture_logs
 
-from headwater.agent.coordination_topic import TOPIC_CONFIG, coordination_topic
-from headwater.agent.state import Stage
+from headwater.agent.coordination_topic import TOPIC_CONFIG
 from headwater.kafka import Connection
+from headwater.kafka.expansion_journal import coordination_topic
+from headwater.model.expansions import Stage
 from headwater.toolchain.broker import Broker, SaslUser, Settings
 from headwater.toolchain.broker.readiness import until
 from tests.coordination.conftest import Group

@@ -12,6 +12,7 @@ from pathlib import Path
 import yaml
 from packaging.requirements import Requirement
 
+from headwater_spark.commands.run import run as runtime_run
 from tests.deploy.conftest import DEPLOY, ROOT, copied_files, sent_files
 from tests.locks import closure, locked
 
@@ -81,6 +82,22 @@ def test_the_program_accepts_the_arguments(accepts: Callable[[Iterable[str]], No
     assert program.endswith("/headwater")
     accepts(arguments)
     assert "DynamicUser=yes" in unit
+
+
+def test_the_unit_of_the_runtime_restarts_the_driver(tmp_path: Path) -> None:
+    unit = (DEPLOY / "systemd" / "headwater-runtime.service").read_text(encoding="utf-8")
+    [start] = re.findall(r"^ExecStart=(.*)$", unit, re.MULTILINE)
+    document = tmp_path / "application.yaml"
+    document.touch()
+    program, command, file, *options = shlex.split(start)
+    assert (program, command) == ("/opt/headwater/.venv/bin/headwater", "run")
+    assert file == "/etc/headwater/application.yaml"
+    context = runtime_run.make_context("run", [str(document), *options])
+    assert context.params["master"] == "${SPARK_MASTER}"
+    assert "SPARK_MASTER=spark://" in unit
+    assert "Restart=always" in unit.splitlines()
+    stop_seconds = int(re.findall(r"^TimeoutStopSec=(\d+)$", unit, re.MULTILINE)[0])
+    assert stop_seconds * 1_000 > context.params["stop_timeout_ms"]
 
 
 def test_compose_builds_this_image_and_publishes_ports_only_locally() -> None:

@@ -13,9 +13,9 @@ from headwater.cli.main import main
 from headwater.control import access_of
 from headwater.control.access import TOKEN_VARIABLE
 from headwater.model.acls import Operation, Permission
+from headwater.model.expansions import AGENT_PREFIX
 from headwater.model.records import OWNERSHIP_TOPIC
 from headwater.planner.acls import Purpose, headwater_needs
-from headwater.planner.acls.headwater import AGENT_PREFIX
 from headwater.spec import load_text
 
 ROOT = Path(__file__).parents[2]

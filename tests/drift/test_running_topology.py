@@ -3,6 +3,7 @@
 from textwrap import dedent
 
 import attrs
+import pytest
 
 from headwater.compiler import build_nodes, compile_document
 from headwater.describe import read_description, write_description
@@ -34,7 +35,9 @@ def compiled(text: str) -> CompiledApplication:
 
 
 def found(
-    document: CompiledApplication, running: StreamsGroup | None, *, is_streams: bool = True
+    document: CompiledApplication,
+    running: StreamsGroup | None,
+    group: LiveGroup = LiveGroup("orders", "Stable", 1, is_streams=True),  # noqa: B008 - immutable
 ) -> list[Finding]:
     """Return the findings about the topology on a cluster that has all topics."""
     topics = {
@@ -47,7 +50,7 @@ def found(
         1,
         topics=topics,
         described=frozenset(topics),
-        groups={"orders": LiveGroup("orders", "Stable", 1, is_streams=is_streams)},
+        groups={"orders": group},
         streams_groups={} if running is None else {"orders": running},
     )
     drift = find_drift([document], snapshot)
@@ -123,4 +126,55 @@ def test_groups_without_a_topology_are_not_compared() -> None:
     new = attrs.evolve(group_of_application(compiled(ORDERS)), topology_epoch=None, subtopologies=())
     assert not found(compiled(ORDERS), new)
     assert not found(compiled(ORDERS), None)
-    assert not found(compiled(ORDERS), None, is_streams=False)
+    assert not found(compiled(ORDERS), None, LiveGroup("orders", "Stable", 1))
+
+
+def classic(*subscribed: str, assignor: str = "stream") -> LiveGroup:
+    return LiveGroup("orders", "Stable", 2, assignor=assignor, subscribed=frozenset(subscribed))
+
+
+def test_topics_that_a_classic_application_reads_are_compared() -> None:
+    document = compiled(ORDERS.replace(", protocol: streams", ""))
+    assert not found(document, None, classic("in", "orders-by-repartition"))
+    (finding,) = found(document, None, classic("in", "orders-other-repartition"))
+    assert (finding.severity, finding.expected, finding.found) == (
+        Severity.WARNING,
+        "orders-by-repartition",
+        "orders-other-repartition",
+    )
+    (finding,) = found(document, None, classic("in"))
+    assert (finding.expected, finding.found) == ("orders-by-repartition", "no others")
+
+
+@pytest.mark.parametrize(
+    "group",
+    [
+        pytest.param(classic("other", assignor="range"), id="another program has the same group id"),
+        pytest.param(classic(), id="the members are joining"),
+        pytest.param(LiveGroup("orders", "Empty"), id="stopped"),
+    ],
+)
+def test_a_group_that_shows_no_topology_is_not_compared(group: LiveGroup) -> None:
+    assert not found(compiled(ORDERS.replace(", protocol: streams", "")), None, group)
+
+
+def test_topics_of_patterns_are_not_compared() -> None:
+    document = compiled("""
+application: {id: orders}
+topology:
+  - stream: {pattern: "in.*"}
+  - foreach: null
+""")
+    assert not found(document, None, classic("in", "in-2"))
+
+
+def test_a_source_of_a_global_table_is_not_expected() -> None:
+    """Its consumer has no group."""
+    document = compiled("""
+application: {id: orders}
+topology:
+  - globalTable: {topic: out, materialized: names}
+  - stream: in
+  - foreach: null
+""")
+    assert not found(document, None, classic("in"))

@@ -4,6 +4,9 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
+from confluent_kafka import ElectionType
+from confluent_kafka.admin import AdminClient
+
 from headwater.toolchain.broker import Broker, Settings
 from headwater.toolchain.broker.readiness import HOST, free_ports
 from headwater.toolchain.kafka import KafkaDistribution
@@ -14,6 +17,8 @@ _REPLICATED = {
     "min.insync.replicas": "2",
     # With fewer replicas, groups have no coordinator while their broker is stopped.
     "offsets.topic.replication.factor": "3",
+    "transaction.state.log.replication.factor": "3",
+    "transaction.state.log.min.isr": "2",
 }
 
 
@@ -53,3 +58,9 @@ def several_brokers(
             broker.start()
             brokers.append(broker)
         yield tuple(brokers)
+
+
+def elect_preferred_leaders(servers: str) -> None:
+    """Make the first replica of each partition its leader again, if it is in sync."""
+    admin = AdminClient({"bootstrap.servers": servers})  # kept until the answer
+    admin.elect_leaders(ElectionType.PREFERRED).result()

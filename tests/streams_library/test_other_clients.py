@@ -1,13 +1,16 @@
 """A running application, the agent and `pulumi up` expand the same topics at the same time."""
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 
 import attrs
 import pytest
+from click.testing import CliRunner
 
 from headwater.agent.documents import DocumentFiles
 from headwater.agent.state import Phase
+from headwater.cli.main import main
 from headwater.toolchain import PulumiToolchain
 from headwater.toolchain.broker.local import LocalBroker
 from tests.agent.running import await_true, running, settings
@@ -23,6 +26,9 @@ _CONFIG = {
     "internal.topics.setup": "manual",
     "partition.autoscaling.enabled": "true",
 }
+
+_OTHER_TOPICS = "The running application reads other topics than the document."
+_EXPANDERS = ("agent agent-1 on ", "its client supplier or another client")
 
 
 def test_no_client_adds_too_many_partitions_and_the_next_preview_is_clean(
@@ -55,6 +61,8 @@ def test_no_client_adds_too_many_partitions_and_the_next_preview_is_clean(
         await_true(
             lambda: recorder.state.is_recovered and recorder.phase(application.id) is Phase.STEADY,
         )
+        documents = deployment.stack.folder / "documents"
+        _reads_the_topics_of_the_document(documents, kafka.bootstrap_servers, deployment.id)
         for count in (4, 5):
             up = deployment.stack.start("up", "--yes", "--skip-preview")
             application.expand(application.source, count)
@@ -66,9 +74,23 @@ def test_no_client_adds_too_many_partitions_and_the_next_preview_is_clean(
             if up.returncode != 0:  # another client was faster than Pulumi
                 deployment.up()
             deployment.is_clean()
+            expanders = re.findall("expanded by ([^,\n]+)", deployment.stack.preview().text)
+            assert all(by.startswith(_EXPANDERS) for by in expanders), expanders
             assert application.counts(*application.internal_topics) == counts
         assert not [event for event in java.events if event.kind in ("failed", "refused")]
         java.close("app")
+
+
+def _reads_the_topics_of_the_document(documents: Path, servers: str, id_: str) -> None:
+    """Assert that drift compares what the running application subscribes to."""
+    (file,) = documents.iterdir()
+    other = documents.parent / "other.yaml"
+    other.write_text(file.read_text().replace("by-value", "by-name"))
+    arguments = ["drift", "--bootstrap-server", servers]
+    assert _OTHER_TOPICS not in CliRunner().invoke(main, [*arguments, str(documents)]).output
+    different = CliRunner().invoke(main, [*arguments, str(other)]).output
+    assert _OTHER_TOPICS in different
+    assert f"{id_}-by-name-repartition" in different
 
 
 def _underscored(config: dict[str, str]) -> dict[str, str]:

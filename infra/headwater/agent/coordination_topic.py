@@ -4,7 +4,7 @@ The agent that is assigned the partition leads (`leadership`). The partition con
 """
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import structlog
 from confluent_kafka import KafkaError, KafkaException
@@ -18,34 +18,17 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # public, but
 )
 
 from headwater.kafka import Connection
-from headwater.kafka.client_log import client_log
+from headwater.kafka.expansion_journal import client_settings
 from headwater.model.records import RECORD_TOPIC_SETTINGS, record_topic_changes
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
 
-TOPIC_PREFIX = "headwater-agent-"
-PARTITION = 0
 # Every key is unique, so compaction removes nothing; and a compacted topic loses no records by age.
 TOPIC_CONFIG = dict(RECORD_TOPIC_SETTINGS)
 _CREATION_SECONDS = 5.0
 
 _log = structlog.get_logger(__name__)
-
-
-def coordination_topic(name: str) -> str:
-    """Return the topic of a group of agents; the id of their consumer group is the same."""
-    return f"{TOPIC_PREFIX}{name}"
-
-
-def client_settings(connection: Connection, client_id: str) -> dict[str, Any]:
-    """Return the settings of all clients that coordinate an agent; raises `ProblemsError`."""
-    return {
-        **connection.confluent(),
-        "client.id": client_id,
-        "reconnect.backoff.max.ms": 1_000,
-        "logger": client_log(lambda line: _log.debug("librdkafka", line=line)),
-    }
 
 
 def protect_records(connection: Connection, topic: str, client_id: str) -> None:

@@ -8,14 +8,8 @@ from typing import Any
 
 import attrs
 
-from headwater.agent.state import (
-    AgentState,
-    ApplicationState,
-    Expansion,
-    ExpansionEntry,
-    Shortfall,
-    TopicResult,
-)
+from headwater.agent.state import AgentState, ApplicationState, Expansion, Shortfall, TopicResult
+from headwater.model.expansions import ExpansionEntry
 from headwater.model.problems import Problem
 
 

@@ -3,6 +3,7 @@
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, wait
+from functools import partial
 from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException
@@ -11,12 +12,13 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # public, but
     NewPartitions,
 )
 
-from headwater.agent.state import Outcome, Shortfall, TopicCounts, TopicResult
+from headwater.agent.state import Outcome, Shortfall, TopicResult
 from headwater.kafka import Connection
 from headwater.kafka.client_log import client_log
 from headwater.kafka.group_offsets import read_metadata
 from headwater.kafka.kafka_errors import ClientMessage, client_message, unreachable
-from headwater.kafka.pending_requests import batches, in_background
+from headwater.kafka.pending_requests import RenewedClient, batches
+from headwater.model.expansions import TopicCounts
 from headwater.model.offset_metadata import decode_count
 from headwater.model.problems import ProblemsError
 
@@ -37,7 +39,7 @@ class KafkaCluster:
         self._timeout, timeout_ms = timeout_seconds, int(timeout_seconds * 1000)
         self._messages: deque[ClientMessage] = deque(maxlen=50)
         messages = self._messages  # with `self` in the callback the client could never be freed
-        self._settings: dict[str, Any] = {
+        settings: dict[str, Any] = {
             **connection.confluent(),
             "client.id": client_id,
             "error_cb": lambda error: messages.append(client_message(error)),
@@ -47,17 +49,17 @@ class KafkaCluster:
             # Metadata is requested explicitly; librdkafka need not refresh it.
             "topic.metadata.refresh.interval.ms": -1,
         }
-        self._client = self._connected()
+        self._renewed = RenewedClient(partial(_connect, settings, messages))
 
     def partition_counts(self) -> TopicCounts:
         """See `ports.Cluster`."""
-        self._client.poll(0)
+        self._renewed.client.poll(0)
         try:
-            topics = self._client.list_topics(timeout=self._timeout).topics
+            topics = self._renewed.client.list_topics(timeout=self._timeout).topics
         except KafkaException:
-            self._client.poll(0)
+            self._renewed.client.poll(0)
             problem = unreachable(self._servers, tuple(self._messages), self._timeout)
-            self._reconnect()
+            self._renewed.renew()
             raise ProblemsError([problem]) from None
         self._messages.clear()  # errors of this request must not explain a later one
         return {name: len(topic.partitions) for name, topic in topics.items() if topic.error is None}
@@ -78,24 +80,9 @@ class KafkaCluster:
     def close(self) -> None:
         """Do nothing: the client frees its resources itself."""
 
-    def _connected(self) -> AdminClient:
-        messages = self._messages
-        return AdminClient(
-            self._settings, logger=client_log(lambda line: messages.append(ClientMessage(line)))
-        )
-
-    def _reconnect(self) -> None:
-        """Replace the client: after a broker that hung, it may never get an answer again.
-
-        The old client is closed in the background, because that can hang as well.
-        """
-        old = [self._client]
-        self._client = self._connected()
-        in_background(old.clear)
-
     def _request(self, shortfalls: Sequence[Shortfall], *, validate_only: bool) -> Iterator[TopicResult]:
         try:
-            futures: Mapping[str, Future[None]] = self._client.create_partitions(
+            futures: Mapping[str, Future[None]] = self._renewed.client.create_partitions(
                 [NewPartitions(item.topic, item.required) for item in shortfalls],
                 request_timeout=self._timeout,
                 operation_timeout=self._timeout,
@@ -104,8 +91,12 @@ class KafkaCluster:
         except KafkaException as error:
             return (_result_of(item, error.args[0]) for item in shortfalls)
         wait(futures.values(), self._timeout + _GRACE_SECONDS)
-        self._client.poll(0)
+        self._renewed.client.poll(0)
         return (_result_of(item, _error_of(futures[item.topic])) for item in shortfalls)
+
+
+def _connect(settings: Mapping[str, Any], messages: deque[ClientMessage]) -> AdminClient:
+    return AdminClient(dict(settings), logger=client_log(lambda line: messages.append(ClientMessage(line))))
 
 
 def _error_of(future: "Future[None]") -> KafkaError | None:

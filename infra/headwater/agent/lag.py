@@ -11,10 +11,11 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from headwater.agent.coordination_topic import client_settings
-from headwater.agent.state import AgentState, TopicCounts
+from headwater.agent.state import AgentState
 from headwater.kafka import Connection
+from headwater.kafka.expansion_journal import client_settings
 from headwater.model.compiled import TopicKind
+from headwater.model.expansions import TopicCounts
 
 PERIOD_SECONDS = 30.0
 _REQUEST_SECONDS = 10.0

@@ -25,14 +25,9 @@ import structlog
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient
 
-from headwater.agent.coordination_topic import (
-    PARTITION,
-    begin_creation,
-    client_settings,
-    is_created,
-    protect_records,
-)
+from headwater.agent.coordination_topic import begin_creation, is_created, protect_records
 from headwater.kafka import Connection
+from headwater.kafka.expansion_journal import PARTITION, client_settings
 from headwater.kafka.pending_requests import in_background
 from headwater.model.problems import ProblemsError
 

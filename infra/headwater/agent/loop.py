@@ -42,7 +42,8 @@ from headwater.agent.ports import (
     Leadership,
     NoLongerLeaderError,
 )
-from headwater.agent.state import AgentState, ExpansionEntry, Outcome, Shortfall, TopicCounts, TopicResult
+from headwater.agent.state import AgentState, Outcome, Shortfall, TopicResult
+from headwater.model.expansions import ExpansionEntry, TopicCounts
 from headwater.model.problems import ProblemsError
 from headwater.model.topology import TopologyDocument
 

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from headwater.agent.events import AgentEvent
-from headwater.agent.state import TopicCounts
 from headwater.compiler import compile_documents
 from headwater.model.compiled import CompiledApplication
+from headwater.model.expansions import TopicCounts
 from headwater.model.problems import Location, Problem, ProblemCode, ProblemsError, errors
 from headwater.model.topology import TopologyDocument
 from headwater.spec import parse_document

@@ -4,7 +4,8 @@ from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from headwater.agent.events import AgentEvent
-from headwater.agent.state import AgentState, ExpansionEntry, Shortfall, TopicCounts, TopicResult
+from headwater.agent.state import AgentState, Shortfall, TopicResult
+from headwater.model.expansions import ExpansionEntry, TopicCounts
 from headwater.model.topology import TopologyDocument
 
 

@@ -13,7 +13,6 @@ from typing import Self
 import attrs
 
 from headwater.agent.callbacks import callbacks_of
-from headwater.agent.coordination_topic import coordination_topic
 from headwater.agent.decide import AgentPolicy
 from headwater.agent.journal import KafkaJournal, highest_term
 from headwater.agent.kafka_cluster import KafkaCluster
@@ -22,6 +21,7 @@ from headwater.agent.loop import Loop
 from headwater.agent.ports import Documents, Instruments
 from headwater.agent.state import AgentState, Phase
 from headwater.kafka import Connection
+from headwater.kafka.expansion_journal import coordination_topic
 from headwater.model.policies import Policy
 
 

@@ -10,11 +10,9 @@ from enum import Enum, StrEnum
 import attrs
 
 from headwater.model.compiled import CompiledApplication
+from headwater.model.expansions import ExpansionEntry, TopicCounts
 from headwater.model.problems import Problem
 from headwater.model.topology import TopologyDocument
-
-TopicCounts = Mapping[str, int]
-"""Topic name → partition count; a topic that does not exist is absent."""
 
 INCOMPLETE_SOURCE_TOPIC_METADATA = "INCOMPLETE_SOURCE_TOPIC_METADATA"
 """The error code that Kafka Streams sends to all clients when it may not expand (KIP-878)."""
@@ -87,47 +85,6 @@ class TopicResult:
     @property
     def is_success(self) -> bool:
         return self.outcome in (Outcome.EXPANDED, Outcome.ALREADY)
-
-
-class Stage(StrEnum):
-    """The stage of an expansion, as the journal stores it."""
-
-    STARTED = "started"
-    """Written before the first topic is changed."""
-    EXPANDED = "expanded"
-    """All topics have their partitions; the callback is due."""
-    NOTIFIED = "notified"
-    """The callback was called: the expansion has ended."""
-    GIVEN_UP = "given-up"
-    CANCELLED = "cancelled"
-    """Autoscaling was disabled, or the document was removed."""
-
-    @property
-    def is_final(self) -> bool:
-        return self in (Stage.NOTIFIED, Stage.GIVEN_UP, Stage.CANCELLED)
-
-
-@attrs.frozen(kw_only=True)
-class ExpansionEntry:
-    """One entry of the journal: which agent expanded which topics, when and why.
-
-    An expansion is identified by (`application`, `number`); numbers increase. `before` and `after` are the
-    counts of its internal and managed sink topics, `sources_before` and `sources_after` those of its source
-    topics. `done` are the topics that this agent expanded; another client expanded the others. `reason` is
-    one sentence: why the expansion began or ended.
-    """
-
-    application: str
-    number: int
-    stage: Stage
-    wall_ms: int
-    client_id: str
-    before: TopicCounts
-    after: TopicCounts
-    sources_before: TopicCounts = attrs.field(factory=dict)
-    sources_after: TopicCounts = attrs.field(factory=dict)
-    done: tuple[str, ...] = ()
-    reason: str = ""
 
 
 @attrs.frozen(kw_only=True)

@@ -5,13 +5,12 @@ from pathlib import Path
 
 import click
 
-from headwater.agent.coordination_topic import coordination_topic
-from headwater.agent.journal import read_lines, skipped_record
-from headwater.agent.journal_lines import Change, PastExpansion, expansions, history_json, outcome
 from headwater.cli.console import ProblemsExit, print_json, print_problems
 from headwater.cli.options import cluster_options
 from headwater.control.logs import configure_log
 from headwater.kafka.command_line import connection
+from headwater.kafka.expansion_journal import coordination_topic, read_lines, skipped_record
+from headwater.kafka.journal_lines import Change, PastExpansion, expansions, history_json, outcome
 from headwater.model.problems import ProblemsError
 from headwater.model.untrusted import MOST_UNREAD, UnreadRecord
 from headwater.report.escaping import printable

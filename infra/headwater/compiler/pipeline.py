@@ -24,7 +24,7 @@ from headwater.compiler.processors import processor_problems
 from headwater.compiler.source_problems import check_sources, missing_topics, with_locations
 from headwater.compiler.streams_config import REUSE_SOURCE_TOPICS, StreamsConfig, streams_config_problems
 from headwater.compiler.topic_groups import Naming
-from headwater.model.compiled import CompiledApplication
+from headwater.model.compiled import CompiledApplication, PartitionedSink
 from headwater.model.nodes import NodeTopology, SinkNode
 from headwater.model.problems import PLAN, Caller, Problem
 from headwater.model.topology import Sink, TopologyDocument
@@ -114,15 +114,7 @@ def compile_nodes(
     sinks, sink_problems = sink_counts(document.sinks, compilation)
     sinks = with_accepted_settings(sinks, application)
     topics = internal_topics(compilation)
-    own_partitions = (
-        None
-        if document.described is not None
-        else partitioned_sinks(
-            topology,
-            document.exported.partitioners if document.exported is not None else {},
-            compilation.naming,
-        )
-    )
+    own_partitions = _own_partitions(document, compilation)
     compilation = compilation.with_problems(
         (
             *sink_problems,
@@ -132,13 +124,34 @@ def compile_nodes(
             *static_partitioning_problems(application, config, own_partitions),
         )
     )
+    return attrs.evolve(
+        _compiled_application(compilation),
+        internal_topics=topics,
+        sinks=sinks,
+        partitioned_sinks=own_partitions,
+        described=topology if document.described is not None or document.exported is not None else None,
+    )
+
+
+def _own_partitions(
+    document: TopologyDocument, compilation: Compilation
+) -> tuple[PartitionedSink, ...] | None:
+    """Return the sinks that choose partitions themselves; None: a described text does not show them."""
+    if document.described is not None:
+        return None
+    declared = document.exported.partitioners if document.exported is not None else {}
+    return partitioned_sinks(compilation.topology, declared, compilation.naming)
+
+
+def _compiled_application(compilation: Compilation) -> CompiledApplication:
+    """Return what follows from the passes alone."""
     external = {
         topic for group in compilation.topic_graph.groups for topic in group.sources
     } - compilation.repartition.keys()
     return CompiledApplication(
-        application=application,
+        application=compilation.application,
         subtopologies=subtopologies(compilation),
-        internal_topics=topics,
+        internal_topics=(),
         external_sources=tuple(sorted(external)),
         missing_sources=missing_topics(compilation),
         source_patterns=tuple(pattern for group in compilation.groups for pattern in group.patterns),
@@ -146,11 +159,10 @@ def compile_nodes(
             sorted({topic for group in compilation.groups if group.is_global for topic in group.sources})
         ),
         copartition_groups=tuple(sorted(tuple(sorted(group)) for group in compilation.copartitioned)),
-        sinks=sinks,
         problems=with_locations(compilation.problems, compilation),
         extractor_sinks=tuple(
-            node.name for node in topology.nodes if isinstance(node, SinkNode) and node.topic is None
+            node.name
+            for node in compilation.topology.nodes
+            if isinstance(node, SinkNode) and node.topic is None
         ),
-        partitioned_sinks=own_partitions,
-        described=topology if document.described is not None or document.exported is not None else None,
     )

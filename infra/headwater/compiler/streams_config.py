@@ -154,6 +154,11 @@ class StreamsConfig:
         )
 
 
+def has_library(config: Mapping[str, str]) -> bool:
+    """Return whether the application loads the library for Kafka Streams applications."""
+    return config.get("default.client.supplier") == LIBRARY_SUPPLIER
+
+
 def streams_config_problems(application: Application) -> tuple[Problem, ...]:
     """Return a problem for each config that is refused, and for a protocol that is not the declared one."""
     return (*config_problems(application), *_other_protocol(application))
@@ -198,8 +203,7 @@ class _Values:
         return self._of_producer("static.partitioner.class")
 
     def without_partitioner(self) -> bool:
-        has_supplier = self._config.get("default.client.supplier") == LIBRARY_SUPPLIER
-        return has_supplier and self._of_producer("partitioner.class") is None
+        return has_library(self._config) and self._of_producer("partitioner.class") is None
 
     def _of_producer(self, key: str) -> str | None:
         return self._config.get(f"producer.{key}", self._config.get(key))

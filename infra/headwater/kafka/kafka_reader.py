@@ -17,6 +17,7 @@ from headwater.kafka.evidence import (
     read_streams_groups,
     streams_facts,
 )
+from headwater.kafka.expansion_journal import read_agent_expansions
 from headwater.kafka.group_admin import GroupAdmin
 from headwater.kafka.group_offsets import read_metadata
 from headwater.kafka.ownership import read_ownership
@@ -24,6 +25,7 @@ from headwater.kafka.pending_snapshot import PendingSnapshot, successes
 from headwater.kafka.reader import ClusterReader, GroupsRead, SnapshotRequest
 from headwater.model.cluster import ClusterSnapshot, Survey
 from headwater.model.compiled import CompiledApplication
+from headwater.model.expansions import AgentExpansions
 from headwater.model.problems import Problem, ProblemsError
 from headwater.model.records import OwnershipLog
 
@@ -119,6 +121,10 @@ class KafkaClusterReader:
     def group_facts(self, offsets_of: frozenset[str] | None) -> GroupsRead:
         """Return the facts of all groups; raises `ProblemsError`."""
         return read_group_facts(self._admin, offsets_of)
+
+    def agent_expansions(self, journals: Sequence[str]) -> AgentExpansions:
+        """Return the expansions in the journals of agents; raises nothing."""
+        return read_agent_expansions(self.connection, journals, self._timeout)
 
     def cleanup_policy(self, topic: str) -> str:
         """Return the policy, empty if it may not be read; raises `ProblemsError`."""

@@ -1,8 +1,10 @@
-"""Requests that are answered in the background, and the largest parts of requests."""
+"""Requests that are answered in the background, clients that may hang, and the largest parts of requests."""
 
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
+from contextlib import contextmanager
+from functools import partial
 from threading import Thread
 from typing import Generic, TypeVar
 
@@ -52,6 +54,42 @@ def in_background(call: Callable[[], V]) -> Future[V]:
 
     Thread(target=run, daemon=True).start()
     return future
+
+
+C = TypeVar("C")
+
+
+class RenewedClient(Generic[C]):
+    """A Kafka client, for one thread, that is replaced after a failure.
+
+    A client that met a hanging broker may never be answered. The old client is dropped in the background,
+    after its last answer, because that may hang as well. `connect` makes a client; `settle` waits for the
+    last answers of one.
+    """
+
+    def __init__(self, connect: Callable[[], C], settle: Callable[[C], object] = lambda _: None) -> None:
+        self._connect = connect
+        self._settle = settle
+        self.client = connect()
+
+    def renew(self) -> None:
+        """Replace the client."""
+        old, self.client = [self.client], self._connect()
+        in_background(partial(self._drop, old))
+
+    @contextmanager
+    def used(self, *failures: type[Exception]) -> Iterator[C]:
+        """Yield the client; replace it if one of the `failures` is raised."""
+        try:
+            yield self.client
+        except failures:
+            self.renew()
+            raise
+
+    def _drop(self, clients: list[C]) -> None:
+        """Drop the only client of the list: no other reference may keep it."""
+        self._settle(clients[0])
+        clients.clear()
 
 
 T = TypeVar("T")

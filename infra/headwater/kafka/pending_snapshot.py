@@ -261,7 +261,13 @@ class PendingSnapshot:
         unavailable = {id_ for id_, group in described.items() if is_moving(group)}
         answered = ((id_, group) for id_, group in described.items() if id_ not in unavailable)
         groups = {
-            id_: LiveGroup(id_, group.state, len(group.members))
+            id_: LiveGroup(
+                id_,
+                group.state,
+                len(group.members),
+                assignor=group.assignor,
+                subscribed=frozenset().union(*(member.subscribed for member in group.members)),
+            )
             for id_, group in successes(answered, "see consumer group", denied)
             if group.state != DEAD
         }

@@ -6,6 +6,7 @@ from typing import Protocol
 import attrs
 
 from headwater.model.cluster import ClusterSnapshot, GroupFacts
+from headwater.model.expansions import AgentExpansions
 from headwater.model.nodes import SourceNode
 from headwater.model.operators import (
     AddGlobalStore,
@@ -111,6 +112,13 @@ class ClusterReader(Protocol):
         """Return the facts of all groups.
 
         Committed offsets are read only of the groups `offsets_of`; None = of all.
+        """
+        ...
+
+    def agent_expansions(self, journals: Sequence[str]) -> AgentExpansions:
+        """Return the expansions in the `journals` of agents, names of coordination topics.
+
+        Raises nothing: a journal that cannot be read is `unread`.
         """
         ...
 

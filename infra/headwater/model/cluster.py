@@ -6,6 +6,7 @@ from enum import Enum
 import attrs
 
 from headwater.model.acls import LiveAcls
+from headwater.model.expansions import AgentExpansions
 from headwater.model.offset_metadata import MoveMark
 from headwater.model.records import OwnershipRecord, OwnershipTopic
 from headwater.model.streams_groups import StreamsGroup
@@ -149,6 +150,10 @@ class LiveGroup:
     """None = unknown: unavailable groups, and streams groups with topics that the user may not describe."""
     is_streams: bool = False
     """Whether it is a group of the streams protocol (KIP-1071)."""
+    assignor: str = ""
+    """The assignor of a classic group with members: `stream` for applications of Kafka Streams."""
+    subscribed: frozenset[str] = frozenset()
+    """The topics that the members of a classic group subscribe to; empty while they join."""
 
     @classmethod
     def without_coordinator(cls, id_: str) -> "LiveGroup":
@@ -208,6 +213,8 @@ class ClusterSnapshot:
     """The host names that the brokers advertise: host names of managed services show the service."""
     registered: RegisteredBrokers | None = None
     """None = not read, or not answered."""
+    expansions: AgentExpansions | None = None
+    """None = not read, because no topic has more partitions than its stack has recorded."""
     streams_groups: Mapping[str, StreamsGroup] = attrs.field(factory=dict)
     """The groups of `groups` with the streams protocol that could be described, with their topologies."""
 

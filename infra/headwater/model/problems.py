@@ -66,6 +66,7 @@ class ProblemCode(StrEnum):
     STATIC_PARTITIONING_INCOMPLETE = "StaticPartitioningIncomplete"
     PROCESSOR_COUNT = "ProcessorCount"
     STATE_NOT_MOVABLE = "StateNotMovable"
+    EXPANSION_WAITS = "ExpansionWaits"
     MOVE_INCOMPLETE = "MoveIncomplete"
     RESHARD_REFUSED = "ReshardRefused"
     RESHARD_INCOMPLETE = "ReshardIncomplete"

@@ -9,6 +9,7 @@ import attrs
 
 from headwater.kafka import snapshot_request
 from headwater.kafka.evidence import with_evidence
+from headwater.kafka.expansion_journal import with_agent_expansions
 from headwater.kafka.kafka_reader import check_visible
 from headwater.kafka.processor_state import with_processor_state
 from headwater.kafka.reader import ClusterReader
@@ -68,5 +69,7 @@ def observe_cluster(
     if recognized is not documents:
         documents, compiled = recognized, compile_documents(recognized, snapshot.partitions)
     snapshot = with_processor_state(reader, snapshot, compiled)
+    if questions is None:  # only a plan says who has expanded a topic
+        snapshot = with_agent_expansions(reader, snapshot, records or {})
     asked = (questions or evidence_request)(compiled, snapshot, records)
     return Observation(documents, compiled, with_evidence(reader, snapshot, asked), records)

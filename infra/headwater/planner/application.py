@@ -7,7 +7,7 @@ import attrs
 
 from headwater.compiler.renumbering import renumbering_problems
 from headwater.compiler.streams_config import SetupMode
-from headwater.model.cluster import ClusterSnapshot, LiveTopic
+from headwater.model.cluster import ClusterSnapshot, LiveGroup, LiveTopic
 from headwater.model.compiled import CompiledApplication, InternalTopic
 from headwater.model.problems import PLAN, Caller, Problem, errors
 from headwater.model.records import RecordedTopic, SetupRecord
@@ -157,3 +157,35 @@ class ActiveApplication(CountedApplication):
     @property
     def internal(self) -> tuple[TopicState, ...]:
         return tuple(topic for topic in self.topics if topic.is_internal)
+
+
+_STREAMS_ASSIGNOR = "stream"
+
+
+@attrs.frozen
+class OtherSubscription:
+    """Topics that only the document reads (`declared`), or only the running application."""
+
+    declared: tuple[str, ...]
+    running: tuple[str, ...]
+
+
+def other_subscription(compiled: CompiledApplication, group: LiveGroup) -> OtherSubscription | None:
+    """Return how the topics of the running application differ from the document; None = not at all, as known.
+
+    Members of a classic group of Kafka Streams subscribe to all topics that their sub-topologies read
+    (`TopologyMetadata#allFullSourceTopicNames`); global stores have consumers without a group. During a
+    rolling restart, members with two topologies may read the topics of both. Which topics match a pattern is
+    decided when the application starts, so applications with patterns are not compared.
+    """
+    parts = [part for part in compiled.subtopologies if not part.is_global]
+    has_patterns = any(part.source_patterns for part in parts)
+    is_known = group.assignor == _STREAMS_ASSIGNOR and bool(group.subscribed)
+    if not is_known or has_patterns or compiled.is_observed or errors(compiled.problems):
+        return None
+    declared = frozenset(topic for part in parts for topic in part.sources)
+    if declared == group.subscribed:
+        return None
+    return OtherSubscription(
+        tuple(sorted(declared - group.subscribed)), tuple(sorted(group.subscribed - declared))
+    )

@@ -13,8 +13,8 @@ from headwater.model.records import RecordedTopic, SetupRecord
 from headwater.model.topology import Lifecycle, Sink
 from headwater.planner.acls.decide import acl_actions, acls_after, revoked_while_running
 from headwater.planner.actions import AclAction, ActionKind, TopicAction
-from headwater.planner.application import ActiveApplication
-from headwater.planner.phrases import counted
+from headwater.planner.application import ActiveApplication, other_subscription
+from headwater.planner.phrases import counted, few
 from headwater.planner.plans import ApplicationPlan, Plan, PlanPolicy
 from headwater.planner.policies.drift_tolerance import without_ignored
 from headwater.planner.processors import (
@@ -116,24 +116,14 @@ def plan(
         without_ignored(application.id, part, policy.policies)
         for application, part in zip(active, _in_waves(active), strict=True)
     ]
-    run = Run(
-        ordered,
-        active,
-        snapshot,
-        transfers.records,
-        policy,
-        tuple(action for part in actions for action in part),
-    )
+    all_actions = tuple(action for part in actions for action in part)
+    run = Run(ordered, active, snapshot, transfers.records, policy, all_actions)
     acls = acl_actions(run)
-    applications = tuple(
-        sorted(
-            (
-                _complete_plan(part, acls.get(part.application_id, ()), records, transfers)
-                for part in (*_active_plans(active, actions), *_ending_plans(run))
-            ),
-            key=lambda application: application.application_id,
-        )
+    parts = (
+        _complete_plan(part, acls.get(part.application_id, ()), records, transfers)
+        for part in (*_active_plans(active, actions), *_ending_plans(run))
     )
+    applications = tuple(sorted(parts, key=lambda part: part.application_id))
     return Plan(
         applications=applications,
         problems=tuple(_find_problems(run, applications, acls)),
@@ -197,12 +187,25 @@ def _notes_of(application: ActiveApplication, actions: Sequence[TopicAction]) ->
         is_recognized = application.compiled.application.is_profile_recognized
         origin = "recognized from the cluster" if is_recognized else "declared"
         yield f"cluster profile {profile.name} ({origin})"
+    yield from _running_note(application)
     yield from _processor_notes(application)
     adopted = sum(action.kind is ActionKind.ADOPT for action in actions)
     if adopted:
         changed = sum(action.kind is ActionKind.ADOPT and bool(action.changes) for action in actions)
         settings = f", settings of {changed} changed as listed" if changed else ", settings unchanged"
         yield f"{counted(adopted, 'topic')} that Headwater did not create: adopted{settings}"
+
+
+def _running_note(application: ActiveApplication) -> Iterator[str]:
+    """Yield a note if the running application has another topology, for example before its deployment."""
+    group = application.snapshot.groups.get(application.id)
+    other = None if group is None else other_subscription(application.compiled, group)
+    if other is not None:
+        differences = [
+            *([f"not {few(other.declared)}"] if other.declared else []),
+            *([f"but {few(other.running)}"] if other.running else []),
+        ]
+        yield f"the running application reads other topics than the document: {', '.join(differences)}"
 
 
 def _processor_notes(application: ActiveApplication) -> Iterator[str]:

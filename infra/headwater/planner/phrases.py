@@ -1,10 +1,11 @@
 """Phrases that several texts share."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from headwater.compiler.java.config_values import parse_whole
 
 _MILLION = 1_000_000
+_MOST_NAMES = 10
 _MINUTE, _HOUR = 60, 3_600
 _UNITS = ((86_400_000, "day"), (3_600_000, "hour"), (60_000, "minute"), (1_000, "second"))
 
@@ -31,6 +32,12 @@ def seconds_phrase(seconds: float) -> str:
 def listed(names: Iterable[str]) -> str:
     """Return all names, sorted and separated by commas."""
     return ", ".join(sorted(names))
+
+
+def few(names: Sequence[str]) -> str:
+    """Return the first names, separated by commas, and how many more there are."""
+    more = f" and {len(names) - _MOST_NAMES:,} more" if len(names) > _MOST_NAMES else ""
+    return listed(names[:_MOST_NAMES]) + more
 
 
 def whole(text: str) -> int | None:

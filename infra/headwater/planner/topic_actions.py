@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 import attrs
 
+from headwater.compiler.streams_config import has_library
 from headwater.model.cluster import ClusterSnapshot
 from headwater.model.compiled import CompiledApplication, InternalTopic
 from headwater.model.records import RecordedTopic, SetupRecord
@@ -55,15 +56,35 @@ def _reconcile_topic(application: ActiveApplication, state: TopicState) -> Topic
         replication_factor=live.replication_factor,
         changes=changes,
         drift=drift,
-        note=_note_of(
-            state, "it was deleted and re-created since it was set up" if state.is_replaced else ""
-        ),
+        note=_note_of(state, _change_by_others(application, state)),
     )
 
 
 def _note_of(state: TopicState, note: str) -> str:
     moved = f"managed by {state.former} until now" if state.former else ""
     return "; ".join(part for part in (moved, note) if part)
+
+
+def _change_by_others(application: ActiveApplication, state: TopicState) -> str:
+    """Return what another client than the stack has done to the topic; empty = nothing that is known."""
+    if state.is_replaced:
+        return "it was deleted and re-created since it was set up"
+    live, recorded = state.live_partitions or 0, state.recorded_partitions
+    expansions = application.snapshot.expansions
+    if expansions is None or recorded is None or live <= recorded:
+        return ""
+    expanded = f"{recorded} partitions at the last run of the stack, expanded by"
+    by_agents = [each for each in expansions.found if (each.topic, each.partitions) == (state.name, live)]
+    if by_agents:
+        last = by_agents[-1]
+        return f"{expanded} agent {last.client_id} on {last.host} at {last.at}"
+    if expansions.unread:
+        return f"{expanded} another client; journals of agents not readable: {', '.join(expansions.unread)}"
+    no_agent = "it is in no journal of an agent"
+    expands_itself = application.config.autoscaling and has_library(application.compiled.application.config)
+    if expands_itself and state.is_internal:
+        return f"{expanded} its client supplier or another client, {no_agent}"
+    return f"{expanded} another client, {no_agent}"
 
 
 def _kind_of(state: TopicState, *, grows: bool, changes: bool) -> ActionKind:

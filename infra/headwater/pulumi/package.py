@@ -83,7 +83,7 @@ def package_schema() -> dict[str, Any]:
 
 
 class Applications(pulumi.ComponentResource):
-    """What a program declares. It has no children: ADR 45 says why."""
+    """What a program declares. It has no children: ADR 48 says why."""
 
     def __init__(self, name: str, opts: pulumi.ResourceOptions | None) -> None:
         super().__init__(TOKEN, name, {}, opts)

@@ -8,7 +8,9 @@ from headwater.toolchain.cache import Cache
 from headwater.toolchain.commands import Progress
 from headwater.toolchain.maven_jars import MavenJars
 
-_JARS = MavenJars("streams", "Kafka Streams", "4.3.1")
+VERSION = "4.4.0"
+"""The newest supported version; a test compares it with the versions of documents."""
+_JARS = MavenJars("streams", "Kafka Streams", VERSION)
 
 
 def needed_programs(cache: Cache) -> Iterator[machine.Program]:

@@ -8,10 +8,12 @@ from typing import Any
 import structlog
 from pyspark.sql import SparkSession
 
+from headwater.compiler import StreamsConfig
 from headwater.model.compiled import Backend
 from headwater.model.problems import Problem, ProblemsError, errors
 from headwater.model.topology import TopologyDocument
-from headwater_spark.driver.application_parts import create_parts
+from headwater_spark.driver.active_client.membership import ActiveClient
+from headwater_spark.driver.application_parts import create_parts, new_client
 from headwater_spark.driver.captured_failures import failure_reason
 from headwater_spark.driver.client_lifecycle import ClientLifecycle
 from headwater_spark.driver.layout import Programs
@@ -45,6 +47,7 @@ class StreamsApplication:
     Args:
         programs: Returns the programs of a compiled application; called again when topics change.
         handler: The instance of the class that `uncaught.exception.handler` names; default: a new one.
+        client: The membership of this client, which may observe already; default: a new one.
 
     Raises:
         ProblemsError: The class cannot be loaded.
@@ -57,13 +60,22 @@ class StreamsApplication:
         programs: Programs,
         settings: RunSettings,
         handler: UncaughtExceptionHandler | None = None,
+        *,
+        client: ActiveClient | None = None,
     ) -> None:
         self.id = document.application.id
         self.handler = handler or load_handler(document.application)
         self._lifecycle = ClientLifecycle(self.id)
         self._parts = create_parts(
-            spark, document, programs, settings, lifecycle=self._lifecycle, handler=self.handler
+            spark,
+            document,
+            programs,
+            settings,
+            lifecycle=self._lifecycle,
+            handler=self.handler,
+            client=client or new_client(document.application, settings),
         )
+        self._is_exactly_once = StreamsConfig.of(document.application).guarantee.is_exactly_once
         self._parts.exceptions.init(self)
         self._open_offsets = threading.Lock()
         """Held where a thread of the caller reads offsets: their clients must not be closed meanwhile."""
@@ -95,9 +107,8 @@ class StreamsApplication:
     @property
     def starting(self) -> str:
         """What the application does until its queries run; empty then."""
-        client = self._parts.client
-        if client is not None and client.waits_for:
-            return f"waiting until this client ends: {client.waits_for}"
+        if active := self._parts.client.waits_for:
+            return f"waiting until this client ends: {active}"
         return "starting the queries" if self.state is ClientState.CREATED else ""
 
     def start(self) -> None:
@@ -113,34 +124,30 @@ class StreamsApplication:
             self._start_queries()
         except BaseException:
             self._lifecycle.stopping.set()
-            if self._parts.client is not None:
-                self._parts.renewals.join(_RENEWAL_SECONDS)
-                self._parts.client.close()
+            self._parts.renewals.join(_RENEWAL_SECONDS)
+            self._parts.client.close()
             self._parts.shutdown_requests.close()
             raise
 
     def _start_queries(self) -> None:
         parts = self._parts
         check = parts.topics.prepare()
-        if parts.client is not None:
-            parts.specs.update(check)
-            # Before the client waits: all clients may be requested to stop meanwhile.
-            parts.shutdown_requests.start(parts.specs.source_topics)
-            if not parts.client.acquire(parts.specs.source_topics, self._lifecycle.stopping):
-                self._end(close_offsets=True)
-                return
-            parts.renewals.start()
-            if parts.client.has_waited:  # perhaps for days
-                self._obey_shutdown_request()
-                check = parts.topics.prepare()
+        parts.specs.update(check)
+        # Before the client waits: all clients may be requested to stop meanwhile.
+        parts.shutdown_requests.start(parts.specs.source_topics)
+        if not parts.client.acquire(parts.specs.source_topics, self._lifecycle.stopping):
+            self._end(close_offsets=True)
+            return
+        parts.renewals.start()
+        if parts.client.has_waited:  # perhaps for days
+            self._obey_shutdown_request()
+            check = parts.topics.prepare()
         if parts.expansion.complete_interrupted():
             check = parts.topics.prepare()
         parts.specs.update(check)
         signals = watch_inputs(parts.input_watch, parts.spark, parts.specs)
         for name in parts.specs.layout.queries:
             parts.queries[name] = SubtopologyQuery(parts.spark, parts.specs.spec(name), signals.get(name))
-        if parts.client is None:
-            parts.shutdown_requests.start(parts.specs.source_topics)
         parts.expansion.started()
         self._lifecycle.change_state(ClientState.REBALANCING)
         parts.rounds.start()
@@ -259,7 +266,7 @@ class StreamsApplication:
             )
 
     def _await_commits(self) -> None:
-        if self._parts.client is None:  # exactly once: queries read what is committed
+        if self._is_exactly_once:  # queries read what is committed
             await_commits(
                 self._parts.offsets,
                 self._open_offsets,
@@ -313,8 +320,7 @@ class StreamsApplication:
             if close_offsets:
                 with self._open_offsets:
                     parts.offsets.close()
-                if parts.client is not None:
-                    parts.client.close(records_end=not parts.cluster_watch.problem)
+                parts.client.close(records_end=not parts.cluster_watch.problem)
             parts.shutdown_requests.close()
         except Exception as error:  # noqa: BLE001 - of Spark, which may have ended
             _log.warning("stop failed", application=self.id, reason=failure_reason(error))

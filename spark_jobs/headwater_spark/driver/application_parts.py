@@ -7,13 +7,16 @@ import attrs
 from pyspark.sql import SparkSession
 
 from headwater.compiler import StreamsConfig
-from headwater.model.topology import TopologyDocument
+from headwater.model.problems import Problem
+from headwater.model.topology import Application, TopologyDocument
 from headwater_spark.driver.active_client.membership import ActiveClient
 from headwater_spark.driver.client_lifecycle import ClientLifecycle, WatchThreads
+from headwater_spark.driver.commit_check import CommitCheck
 from headwater_spark.driver.input.rounds import RepartitionRounds
 from headwater_spark.driver.input.watch import InputWatch
 from headwater_spark.driver.layout import Programs
 from headwater_spark.driver.offsets import GroupOffsets, RecordPurger
+from headwater_spark.driver.placement.task_placement import TaskPlacement
 from headwater_spark.driver.processor_expansion.expansion import ProcessorExpansion
 from headwater_spark.driver.processor_expansion.warm_up import SparkWarmUpJobs
 from headwater_spark.driver.queries.progress import ProgressWatch
@@ -23,6 +26,7 @@ from headwater_spark.driver.queries.specs import QuerySpecs
 from headwater_spark.driver.queries.watched_inputs import create_input_watch
 from headwater_spark.driver.run_settings import RunSettings
 from headwater_spark.driver.spark_session.jvm import JvmWatch
+from headwater_spark.driver.spark_session.requirements import is_local_master
 from headwater_spark.driver.spark_session.session import is_remote
 from headwater_spark.driver.threads.settings import may_shut_down_application, stream_threads
 from headwater_spark.driver.threads.shutdown_requests import ShutdownRequests
@@ -32,16 +36,15 @@ from headwater_spark.driver.topic_watch import ClusterWatch, TopicWatch
 from headwater_spark.driver.topics.application_topics import ApplicationTopics
 from headwater_spark.driver.topics.topic_check import UnevenExpansion
 from headwater_spark.engine.program.settings import purge_interval_ms
-from headwater_spark.spark_internals.jvm import read_jvm_clock, task_slots
+from headwater_spark.spark_internals.jvm import executor_timeout_seconds, read_jvm_clock, task_slots
+from headwater_spark.spark_internals.placement import RowPlacement
 from headwater_spark.stream_threads import UncaughtExceptionHandler
+from headwater_spark.worker.state_proof import PROOF_SECONDS
 
 
 @attrs.frozen(kw_only=True, eq=False)
 class ApplicationParts:
-    """The parts of one application. `queries` is name → query, filled when the application starts.
-
-    `client` None: brokers fence clients, so several may be active.
-    """
+    """The parts of one application. `queries` is name → query, filled when the application starts."""
 
     spark: SparkSession
     topics: ApplicationTopics
@@ -50,7 +53,7 @@ class ApplicationParts:
     threads: StreamThreads
     exceptions: UncaughtExceptions
     shutdown_requests: ShutdownRequests
-    client: ActiveClient | None
+    client: ActiveClient
     specs: QuerySpecs
     queries: dict[str, SubtopologyQuery]
     expansion: ProcessorExpansion
@@ -70,6 +73,7 @@ def create_parts(
     *,
     lifecycle: ClientLifecycle,
     handler: UncaughtExceptionHandler | None,
+    client: ActiveClient,
 ) -> ApplicationParts:
     """Return the parts of an application; nothing runs yet, and no request was sent to Kafka."""
     application = document.application
@@ -89,7 +93,6 @@ def create_parts(
         on_shutdown_application=shutdown_requests.send,
         handler=handler,
     )
-    client = None if exactly_once else _active_client(settings, application.id, client_id, lifecycle)
     specs = QuerySpecs(
         services=QueryServices(
             application=application.id,
@@ -101,6 +104,8 @@ def create_parts(
             exceptions=exceptions,
             exactly_once=exactly_once,
             client=client,
+            placement=_task_placement(spark),
+            proof_seconds=min(PROOF_SECONDS, executor_timeout_seconds(spark) / 2),
         ),
         programs=programs,
     )
@@ -142,6 +147,10 @@ def create_parts(
         purge_interval_seconds=purge_interval_ms(application.config) / 1000,
         layout_changes=layout_changes,
     )
+
+    def report(problem: Problem) -> None:
+        lifecycle.stop_with([problem])
+
     watched = {
         f"{application.id}-cluster": cluster_watch.run,
         f"{application.id}-jvm": jvm_watch.run,
@@ -149,6 +158,8 @@ def create_parts(
         f"{application.id}-processors": expansion.run,
         f"{application.id}-input": input_watch.run,
     }
+    if not exactly_once:
+        watched[f"{application.id}-commits"] = CommitCheck(queries, offsets, client).run
     return ApplicationParts(
         spark=spark,
         topics=topics,
@@ -164,19 +175,24 @@ def create_parts(
         progress_watch=progress_watch,
         cluster_watch=cluster_watch,
         input_watch=input_watch,
-        renewals=WatchThreads({} if client is None else {f"{application.id}-active": client.run}, lifecycle),
+        renewals=WatchThreads({f"{application.id}-active": partial(client.run, report)}, lifecycle),
         watches=WatchThreads(watched, lifecycle),
     )
 
 
-def _active_client(
-    settings: RunSettings, application: str, client_id: str, lifecycle: ClientLifecycle
-) -> ActiveClient:
-    checkpoint = None if is_remote(settings.checkpoint) else settings.checkpoint
+def _task_placement(spark: SparkSession) -> TaskPlacement | None:
+    if is_local_master(str(spark.sparkContext.master)):
+        return None
+    rows = RowPlacement(spark)
+    return TaskPlacement(rows) if rows.is_possible else None
+
+
+def new_client(application: Application, settings: RunSettings) -> ActiveClient:
+    """Return the membership of this client; no request was sent to Kafka."""
     return ActiveClient(
         settings.connection,
-        application,
-        client_id,
-        checkpoint,
-        lambda problem: lifecycle.stop_with([problem]),
+        application.id,
+        configured_client_id(application),
+        None if is_remote(settings.checkpoint) else settings.checkpoint,
+        is_fenced=StreamsConfig.of(application).guarantee.is_exactly_once,
     )

@@ -23,6 +23,10 @@ _COUNTERS = {
         "Records dropped by operators (no key, too late) or exception handlers (dropped-records-total).",
     ),
     "recordsRestored": ("headwater_runtime_records_restored", "Records restored from changelogs."),
+    "tasksOpened": (
+        "headwater_runtime_tasks_opened",
+        "Tasks opened: at the start, on other executors, after failures.",
+    ),
     "restarts": ("headwater_runtime_query_restarts", "Restarts of the query after failures."),
 }
 _GAUGES = {

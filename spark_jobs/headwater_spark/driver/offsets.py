@@ -70,6 +70,23 @@ class GroupOffsets:
         """Return the texts that were committed with the offsets; empty ones where none is."""
         return [each.metadata or "" for each in clients.committed(self._uncommitted_reader, partitions)]
 
+    def commits(self, partitions: Sequence[TopicPartition]) -> Mapping[TopicPartition, tuple[int, str]]:
+        """Return partition → committed offset and its metadata; partitions without an offset are missing."""
+        found = clients.committed(self._uncommitted_reader, partitions) if partitions else ()
+        return {
+            (each.topic, each.partition): (each.offset, each.metadata or "")
+            for each in found
+            if each.offset >= 0
+        }
+
+    def commit_again(self, commits: Mapping[TopicPartition, tuple[int, str]]) -> None:
+        """Commit offsets with their metadata, as tasks have committed them before."""
+        if commits:
+            partitions = [
+                KafkaTopicPartition(*partition, offset, text) for partition, (offset, text) in commits.items()
+            ]
+            self._consumer.commit(offsets=partitions, asynchronous=False)
+
     def move_mark(self, partitions: Iterable[TopicPartition]) -> MoveMark | None:
         """Return the mark of a move of the state that is not complete."""
         found = clients.committed(self._uncommitted_reader, partitions)

@@ -18,6 +18,7 @@ from headwater.model.nodes import NodeTopology, SinkNode
 from headwater.model.problems import Location, Problem, ProblemCode, ProblemsError, errors
 from headwater.model.topology import Application, TopologyDocument
 from headwater.spec.files import SCHEMA_FILE, read_confined
+from headwater_spark.driver.spark_session.requirements import connect_session, session_problems
 from headwater_spark.driver.threads.settings import thread_problems
 from headwater_spark.engine.program import (
     SubtopologyProgram,
@@ -33,7 +34,6 @@ from headwater_spark.worker.state_folders import create_private_folder
 
 _log = structlog.get_logger(__name__)
 _LOCK_FILE = "client.lock"
-_SPECULATION = "spark.speculation"
 _DEAD_LETTER_TOPIC = "errors.dead.letter.queue.topic.name"
 
 
@@ -145,27 +145,18 @@ def warn_missing_outputs(nodes: NodeTopology, application: Application, cluster:
             )
 
 
-def check_speculation(spark: SparkSession, application: str) -> None:
-    """Check that Spark runs each task once at a time.
+def check_session(spark: SparkSession, application: str) -> None:
+    """Check the settings of a session that runs.
 
     Raises:
-        ProblemsError: `spark.speculation` is set.
+        ProblemsError: An application cannot run with them.
     """
-    if spark.sparkContext.getConf().get(_SPECULATION, "false") != "true":
-        return
-    raise ProblemsError(
-        [
-            Problem(
-                code=ProblemCode.NOT_RUNNABLE,
-                application=application,
-                summary="Spark would run copies of slow tasks.",
-                expected=f"{_SPECULATION} = false",
-                found=f"{_SPECULATION} = true",
-                why="A copy writes the same records, and competes with the first task for its state.",
-                fix=f"Remove {_SPECULATION} from Spark's configuration, or set it to false.",
-            )
-        ]
-    )
+    if not hasattr(spark, "_jsparkSession"):
+        raise ProblemsError([connect_session(application)])
+    context = spark.sparkContext
+    conf = dict(context.getConf().getAll())
+    if wrong := session_problems(application, master=str(context.master), conf=conf):
+        raise ProblemsError(wrong)
 
 
 def check_user_classes(spark: SparkSession, runnable: RunnableDocument) -> None:

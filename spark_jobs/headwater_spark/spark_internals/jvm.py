@@ -58,6 +58,13 @@ def task_slots(context: SparkContext) -> Callable[[], int]:
     return lambda: int(scala.maxNumConcurrentTasks(profile))
 
 
+def executor_timeout_seconds(spark: SparkSession) -> float:
+    """Return how long an executor may be silent until Spark gives its tasks to others."""
+    conf = spark.sparkContext._jsc.sc().conf()  # noqa: SLF001 - PySpark's own has no units
+    network = conf.getTimeAsSeconds("spark.network.timeout", "120s")
+    return int(conf.getTimeAsMs("spark.storage.blockManagerHeartbeatTimeoutMs", f"{network}s")) / 1000
+
+
 def silence_accumulators(context: SparkContext) -> None:
     """Drop the traceback that PySpark's server for accumulators prints when its JVM dies.
 

@@ -33,6 +33,7 @@ def check_spark_internals(spark: SparkSession) -> None:
         "the gateway to Java": jvm.java_gateway,
         "the clock of the JVM": jvm.read_jvm_clock,
         "the number of concurrent tasks": lambda session: jvm.task_slots(session.sparkContext)(),
+        "the timeout of executors": jvm.executor_timeout_seconds,
         "files of Hadoop": lambda session: jvm.HadoopFolder(session, "file:/"),
         "prepared Arrow functions": _prepare_empty_map,
         "the input of Python workers": lambda _: python_tasks.check_worker_stream(),

@@ -28,6 +28,7 @@ class BatchRequest:
     `end_offsets` is topic partition → offset after the batch, if known; it includes transaction markers.
     `versions` is task → the state after its last batch, if the driver has received the result of each batch
     since then. They were true at `versions_at`, which is `state_proof.boot_seconds()` of this machine.
+    A task trusts them for `proof_seconds`: Spark does not run it on another host before twice this time.
     `awaited` are the topic partitions that have more records than the batch has, or whose next record is
     waited for (`max.task.idle.ms`): a task holds records back that may follow them in time.
     `shared_topics` are the repartition topics that more than one task writes to.
@@ -50,6 +51,7 @@ class BatchRequest:
     end_offsets: Mapping[TopicPartition, int] = attrs.field(factory=dict)
     versions: Mapping[int, StateVersion] = attrs.field(factory=dict)
     versions_at: float = 0.0
+    proof_seconds: float = 5.0
     awaited: frozenset[TopicPartition] = frozenset()
     shared_topics: frozenset[str] = frozenset()
     exactly_once: bool = True
@@ -107,11 +109,13 @@ class BatchResult:
     (topic, partition, first offset that was not processed), because records of the topics in `blocked_by` may
     come first. `dropped` records were dropped by operators or exception handlers (`dropped-records-total`);
     `handler_message` describes the last record that a handler dropped. `restored` records were read from
-    changelog topics first. `stream_time` is milliseconds, -1 = none.
+    changelog topics first. `opened` is 1 if the task was opened for the batch, because another process had it
+    before, or none. `stream_time` is milliseconds, -1 = none.
     `missing_partition` is (topic, required partition, number of partitions): the batch failed because of it.
     `poison_record` describes the record that failed the batch, `poison_handler` is the config key of the
     exception handler whose answer was to fail. `thread` is the name of the stream thread. `state_version` is
-    the state of the task after the batch; None = unknown, because the batch failed.
+    the state of the task after the batch; None = unknown, because the batch failed. `committed` are the
+    (topic, partition, offset, metadata) that the batch has committed, with at least once.
     """
 
     partition: int
@@ -125,6 +129,7 @@ class BatchResult:
     stream_time: int = -1
     seconds: float = 0.0
     restored: int = 0
+    opened: int = 0
     state_bytes: int = 0
     missing_partition: tuple[str, int, int] | None = None
     poison_record: str | None = None
@@ -132,6 +137,7 @@ class BatchResult:
     thread: str = ""
     # It has a random number, so it differs between batches with equal results.
     state_version: StateVersion | None = attrs.field(default=None, eq=False)
+    committed: tuple[tuple[str, int, int, str], ...] = attrs.field(default=(), eq=False)
 
     @property
     def has_failed(self) -> bool:

@@ -15,8 +15,9 @@ version, a task that is not fenced reads the committed offsets again before it w
 
 So it is with the client that sent the batch: if it was not proved recently that it is the active one, its
 record is read before the task writes and before it commits. With `at_least_once`, brokers accept the commit
-of any client, because the group has no members. So one client at a time is active. It writes a record and
-renews it; other clients wait as long as it does (`driver.active_client`).
+of any client, because the group has no members. With `exactly_once_v2` they fence the client that had the
+task before, but two clients would fence each other again and again. So one client at a time is active. It
+writes a record and renews it; other clients wait as long as it does (`driver.active_client`).
 """
 
 import time
@@ -33,9 +34,10 @@ from headwater_spark.worker import clients
 from headwater_spark.worker.messages import BatchRequest
 
 _READ_SECONDS = 5.0
-PROOF_SECONDS = 10.0
-"""Spark runs a task on another host after `spark.network.timeout` (120 s) at the earliest, or when the first
-executor has ended, which ends its Python workers, too."""
+PROOF_SECONDS = 5.0
+"""Spark runs a task on another host when it has not received heartbeats for 45 s (`session.py`), or when the
+first executor has ended, which ends its Python workers, too. With shorter times, a proof is valid for half
+of them (`BatchRequest.proof_seconds`)."""
 _CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 """It also counts the time while the machine is suspended, and all processes of a machine agree on it."""
 
@@ -126,7 +128,7 @@ class StateProof:
         is_new, self._is_new = self._is_new, False
         self._batch = request
         known = request.versions.get(self._partition)
-        if boot_seconds() - request.versions_at > PROOF_SECONDS:
+        if boot_seconds() - request.versions_at > request.proof_seconds:
             known = None
         self._is_by_driver = known == self._present().metadata.state_version
         if self._is_by_driver:
@@ -160,7 +162,7 @@ class StateProof:
 
     @property
     def _is_recent(self) -> bool:
-        return boot_seconds() - self._at <= PROOF_SECONDS
+        return boot_seconds() - self._at <= self._batch.proof_seconds
 
     def _read_again(self) -> None:
         started = boot_seconds()

@@ -128,9 +128,11 @@ class OpenTask:
         self._writes_single = refused is not None
         self._refused = RefusedRecords() if refused is None else refused
         self._session = open_session(request, partition, single=refused is not None)
+        self._is_fenced = request.exactly_once
         self._proof = self._session.proof
         self._folder = task_folder(request.state_folder, request.subtopology, partition)
         self._state = LocalState(self._folder) if request.program.has_state else MemoryState()
+        self._opened = 1
         self._restored = restore_state(request, partition, self._state, self._session)
         self._task: Task | NativeTask = (
             NativeTask(request.program, self._refused)
@@ -211,6 +213,7 @@ class OpenTask:
         self, part: ProcessedPart, *, skipped: int, written: int, blocked_by: tuple[str, ...] = ()
     ) -> BatchResult:
         restored, self._restored = self._restored, 0
+        opened, self._opened = self._opened, 0
         dropped, handler_message = self._task.take_dropped()
         return BatchResult(
             partition=self._partition,
@@ -223,9 +226,18 @@ class OpenTask:
             handler_message=handler_message,
             stream_time=max(part.times.values(), default=-1),
             restored=restored,
+            opened=opened,
             state_bytes=self._state_bytes(),
             state_version=self._session.metadata.state_version,
+            committed=self._committed(),
         )
+
+    def _committed(self) -> tuple[tuple[str, int, int, str], ...]:
+        """Return what the batch has committed, if another process could replace it."""
+        if self._is_fenced:
+            return ()
+        commits, self._session.committed = self._session.committed, {}
+        return tuple((*partition, offset, text) for partition, (offset, text) in commits.items())
 
     def _process(self, fresh: TaskInput, shared_topics: frozenset[str]) -> Iterable[OutputRecord]:
         task = self._task

@@ -120,11 +120,15 @@ class TaskOwner:
             result = self._forward_or_acquire(request, partition, ownership, sent, wait, tick=tick)
             return result or self._process_here(request, partition, ownership, input_, tick=tick)
 
-    def release_all(self) -> None:
-        """Release the tasks of this process: any other one can own them."""
+    def close(self) -> None:
+        """Release the tasks of this process, so that any other process can own them, and accept no calls."""
         for name, ownership in tuple(self._ownerships.items()):
             with ownership.locked(_OwnerWait(name, 0)):
                 self._release(ownership)
+        with self._lock:
+            sockets, self._sockets = self._sockets, {}
+        for each in sockets.values():
+            each.close()
 
     def _release_if_lost(self, request: BatchRequest, partition: int, ownership: _Ownership) -> None:
         """Release a task whose lease or socket was deleted: other processes do not find its owner."""

@@ -102,6 +102,8 @@ class TaskSession:
     """The number of the task; None = the number of its partitions."""
     processors: Processors | None = None
     """The processors of the sub-topology; None = task and partition have the same number."""
+    committed: Commits = attrs.field(factory=dict)
+    """What the last batch has committed: topic partition → offset and metadata."""
     proof: StateProof | None = attrs.field(default=None, eq=False)
     """Proves that no other session has committed; None: there can be no other one."""
 
@@ -127,21 +129,21 @@ class TaskSession:
             }
         initial = None if self.processors is None else self.processors.recorded_initial
         count = None if self.processors is None else self.processors.recorded_count
-        self.producer.commit(
-            {
-                partition: (
-                    offset,
-                    metadata.encode(
-                        times.get(partition, -1),
-                        self.positions[partition],
-                        self._processor(partition),
-                        initial=initial,
-                        count=count,
-                    ),
-                )
-                for partition, offset in offsets.items()
-            }
-        )
+        commits = {
+            partition: (
+                offset,
+                metadata.encode(
+                    times.get(partition, -1),
+                    self.positions[partition],
+                    self._processor(partition),
+                    initial=initial,
+                    count=count,
+                ),
+            )
+            for partition, offset in offsets.items()
+        }
+        self.producer.commit(commits)
+        self.committed = commits
         self.offsets.update(offsets)
         self.metadata = metadata
 
@@ -394,8 +396,9 @@ class AtLeastOnceProducer:
                 **producer_settings(single=single),
                 "client.id": client_id,
                 "enable.idempotence": True,
-                # As in Java (`delivery.timeout.ms`): other processes wait for the task for longer.
-                "message.timeout.ms": 120_000,
+                # Shorter than the time after which another executor gets the task of a silent one (45 s): a
+                # worker that was stopped discards its records when it continues. Java: 120 s.
+                "message.timeout.ms": 40_000,
                 "on_delivery": self._reports.note,
             },
         )

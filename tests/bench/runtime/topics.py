@@ -24,6 +24,7 @@ class Topics:
         self._prefix = prefix
         self._partitions = partitions
         self._filled: set[str] = set()
+        self._begins: dict[tuple[Keys, int], int] = {}
         self._numbers = count()
 
     def job(self, program: str, workload: Workload, records: int | None) -> Job:
@@ -50,7 +51,9 @@ class Topics:
         topic = f"{self._prefix}-{what}-{keys.name.lower()}-{records}-{number}"
         if topic not in self._filled:
             self.create(topic)
-            fill(self.servers, topic, records, keys)
+            begin = self._begins.setdefault((keys, records), int(time.time() * 1000) - records)
+            # A row of a table is older than the record that is joined with it, however long writing takes.
+            fill(self.servers, topic, records, keys, begin - (what == "other"))
             self._filled.add(topic)
         return topic
 
@@ -60,9 +63,8 @@ class Topics:
         self._admin.create_topics([new])[topic].result()
 
 
-def fill(servers: str, topic: str, records: int, keys: Keys) -> None:
-    """Write records with numbered values, one per millisecond of event time; the last one is from now."""
-    begin = int(time.time() * 1000) - records
+def fill(servers: str, topic: str, records: int, keys: Keys, begin: int) -> None:
+    """Write records with numbered values, one per millisecond of event time from `begin` on."""
     producer = Producer(
         {
             "bootstrap.servers": servers,

@@ -1,4 +1,4 @@
-"""Which client is active (at least once): one at a time, whatever clients are stopped and continue."""
+"""Which client is active: one at a time, whatever clients are stopped and continue."""
 
 from collections.abc import Callable
 from itertools import permutations
@@ -99,15 +99,28 @@ def test_a_claim_without_a_rival_is_proved_by_the_first_read() -> None:
 
 @pytest.mark.parametrize("written_at", [100.1, 101.0])
 def test_a_doubtful_claim_is_proved_after_the_others_are_not_trusted(written_at: float) -> None:
-    silent = _after(HERE, *((80.0 + each, OTHER) for each in range(21)))
+    silent = _after(
+        HERE, *((100.0 - EXPIRY_SECONDS + each, OTHER) for each in range(int(EXPIRY_SECONDS) + 1))
+    )
     candidate = silent if written_at == 100.1 else _after(HERE, (100.0, None))
     own = candidate.claim("p", "")
     term = candidate.claimed(own, written_at)
     for second in range(int(SETTLE_SECONDS)):
         term = term.renewed(term.own, written_at + second, written_at + second + 0.1)
         assert term.proved_at is None
-    assert term.renewed(term.own, written_at + SETTLE_SECONDS, written_at + 13).proved_at is not None
+    last = written_at + SETTLE_SECONDS
+    assert term.renewed(term.own, last, last + 0.1).proved_at is not None
     assert SETTLE_SECONDS > PROOF_SECONDS
+
+
+def test_a_client_that_brokers_fence_is_proved_by_the_first_read() -> None:
+    silent = _after(
+        Candidate("here", is_fenced=True), *((float(each), OTHER) for each in range(int(EXPIRY_SECONDS) + 1))
+    )
+    term = silent.claimed(silent.claim("p", ""), EXPIRY_SECONDS + 2)
+    read_at = EXPIRY_SECONDS + 3
+    assert term.renewed(term.own, read_at, read_at + 2).proved_at == read_at
+    assert term.role(attrs.evolve(term.own, process="other")) is Role.REPLACED
 
 
 @pytest.mark.parametrize("found", [None, ClientRecord(term=1, process="late")])
@@ -116,7 +129,10 @@ def test_a_lost_record_has_to_be_proved_again(found: ClientRecord | None) -> Non
     assert term.own.renewals == 1
     assert term.proved_at == 100.0
     assert term.renewed(term.own, 104.0, 104.1).proved_at == 100.0
-    assert term.renewed(term.own, 102.2 + SETTLE_SECONDS, 115.0).proved_at == 102.2 + SETTLE_SECONDS
+    assert (
+        term.renewed(term.own, 102.2 + SETTLE_SECONDS, 102.3 + SETTLE_SECONDS).proved_at
+        == 102.2 + SETTLE_SECONDS
+    )
 
 
 @attrs.define

@@ -1,5 +1,6 @@
-"""Clients of an application with at least once choose the active one by its record on a broker."""
+"""Clients of an application choose the active one by its record on a broker."""
 
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from threading import Event, Thread
@@ -32,8 +33,8 @@ class _Clients:
     problems: list[Problem] = attrs.field(factory=list)
     started: list[tuple[ActiveClient, Event, Thread]] = attrs.field(factory=list)
 
-    def new(self, name: str, checkpoint: str | None = None) -> ActiveClient:
-        return ActiveClient(self.connection, self.application, name, checkpoint, self.problems.append)
+    def new(self, name: str, checkpoint: str | None = None, *, is_fenced: bool = False) -> ActiveClient:
+        return ActiveClient(self.connection, self.application, name, checkpoint, is_fenced=is_fenced)
 
     def start(self, client: ActiveClient) -> Event:
         """Let a client become active, and renew its record; return the event that stops it."""
@@ -41,7 +42,7 @@ class _Clients:
 
         def run() -> None:
             if client.acquire([self.topic], stopping):
-                client.run(stopping)
+                client.run(self.problems.append, stopping)
 
         thread = Thread(target=run)
         thread.start()
@@ -98,8 +99,11 @@ def test_a_second_client_waits_until_the_first_one_has_ended(clients_: _Clients)
 
 
 @pytest.mark.usefixtures("short")
-def test_a_client_takes_over_from_a_silent_one_which_ends_with_a_problem(clients_: _Clients) -> None:
-    first, second = clients_.new("first"), clients_.new("second")
+@pytest.mark.parametrize("is_fenced", [False, True])
+def test_a_client_takes_over_from_a_silent_one_which_ends_with_a_problem(
+    clients_: _Clients, *, is_fenced: bool
+) -> None:
+    first, second = (clients_.new(name, is_fenced=is_fenced) for name in ("first", "second"))
     clients_.start(first)
     assert _is_active(first)
     clients_.stop(first, records_end=False)
@@ -108,7 +112,7 @@ def test_a_client_takes_over_from_a_silent_one_which_ends_with_a_problem(clients
         assert _is_active(second)
     (line,) = [each for each in logs if each["event"] == "client takes over: the active one is silent"]
     assert line["replaced"].startswith("first on ")
-    stopping, renewals = Event(), Thread(target=lambda: first.run(stopping))
+    stopping, renewals = Event(), Thread(target=lambda: first.run(clients_.problems.append, stopping))
     renewals.start()  # the first one continues
     try:
         assert until(lambda: clients_.problems, _SECONDS)
@@ -135,6 +139,24 @@ def test_a_client_replaces_a_killed_one_with_the_same_checkpoint_at_once(clients
     assert second.acquire([clients_.topic], Event())
     assert not second.has_waited
     second.close()
+
+
+@pytest.mark.usefixtures("short")
+def test_the_time_in_which_a_client_starts_spark_counts(clients_: _Clients) -> None:
+    first, second = clients_.new("first"), clients_.new("second")
+    clients_.start(first)
+    assert _is_active(first)
+    clients_.stop(first, records_end=False)
+    second.start_observing([clients_.topic])
+    assert until(lambda: second.may_claim, _SECONDS)
+    assert not second.proved_at
+    assert second.acquire([clients_.topic], Event())
+    assert not second.has_waited
+    second.close()
+    third = clients_.new("third")
+    third.start_observing([clients_.topic])
+    third.close()  # Spark did not start
+    assert f"{clients_.application}-observer" not in {each.name for each in threading.enumerate()}
 
 
 def test_a_stop_ends_the_wait(clients_: _Clients) -> None:

@@ -13,6 +13,7 @@ from headwater.kafka import Connection
 from headwater.model.offset_metadata import MoveMark, MovePhase
 from headwater.model.problems import ProblemCode, ProblemsError
 from headwater.spec import load_text
+from headwater_spark.driver.active_client.membership import ActiveClient
 from headwater_spark.driver.input.expansion import InputExpansion, check_no_move, check_processors
 from headwater_spark.driver.layout import Layout, OffsetReset, ResetKind
 from headwater_spark.driver.queries.query_input import QueryServices
@@ -219,17 +220,17 @@ class StartedError(Exception):
 
 def spec_of(layout: Layout, subtopology: str) -> QuerySpec:
     unused: Any = None
+    connection = Connection(bootstrap_servers=("localhost:9092",))
     services = QueryServices(
         application="app",
         spark=unused,
-        settings=RunSettings(
-            connection=Connection(bootstrap_servers=("localhost:9092",)), checkpoint="", state_folder=Path()
-        ),
+        settings=RunSettings(connection=connection, checkpoint="", state_folder=Path()),
         offsets=Announced(),  # type: ignore[arg-type]
         rounds=unused,
         threads=unused,
         exceptions=unused,
         exactly_once=True,
+        client=ActiveClient(connection, "app", "client", None),
     )
     specs = QuerySpecs(services=services, programs=unused)
     specs.layout = layout

@@ -58,10 +58,10 @@ def state_of(
     return ApplicationState(document, compiled, programs, live, cluster)
 
 
-def refusals(state: ApplicationState) -> list[str]:
+def refusals(state: ApplicationState, code: ProblemCode = ProblemCode.STATE_NOT_MOVABLE) -> list[str]:
     with pytest.raises(ProblemsError) as raised:
         state.move()
-    assert {problem.code for problem in raised.value.problems} == {ProblemCode.STATE_NOT_MOVABLE}
+    assert {problem.code for problem in raised.value.problems} == {code}
     assert all(problem.why and problem.fix for problem in raised.value.problems)
     return [problem.summary for problem in raised.value.problems]
 
@@ -90,7 +90,8 @@ def test_there_can_be_fewer_down_to_the_initial_number_or_its_halves() -> None:
     assert move is not None
     assert (move.before, move.after, move.widest, move.new.recorded_count) == (2, 1, 2, 1)
     three = {**LIVE, "in": 6, "out": 6, REPARTITION: 6, COUNTS: 3, BY_VALUE: 3}
-    assert refusals(state_of(2, three)) == ["app cannot have 2 instead of 3 processors."]
+    few = refusals(state_of(2, three), ProblemCode.PROCESSOR_COUNT)
+    assert few == ["app cannot have 2 instead of 3 processors."]
 
 
 def test_the_committed_number_is_that_of_the_state() -> None:
@@ -160,7 +161,8 @@ def test_linear_hash_must_have_the_initial_number_of_the_state() -> None:
 
 
 def test_there_must_be_as_many_partitions() -> None:
-    assert refusals(state_of(8, {**LIVE, REPARTITION: 4})) == ["app has fewer partitions than 8 processors."]
+    narrow = refusals(state_of(8, {**LIVE, REPARTITION: 4}), ProblemCode.PROCESSOR_COUNT)
+    assert narrow == ["app has fewer partitions than 8 processors."]
 
 
 def test_changelogs_must_have_the_same_count() -> None:
@@ -177,7 +179,7 @@ def test_a_move_continues_to_its_number_only() -> None:
     assert move is not None
     assert (move.before, move.after) == (2, 4)
     for other in (2, 8):
-        assert refusals(state_of(other, expanded, mark)) == [
+        assert refusals(state_of(other, expanded, mark), ProblemCode.MOVE_INCOMPLETE) == [
             "A move of app from 2 to 4 processors is not complete."
         ]
     assert state_of(4, {**expanded, BY_VALUE: 4}, mark).status().needs_move

@@ -94,7 +94,7 @@ def test_a_transaction_that_was_committed_a_moment_ago_is_awaited(
 def test_the_commands_move_the_state_and_show_it(app: Sparkless, tmp_path: Path) -> None:
     with pytest.raises(ProblemsError) as raised:
         move_state(app.document(8), app.connection, unreported)
-    assert {problem.code for problem in raised.value.problems} == {ProblemCode.STATE_NOT_MOVABLE}
+    assert {problem.code for problem in raised.value.problems} == {ProblemCode.PROCESSOR_COUNT}
     assert raised.value.problems[0].summary == f"{app.id} has fewer partitions than 8 processors."
     file = tmp_path / "app.yaml"
     cluster = ["--bootstrap-server", app.servers]

@@ -3,7 +3,6 @@
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import attrs
 import pytest
@@ -14,7 +13,6 @@ from headwater.spec import load_text
 from headwater.spec.locations import MAX_BYTES
 from headwater_spark.driver.preflight import (
     check_runnable,
-    check_speculation,
     check_state_folder,
     checkpoint_lock,
     warn_missing_outputs,
@@ -110,28 +108,3 @@ def test_schema_files_are_in_the_folder_of_the_document(tmp_path: Path) -> None:
     (folder / "order.avsc").write_text('"string"')
     text = _DOCUMENT.replace("key: value.customer", "key: value").replace("json", "avro:order.avsc")
     assert check_runnable(load_text(text, "shop.yaml").documents[0], folder).schemas
-
-
-@attrs.frozen
-class _Session:
-    """The part of a Spark session that has its settings."""
-
-    conf: Mapping[str, str]
-
-    @property
-    def sparkContext(self) -> "_Session":  # noqa: N802 - as in PySpark
-        return self
-
-    def getConf(self) -> Mapping[str, str]:  # noqa: N802 - same
-        return self.conf
-
-
-def test_copies_of_slow_tasks_are_refused() -> None:
-    for conf in ({}, {"spark.speculation": "false"}):
-        session: Any = _Session(conf)
-        check_speculation(session, "shop")
-    session = _Session({"spark.speculation": "true"})
-    with pytest.raises(ProblemsError) as raised:
-        check_speculation(session, "shop")
-    [problem] = raised.value.problems
-    assert (problem.code, problem.found) == (ProblemCode.NOT_RUNNABLE, "spark.speculation = true")

@@ -17,7 +17,7 @@ from headwater_spark.engine.serdes.plain import PLAIN
 from tests.runtime.driver.counting_application import CHANGELOG, INPUT, KEYS, Application, doubled, execute
 
 
-def refusal(app: Application, move: Move) -> str:
+def refusal(app: Application, move: Move, code: ProblemCode = ProblemCode.UNPROCESSED_RECORDS) -> str:
     """Return the summary of the problem with which a move is refused; nothing has changed then."""
     before = dict(app.cluster.offsets), {name: len(each) for name, each in app.cluster.topics.items()}
     with pytest.raises(ProblemsError) as raised:
@@ -27,7 +27,7 @@ def refusal(app: Application, move: Move) -> str:
         {name: len(each) for name, each in app.cluster.topics.items()},
     ) == before
     [problem] = raised.value.problems
-    assert problem.code is ProblemCode.STATE_NOT_MOVABLE
+    assert problem.code is code
     return problem.summary
 
 
@@ -106,7 +106,7 @@ def test_keys_of_other_processors_are_refused() -> None:
     app, move = doubled()
     key = next(key for key in KEYS if default_partition(key, 2) == 1)
     app.cluster.write([(CHANGELOG, 0, key, b"1", 1, ())])
-    assert refusal(app, move) == (
+    assert refusal(app, move, ProblemCode.MISPLACED_ENTRIES) == (
         f"Partition 0 of {CHANGELOG} has an entry whose key belongs to processor 1."
     )
 
@@ -150,7 +150,7 @@ def test_partitions_of_other_processors_are_refused() -> None:
     app, move = doubled()
     committed = app.cluster.offsets[INPUT, 2]
     app.cluster.offsets[INPUT, 2] = attrs.evolve(committed, text=OffsetMetadata(1).encode(0))
-    assert refusal(app, move) == (
+    assert refusal(app, move, ProblemCode.STATE_NOT_MOVABLE) == (
         "Partition 2 of in was processed by processor 2, which 2 processors do not assign it to."
     )
 

@@ -28,6 +28,18 @@ def test_only_a_local_session_forks_workers_from_our_daemon(master: str | None, 
     assert ("spark.python.daemon.module" in settings) is has_daemon
 
 
+@pytest.mark.parametrize(
+    ("master", "is_set"),
+    [("local[4]", False), ("local-cluster[2,1,1024]", True), ("spark://host:7077", True), (None, True)],
+)
+def test_executors_of_a_lost_driver_end_soon(master: str | None, *, is_set: bool) -> None:
+    names = ("spark.executor.heartbeatInterval", "spark.executor.heartbeat.maxFailures")
+    settings = SessionSettings(application="a", master=master).spark()
+    assert [name in settings for name in names] == [is_set] * 2
+    chosen = SessionSettings(application="a", master=master, conf={names[0]: "20s"}).spark()
+    assert chosen[names[0]] == "20s"
+
+
 def test_the_daemon_has_no_threads_when_it_forks() -> None:
     """Threads do not survive a fork, and their locks may stay locked in the workers."""
     program = (
@@ -38,3 +50,15 @@ def test_the_daemon_has_no_threads_when_it_forks() -> None:
     )
     result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert result.stdout.split() == ["1", "False", "True"], result.stderr
+
+
+@pytest.mark.parametrize("master", ["spark://host:7077", "local-cluster[2,1,1024]", "yarn", None])
+def test_a_silent_executor_is_lost_before_its_records_could_be_written_late(master: str | None) -> None:
+    settings = SessionSettings(application="a", master=master).spark()
+    assert settings["spark.storage.blockManagerHeartbeatTimeoutMs"] == "45s"
+    assert settings["spark.locality.wait"] == "30s"
+
+
+@pytest.mark.parametrize("master", ["local", "local[2]", "local[*]"])
+def test_a_session_without_executors_has_no_settings_for_them(master: str) -> None:
+    assert "spark.locality.wait" not in SessionSettings(application="a", master=master).spark()

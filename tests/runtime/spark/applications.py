@@ -5,11 +5,14 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import attrs
+import pytest
+from confluent_kafka import KafkaError, KafkaException
 from pyspark.sql import SparkSession
 
 from headwater.kafka import Connection
 from headwater.model.topology import TopologyDocument
 from headwater.spec import load_text
+from headwater_spark.driver.active_client import membership
 from headwater_spark.driver.application import StreamsApplication
 from headwater_spark.driver.failures import RestartPolicy
 from headwater_spark.driver.input.sources import RECORDS_AT_ONCE
@@ -99,6 +102,15 @@ class Cluster:
                 check_interval_seconds=self.check_interval_seconds,
             ),
         )
+
+
+def do_not_notice_each_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let clients of an application run at the same time, as without the permission to read their record."""
+
+    def refuse(*_: object) -> None:
+        raise KafkaException(KafkaError(KafkaError.GROUP_AUTHORIZATION_FAILED))
+
+    monkeypatch.setattr(membership, "read_records", refuse)
 
 
 @attrs.define

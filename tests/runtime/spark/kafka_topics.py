@@ -57,10 +57,13 @@ class Topics:
         self._lock = Lock()
 
     def create(self, partitions: Mapping[str, int], config: Mapping[str, str] | None = None) -> None:
-        """Create topics with their settings; changed settings would be visible later only."""
+        """Create topics with their settings, and as many replicas as the broker has by default.
+
+        Changed settings would be visible later only.
+        """
         settings = {"retention.ms": "-1", **(config or {})}  # recorded timestamps are years old
         created = self._admin.create_topics(
-            [NewTopic(name, count, 1, config=settings) for name, count in partitions.items()]
+            [NewTopic(name, count, config=settings) for name, count in partitions.items()]
         )
         for future in created.values():
             future.result()

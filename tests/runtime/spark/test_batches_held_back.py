@@ -109,7 +109,7 @@ def task(
     created = Task(topics, kafka.bootstrap_servers, batch_request, a, b, sink)
     yield created
     for owner in created.owners:
-        owner.release_all()
+        owner.close()
 
 
 def test_records_held_back_are_processed_by_the_next_owner(task: Task) -> None:

@@ -76,7 +76,7 @@ def test_the_command_adds_processors_to_a_running_application(growing: Growing) 
         growing.order(5)
         growing.await_results(client)
         answer = endpoint.post("/control/processors", {"processors": 1})
-        assert (answer.status, answer.json["problems"][0]["code"]) == (409, "StateNotMovable")
+        assert (answer.status, answer.json["problems"][0]["code"]) == (409, "ProcessorCount")
         with _ordering(growing):
             done = _run("expand", endpoint.url, "--to", "4")
         assert done.exit_code == ExitCode.DONE, done.output

@@ -271,7 +271,7 @@ def test_an_expansion_that_is_refused_changes_nothing(growing: Growing) -> None:
         client.expand_processors(4)  # there are 2 partitions
         assert until(lambda: bool(client.processors().problems), TIMEOUT_SECONDS)
         [problem] = client.processors().problems
-        assert problem.code is ProblemCode.STATE_NOT_MOVABLE
+        assert problem.code is ProblemCode.PROCESSOR_COUNT
         assert "fewer partitions than 4 processors" in problem.summary
         assert client.processors().target is None
         growing.name_customers("named")

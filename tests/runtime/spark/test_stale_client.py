@@ -1,5 +1,7 @@
 """KIP-287: a second client runs while the first one adds processors, and does not know of it.
 
+The clients have no permission to notice each other: otherwise the second one waits.
+
 Every record is processed once, by the processor that has the state of its key.
 """
 
@@ -21,6 +23,7 @@ from headwater_spark.driver.failures import RestartPolicy
 from headwater_spark.driver.queries.query_batches import QueryBatches
 from headwater_spark.driver.states import ClientState
 from headwater_spark.worker.messages import BatchRequest, BatchResult
+from tests.runtime.spark.applications import do_not_notice_each_other
 from tests.runtime.spark.growing import TIMEOUT_SECONDS, Growing, new_growing
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.timeout(600)]
@@ -113,6 +116,7 @@ def test_a_stale_client_commits_nothing_after_processors_were_added(
     growing: Growing, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its topic check is too late. One of its batches begins before the cut, and is processed after it."""
+    do_not_notice_each_other(monkeypatch)
     with growing.run() as client:
         stale = growing.another_client(
             "stale", check_interval_seconds=3600, restarts=RestartPolicy(max_failures=6)
@@ -152,7 +156,10 @@ def test_a_stale_client_commits_nothing_after_processors_were_added(
         growing.await_results(again)
 
 
-def test_a_client_that_checks_its_topics_stops_while_another_one_adds_processors(growing: Growing) -> None:
+def test_a_client_that_checks_its_topics_stops_while_another_one_adds_processors(
+    growing: Growing, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    do_not_notice_each_other(monkeypatch)
     with growing.run() as client:
         other = growing.another_client("other")
         other.start()

@@ -20,7 +20,14 @@ from tests.bench.runtime.thread_changes import (
     batches_until_removed,
     recorded_batches,
 )
-from tests.runtime.spark.applications import COUNT, MAP, TIMEOUT_SECONDS, Cluster, RunningApplication
+from tests.runtime.spark.applications import (
+    COUNT,
+    MAP,
+    TIMEOUT_SECONDS,
+    Cluster,
+    RunningApplication,
+    do_not_notice_each_other,
+)
 from tests.runtime.spark.batch_results import Results
 from tests.runtime.spark.thread_classes import AddsThread, RemovesThread
 
@@ -368,11 +375,14 @@ def test_handler_that_raises_shuts_the_client_down(cluster: Cluster, tmp_path: P
         assert running.application.state is ClientState.ERROR
 
 
-def test_shutdown_of_the_application_reaches_its_other_client(cluster: Cluster, tmp_path: Path) -> None:
+def test_shutdown_of_the_application_reaches_its_other_client(
+    cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    do_not_notice_each_other(monkeypatch)
     file = tmp_path / "fail"
     config = {
         "uncaught.exception.handler": "shutdown-application",
-        "processing.guarantee": "exactly_once_v2",  # otherwise one of the clients waits
+        "processing.guarantee": "exactly_once_v2",
     }
     with cluster.application(CONTROLLED, config) as running:
         other = cluster.attach(running, "other")
@@ -400,7 +410,6 @@ def test_shutdown_of_the_application_reaches_its_other_client(cluster: Cluster, 
 
 
 def test_shutdown_of_the_application_reaches_a_client_that_waits(cluster: Cluster, tmp_path: Path) -> None:
-    """With at least once, one of the clients is active."""
     file = tmp_path / "fail"
     config = {"uncaught.exception.handler": "shutdown-application"}
     with cluster.application(CONTROLLED, config) as running:

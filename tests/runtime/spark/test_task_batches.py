@@ -94,7 +94,7 @@ def application(
     created = Application(topics, batch_request, source, sink)
     yield created
     for owner in created.owners:
-        owner.release_all()
+        owner.close()
 
 
 def test_committed_records_are_skipped_when_a_batch_is_repeated(application: Application) -> None:
@@ -129,7 +129,7 @@ def test_forwarded_batch_is_processed_though_its_sender_died(application: Applic
 def test_lost_state_is_restored_from_the_changelog(application: Application) -> None:
     owner = application.owner()
     application.process(owner, [application.record(0, b"a"), application.record(1, b"b")])
-    _release_all(owner)
+    owner.close()
     shutil.rmtree(application.state)
     result = application.process(application.owner(), [application.record(2, b"a")])
     assert result.restored == 2
@@ -140,7 +140,7 @@ def test_reopened_state_is_not_restored(application: Application) -> None:
     for offset in range(3):
         owner = application.owner()
         assert application.process(owner, [application.record(offset, b"a")]).restored == 0
-        _release_all(owner)
+        owner.close()
     assert application.counts() == [1, 2, 3]
 
 
@@ -150,11 +150,11 @@ def test_outdated_state_is_restored_from_the_newer_records_only(
     """Another machine has owned the task in between."""
     first = application.owner()
     application.process(first, [application.record(0, b"a"), application.record(1, b"b")])
-    _release_all(first)
+    first.close()
     other = application.owner()
     on_other_machine = attrs.evolve(application.request, state_folder=tmp_path / "other-machine")
     assert application.process(other, [application.record(2, b"a")], on_other_machine).restored == 2
-    _release_all(other)
+    other.close()
     assert application.process(application.owner(), [application.record(3, b"a")]).restored == 1
     assert application.counts() == [1, 1, 2, 3]
 
@@ -226,9 +226,3 @@ def _ranged(program: SubtopologyProgram) -> SubtopologyProgram:
         application=attrs.evolve(program.application, config={**program.application.config, **config}),
         partitioning={node.name: rule for node in sinks},
     )
-
-
-def _release_all(owner: TaskOwner) -> None:
-    """Release its tasks, as the end of its process does."""
-    for ownership in owner._ownerships.values():
-        owner._release(ownership)

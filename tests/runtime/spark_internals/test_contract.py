@@ -71,6 +71,10 @@ def test_the_slots_of_a_local_session_are_its_threads(spark: SparkSession) -> No
     assert f"local[{slots}]" == spark.sparkContext.master
 
 
+def test_executors_are_lost_after_the_timeout_of_the_network(spark: SparkSession) -> None:
+    assert jvm.executor_timeout_seconds(spark) == 120, "the default of Spark"
+
+
 def test_the_server_of_accumulators_prints_no_traceback(
     spark: SparkSession, capsys: pytest.CaptureFixture[str]
 ) -> None:

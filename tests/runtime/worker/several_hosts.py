@@ -153,7 +153,7 @@ class Hosts:
     def restart(self, host: int, *, loses_disk: bool = False) -> None:
         """End the processes of a host."""
         for process in [each for each in self.owners if each[0] == host]:
-            self.owners.pop(process).release_all()
+            self.owners.pop(process).close()
         if loses_disk:
             shutil.rmtree(self.folder / f"host-{host}", ignore_errors=True)
 

@@ -196,7 +196,7 @@ class Driver:
 
     def _close(self, host: int) -> None:
         if host in self.owners:
-            self.owners.pop(host).release_all()
+            self.owners.pop(host).close()
 
 
 def _fail() -> None:

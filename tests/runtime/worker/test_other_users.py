@@ -86,6 +86,7 @@ def test_the_user_is_checked_before_anything_is_unpickled(
         sender.start()
         sender.join(_SECONDS)
         connection.close()
+    owner.close()
     assert not sender.is_alive()
     assert answered == []
     assert not exploited.exists()

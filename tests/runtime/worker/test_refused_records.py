@@ -62,7 +62,7 @@ class Application:
         try:
             return owner.process_or_forward(self.request, 0, RecordInput(records), tick=False)
         finally:
-            owner.release_all()
+            owner.close()
 
     def written(self) -> list[bytes]:
         """Return the keys, sorted; with at least once a batch that was attempted twice is written twice."""

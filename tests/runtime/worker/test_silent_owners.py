@@ -87,7 +87,7 @@ def test_the_wait_for_a_stopped_owner_ends_and_is_logged(
         monkeypatch.setattr(task_owner, "OpenTask", IdleTask)
         assert process(owner, folder, b"x" * size).written == other.pid
     assert process(owner, folder).written == os.getpid()
-    owner.release_all()
+    owner.close()
 
 
 def test_a_task_whose_owner_is_stopped_while_it_listens_ends_for_many_callers(
@@ -121,7 +121,7 @@ def test_a_child_of_a_killed_owner_does_not_keep_the_task(folder: Path) -> None:
             other.wait()
             owner = TaskOwner()
             assert process(owner, folder).written == os.getpid()
-            owner.release_all()
+            owner.close()
         finally:
             os.kill(child, signal.SIGKILL)
 
@@ -135,7 +135,7 @@ def test_a_caller_that_does_not_authenticate_delays_no_other(folder: Path) -> No
         stuck.recv(1)  # the owner waits for the answer to its challenge
         assert process(other, folder).read == 1
     assert other._ownership(TASK).task is None
-    owner.release_all()
+    owner.close()
 
 
 def test_the_wait_for_another_thread_of_the_process_ends(
@@ -146,7 +146,7 @@ def test_the_wait_for_another_thread_of_the_process_ends(
     with owner._ownership(TASK).lock, pytest.raises(TaskOwnedError):
         process(owner, folder)
     assert process(owner, folder).read == 1
-    owner.release_all()
+    owner.close()
 
 
 def test_a_killed_owner_leaves_no_file(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -162,7 +162,7 @@ def test_a_killed_owner_leaves_no_file(folder: Path, tmp_path: Path, monkeypatch
     [path] = (folder / "sockets").iterdir()
     assert str(path) == Lease.owner_of(folder, TASK).partition("\n")[0]
     assert (folder / "sockets").stat().st_mode & 0o777 == 0o700
-    owner.release_all()
+    owner.close()
     assert list(temporary.iterdir()) == []
 
 
@@ -173,7 +173,7 @@ def test_a_task_is_found_after_its_owners_socket_was_deleted(folder: Path) -> No
     process(owner, folder)
     process(other, folder)
     assert other._ownership(TASK).task is None
-    owner.release_all()
+    owner.close()
 
 
 @pytest.mark.parametrize("length", [50, 101, 200])
@@ -183,7 +183,7 @@ def test_the_folder_may_have_a_long_name(tmp_path: Path, length: int) -> None:
     process(owner, folder)
     process(other, folder)
     assert other._ownership(TASK).task is None
-    owner.release_all()
+    owner.close()
 
 
 def test_a_file_system_without_sockets_is_no_error(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -203,7 +203,7 @@ def test_a_file_system_without_sockets_is_no_error(folder: Path, monkeypatch: py
     process(other, folder)
     assert other._ownership(TASK).task is None
     assert list((folder / "sockets").iterdir()) == []
-    owner.release_all()
+    owner.close()
 
 
 class Broker:

@@ -175,7 +175,7 @@ def test_an_owner_answers_after_a_caller_without_its_key(process: Process, tmp_p
 def test_tasks_that_are_released_have_no_owner(process: Process, tmp_path: Path) -> None:
     owner = TaskOwner()
     process(owner).result(_SECONDS)
-    owner.release_all()
+    owner.close()
     assert FakeTask.opened[0].is_closed
     assert Lease.owner_of(tmp_path / "state", _TASK) == ""
     assert process(owner).result(_SECONDS).written == 2

@@ -31,16 +31,15 @@ from headwater.agent.events import (
 from headwater.agent.state import (
     AgentState,
     ApplicationState,
-    ExpansionEntry,
     ObservedCount,
     Phase,
     Requirements,
     Retry,
-    TopicCounts,
     TopicResult,
 )
 from headwater.compiler import compile_documents
 from headwater.model.compiled import CompiledApplication
+from headwater.model.expansions import ExpansionEntry, TopicCounts
 from headwater.model.problems import AGENT, Problem
 from headwater.model.topology import Lifecycle, TopologyDocument
 

@@ -3,13 +3,14 @@
 The planner's rules find the problems, so that the agent and `pulumi up` never disagree.
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 import attrs
 
-from headwater.agent.state import Parallelism, Shortfall, TopicCounts
+from headwater.agent.state import Parallelism, Shortfall
 from headwater.compiler import StreamsConfig
 from headwater.model.compiled import CompiledApplication, InternalTopic, SubTopology
+from headwater.model.expansions import TopicCounts
 from headwater.model.linear_hashing import round_start
 from headwater.model.policies import Policy
 from headwater.model.problems import AGENT, Problem, ProblemCode, Severity, errors
@@ -75,13 +76,7 @@ def assess(
     application = attrs.evolve(_count_application(compiled, live, settled, processors), unread=unread)
     config = StreamsConfig.of(compiled.application)
     found = [problem for rule in _REFUSALS for problem in rule(application)]
-    too_small = [
-        topic
-        for topic in application.topics
-        if topic.missing_partitions and (config.autoscaling or topic.is_internal)
-        if not has_own_count(application, topic)
-    ]
-    shortfalls = tuple(_shortfall_of(compiled, state) for state in too_small)
+    shortfalls = tuple(_shortfalls_of(compiled, application, is_enabled=config.autoscaling))
     expanded = {item.topic: item.required for item in shortfalls}
     found += expansion_violations(compiled, live, expanded, policies if config.autoscaling else ())
     short = {
@@ -115,6 +110,16 @@ def assess(
             *_missing_sources(application),
         ),
     )
+
+
+def _shortfalls_of(
+    compiled: CompiledApplication, application: CountedApplication, *, is_enabled: bool
+) -> Iterator[Shortfall]:
+    """Yield the topics with too few partitions; sinks are expanded only if autoscaling is enabled."""
+    for topic in application.topics:
+        is_short = topic.missing_partitions and (is_enabled or topic.is_internal)
+        if is_short and not has_own_count(application, topic):
+            yield _shortfall_of(compiled, topic)
 
 
 def _count_application(

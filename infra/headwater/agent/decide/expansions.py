@@ -19,16 +19,8 @@ from headwater.agent.events import (
     GaveUp,
     Notified,
 )
-from headwater.agent.state import (
-    ApplicationState,
-    Expansion,
-    ExpansionEntry,
-    Outcome,
-    Phase,
-    Stage,
-    TopicCounts,
-    TopicResult,
-)
+from headwater.agent.state import ApplicationState, Expansion, Outcome, Phase, TopicResult
+from headwater.model.expansions import ExpansionEntry, Stage, TopicCounts
 
 
 @attrs.frozen

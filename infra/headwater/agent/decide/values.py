@@ -4,9 +4,10 @@ from collections.abc import Iterable, Mapping
 
 import attrs
 
-from headwater.agent.state import AgentState, ExpansionEntry, Shortfall, TopicCounts, TopicResult
+from headwater.agent.state import AgentState, Shortfall, TopicResult
 from headwater.compiler import StreamsConfig
 from headwater.model.compiled import CompiledApplication
+from headwater.model.expansions import ExpansionEntry, TopicCounts
 from headwater.model.policies import Policy
 from headwater.model.problems import Problem
 from headwater.model.topology import TopologyDocument

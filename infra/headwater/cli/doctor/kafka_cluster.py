@@ -22,9 +22,9 @@ from headwater.kafka.addresses import certificate_days, unreachable
 from headwater.kafka.admin import Admin
 from headwater.kafka.group_messages import GroupDescription, GroupMember
 from headwater.model.cluster import RegisteredBrokers
+from headwater.model.expansions import AGENT_PREFIX
 from headwater.model.problems import ProblemsError
 from headwater.model.topology import Protocol, TopologyDocument
-from headwater.planner.acls.headwater import AGENT_PREFIX
 
 TIMEOUT_SECONDS = 15.0
 _ADDRESS_SECONDS = 5.0

@@ -3,9 +3,10 @@
 from collections.abc import Callable, Mapping
 
 from headwater.cli.new.project import Forge, filled
+from headwater.model.versions import DEFAULT_VERSION
 from headwater.toolchain.streams_jar import VERSION
 
-KAFKA_STREAMS = "4.3.1"
+KAFKA_STREAMS = str(DEFAULT_VERSION)
 """The version in the build; the exported document belongs to it."""
 _NAME = f"headwater-streams-{VERSION}"
 _LIBRARY = f"libs/io/headwater/headwater-streams/{VERSION}"
@@ -34,7 +35,8 @@ def streams_project_files(
         template: reads a file of `files/`.
         jar: Headwater's library. It is part of the project, as a repository of Maven: no public one has it.
     """
-    versions = {"KAFKA_STREAMS_VERSION": KAFKA_STREAMS, "LIBRARY_VERSION": VERSION}
+    kafka_streams = {"KAFKA_STREAMS_VERSION": KAFKA_STREAMS}
+    versions = {**kafka_streams, "LIBRARY_VERSION": VERSION}
     project = {"PROJECT_NAME": name}
     workflow, source = _WORKFLOWS.get(forge, ("", ""))
     row = {
@@ -51,7 +53,7 @@ def streams_project_files(
         f"src/main/{package}/Orders.java": template("streams/Orders.java"),
         "src/main/resources/application.properties": template("streams/application.properties"),
         f"src/test/{package}/OrdersTest.java": template("streams/OrdersTest.java"),
-        "topologies/orders.yaml": template("streams/orders.yaml"),
+        "topologies/orders.yaml": filled(template("streams/orders.yaml"), kafka_streams),
         f"{_LIBRARY}/{_NAME}.pom": _POM,
         f"{_LIBRARY}/{_NAME}.jar": jar,
         **({workflow: template(f"streams/{source}")} if workflow else {}),

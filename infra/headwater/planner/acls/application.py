@@ -22,7 +22,7 @@ Transactional ids are `<application.id>-<process id>-<thread>`.
 from collections.abc import Iterator
 
 from headwater.compiler import StreamsConfig
-from headwater.compiler.streams_config import LIBRARY_SUPPLIER
+from headwater.compiler.streams_config import has_library
 from headwater.model.acls import (
     ANY_NAME,
     AclDeclaration,
@@ -123,7 +123,7 @@ def _expandable_changelogs(compiled: CompiledApplication) -> frozenset[str]:
 def _library_needs(compiled: CompiledApplication) -> Iterator[Need]:
     """Yield what the client supplier of the library needs, if the application's config names it."""
     config = compiled.application.config
-    if config.get("default.client.supplier") != LIBRARY_SUPPLIER:
+    if not has_library(config):
         return
     if "internal.topics.setup" in config:
         reason = "the client supplier compares the recorded ids of internal topics"

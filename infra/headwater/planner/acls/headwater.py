@@ -6,6 +6,7 @@ from enum import StrEnum
 from headwater.compiler import StreamsConfig
 from headwater.model.acls import ANY_NAME, CLUSTER_NAME, Operation, Permission, ResourceKind
 from headwater.model.compiled import CompiledApplication
+from headwater.model.expansions import AGENT_PREFIX
 from headwater.model.records import OWNERSHIP_TOPIC
 from headwater.planner.acls.needs import (
     Need,
@@ -19,9 +20,6 @@ from headwater.planner.acls.needs import (
     source_topics,
     topic,
 )
-
-AGENT_PREFIX = "headwater-agent-"
-"""The prefix of the agent's own topics and groups."""
 
 
 class Purpose(StrEnum):

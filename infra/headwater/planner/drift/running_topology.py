@@ -1,6 +1,7 @@
-"""Compare the topology that runs, as the coordinator of a streams group has it, with the document.
+"""Compare the topology that runs, as far as the coordinator of its group knows it, with the document.
 
-Source: KIP-1071, `StreamsGroupDescribe`; nodes since KIP-1331.
+The coordinator of a streams group has the topology (KIP-1071, `StreamsGroupDescribe`; nodes since KIP-1331),
+the coordinator of a classic group the topics that it reads.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -8,17 +9,17 @@ from collections.abc import Iterator, Mapping, Sequence
 import attrs
 
 from headwater.describe import UnusableTopologyError, pushed_topology
-from headwater.model.cluster import ClusterSnapshot
+from headwater.model.cluster import ClusterSnapshot, LiveGroup
 from headwater.model.compiled import CompiledApplication, SubTopology
 from headwater.model.nodes import NodeTopology
 from headwater.model.problems import Severity
 from headwater.model.streams_groups import GroupSubtopology, StreamsGroup
 from headwater.model.topology import Protocol
+from headwater.planner.application import other_subscription
 from headwater.planner.drift.findings import Finding, FindingKind
-from headwater.planner.phrases import counted, listed
+from headwater.planner.phrases import counted, few
 from headwater.planner.plans import ApplicationPlan
 
-_MOST_NAMES = 10
 _FIX = (
     "Find out which of them is right. If the application was deployed with another topology, change the "
     "document in the same way. Otherwise deploy the application with the topology of the document, under a "
@@ -33,12 +34,15 @@ _WHY = (
 def other_topology(part: ApplicationPlan, snapshot: ClusterSnapshot) -> Iterator[Finding]:
     """Yield each difference between the document and the topology of the application's streams group.
 
-    Groups of other protocols have no topology. Counts of topics are compared with the topics themselves, by
-    other findings.
+    Of a classic group, only the topics that it reads are known. Counts of topics are compared with the topics
+    themselves, by other findings.
     """
     compiled = part.compiled
     group = None if compiled is None else snapshot.groups.get(part.application_id)
-    if compiled is None or group is None or not group.is_streams:
+    if compiled is None or group is None:
+        return
+    if not group.is_streams:
+        yield from _other_subscription(compiled, group)
         return
     if compiled.application.protocol is not Protocol.STREAMS:
         yield _other_protocol(compiled)
@@ -53,6 +57,23 @@ def other_topology(part: ApplicationPlan, snapshot: ClusterSnapshot) -> Iterator
     yield from _other_members(compiled, described)
 
 
+def _other_subscription(compiled: CompiledApplication, group: LiveGroup) -> Iterator[Finding]:
+    """Yield a finding if the members of a classic group read other topics than the document."""
+    other = other_subscription(compiled, group)
+    if other is not None:
+        yield _finding(
+            compiled,
+            "The running application reads other topics than the document.",
+            expected=few(other.declared) or "no others",
+            found=few(other.running) or "no others",
+            why="Headwater plans the internal topics of the document. Topics that only one of both reads "
+            "belong to different topologies.",
+            fix="Find out which of them is right. If the application was deployed with another topology, "
+            "change the document in the same way. Otherwise deploy the application with the topology of the "
+            "document. If a rolling restart is in progress, compare again when it is complete.",
+        )
+
+
 @attrs.frozen(order=True)
 class _Topics:
     """The topics of a sub-topology, by which it is recognized."""
@@ -64,9 +85,9 @@ class _Topics:
     @property
     def text(self) -> str:
         phrases = (
-            f"reads {_few(self.sources)}",
-            *([f"writes {_few(self.sinks)}"] if self.sinks else []),
-            *([f"has changelogs {_few(self.changelogs)}"] if self.changelogs else []),
+            f"reads {few(self.sources)}",
+            *([f"writes {few(self.sinks)}"] if self.sinks else []),
+            *([f"has changelogs {few(self.changelogs)}"] if self.changelogs else []),
         )
         return ", ".join(phrases)
 
@@ -118,8 +139,8 @@ def _other_nodes(compiled: CompiledApplication, group: StreamsGroup) -> Iterator
         compiled,
         "The running application has other nodes than the document, with the same topics.",
         severity=Severity.INFO,
-        expected=_few(sorted(ours - theirs)) or "the same nodes, in other sub-topologies",
-        found=_few(sorted(theirs - ours)) or "no others",
+        expected=few(sorted(ours - theirs)) or "the same nodes, in other sub-topologies",
+        found=few(sorted(theirs - ours)) or "no others",
         why="Names of nodes are in metrics, logs and `Topology#describe()`, not in data.",
         fix="Change the document, so that pictures and comparisons show what runs.",
     )
@@ -169,7 +190,7 @@ def _other_members(compiled: CompiledApplication, group: StreamsGroup) -> Iterat
             f"{counted(len(others), 'member')} of the group {'has' if len(others) == 1 else 'have'} another "
             "topology than the group.",
             expected=f"topology epoch {group.topology_epoch}, as the group",
-            found=f"epoch {epochs}: {_few(sorted(member.client_id for member in others))}",
+            found=f"epoch {epochs}: {few(sorted(member.client_id for member in others))}",
             why="The coordinator gives tasks of the group's topology. Members with another one get none, or "
             "stop with an exception.",
             fix="Complete the rolling restart, so that all instances run the same topology, or restart these "
@@ -209,8 +230,3 @@ def _finding(
         fix=fix,
         location=compiled.application.at,
     )
-
-
-def _few(names: Sequence[str]) -> str:
-    more = f" and {len(names) - _MOST_NAMES:,} more" if len(names) > _MOST_NAMES else ""
-    return listed(names[:_MOST_NAMES]) + more

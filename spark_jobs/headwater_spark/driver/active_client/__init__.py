@@ -1,1 +1,1 @@
-"""Which of several clients of an application with `at_least_once` is active (`worker.client_record`)."""
+"""Which of several clients of an application is active (`worker.state_proof`)."""

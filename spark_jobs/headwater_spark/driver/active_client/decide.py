@@ -9,6 +9,8 @@ A client reads and writes one after the other, so two of them may write without 
 client may be stopped between the two, or a request may be late. So a write proves nothing. A client has
 proved that it is active when it reads its own record, and its last doubtful write was SETTLE_SECONDS before:
 any other client would have written meanwhile, or its workers do not trust it any more (`PROOF_SECONDS`).
+
+With `exactly_once_v2`, brokers fence the workers of a client that was replaced. So no write is doubtful.
 """
 
 from enum import Enum
@@ -18,13 +20,13 @@ import attrs
 from headwater.model.offset_metadata import ClientRecord
 from headwater.model.problems import Problem, ProblemCode
 
-EXPIRY_SECONDS = 20.0
+EXPIRY_SECONDS = 8.0
 """A record that has not changed for so long belongs to a client that has died, or is cut off."""
-SETTLE_SECONDS = 12.0
+SETTLE_SECONDS = 6.0
 """Longer than workers trust a client without a new proof (`state_proof.PROOF_SECONDS`)."""
 _SLOW_SECONDS = 0.4
 """A write is doubtful if it is so much later than the read: another client may have written meanwhile."""
-_LONGEST_STEP_SECONDS = 5.0
+_LONGEST_STEP_SECONDS = 3.0
 """More time between two reads is not counted: the brokers did not answer the active client either."""
 _NEVER = float("-inf")
 
@@ -35,10 +37,10 @@ def client_replaced(application: str, name: str, by: str) -> Problem:
         code=ProblemCode.NOT_RUNNABLE,
         application=application,
         summary=f"Another client of {application} is active.",
-        expected=f"{name} as the only active client (at_least_once)",
+        expected=f"{name} as the only active client",
         found=by,
-        why="This client was silent for longer than 20 s, so the other one continues from the committed "
-        "offsets. Two active clients would count records twice.",
+        why=f"This client was silent for longer than {EXPIRY_SECONDS:g} s, so the other one continues from "
+        "the committed offsets. Two active clients would compete for the tasks.",
         fix="Start this client again if it shall be the standby client: it waits until the other one ends.",
     )
 
@@ -49,6 +51,8 @@ class Candidate:
 
     place: str
     """As in `ClientRecord`."""
+    is_fenced: bool = False
+    """Brokers fence the workers of a client that was replaced (`exactly_once_v2`)."""
     record: ClientRecord | None = None
     seconds: float = 0.0
     """How long the record has not changed."""
@@ -58,12 +62,12 @@ class Candidate:
         """Return the candidate after it has read the record."""
         step = 0.0 if self.read_at is None else min(now - self.read_at, _LONGEST_STEP_SECONDS)
         seconds = self.seconds + step if record == self.record else 0.0
-        return Candidate(self.place, record, seconds, now)
+        return attrs.evolve(self, record=record, seconds=seconds, read_at=now)
 
     @property
     def may_claim(self) -> bool:
-        """Whether no other client is active."""
-        return self.has_no_rival or self.seconds >= EXPIRY_SECONDS
+        """Whether no other client was active when the record was read; False before."""
+        return self.read_at is not None and (self.has_no_rival or self.seconds >= EXPIRY_SECONDS)
 
     @property
     def has_no_rival(self) -> bool:
@@ -79,7 +83,8 @@ class Candidate:
     def claimed(self, own: ClientRecord, written_at: float) -> "ActiveTerm":
         """Return the term that begins when the claim is written."""
         is_slow = self.read_at is None or written_at - self.read_at > _SLOW_SECONDS
-        return ActiveTerm(own, written_at if is_slow or not self.has_no_rival else _NEVER)
+        is_doubtful = not self.is_fenced and (is_slow or not self.has_no_rival)
+        return ActiveTerm(own, self.is_fenced, written_at if is_doubtful else _NEVER)
 
 
 class Role(Enum):
@@ -95,6 +100,8 @@ class ActiveTerm:
     """A term of an active client: its record, when a write was doubtful last, and its last proof."""
 
     own: ClientRecord
+    is_fenced: bool = False
+    """As in `Candidate`."""
     doubted_at: float = _NEVER
     proved_at: float | None = None
 
@@ -110,9 +117,10 @@ class ActiveTerm:
         """Return the term after the record `found` was read, and the renewed one was written."""
         is_own = self.role(found) is Role.ACTIVE
         is_proved = is_own and read_at - self.doubted_at >= SETTLE_SECONDS
-        is_doubtful = not is_own or written_at - read_at > _SLOW_SECONDS
-        return ActiveTerm(
-            self.own.renewed(),
-            written_at if is_doubtful else self.doubted_at,
-            read_at if is_proved else self.proved_at,
+        is_doubtful = not self.is_fenced and (not is_own or written_at - read_at > _SLOW_SECONDS)
+        return attrs.evolve(
+            self,
+            own=self.own.renewed(),
+            doubted_at=written_at if is_doubtful else self.doubted_at,
+            proved_at=read_at if is_proved else self.proved_at,
         )

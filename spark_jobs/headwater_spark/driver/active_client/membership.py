@@ -5,7 +5,7 @@ import socket
 from collections.abc import Callable, Collection
 from pathlib import Path
 from secrets import token_hex
-from threading import Event, Lock
+from threading import Event, Lock, Thread
 
 import structlog
 from confluent_kafka import Consumer, KafkaError, KafkaException
@@ -33,10 +33,12 @@ _DENIED = (KafkaError.GROUP_AUTHORIZATION_FAILED, KafkaError.TOPIC_AUTHORIZATION
 class ActiveClient:
     """The membership of one client. `acquire` it, `run` it in a thread of its own, `close` it.
 
+    `start_observing` before Spark starts, so that the time of the start counts.
+
     Args:
         client: its client id.
         checkpoint: the folder that this process has locked; None: it has locked none.
-        on_problem: gets the problem when another client has become active.
+        is_fenced: as in `Candidate`.
     """
 
     def __init__(
@@ -45,7 +47,8 @@ class ActiveClient:
         application: str,
         client: str,
         checkpoint: str | None,
-        on_problem: Callable[[Problem], None],
+        *,
+        is_fenced: bool = False,
     ) -> None:
         self.process = token_hex(8)
         self.topic = ""
@@ -55,9 +58,12 @@ class ActiveClient:
         self.has_waited = False
         self._application = application
         self._name = f"{client} on {socket.gethostname()}"
-        self._place = "" if checkpoint is None else _place_of_checkpoint(checkpoint)
+        place = "" if checkpoint is None else _place_of_checkpoint(checkpoint)
+        self._candidate = Candidate(place, is_fenced)
         self._connection = connection
-        self._on_problem = on_problem
+        self._observer: Thread | None = None
+        self._is_observed = Event()
+        """Set when the observer shall end."""
         self._consumer: Consumer | None = None
         self._offset = 0
         """The end offset of the partition, when it was known last."""
@@ -72,6 +78,26 @@ class ActiveClient:
         term = self._term
         return 0.0 if term is None or term.proved_at is None else term.proved_at
 
+    @property
+    def may_claim(self) -> bool:
+        """Whether no other client was active when the record was read last."""
+        return self._candidate.may_claim
+
+    def start_observing(self, topics: Collection[str]) -> None:
+        """Read the record in a thread until `acquire` or `close` is called; `topics` as in `acquire`."""
+
+        def observe() -> None:
+            while not self._is_observed.is_set():
+                try:
+                    self._observe(topics)
+                except KafkaException as error:  # `acquire` reports it
+                    _log.debug("record of the active client not read", reason=failure_reason(error))
+                self._is_observed.wait(_POLL_SECONDS)
+
+        if topics:
+            self._observer = Thread(target=observe, name=f"{self._application}-observer", daemon=True)
+            self._observer.start()
+
     def acquire(self, topics: Collection[str], stopping: Event) -> bool:
         """Wait until this client is active; return False if `stopping` was set before.
 
@@ -83,12 +109,11 @@ class ActiveClient:
         """
         if not topics:
             return True
-        self._consumer = clients.consumer(self._connection, client_group(self._application))
-        candidate = Candidate(self._place)
+        self._end_observer()
         while not stopping.is_set():
             try:
-                candidate = candidate.observed(self._read(topics), boot_seconds())
-                if candidate.may_claim and self._claim(candidate, stopping):
+                self._observe(topics)
+                if self.may_claim and self._claim(self._candidate, stopping):
                     return True
             except KafkaException as error:
                 if error.args[0].code() in _DENIED:
@@ -98,7 +123,7 @@ class ActiveClient:
                     raise
                 # Brokers do not answer: the active client has the same problem.
                 _log.debug("record of the active client not read", reason=failure_reason(error))
-            self._wait(candidate, stopping)
+            self._wait(self._candidate, stopping)
         return False
 
     def check(self) -> None:
@@ -108,7 +133,7 @@ class ActiveClient:
         if boot_seconds() - self.proved_at > PROOF_SECONDS:
             self._renew()
 
-    def run(self, stopping: Event) -> None:
+    def run(self, on_problem: Callable[[Problem], None], stopping: Event) -> None:
         """Renew the record until `stopping` is set; report it if another client has become active."""
         seconds = _FIRST_RENEWAL_SECONDS
         while not stopping.wait(seconds):
@@ -118,7 +143,7 @@ class ActiveClient:
             try:
                 self._renew()
             except ProblemsError as error:
-                self._on_problem(error.problems[0])
+                on_problem(error.problems[0])
             except KafkaException as error:  # brokers do not answer: the workers read the record themselves
                 _log.debug("record of the active client not renewed", reason=failure_reason(error))
 
@@ -127,6 +152,7 @@ class ActiveClient:
 
         Without `records_end`, send no request: no broker answers.
         """
+        self._end_observer()
         with self._lock:
             consumer, self._consumer = self._consumer, None
             term, self._term = self._term, None
@@ -138,6 +164,14 @@ class ActiveClient:
             except KafkaException as error:
                 _log.debug("end of the active client not recorded", reason=failure_reason(error))
             consumer.close()
+
+    def _observe(self, topics: Collection[str]) -> None:
+        self._candidate = self._candidate.observed(self._read(topics), boot_seconds())
+
+    def _end_observer(self) -> None:
+        self._is_observed.set()
+        if self._observer is not None:
+            self._observer.join()
 
     def _claim(self, candidate: Candidate, stopping: Event) -> bool:
         """Become active; return False if another client has done so meanwhile, or `stopping` is set."""
@@ -217,7 +251,7 @@ class ActiveClient:
         """Return the record of the last term, and use its topic; with a pattern, topics are added."""
         with self._lock:
             if self._consumer is None:
-                return None
+                self._consumer = clients.consumer(self._connection, client_group(self._application))
             found = read_records(self._consumer, topics)
         internal = f"{self._application}-"
         first = min(topics, key=lambda topic: (topic.startswith(internal), topic))

@@ -1,13 +1,11 @@
-"""The problems with which a move of the state is refused (StateNotMovable)."""
+"""The problems with which a move of the state is refused, waits or fails, each with what to do."""
 
 from collections.abc import Sequence
-from functools import partial
 
 from headwater.model.problems import Location, Problem, ProblemCode
 from headwater_spark.driver.processor_move.moves import Move
 from headwater_spark.engine.scaling.moved_stores import MovedStore, NotMovable
 
-_not_movable = partial(Problem, code=ProblemCode.STATE_NOT_MOVABLE)
 _PROCESS = "Start the application with `processors: {before}`, wait until it has processed its input, stop it"
 _AGAIN = " and run `headwater processors move --offline` again."
 _LIVE = (
@@ -24,7 +22,8 @@ _OLDER = (
 
 def fewer_processors(application: str, before: int, after: int, at: Location | None) -> Problem:
     """Return the problem of a running application that is to have fewer processors."""
-    return _not_movable(
+    return Problem(
+        code=ProblemCode.PROCESSOR_COUNT,
         application=application,
         summary=f"{application} cannot have {after} instead of {before} processors while it runs.",
         expected=f"more than {before} processors",
@@ -41,7 +40,8 @@ def fewer_than_initial(move: Move, initial: int, at: Location | None) -> Problem
     least = initial
     while least % 2 == 0:
         least //= 2
-    return _not_movable(
+    return Problem(
+        code=ProblemCode.PROCESSOR_COUNT,
         application=move.application,
         summary=f"{move.application} cannot have {move.after} instead of {move.before} processors.",
         expected=f"at least {least} processors",
@@ -55,7 +55,8 @@ def fewer_than_initial(move: Move, initial: int, at: Location | None) -> Problem
 
 def moved_keys(move: Move, initial: int, counts: Sequence[str], at: Location | None) -> Problem:
     """Return the problem of inputs whose partition counts send keys to other processors."""
-    return _not_movable(
+    return Problem(
+        code=ProblemCode.STATE_NOT_MOVABLE,
         application=move.application,
         summary=f"The inputs of {move.application} have a partition count that moves keys away from their "
         "state.",
@@ -71,7 +72,8 @@ def moved_keys(move: Move, initial: int, counts: Sequence[str], at: Location | N
 
 def other_initial(move: Move, initial: int, linear: int, at: Location | None) -> Problem:
     """Return the problem of `linear-hash` with another initial number than that of the state."""
-    return _not_movable(
+    return Problem(
+        code=ProblemCode.STATE_NOT_MOVABLE,
         application=move.application,
         summary=f"The state of {move.application} is partitioned with the initial number {initial}.",
         expected=f"`static.partitioner.initial.partitions: {initial}`",
@@ -84,7 +86,8 @@ def other_initial(move: Move, initial: int, linear: int, at: Location | None) ->
 
 
 def inputs_too_narrow(application: str, after: int, narrow: Sequence[str], at: Location | None) -> Problem:
-    return _not_movable(
+    return Problem(
+        code=ProblemCode.PROCESSOR_COUNT,
         application=application,
         summary=f"{application} has fewer partitions than {after} processors.",
         expected=f"at least {after} partitions",
@@ -97,7 +100,8 @@ def inputs_too_narrow(application: str, after: int, narrow: Sequence[str], at: L
 
 
 def other_partitioner(application: str, partitioner: str, at: Location | None) -> Problem:
-    return _not_movable(
+    return Problem(
+        code=ProblemCode.STATE_NOT_MOVABLE,
         application=application,
         summary=f"The state of {application} cannot move: its keys are partitioned by {partitioner}.",
         expected="Kafka's default partitioner, or `linear-hash`",
@@ -112,7 +116,8 @@ def other_partitioner(application: str, partitioner: str, at: Location | None) -
 def store_not_movable(application: str, store: str, reason: NotMovable, at: Location | None) -> Problem:
     """Return the problem of a store whose entries have no known keys."""
     keep = "the number of processors. Or replace the processor by operators, and process the input again."
-    return _not_movable(
+    return Problem(
+        code=ProblemCode.STATE_NOT_MOVABLE,
         application=application,
         node=store,
         summary=f"The state of {application} cannot move: the entries of store {store} have no known keys.",
@@ -128,7 +133,8 @@ def store_not_movable(application: str, store: str, reason: NotMovable, at: Loca
 
 
 def different_changelogs(application: str, counts: Sequence[str]) -> Problem:
-    return _not_movable(
+    return Problem(
+        code=ProblemCode.STATE_NOT_MOVABLE,
         application=application,
         summary=f"The changelog topics of {application} do not have the same number of partitions.",
         expected="at least one partition for each processor in every changelog topic",
@@ -140,7 +146,8 @@ def different_changelogs(application: str, counts: Sequence[str]) -> Problem:
 
 
 def client_runs(application: str) -> Problem:
-    return _not_movable(
+    return Problem(
+        code=ProblemCode.GROUP_ACTIVE,
         application=application,
         summary=f"{application} is running.",
         expected="no running client",
@@ -151,7 +158,8 @@ def client_runs(application: str) -> Problem:
 
 
 def other_owner(move: Move, topic: str, partition: int, owner: int) -> Problem:
-    return _not_movable(
+    return Problem(
+        code=ProblemCode.STATE_NOT_MOVABLE,
         application=move.application,
         topic=topic,
         summary=f"Partition {partition} of {topic} was processed by processor {owner}, which "
@@ -165,7 +173,8 @@ def other_owner(move: Move, topic: str, partition: int, owner: int) -> Problem:
 
 
 def forgotten_offset(move: Move, topic: str, partition: int) -> Problem:
-    return _not_movable(
+    return Problem(
+        code=ProblemCode.UNPROCESSED_RECORDS,
         application=move.application,
         topic=topic,
         summary=f"No offset is committed for partition {partition} of {topic}, but it has records.",
@@ -181,7 +190,8 @@ def misplaced_entry(move: Move, store: MovedStore, partition: int, owner: int) -
     """Return the problem of an entry in a partition that is not that of its key's processor."""
     if store.is_keyed_by_user:
         return _not_keyed_by_record(move, store, partition, owner)
-    return _not_movable(
+    return Problem(
+        code=ProblemCode.MISPLACED_ENTRIES,
         application=move.application,
         topic=store.changelog,
         node=store.name,
@@ -196,7 +206,8 @@ def misplaced_entry(move: Move, store: MovedStore, partition: int, owner: int) -
 
 
 def _not_keyed_by_record(move: Move, store: MovedStore, partition: int, owner: int) -> Problem:
-    return _not_movable(
+    return Problem(
+        code=ProblemCode.MISPLACED_ENTRIES,
         application=move.application,
         topic=store.changelog,
         node=store.name,
@@ -214,7 +225,8 @@ def _not_keyed_by_record(move: Move, store: MovedStore, partition: int, owner: i
 
 
 def unprocessed_record(move: Move, topic: str, partition: int, offset: int) -> Problem:
-    return _not_movable(
+    return Problem(
+        code=ProblemCode.UNPROCESSED_RECORDS,
         application=move.application,
         topic=topic,
         summary=f"Partition {partition} of {topic} has a record at offset {offset} that was written with "
@@ -228,7 +240,8 @@ def unprocessed_record(move: Move, topic: str, partition: int, offset: int) -> P
 
 
 def names_old_processor(move: Move, topic: str, partition: int) -> Problem:
-    return _not_movable(
+    return Problem(
+        code=ProblemCode.UNPROCESSED_RECORDS,
         application=move.application,
         topic=topic,
         summary=f"Partition {partition} of {topic} has subscriptions that name a processor.",
@@ -240,7 +253,8 @@ def names_old_processor(move: Move, topic: str, partition: int) -> Problem:
 
 
 def other_target(application: str, before: int, after: int, declared: int, at: Location | None) -> Problem:
-    return _not_movable(
+    return Problem(
+        code=ProblemCode.MOVE_INCOMPLETE,
         application=application,
         summary=f"A move of {application} from {before} to {after} processors is not complete.",
         expected=f"`processors: {after}`",
@@ -252,7 +266,8 @@ def other_target(application: str, before: int, after: int, declared: int, at: L
 
 
 def without_state(application: str, at: Location | None) -> Problem:
-    return _not_movable(
+    return Problem(
+        code=ProblemCode.PROCESSOR_COUNT,
         application=application,
         summary=f"{application} has no state.",
         expected="a store",
@@ -264,7 +279,8 @@ def without_state(application: str, at: Location | None) -> Problem:
 
 
 def kafka_failed(application: str, reason: str) -> Problem:
-    return _not_movable(
+    return Problem(
+        code=ProblemCode.REQUEST_NOT_ANSWERED,
         application=application,
         summary=f"Kafka refused or did not answer while the state of {application} moved.",
         expected="brokers that answer; permission to read and write the changelog topics and to add "
@@ -278,7 +294,8 @@ def kafka_failed(application: str, reason: str) -> Problem:
 
 
 def not_running(application: str, state: str) -> Problem:
-    return _not_movable(
+    return Problem(
+        code=ProblemCode.EXPANSION_WAITS,
         application=application,
         summary=f"{application} does not run.",
         expected="the state RUNNING or REBALANCING",
@@ -289,7 +306,8 @@ def not_running(application: str, state: str) -> Problem:
 
 
 def without_processors(application: str, at: Location | None) -> Problem:
-    return _not_movable(
+    return Problem(
+        code=ProblemCode.PROCESSOR_COUNT,
         application=application,
         summary=f"{application} has no fixed number of processors.",
         expected="`processors` in the document",
@@ -301,7 +319,8 @@ def without_processors(application: str, at: Location | None) -> Problem:
 
 
 def other_expansion(application: str, target: int, requested: int) -> Problem:
-    return _not_movable(
+    return Problem(
+        code=ProblemCode.EXPANSION_WAITS,
         application=application,
         summary=f"{application} is being expanded to {target} processors.",
         expected="one expansion at a time",
@@ -313,7 +332,8 @@ def other_expansion(application: str, target: int, requested: int) -> Problem:
 
 def not_begun(application: str, target: int, requested: int) -> Problem:
     """Return the problem of a request for another number while an expansion is checked."""
-    return _not_movable(
+    return Problem(
+        code=ProblemCode.EXPANSION_WAITS,
         application=application,
         summary=f"The expansion of {application} to {target} processors is being checked, or tried again.",
         expected="one expansion at a time",
@@ -325,7 +345,8 @@ def not_begun(application: str, target: int, requested: int) -> Problem:
 
 
 def already_expanded(application: str, target: int) -> Problem:
-    return _not_movable(
+    return Problem(
+        code=ProblemCode.STATE_NOT_MOVABLE,
         application=application,
         summary=f"The changelog topics of {application} have {target} partitions already.",
         expected="one partition for each processor in every changelog topic",
@@ -338,7 +359,8 @@ def already_expanded(application: str, target: int) -> Problem:
 
 def partitions_not_known(move: Move, missing: Sequence[str], since: str) -> Problem:
     """Return the reason of an expansion that waits: batches use fewer partitions than the inputs have."""
-    return _not_movable(
+    return Problem(
+        code=ProblemCode.EXPANSION_WAITS,
         application=move.application,
         summary=f"The expansion of {move.application} waits since {since} until the application knows all "
         f"partitions of its inputs: it knows {', '.join(missing)}.",
@@ -352,7 +374,8 @@ def partitions_not_known(move: Move, missing: Sequence[str], since: str) -> Prob
 def older_batch_runs(move: Move, subtopology: str, since: str) -> Problem:
     """Return the reason of an expansion that waits for a batch that may have begun with fewer partitions."""
     written = sorted({topic for part in move.parts for topic in part.inputs})
-    return _not_movable(
+    return Problem(
+        code=ProblemCode.EXPANSION_WAITS,
         application=move.application,
         summary=f"The expansion of {move.application} waits since {since} for a batch of sub-topology "
         f"{subtopology}.",
@@ -365,7 +388,8 @@ def older_batch_runs(move: Move, subtopology: str, since: str) -> Problem:
 
 def batch_takes_long(move: Move, subtopology: str, seconds: float) -> Problem:
     """Return the reason of a cut that is tried again later."""
-    return _not_movable(
+    return Problem(
+        code=ProblemCode.EXPANSION_WAITS,
         application=move.application,
         summary=f"The expansion of {move.application} waits for a batch of sub-topology {subtopology}.",
         expected=f"batches, or steps of them, of less than {seconds:g} s",
@@ -378,7 +402,8 @@ def batch_takes_long(move: Move, subtopology: str, seconds: float) -> Problem:
 
 def many_unprocessed(move: Move, most: int, since: str) -> Problem:
     """Return the reason of a cut that waits until the application has processed more of its input."""
-    return _not_movable(
+    return Problem(
+        code=ProblemCode.EXPANSION_WAITS,
         application=move.application,
         summary=f"The expansion of {move.application} waits since {since} until no more than {most:,} "
         "records are unprocessed.",
@@ -392,7 +417,8 @@ def many_unprocessed(move: Move, most: int, since: str) -> Problem:
 
 
 def another_client_expands(application: str) -> Problem:
-    return _not_movable(
+    return Problem(
+        code=ProblemCode.EXPANSION_WAITS,
         application=application,
         summary=f"Another client of {application} adds processors, too.",
         expected="one client",

@@ -2,8 +2,8 @@
 
 import threading
 import time
-from collections.abc import Callable, Iterable
-from functools import reduce
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial, reduce
 from secrets import token_hex
 
 import attrs
@@ -12,10 +12,12 @@ from pyspark.sql import functions as sql
 
 from headwater_spark.driver.input.expansion import InputExpansion
 from headwater_spark.driver.input.step_planner import OffsetRanges, Offsets, StepPlanner
+from headwater_spark.driver.offsets import GroupOffsets
 from headwater_spark.driver.queries.native import evaluate_program
 from headwater_spark.driver.queries.specs import QuerySpec
 from headwater_spark.driver.queries.task_function import TaskFunction
 from headwater_spark.engine.partitioners.static import TaskMigrated
+from headwater_spark.engine.records import TopicPartition
 from headwater_spark.engine.task import PoisonRecordError
 from headwater_spark.worker.messages import BatchRequest, BatchResult
 from headwater_spark.worker.task_input import TOPIC
@@ -85,15 +87,30 @@ class BatchProcessor:
 
     def release(self, positions: Offsets | None = None) -> None:
         """Process batches again; at the committed offsets `positions` if processors were added."""
-        self._tasks.versions.forget()
+        self._tasks.forget()
         if positions is not None:
             self._begin_at(positions)
         self._running.release()
         self._may_begin.set()
 
+    def repair_commits(self, offsets: GroupOffsets) -> tuple[TopicPartition, ...]:
+        """Commit again what earlier commits of the tasks have replaced, unless a batch runs; return where.
+
+        Raises `KafkaException`.
+        """
+        if not self._running.acquire(blocking=False):
+            return ()  # its tasks commit newer offsets
+        try:
+            commits = self._tasks.commits
+            replaced = commits.replaced(offsets.commits(commits.partitions))
+            offsets.commit_again(replaced)
+            return tuple(sorted(replaced))
+        finally:
+            self._running.release()
+
     def _begin_at(self, positions: Offsets) -> None:
         self._starts = positions
-        self._tasks.versions.forget()
+        self._tasks.forget()
         self._planner = None if self._spec.reads_single_topic else self._spec.input.create_step_planner()
         self._expansion = self._spec.input.create_expansion()
         if self._planner is not None:
@@ -268,11 +285,21 @@ class BatchProcessor:
             self.thread_names = threads.names
             request = attrs.evolve(request, stream_threads=threads.alive)
             limit = min(threads.limit or tasks, tasks)
+            placed = self._spec.batches.place_tasks(tasks)
             if limit < tasks:
                 rows = rows.coalesce(limit)  # the reading tasks, too, if there is a shuffle
+                shuffled = shuffled or placed is not None
             if shuffled:
-                rows = _partitioned_by_task(rows, request, limit, ticks=self._spec.ticks)
-            results = self._tasks.run(rows, batch, request, threads.names, shuffled=shuffled)
+                groups = None if placed is None or limit == tasks else placed.groups(limit)
+                rows = _partitioned_by_task(rows, request, limit, groups, ticks=self._spec.ticks)
+            results = self._tasks.run(
+                rows,
+                batch,
+                request,
+                threads.names,
+                shuffled=shuffled,
+                place=None if placed is None else partial(placed.place, limit=limit, shuffled=shuffled),
+            )
         self._spec.batches.record_results(batch, results)
         self.failed_thread = next((result.thread for result in results if result.has_failed), "")
         _raise_failures(results)
@@ -283,8 +310,13 @@ def _now_ms() -> int:
     return time.monotonic_ns() // 1_000_000
 
 
-def _partitioned_by_task(rows: DataFrame, request: BatchRequest, limit: int, *, ticks: bool) -> DataFrame:
-    """Return the rows with Spark partition = task, modulo `limit`; each tick goes to every task."""
+def _partitioned_by_task(
+    rows: DataFrame, request: BatchRequest, limit: int, groups: Sequence[int] | None, *, ticks: bool
+) -> DataFrame:
+    """Return the rows with Spark partition = task, modulo `limit`; each tick goes to every task.
+
+    `groups` are the Spark partitions of the tasks, if they are chosen otherwise.
+    """
     tasks = request.tasks
     if ticks:
         all_tasks = sql.sequence(sql.lit(0), sql.lit(tasks - 1))
@@ -294,7 +326,11 @@ def _partitioned_by_task(rows: DataFrame, request: BatchRequest, limit: int, *, 
     if request.processors is not None:
         owners = [sql.lit(request.task_of(each)) for each in range(max(request.partition_counts.values()))]
         task = sql.element_at(sql.array(*owners), task + 1)
-    return rows.repartitionById(limit, task if limit == tasks else task % limit)
+    if groups is not None:
+        group = sql.element_at(sql.array(*map(sql.lit, groups)), task + 1)
+    else:
+        group = task if limit == tasks else task % limit
+    return rows.repartitionById(limit, group)
 
 
 def _raise_failures(results: Iterable[BatchResult]) -> None:

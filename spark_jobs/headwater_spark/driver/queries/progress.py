@@ -31,6 +31,7 @@ NO_PROGRESS: Mapping[str, int | float] = {
     "recordsSkipped": 0,
     "recordsDropped": 0,
     "recordsRestored": 0,
+    "tasksOpened": 0,
     "recordsPerSecond": 0.0,
     "stateBytes": 0,
     "streamTimeMs": -1,
@@ -60,6 +61,7 @@ class Progress:
                 progress.skipped += result.skipped
                 progress.dropped += result.dropped
                 progress.restored += result.restored
+                progress.opened += result.opened
                 progress.state_bytes[result.partition] = result.state_bytes
                 progress.stream_time = max(progress.stream_time, result.stream_time)
             progress.read += read
@@ -140,6 +142,7 @@ class Progress:
                     "recordsSkipped": progress.skipped,
                     "recordsDropped": progress.dropped,
                     "recordsRestored": progress.restored,
+                    "tasksOpened": progress.opened,
                     "recordsPerSecond": round(progress.rate(now), 1),
                     "stateBytes": sum(progress.state_bytes.values()),
                     "streamTimeMs": progress.stream_time,
@@ -158,6 +161,7 @@ class _QueryProgress:
     skipped: int = 0
     dropped: int = 0
     restored: int = 0
+    opened: int = 0
     state_bytes: dict[int, int] = attrs.field(factory=dict)
     stream_time: int = -1
     batches: int = 0

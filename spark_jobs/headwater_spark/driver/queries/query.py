@@ -16,6 +16,7 @@ from headwater.model.problems import Problem
 from headwater_spark.driver.captured_failures import capture_failure
 from headwater_spark.driver.failures import Failure, failed_thread, query_failed
 from headwater_spark.driver.input.sources import Checkpoint, read_stream, with_ticks
+from headwater_spark.driver.offsets import GroupOffsets
 from headwater_spark.driver.queries.batch import BatchProcessor, BatchStoppedError
 from headwater_spark.driver.queries.specs import QuerySpec
 from headwater_spark.driver.states import QueryState
@@ -157,6 +158,10 @@ class SubtopologyQuery:
             if self._query is not None:
                 self._query.stop()
             self._state = QueryState.STOPPED
+
+    def repair_commits(self, offsets: GroupOffsets) -> tuple[TopicPartition, ...]:
+        """Commit again what outdated workers have replaced; return where. Raises `KafkaException`."""
+        return self._process_batch.repair_commits(offsets)
 
     def pause(self) -> None:
         """Stop until `resume`, unless the query has failed."""

@@ -10,6 +10,7 @@ import structlog
 from headwater_spark.driver.failures import Failure
 from headwater_spark.driver.input.step_planner import OffsetRanges
 from headwater_spark.driver.offsets import Offsets
+from headwater_spark.driver.placement.task_placement import PlacedTasks
 from headwater_spark.driver.queries.progress import Progress
 from headwater_spark.driver.queries.query_input import QueryInput, QueryServices
 from headwater_spark.driver.threads.stream_threads import TakenThreads
@@ -46,7 +47,7 @@ class QueryBatches:
         end_offsets = {} if in_step else self.input.batch_end_offsets(batch)
         self.progress.begin_batch(self.subtopology, batch, end_offsets)
         is_expanded = layout.is_expanded(self.subtopology)
-        client = services.client if services.client is not None and services.client.topic else None
+        client = services.client if services.client.topic else None  # without the permission: none
         return BatchRequest(
             application=services.application,
             group=services.application,
@@ -62,6 +63,7 @@ class QueryBatches:
             row_topic=self.row_topic,
             is_native=self.subtopology in layout.native,
             processors=layout.processors[self.subtopology] if is_expanded else None,
+            proof_seconds=services.proof_seconds,
             client="" if client is None else client.process,
             client_topic="" if client is None else client.topic,
             client_at=0.0 if client is None else client.proved_at,
@@ -86,6 +88,11 @@ class QueryBatches:
         with self._services.threads.taken(self.subtopology, tasks, stopping) as taken:
             self.progress.wait_for_thread(self.subtopology, waits=False)
             yield taken
+
+    def place_tasks(self, tasks: int) -> PlacedTasks | None:
+        """Return where the tasks of the batch run; None: wherever Spark has a free core."""
+        placement = self._services.placement
+        return None if placement is None else placement.of(self.subtopology, tasks)
 
     def await_round(self, ends: Offsets) -> OffsetRanges:
         """Return the offset ranges that a batch up to `ends` reads in addition, to complete rounds."""

@@ -14,11 +14,13 @@ from headwater_spark.driver.input.sources import KafkaSource, batch_end_offsets,
 from headwater_spark.driver.input.step_planner import OffsetRanges, StepPlanner
 from headwater_spark.driver.layout import Layout
 from headwater_spark.driver.offsets import GroupOffsets, Offsets
+from headwater_spark.driver.placement.task_placement import TaskPlacement
 from headwater_spark.driver.run_settings import RunSettings
 from headwater_spark.driver.threads.stream_threads import StreamThreads
 from headwater_spark.driver.threads.uncaught_exceptions import UncaughtExceptions
 from headwater_spark.engine.program.settings import max_task_idle_ms
 from headwater_spark.engine.records import TopicPartition
+from headwater_spark.worker.state_proof import PROOF_SECONDS
 
 
 @attrs.frozen(kw_only=True)
@@ -33,8 +35,11 @@ class QueryServices:
     threads: StreamThreads
     exceptions: UncaughtExceptions
     exactly_once: bool
-    client: ActiveClient | None = None
-    """None: brokers fence clients, so several may be active."""
+    client: ActiveClient
+    placement: TaskPlacement | None = None
+    """None: there is only one executor, in the driver."""
+    proof_seconds: float = PROOF_SECONDS
+    """How long workers trust what the driver passes (`worker.state_proof`)."""
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -68,8 +73,7 @@ class QueryInput:
             KafkaException: The offsets cannot be read.
         """
         application, offsets = self.services.application, self.services.offsets
-        if self.services.client is not None:
-            self.services.client.check()
+        self.services.client.check()
         layout = self.current_layout()
         check_no_move(application, offsets.move_mark(self._marked_partitions(layout)))
         processed_by = offsets.processors(layout.input_partitions(self.subtopology))

@@ -16,6 +16,7 @@ from pyspark import TaskContext
 from pyspark.sql import Column, DataFrame
 
 from headwater.model.offset_metadata import StateVersion
+from headwater_spark.driver.queries.known_commits import KnownCommits
 from headwater_spark.driver.states import THREAD_NOTE
 from headwater_spark.engine.records import TopicPartition
 from headwater_spark.spark_internals.python_tasks import (
@@ -26,7 +27,7 @@ from headwater_spark.spark_internals.python_tasks import (
 )
 from headwater_spark.worker.gc_pause import paused_gc
 from headwater_spark.worker.messages import BatchRequest, BatchResult
-from headwater_spark.worker.state_proof import PROOF_SECONDS, boot_seconds
+from headwater_spark.worker.state_proof import boot_seconds
 from headwater_spark.worker.task_input import COLUMNS, TOPIC, complete, split_by_task
 from headwater_spark.worker.task_owner import process_task_batch
 
@@ -48,12 +49,13 @@ def decode_result(line: str) -> BatchResult:
     """Return the result of a row."""
     fields = json.loads(line)
     missing, held_back = fields.pop("missing_partition"), fields.pop("held_back")
-    version = fields.pop("state_version")
+    version, committed = fields.pop("state_version"), fields.pop("committed")
     return BatchResult(
         **fields,
         missing_partition=tuple(missing) if missing else None,
         held_back=tuple(map(tuple, held_back)),
         state_version=StateVersion(**version) if version else None,
+        committed=tuple(map(tuple, committed)),
     )
 
 
@@ -96,15 +98,23 @@ class TaskFunction:
 
     def __init__(self) -> None:
         self.versions = KnownVersions()
+        self.commits = KnownCommits()
         self._prepared_for: tuple[BatchRequest, bool] | None = None
         self._call: Column | None = None
 
     def run(
-        self, rows: DataFrame, batch: int, request: BatchRequest, threads: tuple[str, ...], *, shuffled: bool
+        self,
+        rows: DataFrame,
+        batch: int,
+        request: BatchRequest,
+        threads: tuple[str, ...],
+        *,
+        shuffled: bool,
+        place: Callable[[DataFrame], DataFrame] | None = None,
     ) -> list[BatchResult]:
         """Process `rows` (columns of `worker.task_input`) in the workers; return the tasks' results.
 
-        Spark's task i runs on stream thread i, modulo their number.
+        Spark's task i runs on stream thread i, modulo their number, and on the executor that `place` chooses.
         """
         constant = attrs.evolve(request, end_offsets={}, client_at=0.0)
         if self._call is None or self._prepared_for != (constant, shuffled):
@@ -118,9 +128,18 @@ class TaskFunction:
         request = attrs.evolve(request, versions=known)
         context.setLocalProperty(_VERSIONS_KEY, encode_versions(request, batch, time.time()))
         context.setLocalProperty(_THREADS_KEY, json.dumps(threads))
-        found = [decode_result(row.result) for row in map_in_arrow(rows, self._call).collect()]
+        results = map_in_arrow(rows, self._call)
+        if place is not None:
+            results = place(results)
+        found = [decode_result(row.result) for row in results.collect()]
         self.versions.end_batch(known, found)
+        self.commits.add(found)
         return found
+
+    def forget(self) -> None:
+        """Know neither versions nor commits any more: others may have committed."""
+        self.versions.forget()
+        self.commits.forget()
 
 
 def encode_end_offsets(request: BatchRequest, batch: int) -> str:
@@ -216,7 +235,7 @@ def _request_of_job(constant: BatchRequest) -> BatchRequest:
     known = decode_versions(context.getLocalProperty(_VERSIONS_KEY), constant, batch)
     age = time.time() - known.at
     sent_at = boot_seconds() - max(age, 0.0)
-    is_late = abs(age) > PROOF_SECONDS
+    is_late = abs(age) > constant.proof_seconds
     return attrs.evolve(
         constant,
         end_offsets=ends,

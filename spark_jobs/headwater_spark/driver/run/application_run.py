@@ -18,7 +18,9 @@ from headwater.model.policies import Policy
 from headwater.model.problems import ProblemsError
 from headwater.model.topology import TopologyDocument
 from headwater.spec.policies import read_policies
+from headwater_spark.driver.active_client.membership import ActiveClient
 from headwater_spark.driver.application import StreamsApplication
+from headwater_spark.driver.application_parts import new_client
 from headwater_spark.driver.captured_failures import capture_failure
 from headwater_spark.driver.failures import (
     RestartPolicy,
@@ -31,7 +33,7 @@ from headwater_spark.driver.metrics import Instruments
 from headwater_spark.driver.preflight import (
     RunnableDocument,
     check_runnable,
-    check_speculation,
+    check_session,
     check_state_folder,
     check_user_classes,
     checkpoint_lock,
@@ -128,15 +130,22 @@ class ApplicationRun:
             check_state_folder(options.state_folder(document.application), document.application.id)
         with checkpoint_lock(options.checkpoint_folder, document.application.id):
             self.starting.begin("checking topics")
-            ApplicationTopics(document, options.connection, self._policies).prepare()
+            compiled = ApplicationTopics(document, options.connection, self._policies).prepare().compiled
             cluster = KafkaClusterReader(options.connection)
             warn_missing_outputs(runnable.nodes, document.application, cluster)
-            return self._run_on_spark(runnable, handler)
+            client = new_client(document.application, self._settings())
+            try:
+                client.start_observing(set(compiled.external_sources) - set(compiled.global_topics))
+                return self._run_on_spark(runnable, handler, client)
+            finally:
+                client.close()
 
-    def _run_on_spark(self, runnable: RunnableDocument, handler: UncaughtExceptionHandler | None) -> bool:
+    def _run_on_spark(
+        self, runnable: RunnableDocument, handler: UncaughtExceptionHandler | None, client: ActiveClient
+    ) -> bool:
         self.starting.begin("starting Spark")
         spark = self._started_session()
-        check_speculation(spark, self.document.application.id)
+        check_session(spark, self.document.application.id)
         with GatewayWatch(gateway_port()) as gateway:
             try:
                 context = spark.sparkContext
@@ -149,7 +158,7 @@ class ApplicationRun:
                     ship_packages(spark)
                     check_user_classes(spark, runnable)
                 application = StreamsApplication(
-                    spark, self.document, runnable.programs, self._settings(), handler
+                    spark, self.document, runnable.programs, self._settings(), handler, client=client
                 )
                 gateway.on_end(lambda: _end_with_spark(application, self.termination))
                 return self._run_application(application)

@@ -3,6 +3,7 @@
 Only what Spark's JVM needs for its start is imported here: it starts while Python imports the rest.
 """
 
+import os
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,11 +14,13 @@ import structlog
 
 from headwater.command_line import Termination
 from headwater.control import Access, ControlServer, Surface
+from headwater.model.problems import ProblemsError
 from headwater_spark.driver.metrics import Instruments
 from headwater_spark.driver.run.installed import runtime_installed
 from headwater_spark.driver.run.options import RunOptions, load_document
 from headwater_spark.driver.run.starting import StartingApplication
 from headwater_spark.driver.spark_session.jvm import JvmStart, kill_jvm
+from headwater_spark.driver.spark_session.requirements import start_problems
 from headwater_spark.driver.spark_session.session import launch_jvm
 from headwater_spark.driver.threads.stream_threads import configured_client_id
 
@@ -35,6 +38,8 @@ def start(options: RunOptions) -> bool:
     starting = StartingApplication(document.application.id)
     instruments = Instruments(starting, configured_client_id(document.application))
     session = options.session(starting.id)
+    if wrong := start_problems(starting.id, master=session.master, conf=session.conf, environment=os.environ):
+        raise ProblemsError(wrong)
     with (
         Termination(starting.id, options.stop_timeout_ms / 1_000, on_expiry=kill_jvm) as termination,
         _serve_endpoint(instruments, options.access()),  # at once: another process may use the port

@@ -15,6 +15,7 @@ import attrs
 from pyspark import SparkConf
 from pyspark.sql import SparkSession
 
+from headwater_spark.driver.spark_session.requirements import is_local_master
 from headwater_spark.spark_internals.jvm import disable_checksum_files, silence_accumulators, start_jvm
 from headwater_spark.spark_internals.supported import check_spark_internals
 
@@ -25,6 +26,23 @@ _LOCAL_CHECKPOINTS = (
 _PACKAGES = ("headwater", "headwater_spark")
 _ARCHIVE = "headwater.zip"
 _WORKER_DAEMON = "headwater_spark.spark_internals.worker_daemon"
+_OF_CLUSTERS: Mapping[str, str] = {
+    # How long a task waits for a core of its executor. On another one, its state would have to be restored.
+    "spark.locality.wait": "30s",
+    # An executor is lost when it is silent for so long: `session.timeout.ms` and `heartbeat.interval.ms` of
+    # Kafka Streams. Spark's own timeout, two minutes, is checked every minute.
+    "spark.storage.blockManagerHeartbeatTimeoutMs": "45s",
+    "spark.executor.heartbeatInterval": "3s",
+    "spark.network.timeoutInterval": "3s",
+    # An executor whose driver does not answer ends after 12 to 15 s, so that the next driver gets its cores.
+    # By default, that takes the shorter of 10 minutes and `spark.network.timeout`.
+    "spark.executor.heartbeat.maxFailures": "4",
+    # A task that reads shuffled rows of a lost host fails soon, and its batch is repeated.
+    "spark.shuffle.io.connectionTimeout": "15s",
+    "spark.shuffle.io.connectionCreationTimeout": "5s",
+    "spark.shuffle.io.maxRetries": "1",
+    "spark.shuffle.io.retryWait": "1s",
+}
 _LOG_SETTINGS = Path(__file__).with_name("log4j2.properties")
 ROWS_AT_ONCE = 2_000
 """Rows of an Arrow batch. With 1 MiB each, Kafka's default limit for a record, they just fit into 2 GiB."""
@@ -93,6 +111,8 @@ class SessionSettings:
             settings["spark.jars"] = ",".join(self.jars)
         if self.master is not None:  # otherwise, the user of spark-submit decides
             settings["spark.ui.enabled"] = str(self.web_ui).lower()
+        if self.master is None or not is_local_master(self.master):
+            settings |= _OF_CLUSTERS
         if self.is_local:
             settings["spark.driver.host"] = "127.0.0.1"
             settings["spark.driver.bindAddress"] = "127.0.0.1"
@@ -128,8 +148,10 @@ def start_session(settings: SessionSettings) -> SparkSession:
     builder = SparkSession.builder.appName(settings.application)
     if settings.master is not None:
         builder = builder.master(settings.master)
+    given = SparkConf()  # what spark-submit was given
     for name, value in settings.spark().items():
-        builder = builder.config(name, value)
+        if name not in _OF_CLUSTERS or not given.contains(name):
+            builder = builder.config(name, value)
     session: SparkSession = builder.getOrCreate()
     check_spark_internals(session)
     silence_accumulators(session.sparkContext)
@@ -146,7 +168,7 @@ def ship_packages(spark: SparkSession) -> None:
     where the executors run, or be in `spark.archives`.
     """
     context = spark.sparkContext
-    if str(context.master).startswith("local["):
+    if is_local_master(str(context.master)):
         return
     folder = tempfile.mkdtemp(prefix="headwater-")
     atexit.register(shutil.rmtree, folder, ignore_errors=True)  # executors that start later fetch it, too

@@ -1,8 +1,7 @@
 """The topics of an application on the cluster: check them, set up and reconfigure the internal ones."""
 
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Collection, Mapping
 from functools import partial
 
 import attrs
@@ -13,7 +12,7 @@ from headwater.change import admin_client, change_topics
 from headwater.compiler import StreamsConfig, compile_document
 from headwater.compiler.streams_config import SetupMode
 from headwater.kafka import Connection, KafkaClusterReader, snapshot_request
-from headwater.kafka.pending_requests import in_background
+from headwater.kafka.pending_requests import RenewedClient
 from headwater.model.cluster import ClusterSnapshot
 from headwater.model.compiled import CompiledApplication
 from headwater.model.offset_metadata import announcements, decode_count
@@ -42,6 +41,7 @@ from headwater_spark.driver.topics.topic_check import (
 )
 
 _log = structlog.get_logger(__name__)
+_FAILURES = (ProblemsError, KafkaException)
 _WATCH_SECONDS = 10.0
 """After how long brokers that do not answer `has_changed` are reported."""
 _CREATION_SECONDS = 30.0
@@ -57,8 +57,9 @@ class ApplicationTopics:
         self._document = document
         self._policies = policies
         self._connection = connection
-        self._reader = _RenewedReader(partial(KafkaClusterReader, connection))
-        self._watching = _RenewedReader(partial(KafkaClusterReader, connection, _WATCH_SECONDS))
+        settle = KafkaClusterReader.settle
+        self._reader = RenewedClient(partial(KafkaClusterReader, connection), settle)
+        self._watching = RenewedClient(partial(KafkaClusterReader, connection, _WATCH_SECONDS), settle)
         """The reader of `has_changed`, which another thread may call while this one waits for an answer."""
         self._is_manual = StreamsConfig.of(document.application).setup_mode is SetupMode.MANUAL
         self._ids: Mapping[str, str] = {}
@@ -123,7 +124,7 @@ class ApplicationTopics:
         if not self._ids:
             return False
         known = self._ids
-        with self._watching.used() as reader:
+        with self._watching.used(*_FAILURES) as reader:
             ids, self.counts = reader.topic_ids_and_counts(sorted(known))
         return ids != known
 
@@ -169,7 +170,7 @@ class ApplicationTopics:
         }
 
     def _find_processors(self, declared: int) -> None:
-        with self._reader.used() as reader:
+        with self._reader.used(*_FAILURES) as reader:
             request = snapshot_request([self._document], {})
             snapshot = reader.read(attrs.evolve(request, groups=(), streams_groups=frozenset()))
         compiled = compile_document(self._document, snapshot.partitions, APPLICATION)
@@ -214,7 +215,7 @@ class ApplicationTopics:
         read = frozenset(name for name in request.names - managed if not name.startswith(request.prefixes))
         # The group is our own. A coordinator that starts answers late, and librdkafka (2.16) aborts then.
         request = attrs.evolve(request, groups=(), streams_groups=frozenset(), sources=read)
-        with self._reader.used() as reader:
+        with self._reader.used(*_FAILURES) as reader:
             snapshot = reader.read(request)
         compiled = compile_document(self._document, snapshot.partitions, APPLICATION)
         snapshot = self._with_number(snapshot, compiled)
@@ -245,32 +246,5 @@ class ApplicationTopics:
     def _topic_ids(self, names: Collection[str]) -> dict[str, str]:
         if not names:
             return {}
-        with self._reader.used() as reader:
+        with self._reader.used(*_FAILURES) as reader:
             return dict(reader.topic_ids(sorted(names)))
-
-
-class _RenewedReader:
-    """A reader of the cluster, for one thread.
-
-    After a failure it is replaced: a reader that met a hanging broker may never be answered. The old reader
-    is closed in the background, after its last answer, because that may hang as well.
-    """
-
-    def __init__(self, connect: Callable[[], KafkaClusterReader]) -> None:
-        self._connect = connect
-        self._reader = connect()
-
-    @contextmanager
-    def used(self) -> Iterator[KafkaClusterReader]:
-        try:
-            yield self._reader
-        except (ProblemsError, KafkaException):
-            old, self._reader = [self._reader], self._connect()
-            in_background(partial(_close_readers, old))
-            raise
-
-
-def _close_readers(readers: list[KafkaClusterReader]) -> None:
-    """Drop the only reader of the list after its last answer."""
-    readers[0].settle()
-    readers.clear()

@@ -58,18 +58,7 @@ def join_streams(builder: Builder, on: Stream, call: op.Join, other: Stream) -> 
     builder.problems.extend(join_window_problems(call, window, builder.at))
     this, that = _copartition_sides(builder, on, call, other)
     names = _take_names(builder, call)
-    stores = _Stores(call, window, object(), builder.config.version)
-    this_store = stores.make(call.this_supplier, names.this_store, this.record)
-    other_store = stores.make(call.other_supplier, names.other_store, that.record)
-    shared = None
-    if call.type is not JoinType.INNER:
-        shared = shared_join_store(names.shared_store, call.logging, this.record, that.record)
-    if call.store_name is None:
-        for store in (this_store, other_store, *([shared] if shared is not None else [])):
-            builder.list_unnamed_store(store.name, logged=store.logged)
-    if window.eager:
-        shared = None
-
+    this_store, other_store, shared = _take_stores(builder, call, window, names, (this, that))
     builder.add(names.this_windowed, _window_processor(names.this_windowed, this_store), this.node)
     other_node = builder.add(
         names.other_windowed, _window_processor(names.other_windowed, other_store), that.node
@@ -102,6 +91,23 @@ def join_streams(builder: Builder, on: Stream, call: op.Join, other: Stream) -> 
     return Stream(
         names.merge, this.sources | that.sources, node, record=with_serdes(this.record, call.serdes)
     )
+
+
+def _take_stores(
+    builder: Builder, call: op.Join, window: JoinWindow, names: "_Names", sides: tuple[Stream, Stream]
+) -> tuple[Store, Store, Store | None]:
+    """Return the store of each side, and the shared store of a left or outer join."""
+    this, that = sides
+    stores = _Stores(call, window, object(), builder.config.version)
+    this_store = stores.make(call.this_supplier, names.this_store, this.record)
+    other_store = stores.make(call.other_supplier, names.other_store, that.record)
+    shared = None
+    if call.type is not JoinType.INNER:
+        shared = shared_join_store(names.shared_store, call.logging, this.record, that.record)
+    if call.store_name is None:
+        for store in (this_store, other_store, *([shared] if shared is not None else [])):
+            builder.list_unnamed_store(store.name, logged=store.logged)
+    return this_store, other_store, None if window.eager else shared
 
 
 @attrs.frozen

@@ -11,7 +11,7 @@ from typing import Any
 
 import attrs
 
-from headwater.agent.state import ExpansionEntry, Stage
+from headwater.model.expansions import ExpansionEntry, Stage
 from headwater.model.untrusted import json_object, mapping, text, texts, whole
 
 _VERSION = 1

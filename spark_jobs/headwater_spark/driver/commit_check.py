@@ -1,0 +1,48 @@
+"""Checks, with at least once, that no outdated worker has replaced the commits of the present ones."""
+
+from collections.abc import Mapping
+from threading import Event
+
+import structlog
+from confluent_kafka import KafkaException
+
+from headwater.model.problems import ProblemsError
+from headwater_spark.driver.active_client.membership import ActiveClient
+from headwater_spark.driver.captured_failures import failure_reason
+from headwater_spark.driver.offsets import GroupOffsets
+from headwater_spark.driver.queries.query import SubtopologyQuery
+
+_log = structlog.get_logger(__name__)
+_SECONDS = 5.0
+
+
+class CommitCheck:
+    """Compares the committed offsets every five seconds, while no batch runs, and repairs them.
+
+    Only the active client does so: `client.check` raises `ProblemsError` otherwise.
+    """
+
+    def __init__(
+        self, queries: Mapping[str, SubtopologyQuery], offsets: GroupOffsets, client: ActiveClient
+    ) -> None:
+        self._queries, self._offsets, self._client = queries, offsets, client
+
+    def run(self, stopping: Event) -> None:
+        """Check until `stopping` is set."""
+        while not stopping.wait(_SECONDS):
+            try:
+                self.check()
+            except (KafkaException, ProblemsError) as error:
+                # No broker answers, or another client is active: others report it.
+                _log.debug("committed offsets not checked", reason=failure_reason(error))
+
+    def check(self) -> None:
+        """Check once; raises `KafkaException`, and `ProblemsError` if another client is active."""
+        for name, query in tuple(self._queries.items()):
+            self._client.check()
+            if repaired := query.repair_commits(self._offsets):
+                _log.warning(
+                    "offsets repaired: an outdated worker had committed",
+                    subtopology=name,
+                    partitions=repaired,
+                )

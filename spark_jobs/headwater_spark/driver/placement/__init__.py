@@ -1,0 +1,1 @@
+"""Which executor has which task."""

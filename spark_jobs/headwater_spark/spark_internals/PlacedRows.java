@@ -1,0 +1,94 @@
+import java.io.Serializable;
+import java.util.ArrayList;
+import java.util.List;
+import org.apache.spark.Partition;
+import org.apache.spark.SparkContext;
+import org.apache.spark.TaskContext;
+import org.apache.spark.rdd.RDD;
+import org.apache.spark.status.api.v1.ExecutorSummary;
+import scala.collection.immutable.Seq;
+import scala.jdk.javaapi.CollectionConverters;
+import scala.reflect.ClassTag;
+
+/**
+ * The rows of another RDD, computed where the driver prefers: only the scheduler, in the driver, uses this class.
+ *
+ * A task that is sent to an executor contains the other RDD instead (`writeReplace`), so executors do not need
+ * the class. Partitions and rows are the same. Janino, Spark's own compiler, compiles this file when an
+ * application starts (`placement.py`); it knows no lambdas.
+ */
+public final class PlacedRows extends RDD {
+    private final RDD parent;
+    private final String[] locations;
+    private final boolean byInputPartition;
+
+    /**
+     * `locations` is the preferred executor of each partition, or of each input partition of Kafka if
+     * `byInputPartition`; empty = any executor.
+     */
+    public PlacedRows(RDD parent, ClassTag rows, String[] locations, boolean byInputPartition) {
+        super(parent, rows);
+        this.parent = parent;
+        this.locations = locations;
+        this.byInputPartition = byInputPartition;
+    }
+
+    /** `locations` are separated by line ends: each call from Python costs as much as all of them together. */
+    public static PlacedRows place(RDD parent, String locations, boolean byInputPartition) {
+        return new PlacedRows(parent, parent.elementClassTag(), locations.split("\n", -1), byInputPartition);
+    }
+
+    /** Return a line "id host cores" for each executor that gets tasks. */
+    public static String executors(SparkContext context) {
+        StringBuilder found = new StringBuilder();
+        List all = CollectionConverters.asJava(context.statusStore().executorList(true));
+        for (int i = 0; i < all.size(); i++) {
+            ExecutorSummary each = (ExecutorSummary) all.get(i);
+            if (!each.id().equals("driver") && !each.isExcluded()) {
+                String address = each.hostPort();
+                String host = address.substring(0, address.lastIndexOf(':'));
+                found.append(each.id() + " " + host + " " + each.totalCores() + "\n");
+            }
+        }
+        return found.toString();
+    }
+
+    public scala.collection.Iterator compute(Partition partition, TaskContext context) {
+        return parent.iterator(partition, context);
+    }
+
+    public Partition[] getPartitions() {
+        return parent.partitions();
+    }
+
+    public Seq getPreferredLocations(Partition partition) {
+        int index = byInputPartition ? inputPartition(partition) : partition.index();
+        List found = new ArrayList();
+        if (index >= 0 && index < locations.length && locations[index].length() > 0) {
+            found.add(locations[index]);
+        }
+        return CollectionConverters.asScala(found).toSeq();
+    }
+
+    /** Return the partition of the topic that a partition of Spark's Kafka source reads; -1 = unknown. */
+    private static int inputPartition(Partition partition) {
+        try {
+            Object inputs = call(partition, "inputPartitions");
+            Object input = call(inputs, "head");
+            Object topicPartition = call(call(input, "offsetRange"), "topicPartition");
+            return ((Integer) call(topicPartition, "partition")).intValue();
+        } catch (ReflectiveOperationException other) {
+            return -1;
+        }
+    }
+
+    private static Object call(Object target, String method) throws ReflectiveOperationException {
+        java.lang.reflect.Method found = target.getClass().getMethod(method, new Class[0]);
+        found.setAccessible(true);
+        return found.invoke(target, new Object[0]);
+    }
+
+    protected Object writeReplace() { // not private: Janino gives private methods other names
+        return parent;
+    }
+}

@@ -1,0 +1,192 @@
+"""A broker, a standalone Spark cluster and an application, each on a host of its own."""
+
+import json
+import os
+import shutil
+import sys
+import urllib.request
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyspark
+
+from headwater.toolchain.broker import Broker, Settings
+from headwater.toolchain.broker.readiness import until
+from headwater.toolchain.kafka import KafkaDistribution
+from tests.runtime.hosts.network import Host, Network
+from tests.runtime.spark.kafka_topics import Topics
+from tests.runtime.spark.process_application import ProcessApplication
+
+if TYPE_CHECKING:
+    import subprocess
+
+START_SECONDS = 180.0
+_ROOT = Path(__file__).parents[3]
+_JARS = Path(pyspark.__file__).parent / "jars"
+_BROKER_PORT, _CONTROLLER_PORT, _MASTER_PORT, _HTTP_PORT = 9092, 9093, 7077, 8090
+_QUICK = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto")
+
+
+class SparkHosts:
+    """The hosts of a cluster. The test uses the broker's network, so it keeps its connection to the broker.
+
+    `application` has its topics; its checkpoints and state are on the disks of the hosts.
+    """
+
+    def __init__(
+        self, network: Network, distribution: KafkaDistribution, folder: Path, jars: tuple[str, ...]
+    ) -> None:
+        self.network, self.folder, self.jars = network, folder, jars
+        self.broker_host, self.master_host = network.add("broker"), network.add("master")
+        self.workers: list[Host] = []
+        address = self.broker_host.address
+        listeners = f"PLAINTEXT://0.0.0.0:{_BROKER_PORT},CONTROLLER://127.0.0.1:{_CONTROLLER_PORT}"
+        settings = Settings(
+            overrides={
+                "listeners": listeners,
+                "advertised.listeners": f"PLAINTEXT://{address}:{_BROKER_PORT}",
+                "controller.quorum.voters": f"1@127.0.0.1:{_CONTROLLER_PORT}",
+                # No heartbeat that a busy machine delays takes the partitions from the broker.
+                "broker.session.timeout.ms": "60000",
+            }
+        )
+        self.broker = Broker(distribution, folder / "kafka", settings, port=_BROKER_PORT)
+        self.servers = f"{address}:{_BROKER_PORT}"
+
+    @property
+    def master(self) -> str:
+        return f"spark://{self.master_host.address}:{_MASTER_PORT}"
+
+    def start_master(self) -> None:
+        main = "org.apache.spark.deploy.master.Master"
+        address = self.master_host.address
+        self._java(
+            self.master_host, main, "--host", address, "--port", str(_MASTER_PORT), "--webui-port", "8080"
+        )
+        assert until(lambda: "Starting Spark master" in self.log(self.master_host), START_SECONDS)
+
+    def add_worker(self, name: str, *, cores: int = 1) -> Host:
+        """Start a host with a worker of the cluster, whose executor has `cores` cores."""
+        host = self.network.add(name)
+        self.workers.append(host)
+        self.start_worker(host, cores=cores)
+        return host
+
+    def start_worker(self, host: Host, *, cores: int = 1) -> None:
+        """Start the worker of a host, again after a fault; return when the master has registered it."""
+        before = self.log(host).count("Successfully registered")
+        main = "org.apache.spark.deploy.worker.Worker"
+        sizes = ("--cores", str(cores), "--memory", "2g", "--work-dir", str(host.disk / "work"))
+        self._java(host, main, "--host", host.address, "--webui-port", "8081", *sizes, self.master)
+        assert until(lambda: self.log(host).count("Successfully registered") > before, START_SECONDS)
+
+    def log(self, host: Host) -> str:
+        """Return what the processes of a host have logged, those of executors excluded."""
+        with suppress(FileNotFoundError):
+            return self._log_file(host).read_text(errors="replace")
+        return ""
+
+    def executor_logs(self, host: Host) -> str:
+        return "".join(
+            each.read_text(errors="replace") for each in sorted((host.files / "work").glob("*/*/stderr"))
+        )
+
+    @contextmanager
+    def driver(
+        self, application: ProcessApplication, host: Host, *, max_records: int, options: Sequence[str] = ()
+    ) -> Iterator["Driver"]:
+        """Run a driver of the application on a host until the context ends."""
+        command = [sys.executable, "-m", "headwater.cli", "run", "--master", self.master]
+        command += ["--jars", ",".join(self.jars), str(application.folder / "document.yaml")]
+        settings = {
+            "spark.ui.enabled": "false",
+            "spark.driver.host": host.address,
+            "spark.driver.memory": "600m",
+            "spark.executor.memory": "512m",
+            "spark.executor.extraJavaOptions": " ".join(_QUICK),
+            "spark.sql.streaming.pollingDelay": "50ms",
+        }
+        for name, value in settings.items():
+            command += ["--conf", f"{name}={value}"]
+        command += ["--bootstrap-server", self.servers, "--max-records", str(max_records)]
+        command += ["--checkpoint", str(host.disk / "checkpoint"), "--state-dir", str(host.disk / "state")]
+        command += ["--http", f"{host.address}:{_HTTP_PORT}", "--restarts", "30", *options]
+        with self._log_file(host).open("ab") as log:
+            process = host.start(command, log, self._environment(host))
+        try:
+            yield Driver(host, process)
+        finally:
+            if host.is_on:
+                host.kill()
+            process.wait()
+
+    def _java(self, host: Host, main: str, *arguments: str) -> None:
+        java = shutil.which("java")
+        assert java is not None
+        with self._log_file(host).open("ab") as log:
+            command = [java, *_QUICK, "-Xmx192m", "-cp", str(_JARS / "*"), main, *arguments]
+            host.start(command, log, self._environment(host))
+
+    def _log_file(self, host: Host) -> Path:
+        return self.folder / f"{host.name}.log"
+
+    def _environment(self, host: Host) -> Mapping[str, str]:
+        (host.files / "tmp").mkdir(exist_ok=True)
+        return {
+            **{name: value for name, value in os.environ.items() if not name.startswith("SPARK_SUBMIT")},
+            "PYTHONPATH": str(_ROOT),
+            "PYSPARK_PYTHON": sys.executable,
+            "SPARK_HOME": str(_JARS.parent),
+            "SPARK_SCALA_VERSION": "2.13",
+            "SPARK_LOCAL_IP": host.address,
+            "SPARK_LOCAL_DIRS": str(host.disk / "tmp"),
+            "SPARK_SUBMIT_OPTS": " ".join(_QUICK),
+            "TMPDIR": str(host.disk / "tmp"),
+        }
+
+
+class Driver:
+    """A running driver, and its status."""
+
+    def __init__(self, host: Host, process: "subprocess.Popen[bytes]") -> None:
+        self.host, self.process = host, process
+
+    def status(self) -> Mapping[str, Any]:
+        """Return the status of the client; empty while it does not answer. The test reaches its host."""
+        url = f"http://{self.host.address}:{_HTTP_PORT}/status"
+        with suppress(OSError), urllib.request.urlopen(url, timeout=5) as answer:
+            found: Mapping[str, Any] = json.load(answer)
+            return found
+        return {}
+
+    def counter(self, name: str) -> int:
+        """Return the sum of a counter over all sub-topologies, as `recordsRestored`."""
+        return sum(part.get(name, 0) for part in self.status().get("runtime", {}).get("subtopologies", ()))
+
+
+@contextmanager
+def spark_hosts(
+    distribution: KafkaDistribution, folder: Path, jars: tuple[str, ...], workers: int = 2
+) -> Iterator[SparkHosts]:
+    """Return a cluster whose broker, master and workers run. This thread is on the broker's host."""
+    with ExitStack() as stack:
+        network = stack.enter_context(Network(folder / "hosts"))
+        cluster = SparkHosts(network, distribution, folder, jars)
+        stack.enter_context(cluster.broker_host.entered())
+        stack.enter_context(cluster.broker)
+        cluster.start_master()
+        for number in range(workers):
+            cluster.add_worker(f"worker{number + 1}")
+        yield cluster
+
+
+def new_application(cluster: SparkHosts, guarantee: str, config: str = "") -> ProcessApplication:
+    """Return an application with its topics and document."""
+    topics = Topics(cluster.servers)
+    application = ProcessApplication(
+        cluster.broker, topics, cluster.folder, cluster.jars, guarantee, config=config
+    )
+    application.set_up()
+    return application
