@@ -12,13 +12,18 @@ _MILLISECOND = 1e-3
 _MEGABYTE = 1e6
 
 
+def _range(found: Sequence[float] | None) -> tuple[float, float] | None:
+    return None if found is None else (found[0], found[1])
+
+
 @attrs.frozen(kw_only=True)
 class Figure:
     """A median of Headwater in `unit`, and that of the program it is compared with.
 
     `goal` limits the ratio to the peer if there is one, and the number itself otherwise. `is_rate`: more is
     better. A figure of a series that shows growth has the size that it was measured at: a number of `units`
-    (`10 topics`); `is_per_unit`: it is not for all of them.
+    (`10 topics`); `is_per_unit`: it is not for all of them. A range is the smallest and the largest number of
+    the rounds that a median is taken of.
     """
 
     what: str
@@ -31,6 +36,8 @@ class Figure:
     size: int | None = None
     units: str = ""
     is_per_unit: bool = False
+    our_range: tuple[float, float] | None = attrs.field(default=None, converter=_range)
+    their_range: tuple[float, float] | None = attrs.field(default=None, converter=_range)
 
     @property
     def title(self) -> str:
@@ -46,6 +53,13 @@ class Figure:
     def ratio(self) -> float | None:
         """Headwater's number as a multiple of the peer's."""
         return self.ours / self.theirs if self.theirs else None
+
+    @property
+    def is_undecided(self) -> bool:
+        """Return whether the rounds of both programs overlap: which one is better, they do not show."""
+        if self.our_range is None or self.their_range is None:
+            return False
+        return self.our_range[0] <= self.their_range[1] and self.their_range[0] <= self.our_range[1]
 
     @property
     def meets_goal(self) -> bool | None:
@@ -123,6 +137,14 @@ def number(value: float, unit: str) -> str:
     return f"{value:,.{digits}f} {unit}".strip()
 
 
+def spread(found: tuple[float, float] | None, unit: str) -> str:
+    """Return the numbers of the rounds in parentheses, without the unit; empty if they are not known."""
+    if found is None:
+        return ""
+    low, high = (number(each, unit) for each in found)
+    return f" ({low.partition(' ')[0] if low.split()[1:] == high.split()[1:] else low} to {high})"
+
+
 def _line(figure: Figure) -> str:
     text = f"{figure.title}: {number(figure.ours, figure.unit)}"
     if figure.per_unit is not None and not figure.is_per_unit:
@@ -140,8 +162,9 @@ def goal(figure: Figure) -> str:
 
 
 def _is_written(attribute: "attrs.Attribute[Any]", value: object) -> bool:
-    """Return whether an attribute is written: those of a size only for figures that have one."""
-    return attribute.name not in {"size", "units", "is_per_unit"} or bool(value)
+    """Return whether an attribute is written: sizes and ranges only for figures that have them."""
+    optional = {"size", "units", "is_per_unit", "our_range", "their_range"}
+    return attribute.name not in optional or bool(value)
 
 
 def _measured(fields: dict[str, Any]) -> Measured:

@@ -9,7 +9,7 @@ from rich.bar import Bar
 from rich.console import Console
 from rich.table import Table
 
-from tests.bench.figures import Figure, Measured, Results, goal, number
+from tests.bench.figures import Figure, Measured, Results, goal, number, spread
 from tests.bench.growth.series import per_added_unit, sorted_by_series
 
 ROOT = Path(__file__).parents[2]
@@ -118,15 +118,28 @@ def _table(figures: Sequence[Figure]) -> str:
     rows = [
         (
             figure.what,
-            number(figure.ours, figure.unit),
-            "" if figure.theirs is None else f"{figure.peer}: {number(figure.theirs, figure.unit)}",
-            "" if figure.ratio is None else f"{figure.ratio:.2f}",
+            number(figure.ours, figure.unit) + spread(figure.our_range, figure.unit),
+            _peer(figure),
+            _ratio(figure),
             "" if figure.goal is None else f"{goal(figure)}{'' if figure.meets_goal else ': **missed**'}",
         )
         for figure in figures
     ]
     head = ("", "Headwater", "compared with", "ratio", "goal")
     return _lines((head, ("---", "---:", "---", "---:", "---"), *rows))
+
+
+def _peer(figure: Figure) -> str:
+    if figure.theirs is None:
+        return ""
+    return f"{figure.peer}: {number(figure.theirs, figure.unit)}{spread(figure.their_range, figure.unit)}"
+
+
+def _ratio(figure: Figure) -> str:
+    """Return the ratio; of numbers whose rounds overlap, with a remark."""
+    if figure.ratio is None:
+        return ""
+    return f"{figure.ratio:.2f}{', not different' if figure.is_undecided else ''}"
 
 
 def _growth_table(figures: Sequence[Figure]) -> str:

@@ -10,18 +10,32 @@ from tests.bench.figures import Figure
 from tests.bench.growth.series import parsed_sizes, per_added_unit, sorted_by_series
 from tests.bench.runtime.latency import Latency
 from tests.bench.runtime.threads import gain, slots
-from tests.bench.runtime.throughput import Length, Throughput
+from tests.bench.runtime.throughput import Length, Run, Throughput
 from tests.bench.runtime.workloads import Keys, Workload
 
 
 def test_startup_and_shutdown_time_is_separated_from_records() -> None:
-    figure = Throughput((100, 3.0), (1_100, 5.0))
+    figure = Throughput([(Run(100, 3.0), Run(1_100, 5.0))])
     assert figure.rate == pytest.approx(500)
     assert figure.start_up == pytest.approx(2.8)
 
 
 def test_runs_that_are_too_short_have_no_figure() -> None:
-    assert math.isnan(Throughput((100, 3.0), (1_100, 2.9)).rate)
+    figure = Throughput([(Run(100, 3.0), Run(1_100, 2.9))])
+    assert math.isnan(figure.rate)
+    assert figure.rates is None
+
+
+def test_rates_and_cpu_time_have_a_median_and_a_range() -> None:
+    rounds = [
+        (Run(100, 1.0, 1.0), Run(1_100, 1.0 + seconds, 1.0 + cpu))
+        for seconds, cpu in ((4.0, 3.0), (1.0, 2.0), (2.0, 6.0))
+    ]
+    figure = Throughput(rounds)
+    assert figure.rate == pytest.approx(500)
+    assert figure.rates == pytest.approx((250, 1_000))
+    assert figure.cpu_per_record == pytest.approx(0.003)
+    assert figure.cpu_range == pytest.approx((0.002, 0.006))
 
 
 @pytest.mark.parametrize(
@@ -41,8 +55,8 @@ def test_runs_are_long_enough(rate: int, start_up: float, times: int) -> None:
 
 def test_gain_and_slots_of_threads() -> None:
     rates = {"headwater-1": 100, "headwater-2": 180, "headwater-4": 291, "headwater-unset": 300}
-    figures = {name: Throughput((0, 0.0), (rate, 1.0)) for name, rate in rates.items()}
-    figures |= {"streams-1": Throughput((0, 0.0), (50, 1.0)), "streams-2": Throughput((0, 0.0), (100, 1.0))}
+    rates |= {"streams-1": 50, "streams-2": 100}
+    figures = {name: Throughput([(Run(0, 0.0), Run(rate, 1.0))]) for name, rate in rates.items()}
     found = gain("map", figures)
     assert found.ratio == pytest.approx(1.8 / 2.0)
     assert found.meets_goal
@@ -59,7 +73,12 @@ def test_percentiles() -> None:
 
 @pytest.mark.parametrize(
     ("keys", "distinct", "most"),
-    [(Keys.FEW, 10, 0.1), (Keys.THOUSAND, 1_000, 0.001), (Keys.SKEWED, 201, 0.8)],
+    [
+        (Keys.FEW, 10, 0.1),
+        (Keys.THOUSAND, 1_000, 0.001),
+        (Keys.SKEWED, 201, 0.8),
+        (Keys.MILLION, 10_000, 0.0001),
+    ],
 )
 def test_distributions(keys: Keys, distinct: int, most: float) -> None:
     times = Counter(keys.key(number) for number in range(10_000))

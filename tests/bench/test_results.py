@@ -60,9 +60,10 @@ def test_lines() -> None:
 
 def test_results_are_written_and_read(tmp_path: Path) -> None:
     without = attrs.evolve(ALONE, ours=math.nan), attrs.evolve(RATE, theirs=math.nan)
-    written = results(TIME, RATE, MANY, *without)
+    ranged = attrs.evolve(RATE, our_range=(80_000, 95_000), their_range=(96_000, 110_000))
+    written = results(TIME, ranged, MANY, *without)
     written.write(tmp_path / "results.json")
-    assert Results.read(tmp_path / "results.json") == written == results(TIME, RATE, MANY)
+    assert Results.read(tmp_path / "results.json") == written == results(TIME, ranged, MANY)
 
 
 def test_tables_name_the_missed_goals() -> None:
@@ -72,6 +73,20 @@ def test_tables_name_the_missed_goals() -> None:
         in text
     )
     assert "Measured on 2026-11-22, commit `0123456789`, 2 cores X, 8 GiB, Linux." in text
+
+
+def test_tables_have_the_range_of_the_rounds() -> None:
+    apart = attrs.evolve(RATE, our_range=(80_000, 95_000), their_range=(96_000.0, 110_000.0))
+    overlapping = attrs.evolve(apart, our_range=(80_000, 97_000))
+    times = attrs.evolve(TIME, our_range=(0.9, 1.3), their_range=None)
+    text = report.tables(results(apart, overlapping, times))
+    peer = "Kafka Streams: 100,000 records/s (96,000 to 110,000 records/s)"
+    goal = "at least 1: **missed**"
+    assert text.splitlines()[-3:] == [
+        f"| map | 90,000 records/s (80,000 to 95,000 records/s) | {peer} | 0.90 | {goal} |",
+        f"| map | 90,000 records/s (80,000 to 97,000 records/s) | {peer} | 0.90, not different | {goal} |",
+        "| drift | 1.20 s (900 ms to 1.30 s) | minimum: 1.00 s | 1.20 | at most 1.3 |",
+    ]
 
 
 def test_figures_of_sizes_have_a_row_for_each_size() -> None:

@@ -2,17 +2,22 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from headwater.cli.console import ExitCode, print_problems
-from headwater.cli.options import Count, Setting
+from headwater.cli.options import Count, Setting, policies_option
+from headwater.cli.policies import read_policies
 from headwater.kafka.command_line import cluster_options, connection
 from headwater.model.problems import ProblemsError, errors
 from headwater.model.topology import TopologyDocument
 from headwater.spec import load_documents
 from headwater_spark.commands.progress import Progress
 from headwater_spark.driver.run.installed import runtime_installed
+
+if TYPE_CHECKING:
+    from headwater_spark.engine.scaling.user_partitioners import UserPartitioner
 
 
 @click.command()
@@ -25,7 +30,7 @@ from headwater_spark.driver.run.installed import runtime_installed
     help="The new partition count of a source topic. May be repeated. Default: the counts that the source "
     "topics have, for topics that were expanded before.",
 )
-@click.option("--check", "checks_only", is_flag=True, help="Check everything, and change nothing.")
+@click.option("--check", "checks_only", is_flag=True, help="Check, and change nothing. Also while it runs.")
 @click.option(
     "--rewrite-unprocessed",
     "rewritten",
@@ -43,6 +48,16 @@ from headwater_spark.driver.run.installed import runtime_installed
     help="The layout of the keys of a store that a document from code does not show: key, windowed-key, "
     "session, window, outer-join, join-buffer, subscription. May be repeated.",
 )
+@click.option(
+    "--partitioner",
+    "partitioners",
+    type=Setting(),
+    multiple=True,
+    metavar="TOPIC=MODULE:FUNCTION",
+    help="The partitioner of the records of an input topic, if it is not Kafka's default one: a Python "
+    "function of the serialized key and the partition count. May be repeated.",
+)
+@policies_option
 @cluster_options("The cluster of the application.")
 @click.pass_context
 def reshard(
@@ -53,6 +68,8 @@ def reshard(
     checks_only: bool,
     rewritten: Sequence[str],
     layouts: Sequence[tuple[str, str]],
+    partitioners: Sequence[tuple[str, str]],
+    policy_files: Sequence[Path],
     bootstrap_server: str | None,
     command_config: Path | None,
 ) -> None:
@@ -79,7 +96,11 @@ def reshard(
         from headwater_spark.engine.scaling.entry_layouts import LAYOUTS  # noqa: PLC0415 - slow
     if unknown := [layout for _, layout in layouts if layout not in LAYOUTS]:
         raise click.UsageError(f"{unknown[0]} is no layout. Layouts: {', '.join(LAYOUTS)}.")
-    for option, pairs in (("--partitions", counts), ("--layout", layouts)):
+    for option, pairs in (
+        ("--partitions", counts),
+        ("--layout", layouts),
+        ("--partitioner", partitioners),
+    ):
         if len(dict(pairs)) < len(pairs):
             raise click.UsageError(f"{option} names the same topic or store twice.")
     found = single_document(document)
@@ -87,6 +108,8 @@ def reshard(
         partitions=dict(counts),
         rewritten=frozenset(rewritten),
         layouts={store: LAYOUTS[layout] for store, layout in layouts},
+        partitioners={topic: _partitioner(name) for topic, name in partitioners},
+        policies=read_policies(policy_files),
         checks_only=checks_only,
     )
     id_ = found.application.id
@@ -97,13 +120,33 @@ def reshard(
         click.echo(f"{id_}: no state has to move. Nothing was changed.")
     for topic, (before, after) in sorted(result.counts.items()):
         click.echo(f"{topic}: {before} → {after} partitions")
-    if result.counts and checks_only:
+    if result.counts and result.is_running:
+        click.echo(
+            f"{id_}: the state can move, as far as that can be checked while the application runs. "
+            "Unprocessed records and open transactions are checked when it is stopped. Nothing was changed."
+        )
+    elif result.counts and checks_only:
         click.echo(f"{id_}: the state can move. Nothing was changed.")
     elif result.counts:
         click.echo(
             f"{id_}: the state has moved ({result.written:,} changelog records). Start the application."
         )
     context.exit(ExitCode.DONE)
+
+
+def _partitioner(name: str) -> "UserPartitioner":
+    """Return a user's partitioner; raises `click.UsageError` if it cannot be imported."""
+    from headwater_spark.engine.program.classes import load_class  # noqa: PLC0415 - slow
+    from headwater_spark.engine.scaling.user_partitioners import UserPartitioner  # noqa: PLC0415 - slow
+
+    try:
+        function = load_class(name)
+    except Exception as error:
+        reason = f"{type(error).__name__}: {error}"
+        raise click.UsageError(f"--partitioner {name} cannot be imported: {reason}.") from error
+    if not callable(function):
+        raise click.UsageError(f"--partitioner {name} is not a function.")
+    return UserPartitioner(name, function)
 
 
 def single_document(path: Path) -> TopologyDocument:

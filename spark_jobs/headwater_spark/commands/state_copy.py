@@ -6,7 +6,8 @@ from pathlib import Path
 import click
 
 from headwater.cli.console import ExitCode
-from headwater.cli.options import Setting
+from headwater.cli.options import Setting, policies_option
+from headwater.cli.policies import read_policies
 from headwater.compiler import StreamsConfig
 from headwater.kafka.command_line import cluster_options, connection
 from headwater_spark.commands.progress import Progress
@@ -33,6 +34,13 @@ from headwater_spark.driver.run.installed import runtime_installed
     help="Copy a changelog topic, or the unprocessed records and offsets of a repartition topic, by full "
     "names. May be repeated.",
 )
+@click.option(
+    "--undo",
+    is_flag=True,
+    help="Delete the new topics of this copy, if nothing but the copy is in them. Then start the old "
+    "version.",
+)
+@policies_option
 @cluster_options("The cluster of the application.")
 @click.pass_context
 def copy(
@@ -41,6 +49,8 @@ def copy(
     *,
     stores: Sequence[tuple[str, str]],
     topics: Sequence[tuple[str, str]],
+    undo: bool,
+    policy_files: Sequence[Path],
     bootstrap_server: str | None,
     command_config: Path | None,
 ) -> None:
@@ -48,8 +58,9 @@ def copy(
 
     DOCUMENT describes the new version of the application. Stop the old version first. Records keep their
     partitions, timestamps and headers. New topics that do not exist are created. The copy is compared with
-    the original. Old topics do not change: until the new version has started, the old one can be started
-    again. If the command is interrupted, run it again. Exit code 0: all is copied; 1: it is not.
+    the original. Old topics do not change: until the new version has started, `--undo` deletes the copy, and
+    the old version can be started again. If the command is interrupted, run it again. Exit code 0: all is
+    copied, or undone; 1: it is not.
 
     \b
     Examples:
@@ -57,8 +68,11 @@ def copy(
         --bootstrap-server localhost:9092
       headwater state copy orders.yaml --topic orders-app-a-repartition=orders-app-b-repartition \\
         --command-config client.properties
+      headwater state copy orders.yaml --store KSTREAM-AGGREGATE-STATE-STORE-0000000003=counts --undo \\
+        --bootstrap-server localhost:9092
     """
     with runtime_installed():
+        from headwater_spark.driver.reshard.copy_undo import undo_copy  # noqa: PLC0415 - slow
         from headwater_spark.driver.reshard.state_copy import copy_state  # noqa: PLC0415 - slow
     if not stores and not topics:
         raise click.UsageError("--store or --topic is required.")
@@ -68,7 +82,14 @@ def copy(
     renames = [(f"{prefix}-{old}-changelog", f"{prefix}-{new}-changelog") for old, new in stores] + list(
         topics
     )
-    result = copy_state(found, connection(bootstrap_server, command_config), renames, Progress(id_).report)
+    cluster, report = connection(bootstrap_server, command_config), Progress(id_).report
+    if undo:
+        deleted = undo_copy(found, cluster, renames, report)
+        for topic in deleted:
+            click.echo(f"{topic}: deleted")
+        click.echo(f"{id_}: the copy is undone. Start the old version.")
+        context.exit(ExitCode.DONE)
+    result = copy_state(found, cluster, renames, report, policies=read_policies(policy_files))
     for old, new in result.copies:
         click.echo(f"{old} → {new}")
     click.echo(f"{id_}: the state is copied ({result.records:,} records). Start the new version.")

@@ -7,9 +7,11 @@
 caller persists them (see `task_state`). After a failed batch, roll the state back and create a new task.
 """
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Final
 
+from headwater_spark.engine.column_count import column_counter
+from headwater_spark.engine.columns import Columns, OutputColumns
 from headwater_spark.engine.error_handlers import PoisonRecordError, Refusal, no_refusal
 from headwater_spark.engine.key_counts import NO_KEY_OR_VALUE, KeyCounter, KeyCounts
 from headwater_spark.engine.program_interface import Program
@@ -66,6 +68,8 @@ class Task:
         self._graph = connect(self.context)
         self._process_by_topic: dict[str, ProcessInput] = {}
         self._process_head_by_topic: dict[str, ProcessHead] = {}
+        self.column_counter = column_counter(self.context)
+        """Set if `process_columns` gives the same result as `process`, with columns that it can count."""
         self._is_open = False
         self._reported_dropped = 0
 
@@ -122,6 +126,17 @@ class Task:
         for key, number, latest, record in counts.by_key:
             add_count(deserialize_key(key), number, latest, record)
         return self._end_batch(wall_clock_ms)
+
+    def process_columns(self, columns: Sequence[Columns], wall_clock_ms: int) -> OutputColumns:
+        """Process a batch in columns; only for a task with a `column_counter` that can count them."""
+        if self.column_counter is None:
+            raise ValueError(f"{self.context.task_id} does not only count")
+        self._begin_batch(wall_clock_ms)
+        stream_time = self.context.stream_time
+        stream_time.now = max(stream_time.now, *(max(times, default=0) for _, _, times, _ in columns))
+        outputs = self.column_counter.count(columns)
+        self._end_batch(wall_clock_ms)
+        return outputs
 
     def can_process_key_counts(self, counts: KeyCounts) -> bool:
         """Return whether `process_key_counts` gives the result of `process`: no update leaves the cache."""

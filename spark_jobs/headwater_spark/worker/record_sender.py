@@ -2,17 +2,17 @@
 
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from itertools import repeat
 from operator import length_hint
 from typing import Any
 
-import attrs
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
+from headwater_spark.engine.columns import Columns, OutputColumns, TopicColumns
 from headwater_spark.engine.partitioners.static import TaskMigrated
-from headwater_spark.engine.records import Headers, OutputRecord
+from headwater_spark.engine.records import OutputRecord
 from headwater_spark.worker import clients
 from headwater_spark.worker.refusals import EARLIEST_MS, REFUSALS, RecordsRefusedError, Refusal
 
@@ -36,8 +36,6 @@ _POLL_EVERY = 10_000
 _POLL_SECONDS = 0.05
 _ANY_PARTITION = -1
 OnDelivery = Callable[[KafkaError | None, Message], None]
-Columns = tuple[Sequence[bytes | None], Sequence[bytes | None], Sequence[int], Sequence[Headers]]
-"""Keys, values, timestamps in milliseconds and headers of some records."""
 
 
 def producer_settings(*, single: bool) -> Mapping[str, Any]:
@@ -90,21 +88,6 @@ def _build_refusal(error: KafkaError, record: OutputRecord) -> Refusal:
     return Refusal(code=error.code(), text=error.name(), record=record, now_ms=now_ms)
 
 
-@attrs.frozen
-class OutputColumns:
-    """Output records of one topic in columns, a few thousand at a time; can be iterated once.
-
-    The default partitioner chooses their partitions.
-    """
-
-    topic: str
-    parts: Iterable[Columns]
-
-    def __iter__(self) -> Iterator[OutputRecord]:
-        for columns in self.parts:
-            yield from _zip_records(self.topic, columns)
-
-
 class RecordSender:
     """Passes records to a producer; `reports` gets the delivery of each single record.
 
@@ -128,7 +111,7 @@ class RecordSender:
         if self._reports is not None:
             return self._send_single(records, self._reports)
         if isinstance(records, OutputColumns):
-            return sum(self._send_columns(records.topic, columns) for columns in records.parts)
+            return sum(self._send_topic(each) for each in records.topics)
         produce, counts = self._producer.produce, self._partition_counts
         number = 0
         for number, record in enumerate(records, 1):
@@ -152,18 +135,24 @@ class RecordSender:
                 self._producer.poll(0)
         return number
 
-    def _send_columns(self, topic: str, columns: Columns) -> int:
+    def _send_topic(self, topic: TopicColumns) -> int:
+        to = _ANY_PARTITION if topic.partition is None else topic.partition
+        if to != _ANY_PARTITION and to >= self._partition_counts.get(topic.topic, 0):
+            self._check_partition(topic.topic, to)
+        return sum(self._send_columns(topic, to, columns) for columns in topic.parts)
+
+    def _send_columns(self, topic: TopicColumns, to: int, columns: Columns) -> int:
         """Pass records on without interpreting a loop, whose steps take as long as `produce` itself."""
         keys, values, times, headers = columns
         if any(headers) or 0 in times:
-            return self.send(_zip_records(topic, columns))
+            return self.send(topic.records(columns))
         keys_left = iter(keys)
         sent = map(
             self._producer.produce,
-            repeat(topic),
+            repeat(topic.topic),
             values,
             keys_left,
-            repeat(_ANY_PARTITION),
+            repeat(to),
             repeat(None),
             repeat(None),
             times,
@@ -174,7 +163,7 @@ class RecordSender:
                 break
             except (BufferError, KafkaException) as error:
                 at = len(keys) - length_hint(keys_left) - 1
-                record = (topic, None, keys[at], values[at], times[at], ())
+                record = (topic.topic, topic.partition, keys[at], values[at], times[at], ())
                 if isinstance(error, KafkaException):
                     raise refused_locally(error, record) from error
                 self._wait_and_send(record)
@@ -221,7 +210,3 @@ class RecordSender:
         self._partition_counts[topic] = len(found.partitions)
         if partition >= self._partition_counts[topic]:
             raise TaskMigrated(topic, partition, self._partition_counts[topic])
-
-
-def _zip_records(topic: str, columns: Columns) -> Iterator[OutputRecord]:
-    return zip(repeat(topic), repeat(None), *columns, strict=False)

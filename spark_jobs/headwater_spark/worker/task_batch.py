@@ -22,6 +22,8 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 import structlog
 
 from headwater.model.offset_metadata import BATCH_ID, DELETING_KEY, OffsetMetadata
+from headwater_spark.engine.column_count import can_count_columns
+from headwater_spark.engine.columns import OutputColumns, TopicColumns
 from headwater_spark.engine.error_handlers import ErrorHandlers, RefusedRecordError, no_refusal, printable
 from headwater_spark.engine.program import SubtopologyProgram
 from headwater_spark.engine.record_order import PartitionGroup, in_timestamp_order
@@ -43,7 +45,6 @@ from headwater_spark.worker.interleaving import (
 )
 from headwater_spark.worker.local_state import LocalState, MemoryState
 from headwater_spark.worker.messages import BatchRequest, BatchResult, task_folder
-from headwater_spark.worker.record_sender import OutputColumns
 from headwater_spark.worker.refusals import RefusedRecords
 from headwater_spark.worker.restore import restore_state
 from headwater_spark.worker.task_input import ColumnInput, RecordInput, TaskInput, count_keys
@@ -72,7 +73,7 @@ class NativeTask:
             and not self._refused
             and input_.topic_partition[0] not in shared_topics
         ):
-            return OutputColumns(topic, input_.columns())
+            return OutputColumns([TopicColumns(topic, input_.columns())])
         return self._outputs(in_timestamp_order(interleaved(input_.records(), shared_topics)))
 
     def process_group(
@@ -244,16 +245,16 @@ class OpenTask:
         if isinstance(task, NativeTask):
             return task.process(fresh, shared_topics)
         now = time.time_ns() // 1_000_000
-        # With counts per key, the input record of an output record would be unknown.
-        if (
-            not self._refused
-            and task.key_counter is not None
-            and isinstance(fresh, ColumnInput)
-            and fresh.has_columns
-        ):
-            counts = count_keys(fresh, shared_topics)
-            if counts is not None and task.can_process_key_counts(counts):
-                return task.process_key_counts(counts, now)
+        # In columns, the input record of an output record would be unknown.
+        if not self._refused and isinstance(fresh, ColumnInput) and fresh.has_columns:
+            if task.key_counter is not None:
+                counts = count_keys(fresh, shared_topics)
+                if counts is not None and task.can_process_key_counts(counts):
+                    return task.process_key_counts(counts, now)
+            elif task.column_counter is not None and fresh.topic_partition[0] not in shared_topics:
+                columns = list(fresh.columns())
+                if all(map(can_count_columns, columns)):
+                    return task.process_columns(columns, now)
         return task.process(interleaved(fresh.records(), shared_topics), now)
 
     def _delete_moved(self, request: BatchRequest) -> list[OutputRecord]:
@@ -298,8 +299,12 @@ class OpenTask:
     ) -> Mapping[str, int]:
         """Return the offsets where a restore resumes; they may precede the ends by transaction markers."""
         known = self._state.offsets()
-        topics = [record[0] for record in written] if known else []
-        counts = {topic: topics.count(topic) for topic in known}  # they are few: faster than a `Counter`
+        if isinstance(written, OutputColumns):
+            of_topic = written.count_by_topic()
+            counts = {topic: of_topic.get(topic, 0) for topic in known}
+        else:
+            topics = [record[0] for record in written] if known else []
+            counts = {topic: topics.count(topic) for topic in known}  # they are few: faster than a `Counter`
         after = {topic: known[topic] + count for topic, count in counts.items() if count}
         sources = set(request.program.source_changelogs.values())
         return after | {topic: next_ for (topic, _), next_ in offsets.items() if topic in sources}

@@ -16,10 +16,10 @@ import attrs
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.compute as pc  # type: ignore[import-untyped]
 
+from headwater_spark.engine.columns import Columns
 from headwater_spark.engine.key_counts import KeyCount, KeyCounts
 from headwater_spark.engine.records import Headers, InputRecord, TopicPartition
 from headwater_spark.worker.interleaving import without_task_header
-from headwater_spark.worker.record_sender import Columns
 
 BatchT = TypeVar("BatchT")
 InputProgress = tuple[Mapping[TopicPartition, int], Mapping[TopicPartition, int]]

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from functools import lru_cache, partial
 from types import MappingProxyType
-from typing import Protocol
+from typing import Any, Protocol
 
 import attrs
 from confluent_kafka import Consumer, KafkaException
@@ -254,7 +254,7 @@ class TransactionalProducer:
 
     A new producer with the same id aborts the transaction of an earlier one and fences it. `topic` is one
     that exists: its metadata are read to connect the client. With `is_prepared` it is only connected: it does
-    nothing else until `fence` is called.
+    nothing else until `fence` is called. `settings` replace settings of a task's producer.
     """
 
     def __init__(
@@ -266,6 +266,7 @@ class TransactionalProducer:
         single: bool = False,
         topic: str | None = None,
         is_prepared: bool = False,
+        settings: Mapping[str, Any] | None = None,
     ) -> None:
         self._reader = reader
         self._reports = DeliveryReports()
@@ -273,6 +274,7 @@ class TransactionalProducer:
             connection,
             {
                 **producer_settings(single=single),
+                **(settings or {}),
                 "transactional.id": transactional_id,
                 "client.id": transactional_id,
                 "transaction.timeout.ms": 600_000 if single else 60_000,

@@ -95,23 +95,27 @@ public final class Peer {
                     mapped(builder.stream(source), request.get("subtopologies").asInt()).to(sink);
                     break;
                 case "count":
-                    counts(builder, source).count(Materialized.as("counts")).toStream().to(sink, Produced.with(Serdes.String(), Serdes.Long()));
+                    grouped(builder, source).count(Materialized.as("counts")).toStream().to(sink, Produced.with(Serdes.String(), Serdes.Long()));
+                    break;
+                case "reduce":
+                    grouped(builder, source).reduce((total, value) -> value.compareTo(total) > 0 ? value : total, Materialized.as("largest"))
+                        .toStream().to(sink);
                     break;
                 case "tumbling":
-                    written(counts(builder, source).windowedBy(TimeWindows.ofSizeAndGrace(TEN, MINUTE)).count(Materialized.as("counts")), sink);
+                    written(grouped(builder, source).windowedBy(TimeWindows.ofSizeAndGrace(TEN, MINUTE)).count(Materialized.as("counts")), sink);
                     break;
                 case "hopping":
-                    written(counts(builder, source).windowedBy(TimeWindows.ofSizeAndGrace(TEN, MINUTE).advanceBy(TWO)).count(Materialized.as("counts")), sink);
+                    written(grouped(builder, source).windowedBy(TimeWindows.ofSizeAndGrace(TEN, MINUTE).advanceBy(TWO)).count(Materialized.as("counts")), sink);
                     break;
                 case "sliding":
-                    written(counts(builder, source).windowedBy(SlidingWindows.ofTimeDifferenceAndGrace(THREE, MINUTE)).count(Materialized.as("counts")), sink);
+                    written(grouped(builder, source).windowedBy(SlidingWindows.ofTimeDifferenceAndGrace(THREE, MINUTE)).count(Materialized.as("counts")), sink);
                     break;
                 case "session":
-                    counts(builder, source).windowedBy(SessionWindows.ofInactivityGapAndGrace(THREE, MINUTE)).count(Materialized.as("counts"))
+                    grouped(builder, source).windowedBy(SessionWindows.ofInactivityGapAndGrace(THREE, MINUTE)).count(Materialized.as("counts"))
                         .toStream().to(sink, Produced.with(WindowedSerdes.sessionWindowedSerdeFrom(String.class), Serdes.Long()));
                     break;
                 case "suppress":
-                    written(counts(builder, source).windowedBy(TimeWindows.ofSizeAndGrace(TEN, FIVE)).count(Materialized.as("counts"))
+                    written(grouped(builder, source).windowedBy(TimeWindows.ofSizeAndGrace(TEN, FIVE)).count(Materialized.as("counts"))
                         .suppress(Suppressed.untilWindowCloses(Suppressed.BufferConfig.unbounded())), sink);
                     break;
                 case "stream-stream join":
@@ -120,6 +124,10 @@ public final class Peer {
                     break;
                 case "stream-table join":
                     builder.<String, String>stream(source).join(builder.<String, String>table(other, Materialized.as("t")), (left, right) -> left + "+" + right).to(sink);
+                    break;
+                case "table-table join":
+                    builder.<String, String>table(source).join(builder.<String, String>table(other, Materialized.as("right")),
+                        (left, right) -> left + "+" + right).toStream().to(sink);
                     break;
                 case "foreign-key join":
                     builder.<String, String>table(source).join(builder.<String, String>table(other, Materialized.as("right")),
@@ -143,7 +151,7 @@ public final class Peer {
         return builder.build();
     }
 
-    private static KGroupedStream<String, String> counts(final StreamsBuilder builder, final String source) {
+    private static KGroupedStream<String, String> grouped(final StreamsBuilder builder, final String source) {
         return builder.<String, String>stream(source).groupByKey(Grouped.with(Serdes.String(), Serdes.String()));
     }
 

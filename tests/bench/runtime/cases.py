@@ -5,7 +5,7 @@ from typing import get_args
 
 from tests.bench.runtime.workloads import Keys, Operator, Workload
 
-_OTHER_KEYS = (Keys.FEW, Keys.UNIQUE, Keys.SKEWED)
+_OTHER_KEYS = (Keys.FEW, Keys.MILLION, Keys.UNIQUE, Keys.SKEWED)
 _GOALS_OF_KEYS = {Keys.UNIQUE: 1.0, Keys.SKEWED: 1.0}
 _SEVERAL, _LONGEST_CHAIN = 4, 8
 OPERATORS = (
@@ -63,10 +63,24 @@ AT_ONCE = tuple(
 )
 _SHARES: Mapping[Operator, float] = {"sliding": 0.03, "hopping": 0.05, "stream-stream join": 0.05}
 """Operators with several updates or results per record have fewer records."""
-STATEFUL = tuple(
-    Workload(name=operator, operator=operator, share=_SHARES.get(operator, 0.1), has_plain_peer=False)
-    for operator in get_args(Operator)
-    if operator not in {"map", "count"}
+_EACH_UPDATE: tuple[Operator, ...] = ("tumbling", "session")
+STATEFUL = (
+    *(
+        Workload(name=operator, operator=operator, share=_SHARES.get(operator, 0.1), has_plain_peer=False)
+        for operator in get_args(Operator)
+        if operator not in {"map", "count"}
+    ),
+    *(
+        Workload(
+            name=f"{operator}, one update per record, exactly once",
+            operator=operator,
+            every_update=True,
+            exactly_once=True,
+            share=0.05,
+            has_plain_peer=False,
+        )
+        for operator in _EACH_UPDATE
+    ),
 )
 LATENCY = (
     Workload(name="map", operator="map", of_streams=1.0, p99_of_streams=1.5),

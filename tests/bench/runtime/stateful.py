@@ -32,6 +32,10 @@ def _counted(window: str, key: str = "time-windowed", then: str = "") -> str:
 
 
 _STEPS: Mapping[str, str] = {
+    "reduce": (
+        f'{_GROUPED}- reduce: {{add: "if(value > total, value, total)", materialized: largest}}\n'
+        f"- toStream:\n{_OUT}"
+    ),
     "tumbling": _counted("tumbling: {size: 10s, grace: 1m}"),
     "hopping": _counted("hopping: {size: 10s, advance: 2s, grace: 1m}"),
     "sliding": _counted("sliding: {difference: 3s, grace: 1m}"),
@@ -41,6 +45,10 @@ _STEPS: Mapping[str, str] = {
         f"{_STREAMS}- join: {{{_BOTH}, {_JOINED}, window: {{difference: 1s, grace: 1m}}}}\n{_OUT}"
     ),
     "stream-table join": f"{_STREAM_AND_TABLE}- join: {{{_BOTH}, {_JOINED}}}\n{_OUT}",
+    "table-table join": (
+        f"{_TABLES.replace('materialized: t', 'materialized: right')}"
+        f"- join: {{{_BOTH}, {_JOINED}}}\n- toStream:\n{_OUT}"
+    ),
     "foreign-key join": (
         f"{_TABLES.replace('materialized: t', 'materialized: right')}"
         f'- join: {{{_BOTH}, foreignKey: "{_FOREIGN_KEY}", {_JOINED}}}\n- toStream:\n{_OUT}'

@@ -25,7 +25,7 @@ def throughput_table(title: str, figures: Sequence[tuple[Workload, Mapping[str, 
         rates = {name: each.rate for name, each in by_program.items()}
         table.add_row(
             workload.name,
-            f"{by_program[_OURS].large[0]:,}",
+            f"{by_program[_OURS].records:,}",
             *(_throughput(by_program.get(program)) for program in _PROGRAMS),
             _ratio(rates, "plain", workload.of_plain),
             _ratio(rates, "streams", workload.of_streams),
@@ -48,18 +48,32 @@ def latency_table(figures: Sequence[tuple[Workload, Mapping[str, Latency]]]) -> 
 
 
 def throughput_figures(workload: Workload, by_program: Mapping[str, Throughput]) -> Iterator[Figure]:
-    """Yield the rate of a workload next to each other program's."""
+    """Yield the rate and the CPU time per record of a workload next to each other program's."""
+    ours = by_program[_OURS]
     for program, goal in (("plain", workload.of_plain), ("streams", workload.of_streams)):
-        if program in by_program:
-            yield Figure(
-                what=workload.name,
-                unit="records/s",
-                ours=by_program[_OURS].rate,
-                peer=_PROGRAMS[program],
-                theirs=by_program[program].rate,
-                goal=goal,
-                is_rate=True,
-            )
+        theirs = by_program.get(program)
+        if theirs is None:
+            continue
+        yield Figure(
+            what=workload.name,
+            unit="records/s",
+            ours=ours.rate,
+            our_range=ours.rates,
+            peer=_PROGRAMS[program],
+            theirs=theirs.rate,
+            their_range=theirs.rates,
+            goal=goal,
+            is_rate=True,
+        )
+        yield Figure(
+            what=f"{workload.name}: CPU time per record",
+            unit="s",
+            ours=ours.cpu_per_record,
+            our_range=ours.cpu_range,
+            peer=_PROGRAMS[program],
+            theirs=theirs.cpu_per_record,
+            their_range=theirs.cpu_range,
+        )
 
 
 def latency_figures(workload: Workload, by_program: Mapping[str, Latency]) -> Iterator[Figure]:

@@ -1,6 +1,7 @@
-"""Records per second from two runs of different size: the time to start and stop cancels out."""
+"""Records per second, and CPU time per record, from runs of two sizes: starts and stops cancel out."""
 
 import math
+import os
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -8,6 +9,7 @@ from statistics import median
 
 import attrs
 
+from tests.bench.cpu_time import cpu_seconds, used
 from tests.bench.runtime.programs import Program
 from tests.bench.runtime.topics import Topics
 from tests.bench.runtime.workloads import Workload
@@ -16,22 +18,71 @@ _MOST_TIMES = 64
 
 
 @attrs.frozen
-class Throughput:
-    """`small` and `large`: (records, median seconds from the start of the application to the last commit)."""
+class Run:
+    """One run of an application, from its start to its last commit.
 
-    small: tuple[int, float]
-    large: tuple[int, float]
+    `cpu_seconds` is the CPU time of all programs of the benchmark with the broker: only one of them runs.
+    """
+
+    records: int
+    seconds: float
+    cpu_seconds: float = 0.0
+
+
+@attrs.frozen
+class Throughput:
+    """The small and the large run of each round."""
+
+    rounds: Sequence[tuple[Run, Run]]
 
     @property
     def rate(self) -> float:
-        """Records per second in steady state; nan if the runs are too short."""
-        seconds = self.large[1] - self.small[1]
-        return (self.large[0] - self.small[0]) / seconds if seconds > 0 else math.nan
+        """Records per second in steady state, from median times; nan if the runs are too short."""
+        (small, large), records = self._medians, self._more_records
+        return records / (large - small) if large > small else math.nan
+
+    @property
+    def rates(self) -> tuple[float, float] | None:
+        """The smallest and the largest rate of a round; None if a round is too short for a rate."""
+        if any(large.seconds <= small.seconds for small, large in self.rounds):
+            return None
+        found = [self._more_records / (large.seconds - small.seconds) for small, large in self.rounds]
+        return min(found), max(found)
+
+    @property
+    def cpu_per_record(self) -> float:
+        """The median CPU time of a record, in seconds."""
+        return median(self._cpu_of_rounds)
+
+    @property
+    def cpu_range(self) -> tuple[float, float]:
+        """The smallest and the largest CPU time per record of a round, in seconds."""
+        return min(self._cpu_of_rounds), max(self._cpu_of_rounds)
 
     @property
     def start_up(self) -> float:
         """Seconds to start and stop."""
-        return self.small[1] - self.small[0] / self.rate
+        return self._medians[0] - self.rounds[0][0].records / self.rate
+
+    @property
+    def records(self) -> int:
+        """The number of records of the large run."""
+        return self.rounds[0][1].records
+
+    @property
+    def _more_records(self) -> int:
+        small, large = self.rounds[0]
+        return large.records - small.records
+
+    @property
+    def _medians(self) -> tuple[float, float]:
+        return median(small.seconds for small, _ in self.rounds), median(
+            large.seconds for _, large in self.rounds
+        )
+
+    @property
+    def _cpu_of_rounds(self) -> list[float]:
+        return [(large.cpu_seconds - small.cpu_seconds) / self._more_records for small, large in self.rounds]
 
 
 @attrs.frozen
@@ -61,32 +112,29 @@ def measure(
 ) -> dict[str, Throughput]:
     """Return name of program → throughput; programs run alternately: other load affects all of them."""
 
-    def taken(program: Program, records: int, when: str) -> float:
+    def run(program: Program, records: int, when: str) -> Run:
         report(f"{workload.name}, {when}: {program.title}, {records:,} records")
-        return seconds_of(program, workload, topics, records)
+        return run_of(program, workload, topics, records)
 
     def warm_up(program: Program, times: int) -> float:
-        return taken(program, workload.sizes(length.records * times)[1], "warming up")
+        return run(program, workload.sizes(length.records * times)[1], "warming up").seconds
 
     sizes = {
         each.name: workload.sizes(length.records * length.times(partial(warm_up, each))) for each in programs
     }
-    seconds: dict[tuple[str, int], list[float]] = {}
-    for round_ in range(workload.rounds):
+    rounds: dict[str, list[tuple[Run, Run]]] = {each.name: [] for each in programs}
+    for number in range(1, workload.rounds + 1):
         for program in programs:
-            for size in sizes[program.name]:
-                found = taken(program, size, f"round {round_ + 1}")
-                seconds.setdefault((program.name, size), []).append(found)
-    return {
-        name: Throughput(*((size, median(seconds[name, size])) for size in both))
-        for name, both in sizes.items()
-    }
+            small, large = (run(program, size, f"round {number}") for size in sizes[program.name])
+            rounds[program.name].append((small, large))
+    return {name: Throughput(of_program) for name, of_program in rounds.items()}
 
 
-def seconds_of(program: Program, workload: Workload, topics: Topics, records: int) -> float:
-    """Return the time from the start of the application to its last commit."""
+def run_of(program: Program, workload: Workload, topics: Topics, records: int) -> Run:
+    """Run an application until its last commit."""
     job = topics.job(program.name, workload, records)
-    started = time.perf_counter()
+    before, started = cpu_seconds(os.getpid()), time.perf_counter()
     with program.running(job, in_bulk=True) as running:
         running.await_end()
-        return time.perf_counter() - started
+        seconds = time.perf_counter() - started
+        return Run(records, seconds, used(before, cpu_seconds(os.getpid())))

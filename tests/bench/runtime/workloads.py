@@ -12,15 +12,18 @@ _SMALL_PART = 10
 """The small run has a tenth of the large one's records."""
 _HOT_OF_FIVE = 4
 _REPEATED = 10
+_MILLION = 1_000_000
+_SPREAD = 2_654_435_761
+"""A prime near 2^32 divided by the golden ratio: multiples of it are far apart."""
 
 
 Operator = Literal[
-    "map", "count", "tumbling", "hopping", "sliding", "session", "stream-stream join", "stream-table join",
-    "foreign-key join", "suppress", "eight operators",
+    "map", "count", "reduce", "tumbling", "hopping", "sliding", "session", "stream-stream join",
+    "stream-table join", "table-table join", "foreign-key join", "suppress", "eight operators",
 ]  # fmt: skip
 """What a chain does; `stateful.py` has the steps of all but `map` and `count`."""
 TWO_SOURCES: frozenset[str] = frozenset(
-    {"stream-stream join", "stream-table join", "foreign-key join", "eight operators"}
+    {"stream-stream join", "stream-table join", "table-table join", "foreign-key join", "eight operators"}
 )
 """The operators that read a second topic, with as many records as the first one."""
 
@@ -30,6 +33,7 @@ class Keys(Enum):
 
     FEW = "10 keys"
     THOUSAND = "1,000 keys"
+    MILLION = "1 million keys"
     UNIQUE = "9 of 10 keys unique"
     SKEWED = "80 % one key"
 
@@ -40,6 +44,8 @@ class Keys(Enum):
                 chosen = number % 10
             case Keys.THOUSAND:
                 chosen = number % 1_000
+            case Keys.MILLION:
+                chosen = number * _SPREAD % 2**32 % _MILLION
             case Keys.UNIQUE:
                 chosen = number if number % _REPEATED else number // 2
             case Keys.SKEWED:

@@ -17,6 +17,7 @@ from headwater.spec import load_text
 from headwater.toolchain.broker.readiness import until
 from headwater_spark.driver.processor_move.entry_copy import unreported
 from headwater_spark.driver.reshard.start import ReshardOptions, ReshardResult, reshard_application
+from headwater_spark.engine.partitioners.hashing import default_partition
 from tests.oracle.running_application import running_application
 from tests.runtime.engine.fuzzing.functions import PARTIAL
 from tests.runtime.spark.kafka_topics import Topics
@@ -27,6 +28,7 @@ Entries = dict[tuple[str, int], dict[bytes, tuple[bytes, int]]]
 """(Store, partition) → key → (value, timestamp)."""
 START_MS = 1_760_000_000_000
 _SECONDS = 120.0
+_BUFFER = "-Buffer"
 _CONFIG = {
     "statestore.cache.max.bytes": "0",
     "auto.offset.reset": "earliest",
@@ -87,6 +89,24 @@ def all_stores(*, with_suppress: bool = False) -> list[Json]:
         },
         {"toStream": {}},
         {"to": {"topic": "out-owners"}},
+    ]
+
+
+def versions_and_buffer() -> list[Json]:
+    """Return a topology with a versioned table, and a join that buffers records until their grace is over."""
+    return [
+        {
+            "table": {
+                "topic": "prices",
+                "as": "prices",
+                "materialized": {
+                    "supplier": {"name": "history", "kind": "versionedKeyValue", "retention": "1d"}
+                },
+            }
+        },
+        {"stream": {"topic": "orders", "as": "orders"}},
+        {"join": {"from": "orders", "with": "prices", "grace": "10s", "name": "late", **_JOINER}},
+        {"to": {"topic": "out-late"}},
     ]
 
 
@@ -194,8 +214,18 @@ class Compared:
                 if value is None:
                     found[store, partition].pop(kept, None)
                 else:
-                    found[store, partition][kept] = value, timestamp
+                    # Records of buffers have the time when they were written.
+                    found[store, partition][kept] = value, 0 if store.endswith(_BUFFER) else timestamp
         return {place: entries for place, entries in found.items() if entries}
+
+    def histories(self, name: str, store: str) -> Mapping[bytes, list[tuple[bytes | None, int]]]:
+        """Return key → all values with their timestamps, in order, in the partition of the key."""
+        topic = f"{name}-{store}-changelog"
+        count, found = self.topics.partitions(topic), defaultdict(list)
+        for _, partition, _, timestamp, key, value, _ in self.topics.get(topic):
+            if default_partition(key or b"", count) == partition:
+                found[key or b""].append((value, timestamp))
+        return found
 
     def outputs(self, name: str, first: Mapping[str, int]) -> Mapping[str, Mapping[bytes, list[bytes]]]:
         """Return output → key → values in order, from the `first` record of each output on.
@@ -250,6 +280,10 @@ def _is_repartition(name: str, topic: str) -> bool:
 
 def _normalized(store: str, key: bytes, value: bytes | None) -> tuple[bytes, bytes | None]:
     """Return an entry without what depends on the order of other keys."""
+    if store.endswith(_BUFFER):
+        # `BufferValue`: timestamp, offset, length of the topic, topic, partition, headers, values
+        after_partition = 24 + int.from_bytes(value[16:20], "big") if value is not None else 0
+        return key[:-4], None if value is None else value[:8] + value[after_partition:]
     if store.startswith("paid-") and store.endswith(("this-join-store", "other-join-store")):
         return key[:-4], value  # the sequence number of the task
     return key, value

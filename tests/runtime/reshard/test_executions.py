@@ -4,7 +4,7 @@ import json
 import random
 import struct
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
 from types import SimpleNamespace
 
@@ -22,20 +22,24 @@ from headwater.model.topology import TopologyDocument
 from headwater.spec import load_text
 from headwater_spark.driver.processor_move.entry_copy import unreported
 from headwater_spark.driver.processor_move.moves import Committed
+from headwater_spark.driver.reshard import problems
 from headwater_spark.driver.reshard.entry_checks import check_entries, find_store_layout
 from headwater_spark.driver.reshard.execution import ReshardExecution, check_reshard, withdraw_if_unchanged
 from headwater_spark.driver.reshard.journal import Journal, Phase, read_journal
 from headwater_spark.driver.reshard.plan import Reshard
-from headwater_spark.driver.reshard.start import ReshardOptions, find_journal, plan_from_cluster
+from headwater_spark.driver.reshard.start import (
+    ReshardOptions,
+    find_journal,
+    forgotten_offsets,
+    plan_from_cluster,
+)
 from headwater_spark.driver.reshard.state_copy import TopicCopy, source_problems, target_problems
 from headwater_spark.engine.partitioners.hashing import default_partition
 from headwater_spark.engine.program import SubtopologyProgram, build_programs
-from headwater_spark.engine.records import TopicPartition
 from headwater_spark.engine.scaling.entry_layouts import LAYOUTS
-from headwater_spark.worker.restore import RecordChunk
-from tests.runtime.driver.memory_move import KilledError, MemoryCluster
-from tests.runtime.record_chunks import chunk_of
+from tests.runtime.driver.memory_move import KilledError
 from tests.runtime.reshard.compared_applications import all_stores
+from tests.runtime.reshard.memory_reshard import ReshardMemoryCluster
 
 _LAYOUT_OF = {
     "totals": "key",
@@ -65,26 +69,15 @@ def _document() -> TopologyDocument:
 _DOCUMENT = _document()
 
 
-class _ReshardCluster(MemoryCluster):
-    def read_range(self, topic: str, partition: int, first: int, end: int) -> Iterator[RecordChunk]:
-        records = [record for record in self.topics[topic][partition] if first <= record[2] < end]
-        for at in range(0, len(records), self.chunk_records):
-            self.before_operation()
-            yield chunk_of(records[at : at + self.chunk_records], end)
-
-    def open_transactions(self, partitions: Sequence[TopicPartition]) -> Sequence[TopicPartition]:
-        del partitions
-        return []
-
-    def check_expansion(self, counts: Mapping[str, int]) -> None:
-        """Accept all."""
+def _stopped() -> None:
+    """The application is stopped: do nothing."""
 
 
 @attrs.frozen
 class _Application:
     """The stopped application on a cluster in memory; values of entries are their record keys and numbers."""
 
-    cluster: _ReshardCluster
+    cluster: ReshardMemoryCluster
     chance: random.Random
 
     @property
@@ -153,7 +146,7 @@ class _Application:
             journal = withdraw_if_unchanged("app", journal, self.counts, self.cluster)
         options = ReshardOptions(partitions=counts)
         reshard = plan_from_cluster(_DOCUMENT, self.counts, options, journal, self.cluster)
-        execution = ReshardExecution(reshard, self.cluster, {}, journal, unreported)
+        execution = ReshardExecution(reshard, self.cluster, {}, journal, unreported, check_stopped=_stopped)
         return reshard, execution, journal is not None
 
     def reshard(self, counts: Counts) -> None:
@@ -184,7 +177,7 @@ def _application(counts: Counts, seed: int) -> _Application:
     compiled = compile_document(_DOCUMENT, counts)
     assert not compiled.problems
     topics = {**counts, **{topic.name: topic.partitions for topic in compiled.internal_topics}}
-    cluster = _ReshardCluster({topic: [[] for _ in range(count)] for topic, count in topics.items()})
+    cluster = ReshardMemoryCluster({topic: [[] for _ in range(count)] for topic, count in topics.items()})
     app = _Application(cluster, random.Random(seed))  # noqa: S311 - the same entries in each run
     for internal in compiled.internal_topics:
         if internal.kind is not TopicKind.CHANGELOG:
@@ -259,6 +252,34 @@ def test_a_killed_reshard_is_completed_and_loses_nothing(
         app.write_entries(5)
 
 
+def test_all_records_of_a_key_move_in_their_order() -> None:
+    """A versioned store restores its history from them."""
+    app = _application(_inputs((2, 2, 2)), 1)
+    app.write_entries(60)
+
+    def histories() -> Mapping[tuple[str, int, bytes | None], list[tuple[int, bool]]]:
+        found: dict[tuple[str, int, bytes | None], list[tuple[int, bool]]] = defaultdict(list)
+        for store in _LAYOUT_OF:
+            topic = f"app-{store}-changelog"
+            for partition, records in enumerate(app.cluster.topics[topic]):
+                for record in records:
+                    found[topic, partition, record[4]].append((record[3], record[5] is None))
+        return found
+
+    before = histories()
+    app.reshard(_inputs((5, 4, 5)))
+    after = histories()
+    moved = [
+        (topic, partition, key)
+        for topic, partition, key in after
+        if (topic, partition, key) not in before and partition >= 2
+    ]
+    assert len(moved) > 20
+    for topic, partition, key in moved:
+        [old] = [before[topic, each, key] for each in range(2) if (topic, each, key) in before]
+        assert after[topic, partition, key] == old
+
+
 def test_an_entry_in_another_partition_is_refused() -> None:
     app = _application(_inputs((2, 2, 2)), 1)
     other = 1 - default_partition(b"key", 2)
@@ -291,7 +312,7 @@ def test_an_unprocessed_record_of_a_key_that_moves_is_refused_or_written_again(*
             reshard = plan_from_cluster(_DOCUMENT, app.counts, options, journal, app.cluster)
             if journal is None:
                 assert check_reshard(reshard, app.cluster) == []
-            ReshardExecution(reshard, app.cluster, {}, journal, unreported).run()
+            ReshardExecution(reshard, app.cluster, {}, journal, unreported, check_stopped=_stopped).run()
             break
     assert operations > 40
     assert app.counts["orders"] == 5
@@ -319,7 +340,7 @@ def test_a_record_that_is_written_during_the_reshard_has_advice_that_completes_i
     journal = find_journal(_DOCUMENT, app.counts, app.cluster)
     assert journal is not None
     reshard = plan_from_cluster(_DOCUMENT, app.counts, options, journal, app.cluster)
-    ReshardExecution(reshard, app.cluster, {}, journal, unreported).run()
+    ReshardExecution(reshard, app.cluster, {}, journal, unreported, check_stopped=_stopped).run()
     assert app.counts["orders"] == 5
     assert app.unprocessed("orders") == waiting
 
@@ -337,6 +358,104 @@ def test_an_application_that_starts_before_a_topic_is_expanded_loses_nothing() -
     expected = _expected(app, after)
     app.reshard(after)
     assert app.live() == expected
+
+
+@pytest.mark.parametrize("kill", [None, 1, 9, 200])
+def test_an_application_that_starts_after_the_checks_loses_nothing(kill: int | None) -> None:
+    """It writes until the first topic is expanded; then the ends are committed again."""
+    app = _application(_inputs((2, 2, 2)), 1)
+    app.write_entries(20)
+    after = _inputs((5, 2, 2))
+    expected: list[Mapping[tuple[str, bytes], tuple[int, bytes, int, object]]] = []
+    operations = 0
+
+    def start_once() -> None:
+        nonlocal operations
+        journal = find_journal(_DOCUMENT, app.counts, app.cluster)
+        if journal is not None and not expected:
+            app.write_entries(10)
+            expected.append(_expected(app, after))
+        operations += bool(expected)
+        if kill is not None and operations > kill:
+            app.cluster.kill_after(None)
+            raise KilledError
+
+    app.cluster.before_operation = start_once
+    with suppress(KilledError):
+        app.reshard(after)
+    app.cluster.kill_after(None)
+    app.reshard(after)
+    assert app.counts["orders"] == 5
+    assert [app.live()] == expected
+
+
+def test_counts_do_not_fit_until_the_last_step() -> None:
+    """Also if a source topic has its new count already, and its changelog topic is the largest one."""
+    steps: list[dict[str, object]] = [
+        {"table": {"topic": "customers", "materialized": "rows"}},
+        {"stream": {"topic": "orders"}},
+        {"groupByKey": {}},
+        {"count": {"materialized": "totals"}},
+    ]
+    text = json.dumps({"application": {"id": "app"}, "topology": steps})
+    (document,) = load_text(text, "app.yaml").documents
+    changelogs = {"customers": "app-rows-changelog", "orders": "app-totals-changelog"}
+    cluster = ReshardMemoryCluster({topic: [[], []] for pair in changelogs.items() for topic in pair})
+    for topic, number in (("orders", 10), ("customers", 40)):
+        for key in (b"key %d" % each for each in range(number)):
+            partition = default_partition(key, 2)
+            cluster.write([(each, partition, key, b"1", _TIME, ()) for each in (topic, changelogs[topic])])
+        for partition, records in enumerate(cluster.topics[topic]):
+            cluster.offsets[topic, partition] = Committed(records[-1][2] + 1)
+    cluster.expand({"customers": 4})
+
+    def counts() -> Counts:
+        return {topic: len(partitions) for topic, partitions in cluster.topics.items()}
+
+    fitting: list[str] = []
+
+    def note_fitting_counts() -> None:
+        found = counts()
+        if all(found[topic] == found[changelog] for topic, changelog in changelogs.items()):
+            journal = find_journal(document, found, cluster)
+            fitting.extend(() if journal is None else [phase.name for phase in journal.phases.values()])
+
+    options = ReshardOptions(partitions={"orders": 4})
+    reshard = plan_from_cluster(document, counts(), options, None, cluster)
+    cluster.before_operation = note_fitting_counts
+    ReshardExecution(reshard, cluster, {}, None, unreported, check_stopped=_stopped).run()
+    assert set(counts().values()) == {4}
+    assert set(fitting) <= {"DONE"}
+
+
+def test_an_application_that_runs_when_its_topics_are_expanded_is_waited_for() -> None:
+    app = _application(_inputs((2, 2, 2)), 1)
+    app.write_entries(20)
+    after = _inputs((5, 2, 2))
+    reshard, _, _ = app.plan(after)
+    expected = _expected(app, after)
+
+    def is_running() -> None:
+        raise ProblemsError([problems.group_active("app", "Stable", 0, has_begun=True)])
+
+    with pytest.raises(ProblemsError):
+        ReshardExecution(reshard, app.cluster, {}, None, unreported, check_stopped=is_running).run()
+    assert app.live().keys() == expected.keys()
+    assert app.counts["orders"] == 2
+    app.reshard({})
+    assert app.live() == expected
+    assert app.counts["orders"] == 5
+
+
+def test_forgotten_offsets_are_reported_although_no_topic_has_to_be_expanded() -> None:
+    """A reshard whose last topic was expanded, and whose journal brokers have forgotten."""
+    app = _application(_inputs((2, 2, 2)), 1)
+    app.write_entries(20)
+    assert app.plan({})[0].transfers == ()
+    assert list(forgotten_offsets(_DOCUMENT, app.counts, app.cluster)) == []
+    app.cluster.offsets.clear()
+    [problem] = forgotten_offsets(_DOCUMENT, app.counts, app.cluster)
+    assert "app has state, but no committed offsets" in problem.summary
 
 
 def _operations_until_begun(app: _Application) -> int:
@@ -369,7 +488,9 @@ def test_entries_that_expire_during_an_interruption_do_not_prevent_the_reshard(
         monkeypatch.setattr("headwater_spark.driver.reshard.execution.time", clock)
         options = ReshardOptions(partitions=_inputs((5, 2, 2)))
         reshard = plan_from_cluster(_DOCUMENT, app.counts, options, find(), app.cluster)
-        ReshardExecution(reshard, app.cluster, {topic: 10 * day}, find(), unreported).run()
+        ReshardExecution(
+            reshard, app.cluster, {topic: 10 * day}, find(), unreported, check_stopped=_stopped
+        ).run()
 
     def die_in_phase() -> None:
         is_copied = len(app.cluster.topics[topic]) == 5 and any(app.cluster.topics[topic][2:])

@@ -14,7 +14,13 @@ from headwater_spark.driver.reshard.state_copy import copy_state
 from tests.oracle.exported_documents import loaded
 from tests.oracle.kafka_streams import OF_THE_BROKER, KafkaStreams
 from tests.runtime.engine.fuzzing.functions import PARTIAL
-from tests.runtime.reshard.compared_applications import Compared, Json, all_stores, batches
+from tests.runtime.reshard.compared_applications import (
+    Compared,
+    Json,
+    all_stores,
+    batches,
+    versions_and_buffer,
+)
 from tests.runtime.spark.kafka_topics import Topics
 
 pytestmark = [pytest.mark.broker, pytest.mark.oracle, pytest.mark.timeout(600)]
@@ -47,6 +53,27 @@ def test_each_kind_of_store_is_as_if_it_had_the_new_count_from_the_start(
     moved, fresh = (compared.outputs(name, written[name]) for name in compared.names)
     assert moved == fresh
     assert compared.entries(compared.moved) == compared.entries(compared.fresh)
+
+
+@pytest.mark.soak
+def test_versions_and_buffered_records_are_as_if_they_had_the_new_count_from_the_start(
+    kafka: LocalBroker, unique: Callable[[str], str]
+) -> None:
+    servers, before, after = kafka.bootstrap_servers, {"orders": 2, "prices": 2}, {"orders": 5, "prices": 5}
+    compared = Compared(servers, Topics(servers), unique, versions_and_buffer(), before, after)
+    first, second = islice(batches(before, keys=30, size=200, seed=11), 2)
+    compared.process(first)
+    assert compared.reshard().written
+    assert compared.entries(compared.moved) == compared.entries(compared.fresh)
+    histories = compared.histories(compared.fresh, "history")
+    assert max(map(len, histories.values())) > 3
+    assert compared.histories(compared.moved, "history") == histories
+
+    written = {name: compared.written(name) for name in compared.names}
+    compared.process(second)
+    moved, fresh = (compared.outputs(name, written[name]) for name in compared.names)
+    assert moved == fresh
+    assert fresh["out-late"]
 
 
 @pytest.mark.soak

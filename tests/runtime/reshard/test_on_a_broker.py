@@ -2,21 +2,25 @@
 
 import signal
 from collections.abc import Callable
+from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
 
+import attrs
 import pytest
 from click.testing import CliRunner
-from confluent_kafka import Consumer
+from confluent_kafka import Consumer, Producer
 
 from headwater.cli.main import main
 from headwater.kafka import Connection
 from headwater.model.problems import ProblemsError
 from headwater.spec import load_text
 from headwater.toolchain.broker.local import LocalBroker
+from headwater.toolchain.broker.readiness import until
 from headwater_spark.driver.processor_move.entry_copy import unreported
 from headwater_spark.driver.reshard import start
 from headwater_spark.driver.reshard.start import ReshardOptions, reshard_application
+from headwater_spark.engine.partitioners.hashing import default_partition
 from tests.runtime.driver.dying_cluster import die_after
 from tests.runtime.reshard.stopped_application import KEYS, StoppedApplication
 from tests.runtime.spark.kafka_topics import Topics
@@ -58,23 +62,44 @@ def test_a_reshard_that_is_killed_at_each_step_is_completed(app: StoppedApplicat
     app.check(before, waiting)
 
 
-def test_the_commands_of_the_page(app: StoppedApplication, tmp_path: Path) -> None:
+def _run(app: StoppedApplication, *words: str) -> tuple[int, str]:
+    """Return the exit code and the output of a command."""
+    done = CliRunner().invoke(main, [*words, "--bootstrap-server", app.servers], standalone_mode=True)
+    return done.exit_code, done.output
+
+
+def test_the_commands_of_the_page(
+    app: StoppedApplication, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     before, waiting = {store: app.entries(store) for store in ("kept", "totals")}, app.unprocessed()
     file = tmp_path / "orders.yaml"
     file.write_text(app.text())
 
-    def run(*words: str) -> tuple[int, str]:
-        done = CliRunner().invoke(main, [*words, "--bootstrap-server", app.servers], standalone_mode=True)
-        return done.exit_code, done.output
-
+    run = partial(_run, app)
     reshard = ("reshard", str(file), "--partitions", f"{app.source}=5")
     code, text = run(*reshard, "--check")
     assert (code, "Nothing was changed." in text) == (0, True), text
     assert app.topics.partitions(app.source) == 2
+    default = "headwater_spark.engine.partitioners.hashing:default_partition"
+    code, text = run(*reshard, "--check", "--partitioner", f"{app.source}={default}")
+    assert (code, "Nothing was changed." in text) == (0, True), text
+    (tmp_path / "state_test_parts.py").write_text(
+        "def region(key, partitions):\n    return key[-1] % partitions\n"
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+    code, text = run(*reshard, "--partitioner", f"{app.source}=state_test_parts:region")
+    assert (code, "MisplacedEntries" in text) == (1, True), text
+    code, text = run(*reshard, "--partitioner", f"{app.source}=state_test_parts:other")
+    assert (code, "cannot be imported" in text) == (64, True), text
     code, text = run("reshard", str(file), "--partitions", f"{app.source}=1")
     assert (code, "ReshardRefused" in text) == (1, True), text
     code, text = run("reshard", str(file), "--partitions", "payments=4")
     assert (code, "payments is not a source topic" in text) == (1, True), text
+    policies = tmp_path / "policies.yaml"
+    policies.write_text("policies: [topicPartitions: {max: 4}]")
+    code, text = run(*reshard, "--policies", str(policies))
+    assert (code, "PolicyViolated" in text) == (1, True), text
+    assert app.topics.partitions(f"{app.id}-kept-changelog") == 2
     code, text = run("reshard", str(file), "--layout", "kept=round")
     assert (code, "round is no layout" in text) == (64, True), text
 
@@ -85,22 +110,59 @@ def test_the_commands_of_the_page(app: StoppedApplication, tmp_path: Path) -> No
     code, text = run(*reshard)
     assert (code, "no state has to move" in text) == (0, True), text
 
+
+def test_the_commands_for_a_renamed_store(app: StoppedApplication, tmp_path: Path) -> None:
+    totals = app.entries("totals")
+    file, policies, run = tmp_path / "orders.yaml", tmp_path / "policies.yaml", partial(_run, app)
+    policies.write_text("policies: [blastRadius: {createdTopics: 0}]")
     file.write_text(app.text("renamed"))
     copy = ("state", "copy", str(file))
     assert run(*copy)[0] == 64
     code, text = run(*copy, "--store", "missing=renamed")
     assert (code, "does not exist" in text) == (1, True), text
+    renamed = f"{app.id}-renamed-changelog"
+    code, text = run(*copy, "--store", "totals=renamed", "--policies", str(policies))
+    assert (code, "BlastRadius" in text, renamed in app.topics.names()) == (1, True, False), text
     code, text = run(*copy, "--store", "totals=renamed")
     assert code == 0, text
-    assert app.entries("renamed") == before["totals"] == app.entries("totals")
-    settings = app.topics.settings(f"{app.id}-renamed-changelog")
+    code, text = run(*copy, "--store", "totals=renamed", "--undo")
+    assert (code, f"{renamed}: deleted" in text) == (0, True), text
+    assert app.entries("totals") == totals
+    assert until(lambda: renamed not in app.topics.names(), 30)
+    code, text = run(*copy, "--store", "totals=renamed", "--undo")
+    assert (code, "deleted" in text) == (0, False), text
+    code, text = run(*copy, "--store", "totals=renamed")
+    assert code == 0, text
+    assert app.entries("renamed") == totals == app.entries("totals")
+    settings = app.topics.settings(renamed)
     assert settings["cleanup.policy"] == "compact"
     code, text = run(*copy, "--store", "totals=renamed")
     assert (code, "it has records already" in text) == (1, True), text
+    app.topics.send([(renamed, default_partition(KEYS[1], 2), KEYS[1], b"newer", 1_760_000_000_000, ())])
+    code, text = run(*copy, "--store", "totals=renamed", "--undo")
+    assert (code, "cannot be undone" in text, renamed in app.topics.names()) == (1, True, True), text
 
 
-def test_an_application_that_runs_is_refused(app: StoppedApplication) -> None:
+def test_records_that_are_larger_than_a_megabyte_move(app: StoppedApplication) -> None:
+    topic = app.internal["kept-changelog"]
+    app.topics.configure_and_wait(topic, {"max.message.bytes": "5000000"})
+    values = {key: bytes((number,)) * 2_000_000 for number, key in enumerate(KEYS[1:4])}
+    producer = Producer({"bootstrap.servers": app.servers, "message.max.bytes": 5_000_000})
+    for key, value in values.items():
+        producer.produce(topic, value, key, default_partition(key, 2), timestamp=1_760_000_000_000)
+    assert producer.flush(30) == 0
+    before = app.entries("kept")
+    assert before.items() >= values.items()
     (document,) = load_text(app.text(), "app.yaml").documents
+    options = ReshardOptions(partitions={app.source: 5})
+    reshard_application(document, Connection(bootstrap_servers=(app.servers,)), options, unreported)
+    assert app.entries("kept") == before
+
+
+def test_an_application_that_runs_is_checked_and_refused(app: StoppedApplication) -> None:
+    (document,) = load_text(app.text(), "app.yaml").documents
+    connection = Connection(bootstrap_servers=(app.servers,))
+    wrong = 1 - default_partition(KEYS[1], 2)
     options = ReshardOptions(partitions={app.source: 5}, wait_seconds=0)
     member = Consumer({"bootstrap.servers": app.servers, "group.id": app.id})
     member.subscribe([app.source])
@@ -108,8 +170,16 @@ def test_an_application_that_runs_is_refused(app: StoppedApplication) -> None:
         while not member.assignment():
             member.poll(0.1)
         with pytest.raises(ProblemsError) as raised:
-            reshard_application(document, Connection(bootstrap_servers=(app.servers,)), options, unreported)
+            reshard_application(document, connection, options, unreported)
+        check = attrs.evolve(options, checks_only=True)
+        checked = reshard_application(document, connection, check, unreported)
+        assert checked.is_running
+        assert checked.counts[app.internal["kept-changelog"]] == (2, 5)
+        app.topics.put(app.internal["kept-changelog"], [(KEYS[1], b"value", 1_760_000_000_000)], wrong)
+        with pytest.raises(ProblemsError) as misplaced:
+            reshard_application(document, connection, check, unreported)
     finally:
         member.close()
     assert [problem.code.value for problem in raised.value.problems] == ["GroupActive"]
+    assert [problem.code.value for problem in misplaced.value.problems] == ["MisplacedEntries"]
     assert app.topics.partitions(app.source) == 2

@@ -2,7 +2,7 @@
 
 import json
 import random
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import pytest
@@ -31,6 +31,7 @@ from headwater_spark.engine.partitioners.hashing import default_partition
 from headwater_spark.engine.program import build_programs
 from headwater_spark.engine.scaling.entry_layouts import LAYOUTS, EntryLayout, find_layouts
 from headwater_spark.engine.scaling.moved_stores import MovedStore
+from headwater_spark.engine.scaling.user_partitioners import PartitionerError, UserPartitioner
 
 Steps = list[dict[str, Any]]
 _COUNT: Steps = [{"stream": {"topic": "in"}}, {"groupByKey": {}}, {"count": {"materialized": "totals"}}]
@@ -45,6 +46,7 @@ def _refused(
     application: Mapping[str, object] | None = None,
     *,
     layouts: Mapping[str, EntryLayout] | None = None,
+    partitioners: Mapping[str, UserPartitioner] | None = None,
 ) -> list[Problem]:
     """Return why an application with `before` partitions cannot have `after`; `changed` are other counts."""
     text = json.dumps({"application": {"id": "app", **(application or {})}, "topology": steps})
@@ -61,6 +63,7 @@ def _refused(
         before=present,
         present=present,
         layouts=layouts or {},
+        partitioners=partitioners or {},
     )
     _, problems = plan_reshard(request, lambda *_: ())
     return list(problems)
@@ -123,6 +126,51 @@ def test_state_that_cannot_move_is_refused_by_name(
     assert reason in problems[0].summary
 
 
+_OWN = UserPartitioner("app.parts:own", lambda key, count: key[0] % count)
+_MERGED: Steps = [
+    {"stream": {"topic": "in", "as": "in"}},
+    {"stream": {"topic": "other", "as": "other"}},
+    {"merge": {"from": "in", "with": "other"}},
+    *_COUNT[1:],
+]
+
+
+def test_partitioners_of_users_must_fit_the_inputs() -> None:
+    spread: Steps = [
+        {"stream": {"topic": "in"}},
+        {"repartition": {"name": "spread", "partitioner": "app.parts:Own"}},
+        {"groupByKey": {}},
+        {"count": {"materialized": "totals"}},
+    ]
+    counts: tuple[Mapping[str, int], Mapping[str, int]] = {"in": 2}, {"in": 4}
+    assert _refused(spread, *counts, partitioners={"app-spread-repartition": _OWN}) == []
+    assert _refused(_COUNT, *counts, partitioners={"in": _OWN}) == []
+    [needless] = _refused(_COUNT, *counts, partitioners={"out": _OWN})
+    assert "app does not read out" in needless.summary
+    both: tuple[Mapping[str, int], Mapping[str, int]] = {"in": 2, "other": 2}, {"in": 4, "other": 4}
+    assert _refused(_MERGED, *both, partitioners={"in": _OWN, "other": _OWN}) == []
+    [different] = _refused(_MERGED, *both, partitioners={"in": _OWN})
+    assert different.found == "in: app.parts:own, other: default"
+
+
+@pytest.mark.parametrize(
+    ("function", "reason"),
+    [
+        (lambda _key, count: count, "returned 4 for a key and 4 partitions"),
+        (lambda _key, _count: -1, "returned -1"),
+        (lambda _key, _count: "1", "returned '1'"),
+        (lambda _key, _count: True, "returned True"),
+        (lambda key, _count: key["id"], "TypeError"),
+    ],
+)
+def test_a_partitioner_that_returns_no_partition_fails(
+    function: Callable[[bytes, int], object], reason: str
+) -> None:
+    with pytest.raises(PartitionerError) as raised:
+        UserPartitioner("app.parts:own", function)(b"key", 4)
+    assert reason in raised.value.reason
+
+
 @pytest.mark.parametrize("store", ["totals", "missing"])
 def test_a_layout_that_the_document_shows_cannot_be_named(store: str) -> None:
     [problem] = _refused(_COUNT, {"in": 1}, {"in": 4}, layouts={store: LAYOUTS["window"]})
@@ -135,13 +183,7 @@ def test_counts_that_do_not_fit_are_refused() -> None:
     [wide] = _refused(_COUNT, {"in": 2}, {"in": 4}, {"app-totals-changelog": 5})
     assert (wide.code, wide.topic) == (ProblemCode.RESHARD_REFUSED, "app-totals-changelog")
     assert "4 instead of 5 partitions" in wide.summary
-    merged: Steps = [
-        {"stream": {"topic": "in", "as": "in"}},
-        {"stream": {"topic": "other", "as": "other"}},
-        {"merge": {"from": "in", "with": "other"}},
-        *_COUNT[1:],
-    ]
-    [different] = _refused(merged, {"in": 2, "other": 2}, {"in": 4, "other": 2})
+    [different] = _refused(_MERGED, {"in": 2, "other": 2}, {"in": 4, "other": 2})
     assert different.code is ProblemCode.RESHARD_REFUSED
     assert different.found == "in: 4, other: 2"
 

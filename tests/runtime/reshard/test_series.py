@@ -25,7 +25,13 @@ _SERIES = int(os.environ.get("HEADWATER_FUZZ_EXAMPLES", "3"))
 _FIRST = int(os.environ.get("HEADWATER_FUZZ_SEED", "1"))
 _INTERRUPTED, _DONE = 3, 0
 _ATTEMPTS = 40
-_TEMPORARY = {ProblemCode.RESHARD_INCOMPLETE, ProblemCode.CLUSTER_UNREACHABLE, ProblemCode.TIMEOUT}
+_TEMPORARY = {
+    ProblemCode.RESHARD_INCOMPLETE,
+    ProblemCode.CLUSTER_UNREACHABLE,
+    ProblemCode.REQUEST_NOT_ANSWERED,
+    ProblemCode.REFUSED_BY_BROKERS,
+    ProblemCode.TIMEOUT,
+}
 
 
 def _reshard(text: str, servers: str, counts: Mapping[str, int]) -> None:

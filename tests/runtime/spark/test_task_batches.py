@@ -24,6 +24,7 @@ from headwater_spark.worker.task_input import RecordInput
 from headwater_spark.worker.task_lease import Lease
 from headwater_spark.worker.task_owner import TaskOwner
 from tests.runtime.spark.kafka_topics import Topics
+from tests.runtime.worker.test_task_input import columns
 
 pytestmark = pytest.mark.broker
 
@@ -44,6 +45,7 @@ class Application:
     request: BatchRequest
     source: str
     sink: str
+    as_columns: bool = False
     owners: list[TaskOwner] = attrs.field(factory=list)
 
     def owner(self) -> TaskOwner:
@@ -57,7 +59,8 @@ class Application:
     def process(
         self, owner: TaskOwner, records: Sequence[InputRecord], request: BatchRequest | None = None
     ) -> BatchResult:
-        return owner.process_or_forward(request or self.request, 0, RecordInput(records), tick=False)
+        input_ = columns(records) if self.as_columns else RecordInput(records)
+        return owner.process_or_forward(request or self.request, 0, input_, tick=False)
 
     def counts(self) -> list[int]:
         return [int.from_bytes(record[5] or b"", "big") for record in self.topics.get(self.sink)]
@@ -67,7 +70,10 @@ class Application:
         return self.request.state_folder / "0_0"
 
 
-@pytest.fixture(params=[True, False], ids=["exactly once", "at least once"])
+@pytest.fixture(
+    params=[(True, False), (False, False), (True, True), (False, True)],
+    ids=["exactly once", "at least once", "exactly once, in columns", "at least once, in columns"],
+)
 def application(
     request: pytest.FixtureRequest, kafka: local.LocalBroker, tmp_path: Path, unique: Callable[[str], str]
 ) -> Iterator[Application]:
@@ -89,9 +95,9 @@ def application(
         program=program,
         state_folder=tmp_path,
         partition_counts={source: 1},
-        exactly_once=request.param,
+        exactly_once=request.param[0],
     )
-    created = Application(topics, batch_request, source, sink)
+    created = Application(topics, batch_request, source, sink, as_columns=request.param[1])
     yield created
     for owner in created.owners:
         owner.close()

@@ -164,14 +164,27 @@ def test_columns_are_processed_one_by_one_after_a_refusal(broker: Broker, reques
 
 
 @pytest.mark.parametrize("as_columns", [True, False])
-def test_other_tasks_process_records_one_by_one(
+def test_each_count_is_written_without_a_record_cache(
     broker: Broker, request_: BatchRequest, *, as_columns: bool
 ) -> None:
-    """Without a record cache, each count is written."""
-    records = [record(0), record(1)]
+    broker.changelog_end = 40
+    records = [
+        (*IN, offset, 1_009 - offset, key, b"v", (("h", b"1"),) * (offset % 2))
+        for offset, key in enumerate([b"a", b"b", b"a", b"a"])
+    ]
     input_ = columns(records) if as_columns else RecordInput(records)
-    OpenTask(request_, 0).process_batch(request_, input_, tick=False)
-    assert broker.counts() == [1, 2]
+    task = OpenTask(request_, 0)
+    result = task.process_batch(request_, input_, tick=False)
+    task.close()
+    counts = [(b"a", 1, 1_009), (b"b", 1, 1_008), (b"a", 2, 1_009), (b"a", 3, 1_009)]
+    written = [(key, number.to_bytes(8, "big"), time) for key, number, time in counts]
+    logged = [(CHANGELOG, 0, *each, ()) for each in written]
+    out = [("out", None, *each, record[-1]) for each, record in zip(written, records, strict=True)]
+    assert [each for each in broker.records if each[0] == CHANGELOG] == logged
+    assert [each for each in broker.records if each[0] == "out"] == out
+    assert (result.read, result.written, result.stream_time) == (4, 8, 1_009)
+    assert isinstance(input_, RecordInput) or input_.has_columns
+    assert changelog_offsets(request_) == {CHANGELOG: 44}
 
 
 def test_records_are_counted_one_by_one_too(broker: Broker, request_: BatchRequest) -> None:

@@ -8,8 +8,9 @@ from confluent_kafka import KafkaError, KafkaException
 from hypothesis import given
 from hypothesis import strategies as st
 
+from headwater_spark.engine.columns import OutputColumns, TopicColumns
 from headwater_spark.engine.records import Headers
-from headwater_spark.worker.record_sender import OutputColumns, RecordSender
+from headwater_spark.worker.record_sender import RecordSender
 from headwater_spark.worker.refusals import RecordsRefusedError
 
 _HEADERS: st.SearchStrategy[Headers] = st.sampled_from([(), (), (("trace", b"1"),)])
@@ -52,7 +53,8 @@ class QueueProducer:
 
 
 def _columns(parts: list[list[tuple[Any, ...]]]) -> OutputColumns:
-    return OutputColumns("out", [tuple(zip(*part, strict=True)) for part in parts if part])  # type: ignore[misc]
+    columns: Any = [tuple(zip(*part, strict=True)) for part in parts if part]
+    return OutputColumns([TopicColumns("out", columns)])
 
 
 def _sender(producer: QueueProducer) -> RecordSender:

@@ -24,6 +24,7 @@ ACTIONS = "|".join(
     )
 )
 _PLANNED = re.compile(rf"^ +({ACTIONS}) +\S+ +\d.*?(?:wave (\d+))?$", re.MULTILINE)
+_LOST = re.compile(r"^Change of the topology: (\d+) stores? loses? ", re.MULTILINE)
 _LOCATION = re.compile(r"^ +at +(\S+):(\d+):\d+", re.MULTILINE)
 
 
@@ -33,7 +34,8 @@ class Observation:
 
     `planned` is kind of action → number of topics in the plan. `waves` is the number of topics in each wave
     of an expansion. `expanded` is topic → new partition count; `replaced` are topics with a new topic id.
-    `results` are output records of the application.
+    `results` are output records of the application. `lost_stores` is how many stores would lose their state
+    by an edit.
     """
 
     succeeded: bool = True
@@ -46,6 +48,7 @@ class Observation:
     replaced: frozenset[str] = frozenset()
     deleted: frozenset[str] = frozenset()
     results: Mapping[str, float] = attrs.field(factory=dict)
+    lost_stores: int = 0
 
     @classmethod
     def of(cls, finished: Finished, before: Mapping[str, LiveTopic], after: Mapping[str, LiveTopic]) -> Self:
@@ -53,6 +56,7 @@ class Observation:
         both = before.keys() & after.keys()
         location = _LOCATION.search(finished.text)
         planned = _PLANNED.findall(finished.text)
+        lost = _LOST.search(finished.text)
         waves = Counter(wave for _, wave in planned if wave)
         return cls(
             succeeded=finished.code == 0,
@@ -64,6 +68,7 @@ class Observation:
             expanded={n: after[n].partitions for n in both if after[n].partitions != before[n].partitions},
             replaced=frozenset(name for name in both if after[name].topic_id != before[name].topic_id),
             deleted=frozenset(before.keys() - after.keys()),
+            lost_stores=int(lost[1]) if lost else 0,
         )
 
     def matches(self, expected: "Observation") -> bool:
@@ -73,6 +78,8 @@ class Observation:
     def __str__(self) -> str:
         codes = ", ".join(sorted(self.errors))
         outcome = "succeeds" if self.succeeded else f"refused: {codes or 'no code'}"
+        if self.lost_stores:
+            outcome = f"{counted(self.lost_stores, 'store')} would lose state"
         location = f" at {self.location}" if self.location else ""
         planned = "".join(f", {number} to {kind}" for kind, number in sorted(self.planned.items()))
         results = "".join(f"; {name}: {number:.2f}" for name, number in sorted(self.results.items()))

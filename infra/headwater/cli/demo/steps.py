@@ -240,6 +240,25 @@ STEPS: Sequence[Step] = (
         "tasks. Without it, it has stopped.",
     ),
     Step(
+        title="An edit of a topology with state",
+        description="A developer adds a filter before a count. The numbers in generated names shift, so the "
+        "count would begin with an empty store, without an error.",
+        actions=(
+            CopyFile("visits.yaml", "visits.yaml"),
+            CopyFile("visits-with-filter.yaml", "visits-with-filter.yaml"),
+        ),
+        command=Headwater(
+            ("change", "visits.yaml", "visits-with-filter.yaml", "--partitions", "page-views=4")
+        ),
+        expected=Observation(
+            succeeded=False,
+            errors=frozenset({"renamed"}),
+            location="visits-with-filter.yaml:7",
+            lost_stores=1,
+        ),
+        outcome="Reported before the deployment, with the line that keeps the state.",
+    ),
+    Step(
         title="A typo",
         description="`selectKey` becomes `selectKye`.",
         actions=(Edit("order-enrichment", "selectKey:", "selectKye:"),),

@@ -1,10 +1,22 @@
 """PURE. Checks of policies, one file per kind of policy; none knows another.
 
-`check_application` checks one application, as declared or as planned; `check_run` checks a whole run, and
-`expansion_violations` an expansion of agent or runtime.
+`check_application` checks one application, as declared or as planned; `check_run` checks a whole run,
+`expansion_violations` an expansion without a plan, and `creation_violations` new topics without one.
 """
 
-from headwater.planner.policies.checks import check_application, check_run, expansion_violations
+from headwater.planner.policies.checks import (
+    check_application,
+    check_run,
+    creation_violations,
+    expansion_violations,
+)
 from headwater.planner.policies.subject import declared, planned
 
-__all__ = ["check_application", "check_run", "declared", "expansion_violations", "planned"]
+__all__ = [
+    "check_application",
+    "check_run",
+    "creation_violations",
+    "declared",
+    "expansion_violations",
+    "planned",
+]

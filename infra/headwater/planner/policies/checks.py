@@ -4,7 +4,7 @@ Agent and runtime add partitions to topics that exist. They do not check names a
 they change none, and an application must not stop because a policy is new.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 import attrs
@@ -106,8 +106,29 @@ def expansion_violations(
     for problem in check_application(attrs.evolve(subject, topics=topics), counting):
         if problem.topic is None or problem.topic in after:
             yield problem
-    for policy in known:
+    yield from _exceeded_limits(compiled, known, {Effect.ADDED_PARTITIONS: added})
+
+
+def creation_violations(
+    compiled: CompiledApplication, topics: Collection[str], policies: Iterable[Policy]
+) -> Iterator[Problem]:
+    """Yield a problem for each policy that the creation of some internal topics violates."""
+    known = tuple(policies)
+    for problem in check_application(declared(compiled), known):
+        if problem.topic in topics:
+            yield problem
+    partitions = sum(topic.partitions for topic in compiled.internal_topics if topic.name in topics)
+    numbers = {Effect.CREATED_TOPICS: len(topics), Effect.ADDED_PARTITIONS: partitions}
+    yield from _exceeded_limits(compiled, known, numbers)
+
+
+def _exceeded_limits(
+    compiled: CompiledApplication, policies: Iterable[Policy], numbers: Mapping[Effect, int]
+) -> Iterator[Problem]:
+    """Yield a problem for each limit of one run that `numbers` exceed."""
+    for policy in policies:
         if isinstance(policy.rule, BlastRadius) and chooses(policy, compiled.application.id):
-            limit = policy.rule.limits.get(Effect.ADDED_PARTITIONS)
-            if limit is not None and added > limit:
-                yield exceeded(policy, Effect.ADDED_PARTITIONS, limit, added)
+            for effect, number in numbers.items():
+                limit = policy.rule.limits.get(effect)
+                if limit is not None and number > limit:
+                    yield exceeded(policy, effect, limit, number)

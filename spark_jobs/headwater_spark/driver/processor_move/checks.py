@@ -1,7 +1,7 @@
 """Check, before anything changes, that keys are where a move expects them."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 
 import attrs
 
@@ -62,7 +62,8 @@ def check_entries(
         def chunks(topic: str = store.changelog, partition: int = processor) -> Iterator[RecordChunk]:
             return map(checked, cluster.read(topic, partition))
 
-        key = misplaced_key(move.old, store, processor, chunks, most_keys)
+        owners = partial(_owners, store, move.old)
+        key = misplaced_key(owners, processor, chunks, most_keys)
         if key is not None and store.changelog not in problems:
             owner = store.processor(key, move.old)
             problems[store.changelog] = misplaced_entry(move, store, processor, owner)
@@ -70,18 +71,25 @@ def check_entries(
         raise ProblemsError(list(problems.values()))
 
 
+def _owners(store: MovedStore, processors: Processors, keys: Sequence[bytes | None]) -> Sequence[int]:
+    [owners] = entry_owners(store, keys, processors)
+    return owners
+
+
 def misplaced_key(
-    processors: Processors,
-    store: MovedStore,
+    owners_of: Callable[[Sequence[bytes | None]], Sequence[int]],
     processor: int,
     chunks: Callable[[], Iterator[RecordChunk]],
     most_keys: int,
 ) -> bytes | None:
-    """Return a key of another processor that has an entry in the partition of this one, if there is one."""
+    """Return a key of another processor that has an entry in the partition of this one, if there is one.
+
+    `owners_of` returns the processors of keys of entries.
+    """
     for misplaced in bounded_keys(most_keys):
         for chunk in chunks():
             keys = chunk.keys
-            [owners] = entry_owners(store, keys, processors)
+            owners = owners_of(keys)
             for index, (key, owner) in enumerate(zip(keys, owners, strict=True)):
                 if key is None or owner == processor:
                     continue

@@ -29,6 +29,8 @@ _VISIBLE_SECONDS = 10.0
 _COMPLETION_SECONDS = 5.0
 _POLL_SECONDS = 0.1
 _CALLS_AT_ONCE = 8
+_MAX_RECORD_BYTES = 1_000_000_000
+"""librdkafka's maximum. What is moved is in a topic already: its `max.message.bytes` is the limit."""
 _MAX_PREPARED = 64
 """So many producers may be connected at the same time: each has threads of its own."""
 
@@ -175,7 +177,12 @@ class KafkaMoveCluster:
 
     def _new_producer(self, name: str) -> TransactionalProducer:
         return TransactionalProducer(
-            self._connection, name, self._consumer, topic=self._topic, is_prepared=True
+            self._connection,
+            name,
+            self._consumer,
+            topic=self._topic,
+            is_prepared=True,
+            settings={"message.max.bytes": _MAX_RECORD_BYTES},
         )
 
     def _new_reader(self) -> PartitionReader:

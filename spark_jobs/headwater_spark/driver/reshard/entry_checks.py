@@ -11,8 +11,8 @@ from headwater_spark.driver.reshard import problems
 from headwater_spark.driver.reshard.entry_move import ReshardCluster
 from headwater_spark.driver.reshard.plan import Reshard
 from headwater_spark.engine.scaling.entry_layouts import EntryLayout, find_layouts
-from headwater_spark.engine.scaling.processors import Processors
 from headwater_spark.engine.scaling.transfers import Transfer
+from headwater_spark.engine.scaling.user_partitioners import UserPartitioner
 from headwater_spark.worker.restore import RecordChunk
 
 _SAMPLE = 20_000
@@ -23,7 +23,11 @@ _MAX_KEYS_IN_MEMORY = 1_000_000
 
 
 def find_store_layout(
-    cluster: ReshardCluster, store: StateStore, changelog: str, partitions: int
+    cluster: ReshardCluster,
+    store: StateStore,
+    changelog: str,
+    partitions: int,
+    partitioner: UserPartitioner | None = None,
 ) -> tuple[EntryLayout, ...]:
     """Return the layouts that the newest entries of a changelog topic fit; raises `KafkaException`.
 
@@ -37,7 +41,7 @@ def find_store_layout(
             for (_, partition), (first, end) in bounds.items()
         ]
         if any(keys for _, keys in samples) or all(first >= end - records for first, end in bounds.values()):
-            return find_layouts(store.kind, samples, partitions, store.name)
+            return find_layouts(store.kind, samples, partitions, store.name, partitioner)
         records *= _MORE
 
 
@@ -72,13 +76,16 @@ def check_entries(reshard: Reshard, cluster: ReshardCluster, report: Report) -> 
 
 
 def _problem(reshard: Reshard, transfer: Transfer, partition: int, reading: "_Reading") -> Problem | None:
-    store = transfer.store
-    if store is None:
+    if transfer.store is None:
         return None
-    processors = Processors(transfer.before, transfer.before)
-    key = misplaced_key(processors, store, partition, lambda: reading.chunks(partition), _MAX_KEYS_IN_MEMORY)
+
+    def owners(keys: Sequence[bytes | None]) -> Sequence[int]:
+        old, _ = transfer.partitions(keys, partition)
+        return old
+
+    key = misplaced_key(owners, partition, lambda: reading.chunks(partition), _MAX_KEYS_IN_MEMORY)
     if key is not None:
-        owner = store.processor(key, processors)
+        [owner] = owners([key])
         return problems.misplaced_entry(reshard.application, transfer.source, partition, owner)
     if transfer.left is not None and _is_misdirected(transfer, partition, reading):
         return problems.misdirected_subscription(reshard.application, transfer.source, has_begun=False)

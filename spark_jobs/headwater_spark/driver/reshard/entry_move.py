@@ -33,6 +33,8 @@ from headwater_spark.engine.scaling.transfers import Transfer
 from headwater_spark.worker.restore import RecordChunk
 
 _MAX_KEYS_IN_MEMORY = 1_000_000
+_MAX_TOTALS_IN_MEMORY = 4_000_000
+"""So many keys, of 21 bytes each, may be kept to read only what is new when entries are compared again."""
 _COMPLETION_SECONDS = 60.0
 _POLL_SECONDS = 0.05
 
@@ -51,6 +53,13 @@ class ReshardCluster(MoveCluster, Protocol):
     def check_expansion(self, counts: Mapping[str, int]) -> None:
         """Let the brokers check an expansion, without changing anything; raises `ProblemsError`."""
         ...
+
+
+def await_transactions(cluster: ReshardCluster, partitions: Sequence[TopicPartition]) -> None:
+    """Wait until the partitions show what was committed: the brokers answer a commit before."""
+    deadline = time.monotonic() + _COMPLETION_SECONDS
+    while cluster.open_transactions(partitions) and time.monotonic() < deadline:
+        time.sleep(_POLL_SECONDS)
 
 
 @attrs.frozen
@@ -89,6 +98,8 @@ class EntryMove:
         """Partition → keys that left it, with their times; None = not known, or too many to keep."""
         self._noted = 0
         self._has_copied = False
+        self._compared: dict[int, tuple[LastRecords, int]] = {}
+        """Partition of the target → its last records, and the offset up to which they were read."""
         self.written = 0
         """The number of records that were written to new partitions."""
 
@@ -119,7 +130,7 @@ class EntryMove:
         What this pass has written must be visible: it has the last record of each other key.
         """
         topic = self._transfer.source
-        self._await_transactions([(topic, partition)])
+        await_transactions(self._cluster, [(topic, partition)])
         [(_, end)] = self._cluster.bounds([(topic, partition)]).values()
         for chunk in self._cluster.read_range(topic, partition, self._ends[partition], end):
             old, new = self._transfer.partitions(chunk.keys, partition)
@@ -127,15 +138,29 @@ class EntryMove:
                 if before == after == partition:
                     self._note(last, record[4], record[5], record[3], record[6], after)
 
+    def last_records(self) -> Sequence[LastRecords]:
+        """Read all partitions of the target, and return the last records of each."""
+        bounds = self._cluster.bounds((self._transfer.target, each) for each in range(self._transfer.after))
+        ends = {partition: end for (_, partition), (_, end) in bounds.items()}
+        found = []
+        for partition, chunks in self._parts(self._transfer.target, ends, "checking entries"):
+            last = LastRecords()
+            for chunk in chunks:
+                for record in chunk.records:
+                    self._note(last, record[4], record[5], record[3], record[6], partition)
+            found.append(last)
+        return found
+
     def find_totals(self) -> FoundTotals:
-        """Read all partitions of the target, and return what they have."""
+        """Read all partitions of the target, and return what they have; later, read only what is new."""
         topic, found, misplaced = self._transfer.target, [], 0
         partitions = [(topic, each) for each in range(self._transfer.after)]
-        self._await_transactions(partitions)
+        await_transactions(self._cluster, partitions)
         bounds = self._cluster.bounds(partitions)
         ends = {partition: end for (_, partition), (_, end) in bounds.items()}
-        for partition, chunks in self._parts(topic, ends, "checking entries"):
-            last = LastRecords()
+        starts = {partition: start for partition, (_, start) in self._compared.items()}
+        for partition, chunks in self._parts(topic, ends, "checking entries", starts):
+            last, _ = self._compared.pop(partition, (LastRecords(), 0))
             for chunk in chunks:
                 keys = chunk.keys
                 _, owners = self._transfer.partitions(keys, partition)
@@ -146,6 +171,8 @@ class EntryMove:
             misplaced += sum(
                 each.entries + each.expiring for owner, each in totals.items() if owner != partition
             )
+            if len(last) + sum(len(kept) for kept, _ in self._compared.values()) <= _MAX_TOTALS_IN_MEMORY:
+                self._compared[partition] = last, ends[partition]
         return FoundTotals(summed_totals(found, self._transfer.after), misplaced)
 
     def clear(self, producer: MoveProducer) -> None:
@@ -239,25 +266,21 @@ class EntryMove:
             records.send(tombstones(topic, partition, times))
         records.commit()
 
-    def _await_transactions(self, partitions: Sequence[TopicPartition]) -> None:
-        """Wait until the partitions show what was committed: the brokers answer a commit before."""
-        deadline = time.monotonic() + _COMPLETION_SECONDS
-        while self._cluster.open_transactions(partitions) and time.monotonic() < deadline:
-            time.sleep(_POLL_SECONDS)
-
     def _old_parts(self, what: str) -> Iterator[tuple[int, Iterator[RecordChunk]]]:
         yield from self._parts(self._transfer.source, self._ends, what)
 
     def _parts(
-        self, topic: str, ends: Mapping[int, int], what: str
+        self, topic: str, ends: Mapping[int, int], what: str, starts: Mapping[int, int] | None = None
     ) -> Iterator[tuple[int, Iterator[RecordChunk]]]:
         """Yield each partition with its chunks up to its end, which have to be read before the next one."""
+        known = starts or {}
         bounds = self._cluster.bounds((topic, each) for each in ends)
-        total, done = sum(max(0, ends[each[1]] - first) for each, (first, _) in bounds.items()), 0
+        firsts = {each: max(first, known.get(each, 0)) for (_, each), (first, _) in bounds.items()}
+        total, done = sum(max(0, ends[each] - first) for each, first in firsts.items()), 0
 
         def reported(partition: int) -> Iterator[RecordChunk]:
             nonlocal done
-            for chunk in self._cluster.read_range(topic, partition, 0, ends[partition]):
+            for chunk in self._cluster.read_range(topic, partition, known.get(partition, 0), ends[partition]):
                 yield chunk
                 done += len(chunk)
                 self._report(f"{what} of {topic}", done, max(done, total))

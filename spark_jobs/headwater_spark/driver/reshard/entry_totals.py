@@ -65,6 +65,22 @@ class LastRecords:
         if len(self._pending) >= _RECORDS:
             self._merge()
 
+    def __len__(self) -> int:
+        """Return how many keys are kept, also deleted ones."""
+        self._merge()
+        return len(self._kept[0])
+
+    def has_others_than(self, original: "LastRecords") -> bool:
+        """Return whether there is an entry that is not one of `original`."""
+        return not bool(np.isin(self.digests(), original.digests()).all())
+
+    def digests(self) -> NDArray[Any]:
+        """Return the digests of the entries."""
+        self._merge()
+        digests: NDArray[Any] = self._kept[1]
+        found: NDArray[Any] = digests[digests != _DELETED]
+        return found
+
     def totals(self) -> Mapping[int, EntryTotals]:
         """Return partition → totals of the entries that belong to it."""
         self._merge()

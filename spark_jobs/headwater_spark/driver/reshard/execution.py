@@ -1,18 +1,20 @@
 """Execute a reshard step by step. It can be killed at any point and run again.
 
 1. The ends of all changelog partitions are committed, as the journal. From then on it is a reshard.
-2. The changelog topics, the largest first: each is expanded, its entries are copied, compared, and deleted
+2. The first changelog topic is expanded, which locks the application. An instance that has started since the
+   checks may have written: then the ends are committed again.
+3. The changelog topics, the largest first: each is expanded, its entries are copied, compared, and deleted
    from their old partitions.
-3. Before the last changelog topic: the repartition topics are expanded, and source topics whose unprocessed
+4. Before the last changelog topic: the repartition topics are expanded, and source topics whose unprocessed
    records are written again. One transaction writes these records, and commits the offsets.
-4. Other source topics are expanded, and offsets of added partitions are committed.
+5. Other source topics are expanded, and offsets of added partitions are committed.
 
-Until step 4, or the last changelog topic if the source topics have the new count then, the application
+Until step 5, or the last changelog topic if the source topics have the new count then, the application
 does not start: Kafka Streams and the runtime refuse topics whose counts do not fit.
 """
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import attrs
 
@@ -20,7 +22,12 @@ from headwater.model.problems import Problem, ProblemsError
 from headwater_spark.driver.processor_move.entry_copy import MoveProducer, Report
 from headwater_spark.driver.processor_move.moves import Committed
 from headwater_spark.driver.reshard import problems
-from headwater_spark.driver.reshard.entry_move import EntryMove, FoundTotals, ReshardCluster
+from headwater_spark.driver.reshard.entry_move import (
+    EntryMove,
+    FoundTotals,
+    ReshardCluster,
+    await_transactions,
+)
 from headwater_spark.driver.reshard.entry_totals import EntryTotals
 from headwater_spark.driver.reshard.journal import Journal, Phase
 from headwater_spark.driver.reshard.plan import Reshard, producer_name
@@ -35,7 +42,8 @@ class ReshardExecution:
     """One execution of a reshard. A second one fences this one: then `run` raises `KafkaException`.
 
     `retentions` is changelog topic → its `retention.ms`; None = its records are not deleted by time.
-    `journal` was written by an execution which was interrupted; None = nothing has changed.
+    `journal` was written by an execution which was interrupted; None = nothing has changed. `check_stopped`
+    raises `ProblemsError` if the application runs.
     """
 
     def __init__(
@@ -45,12 +53,15 @@ class ReshardExecution:
         retentions: Mapping[str, int | None],
         journal: Journal | None,
         report: Report,
+        *,
+        check_stopped: Callable[[], None],
     ) -> None:
         self._reshard = reshard
         self._cluster = cluster
         self._retentions = retentions
         self._journal = journal
         self._report = report
+        self._check_stopped = check_stopped
         self.written = 0
         """The number of changelog records that were written to new partitions."""
 
@@ -69,6 +80,7 @@ class ReshardExecution:
         with self._cluster.producer(self._reshard.producer_name) as producer:
             if self._journal is None:
                 self._journal = self._begin(producer)
+            self._lock(producer)
             transfers = self._by_size()
             for index, transfer in enumerate(transfers):
                 if index == len(transfers) - 1:
@@ -93,9 +105,37 @@ class ReshardExecution:
                 if each.store is not None and each.store.layout is not None
             },
             started_ms=int(time.time() * 1000),
+            partitioners={
+                each.topic: each.partitioner.checksum
+                for each in self._reshard.inputs
+                if each.partitioner is not None
+            },
         )
         producer.commit(_merged(journal.commits(each.source) for each in self._reshard.transfers))
         return journal
+
+    def _lock(self, producer: MoveProducer) -> None:
+        """Prevent starts of the application, and commit the ends again if it has written since the checks.
+
+        Nothing has been written by the reshard yet, so all records of the old partitions are entries.
+        """
+        journal = self._known_journal()
+        if journal.is_locked:
+            return
+        first = next((each for each in self._by_size() if each.before != each.after), None)
+        if first is not None and first.source not in self._reshard.settled:
+            self._cluster.expand({first.source: first.after})
+        self._check_stopped()
+        partitions = self._reshard.changelog_partitions
+        await_transactions(self._cluster, partitions)
+        if unfinished := self._cluster.open_transactions(partitions):
+            application = self._reshard.application
+            raise ProblemsError(
+                [problems.open_transaction(application, *each, has_begun=True) for each in unfinished]
+            )
+        ends = {each: end for each, (_, end) in self._cluster.bounds(partitions).items()}
+        self._journal = attrs.evolve(journal, ends=ends, is_locked=True)
+        producer.commit(_merged(self._journal.commits(each) for each in self._journal.phases))
 
     def _move_entries(self, producer: MoveProducer, transfer: Transfer) -> None:
         journal, topic, now = self._known_journal(), transfer.source, int(time.time() * 1000)
@@ -171,7 +211,10 @@ class ReshardExecution:
         producer.commit({**self._journal.commits(journal.root), **self._journal.commits(topic)})
 
     def _by_size(self) -> Sequence[Transfer]:
-        """Return the transfers: first those whose topics are not expanded, then by size, the largest first.
+        """Return the transfers: first those whose topics keep their count or have the new one, then by size.
+
+        Topics of sources that have the new count already are last: until one of the others is expanded, they
+        are what prevents a start of the application.
 
         The last expansion unlocks the application if the source topics have the new count already.
         """
@@ -180,8 +223,15 @@ class ReshardExecution:
             each.source: sum(end for (topic, _), end in ends.items() if topic == each.source)
             for each in self._reshard.transfers
         }
+        present = self._cluster.counts(sizes)
         return sorted(
-            self._reshard.transfers, key=lambda each: (each.before != each.after, -sizes[each.source])
+            self._reshard.transfers,
+            key=lambda each: (
+                each.before != each.after,
+                present[each.source] < each.after,
+                each.source in self._reshard.settled,
+                -sizes[each.source],
+            ),
         )
 
     def _committed(self) -> Mapping[TopicPartition, Committed]:

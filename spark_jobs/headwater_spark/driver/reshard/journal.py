@@ -21,9 +21,11 @@ _OFFSETS = "headwater.reshard.offsets"
 _ENTRIES, _DIGEST, _EXPIRING = (f"headwater.reshard.{name}" for name in ("entries", "digest", "expiring"))
 _BEFORE, _AFTER = "headwater.reshard.before/", "headwater.reshard.after/"
 _STARTED = "headwater.reshard.started"
+_LOCKED = "headwater.reshard.locked"
 _OF_ROOT = (_OFFSETS, _STARTED)
 _LAYOUT = "headwater.reshard.layout"
 _LAYOUTS = tuple(LAYOUTS)
+_PARTITIONER = "headwater.reshard.partitioner/"
 _MOST_PARTITIONS = 1_000_000
 
 
@@ -42,7 +44,9 @@ class Journal:
     `counts` is topic → (before, after) of all topics. `ends` is changelog partition → the end of its old
     part. `totals` is changelog topic → what its partitions have when all entries are copied. `layouts` is
     changelog topic → name of its layout, if the document does not show it. `has_offsets`: unprocessed records
-    are written, and offsets committed. `started_ms` is when the latest copy of entries began.
+    are written, and offsets committed. `started_ms` is when the latest copy of entries began. `is_locked`:
+    the application cannot start any more, and `ends` are final; before, it may still have written.
+    `partitioners` is input topic → checksum of the name of its partitioner, if it is a user's.
     """
 
     counts: Mapping[str, tuple[int, int]]
@@ -52,6 +56,8 @@ class Journal:
     layouts: Mapping[str, str] = attrs.field(factory=dict)
     has_offsets: bool = False
     started_ms: int = 0
+    is_locked: bool = False
+    partitioners: Mapping[str, int] = attrs.field(factory=dict)
 
     @property
     def root(self) -> str:
@@ -93,6 +99,8 @@ class Journal:
             clocks |= {_ENTRIES: totals.entries, _DIGEST: totals.digest, _EXPIRING: totals.expiring}
         if (topic, partition) == (self.root, 0):
             clocks |= {_OFFSETS: int(self.has_offsets), _STARTED: self.started_ms}
+            clocks[_LOCKED] = int(self.is_locked)
+            clocks |= {f"{_PARTITIONER}{name}": number for name, number in self.partitioners.items()}
             for name, (old, new) in self.counts.items():
                 clocks |= {f"{_BEFORE}{name}": old, f"{_AFTER}{name}": new}
         phase = MovePhase.COPY if self.phases[topic] is Phase.COPY else MovePhase.CLEAR
@@ -141,6 +149,12 @@ def read_journal(committed: Mapping[TopicPartition, Committed]) -> Journal | Non
         layouts={topic: _LAYOUTS[number] for topic, number in numbers.items() if number is not None},
         has_offsets=bool(root[_OFFSETS]),
         started_ms=root[_STARTED],
+        is_locked=bool(root.get(_LOCKED, 1)),  # earlier versions did not lock
+        partitioners={
+            name.removeprefix(_PARTITIONER): number
+            for name, number in root.items()
+            if name.startswith(_PARTITIONER)
+        },
     )
 
 

@@ -28,6 +28,7 @@ from headwater_spark.engine.scaling.entry_layouts import EntryLayout
 from headwater_spark.engine.scaling.moved_stores import MovedStore, NotMovable, moved_stores
 from headwater_spark.engine.scaling.processors import DEFAULT_PARTITIONERS
 from headwater_spark.engine.scaling.transfers import LeftCounts, Transfer, earlier_partitions
+from headwater_spark.engine.scaling.user_partitioners import UserPartitioner, partition_of
 
 _SUBSCRIPTIONS = ("-subscription-registration-topic", "SUBSCRIPTION-REGISTRATION-")
 _OF_KAFKA_STREAMS = "org.apache.kafka.streams."
@@ -40,8 +41,11 @@ _REMEDIES: Mapping[NotMovable, str] = {
 _VERSIONS = 2
 """By how much the version of a state grows: a prepared batch that was not committed has the next one."""
 
-FindLayout = Callable[[StateStore, str, int], Sequence[EntryLayout]]
-"""Returns the layouts that a store may have, from its entries: (store, changelog topic, partition count)."""
+FindLayout = Callable[[StateStore, str, int, UserPartitioner | None], Sequence[EntryLayout]]
+"""Returns the layouts that a store may have, from its entries.
+
+Arguments: the store, its changelog topic, the partition count, the partitioner of its input.
+"""
 
 
 @attrs.frozen
@@ -61,13 +65,24 @@ class InputChange:
     is_internal: bool = False
     is_rewritten: bool = False
     left: LeftCounts | None = None
+    partitioner: UserPartitioner | None = None
+
+    def partition(self, key: bytes, count: int) -> int:
+        """Return the partition of a record key."""
+        return partition_of(key, count, self.partitioner)
+
+    def sources(self, partition: int) -> Sequence[int]:
+        """Return the partitions in which keys of a partition may have been before."""
+        if self.partitioner is not None:
+            return range(self.before)
+        return list(earlier_partitions(partition, self.before, self.after))
 
     def text(self, partition: int, committed: Mapping[int, Committed]) -> str:
         """Return the text to commit for a partition: the time of all tasks that had its keys.
 
         `committed` is partition → what is committed at present.
         """
-        sources = list(earlier_partitions(partition, self.before, self.after))
+        sources = self.sources(partition)
         texts = [committed[each].text for each in sources if each in committed]
         time = max(map(decode_time, texts), default=-1)
         own = [metadata for metadata in map(decode, texts) if metadata is not None]
@@ -89,7 +104,7 @@ class InputChange:
             return problems.held_back(application, self.topic)
         emitted = {store.name for store in self.part.stores}
         for partition in range(self.after):
-            sources = list(earlier_partitions(partition, self.before, self.after))
+            sources = self.sources(partition)
             if len(sources) == 1:
                 continue
             times = [decode_processor_metadata(committed[each].text) for each in sources if each in committed]
@@ -129,6 +144,19 @@ class Reshard:
         return {**changelogs, **self.rewritten_topics, **self.sources}
 
     @property
+    def settled(self) -> frozenset[str]:
+        """The changelog topics of tasks whose source topics have the new count already.
+
+        The application cannot start until they have it, too.
+        """
+        return frozenset(
+            store.changelog
+            for each in self.inputs
+            if not each.is_internal and each.present >= each.after > each.before
+            for store in each.part.stores
+        )
+
+    @property
     def changelog_partitions(self) -> Sequence[TopicPartition]:
         return [(each.source, partition) for each in self.transfers for partition in range(each.before)]
 
@@ -138,6 +166,7 @@ class Request:
     """What a user requests. `present` is topic → partition count, as it was before the reshard.
 
     `rewritten` are source topics whose unprocessed records are written again. `layouts` is store → layout.
+    `partitioners` is source or repartition topic → its partitioner, if that is not Kafka's default one.
     `known_layouts` is changelog topic → layout, as the reshard that has begun has found it: the entries may
     not show it any more.
     """
@@ -150,6 +179,7 @@ class Request:
     rewritten: frozenset[str] = frozenset()
     layouts: Mapping[str, EntryLayout] = attrs.field(factory=dict)
     known_layouts: Mapping[str, EntryLayout] = attrs.field(factory=dict)
+    partitioners: Mapping[str, UserPartitioner] = attrs.field(factory=dict)
 
 
 def producer_name(application: str) -> str:
@@ -200,6 +230,7 @@ class _Planner:
                     application, name, self._request.before[name], topic.partitions
                 )
         yield from self._partitioner_problems()
+        yield from self._named_partitioner_problems()
         unknown = sorted(
             store.name
             for program in self._request.programs
@@ -241,6 +272,7 @@ class _Planner:
             wrong.append(self._different(part, inputs, "at the new counts"))
         if wrong:
             return (), (), wrong
+        partitioner = self._partitioner(part)
         stores, store_problems = self._stores(part, before)
         transfers = [
             Transfer(
@@ -250,6 +282,7 @@ class _Planner:
                 part.tasks,
                 store,
                 left if store.has_subscriptions else None,
+                partitioner,
             )
             for store in stores
             if before != part.tasks or store.has_subscriptions
@@ -274,6 +307,7 @@ class _Planner:
 
     def _input(self, topic: str, before: int, part: MovedPart, left: LeftCounts | None) -> InputChange:
         is_internal = topic in self._internal
+        partitioner = self._request.partitioners.get(topic)
         return InputChange(
             topic,
             before,
@@ -283,6 +317,7 @@ class _Planner:
             is_internal=is_internal,
             is_rewritten=is_internal or topic in self._request.rewritten,
             left=left if is_internal and _is_subscription(self._internal[topic]) else None,
+            partitioner=partitioner,
         )
 
     def _stores(self, part: SubTopology, before: int) -> tuple[Sequence[MovedStore], Sequence[Problem]]:
@@ -312,7 +347,7 @@ class _Planner:
                     )
                 )
             else:
-                layouts = self._find_layout(store, changelog, before)
+                layouts = self._find_layout(store, changelog, before, self._partitioner(part))
                 if len(layouts) == 1:
                     found.append(layouts[0].moved_store(store.name, changelog))
                 else:
@@ -364,7 +399,7 @@ class _Planner:
             for sink, topic in program.sinks.items():
                 rule = program.partitioning[sink].rule
                 theirs = named.get(sink)
-                if topic not in read:
+                if topic not in read or topic in self._request.partitioners:
                     continue
                 if rule not in (PartitionRule.DEFAULT, PartitionRule.ANSWER) or (
                     theirs is not None and not theirs.startswith(_OF_KAFKA_STREAMS)
@@ -372,6 +407,26 @@ class _Planner:
                     chosen = theirs or program.partitioning[sink].partitioner or rule.value
                     what = f"sink {sink} writes {topic} by {chosen}"
                     yield problems.other_partitioner(self._application.id, what, self._application.at)
+
+    def _partitioner(self, part: SubTopology) -> UserPartitioner | None:
+        """Return the partitioner of the inputs of a sub-topology; all have the same one."""
+        return next(map(self._request.partitioners.get, sorted(part.source_partitions)), None)
+
+    def _named_partitioner_problems(self) -> Iterator[Problem]:
+        """Yield partitioners of topics that are no inputs, and inputs of a task that have different ones."""
+        application, named = self._application.id, self._request.partitioners
+        parts = [part for part in self._request.compiled.subtopologies if not part.is_global]
+        read = {topic for part in parts for topic in part.source_partitions}
+        for topic in sorted(named.keys() - read):
+            yield problems.needless_partitioner(application, topic, sorted(read))
+        for part in parts:
+            found = {topic: named.get(topic) for topic in sorted(part.source_partitions)}
+            if len(set(found.values())) > 1:
+                shown = {topic: "default" if each is None else each.name for topic, each in found.items()}
+                yield problems.different_partitioners(application, str(part.id), shown)
+        if named and any(map(_is_subscription, self._internal.values())):
+            what = "foreign-key joins cannot move with --partitioner"
+            yield problems.other_partitioner(application, what, self._application.at)
 
     def _different(self, part: SubTopology, counts: Mapping[str, int], when: str) -> Problem:
         return problems.different_counts(self._application.id, str(part.id), counts, when)

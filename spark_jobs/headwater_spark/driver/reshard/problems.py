@@ -5,19 +5,21 @@ from collections.abc import Mapping, Sequence
 from headwater.model.problems import Location, Problem, ProblemCode
 
 _UNCHANGED = "Nothing was changed."
+_INCOMPLETE = "Some entries may have moved, others not. The application must not start before all have."
 _WRONG = (
     "Records would be processed without the state of their key, and results would be wrong without an error. "
 )
 
 
-def group_active(application: str, state: str, seconds: float) -> Problem:
+def group_active(application: str, state: str, seconds: float, *, has_begun: bool = False) -> Problem:
     return Problem(
         code=ProblemCode.GROUP_ACTIVE,
         application=application,
         summary=f"{application} runs: its consumer group has members.",
         expected="a group without members",
         found=f"a group that is {state} after {seconds:g} s",
-        why="A running application writes its state while it is moved. " + _UNCHANGED,
+        why="A running application writes its state while it is moved. "
+        + ("The reshard or copy has begun; no state has changed." if has_begun else _UNCHANGED),
         fix="Stop all instances. A stopped instance of Kafka Streams is a member until `session.timeout.ms` "
         "has passed, 45 s by default. Then run the command again.",
     )
@@ -84,8 +86,60 @@ def other_partitioner(application: str, what: str, at: Location | None) -> Probl
         found=what,
         why="The partition of a key at the new count is not known. " + _UNCHANGED,
         fix="A static partitioner keeps keys on their partitions: add partitions with `pulumi up` or the "
-        "agent. For any other partitioner, reset the application.",
+        "agent. If the partition follows from the serialized key alone, name a function with `--partitioner "
+        "TOPIC=MODULE:FUNCTION`. Otherwise reset the application.",
         location=at,
+    )
+
+
+def needless_partitioner(application: str, topic: str, read: Sequence[str]) -> Problem:
+    return Problem(
+        code=ProblemCode.RESHARD_REFUSED,
+        application=application,
+        topic=topic,
+        summary=f"{application} does not read {topic}, so its partitioner is not needed.",
+        expected=f"one of {', '.join(read)}",
+        found=f"--partitioner {topic}=…",
+        why="A partitioner decides in which task a key is, so it belongs to a topic that the application "
+        "reads. " + _UNCHANGED,
+        fix=f"Omit `--partitioner {topic}=…`, or correct the topic.",
+    )
+
+
+def different_partitioners(application: str, subtopology: str, found: Mapping[str, str]) -> Problem:
+    return Problem(
+        code=ProblemCode.RESHARD_REFUSED,
+        application=application,
+        summary=f"The inputs of sub-topology {subtopology} of {application} have different partitioners.",
+        expected="one partitioner for all inputs of a task",
+        found=", ".join(f"{topic}: {name}" for topic, name in sorted(found.items())),
+        why="A key would be in different tasks, by the topic of its record. " + _UNCHANGED,
+        fix="Name the same function with `--partitioner` for each of these topics.",
+    )
+
+
+def other_partitioners(application: str, topics: Sequence[str]) -> Problem:
+    return Problem(
+        code=ProblemCode.RESHARD_INCOMPLETE,
+        application=application,
+        summary=f"The reshard of {application} has begun with other partitioners for {', '.join(topics)}.",
+        expected="the same `--partitioner` options as when it began",
+        found="other ones",
+        why=_INCOMPLETE,
+        fix="Run the command again with the same `--partitioner` options as before.",
+    )
+
+
+def partitioner_failed(application: str, name: str, reason: str, *, has_begun: bool) -> Problem:
+    return Problem(
+        code=ProblemCode.RESHARD_INCOMPLETE if has_begun else ProblemCode.RESHARD_REFUSED,
+        application=application,
+        summary=f"The partitioner {name} of {application} failed: {reason}.",
+        expected="a number from 0 up to the partition count for each serialized key",
+        found=reason,
+        why=_INCOMPLETE if has_begun else "The partition of a key is not known. " + _UNCHANGED,
+        fix="Correct the function, and run the command again. Its arguments are a serialized key and a "
+        "partition count.",
     )
 
 
@@ -169,7 +223,7 @@ def held_back(application: str, topic: str) -> Problem:
     )
 
 
-def open_transaction(application: str, topic: str, partition: int) -> Problem:
+def open_transaction(application: str, topic: str, partition: int, *, has_begun: bool = False) -> Problem:
     return Problem(
         code=ProblemCode.UNPROCESSED_RECORDS,
         application=application,
@@ -178,7 +232,7 @@ def open_transaction(application: str, topic: str, partition: int) -> Problem:
         expected="complete transactions",
         found="an open one",
         why="A client was killed, or still runs. Its records are not visible until the brokers end the "
-        "transaction. " + _UNCHANGED,
+        "transaction." + ("" if has_begun else f" {_UNCHANGED}"),
         fix="Wait until the transaction has timed out (`transaction.timeout.ms`, 10 s by default in Kafka "
         "Streams), and run the command again.",
     )
@@ -190,11 +244,13 @@ def misplaced_entry(application: str, topic: str, partition: int, expected: int)
         application=application,
         topic=topic,
         summary=f"Partition {partition} of {topic} has an entry whose key belongs to partition {expected}.",
-        expected="each entry in the partition of its key, by Kafka's default partitioner",
+        expected="each entry in the partition of its key, by Kafka's default partitioner or `--partitioner`",
         found=f"an entry of partition {expected} in partition {partition}",
         why="The producers use another partitioner, or partitions were added before while the application "
         "had state. So the new partition of a key is not known. " + _UNCHANGED,
-        fix="Reset the application, so that it processes its input again.",
+        fix="If the partition follows from the serialized key alone, name a Python function with "
+        "`--partitioner TOPIC=MODULE:FUNCTION`. Otherwise reset the application, so that it processes its "
+        "input again.",
     )
 
 
@@ -324,43 +380,45 @@ def other_target(application: str, changes: Mapping[str, tuple[int, int]]) -> Pr
     )
 
 
-def copy_incomplete(application: str, topics: Sequence[str]) -> Problem:
+def kafka_failed(application: str, reason: str) -> Problem:
+    """Return the problem of a reshard that has begun."""
     return Problem(
         code=ProblemCode.RESHARD_INCOMPLETE,
         application=application,
-        summary=f"A copy of state of {application} is not complete: {', '.join(topics)}.",
-        expected="topics that have all records",
-        found="a copy that was interrupted",
-        why="Some new topics may have a part of their records. " + _UNCHANGED,
-        fix="Run `headwater state copy` again, with the same names.",
-    )
-
-
-def kafka_failed(application: str, reason: str, *, has_begun: bool) -> Problem:
-    return Problem(
-        code=ProblemCode.RESHARD_INCOMPLETE if has_begun else ProblemCode.CLUSTER_UNREACHABLE,
-        application=application,
-        summary=f"The reshard of {application} is not complete: {reason}."
-        if has_begun
-        else f"The state of {application} was not checked: {reason}.",
+        summary=f"The reshard of {application} is not complete: {reason}.",
         expected="brokers that answer",
         found=reason,
-        why="Some entries may have moved, others not. The application must not start before all have."
-        if has_begun
-        else _UNCHANGED,
+        why=_INCOMPLETE,
         fix="Run the command again. It continues where it was interrupted.",
     )
 
 
-def copy_failed(application: str, reason: str) -> Problem:
+def expansion_failed(application: str, reason: str) -> Problem:
+    """Return the problem of counts that brokers refuse, in a check that changes nothing."""
     return Problem(
-        code=ProblemCode.RESHARD_INCOMPLETE,
+        code=ProblemCode.REFUSED_BY_BROKERS,
         application=application,
-        summary=f"The state of {application} is not copied: {reason}.",
-        expected="brokers that answer",
+        summary=f"The topics of {application} cannot be expanded: {reason}.",
+        expected="partitions that brokers add for this user",
         found=reason,
-        why="Some new topics may have a part of their records. The old topics have not changed.",
-        fix="Run the command again, before the new version starts.",
+        why=_UNCHANGED,
+        fix="Correct the reason that the brokers name, and run the command again. `headwater acls DOCUMENT "
+        "--self --for reshard` lists the permissions.",
+    )
+
+
+def not_checked(application: str, reason: str, *, is_denied: bool) -> Problem:
+    """Return the problem of a request that failed, or was denied, before anything was changed."""
+    return Problem(
+        code=ProblemCode.NOT_AUTHORIZED if is_denied else ProblemCode.REQUEST_NOT_ANSWERED,
+        application=application,
+        summary=f"The state of {application} was not checked: {reason}.",
+        expected="a user with permissions" if is_denied else "brokers that answer",
+        found=reason,
+        why="The state is read before anything changes. " + _UNCHANGED,
+        fix="Grant the user the permissions that `headwater acls DOCUMENT --self --for reshard` lists."
+        if is_denied
+        else "Check that the brokers run, and run the command again.",
     )
 
 
@@ -413,16 +471,4 @@ def wrong_copy(
             else "No entry was deleted from its old partition."
         ),
         fix="Make sure that no instance of the application runs, and run the command again.",
-    )
-
-
-def copy_refused(topic: str, reason: str, expected: str, fix: str) -> Problem:
-    return Problem(
-        code=ProblemCode.RESHARD_REFUSED,
-        topic=topic,
-        summary=f"The state cannot be copied to {topic}: {reason}.",
-        expected=expected,
-        found=reason,
-        why="An application restores all that is in its changelog topic. " + _UNCHANGED,
-        fix=fix,
     )

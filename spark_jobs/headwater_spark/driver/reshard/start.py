@@ -11,14 +11,17 @@ from confluent_kafka import KafkaException
 from headwater.compiler import build_nodes, compile_document
 from headwater.kafka import Connection, KafkaClusterReader, snapshot_request
 from headwater.kafka.group_admin import GroupAdmin
+from headwater.kafka.kafka_errors import is_denial
 from headwater.model.cluster import ClusterSnapshot
 from headwater.model.compiled import CompiledApplication, TopicKind
+from headwater.model.policies import Policy
 from headwater.model.problems import Problem, ProblemsError, errors
 from headwater.model.topology import TopologyDocument
+from headwater.planner.policies import expansion_violations
 from headwater_spark.driver.processor_move.entry_copy import Report
 from headwater_spark.driver.processor_move.interpreter import cheap_collections
 from headwater_spark.driver.processor_move.kafka_cluster import KafkaMoveCluster
-from headwater_spark.driver.reshard import problems
+from headwater_spark.driver.reshard import copy_problems, problems
 from headwater_spark.driver.reshard.entry_checks import check_entries, find_store_layout
 from headwater_spark.driver.reshard.entry_move import ReshardCluster
 from headwater_spark.driver.reshard.execution import ReshardExecution, check_reshard, withdraw_if_unchanged
@@ -26,6 +29,7 @@ from headwater_spark.driver.reshard.journal import Journal, journal_partitions, 
 from headwater_spark.driver.reshard.plan import Request, Reshard, plan_reshard
 from headwater_spark.engine.program import build_programs
 from headwater_spark.engine.scaling.entry_layouts import LAYOUTS, EntryLayout
+from headwater_spark.engine.scaling.user_partitioners import PartitionerError, UserPartitioner
 
 _WITHOUT_MEMBERS = ("Empty", "Dead")
 _ADMIN_SECONDS = 30.0
@@ -39,23 +43,31 @@ class ReshardOptions:
     """What a user requests: source topic → partition count, and how to decide what the document does not say.
 
     `rewritten` are source topics whose unprocessed records are written again. `layouts` is store → layout of
-    its keys. `checks_only`: nothing is changed. `wait_seconds` is how long to wait for members of the group.
+    its keys. `partitioners` is input topic → its partitioner, if it is not Kafka's default one. `policies`
+    limit the partition counts. `checks_only`: nothing is changed. `wait_seconds` is how long to wait for
+    members of the group.
     """
 
     partitions: Mapping[str, int] = attrs.field(factory=dict)
     rewritten: frozenset[str] = frozenset()
     layouts: Mapping[str, EntryLayout] = attrs.field(factory=dict)
+    partitioners: Mapping[str, UserPartitioner] = attrs.field(factory=dict)
+    policies: Sequence[Policy] = ()
     checks_only: bool = False
     wait_seconds: float = SESSION_SECONDS
 
 
 @attrs.frozen
 class ReshardResult:
-    """`counts` is topic → (before, after), empty if nothing had to move; `written` is a number of records."""
+    """`counts` is topic → (before, after), empty if nothing had to move; `written` is a number of records.
+
+    `is_running`: a check found members of the group, so it has not checked what the application changes.
+    """
 
     application: str
     counts: Mapping[str, tuple[int, int]]
     written: int = 0
+    is_running: bool = False
 
 
 def reshard_application(
@@ -70,13 +82,17 @@ def reshard_application(
     application = document.application.id
     execution: ReshardExecution | None = None
 
+    def has_begun() -> bool:
+        return execution is not None and execution.has_begun
+
     def failed(name: str, reason: str) -> Problem:
-        has_begun = execution is not None and execution.has_begun
-        return problems.kafka_failed(name, reason, has_begun=has_begun)
+        return (problems.kafka_failed if has_begun() else problems.expansion_failed)(name, reason)
 
     try:
         with cheap_collections(), closing(KafkaMoveCluster(connection, application, failed)) as cluster:
-            check_stopped(connection, application, options.wait_seconds, report)
+            is_running = options.checks_only and has_members(connection, application)
+            if not is_running:
+                check_stopped(connection, application, options.wait_seconds, report)
             snapshot = KafkaClusterReader(connection).read(snapshot_request([document], {}))
             journal = find_journal(document, snapshot.partitions, cluster)
             if journal is not None:
@@ -89,13 +105,16 @@ def reshard_application(
                 )
             reshard = plan_from_cluster(document, snapshot.partitions, options, journal, cluster)
             if not reshard.transfers:
+                if journal is None and (found := forgotten_offsets(document, snapshot.partitions, cluster)):
+                    raise ProblemsError(found)
                 return ReshardResult(application, {})
             if journal is None:
                 written = sorted(
                     {each.source for each in reshard.transfers} | reshard.rewritten_topics.keys()
                 )
                 found = [*timestamp_problems(application, snapshot, written)]
-                found += check_reshard(reshard, cluster)
+                found += expansion_problems(reshard, document, snapshot.partitions, options.policies)
+                found += [] if is_running else check_reshard(reshard, cluster)
                 found += [] if found else check_entries(reshard, cluster, report)
                 if found:
                     raise ProblemsError(found)
@@ -103,18 +122,40 @@ def reshard_application(
             elif options.checks_only:
                 raise ProblemsError([problems.not_complete(application, journal.counts)])
             if options.checks_only:
-                return ReshardResult(application, reshard.counts)
+                return ReshardResult(application, reshard.counts, is_running=is_running)
             topics = [each.source for each in reshard.transfers]
             retentions = {topic: deleting_retention(snapshot, topic) for topic in topics}
-            execution = ReshardExecution(reshard, cluster, retentions, journal, report)
+            wait_until_stopped = partial(
+                check_stopped, connection, application, options.wait_seconds, report, has_begun=True
+            )
+            execution = ReshardExecution(
+                reshard, cluster, retentions, journal, report, check_stopped=wait_until_stopped
+            )
             check_stopped(connection, application, 0, report)
             execution.run()
             return ReshardResult(application, reshard.counts, execution.written)
+    except PartitionerError as error:
+        raise ProblemsError(
+            [problems.partitioner_failed(application, error.name, error.reason, has_begun=has_begun())]
+        ) from error
     except KafkaException as error:
-        raise ProblemsError([failed(application, error.args[0].str())]) from error
+        reason = error.args[0].str()
+        failure = (
+            problems.kafka_failed(application, reason)
+            if has_begun()
+            else problems.not_checked(application, reason, is_denied=is_denial(error.args[0]))
+        )
+        raise ProblemsError([failure]) from error
 
 
-def check_stopped(connection: Connection, application: str, wait_seconds: float, report: Report) -> None:
+def has_members(connection: Connection, application: str) -> bool:
+    """Return whether the application's group has members, of any group protocol."""
+    return GroupAdmin(connection, _ADMIN_SECONDS).group_state(application) not in _WITHOUT_MEMBERS
+
+
+def check_stopped(
+    connection: Connection, application: str, wait_seconds: float, report: Report, *, has_begun: bool = False
+) -> None:
     """Raise `ProblemsError` if the application's group has members, of any group protocol.
 
     Kafka Streams does not leave its group when it stops: its members are removed when their session times
@@ -124,7 +165,9 @@ def check_stopped(connection: Connection, application: str, wait_seconds: float,
     deadline = time.monotonic() + wait_seconds
     while (state := admin.group_state(application)) not in _WITHOUT_MEMBERS:
         if time.monotonic() > deadline:
-            raise ProblemsError([problems.group_active(application, state, wait_seconds)])
+            raise ProblemsError(
+                [problems.group_active(application, state, wait_seconds, has_begun=has_begun)]
+            )
         report("waiting until the members of the group have timed out", 0, 0)
         time.sleep(_POLL_SECONDS)
 
@@ -136,20 +179,52 @@ def find_journal(
 
     `partitions` is topic → partition count on the cluster.
     """
-    compiled = compile_document(document, _external_counts(document, partitions))
-    changelogs = {
-        topic.name: partitions[topic.name]
-        for topic in compiled.internal_topics
-        if topic.kind is TopicKind.CHANGELOG and topic.name in partitions
-    }
+    changelogs = _changelogs(_compiled(document, partitions), partitions)
     application = document.application.id
     try:
         journal = read_journal(cluster.committed(journal_partitions(changelogs), stable=False))
     except ValueError as error:
         raise ProblemsError([problems.unreadable_journal(application, str(error))]) from None
     if journal is not None and all(before == after for before, after in journal.counts.values()):
-        raise ProblemsError([problems.copy_incomplete(application, sorted(journal.phases))])
+        raise ProblemsError([copy_problems.copy_incomplete(application, sorted(journal.phases))])
     return journal
+
+
+def forgotten_offsets(
+    document: TopologyDocument, partitions: Mapping[str, int], cluster: ReshardCluster
+) -> Sequence[Problem]:
+    """Return a problem if there are entries, but no offsets: brokers would have forgotten a journal, too.
+
+    Raises `KafkaException`.
+    """
+    compiled = _compiled(document, partitions)
+    read = {
+        topic: partitions[topic]
+        for part in compiled.subtopologies
+        if not part.is_global
+        for topic in part.sources
+        if topic in partitions
+    }
+    committed = cluster.committed(journal_partitions(read), stable=False)
+    entries = cluster.bounds(journal_partitions(_changelogs(compiled, partitions)))
+    if any(each.offset is not None for each in committed.values()) or not any(
+        first < end for first, end in entries.values()
+    ):
+        return []
+    return [problems.no_offsets(document.application.id)]
+
+
+def expansion_problems(
+    reshard: Reshard,
+    document: TopologyDocument,
+    partitions: Mapping[str, int],
+    policies: Sequence[Policy],
+) -> Sequence[Problem]:
+    """Return the policies that the new partition counts violate."""
+    after = {topic: count for topic, count in reshard.expansions.items() if count > partitions[topic]}
+    counts = {**_external_counts(document, partitions), **reshard.sources}
+    compiled = compile_document(document, counts)
+    return errors(expansion_violations(compiled, partitions, after, policies))
 
 
 def timestamp_problems(
@@ -211,6 +286,7 @@ def plan_from_cluster(
         present=partitions,
         rewritten=options.rewritten,
         layouts=options.layouts,
+        partitioners=options.partitioners,
         known_layouts={}
         if journal is None
         else {topic: LAYOUTS[layout] for topic, layout in journal.layouts.items()},
@@ -218,6 +294,13 @@ def plan_from_cluster(
     reshard, wrong = plan_reshard(request, partial(find_store_layout, cluster))
     if wrong:
         raise ProblemsError(wrong)
+    if journal is not None:
+        named = {
+            each.topic: each.partitioner.checksum for each in reshard.inputs if each.partitioner is not None
+        }
+        if named != journal.partitioners:
+            topics = sorted({*named, *journal.partitioners})
+            raise ProblemsError([problems.other_partitioners(application, topics)])
     return reshard
 
 
@@ -236,6 +319,19 @@ def _resumed(
     if any(targets.get(topic, after) != after for topic, after in known.items()):
         raise ProblemsError([problems.other_target(application, journal.counts)])
     return compiled
+
+
+def _compiled(document: TopologyDocument, partitions: Mapping[str, int]) -> CompiledApplication:
+    return compile_document(document, _external_counts(document, partitions))
+
+
+def _changelogs(compiled: CompiledApplication, partitions: Mapping[str, int]) -> Mapping[str, int]:
+    """Return changelog topic → partition count, of the topics that exist."""
+    return {
+        topic.name: partitions[topic.name]
+        for topic in compiled.internal_topics
+        if topic.kind is TopicKind.CHANGELOG and topic.name in partitions
+    }
 
 
 def _external_counts(document: TopologyDocument, partitions: Mapping[str, int]) -> Mapping[str, int]:

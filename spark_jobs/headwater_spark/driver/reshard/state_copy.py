@@ -6,8 +6,9 @@ is repeated from its beginning, and a complete one is never overwritten.
 """
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import closing
+from functools import partial
 
 import attrs
 from confluent_kafka import KafkaException
@@ -19,12 +20,15 @@ from headwater.kafka import Connection, KafkaClusterReader, snapshot_request
 from headwater.model.cluster import ClusterSnapshot, LiveTopic
 from headwater.model.compiled import CompiledApplication, InternalTopic, TopicKind
 from headwater.model.offset_metadata import decode_mark
+from headwater.model.policies import Policy
 from headwater.model.problems import Problem, ProblemsError, errors
 from headwater.model.topology import TopologyDocument
+from headwater.planner.policies import creation_violations
 from headwater_spark.driver.processor_move.entry_copy import MoveProducer, Report
 from headwater_spark.driver.processor_move.interpreter import cheap_collections
 from headwater_spark.driver.processor_move.kafka_cluster import KafkaMoveCluster
-from headwater_spark.driver.reshard import problems
+from headwater_spark.driver.reshard import copy_problems, problems
+from headwater_spark.driver.reshard.copy_problems import copy_refused
 from headwater_spark.driver.reshard.entry_move import EntryMove, ReshardCluster
 from headwater_spark.driver.reshard.execution import check_totals, expires_before
 from headwater_spark.driver.reshard.journal import Journal, Phase, journal_partitions, read_journal
@@ -86,16 +90,12 @@ def plan_copies(
     for old, new in renames:
         if new not in targets:
             names = ", ".join(sorted(targets))
-            wrong.append(
-                problems.copy_refused(new, "the application has no such internal topic", names, "Name one.")
-            )
+            wrong.append(copy_refused(new, "the application has no such internal topic", names, "Name one."))
         elif old not in counts:
-            wrong.append(
-                problems.copy_refused(new, f"{old} does not exist", "the old topic", "Check the old name.")
-            )
+            wrong.append(copy_refused(new, f"{old} does not exist", "the old topic", "Check the old name."))
         elif not old.startswith(prefix):
             wrong.append(
-                problems.copy_refused(
+                copy_refused(
                     new,
                     f"{old} is not a topic of {application.id}",
                     f"a topic whose name begins with {prefix}",
@@ -104,7 +104,7 @@ def plan_copies(
             )
         elif old.endswith(_CHANGELOG) is not new.endswith(_CHANGELOG):
             wrong.append(
-                problems.copy_refused(
+                copy_refused(
                     new,
                     f"only one of {old} and {new} is a changelog topic",
                     "two changelog topics, or two repartition topics",
@@ -113,7 +113,7 @@ def plan_copies(
             )
         elif old in targets:
             wrong.append(
-                problems.copy_refused(
+                copy_refused(
                     new,
                     f"{old} is still a topic of the application",
                     "a topic that the application does not use any more",
@@ -122,7 +122,7 @@ def plan_copies(
             )
         elif len({counts[old], counts.get(new, counts[old]), targets[new].partitions}) > 1:
             wrong.append(
-                problems.copy_refused(
+                copy_refused(
                     new,
                     f"{old} has {counts[old]} partitions, the new topic {targets[new].partitions}",
                     "equal partition counts",
@@ -132,9 +132,7 @@ def plan_copies(
         else:
             copies.append(TopicCopy(old, targets[new], counts[old]))
     if len({new for _, new in renames}) < len(renames) or len({old for old, _ in renames}) < len(renames):
-        wrong.append(
-            problems.copy_refused(renames[0][1], "a topic is named twice", "each topic once", "Correct it.")
-        )
+        wrong.append(copy_refused(renames[0][1], "a topic is named twice", "each topic once", "Correct it."))
     return tuple(copies), tuple(wrong)
 
 
@@ -143,7 +141,9 @@ def copy_state(
     connection: Connection,
     renames: Renames,
     report: Report,
+    *,
     wait_seconds: float = SESSION_SECONDS,
+    policies: Sequence[Policy] = (),
 ) -> CopyResult:
     """Copy the topics of an application that is stopped; create topics that do not exist.
 
@@ -155,7 +155,7 @@ def copy_state(
     try:
         with (
             cheap_collections(),
-            closing(KafkaMoveCluster(connection, application, problems.copy_failed)) as cluster,
+            closing(KafkaMoveCluster(connection, application, copy_problems.copy_failed)) as cluster,
         ):
             check_stopped(connection, application, wait_seconds, report)
             snapshot = KafkaClusterReader(connection).read(snapshot_request([document], {}))
@@ -164,35 +164,53 @@ def copy_state(
                 raise ProblemsError(wrong)
             copies, refused = plan_copies(renames, compiled, snapshot.partitions)
             existing = [each for each in copies if each.target.name in snapshot.partitions]
+            new = [each for each in copies if each not in existing]
             topics = [each.target.name for each in existing]
             found = [
                 *refused,
                 *timestamp_problems(application, snapshot, topics),
                 *target_problems(existing, cluster),
                 *source_problems(application, copies, cluster),
+                *errors(creation_violations(compiled, {each.target.name for each in new}, policies)),
             ]
             if found:
                 raise ProblemsError(found)
-            _create(connection, [each for each in copies if each not in existing], cluster)
-            execution = _CopyExecution(application, copies, cluster, report)
-            retentions = {each.source: _shorter_retention(snapshot, each) for each in copies}
+            _create(connection, new, cluster)
+            stopped = partial(check_stopped, connection, application, 0, report, has_begun=True)
+            execution = CopyExecution(application, copies, cluster, report, check_stopped=stopped)
+            retentions = {each.source: shorter_retention(snapshot, each) for each in copies}
             execution.run(retentions)
             return CopyResult(application, renames, execution.written)
     except KafkaException as error:
-        raise ProblemsError([problems.copy_failed(application, error.args[0].str())]) from error
+        raise ProblemsError([copy_problems.copy_failed(application, error.args[0].str())]) from error
 
 
-class _CopyExecution:
+class CopyExecution:
+    """One execution of copies, from their beginning. `check_stopped` raises if the application runs."""
+
     def __init__(
-        self, application: str, copies: Sequence[TopicCopy], cluster: ReshardCluster, report: Report
+        self,
+        application: str,
+        copies: Sequence[TopicCopy],
+        cluster: ReshardCluster,
+        report: Report,
+        *,
+        check_stopped: Callable[[], None],
     ) -> None:
         self._application = application
         self._copies = copies
         self._cluster = cluster
         self._report = report
+        self._check_stopped = check_stopped
         self.written = 0
 
     def run(self, retentions: Mapping[str, int | None]) -> None:
+        """Copy all topics; `retentions` is old topic → after how long records are deleted, None = never.
+
+        Raises:
+            ProblemsError: A copy is not complete, or the application has run meanwhile.
+            KafkaException: Kafka fails, or the copy is executed somewhere else.
+        """
         with self._cluster.producer(f"{self._application}-headwater-copy") as producer:
             journal = self._begin(producer)
             for copy in self._copies:
@@ -206,6 +224,7 @@ class _CopyExecution:
                     expected = move.copy(producer)
                     check_totals(self._application, copy.transfer, expected, move.find_totals())
                     self.written += move.written
+            self._check_unchanged(journal)
             self._finish(producer, journal)
 
     def _begin(self, producer: MoveProducer) -> Journal:
@@ -227,6 +246,15 @@ class _CopyExecution:
         producer.commit({each: one for part in commits for each, one in part.items()})
         return journal
 
+    def _check_unchanged(self, journal: Journal) -> None:
+        """Check that the old version has not run since the copy began: no partition count prevents that."""
+        self._check_stopped()
+        for copy in self._copies:
+            partitions = [(copy.source, each) for each in range(copy.partitions)]
+            bounds = self._cluster.bounds(partitions)
+            if any(end != journal.ends[copy.target.name, each] for (_, each), (_, end) in bounds.items()):
+                raise ProblemsError([copy_problems.has_run(self._application, copy.source)])
+
     def _finish(self, producer: MoveProducer, journal: Journal) -> None:
         """Copy unprocessed records, and commit with them that the copy is complete."""
         commits: dict[TopicPartition, tuple[int, str]] = {}
@@ -238,7 +266,7 @@ class _CopyExecution:
             starts = self._cluster.bounds(partitions)
             committed = self._cluster.committed((copy.source, each) for each in range(copy.partitions))
             for (_, partition), found in committed.items():
-                records = list(_unprocessed(self._cluster, copy, partition, found.offset))
+                records = list(unprocessed_records(self._cluster, copy, partition, found.offset))
                 self.written += producer.send(records)
                 if found.offset is not None:
                     commits[copy.target.name, partition] = (
@@ -248,7 +276,7 @@ class _CopyExecution:
         producer.commit(commits)
 
 
-def _unprocessed(
+def unprocessed_records(
     cluster: ReshardCluster, copy: TopicCopy, partition: int, committed: int | None
 ) -> Iterable[OutputRecord]:
     """Yield the unprocessed records of a partition, for the topic with the new name."""
@@ -259,7 +287,7 @@ def _unprocessed(
             yield copy.target.name, partition, key, value, timestamp, headers
 
 
-def _shorter_retention(snapshot: ClusterSnapshot, copy: TopicCopy) -> int | None:
+def shorter_retention(snapshot: ClusterSnapshot, copy: TopicCopy) -> int | None:
     """Return the shorter `retention.ms` of the old topic and the new one, which may not exist yet."""
     name = copy.target.name
     created = LiveTopic(name, "", copy.partitions, 1, copy.target.config)
@@ -278,7 +306,7 @@ def source_problems(
             yield problems.open_transaction(application, topic, partition)
         committed = cluster.committed(partitions, stable=False)
         if any(decode_mark(each.text) is not None for each in committed.values()):
-            yield problems.copy_refused(
+            yield copy_refused(
                 copy.target.name,
                 f"a reshard, a move or a copy to {copy.source} is not complete",
                 "an old topic with all of its entries",
@@ -293,23 +321,28 @@ def source_problems(
                 yield problems.many_unprocessed(application, waiting, _MAX_RECORDS)
 
 
-def target_problems(copies: Sequence[TopicCopy], cluster: ReshardCluster) -> Iterable[Problem]:
-    """Yield the new topics that have records which an incomplete copy has not written."""
+def incomplete_copies(copies: Sequence[TopicCopy], cluster: ReshardCluster) -> Collection[str]:
+    """Return the new changelog topics to which a copy is not complete; raises `KafkaException`."""
     names = {copy.target.name: copy.partitions for copy in copies}
     if not names:
-        return
+        return ()
     try:
         journal = read_journal(cluster.committed(journal_partitions(names), stable=False))
     except ValueError:
-        journal = None
-    incomplete = set() if journal is None else set(journal.phases)
+        return ()
+    return () if journal is None else journal.phases.keys()
+
+
+def target_problems(copies: Sequence[TopicCopy], cluster: ReshardCluster) -> Iterable[Problem]:
+    """Yield the new topics that have records which an incomplete copy has not written."""
+    incomplete = incomplete_copies(copies, cluster)
     for copy in copies:
         topic = copy.target.name
         partitions = [(topic, each) for each in range(copy.partitions)]
         if not copy.is_changelog and any(
             found.offset is not None for found in cluster.committed(partitions, stable=False).values()
         ):
-            yield problems.copy_refused(
+            yield copy_refused(
                 topic,
                 "the application has offsets for it already",
                 "a topic that no copy and no application has used",
@@ -322,7 +355,7 @@ def target_problems(copies: Sequence[TopicCopy], cluster: ReshardCluster) -> Ite
             for (_, partition), (first, end) in bounds.items()
             for chunk in (cluster.read_range(topic, partition, first, end) if first < end else ())
         ):
-            yield problems.copy_refused(
+            yield copy_refused(
                 topic,
                 "it has records already",
                 "an empty topic, or none",
@@ -339,11 +372,7 @@ def _create(connection: Connection, copies: Sequence[TopicCopy], cluster: KafkaM
     if failed := tuple(failures(request_new_topics(admin, [copy.target for copy in copies]))):
         reasons = "; ".join(failed)
         raise ProblemsError(
-            [
-                problems.copy_refused(
-                    copies[0].target.name, reasons, "topics that can be created", "See there."
-                )
-            ]
+            [copy_refused(copies[0].target.name, reasons, "topics that can be created", "See there.")]
         )
     deadline = time.monotonic() + _VISIBLE_SECONDS
     for copy in copies:

@@ -143,12 +143,12 @@ class UnprocessedRecords:
                             application, change.topic, has_begun=has_begun
                         )
                         break
-                expected = default_partition(key, change.before if change.is_rewritten else change.after)
+                expected = change.partition(key, change.before if change.is_rewritten else change.after)
                 allowed = {expected}
                 if change.is_rewritten and not change.is_internal:
-                    allowed.add(default_partition(key, change.after))
+                    allowed.add(change.partition(key, change.after))
                 if partition not in allowed:
-                    after = default_partition(key, change.after)
+                    after = change.partition(key, change.after)
                     yield (
                         problems.written_since_the_start(application, change.topic, partition, offset)
                         if has_begun
@@ -162,5 +162,5 @@ class UnprocessedRecords:
         if change.left is not None and value is not None and names_processor(value):
             left = default_partition(left_key_of(value), change.left.after)
             value = subscription_to(value, left)
-        target = partition if key is None else default_partition(key, change.after)
+        target = partition if key is None else change.partition(key, change.after)
         return topic, target, key, value, timestamp, headers

@@ -10,7 +10,7 @@ import attrs
 from headwater.model.behaviors import Aggregation, AggregationKind, StreamAggregate
 from headwater_spark.engine.operators.interface import NotRunnableError, OperatorContext
 from headwater_spark.engine.operators.materialized import Forwarding, read_before_put
-from headwater_spark.engine.records import Headers, Value, Windowed
+from headwater_spark.engine.records import Context, Headers, Value, Windowed
 from headwater_spark.engine.stores.layers import TIMESTAMP, read_timestamp, with_timestamp
 from headwater_spark.engine.stores.segments import SEGMENT
 from headwater_spark.engine.stores.windows import TimestampedWindowBytes, window_end
@@ -22,6 +22,9 @@ Closed = Callable[[int, int], Iterable[tuple[Windowed, Value, int]] | None]
 
 None = there can be none; this does not count as an emission.
 """
+
+AddToWindow = Callable[[Value, bytes, Value, int, int, Headers], None]
+"""(key, serialized key, value, start of the window, timestamp, headers): adds a record to a window."""
 
 
 @attrs.frozen
@@ -112,12 +115,26 @@ class WindowResults:
         self.serialize_key = self.store.key_serde.serialize
         self._forwarding = None if behavior.emit_on_close else self._forwarding_to(context, behavior)
 
-    def get(self, key: bytes, start: int) -> tuple[Value, int] | None:
-        """Return (total, timestamp) of a window that is updated next; None = no such window."""
-        stored = self.store.fetch_bytes(key, start, self._read)
-        if stored is None:
-            return None
-        return self._deserialize(stored[TIMESTAMP:]), read_timestamp(stored)
+    def adder(self, functions: Functions) -> AddToWindow:
+        """Return a function that adds a record to a window in the store, and forwards the change."""
+        init, add, current = functions.init, functions.add, self._current
+        store, size, update = self.store, self.size, self._update
+        read, deserialize = self._read, self._deserialize
+
+        def add_to_window(  # noqa: PLR0917 - called for each record and window
+            key: Value, key_bytes: bytes, value: Value, start: int, timestamp: int, headers: Headers
+        ) -> None:
+            entry_key = store.entry_key(key_bytes, start)
+            stored = store.fetch_entry(entry_key, start, read)
+            if stored is None:
+                old, time = init(), timestamp
+            else:
+                old, time = deserialize(stored[TIMESTAMP:]), max(read_timestamp(stored), timestamp)
+            new = add(key, value, old)
+            window = Windowed(key, start, window_end(start, size))
+            update(window, (key_bytes, entry_key), (new, old), time, (timestamp, headers, current.record))
+
+        return add_to_window
 
     def update(
         self,
@@ -128,12 +145,23 @@ class WindowResults:
         at: tuple[int, Headers],
     ) -> None:
         """Put a total. `change` is (new, old), `key` the serialized key of the window."""
+        entry_key = self.store.entry_key(key, window.start)
+        self._update(window, (key, entry_key), change, time, (*at, self._current.record))
+
+    def _update(
+        self,
+        window: Windowed,
+        keys: tuple[bytes, bytes],
+        change: tuple[Value, Value],
+        time: int,
+        at: Context,
+    ) -> None:
+        """Put a total. `keys` are the serialized key of the window, and the key of its entry."""
         new, old = change
         stored = None if new is None else with_timestamp(self._serialize(new), time)
-        now, headers = at
-        self.store.put_bytes(key, stored, window.start, (now, headers, self._current.record))
+        self.store.put_entry(*keys, stored, window.start, at)
         if self._forwarding is not None:
-            self._forwarding.forward(window, new, old, time, headers)
+            self._forwarding.forward(window, new, old, time, at[1])
 
     def _forwarding_to(self, context: OperatorContext, behavior: StreamAggregate) -> Forwarding:
         below, sends_old = self.store.below, behavior.sends_old

@@ -1,4 +1,6 @@
-"""Aggregations by key with a cache that no other node reads: totals stay values as long as there is room.
+"""Aggregations with a cache that no other node reads: totals stay values as long as there is room.
+
+The module has aggregations by key; `cached_windows` has aggregations by key and window.
 
 The totals of a batch are serialized once, when the store's cache is flushed. Until the record cache counts
 its entries, the bytes of their entries are estimated, at least as large as they would be. Then the totals
@@ -19,6 +21,7 @@ from headwater_spark.engine.stores.cached import Cached
 from headwater_spark.engine.stores.key_value import TimestampedKeyValueBytes
 from headwater_spark.engine.stores.layers import TIMESTAMP, read_timestamp, with_timestamp
 from headwater_spark.engine.stores.record_cache import header_bytes
+from headwater_spark.engine.stores.windows import TimestampedWindowBytes
 
 _RECORD_TIMESTAMP: Final = 3
 _HEADERS: Final = 6
@@ -28,16 +31,19 @@ _ENTRY: Final = TIMESTAMP + _NUMBER
 _INT_64: Final = 2**63
 _WIDEST = "\U0001f600"
 
+TimestampedStore = TimestampedKeyValueBytes | TimestampedWindowBytes
 Pending = tuple[Value, Value, int, int, Headers, InputRecord]
-"""(key, total, timestamp of the total, timestamp of the latest record, headers, input record)"""
+"""(key to forward, total, timestamp of the total, timestamp of the latest record, headers, input record)"""
 
 
-def can_cache_values(behavior: StreamAggregate, context: OperatorContext) -> bool:
+def can_cache_values(
+    behavior: StreamAggregate, context: OperatorContext, kind: type[TimestampedStore]
+) -> bool:
     """Return whether the store has a cache, no other node uses it, and the first failure ends the batch.
 
     If failures are skipped, each total is serialized at once: the previous one is kept if that fails.
     """
-    if context.task.program.settings.on_processing_error != "fail":
+    if context.task.program.settings.on_processing_error != "fail" or behavior.emit_on_close:
         return False
     typed = context.task.typed_store(behavior.store)
     users = [
@@ -45,7 +51,7 @@ def can_cache_values(behavior: StreamAggregate, context: OperatorContext) -> boo
         for node in context.task.program.nodes
         if isinstance(node, ProcessorNode) and behavior.store in node.stores
     ]
-    return type(typed) is TimestampedKeyValueBytes and isinstance(typed.below, Cached) and len(users) == 1
+    return type(typed) is kind and isinstance(typed.below, Cached) and len(users) == 1
 
 
 def cached_aggregate(behavior: StreamAggregate, context: OperatorContext, general: Process) -> Process:
@@ -54,14 +60,16 @@ def cached_aggregate(behavior: StreamAggregate, context: OperatorContext, genera
     They are forwarded and logged in the order of the keys' latest updates, as from the store's cache.
     """
     functions = functions_of(behavior.aggregation, context)
-    totals = _Totals(behavior, context, functions.init)
+    totals = Totals(
+        context.store(behavior.store, TimestampedKeyValueBytes), behavior, context, functions.init
+    )
     if behavior.aggregation.kind is AggregationKind.COUNT:
         context.task.on_key_counts(context.node.name, totals.count_per_key())
         return _count_records(totals, context, general)
     return _aggregate_records(totals, functions, context, general)
 
 
-def _count_records(totals: "_Totals", context: OperatorContext, general: Process) -> Process:
+def _count_records(totals: "Totals", context: OperatorContext, general: Process) -> Process:
     name, drop, current = context.node.name, context.task.drop, context.task.current
     cache, serialize_key, pending = totals.cache, totals.serialize_key, totals.pending
     take, start = pending.pop, totals.starter()
@@ -89,7 +97,7 @@ def _count_records(totals: "_Totals", context: OperatorContext, general: Process
 
 
 def _aggregate_records(
-    totals: "_Totals", functions: Functions, context: OperatorContext, general: Process
+    totals: "Totals", functions: Functions, context: OperatorContext, general: Process
 ) -> Process:
     name, drop, current = context.node.name, context.task.drop, context.task.current
     cache, serialize_key, pending = totals.cache, totals.serialize_key, totals.pending
@@ -126,18 +134,21 @@ def _is_int_64(total: Value) -> bool:
     return type(total) is int and -_INT_64 <= total < _INT_64
 
 
-class _Totals:
+class Totals:
     """The totals of a batch that are not in the store's cache.
 
     Attributes:
-        pending: Key → total, in the order of the updates.
+        pending: Key in the store → total, in the order of the updates.
         characters: The number of characters for which each total has room.
     """
 
     def __init__(
-        self, behavior: StreamAggregate, context: OperatorContext, init: Callable[[], Value]
+        self,
+        typed: TimestampedStore,
+        behavior: StreamAggregate,
+        context: OperatorContext,
+        init: Callable[[], Value],
     ) -> None:
-        typed = context.store(behavior.store, TimestampedKeyValueBytes)
         if not isinstance(typed.below, Cached):
             raise TypeError(f"{behavior.store} has no cache")
         self._cached = typed.below
@@ -147,7 +158,7 @@ class _Totals:
         self._current = context.task.current
         self._serialize = typed.value_serde.serialize
         self._deserialize = typed.value_serde.deserialize
-        self.read = typed.below.below.overlay.get
+        self.read = typed.below.read_old
         self.serialize_key = typed.key_serde.serialize
         self.pending: dict[bytes, Pending] = {}
         self._init = init
@@ -282,7 +293,7 @@ class _Totals:
 
     def _write(self) -> None:
         put, read, serialize, deserialize = (
-            self._cached.below.put,
+            self._cached.put_below,
             self.read,
             self._serialize,
             self._deserialize,

@@ -19,7 +19,7 @@ from headwater.model.windows import SessionWindow, SlidingWindow
 from headwater_spark.engine.key_counts import NO_KEY_OR_VALUE
 from headwater_spark.engine.operators.aggregation import functions_of
 from headwater_spark.engine.operators.cached_aggregate import cached_aggregate, can_cache_values
-from headwater_spark.engine.operators.interface import OperatorContext, OperatorFactory, Process
+from headwater_spark.engine.operators.interface import OperatorContext, OperatorFactory, Process, TaskServices
 from headwater_spark.engine.operators.materialized import table_store
 from headwater_spark.engine.operators.windowed_aggregates import (
     session_aggregate,
@@ -30,12 +30,15 @@ from headwater_spark.engine.records import Headers, Value
 from headwater_spark.engine.stores.key_value import TimestampedKeyValueBytes
 from headwater_spark.engine.stores.layers import Logged
 
-_STORED = Struct(">qq")
+STORED_COUNT = Struct(">qq")
+"""timestamp, count"""
 
 
-def can_count_fast(behavior: StreamAggregate, context: OperatorContext) -> bool:
-    """Return whether the store is timestamped, stores its timestamps, has longs and no cache."""
-    typed = context.task.typed_store(behavior.store)
+def counts_fast(behavior: StreamAggregate, task: TaskServices) -> bool:
+    """Return whether `count_fast` counts: without windows, in a store with timestamps, longs and no cache."""
+    if behavior.aggregation.kind is not AggregationKind.COUNT or behavior.window is not None:
+        return False
+    typed = task.typed_store(behavior.store)
     return (
         type(typed) is TimestampedKeyValueBytes
         and isinstance(typed.below, Logged)
@@ -50,7 +53,7 @@ def count_fast(behavior: StreamAggregate, context: OperatorContext) -> Process:
     serialize_key = typed.key_serde.serialize
     overlay = typed.below.overlay
     written, read = overlay.written, overlay.get
-    pack, unpack = _STORED.pack, _STORED.unpack
+    pack, unpack = STORED_COUNT.pack, STORED_COUNT.unpack
     name, drop, forward, sends_old = (
         context.node.name,
         context.task.drop,
@@ -95,10 +98,11 @@ def stream_aggregate(behavior: StreamAggregate, context: OperatorContext) -> Pro
 
 def _aggregate_by_key(behavior: StreamAggregate, context: OperatorContext) -> Process:
     """Drop null keys and values; the timestamp of a result is the largest of its records."""
-    if behavior.aggregation.kind is AggregationKind.COUNT and can_count_fast(behavior, context):
+    if counts_fast(behavior, context.task):
         return count_fast(behavior, context)
     general = _update_per_record(behavior, context)
-    return cached_aggregate(behavior, context, general) if can_cache_values(behavior, context) else general
+    can_cache = can_cache_values(behavior, context, TimestampedKeyValueBytes)
+    return cached_aggregate(behavior, context, general) if can_cache else general
 
 
 def _update_per_record(behavior: StreamAggregate, context: OperatorContext) -> Process:

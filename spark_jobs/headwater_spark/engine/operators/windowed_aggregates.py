@@ -1,6 +1,6 @@
 """Aggregations of streams with windows: time windows, sliding windows and sessions."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 import attrs
 
@@ -18,18 +18,21 @@ from headwater_spark.engine.operators.aggregation import (
     WindowResults,
     functions_of,
 )
+from headwater_spark.engine.operators.cached_aggregate import can_cache_values
+from headwater_spark.engine.operators.cached_windows import add_to_cached_windows
 from headwater_spark.engine.operators.interface import OperatorContext, Process
 from headwater_spark.engine.operators.materialized import Forwarding
-from headwater_spark.engine.records import Headers, Value, Windowed
+from headwater_spark.engine.records import Context, Headers, Value, Windowed
 from headwater_spark.engine.stores.segments import SEGMENT
-from headwater_spark.engine.stores.windows import SessionBytes
+from headwater_spark.engine.stores.windows import SessionBytes, TimestampedWindowBytes
 
 _FOREVER = 2**63 - 1
-WindowStarts = Callable[[int], range]
+WindowStarts = Callable[[int], Sequence[int]]
 """Timestamp → starts of the windows that contain it, in order"""
 _END_AT = -16
 _START_AT = -8
-Changes = Callable[[Windowed, Value, Value, tuple[int, Headers]], None]
+Changes = Callable[[tuple[bytes, bytes], Windowed, Value, Value, Context], None]
+"""((serialized key, entry key), session, new, old, context): changes a session."""
 
 
 def window_aggregate(
@@ -40,9 +43,11 @@ def window_aggregate(
     """Drop null keys, not null values. A window closes when stream time passes its end plus grace."""
     size, grace, starts = _shape(window)
     functions = functions_of(behavior.aggregation, context)
-    init, add = functions.init, functions.add
     results = WindowResults(behavior, size, context)
-    get, update, serialize_key = results.get, results.update, results.serialize_key
+    add_to_window = results.adder(functions)
+    if can_cache_values(behavior, context, TimestampedWindowBytes):
+        add_to_window = add_to_cached_windows(behavior, size, functions, context, add_to_window)
+    serialize_key = results.serialize_key
     observed = context.clock()
     emission = _time_window_emission(results, size, starts, context) if behavior.emit_on_close else None
     name, drop = context.node.name, context.task.drop
@@ -53,22 +58,17 @@ def window_aggregate(
             return
         if emission is not None:
             emission.advance(timestamp)
-        observed.now = max(observed.now, timestamp)
-        close_time = observed.now - grace
-        plain = serialize_key(key)
+        now = observed.now
+        if timestamp > now:
+            now = observed.now = timestamp
+        close_time = now - grace
+        key_bytes = serialize_key(key)
         for start in starts(timestamp):
             end = start + size if size != _FOREVER else _FOREVER
             if end <= close_time:
                 drop(name, "window is closed")
-                continue
-            known = get(plain, start)
-            if known is None:
-                old, time = init(), timestamp
             else:
-                old, time = known
-                time = max(time, timestamp)
-            new = add(key, value, old)
-            update(Windowed(key, start, end), plain, (new, old), time, (timestamp, headers))
+                add_to_window(key, key_bytes, value, start, timestamp, headers)
         if emission is not None:
             emission.check(close_time, headers)
 
@@ -79,7 +79,7 @@ def _shape(window: TumblingWindow | HoppingWindow | UnlimitedWindow) -> tuple[in
     """Return size, grace, and the function that returns the windows of a timestamp."""
     match window:
         case TumblingWindow(size, grace):
-            return size, grace, lambda time: range(time - time % size, time + 1, size)
+            return size, grace, lambda time: (time - time % size,)
         case HoppingWindow(size, advance, grace):
             return size, grace, lambda time: _hops(time, size, advance)
         case UnlimitedWindow(first):
@@ -260,7 +260,9 @@ def session_aggregate(behavior: StreamAggregate, window: SessionWindow, context:
     functions = functions_of(behavior.aggregation, context)
     init, add, merge = functions.init, functions.add, functions.merge
     store = context.store(behavior.store, SessionBytes)
-    change = _changes(behavior, store, context)
+    find, change = store.find_entries, _changes(behavior, store, context)
+    serialize_key, deserialize = store.key_serde.serialize, store.value_serde.deserialize
+    current = context.task.current
     observed = context.clock()
     emission = _session_emission(behavior, store, context) if behavior.emit_on_close else None
     name, drop = context.node.name, context.task.drop
@@ -273,20 +275,25 @@ def session_aggregate(behavior: StreamAggregate, window: SessionWindow, context:
             emission.advance(timestamp)
         observed.now = max(observed.now, timestamp)
         close_time = observed.now - grace - gap
-        connected = list(store.find_sessions(key, timestamp - gap, timestamp + gap))
+        key_bytes = serialize_key(key)
+        connected = [
+            (entry_key, Windowed(key, first, last), deserialize(stored))
+            for entry_key, first, last, stored in find(key_bytes, timestamp - gap, timestamp + gap)
+        ]
         start = end = timestamp
         total = init()
-        for session, part in connected:
+        for _, (_, first, last), part in connected:
             total = merge(key, total, part)
-            start, end = min(start, session.start), max(end, session.end)
+            start, end = min(start, first), max(end, last)
         if end < close_time:
             drop(name, "window is closed")
         else:
-            at = (timestamp, headers)
+            at = (timestamp, headers, current.record)
             if (start, end) != (timestamp, timestamp):
-                for session, part in connected:
-                    change(session, None, part, at)
-            change(Windowed(key, start, end), add(key, value, total), None, at)
+                for entry_key, session, part in connected:
+                    change((key_bytes, entry_key), session, None, part, at)
+            keys = key_bytes, store.entry_key(key_bytes, start, end)
+            change(keys, Windowed(key, start, end), add(key, value, total), None, at)
         if emission is not None:
             emission.check(close_time, headers)
 
@@ -294,8 +301,7 @@ def session_aggregate(behavior: StreamAggregate, window: SessionWindow, context:
 
 
 def _changes(behavior: StreamAggregate, store: SessionBytes, context: OperatorContext) -> Changes:
-    """Return a function of (session, new, old, (timestamp, headers)); it forwards without headers."""
-    current = context.task.current
+    """Return a function that puts a session, and forwards the change without headers."""
     forwarding = Forwarding(
         store.below,
         context,
@@ -304,11 +310,12 @@ def _changes(behavior: StreamAggregate, store: SessionBytes, context: OperatorCo
         sends_old=behavior.sends_old,
         timestamped=False,
     )
-    cached, on_close = forwarding.cached, behavior.emit_on_close
+    serialize, put = store.value_serde.serialize, store.put_entry
+    forwards_now = not behavior.emit_on_close and not forwarding.cached
 
-    def change(session: Windowed, new: Value, old: Value, at: tuple[int, Headers]) -> None:
-        store.put(session, new, (*at, current.record))
-        if not on_close and not cached:
+    def change(keys: tuple[bytes, bytes], session: Windowed, new: Value, old: Value, at: Context) -> None:
+        put(*keys, None if new is None else serialize(new), session.end, at)
+        if forwards_now:
             forwarding.forward(session, new, old, session.end, ())
 
     return change

@@ -12,6 +12,7 @@ import attrs
 from headwater.model.nodes import ChangelogKind
 from headwater_spark.engine.partitioners.murmur2_arrays import positive_hashes
 from headwater_spark.engine.scaling.moved_stores import MovedStore
+from headwater_spark.engine.scaling.user_partitioners import PartitionerError, UserPartitioner
 
 _LENGTH = 4
 _CHANCE = 1e12
@@ -85,7 +86,11 @@ _BEGINNINGS: Mapping[str, tuple[str, ...]] = {
 
 
 def find_layouts(
-    kind: ChangelogKind, entries: Iterable[tuple[int, Sequence[bytes]]], partitions: int, name: str = ""
+    kind: ChangelogKind,
+    entries: Iterable[tuple[int, Sequence[bytes]]],
+    partitions: int,
+    name: str = "",
+    partitioner: UserPartitioner | None = None,
 ) -> tuple[EntryLayout, ...]:
     """Return the layouts that a store may have; exactly one = it is certain.
 
@@ -94,6 +99,7 @@ def find_layouts(
         entries: Partition → keys of entries that exist.
         partitions: The partition count of the changelog topic.
         name: The name of the store. Kafka Streams chooses some, or their ends, and with them the layout.
+        partitioner: Chooses the partitions of record keys; None = Kafka's default one.
     """
     samples = [(partition, keys) for partition, keys in entries if keys]
     candidates = [LAYOUTS[name] for name in _CANDIDATES[kind]]
@@ -106,7 +112,7 @@ def find_layouts(
             if not all(map(layout.fits, keys)):
                 break
             record_keys = [layout.record_key(key) for key in keys]
-            if (positive_hashes(record_keys) % partitions != partition).any():
+            if not _are_in(partition, record_keys, partitions, partitioner):
                 break
             found.update(record_keys)
         else:
@@ -119,6 +125,17 @@ def find_layouts(
     if len(fitting) == 1 and not certain and len(candidates) > 1:
         return tuple(candidates)  # it may fit by chance
     return tuple(fitting)
+
+
+def _are_in(
+    partition: int, keys: Sequence[bytes], partitions: int, partitioner: UserPartitioner | None
+) -> bool:
+    if partitioner is None:
+        return bool((positive_hashes(keys) % partitions == partition).all())
+    try:
+        return all(partitioner(key, partitions) == partition for key in keys)
+    except PartitionerError:
+        return False  # with a wrong layout, the function gets bytes that are no key
 
 
 def _foreign_key_bytes(entry_key: bytes) -> int:

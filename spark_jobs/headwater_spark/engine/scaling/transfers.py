@@ -7,9 +7,10 @@ from math import gcd
 import attrs
 
 from headwater_spark.engine.partitioners.hashing import default_partition
-from headwater_spark.engine.scaling.entry_owners import entry_owners
+from headwater_spark.engine.scaling.entry_owners import NO_OWNER, entry_owners
 from headwater_spark.engine.scaling.moved_stores import MovedStore, names_processor
 from headwater_spark.engine.scaling.processors import Processors
+from headwater_spark.engine.scaling.user_partitioners import UserPartitioner
 
 _PARTITION = struct.Struct(">i")
 _LENGTH, _HEAD, _HASH, _NULL_HASH = 4, 2, 16, 0x80
@@ -28,7 +29,7 @@ class Transfer:
     """The entries of `source`, which has `before` partitions, go to `target` with `after` partitions.
 
     `store` = None: a copy, in which entries keep their partition. `left` is set for stores with
-    subscriptions.
+    subscriptions. `partitioner` = None: Kafka's default one.
     """
 
     source: str
@@ -37,6 +38,7 @@ class Transfer:
     after: int
     store: MovedStore | None = None
     left: LeftCounts | None = None
+    partitioner: UserPartitioner | None = None
 
     @property
     def is_in_place(self) -> bool:
@@ -50,9 +52,18 @@ class Transfer:
         if self.store is None or not keys:
             owners = [-1 if key is None else partition for key in keys]
             return owners, owners
+        if self.partitioner is not None:
+            both = list(map(self._user_partitions, keys))
+            return [before for before, _ in both], [after for _, after in both]
         counts = (Processors(self.before, self.before), Processors(self.after, self.after))
         old, new = entry_owners(self.store, keys, *counts)
         return old, new
+
+    def _user_partitions(self, key: bytes | None) -> tuple[int, int]:
+        if key is None or self.store is None or self.partitioner is None:
+            return NO_OWNER, NO_OWNER
+        record_key = self.store.record_key(key)
+        return self.partitioner(record_key, self.before), self.partitioner(record_key, self.after)
 
     def value(self, entry_key: bytes, value: bytes | None) -> bytes | None:
         """Return the value of an entry after the transfer: a subscription names another partition."""

@@ -47,8 +47,6 @@ class Cached:
         "_keeps_reads",
         "_needs_old",
         "_on_flush",
-        "_put_below",
-        "_read_old",
         "_uncounted",
         "cache",
         "entries",
@@ -57,6 +55,8 @@ class Cached:
         "lowest",
         "overlay",
         "put",
+        "put_below",
+        "read_old",
         "touch",
     )
 
@@ -70,8 +70,8 @@ class Cached:
         keeps_reads: bool = True,
     ) -> None:
         self._below = below
-        self._put_below = below.put
-        self._read_old: Get = below.overlay.get
+        self.put_below = below.put
+        self.read_old: Get = below.overlay.get
         self._current = current
         self._fail = fail
         self.overlay = Overlay(below.overlay)
@@ -96,7 +96,7 @@ class Cached:
 
     def write_with(self, put: Put, read_old: Get) -> None:
         """Write updates with `put`, and read the values that they replace with `read_old`."""
-        self._put_below, self._read_old = put, read_old
+        self.put_below, self.read_old = put, read_old
 
     def holds(self, key: bytes) -> bool:
         """Return whether a key that was written in this batch is still an entry."""
@@ -308,7 +308,7 @@ class Cached:
         self, keys: Sequence[bytes], values: Sequence[bytes | None], contexts: Sequence[Context]
     ) -> None:
         on_flush, needs_old, current = self._on_flush, self._needs_old, self._current
-        put, read = self._put_below, self._read_old
+        put, read = self.put_below, self.read_old
         for key, value, context in zip(keys, values, contexts, strict=True):
             current.record = context[2]
             if on_flush is None:

@@ -12,7 +12,7 @@ from itertools import islice
 
 from headwater_spark.engine.clocks import UNSET, Clock
 from headwater_spark.engine.program_interface import Serde
-from headwater_spark.engine.records import Context, Value
+from headwater_spark.engine.records import Context
 from headwater_spark.engine.stores.cached import Cached
 from headwater_spark.engine.stores.layers import Get, Put, StoreBytes
 from headwater_spark.engine.stores.overlay import Overlay
@@ -117,25 +117,31 @@ class KeyIndex:
         if self._cached is not None:
             _insert(self._all[key], entry_key)
 
-    def find(self, key: bytes, low: bytes, high: bytes) -> list[bytes]:
-        """Return the entry keys of `key` with suffixes from `low` to `high`, both inclusive, in order."""
+    def find(self, key: bytes, low: bytes, high: bytes | None) -> list[bytes]:
+        """Return the entry keys of `key` with suffixes from `low` to `high`, both inclusive, in order.
+
+        `high` None = all from `low` on.
+        """
         known = self._entry_keys.get(key)
         if known is None:
             known = self._read(key)
         if not known:
             return known
         first = bisect_left(known, self._bound(key, low))
-        return known[first : bisect_right(known, self._bound(key, high), first)]
+        return known[first : self._end(known, key, high, first)]
 
-    def cached_between(self, key: bytes, low: bytes, high: bytes) -> KeyRange | None:
+    def cached_between(self, key: bytes, low: bytes, high: bytes | None) -> KeyRange | None:
         """Return where the entries of a cache are, deleted ones included, for a `key` that was searched for.
 
         `low` and `high` are as in `find`; None = there is no such entry.
         """
         known = self._all[key]
         first = bisect_left(known, self._bound(key, low))
-        end = bisect_right(known, self._bound(key, high), first)
+        end = self._end(known, key, high, first)
         return KeyRange(known, known[first], known[end - 1]) if first < end else None
+
+    def _end(self, known: list[bytes], key: bytes, high: bytes | None, first: int) -> int:
+        return len(known) if high is None else bisect_right(known, self._bound(key, high), first)
 
     def _bound(self, key: bytes, suffix: bytes) -> bytes:
         """Return an entry key of a suffix, which may be only a time; all suffixes of a key are in order."""
@@ -339,24 +345,24 @@ class SegmentedStore:
         """Return whether an entry is in the cache: then it is visible, however old it is."""
         return self._cached is not None and self._cached.holds(entry_key)
 
-    def _entry_keys(self, key: Value, first: int, high: bytes) -> list[bytes]:
-        """Return the visible entry keys of `key` from time `first` to suffix `high`, in order."""
+    def _entry_keys(self, key: bytes, first: int, high: bytes | None) -> list[bytes]:
+        """Return the visible entry keys of `key` from time `first` to suffix `high`, None = the last one."""
         oldest = max(self.observed.now - self._visible_ms, 0)
         low = max(first, oldest if self._cached is None else 0).to_bytes(TIME, "big")
-        found = self._index.find(self.key_serde.serialize(key), low, high)
+        found = self._index.find(key, low, high)
         if self._cached is None or first >= oldest or not found or self._time_of(found[0]) >= oldest:
             return found
         holds, time_of = self._cached.holds, self._time_of
         return [entry_key for entry_key in found if time_of(entry_key) >= oldest or holds(entry_key)]
 
-    def _touch(self, key: Value, first: int, high: bytes, *, forward: bool = True) -> None:
+    def _touch(self, key: bytes, first: int, high: bytes | None, *, forward: bool = True) -> None:
         """Make the entries of a cache the latest ones, as an iterator of Kafka Streams that reads them does.
 
         It reads deleted ones, too. Call it after `_entry_keys` with the same key.
         """
         if self._cached is not None:
             low = first.to_bytes(TIME, "big")
-            found = self._index.cached_between(self.key_serde.serialize(key), low, high)
+            found = self._index.cached_between(key, low, high)
             if found is not None:
                 self._cached.touch_range(found if forward else found.reversed())
 

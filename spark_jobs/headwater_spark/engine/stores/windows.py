@@ -13,6 +13,7 @@ from headwater_spark.engine.stores.segments import LAST_TIME, SEGMENT, TIME, Seg
 
 _SEQUENCE = 4
 _WINDOW_SUFFIX = TIME + _SEQUENCE
+_FIRST_SEQUENCE = b"\0" * _SEQUENCE
 _LAST_SEQUENCE = b"\xff" * _SEQUENCE
 _SEQUENCES = 0x7FFFFFFF
 _MAX_CACHED_STARTS = 4096
@@ -81,14 +82,22 @@ class WindowBytes(SegmentedStore):
             if value is None:
                 self._log_null(key, start, sequence, context)
                 return
+        self.put_entry(key, self.entry_key(key, start, sequence), value, start, context)
+
+    def put_entry(
+        self, key: bytes, entry_key: bytes, value: bytes | None, start: int, context: Context
+    ) -> None:
+        """Put the value of an entry of `key`; `entry_key` contains the key and `start`."""
         if self._cached is None:
             self.observed.now = max(self.observed.now, start)
         elif start > self._last_put > UNSET:
             self._last_put = start
         elif start < self._first_put:
             self._observe_cached(start)
-        entry_key = self.entry_key(key, start, sequence)
-        (self._index.add if value is not None else self._index.remove)(key, entry_key)
+        if value is not None:
+            self._index.add(key, entry_key)
+        else:
+            self._index.remove(key, entry_key)
         if self._by_time is not None:
             self._by_time.put(entry_key, exists=value is not None)
         self.below.put(entry_key, value, context)
@@ -100,12 +109,12 @@ class WindowBytes(SegmentedStore):
         self.below.put(self.entry_key(key, start, sequence), None, context)
 
     def fetch(self, key: Value, start: int) -> Value:
-        stored = self.fetch_bytes(self.key_serde.serialize(key), start, self.below.get)
+        entry_key = self.entry_key(self.key_serde.serialize(key), start)
+        stored = self.fetch_entry(entry_key, start, self.below.get)
         return None if stored is None else self._decode(stored)
 
-    def fetch_bytes(self, key: bytes, start: int, get: Get) -> bytes | None:
+    def fetch_entry(self, entry_key: bytes, start: int, get: Get) -> bytes | None:
         """Return the value of an entry, read with `get`, a function of `below`."""
-        entry_key = self.entry_key(key, start)
         if start < self.observed.now - self._visible_ms and not self._is_cached(entry_key):
             return None
         return get(entry_key)
@@ -160,23 +169,27 @@ class WindowBytes(SegmentedStore):
         if parts is None:
             if len(self._parts_by_start) >= _MAX_CACHED_STARTS:
                 self._parts_by_start.clear()
-            parts = self._parts_by_start[start] = self.segments.id(start), start.to_bytes(TIME, "big")
-        return parts[0] + key + parts[1] + sequence.to_bytes(_SEQUENCE, "big")
+            suffix = start.to_bytes(TIME, "big") + _FIRST_SEQUENCE
+            parts = self._parts_by_start[start] = self.segments.id(start), suffix
+        if not sequence:
+            return parts[0] + key + parts[1]
+        return parts[0] + key + parts[1][:TIME] + sequence.to_bytes(_SEQUENCE, "big")
 
     def _of_key(
         self, key: Value, first: int, last: int, *, forward: bool = True
     ) -> Iterator[tuple[int, bytes]]:
         get = self.below.get
         high = min(last, LAST_TIME).to_bytes(TIME, "big") + _LAST_SEQUENCE
-        entry_keys = self._entry_keys(key, first, high)
+        key_bytes = self.key_serde.serialize(key)
+        entry_keys = self._entry_keys(key_bytes, first, high)
         for entry_key in entry_keys if forward else reversed(entry_keys):
             value = get(entry_key)
             if value is not None:
                 yield int.from_bytes(entry_key[-_WINDOW_SUFFIX:-_SEQUENCE], "big"), value
         if self._cached is not None:
-            self._touch_segment(key, first, last, forward=forward)
+            self._touch_segment(key_bytes, first, last, forward=forward)
 
-    def _touch_segment(self, key: Value, first: int, last: int, *, forward: bool) -> None:
+    def _touch_segment(self, key: bytes, first: int, last: int, *, forward: bool) -> None:
         """Touch the entries that an iterator reads to its end: the segment's (`CacheIteratorWrapper`)."""
         interval = self.segments.interval
         if forward:
@@ -270,16 +283,24 @@ class SessionBytes(SegmentedStore):
 
         They are ordered by end, then start.
         """
-        deserialize, get = self.value_serde.deserialize, self.below.get
-        for entry_key in self._entry_keys(key, earliest_end, _LAST_SESSION_SUFFIX):
+        deserialize = self.value_serde.deserialize
+        key_bytes = self.key_serde.serialize(key)
+        for _, start, end, value in self.find_entries(key_bytes, earliest_end, latest_start):
+            yield Windowed(key, start, end), deserialize(value)
+
+    def find_entries(
+        self, key: bytes, earliest_end: int, latest_start: int
+    ) -> Iterator[tuple[bytes, int, int, bytes]]:
+        """Yield (entry key, start, end, value) of the sessions that `find_sessions` yields."""
+        get = self.below.get
+        for entry_key in self._entry_keys(key, earliest_end, None):
             start = int.from_bytes(entry_key[-TIME:], "big")
             if start > latest_start:
                 continue
             value = get(entry_key)
             if value is not None:
-                end = int.from_bytes(entry_key[-_SESSION_SUFFIX:-TIME], "big")
-                yield Windowed(key, start, end), deserialize(value)
-        self._touch(key, max(earliest_end, 0), _LAST_SESSION_SUFFIX)
+                yield entry_key, start, int.from_bytes(entry_key[-_SESSION_SUFFIX:-TIME], "big"), value
+        self._touch(key, max(earliest_end, 0), None)
 
     def fetch_session(self, key: Value, start: int, end: int) -> Value:
         entry_key = self.entry_key(self.key_serde.serialize(key), start, end)
@@ -315,22 +336,31 @@ class SessionBytes(SegmentedStore):
     def put(self, session: Windowed, value: Value, context: Context | None = None) -> None:
         """Put (None = remove) a session. Operators pass `context`; for users it is the current record's."""
         key, start, end = session
+        stored = None if value is None else self.value_serde.serialize(value)
+        key_bytes = self.key_serde.serialize(key)
+        entry_key = self.entry_key(key_bytes, start, end)
+        self.put_entry(key_bytes, entry_key, stored, end, context or self._context())
+
+    def put_entry(
+        self, key: bytes, entry_key: bytes, value: bytes | None, end: int, context: Context
+    ) -> None:
+        """Put the value of a session of `key`; `entry_key` contains the key and `end`."""
         if self._cached is None:
             self.observed.now = max(self.observed.now, end)
         elif end > self._last_put > UNSET:
             self._last_put = end
         elif end < self._first_put:
             self._observe_cached(end)
-        stored = None if value is None else self.value_serde.serialize(value)
-        key_bytes = self.key_serde.serialize(key)
-        entry_key = self.entry_key(key_bytes, start, end)
-        (self._index.add if stored is not None else self._index.remove)(key_bytes, entry_key)
+        if value is not None:
+            self._index.add(key, entry_key)
+        else:
+            self._index.remove(key, entry_key)
         if self._by_time is not None:
-            self._by_time.put(entry_key, exists=stored is not None)
-        self.below.put(entry_key, stored, context or self._context())
+            self._by_time.put(entry_key, exists=value is not None)
+        self.below.put(entry_key, value, context)
 
     def remove(self, session: Windowed, context: Context | None = None) -> None:
         self.put(session, None, context)
 
     def entry_key(self, key: bytes, start: int, end: int) -> bytes:
-        return b"".join((self.segments.id(end), key, end.to_bytes(TIME, "big"), start.to_bytes(TIME, "big")))
+        return self.segments.id(end) + key + end.to_bytes(TIME, "big") + start.to_bytes(TIME, "big")

@@ -82,6 +82,18 @@ TOPOLOGIES = {
         f"{_GROUPED}- windowedBy: {{hopping: {{size: 9s, advance: 3s, grace: 60s}}}}\n"
         f"- reduce: {{{_ADD}}}\n{_OUT}"
     ),
+    "tumbling windows that expire": (
+        f"{_GROUPED}- windowedBy: {{tumbling: {{size: 2s, grace: 1s}}}}\n- aggregate: {{{_INIT}, {_ADD}, "
+        "as: t}\n"
+        f'- filter: {{where: "{TOTAL.where}"}}\n{_OUT}'
+    ),
+    "hopping windows that expire": (
+        f"{_GROUPED}- windowedBy: {{hopping: {{size: 4s, advance: 1s, grace: 0s}}}}\n- count: null\n{_OUT}"
+    ),
+    "table, then tumbling windows": (
+        "- table: {topic: in-a, materialized: rows}\n- toStream: null\n- groupByKey: null\n"
+        f"- windowedBy: {{tumbling: {{size: 10s, grace: 20s}}}}\n- count: null\n{_OUT}"
+    ),
     "sliding windows": (
         f"{_GROUPED}- windowedBy: {{sliding: {{difference: 5s, grace: 60s}}}}\n"
         f"- aggregate: {{{_INIT}, {_ADD}}}\n{_OUT}"

@@ -108,8 +108,8 @@ _TIMES: dict[str, Callable[[int], int]] = {
     "backward": lambda number: _NOW - 500 * number,
 }
 _DEFAULT = EngineSettings().cache_max_bytes
-_MOST = 3
-"""How much more a record may cost if its entries expire, or are emitted when windows close."""
+_MOST = 4
+"""How much more than an update a record may cost if its entries expire, or are emitted when windows close."""
 _LIMIT = 2_000_000
 
 

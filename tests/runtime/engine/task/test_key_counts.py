@@ -6,6 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from headwater_spark.engine.column_count import can_count_columns
+from headwater_spark.engine.columns import OutputColumns
 from headwater_spark.engine.key_counts import KeyCounts
 from headwater_spark.engine.program_interface import EngineSettings
 from headwater_spark.engine.task import Task
@@ -133,3 +135,47 @@ def test_values_are_read_if_they_are_parsed_or_used(topology: str) -> None:
 def test_values_are_read_for_the_dead_letter_queue() -> None:
     settings = EngineSettings(dead_letter_topic="failed")
     assert not ignores_values(programs(COUNTING["count"], settings, CLASSES)[0])
+
+
+EACH_UPDATE = {name: text for name, text in COUNTING.items() if name in {"count", "of bytes"}}
+
+
+@pytest.mark.parametrize("topology", EACH_UPDATE.values(), ids=EACH_UPDATE)
+@given(batches=_BATCHES)
+def test_columns_lead_to_the_same_updates(
+    topology: str,
+    batches: list[list[tuple[int, bytes | None, bytes | None, tuple[tuple[str, bytes], ...]]]],
+) -> None:
+    one_by_one, by_columns = task(topology, NO_CACHE), task(topology, NO_CACHE)
+    offset = 0
+    for drawn in batches:
+        records: list[InputRecord] = [("in", 0, offset + at, *fields) for at, fields in enumerate(drawn)]
+        offset += len(records)
+        expected = one_by_one.process(records, 5)
+        parts = list(columns(records).columns())
+        is_counted = all(map(can_count_columns, parts))
+        found = by_columns.process_columns(parts, 5) if is_counted else by_columns.process(records, 5)
+        for topic in ("out", "app-KSTREAM-AGGREGATE-STATE-STORE-0000000001-changelog"):
+            of_topic = [record for record in expected if record[0] == topic]
+            assert [record for record in found if record[0] == topic] == of_topic
+            if isinstance(found, OutputColumns):
+                assert found.count_by_topic()[topic] == len(of_topic)
+        assert len(list(found)) == len(expected)
+        assert by_columns.state.changes() == one_by_one.state.changes()
+        assert by_columns.state.metadata == one_by_one.state.metadata
+        for each in (one_by_one, by_columns):
+            each.state.commit(each.state.version)
+
+
+@pytest.mark.parametrize("key", [None, b"\xff", b"\xc3"])
+def test_records_that_are_dropped_or_read_differently_are_not_counted_in_columns(key: bytes | None) -> None:
+    plain = (b"k", b"\xa9"[:0], 1, ())
+    parts: list[tuple[bytes | None, bytes | None, int, tuple[()]]] = [plain, (key, b"v", 1, ()), plain]
+    assert not can_count_columns(tuple(map(list, zip(*parts, strict=True))))  # type: ignore[arg-type]
+    assert can_count_columns(tuple(map(list, zip(plain, plain, strict=True))))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("name", sorted(COUNTING.keys() - EACH_UPDATE.keys()))
+def test_updates_that_other_nodes_read_are_not_counted_in_columns(name: str) -> None:
+    assert task(COUNTING[name], NO_CACHE).column_counter is None
+    assert task(COUNTING["count"], CACHED).column_counter is None

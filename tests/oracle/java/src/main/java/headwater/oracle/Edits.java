@@ -21,6 +21,7 @@ import org.apache.kafka.streams.KafkaStreams;
 import org.apache.kafka.streams.StoreQueryParameters;
 import org.apache.kafka.streams.StreamsConfig;
 import org.apache.kafka.streams.Topology;
+import org.apache.kafka.streams.errors.InvalidStateStoreException;
 import org.apache.kafka.streams.errors.StreamsUncaughtExceptionHandler.StreamThreadExceptionResponse;
 import org.apache.kafka.streams.processor.StateRestoreListener;
 import org.apache.kafka.streams.state.KeyValueIterator;
@@ -349,29 +350,32 @@ public final class Edits {
             }
 
             /** Store to its entries as texts, of the stores in {@code kept} that can be queried. */
-            Map<String, Object> dump() {
+            Map<String, Object> dump() throws InterruptedException {
                 final Map<String, Object> found = new TreeMap<>();
-                Call.mapping(edit.options().get("kept")).forEach((store, kind) -> {
-                    final List<String> entries = new ArrayList<>();
-                    try {
-                        if ("window".equals(kind)) {
-                            try (KeyValueIterator<?, ?> all = application.store(
-                                StoreQueryParameters.fromNameAndType(store, QueryableStoreTypes.windowStore())).all()) {
-                                all.forEachRemaining(entry -> entries.add(entry.key + "=" + entry.value));
-                            }
-                        } else {
-                            try (KeyValueIterator<?, ?> all = application.store(
-                                StoreQueryParameters.fromNameAndType(store, QueryableStoreTypes.keyValueStore())).all()) {
-                                all.forEachRemaining(entry -> entries.add(entry.key + "=" + entry.value));
-                            }
-                        }
-                        entries.sort(Comparator.naturalOrder());
-                        found.put(store, entries);
-                    } catch (final RuntimeException error) {
-                        found.put(store, "cannot be read: " + error);
-                    }
-                });
+                for (final Map.Entry<String, Object> store : Call.mapping(edit.options().get("kept")).entrySet()) {
+                    found.put(store.getKey(), entries(store.getKey(), "window".equals(store.getValue())));
+                }
                 return found;
+            }
+
+            /** The entries of a store, or why it cannot be read; a rebalance may follow the first start. */
+            private Object entries(final String store, final boolean isWindowed) throws InterruptedException {
+                final long deadline = System.nanoTime() + Duration.ofSeconds(15).toNanos();
+                while (true) {
+                    try (KeyValueIterator<?, ?> all = isWindowed
+                        ? application.store(StoreQueryParameters.fromNameAndType(store, QueryableStoreTypes.windowStore())).all()
+                        : application.store(StoreQueryParameters.fromNameAndType(store, QueryableStoreTypes.keyValueStore())).all()) {
+                        final List<String> entries = new ArrayList<>();
+                        all.forEachRemaining(entry -> entries.add(entry.key + "=" + entry.value));
+                        entries.sort(Comparator.naturalOrder());
+                        return entries;
+                    } catch (final RuntimeException error) {
+                        if (isEnded || !(error instanceof InvalidStateStoreException) || System.nanoTime() > deadline) {
+                            return "cannot be read: " + error;
+                        }
+                        Thread.sleep(50);
+                    }
+                }
             }
 
             void close() throws Exception {

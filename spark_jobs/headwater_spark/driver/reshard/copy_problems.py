@@ -1,0 +1,86 @@
+"""The problems with which a copy of state is refused, interrupted or not undone, each with what to do."""
+
+from collections.abc import Sequence
+
+from headwater.model.problems import Problem, ProblemCode
+
+_UNCHANGED = "Nothing was changed."
+
+
+def copy_incomplete(application: str, topics: Sequence[str]) -> Problem:
+    return Problem(
+        code=ProblemCode.RESHARD_INCOMPLETE,
+        application=application,
+        summary=f"A copy of state of {application} is not complete: {', '.join(topics)}.",
+        expected="topics that have all records",
+        found="a copy that was interrupted",
+        why="Some new topics may have a part of their records. " + _UNCHANGED,
+        fix="Run `headwater state copy` again, with the same names.",
+    )
+
+
+def has_run(application: str, topic: str) -> Problem:
+    """Return the problem of a copy whose original has changed meanwhile."""
+    return Problem(
+        code=ProblemCode.RESHARD_INCOMPLETE,
+        application=application,
+        topic=topic,
+        summary=f"{application} has run while its state was copied: {topic} has new records.",
+        expected="an application that is stopped until the copy is complete",
+        found="records that are not in the copy",
+        why="The new version would begin with an outdated state. The old topics have not changed.",
+        fix="Stop all instances, and run the command again: it copies from the beginning.",
+    )
+
+
+def copy_failed(application: str, reason: str) -> Problem:
+    return Problem(
+        code=ProblemCode.RESHARD_INCOMPLETE,
+        application=application,
+        summary=f"The state of {application} is not copied: {reason}.",
+        expected="brokers that answer",
+        found=reason,
+        why="Some new topics may have a part of their records. The old topics have not changed.",
+        fix="Run the command again, before the new version starts.",
+    )
+
+
+def not_undone(application: str, topic: str) -> Problem:
+    """Return the problem of a copy that has other records than its original."""
+    return Problem(
+        code=ProblemCode.RESHARD_REFUSED,
+        application=application,
+        topic=topic,
+        summary=f"The copy to {topic} cannot be undone: the topic has other records than the old one, or its "
+        "records were processed.",
+        expected="a topic that has nothing but the copy",
+        found="other records, or another offset",
+        why="The new version of the application has run: its newest state is in this topic only. "
+        + _UNCHANGED,
+        fix="Keep the new version. If its results are not needed, delete the topic by hand: the old version "
+        "then continues with the old state, at the present offsets of the group.",
+    )
+
+
+def undo_failed(application: str, reason: str) -> Problem:
+    return Problem(
+        code=ProblemCode.RESHARD_INCOMPLETE,
+        application=application,
+        summary=f"The copy of state of {application} is not undone: {reason}.",
+        expected="brokers that answer, and permission to delete the new topics",
+        found=reason,
+        why="The new topics, or some of them, still exist. The old topics have not changed.",
+        fix="Correct the reason, and run the command again. It deletes the topics that remain.",
+    )
+
+
+def copy_refused(topic: str, reason: str, expected: str, fix: str) -> Problem:
+    return Problem(
+        code=ProblemCode.RESHARD_REFUSED,
+        topic=topic,
+        summary=f"The state cannot be copied to {topic}: {reason}.",
+        expected=expected,
+        found=reason,
+        why="An application restores all that is in its changelog topic. " + _UNCHANGED,
+        fix=fix,
+    )

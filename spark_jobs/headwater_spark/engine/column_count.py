@@ -1,0 +1,115 @@
+"""Counts with an update per record, over columns: the whole sub-topology in one loop.
+
+This holds if all that happens to the records of a task is a `count` without a cache, whose updates go to one
+topic. Then no tuple is built for a record, and no serde is called: they leave keys as they are.
+"""
+
+from collections.abc import Sequence
+
+import attrs
+
+from headwater.model.behaviors import StreamAggregate, TableToStream
+from headwater.model.nodes import Node, ProcessorNode, SinkNode
+from headwater_spark.engine.columns import Columns, OutputColumns, TopicColumns
+from headwater_spark.engine.key_counts import counted_source
+from headwater_spark.engine.operators.stream_aggregate import STORED_COUNT, counts_fast
+from headwater_spark.engine.serdes import reads_anything
+from headwater_spark.engine.sources_and_sinks import serdes_of
+from headwater_spark.engine.stores.key_value import TimestampedKeyValueBytes
+from headwater_spark.engine.task_context import TaskContext
+
+_KEY = "k\u00e9y"
+_NO_HEADERS = ((),)
+_COUNT = 8
+"""Where the count begins in a stored value."""
+
+
+@attrs.frozen
+class ColumnCounter:
+    """Counts columns in `store`, and returns the records of its changelog topic and of `sink`."""
+
+    store: TimestampedKeyValueBytes
+    changelog: TopicColumns | None
+    sink: str
+
+    def count(self, columns: Sequence[Columns]) -> OutputColumns:
+        """Count columns that `can_count_columns`."""
+        counted = [self._count(each) for each in columns]
+        outputs = [TopicColumns(self.sink, counted)]
+        if self.changelog is not None:
+            logged = [(keys, values, times, _NO_HEADERS * len(keys)) for keys, values, times, _ in counted]
+            outputs.append(attrs.evolve(self.changelog, parts=logged))
+        return OutputColumns(outputs)
+
+    def _count(self, columns: Columns) -> Columns:
+        keys, _, times, headers = columns
+        counted: Sequence[bytes] = keys  # type: ignore[assignment]  # `can_count_columns`
+        overlay = self.store.below.overlay
+        written, read = overlay.written, overlay.get
+        pack, unpack = STORED_COUNT.pack, STORED_COUNT.unpack
+        counts: list[bytes] = []
+        latest: list[int] = []
+        add_count, add_time = counts.append, latest.append
+        for key, time in zip(counted, times, strict=True):
+            stored = written.get(key) or read(key)
+            if stored is None:
+                stored = pack(time, 1)
+            else:
+                known, old = unpack(stored)
+                time = max(time, known)  # noqa: PLW2901 - the timestamp of the count
+                stored = pack(time, old + 1)
+            written[key] = stored
+            add_count(stored[_COUNT:])
+            add_time(time)
+        return keys, counts, latest, headers
+
+
+def column_counter(task: TaskContext) -> ColumnCounter | None:
+    """Return how a task counts columns; None = its nodes do more, or something else."""
+    nodes = task.program.nodes
+    counted = counted_source(nodes)
+    sink = _only_sink(nodes)
+    if counted is None or sink is None:
+        return None
+    behavior = counted.node.behavior
+    if not isinstance(behavior, StreamAggregate) or not counts_fast(behavior, task):
+        return None
+    topic = task.program.topic(sink.name)
+    if topic is None or task.program.partition(sink.name) is not None:
+        return None
+    store: TimestampedKeyValueBytes = task.typed_store(behavior.store)
+    source, target = serdes_of(counted.source.reads, task.program), serdes_of(sink.writes, task.program)
+    if not all(map(reads_anything, source)) or target[1].serialize(1) != store.value_serde.serialize(1):
+        return None
+    key = source[0].deserialize(_KEY.encode())
+    if any(serde.serialize(key) != _KEY.encode() for serde in (store.key_serde, target[0])):
+        return None
+    changelog = task.program.changelog(behavior.store)
+    logged = None if changelog is None else TopicColumns(changelog, (), task.partition)
+    return ColumnCounter(store, logged, topic)
+
+
+def _only_sink(nodes: Sequence[Node]) -> SinkNode | None:
+    """Return the sink if the nodes are a source, one processor, a conversion to a stream, and a sink."""
+    match tuple(nodes):
+        case (
+            _,
+            ProcessorNode() as count,
+            ProcessorNode(behavior=TableToStream()) as stream,
+            SinkNode() as sink,
+        ):
+            if stream.parents == (count.name,) and sink.parents == (stream.name,):
+                return sink
+    return None
+
+
+def can_count_columns(columns: Columns) -> bool:
+    """Return whether no record is dropped, and all keys are UTF-8, so that strings have the same bytes."""
+    keys, values, times, _ = columns
+    if None in keys or None in values or min(times, default=0) < 0:
+        return False
+    try:
+        b"\n".join(keys).decode()  # type: ignore[arg-type]  # none is None
+    except UnicodeDecodeError:
+        return False
+    return True

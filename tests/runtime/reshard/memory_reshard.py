@@ -1,0 +1,25 @@
+"""A cluster in memory for reshards and copies of state."""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from headwater_spark.engine.records import TopicPartition
+from headwater_spark.worker.restore import RecordChunk
+from tests.runtime.driver.memory_move import MemoryCluster
+from tests.runtime.record_chunks import chunk_of
+
+
+class ReshardMemoryCluster(MemoryCluster):
+    """A `ReshardCluster` whose transactions are complete."""
+
+    def read_range(self, topic: str, partition: int, first: int, end: int) -> Iterator[RecordChunk]:
+        records = [record for record in self.topics[topic][partition] if first <= record[2] < end]
+        for at in range(0, len(records), self.chunk_records):
+            self.before_operation()
+            yield chunk_of(records[at : at + self.chunk_records], end)
+
+    def open_transactions(self, partitions: Sequence[TopicPartition]) -> Sequence[TopicPartition]:
+        del partitions
+        return []
+
+    def check_expansion(self, counts: Mapping[str, int]) -> None:
+        """Accept all."""

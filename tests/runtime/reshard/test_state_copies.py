@@ -1,0 +1,170 @@
+"""Copies of state that are interrupted, undone, or disturbed by the application, on a cluster in memory."""
+
+import json
+from collections.abc import Callable
+from contextlib import suppress
+
+import pytest
+
+from headwater.compiler import compile_document
+from headwater.model.compiled import CompiledApplication
+from headwater.model.problems import ProblemCode, ProblemsError
+from headwater.planner.policies import creation_violations
+from headwater.spec import load_text
+from headwater.spec.policies import load_policies_text
+from headwater_spark.driver.processor_move.entry_copy import unreported
+from headwater_spark.driver.processor_move.moves import Committed
+from headwater_spark.driver.reshard import problems
+from headwater_spark.driver.reshard.copy_undo import used_topics
+from headwater_spark.driver.reshard.state_copy import CopyExecution, TopicCopy, target_problems
+from headwater_spark.engine.records import OutputRecord
+from tests.runtime.driver.memory_move import KilledError
+from tests.runtime.reshard.memory_reshard import ReshardMemoryCluster
+
+_OLD = {"changelog": "app-old-changelog", "repartition": "app-old-repartition"}
+_NEW = {"changelog": "app-totals-changelog", "repartition": "app-by-value-repartition"}
+_TIME = 1_760_000_000_000
+
+
+def _compiled() -> CompiledApplication:
+    steps = [
+        {"stream": {"topic": "orders"}},
+        {"groupBy": {"key": "value", "name": "by-value"}},
+        {"count": {"materialized": "totals"}},
+    ]
+    text = json.dumps({"application": {"id": "app"}, "topology": steps})
+    (document,) = load_text(text, "app.yaml").documents
+    return compile_document(document, {"orders": 2})
+
+
+def _copies() -> list[TopicCopy]:
+    targets = {topic.name: topic for topic in _compiled().internal_topics}
+    return [TopicCopy(_OLD[kind], targets[_NEW[kind]], 2) for kind in _OLD]
+
+
+@pytest.fixture
+def cluster() -> ReshardMemoryCluster:
+    """Return a cluster whose old topics have entries and unprocessed records; the new ones are empty."""
+    cluster = ReshardMemoryCluster({topic: [[], []] for topic in ("orders", *_OLD.values(), *_NEW.values())})
+    for number in range(20):
+        partition, key = number % 2, b"key %d" % number
+        for topic in _OLD.values():
+            cluster.write([(topic, partition, key, b"value %d" % number, _TIME + number, (("h", b"1"),))])
+    cluster.write([(_OLD["changelog"], 0, b"key 4", None, _TIME, ())])
+    for partition in range(2):
+        offset = cluster.topics[_OLD["repartition"]][partition][3][2]
+        cluster.offsets[_OLD["repartition"], partition] = Committed(offset, "text")
+    return cluster
+
+
+def _copy(cluster: ReshardMemoryCluster, check_stopped: Callable[[], None] = lambda: None) -> None:
+    execution = CopyExecution("app", _copies(), cluster, unreported, check_stopped=check_stopped)
+    execution.run(dict.fromkeys(_OLD.values()))
+
+
+def _used(cluster: ReshardMemoryCluster) -> list[str]:
+    return list(used_topics(_copies(), dict.fromkeys(_OLD.values()), cluster, unreported))
+
+
+def test_a_copy_that_is_killed_at_any_operation_can_be_undone_or_completed(
+    cluster: ReshardMemoryCluster,
+) -> None:
+    cluster.chunk_records = 100
+    for operations in range(200):
+        cluster.kill_after(operations)
+        with suppress(KilledError):
+            _copy(cluster)
+        cluster.kill_after(None)
+        assert _used(cluster) == []
+        if list(target_problems(_copies(), cluster)):
+            break  # it is complete
+        cluster.compact(_NEW["changelog"])
+    assert operations > 5
+    assert _used(cluster) == []
+    for kind, name in _NEW.items():
+        for partition in range(2):
+            last = {record[4]: record[3:] for record in cluster.topics[name][partition]}
+            offset = cluster.offsets.get((_OLD[kind], partition), Committed(0)).offset or 0
+            old = [record for record in cluster.topics[_OLD[kind]][partition] if record[2] >= offset]
+            assert {key: value for key, value in last.items() if value[2] is not None} == {
+                key: value
+                for key, value in {record[4]: record[3:] for record in old}.items()
+                if value[2] is not None
+            }
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        pytest.param((_NEW["changelog"], 1, b"key 1", b"newer", _TIME, ()), id="a newer entry"),
+        pytest.param((_NEW["changelog"], 1, b"key 1", None, _TIME, ()), id="a deleted entry"),
+        pytest.param((_NEW["changelog"], 0, b"key 1", b"value 1", _TIME + 1, ()), id="another partition"),
+        pytest.param((_NEW["repartition"], 0, b"new", b"value", _TIME, ()), id="a record for a task"),
+    ],
+)
+def test_what_the_new_version_has_written_is_never_deleted(
+    cluster: ReshardMemoryCluster, record: OutputRecord
+) -> None:
+    _copy(cluster)
+    cluster.write([record])
+    assert _used(cluster) == [record[0]]
+
+
+def test_an_incomplete_copy_with_an_entry_of_the_new_version_is_never_deleted(
+    cluster: ReshardMemoryCluster,
+) -> None:
+    cluster.kill_after(6)
+    with pytest.raises(KilledError):
+        _copy(cluster)
+    cluster.kill_after(None)
+    cluster.write([(_NEW["changelog"], 1, b"key 1", b"newer", _TIME, ())])
+    assert _used(cluster) == [_NEW["changelog"]]
+
+
+def test_records_that_the_new_version_has_processed_are_never_deleted(cluster: ReshardMemoryCluster) -> None:
+    _copy(cluster)
+    topic = _NEW["repartition"]
+    cluster.offsets[topic, 1] = Committed(cluster.topics[topic][1][1][2], "")
+    assert _used(cluster) == [topic]
+
+
+def test_a_copy_is_not_complete_if_the_old_version_has_run(cluster: ReshardMemoryCluster) -> None:
+    def start_and_stop() -> None:
+        cluster.write([(_OLD["changelog"], 1, b"key 1", b"newer", _TIME, ())])
+
+    with pytest.raises(ProblemsError) as raised:
+        _copy(cluster, start_and_stop)
+    assert [(each.code, each.topic) for each in raised.value.problems] == [
+        (ProblemCode.RESHARD_INCOMPLETE, _OLD["changelog"])
+    ]
+    _copy(cluster)
+    assert cluster.topics[_NEW["changelog"]][1][-1][4:6] == (b"key 1", b"newer")
+
+
+def test_a_copy_is_not_complete_if_the_old_version_runs(cluster: ReshardMemoryCluster) -> None:
+    def is_running() -> None:
+        raise ProblemsError([problems.group_active("app", "Stable", 0, has_begun=True)])
+
+    with pytest.raises(ProblemsError, match="its consumer group has members"):
+        _copy(cluster, is_running)
+    assert not any(cluster.topics[_NEW["repartition"]])
+    _copy(cluster)
+
+
+@pytest.mark.parametrize(
+    ("policy", "code"),
+    [
+        ("topicPartitions: {max: 1, kinds: [changelog]}", ProblemCode.POLICY_VIOLATED),
+        ("topicPartitions: {max: 1, applications: app}", ProblemCode.POLICY_VIOLATED),
+        ("blastRadius: {createdTopics: 0}", ProblemCode.BLAST_RADIUS),
+        ("blastRadius: {addedPartitions: 1}", ProblemCode.BLAST_RADIUS),
+        ("topicPartitions: {max: 1, kinds: [repartition]}", None),
+        ("blastRadius: {createdTopics: 1, addedPartitions: 2}", None),
+        ("blastRadius: {createdTopics: 0, applications: other}", None),
+    ],
+)
+def test_policies_are_checked_for_created_topics(policy: str, code: ProblemCode | None) -> None:
+    loaded = load_policies_text(f"policies:\n  - {policy}\n", "policies.yaml")
+    assert loaded.problems == ()
+    found = creation_violations(_compiled(), {_NEW["changelog"]}, loaded.policies)
+    assert [each.code for each in found] == ([] if code is None else [code])

@@ -1,0 +1,127 @@
+"""Reshards of applications whose records a user's function places, on a cluster in memory."""
+
+import json
+from collections.abc import Mapping
+from contextlib import suppress
+
+import pytest
+
+from headwater.compiler import compile_document
+from headwater.model.nodes import ChangelogKind, StateStore
+from headwater.model.problems import ProblemsError
+from headwater.spec import load_text
+from headwater_spark.driver.processor_move.entry_copy import unreported
+from headwater_spark.driver.processor_move.moves import Committed
+from headwater_spark.driver.reshard.entry_checks import check_entries, find_store_layout
+from headwater_spark.driver.reshard.execution import ReshardExecution, check_reshard
+from headwater_spark.driver.reshard.start import ReshardOptions, find_journal, plan_from_cluster
+from headwater_spark.engine.scaling.user_partitioners import UserPartitioner
+from tests.runtime.driver.memory_move import KilledError
+from tests.runtime.reshard.memory_reshard import ReshardMemoryCluster
+
+_TIME = 1_760_000_000_000
+_STEPS = [
+    {"stream": {"topic": "orders"}},
+    {"groupByKey": {}},
+    {"count": {"materialized": "totals"}},
+]
+_CHANGELOG = "app-totals-changelog"
+(_DOCUMENT,) = load_text(json.dumps({"application": {"id": "app"}, "topology": _STEPS}), "app.yaml").documents
+_KEYS = [b"%03d %s" % (number, name) for number in range(40) for name in (b"a", b"bb")]
+_REGION = UserPartitioner("app.parts:region", lambda key, count: int(key[:3]) % count)
+"""All keys of a region, their first three characters, are in one partition."""
+_SHIFTED = UserPartitioner("app.parts:shifted", lambda key, count: (int(key[:3]) + 1) % count)
+
+
+@pytest.fixture
+def cluster() -> ReshardMemoryCluster:
+    """Return a cluster with an application of two partitions that has processed its input."""
+    cluster = ReshardMemoryCluster({topic: [[], []] for topic in ("orders", _CHANGELOG)})
+    for key in _KEYS:
+        partition = _REGION(key, 2)
+        cluster.write([(topic, partition, key, b"1", _TIME, ()) for topic in cluster.topics])
+    for partition, records in enumerate(cluster.topics["orders"]):
+        cluster.offsets["orders", partition] = Committed(records[-1][2] + 1)
+    assert compile_document(_DOCUMENT, {"orders": 2}).internal_topics[0].name == _CHANGELOG
+    return cluster
+
+
+def _reshard(cluster: ReshardMemoryCluster, partitioners: Mapping[str, UserPartitioner]) -> None:
+    counts = {topic: len(partitions) for topic, partitions in cluster.topics.items()}
+    journal = find_journal(_DOCUMENT, counts, cluster)
+    options = ReshardOptions(partitions={"orders": 5}, partitioners=partitioners)
+    reshard = plan_from_cluster(_DOCUMENT, counts, options, journal, cluster)
+    if journal is None:
+        found = [*check_reshard(reshard, cluster), *check_entries(reshard, cluster, unreported)]
+        if found:
+            raise ProblemsError(found)
+    ReshardExecution(reshard, cluster, {}, journal, unreported, check_stopped=lambda: None).run()
+
+
+def _entries(cluster: ReshardMemoryCluster) -> Mapping[bytes | None, int]:
+    """Return key → partition of the entries; fail if a key is in two partitions."""
+    found: dict[bytes | None, int] = {}
+    for partition, records in enumerate(cluster.topics[_CHANGELOG]):
+        last = {record[4]: record[5] for record in records}
+        for key, value in last.items():
+            if value is not None:
+                assert key not in found
+                found[key] = partition
+    return found
+
+
+@pytest.mark.parametrize("kills", [(), (20,), (60, 90, 40)])
+def test_each_entry_moves_to_the_partition_of_the_function(
+    cluster: ReshardMemoryCluster, kills: tuple[int, ...]
+) -> None:
+    for operations in kills:
+        cluster.kill_after(operations)
+        with suppress(KilledError):
+            _reshard(cluster, {"orders": _REGION})
+    cluster.kill_after(None)
+    _reshard(cluster, {"orders": _REGION})
+    assert _entries(cluster) == {key: _REGION(key, 5) for key in _KEYS}
+    assert [cluster.offsets["orders", each].offset for each in range(2, 5)] == [0, 0, 0]
+
+
+@pytest.mark.parametrize(
+    ("partitioners", "summary"),
+    [
+        ({}, "has an entry whose key belongs to partition"),
+        ({"orders": _SHIFTED}, "has an entry whose key belongs to partition"),
+    ],
+)
+def test_a_wrong_partitioner_is_found_in_the_entries(
+    cluster: ReshardMemoryCluster, partitioners: Mapping[str, UserPartitioner], summary: str
+) -> None:
+    with pytest.raises(ProblemsError, match=summary):
+        _reshard(cluster, partitioners)
+    assert len(cluster.topics[_CHANGELOG]) == 2
+
+
+@pytest.mark.parametrize("partitioners", [{}, {"orders": _SHIFTED}])
+def test_an_interrupted_reshard_is_completed_with_its_partitioner_only(
+    cluster: ReshardMemoryCluster, partitioners: Mapping[str, UserPartitioner]
+) -> None:
+    cluster.kill_after(70)
+    with pytest.raises(KilledError):
+        _reshard(cluster, {"orders": _REGION})
+    cluster.kill_after(None)
+    with pytest.raises(ProblemsError, match="has begun with other partitioners for orders"):
+        _reshard(cluster, partitioners)
+    _reshard(cluster, {"orders": _REGION})
+    assert _entries(cluster) == {key: _REGION(key, 5) for key in _KEYS}
+
+
+def test_a_partitioner_shows_the_layout_of_a_store(cluster: ReshardMemoryCluster) -> None:
+    """With a wrong layout, the function gets bytes that are no key."""
+    by_text = UserPartitioner("app.parts:text", lambda key, count: int(key.decode().split()[0]) % count)
+    store = StateStore("closed", ChangelogKind.KEY_VALUE)
+    keys = [b"name %d" % number for number in range(60)]
+    last = UserPartitioner("app.parts:last", lambda key, count: int(key.decode("ascii").split()[1]) % count)
+    cluster.topics[_CHANGELOG] = [[], []]
+    windowed = [(key, key + b"\xff" * 8) for key in keys]
+    cluster.write((_CHANGELOG, last(key, 2), entry, b"1", _TIME, ()) for key, entry in windowed)
+    assert find_store_layout(cluster, store, _CHANGELOG, 2, by_text) == ()
+    found = find_store_layout(cluster, store, _CHANGELOG, 2, last)
+    assert [layout.name for layout in found] == ["windowed-key"]
