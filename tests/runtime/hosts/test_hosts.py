@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager, closing, contextmanager
 from pathlib import Path
 
 import pytest
+from confluent_kafka import KafkaException
 
 from headwater.kafka import Connection
 from headwater.toolchain import KafkaDistribution
@@ -68,7 +69,9 @@ def test_tasks_stay_while_nothing_fails_and_move_when_an_executor_is_lost(open_a
         application.check_at_least_once(1, _BATCH)
 
 
-def _await_processed(cluster: SparkHosts, application: ProcessApplication, driver: Driver) -> None:
+def _await_processed(
+    cluster: SparkHosts, application: ProcessApplication, driver: Driver, seconds: float = START_SECONDS
+) -> None:
     """Wait until all records are forwarded and counted, and their offsets are committed."""
     partitions = [(topic, each) for topic in _INPUTS for each in range(application.partitions)]
     # The last offset of a partition may be the offset of a transaction marker.
@@ -78,12 +81,15 @@ def _await_processed(cluster: SparkHosts, application: ProcessApplication, drive
         def is_done() -> bool:
             if driver.process.poll() is not None:
                 return True
-            lag = offsets.backlogs({"all": partitions}, {})["all"].lag
+            try:
+                lag = offsets.backlogs({"all": partitions}, {})["all"].lag
+            except KafkaException:  # the repartition topic is not created yet
+                return False
             topics = application.topics
             written = min(topics.written("passed"), topics.written("counted"))
             return lag is not None and lag <= most and written >= application.fed
 
-        assert until(is_done, START_SECONDS), cluster.log(driver.host)[-4000:]
+        assert until(is_done, seconds), cluster.log(driver.host)[-4000:]
     assert driver.process.poll() is None, cluster.log(driver.host)[-4000:]
 
 
@@ -114,7 +120,7 @@ def test_every_record_is_processed_as_guaranteed_in_a_series_of_faults(
                 application.await_counted(before + draw.randrange(1, records // 2), driver.process)
                 assert driver.process.poll() is None, cluster.log(driver_host)[-4000:]
                 cause(fault, cluster, draw.choice(cluster.workers))
-            _await_processed(cluster, application, driver)
+            _await_processed(cluster, application, driver, seconds=1_800.0)
         (application.folder / "run.log").write_text(cluster.log(driver_host))
         if guarantee == "exactly_once_v2":
             application.check_results()
