@@ -6,11 +6,11 @@ from threading import Event
 import structlog
 from confluent_kafka import KafkaException
 
-from headwater.model.problems import ProblemsError
 from headwater_spark.driver.active_client.membership import ActiveClient
 from headwater_spark.driver.captured_failures import failure_reason
 from headwater_spark.driver.offsets import GroupOffsets
 from headwater_spark.driver.queries.query import SubtopologyQuery
+from headwater_spark.worker.state_proof import PROOF_SECONDS, boot_seconds
 
 _log = structlog.get_logger(__name__)
 _SECONDS = 5.0
@@ -19,7 +19,8 @@ _SECONDS = 5.0
 class CommitCheck:
     """Compares the committed offsets every five seconds, while no batch runs, and repairs them.
 
-    Only the active client does so: `client.check` raises `ProblemsError` otherwise.
+    Only a client does so that was the active one for certain just now. It does not check that itself: the
+    thread that renews the record finds other clients, and reports them.
     """
 
     def __init__(
@@ -32,14 +33,14 @@ class CommitCheck:
         while not stopping.wait(_SECONDS):
             try:
                 self.check()
-            except (KafkaException, ProblemsError) as error:
-                # No broker answers, or another client is active: others report it.
+            except KafkaException as error:  # no broker answers: others report it
                 _log.debug("committed offsets not checked", reason=failure_reason(error))
 
     def check(self) -> None:
-        """Check once; raises `KafkaException`, and `ProblemsError` if another client is active."""
+        """Check once; raises `KafkaException`."""
         for name, query in tuple(self._queries.items()):
-            self._client.check()
+            if boot_seconds() - self._client.proved_at > PROOF_SECONDS:
+                return
             if repaired := query.repair_commits(self._offsets):
                 _log.warning(
                     "offsets repaired: an outdated worker had committed",

@@ -87,6 +87,8 @@ class Host:
             self._guard.dismiss()
             self._continue_parents()
             assert until(lambda: not is_running(self._init), _WAIT_SECONDS)
+            for each in self._started:
+                each.wait(_WAIT_SECONDS)
             self._network.remove(self._port)
 
     def cut(self) -> None:

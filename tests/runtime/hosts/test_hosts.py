@@ -3,13 +3,16 @@
 import os
 import random
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from pathlib import Path
 
 import pytest
+from confluent_kafka import KafkaException
 
+from headwater.kafka import Connection
 from headwater.toolchain import KafkaDistribution
 from headwater.toolchain.broker.readiness import until
+from headwater_spark.driver.offsets import GroupOffsets
 from tests.runtime.hosts.cluster import START_SECONDS, Driver, SparkHosts, new_application, spark_hosts
 from tests.runtime.hosts.faults import cause, series
 from tests.runtime.hosts.network import reason_to_skip
@@ -27,6 +30,7 @@ pytestmark = [
 _RECORDS, _BATCH = 1_000, 50
 _TASKS = 4
 """Two sub-topologies with two tasks each."""
+_INPUTS = ("in", "counted-counts-repartition")
 _Open = Callable[[str], AbstractContextManager[tuple[SparkHosts, ProcessApplication]]]
 
 
@@ -65,17 +69,27 @@ def test_tasks_stay_while_nothing_fails_and_move_when_an_executor_is_lost(open_a
         application.check_at_least_once(1, _BATCH)
 
 
-def _await_processed(cluster: SparkHosts, application: ProcessApplication, driver: Driver) -> None:
-    """Wait until all records are forwarded and counted."""
-    topics = application.topics
+def _await_processed(
+    cluster: SparkHosts, application: ProcessApplication, driver: Driver, seconds: float = START_SECONDS
+) -> None:
+    """Wait until all records are forwarded and counted, and their offsets are committed."""
+    partitions = [(topic, each) for topic in _INPUTS for each in range(application.partitions)]
+    # The last offset of a partition may be the offset of a transaction marker.
+    most = len(partitions) if application.guarantee == "exactly_once_v2" else 0
+    connection = Connection(bootstrap_servers=(cluster.servers,))
 
     def is_done() -> bool:
-        return (
-            driver.process.poll() is not None
-            or min(topics.written("passed"), topics.written("counted")) >= application.fed
-        )
+        if driver.process.poll() is not None:
+            return True
+        # A client that was created before the repartition topic keeps not finding it.
+        with closing(GroupOffsets(connection, "counted")) as offsets, suppress(KafkaException):
+            lag = offsets.backlogs({"all": partitions}, {})["all"].lag
+            topics = application.topics
+            written = min(topics.written("passed"), topics.written("counted"))
+            return lag is not None and lag <= most and written >= application.fed
+        return False
 
-    assert until(is_done, START_SECONDS), cluster.log(driver.host)[-4000:]
+    assert until(is_done, seconds), cluster.log(driver.host)[-4000:]
     assert driver.process.poll() is None, cluster.log(driver.host)[-4000:]
 
 
@@ -106,7 +120,7 @@ def test_every_record_is_processed_as_guaranteed_in_a_series_of_faults(
                 application.await_counted(before + draw.randrange(1, records // 2), driver.process)
                 assert driver.process.poll() is None, cluster.log(driver_host)[-4000:]
                 cause(fault, cluster, draw.choice(cluster.workers))
-            _await_processed(cluster, application, driver)
+            _await_processed(cluster, application, driver, seconds=1_800.0)
         (application.folder / "run.log").write_text(cluster.log(driver_host))
         if guarantee == "exactly_once_v2":
             application.check_results()
