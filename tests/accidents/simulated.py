@@ -133,6 +133,21 @@ class SimulatedStack:
     def _run(
         self, engine: SimulatedEngine, writer: "Writer", settings: StackSettings, *, is_preview: bool
     ) -> str | None:
+        async def main() -> None:
+            await deploy(settings, reader_for=lambda _: self.cluster.reader(), writer_for=lambda _: writer)
+
+        try:
+            with _event_loop():
+                self._set_mocks(engine, is_preview=is_preview)
+                _sync_await(run_in_stack(lambda: pulumi.run(main)))
+        except KilledError:
+            return "killed"
+        except pulumi.RunError as raised:
+            return str(raised)
+        return None
+
+    def _set_mocks(self, engine: SimulatedEngine, *, is_preview: bool) -> None:
+        """Let Pulumi's SDK call `engine`; from Python 3.12 on, it needs the event loop of the thread."""
         ROOT.set(None)
         pulumi.runtime.set_mocks(
             NoMocks(),
@@ -148,18 +163,6 @@ class SimulatedStack:
         sdk.callbacks = SimpleNamespace(
             register_resource_hook=lambda hook: engine.hooks.__setitem__(hook.name, hook)
         )
-
-        async def main() -> None:
-            await deploy(settings, reader_for=lambda _: self.cluster.reader(), writer_for=lambda _: writer)
-
-        try:
-            with _event_loop():
-                _sync_await(run_in_stack(lambda: pulumi.run(main)))
-        except KilledError:
-            return "killed"
-        except pulumi.RunError as raised:
-            return str(raised)
-        return None
 
 
 @attrs.define
@@ -262,7 +265,10 @@ def _event_loop() -> Iterator[None]:
     """A loop of its own: tasks and errors of a killed run must not reach the next one."""
     SETTINGS.rpc_manager.clear()
     SETTINGS.outputs.clear()
-    before, loop = _ensure_event_loop(), asyncio.new_event_loop()  # type: ignore[no-untyped-call]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # if the thread has no loop yet (Python 3.12)
+        before = _ensure_event_loop()  # type: ignore[no-untyped-call]
+    loop = asyncio.new_event_loop()
     asyncio.set_event_loop(loop)
     try:
         yield

@@ -104,8 +104,10 @@ def test_a_full_disk_does_not_delete_the_state(small_disk: Path) -> None:
     backend.apply({"s": entries(100)}, Batch(1))
     backend.close()
     fill(small_disk)
+    full = LmdbBackend(small_disk / "0_0")
     with pytest.raises(StateNotWrittenError, match="the disk is full"):
-        LmdbBackend(small_disk / "0_0").apply({"s": entries(2_000)}, Batch(2))
+        full.apply({"s": entries(2_000)}, Batch(2))
+    full.close()
     for file in small_disk.glob("filler*"):
         file.unlink()
     assert LmdbBackend(small_disk / "0_0").latest().version == 1

@@ -70,7 +70,7 @@ def test_only_partitions_of_the_task_are_awaited(broker: Broker, merged: BatchRe
 def test_nothing_is_committed_if_all_records_are_held_back(broker: Broker, merged: BatchRequest) -> None:
     task = OpenTask(merged, 0)
     result = process(task, merged, record("a", 3, 30))
-    assert result == BatchResult(partition=0, held_back=(("a", 0, 3),), blocked_by=("b",))
+    assert result == BatchResult(partition=0, held_back=(("a", 0, 3),), blocked_by=("b",), opened=1)
     assert broker.commits == 0
     process(task, merged, record("a", 3, 30), tick=True)
     assert broker.commits == 1
