@@ -368,13 +368,16 @@ public final class Edits {
                         final List<String> entries = new ArrayList<>();
                         all.forEachRemaining(entry -> entries.add(entry.key + "=" + entry.value));
                         entries.sort(Comparator.naturalOrder());
-                        return entries;
+                        // While tasks are restored, a store has only the entries of the others.
+                        if (isEnded || application.state() == KafkaStreams.State.RUNNING || System.nanoTime() > deadline) {
+                            return entries;
+                        }
                     } catch (final RuntimeException error) {
                         if (isEnded || !(error instanceof InvalidStateStoreException) || System.nanoTime() > deadline) {
                             return "cannot be read: " + error;
                         }
-                        Thread.sleep(50);
                     }
+                    Thread.sleep(50);
                 }
             }
 
