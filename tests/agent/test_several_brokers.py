@@ -7,6 +7,7 @@ import pytest
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 
 from headwater.agent.events import Expanded, ExpansionStarted
+from headwater.agent.state import Phase
 from headwater.kafka import Connection
 from headwater.toolchain.kafka import KafkaDistribution
 from tests.agent.live_documents import unique_documents
@@ -15,7 +16,7 @@ from tests.agent.simulation import set_up
 from tests.observe.several_brokers import elect_preferred_leaders, several_brokers
 from tests.pulumi.cluster import Cluster
 
-pytestmark = [pytest.mark.broker, pytest.mark.slow]
+pytestmark = [pytest.mark.broker, pytest.mark.slow, pytest.mark.soak]
 _SECONDS = 180
 
 
@@ -38,12 +39,17 @@ def test_topics_get_exactly_their_partitions_while_brokers_are_killed(
         for future in created.values():
             future.result()
         await_counts(cluster, documents, sources)
+        ids = [document.application.id for document in documents]
         connection = Connection(bootstrap_servers=tuple(servers.split(",")))
         with running(settings(servers, documents, suffix, connection=connection)) as recorder:
-            await_true(lambda: recorder.state.applications)
+            await_true(
+                lambda: (
+                    recorder.state.is_recovered and all(recorder.phase(each) is Phase.STEADY for each in ids)
+                )
+            )
             for number, victim in enumerate(brokers[1:], start=1):
-                sources = {**sources, orders: 2 + number}
-                cluster.expand(orders, 2 + number)
+                sources = {**sources, orders: 4 + 2 * number}
+                cluster.expand(orders, sources[orders])
                 await_true(lambda number=number: len(recorder.of(ExpansionStarted)) >= number)  # type: ignore[misc]
                 victim.kill()
                 await_counts(cluster, documents, sources, _SECONDS)
