@@ -175,7 +175,7 @@ def test_client_without_answers_is_replaced(
     applications: Applications, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cluster = KafkaCluster(Connection(bootstrap_servers=(applications.servers,)), "agent-1")
-    monkeypatch.setattr(cluster, "_client", _UnreachableClient())
+    monkeypatch.setattr(cluster._renewed, "client", _UnreachableClient())
     with pytest.raises(ProblemsError, match="No Kafka broker can be reached"):
         cluster.partition_counts()
     assert cluster.partition_counts()[applications.orders] == 2
