@@ -13,7 +13,7 @@ from headwater.model.compiled import Backend
 from headwater.model.problems import Problem, ProblemsError, errors
 from headwater.model.topology import TopologyDocument
 from headwater_spark.driver.active_client.membership import ActiveClient
-from headwater_spark.driver.application_parts import create_parts, new_client
+from headwater_spark.driver.application_parts import create_parts, create_watches, new_client
 from headwater_spark.driver.captured_failures import failure_reason
 from headwater_spark.driver.client_lifecycle import ClientLifecycle
 from headwater_spark.driver.layout import Programs
@@ -75,6 +75,7 @@ class StreamsApplication:
             handler=self.handler,
             client=client or new_client(document.application, settings),
         )
+        self._watches = create_watches(self._parts, document.application, settings, self._lifecycle)
         self._is_exactly_once = StreamsConfig.of(document.application).guarantee.is_exactly_once
         self._parts.exceptions.init(self)
         self._open_offsets = threading.Lock()
@@ -276,7 +277,7 @@ class StreamsApplication:
 
     def _run(self) -> None:
         parts = self._parts
-        parts.watches.start()
+        self._watches.start()
         try:
             self._polled_at = time.monotonic()
             while not self._lifecycle.stopping.wait(_POLL_SECONDS):
@@ -284,7 +285,7 @@ class StreamsApplication:
                 self._polled_at = time.monotonic()
         except Exception as error:  # noqa: BLE001 - of Spark or its JVM; without this thread nothing continues
             self._lifecycle.stop_because_of(error)
-        unended = [*parts.watches.join(_JOIN_SECONDS), *parts.renewals.join(_RENEWAL_SECONDS)]
+        unended = [*self._watches.join(_JOIN_SECONDS), *parts.renewals.join(_RENEWAL_SECONDS)]
         if unended:
             _log.warning("stop continues without the answers that these threads wait for", threads=unended)
         self._end(close_offsets=not unended)
