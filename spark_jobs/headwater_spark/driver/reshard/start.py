@@ -94,29 +94,21 @@ def reshard_application(
             if not is_running:
                 check_stopped(connection, application, options.wait_seconds, report)
             snapshot = KafkaClusterReader(connection).read(snapshot_request([document], {}))
-            journal = find_journal(document, snapshot.partitions, cluster)
+            partitions = snapshot.partitions
+            journal = find_journal(document, partitions, cluster)
             if journal is not None:
                 journal = withdraw_if_unchanged(
-                    application,
-                    journal,
-                    snapshot.partitions,
-                    cluster,
-                    is_removed=not options.checks_only,
+                    application, journal, partitions, cluster, is_removed=not options.checks_only
                 )
-            reshard = plan_from_cluster(document, snapshot.partitions, options, journal, cluster)
+            reshard = plan_from_cluster(document, partitions, options, journal, cluster)
             if not reshard.transfers:
-                if journal is None and (found := forgotten_offsets(document, snapshot.partitions, cluster)):
-                    raise ProblemsError(found)
+                if journal is None and (forgotten := forgotten_offsets(document, partitions, cluster)):
+                    raise ProblemsError(forgotten)
                 return ReshardResult(application, {})
             if journal is None:
-                written = sorted(
-                    {each.source for each in reshard.transfers} | reshard.rewritten_topics.keys()
-                )
-                found = [*timestamp_problems(application, snapshot, written)]
-                found += expansion_problems(reshard, document, snapshot.partitions, options.policies)
+                found = _topic_problems(reshard, document, snapshot, options.policies)
                 found += [] if is_running else check_reshard(reshard, cluster)
-                found += [] if found else check_entries(reshard, cluster, report)
-                if found:
+                if found or (found := [*check_entries(reshard, cluster, report)]):
                     raise ProblemsError(found)
                 cluster.check_expansion(reshard.expansions)
             elif options.checks_only:
@@ -139,13 +131,7 @@ def reshard_application(
             [problems.partitioner_failed(application, error.name, error.reason, has_begun=has_begun())]
         ) from error
     except KafkaException as error:
-        reason = error.args[0].str()
-        failure = (
-            problems.kafka_failed(application, reason)
-            if has_begun()
-            else problems.not_checked(application, reason, is_denied=is_denial(error.args[0]))
-        )
-        raise ProblemsError([failure]) from error
+        raise ProblemsError([_kafka_problem(application, error, has_begun=has_begun())]) from error
 
 
 def has_members(connection: Connection, application: str) -> bool:
@@ -302,6 +288,24 @@ def plan_from_cluster(
             topics = sorted({*named, *journal.partitioners})
             raise ProblemsError([problems.other_partitioners(application, topics)])
     return reshard
+
+
+def _topic_problems(
+    reshard: Reshard, document: TopologyDocument, snapshot: ClusterSnapshot, policies: Sequence[Policy]
+) -> list[Problem]:
+    """Return why topics cannot be written or expanded, as far as their configs and the policies show."""
+    written = sorted({each.source for each in reshard.transfers} | reshard.rewritten_topics.keys())
+    return [
+        *timestamp_problems(document.application.id, snapshot, written),
+        *expansion_problems(reshard, document, snapshot.partitions, policies),
+    ]
+
+
+def _kafka_problem(application: str, error: KafkaException, *, has_begun: bool) -> Problem:
+    reason = error.args[0].str()
+    if has_begun:
+        return problems.kafka_failed(application, reason)
+    return problems.not_checked(application, reason, is_denied=is_denial(error.args[0]))
 
 
 def _resumed(
