@@ -244,21 +244,9 @@ def plan_from_cluster(
     `partitions` is topic → partition count on the cluster. Layouts that the document does not show are found
     in the entries.
     """
-    application = document.application.id
     counts = _external_counts(document, partitions)
     compiled = compile_document(document, {**counts, **options.partitions})
-    sources = set(compiled.external_sources) & counts.keys()
-    if unknown := sorted({*options.partitions, *options.rewritten} - sources):
-        raise ProblemsError(
-            [problems.unknown_source(application, topic, sorted(sources)) for topic in unknown]
-        )
-    if fewer := [topic for topic, count in options.partitions.items() if count < counts.get(topic, count)]:
-        raise ProblemsError(
-            [
-                problems.fewer_partitions(application, topic, counts[topic], options.partitions[topic])
-                for topic in fewer
-            ]
-        )
+    _check_sources(compiled, counts, options)
     if journal is not None:
         compiled = _resumed(document, counts, options, journal)
     if wrong := errors(compiled.problems):
@@ -281,13 +269,33 @@ def plan_from_cluster(
     if wrong:
         raise ProblemsError(wrong)
     if journal is not None:
-        named = {
-            each.topic: each.partitioner.checksum for each in reshard.inputs if each.partitioner is not None
-        }
-        if named != journal.partitioners:
-            topics = sorted({*named, *journal.partitioners})
-            raise ProblemsError([problems.other_partitioners(application, topics)])
+        _check_partitioners(reshard, journal)
     return reshard
+
+
+def _check_sources(compiled: CompiledApplication, counts: Mapping[str, int], options: ReshardOptions) -> None:
+    """Raise `ProblemsError` if `options` name topics that are not sources, or fewer partitions than now."""
+    application = compiled.application.id
+    sources = set(compiled.external_sources) & counts.keys()
+    if unknown := sorted({*options.partitions, *options.rewritten} - sources):
+        raise ProblemsError(
+            [problems.unknown_source(application, topic, sorted(sources)) for topic in unknown]
+        )
+    if fewer := [topic for topic, count in options.partitions.items() if count < counts.get(topic, count)]:
+        raise ProblemsError(
+            [
+                problems.fewer_partitions(application, topic, counts[topic], options.partitions[topic])
+                for topic in fewer
+            ]
+        )
+
+
+def _check_partitioners(reshard: Reshard, journal: Journal) -> None:
+    """Raise `ProblemsError` if the reshard has begun with other partitioners."""
+    named = {each.topic: each.partitioner.checksum for each in reshard.inputs if each.partitioner is not None}
+    if named != journal.partitioners:
+        topics = sorted({*named, *journal.partitioners})
+        raise ProblemsError([problems.other_partitioners(reshard.application, topics)])
 
 
 def _topic_problems(
