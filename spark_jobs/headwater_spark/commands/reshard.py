@@ -85,8 +85,6 @@ def reshard(
     Examples:
       headwater reshard orders.yaml --partitions orders=12 --check --bootstrap-server localhost:9092
       headwater reshard orders.yaml --partitions orders=12 --bootstrap-server localhost:9092
-
-    Read more: docs/more-partitions.md.
     """
     with runtime_installed():
         from headwater_spark.driver.reshard.start import (  # noqa: PLC0415 - slow
