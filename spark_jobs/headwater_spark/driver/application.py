@@ -18,7 +18,7 @@ from headwater_spark.driver.captured_failures import failure_reason
 from headwater_spark.driver.client_lifecycle import ClientLifecycle
 from headwater_spark.driver.layout import Programs
 from headwater_spark.driver.queries.idle import await_commits, wait_until_idle
-from headwater_spark.driver.queries.progress import NO_PROGRESS, Progress
+from headwater_spark.driver.queries.progress import NO_PROGRESS, Progress, Records
 from headwater_spark.driver.queries.query import SubtopologyQuery, query_failures
 from headwater_spark.driver.queries.stall import UNOBSERVED_SECONDS
 from headwater_spark.driver.queries.watched_inputs import watch_inputs
@@ -222,6 +222,10 @@ class StreamsApplication:
     def cluster_problem(self) -> str:
         """Why the cluster cannot be read; empty if it can be, or if the application does not run."""
         return "" if self._lifecycle.stopping.is_set() else self._parts.cluster_watch.problem
+
+    def records(self) -> Records:
+        """Return how many records all sub-topologies have read and written since the start."""
+        return self._parts.specs.progress.records()
 
     def stall_reason(self) -> str:
         """Return why the application does not progress although there are records to read, else ""."""
