@@ -165,6 +165,11 @@ LIFECYCLE = (
         follow=_forget,
     ),
     Advice(
+        says="Remove `setup.allowUnsafeExpansion` from the document",
+        make=lambda: changed(set_up(), lambda t: t.switch(allowUnsafeExpansion=True)),
+        follow=_forget,
+    ),
+    Advice(
         says="raise `setup.timeout`",
         make=lambda: changed(set_up(), lambda t: setattr(t, "elapsed_ms", 61_000)),
         follow=lambda t: t.switch(timeout="2m"),

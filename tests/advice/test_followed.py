@@ -46,6 +46,7 @@ EXPLAINS = (
     "docs/versions.md explains the differences",
     "A group has a coordinator only while a replica of its partition of `__consumer_offsets` is in sync",
     "A policy `blastRadius: {removingSettings: 0}` refuses such changes",
+    "Keep it only if an agent must expand the application although its state is lost",
 )
 """Parts of fixes that instruct nothing, or that belong to the instruction before or after them."""
 

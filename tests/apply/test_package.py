@@ -101,6 +101,16 @@ def test_a_secret_that_is_passed_in_plain_text_is_a_warning(documents: str) -> N
     assert stack_settings(values, environment={}, inputs=passed).problems == ()
 
 
+def test_a_switch_of_an_input_is_removed_from_the_inputs(tmp_path: Path) -> None:
+    (tmp_path / "shop.yaml").write_text("application: {id: shop}\ntopology:\n  - stream: {topic: orders}\n")
+    passed = ResourceInputs("topics", {"setup": '{"shop": {"reinitialize": true}}'})
+    values = {"documents": str(tmp_path), "bootstrapServers": "b:9092"}
+    [document] = stack_settings(values, environment={}, inputs=passed).documents
+    switch = document.application.setup.in_stack["reinitialize"]
+    assert switch.removal == "Remove `setup.shop.reinitialize` from the inputs of the resource."
+    assert switch.at.file == "resource topics"
+
+
 def test_other_types_are_refused() -> None:
     with pytest.raises(InputPropertiesError, match="no component headwater:index:Topics"):
         PackageProvider().construct("topics", "headwater:index:Topics", {})

@@ -336,7 +336,13 @@ def test_nothing_is_deleted_if_a_client_reads_a_topic_since_the_plan(
     assert set(TOPICS) <= stack.cluster.topics.keys()
 
 
+def _without_switches(stack: Stack) -> None:
+    document = stack.folder / "shop.yaml"
+    document.write_text(document.read_text().replace("  setup: {allowUnsafeExpansion: true}\n", ""))
+
+
 def test_plan_is_logged_as_text(stack: Stack) -> None:
+    _without_switches(stack)
     run = stack.run()
     [(level, text)] = run.log
     assert level == logging.INFO
@@ -348,6 +354,7 @@ def test_plan_is_logged_as_text(stack: Stack) -> None:
 def test_topics_of_an_interrupted_run_are_named_with_the_command_that_clears_pending_operations(
     stack: Stack,
 ) -> None:
+    _without_switches(stack)
     finished = state_after(stack.run())
     stack.state.update({urn: resource for urn, resource in finished.items() if urn.endswith("Setup::shop")})
     run = stack.run()

@@ -159,6 +159,23 @@ def test_switches_of_a_stack_override_the_document(documents: Path) -> None:
     assert application.lifecycle is Lifecycle.RELEASED
 
 
+def test_switches_of_a_stack_are_named_with_the_command_that_removes_them(documents: Path) -> None:
+    [document] = settings(documents, setup='{"shop": {"reinitialize": true, "timeout": "5s"}}').documents
+    in_stack = document.application.setup.in_stack
+    assert in_stack.keys() == {"reinitialize"}
+    switch = in_stack["reinitialize"]
+    assert switch.label == "headwater:setup.shop.reinitialize"
+    assert switch.removal == "Run `pulumi config rm --path 'headwater:setup.shop.reinitialize'`."
+
+
+def test_an_id_with_dots_is_quoted_in_the_command_that_removes_a_switch(documents: Path) -> None:
+    file = documents / "shop.yaml"
+    file.write_text(file.read_text().replace("id: shop", "id: eu.shop"))
+    [document] = settings(documents, setup='{"eu.shop": {"reinitialize": true}}').documents
+    [switch] = document.application.setup.in_stack.values()
+    assert switch.removal == """Run `pulumi config rm --path 'headwater:setup["eu.shop"].reinitialize'`."""
+
+
 def test_principals_of_the_stack_override_the_document(documents: Path) -> None:
     def principals(switch: str) -> tuple[str, ...] | None:
         read = settings(documents, setup=f'{{"shop": {switch}}}')

@@ -4,7 +4,9 @@ import re
 import resource
 import subprocess
 import sys
+from collections.abc import Iterator
 
+import click
 import pytest
 from click.testing import CliRunner
 
@@ -25,6 +27,26 @@ def test_command_list_matches_the_help_of_each_command(name: str) -> None:
     assert command.help is not None
     first = re.split(r"(?<=\.)\s", " ".join(command.help.split()))[0]
     assert first == _COMMANDS[name].help
+
+
+def _help_texts(command: click.Command, path: str) -> Iterator[tuple[str, str]]:
+    yield path, command.help or ""
+    if isinstance(command, click.Group):
+        context = click.Context(command)
+        for name in command.list_commands(context):
+            child = command.get_command(context, name)
+            assert child is not None
+            yield from _help_texts(child, f"{path} {name}")
+
+
+def test_help_refers_only_to_files_of_the_wheel() -> None:
+    """`docs/problems.md` is in it."""
+    texts = dict(_help_texts(main, "headwater"))
+    assert len(texts) > len(_COMMANDS)
+    files = {path: set(re.findall(r"README\.md|\bdocs/[\w./-]*", text)) for path, text in texts.items()}
+    named = {path: names for path, names in files.items() if names - {"docs/problems.md"}}
+    # `headwater new` creates a README.md.
+    assert named == {"headwater new": {"README.md"}}
 
 
 def test_help_of_run_has_the_default_number_of_records() -> None:

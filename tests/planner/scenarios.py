@@ -8,7 +8,7 @@ from headwater.model.cluster import LiveGroup, RegisteredBroker, RegisteredBroke
 from headwater.model.compiled import CompiledApplication
 from headwater.model.nodes import ChangelogKind
 from headwater.model.problems import Location
-from headwater.model.topology import Lifecycle, Protocol, Setup, Sink
+from headwater.model.topology import Lifecycle, Protocol, Setup, Sink, StackSwitch
 from headwater.planner import Plan, PlanPolicy
 from tests.planner.evidence_scenarios import (
     accepted_id_that_overlaps,
@@ -276,6 +276,22 @@ def unnecessary_reinitialize() -> Plan:
     return SimulatedCluster.set_up(compiled).plan(compiled)
 
 
+def reinitialize_left_in_the_stack() -> Plan:
+    switch = StackSwitch(
+        "headwater:setup.orders.reinitialize",
+        Location("Pulumi.prod.yaml", pointer="/config/headwater:setup"),
+        "Run `pulumi config rm --path 'headwater:setup.orders.reinitialize'`.",
+    )
+    setup = Setup(reinitialize=True, in_stack={"reinitialize": switch})
+    compiled = application(config=MANUAL, setup=setup)
+    return SimulatedCluster.set_up(compiled).plan(compiled)
+
+
+def unnecessary_unsafe_expansion() -> Plan:
+    compiled = application(setup=Setup(allow_unsafe_expansion=True))
+    return SimulatedCluster.set_up(compiled).plan(compiled)
+
+
 def application_removed() -> Plan:
     return SimulatedCluster.set_up(application()).plan()
 
@@ -386,6 +402,8 @@ SCENARIOS: tuple[Scenario, ...] = (
     group_of_the_streams_protocol,
     group_without_coordinator,
     unnecessary_reinitialize,
+    reinitialize_left_in_the_stack,
+    unnecessary_unsafe_expansion,
     application_removed,
     stateless_application_removed,
     wrong_cluster,

@@ -178,6 +178,26 @@ def test_an_unnecessary_reinitialize_is_a_warning() -> None:
     assert [problem.code for problem in warnings(plan)] == [ProblemCode.CONFIG_HAS_NO_EFFECT]
 
 
+@pytest.mark.parametrize(
+    ("config", "severity"),
+    [({}, Severity.WARNING), ({"partition.autoscaling.enabled": "true"}, Severity.INFO)],
+    ids=["alone", "for an agent"],
+)
+def test_an_unnecessary_unsafe_expansion_is_reported(config: dict[str, str], severity: Severity) -> None:
+    compiled = application(config=config, setup=Setup(allow_unsafe_expansion=True))
+    [problem] = SimulatedCluster.set_up(compiled).plan(compiled).problems
+    assert (problem.code, problem.severity) == (ProblemCode.CONFIG_HAS_NO_EFFECT, severity)
+    assert not SimulatedCluster().plan(compiled).problems
+
+
+def test_an_unsafe_expansion_that_a_run_needs_is_not_reported() -> None:
+    config = {"partition.autoscaling.enabled": "true"}
+    cluster = SimulatedCluster.set_up(application(config=config))
+    setup = Setup(allow_unsafe_expansion=True)
+    compiled = application(sources={"orders-in": 6}, config=config, setup=setup)
+    assert not cluster.plan(compiled).problems
+
+
 def test_a_re_created_empty_topic_is_an_error_when_set_up_manually() -> None:
     cluster = SimulatedCluster.set_up(application(config=MANUAL))
     cluster.recreate(CHANGELOG, is_empty=True)

@@ -19,7 +19,6 @@ from headwater.report.agents import Client, agents_json, agents_rich
 _HELP = """Expand internal topics while applications run.
 
 When source topics are expanded, the agent expands the internal topics that depend on them (KIP-878).
-Read more: docs/agent.md.
 
 \b
 Examples:

@@ -7,6 +7,7 @@ import signal
 import sys
 import time
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from enum import IntEnum
 from pathlib import Path
 from types import FrameType
@@ -59,6 +60,18 @@ def print_problems(problems: Iterable[Problem], *, after_result: bool = False) -
         if after_result:
             click.echo(err=True)
         problem_output.print_problems(found)
+
+
+@contextmanager
+def showing(what: str) -> Iterator[None]:
+    """Show on a terminal that `what` takes time, on standard error; nothing stays there afterwards."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    from rich.console import Console  # noqa: PLC0415 - slow, only on a terminal
+
+    with Console(stderr=True, highlight=False).status(what):
+        yield
 
 
 def exit_for(problems: Iterable[Problem], code: ExitCode = ExitCode.PROBLEMS) -> int:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import attrs
 import click
 
-from headwater.cli.console import ExitCode, ProblemsExit, json_text, print_problems, write
+from headwater.cli.console import ExitCode, ProblemsExit, json_text, print_problems, showing, write
 from headwater.cli.options import (
     files_argument,
     output_option,
@@ -78,7 +78,8 @@ def drift(
     try:
         policies = _read_policies(policy_files)
         inputs = load_context(files, bootstrap_server, command_config, options)
-        found = _find_drift(inputs, policies)
+        with showing("Reading the cluster, and comparing"):
+            found = _find_drift(inputs, policies)
     except ProblemsError as error:
         raise ProblemsExit(error) from None
     others = (problem for problem in inputs.stack_problems if problem not in found.problems)

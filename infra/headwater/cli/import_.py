@@ -29,7 +29,16 @@ from headwater.model.nodes import NodeTopology
 from headwater.model.problems import Problem, ProblemCode, ProblemsError, errors
 from headwater.model.versions import DEFAULT_VERSION, KafkaStreamsVersion, logged_version, read_any_version
 
+_OF_ALL = ("--topic", "--force", "--strimzi")
 _OF_JAR = ("--jar", "--classpath", "--properties", "--timeout")
+_DETAILS = ("--repartition", "--store")
+_REFUSED_OPTIONS = {
+    "--all": ("--describe", "--group", "--topology", "--assume-defaults", *_DETAILS, *_OF_JAR),
+    "--jar": ("--describe", "--group", "--kafka-streams", "--assume-defaults", *_DETAILS, *_OF_ALL),
+    "--group": ("--describe", "--application-id", "--topology", *_DETAILS, *_OF_ALL),
+    "--describe": (*_OF_JAR, *_OF_ALL),
+}
+"""The option that says what is imported → the options that mean nothing with it."""
 
 
 @click.command("import")
@@ -200,41 +209,24 @@ def import_(
       kubectl logs orders-0 | headwater import --describe - --application-id orders -o app.yaml
     """
     if everything:
-        _refuse_options(
-            *("--all", "--describe", "--group", "--topology", "--repartition", "--store"),
-            *("--assume-defaults", *_OF_JAR),
-            context=context,
+        _refuse_options("--all", context)
+        request = ImportRequest(
+            bootstrap_server=bootstrap_server,
+            command_config=command_config,
+            application_ids=ids,
+            internal_topics=topics,
+            config=dict(config),
+            kafka_streams=kafka_streams,
+            folder=None if output is None or str(output) == "-" else output,
+            force=force,
+            strimzi=strimzi,
         )
-        if strimzi and (bootstrap_server is not None or command_config is not None):
-            raise click.UsageError("--strimzi replaces the cluster: it cannot be combined with its options.")
-        context.exit(
-            _import_all(
-                ImportRequest(
-                    bootstrap_server=bootstrap_server,
-                    command_config=command_config,
-                    application_ids=ids,
-                    internal_topics=topics,
-                    config=dict(config),
-                    kafka_streams=kafka_streams,
-                    folder=None if output is None or str(output) == "-" else output,
-                    force=force,
-                    strimzi=strimzi,
-                )
-            )
-        )
+        context.exit(_import_all(request))
     if jar is not None:
-        _refuse_options(
-            *("--jar", "--describe", "--group", "--repartition", "--store", "--assume-defaults"),
-            *("--kafka-streams", "--topic", "--force", "--strimzi"),
-            context=context,
-        )
-        if topology is None or not re.fullmatch(r"[\w.$]+::[\w$]+", topology) or len(ids) > 1:
-            raise click.UsageError(
-                "--jar requires --topology CLASS::NAME, such as com.acme.Orders::topology."
-            )
+        _refuse_options("--jar", context)
         arguments = JarImport(
             jar=jar,
-            topology=topology,
+            topology=_check_method(topology, ids),
             class_path=class_path,
             properties=properties,
             config={**dict(config), **({"application.id": ids[0]} if ids else {})},
@@ -253,17 +245,13 @@ def import_(
         assume_defaults=assume_defaults,
     )
     if group is not None:
-        _refuse_options(
-            *("--group", "--describe", "--application-id", "--topology", "--repartition", "--store"),
-            *("--topic", "--force", "--strimzi"),
-            context=context,
-        )
+        _refuse_options("--group", context)
         _end(context, _import_group(group, target))
     if description is None or len(ids) != 1:
         raise click.UsageError(
             "--jar and --topology, --describe and --application-id, --group, or --all are required."
         )
-    _refuse_options("--describe", "--force", "--topic", "--strimzi", *_OF_JAR, context=context)
+    _refuse_options("--describe", context)
     imported = DescribedApplication(
         application_id=ids[0], text="", repartitions=dict(repartitions), stores=dict(stores)
     )
@@ -353,6 +341,13 @@ def _end(context: click.Context, problems: Sequence[Problem]) -> None:
     context.exit(exit_for(problems) or (ExitCode.DRIFT if differs else ExitCode.DONE))
 
 
+def _check_method(topology: str | None, ids: Sequence[str]) -> str:
+    """Return --topology; raise `click.UsageError` if it is not CLASS::NAME, or if there are several ids."""
+    if topology is None or not re.fullmatch(r"[\w.$]+::[\w$]+", topology) or len(ids) > 1:
+        raise click.UsageError("--jar requires --topology CLASS::NAME, such as com.acme.Orders::topology.")
+    return topology
+
+
 def _import_jar(arguments: JarImport) -> tuple[Problem, ...]:
     try:
         return import_jar(arguments)
@@ -376,6 +371,8 @@ def _version(given: KafkaStreamsVersion | None, logged: str | None) -> str:
 
 
 def _import_all(request: ImportRequest) -> ExitCode:
+    if request.strimzi and (request.bootstrap_server is not None or request.command_config is not None):
+        raise click.UsageError("--strimzi replaces the cluster: it cannot be combined with its options.")
     if request.folder is not None and request.folder.exists() and not request.folder.is_dir():
         raise click.BadParameter(
             f"'{request.folder}' is a file; --all requires a folder.", param_hint="--output"
@@ -386,12 +383,13 @@ def _import_all(request: ImportRequest) -> ExitCode:
         raise ProblemsExit(error) from None
 
 
-def _refuse_options(conflicting: str, *options: str, context: click.Context) -> None:
-    """Fail if one of `options` is combined with another option that makes it meaningless."""
+def _refuse_options(imported: str, context: click.Context) -> None:
+    """Raise `click.UsageError` if an option means nothing with `imported`, which says what is imported."""
+    refused = set(_REFUSED_OPTIONS[imported])
     for parameter in context.command.params:
         given = context.get_parameter_source(parameter.name or "") is ParameterSource.COMMANDLINE
-        if given and set(parameter.opts) & set(options):
-            raise click.UsageError(f"{parameter.opts[0]} cannot be combined with {conflicting}.")
+        if given and refused & set(parameter.opts):
+            raise click.UsageError(f"{parameter.opts[0]} cannot be combined with {imported}.")
 
 
 def _write_document(imported: DescribedApplication, target: _Target) -> tuple[Problem, ...]:

@@ -177,7 +177,7 @@ def main(context: click.Context, *, debug: bool) -> None:
       headwater plan topologies/ --bootstrap-server localhost:9092
       headwater demo
 
-    Read more: README.md, docs/.
+    `headwater COMMAND --help` shows the options of a command, `headwater explain CODE` explains a problem.
     """
     context.obj = {"debug": debug}
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import attrs
 import click
 
-from headwater.cli.console import ExitCode, ProblemsExit, exit_for, json_text, print_problems, write
+from headwater.cli.console import ExitCode, ProblemsExit, exit_for, json_text, print_problems, showing, write
 from headwater.cli.options import (
     files_argument,
     output_option,
@@ -73,7 +73,8 @@ def plan(
     options = StackOptions(name=stack, project=project, state=stack_state)
     try:
         inputs = load_context(files, bootstrap_server, command_config, options)
-        result = _validate_plan(inputs, _make_plan(inputs, policies))
+        with showing("Reading the cluster, and planning"):
+            result = _validate_plan(inputs, _make_plan(inputs, policies))
     except ProblemsError as error:
         raise ProblemsExit(error) from None
     if form == "json":

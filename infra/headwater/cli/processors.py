@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 _HELP = """Show the processors of applications with state, add and remove some.
 
-A processor owns the state of some keys (`application.processors`). Read more: docs/processors.md.
+A processor owns the state of some keys (`application.processors`).
 
 \b
 Examples:

@@ -4,7 +4,7 @@ from headwater.cli.lazy import Lazy, LazyGroup
 
 _HELP = """Copy the state of stopped applications.
 
-Read more: docs/more-partitions.md.
+A store or topic is copied to another name, for example after a rename.
 
 \b
 Examples:

@@ -15,7 +15,7 @@ from headwater.control.client import NotAnsweredError, ask
 _HELP = """List, add and remove the stream threads of a running application.
 
 A stream thread runs one Spark task of the application at a time (KIP-663). Changes last until the application
-ends: num.stream.threads says how many threads it starts with. Read more: docs/stream-threads.md.
+ends: num.stream.threads says how many threads it starts with.
 
 \b
 Examples:

@@ -140,19 +140,7 @@ class PendingSnapshot:
         )
         self._cluster_id, self._brokers = str(metadata.cluster_id), len(metadata.brokers)
         self._hosts = tuple(sorted({str(broker.host) for broker in metadata.brokers.values()}))
-        self._listed = {
-            name: LiveTopic(
-                name,
-                "",
-                self.partitions[name],
-                _most_replicas(metadata.topics[name].partitions),
-                in_sync=min(
-                    (len(each.isrs) for each in metadata.topics[name].partitions.values()), default=None
-                ),
-                leaderless=sum(each.leader < 0 for each in metadata.topics[name].partitions.values()),
-            )
-            for name in described_names
-        }
+        self._listed = {name: _list_topic(name, metadata.topics[name].partitions) for name in described_names}
         self._replicas = {
             name: tuple(frozenset(each.replicas) for each in metadata.topics[name].partitions.values())
             for name in described_names
@@ -402,6 +390,18 @@ def _live_topic(description: TopicDescription) -> LiveTopic:
         replication_factor=max((len(partition.replicas) for partition in description.partitions), default=0),
         in_sync=min((len(partition.isr) for partition in description.partitions), default=None),
         leaderless=sum(partition.leader is None for partition in description.partitions),
+    )
+
+
+def _list_topic(name: str, partitions: Mapping[int, PartitionMetadata]) -> LiveTopic:
+    """Return what the metadata has of a topic; its id is not known."""
+    return LiveTopic(
+        name,
+        "",
+        len(partitions),
+        _most_replicas(partitions),
+        in_sync=min((len(each.isrs) for each in partitions.values()), default=None),
+        leaderless=sum(each.leader < 0 for each in partitions.values()),
     )
 
 

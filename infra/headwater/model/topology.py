@@ -99,6 +99,17 @@ class Leftovers:
 
 
 @attrs.frozen
+class StackSwitch:
+    """Where a stack sets an option of the setup, instead of the document."""
+
+    label: str
+    """The key, as problems name it."""
+    at: Location
+    removal: str
+    """How to remove it, as an instruction."""
+
+
+@attrs.frozen
 class Setup:
     """What a setup of the application may do (KIP-698 `InitParameters`, adoption, re-initialization)."""
 
@@ -119,6 +130,8 @@ class Setup:
     """Topics to adopt although there is no evidence that they belong to the application."""
     allow_id_overlap: bool = False
     """Accept that the id begins with the id of another application and a hyphen, or the reverse."""
+    in_stack: Mapping[str, StackSwitch] = attrs.field(factory=dict, eq=False)
+    """Option (as documents name it) → the stack's switch that sets it. The others are in the document."""
 
 
 @attrs.frozen

@@ -8,7 +8,7 @@ import attrs
 from headwater.compiler.streams_config import StreamsConfig
 from headwater.model.compiled import CompiledApplication, InternalTopic
 from headwater.model.offset_metadata import MoveMark
-from headwater.model.problems import Caller, Problem, ProblemCode, Severity
+from headwater.model.problems import Caller, Location, Problem, ProblemCode, Severity
 from headwater.model.topology import Sink
 
 
@@ -97,8 +97,9 @@ class CountedApplication:
         why: str,
         fix: str,
         severity: Severity = Severity.ERROR,
+        at: Location | None = None,
     ) -> Problem:
-        """Return a problem of this application, located at the topic's operator or at the application."""
+        """Return a problem of this application, located at `at`, the topic's operator or the application."""
         declared = topic.declared if topic else None
         internal = declared if isinstance(declared, InternalTopic) else None
         return Problem(
@@ -111,6 +112,6 @@ class CountedApplication:
             found=found,
             why=why,
             fix=fix,
-            location=(internal.at if internal else None) or self.compiled.application.at,
+            location=at or (internal.at if internal else None) or self.compiled.application.at,
             severity=severity,
         )

@@ -11,7 +11,6 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 from uuid import uuid4
 
-import attrs
 import pulumi
 from pulumi.runtime.config import CONFIG
 from tenacity import retry, stop_after_attempt, wait_exponential
@@ -38,7 +37,7 @@ from headwater.pulumi.registration import Registration, Repair, registration_of
 from headwater.pulumi.settings import StackSettings, stack_settings
 from headwater.pulumi.stack_config import ResourceInputs
 from headwater.pulumi.stack_state import StackState, acl_name
-from headwater.report import plan_text, problem_text
+from headwater.report import application_text, problem_text
 from headwater.report.plan_comment.inputs import RISKS_HEAD
 
 _MOST_LINES = 60
@@ -77,14 +76,14 @@ def log_interrupted(topics: Sequence[str]) -> None:
 
 
 def log_plan(plan: Plan, application: ApplicationPlan, repairs: Iterable[Repair]) -> None:
-    """Log the plan of one application as `headwater plan` prints it, unless there is nothing to report."""
+    """Log the plan of one application as `headwater plan` does, unless there is nothing to report."""
     is_quiet = not application.notes and not any(
         action.is_change or action.drift or action.note for action in application.actions
     )
     is_quiet = is_quiet and not any(action.is_change for action in application.acls)
     if is_quiet:
         return
-    lines = plan_text(attrs.evolve(plan, applications=(application,))).splitlines()
+    lines = application_text(plan, application).splitlines()
     lines += [f"  outside Pulumi  {repair.name}  {repair.text}" for repair in repairs]
     # Topics to be deleted are always listed completely.
     is_ending = any(action.kind in (ActionKind.RETIRE, ActionKind.DELETE) for action in application.actions)

@@ -11,7 +11,7 @@ from headwater.kafka import Connection
 from headwater.model.acls import AclDeclaration
 from headwater.model.policies import BlastRadius, Effect, Policy
 from headwater.model.problems import Location, Problem, ProblemCode, ProblemsError, Severity, errors
-from headwater.model.topology import Application, Lifecycle, TopologyDocument
+from headwater.model.topology import Application, Lifecycle, StackSwitch, TopologyDocument
 from headwater.planner import PlanPolicy
 from headwater.pulumi.stack_config import ResourceInputs, StackConfig
 from headwater.spec import load_documents
@@ -229,13 +229,25 @@ def _with_switches(document: TopologyDocument, switches: object, config: StackCo
         _FLAGS[name]: _parse_flag(f"{key}.{name}", switches[name], config)
         for name in switches.keys() & _FLAGS
     }
-    setup = attrs.evolve(application.setup, **flags)
+    in_stack = {name: _stack_switch(application.id, name, config) for name in switches.keys() & _FLAGS}
+    setup = attrs.evolve(application.setup, **flags, in_stack=in_stack)
     if "timeout" in switches:
         setup = attrs.evolve(setup, timeout_ms=_parse_timeout(f"{key}.timeout", switches["timeout"], config))
     lifecycle = _read_lifecycle(f"{key}.lifecycle", switches, config) or application.lifecycle
     acls = _read_acls(f"{key}.principals", application, switches, config)
     changed = attrs.evolve(application, setup=setup, lifecycle=lifecycle, acls=acls)
     return attrs.evolve(document, application=changed)
+
+
+def _stack_switch(id_: str, name: str, config: StackConfig) -> StackSwitch:
+    key = f"setup.{id_}.{name}"
+    label = config.label(key)
+    if label == key:
+        removal = f"Remove `{label}` from the inputs of the resource."
+    else:
+        path = f'["{id_}"]' if "." in id_ else f".{id_}"  # `--path` splits a key at its dots
+        removal = f"Run `pulumi config rm --path 'headwater:setup{path}.{name}'`."
+    return StackSwitch(label, config.at("setup"), removal)
 
 
 def _parse_flag(key: str, value: object, config: StackConfig) -> bool:

@@ -4,7 +4,7 @@ Only rendering belongs here. It reads no files but its own templates, and the gu
 """
 
 from headwater.report.compile_json import compile_json, problem_json
-from headwater.report.plan_text import plan_text
+from headwater.report.plan_text import application_text, plan_text
 from headwater.report.problems import problem_text, problems_text
 
-__all__ = ["compile_json", "plan_text", "problem_json", "problem_text", "problems_text"]
+__all__ = ["application_text", "compile_json", "plan_text", "problem_json", "problem_text", "problems_text"]

@@ -12,7 +12,7 @@ from headwater.model.problems import Problem
 from headwater.model.records import SetupRecord
 from headwater.planner import AclAction, ApplicationPlan, Plan, TopicAction
 from headwater.planner.data_risks import data_risks
-from headwater.report.plan_text import plan_text, summary
+from headwater.report.plan_text import application_text, summary
 from headwater.report.problems import problem_text
 
 VERSION = 1
@@ -42,7 +42,7 @@ def plan_json(plan: Plan, stack: str) -> dict[str, Any]:
         ],
         "problems": [_problem_json(problem) for problem in plan.problems],
         "texts": {
-            application.application_id: plan_text(attrs.evolve(plan, applications=(application,)))
+            application.application_id: application_text(plan, application)
             for application in plan.applications
             if application.has_changes or application.notes
         },

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
+import attrs
 from rich.text import Text
 
 from headwater.model.compiled import InternalTopic
@@ -38,12 +39,21 @@ _ACL_COLORS = {
     AclActionKind.REVOKE: "red",
     AclActionKind.RELEASE: "magenta",
 }
+_ONE = "Plan for 1 application:"
 _KIND_WIDTH = max(len(kind.value) for kind in ActionKind)
 
 
 def plan_text(plan: Plan) -> str:
     """Return the plan as plain lines; unchanged topics are listed only if they have a drift or a note."""
     return plan_rich(plan).plain
+
+
+def application_text(plan: Plan, application: ApplicationPlan) -> str:
+    """Return the plan of one application; its first line names it if the plan has others, too."""
+    text = plan_text(attrs.evolve(plan, applications=(application,)))
+    if len(plan.applications) == 1:
+        return text
+    return text.replace(_ONE, f"Plan for {printable(application.application_id)}:", 1)
 
 
 def plan_rich(plan: Plan) -> Text:

@@ -17,6 +17,7 @@ from headwater_spark.commands.progress import Progress
 from headwater_spark.driver.run.installed import runtime_installed
 
 if TYPE_CHECKING:
+    from headwater_spark.driver.reshard.start import ReshardResult
     from headwater_spark.engine.scaling.user_partitioners import UserPartitioner
 
 
@@ -85,8 +86,6 @@ def reshard(
     Examples:
       headwater reshard orders.yaml --partitions orders=12 --check --bootstrap-server localhost:9092
       headwater reshard orders.yaml --partitions orders=12 --bootstrap-server localhost:9092
-
-    Read more: docs/more-partitions.md.
     """
     with runtime_installed():
         from headwater_spark.driver.reshard.start import (  # noqa: PLC0415 - slow
@@ -112,10 +111,14 @@ def reshard(
         policies=read_policies(policy_files),
         checks_only=checks_only,
     )
-    id_ = found.application.id
-    result = reshard_application(
-        found, connection(bootstrap_server, command_config), options, Progress(id_).report
-    )
+    report = Progress(found.application.id).report
+    result = reshard_application(found, connection(bootstrap_server, command_config), options, report)
+    _print_result(result, checks_only=checks_only)
+    context.exit(ExitCode.DONE)
+
+
+def _print_result(result: "ReshardResult", *, checks_only: bool) -> None:
+    id_ = result.application
     if not result.counts:
         click.echo(f"{id_}: no state has to move. Nothing was changed.")
     for topic, (before, after) in sorted(result.counts.items()):
@@ -131,7 +134,6 @@ def reshard(
         click.echo(
             f"{id_}: the state has moved ({result.written:,} changelog records). Start the application."
         )
-    context.exit(ExitCode.DONE)
 
 
 def _partitioner(name: str) -> "UserPartitioner":

@@ -13,12 +13,12 @@ from headwater.model.compiled import Backend
 from headwater.model.problems import Problem, ProblemsError, errors
 from headwater.model.topology import TopologyDocument
 from headwater_spark.driver.active_client.membership import ActiveClient
-from headwater_spark.driver.application_parts import create_parts, new_client
+from headwater_spark.driver.application_parts import create_parts, create_watches, new_client
 from headwater_spark.driver.captured_failures import failure_reason
 from headwater_spark.driver.client_lifecycle import ClientLifecycle
 from headwater_spark.driver.layout import Programs
 from headwater_spark.driver.queries.idle import await_commits, wait_until_idle
-from headwater_spark.driver.queries.progress import NO_PROGRESS, Progress
+from headwater_spark.driver.queries.progress import NO_PROGRESS, Progress, Records
 from headwater_spark.driver.queries.query import SubtopologyQuery, query_failures
 from headwater_spark.driver.queries.stall import UNOBSERVED_SECONDS
 from headwater_spark.driver.queries.watched_inputs import watch_inputs
@@ -75,6 +75,7 @@ class StreamsApplication:
             handler=self.handler,
             client=client or new_client(document.application, settings),
         )
+        self._watches = create_watches(self._parts, document.application, settings, self._lifecycle)
         self._is_exactly_once = StreamsConfig.of(document.application).guarantee.is_exactly_once
         self._parts.exceptions.init(self)
         self._open_offsets = threading.Lock()
@@ -223,6 +224,10 @@ class StreamsApplication:
         """Why the cluster cannot be read; empty if it can be, or if the application does not run."""
         return "" if self._lifecycle.stopping.is_set() else self._parts.cluster_watch.problem
 
+    def records(self) -> Records:
+        """Return how many records all sub-topologies have read and written since the start."""
+        return self._parts.specs.progress.records()
+
     def stall_reason(self) -> str:
         """Return why the application does not progress although there are records to read, else ""."""
         if self._lifecycle.stopping.is_set() or not self._thread.is_alive():
@@ -276,7 +281,7 @@ class StreamsApplication:
 
     def _run(self) -> None:
         parts = self._parts
-        parts.watches.start()
+        self._watches.start()
         try:
             self._polled_at = time.monotonic()
             while not self._lifecycle.stopping.wait(_POLL_SECONDS):
@@ -284,7 +289,7 @@ class StreamsApplication:
                 self._polled_at = time.monotonic()
         except Exception as error:  # noqa: BLE001 - of Spark or its JVM; without this thread nothing continues
             self._lifecycle.stop_because_of(error)
-        unended = [*parts.watches.join(_JOIN_SECONDS), *parts.renewals.join(_RENEWAL_SECONDS)]
+        unended = [*self._watches.join(_JOIN_SECONDS), *parts.renewals.join(_RENEWAL_SECONDS)]
         if unended:
             _log.warning("stop continues without the answers that these threads wait for", threads=unended)
         self._end(close_offsets=not unended)

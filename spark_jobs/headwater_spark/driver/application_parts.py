@@ -1,6 +1,7 @@
 """The parts of an application on Spark, and how they depend on each other."""
 
 import threading
+from collections.abc import Mapping
 from functools import partial
 
 import attrs
@@ -56,13 +57,15 @@ class ApplicationParts:
     client: ActiveClient
     specs: QuerySpecs
     queries: dict[str, SubtopologyQuery]
+    layout_changes: threading.Lock
+    """Held while the layout changes."""
     expansion: ProcessorExpansion
+    jvm_watch: JvmWatch
     progress_watch: ProgressWatch
     cluster_watch: ClusterWatch
     input_watch: InputWatch
     renewals: WatchThreads
     """Renew the record of the active client, also while the application starts."""
-    watches: WatchThreads
 
 
 def create_parts(
@@ -77,114 +80,66 @@ def create_parts(
 ) -> ApplicationParts:
     """Return the parts of an application; nothing runs yet, and no request was sent to Kafka."""
     application = document.application
-    config, client_id = StreamsConfig.of(application), configured_client_id(application)
-    exactly_once = config.guarantee.is_exactly_once
     topics = ApplicationTopics(document, settings.connection, settings.policies)
-    offsets = GroupOffsets(settings.connection, application.id)
-    rounds = RepartitionRounds(offsets.end_offsets, offsets.stable_end_offsets, settings.records_at_once)
-    threads = StreamThreads(client_id, stream_threads(application), task_slots(spark.sparkContext))
     shutdown_requests = ShutdownRequests(
-        settings.connection, application.id, client_id, is_possible=may_shut_down_application(application)
+        settings.connection,
+        application.id,
+        configured_client_id(application),
+        is_possible=may_shut_down_application(application),
     )
-    exceptions = UncaughtExceptions(
-        application=application,
-        threads=threads,
-        restarts=settings.restarts,
-        on_shutdown_application=shutdown_requests.send,
-        handler=handler,
+    services = _create_services(
+        spark, application, settings, client=client, shutdown_requests=shutdown_requests, handler=handler
     )
-    specs = QuerySpecs(
-        services=QueryServices(
-            application=application.id,
-            spark=spark,
-            settings=settings,
-            offsets=offsets,
-            rounds=rounds,
-            threads=threads,
-            exceptions=exceptions,
-            exactly_once=exactly_once,
-            client=client,
-            placement=_task_placement(spark),
-            proof_seconds=min(PROOF_SECONDS, executor_timeout_seconds(spark) / 2),
-        ),
-        programs=programs,
-    )
+    specs = QuerySpecs(services=services, programs=programs)
     queries: dict[str, SubtopologyQuery] = {}
     jvm_watch = JvmWatch(ask=partial(read_jvm_clock, spark))
-    progress_watch = ProgressWatch(
-        queries=queries,
-        # A task may wait for the other inputs before it processes a record.
-        limit_seconds=(config.max_poll_interval_ms + max(0, config.max_task_idle_ms)) / 1_000,
-        has_executors=lambda: threads.has_executors,
-        jvm_silence=lambda: jvm_watch.silent_seconds,
-    )
     layout_changes = threading.Lock()
-    expansion = ProcessorExpansion(
-        topics=topics,
-        connection=settings.connection,
-        programs=programs,
-        specs=specs,
-        queries=queries,
-        layout_changes=layout_changes,
-        on_errors=lifecycle.stop_with,
-        warm_up_jobs=SparkWarmUpJobs(spark, settings.state_folder / application.id),
-    )
-    input_watch = create_input_watch(settings.connection, application.id, exactly_once=exactly_once)
-    cluster_watch = ClusterWatch(topics=topics)
-    topic_watch = TopicWatch(
-        topics=topics,
-        cluster_watch=cluster_watch,
-        offsets=offsets,
-        rounds=rounds,
-        purger=RecordPurger(settings.connection),
-        uneven=UnevenExpansion.of(config, application.processors),
-        specs=specs,
-        queries=queries,
-        progress_watch=progress_watch,
-        input_watch=input_watch,
-        on_errors=lifecycle.stop_with,
-        check_interval_seconds=settings.check_interval_seconds,
-        purge_interval_seconds=purge_interval_ms(application.config) / 1000,
-        layout_changes=layout_changes,
-    )
-
-    def report(problem: Problem) -> None:
-        lifecycle.stop_with([problem])
-
-    watched = {
-        f"{application.id}-cluster": cluster_watch.run,
-        f"{application.id}-jvm": jvm_watch.run,
-        f"{application.id}-topics": topic_watch.run,
-        f"{application.id}-processors": expansion.run,
-        f"{application.id}-input": input_watch.run,
-    }
-    if not exactly_once:
-        watched[f"{application.id}-commits"] = CommitCheck(queries, offsets, client).run
     return ApplicationParts(
         spark=spark,
         topics=topics,
-        offsets=offsets,
-        rounds=rounds,
-        threads=threads,
-        exceptions=exceptions,
+        offsets=services.offsets,
+        rounds=services.rounds,
+        threads=services.threads,
+        exceptions=services.exceptions,
         shutdown_requests=shutdown_requests,
         client=client,
         specs=specs,
         queries=queries,
-        expansion=expansion,
-        progress_watch=progress_watch,
-        cluster_watch=cluster_watch,
-        input_watch=input_watch,
-        renewals=WatchThreads({f"{application.id}-active": partial(client.run, report)}, lifecycle),
-        watches=WatchThreads(watched, lifecycle),
+        layout_changes=layout_changes,
+        expansion=ProcessorExpansion(
+            topics=topics,
+            connection=settings.connection,
+            programs=programs,
+            specs=specs,
+            queries=queries,
+            layout_changes=layout_changes,
+            on_errors=lifecycle.stop_with,
+            warm_up_jobs=SparkWarmUpJobs(spark, settings.state_folder / application.id),
+        ),
+        jvm_watch=jvm_watch,
+        progress_watch=_create_progress_watch(application, queries, services.threads, jvm_watch),
+        cluster_watch=ClusterWatch(topics=topics),
+        input_watch=create_input_watch(
+            settings.connection, application.id, exactly_once=services.exactly_once
+        ),
+        renewals=_create_renewals(application, client, lifecycle),
     )
 
 
-def _task_placement(spark: SparkSession) -> TaskPlacement | None:
-    if is_local_master(str(spark.sparkContext.master)):
-        return None
-    rows = RowPlacement(spark)
-    return TaskPlacement(rows) if rows.is_possible else None
+def create_watches(
+    parts: ApplicationParts, application: Application, settings: RunSettings, lifecycle: ClientLifecycle
+) -> WatchThreads:
+    """Return the threads that watch the parts while the application runs; none is started."""
+    runs = {
+        "cluster": parts.cluster_watch.run,
+        "jvm": parts.jvm_watch.run,
+        "topics": _create_topic_watch(parts, application, settings, lifecycle).run,
+        "processors": parts.expansion.run,
+        "input": parts.input_watch.run,
+    }
+    if not StreamsConfig.of(application).guarantee.is_exactly_once:
+        runs["commits"] = CommitCheck(parts.queries, parts.offsets, parts.client).run
+    return WatchThreads({f"{application.id}-{name}": run for name, run in runs.items()}, lifecycle)
 
 
 def new_client(application: Application, settings: RunSettings) -> ActiveClient:
@@ -196,3 +151,91 @@ def new_client(application: Application, settings: RunSettings) -> ActiveClient:
         None if is_remote(settings.checkpoint) else settings.checkpoint,
         is_fenced=StreamsConfig.of(application).guarantee.is_exactly_once,
     )
+
+
+def _create_services(
+    spark: SparkSession,
+    application: Application,
+    settings: RunSettings,
+    *,
+    client: ActiveClient,
+    shutdown_requests: ShutdownRequests,
+    handler: UncaughtExceptionHandler | None,
+) -> QueryServices:
+    """Return what the queries share: among others offsets, stream threads, and how exceptions are handled."""
+    offsets = GroupOffsets(settings.connection, application.id)
+    threads = StreamThreads(
+        configured_client_id(application), stream_threads(application), task_slots(spark.sparkContext)
+    )
+    return QueryServices(
+        application=application.id,
+        spark=spark,
+        settings=settings,
+        offsets=offsets,
+        rounds=RepartitionRounds(offsets.end_offsets, offsets.stable_end_offsets, settings.records_at_once),
+        threads=threads,
+        exceptions=UncaughtExceptions(
+            application=application,
+            threads=threads,
+            restarts=settings.restarts,
+            on_shutdown_application=shutdown_requests.send,
+            handler=handler,
+        ),
+        exactly_once=StreamsConfig.of(application).guarantee.is_exactly_once,
+        client=client,
+        placement=_task_placement(spark),
+        proof_seconds=min(PROOF_SECONDS, executor_timeout_seconds(spark) / 2),
+    )
+
+
+def _create_progress_watch(
+    application: Application,
+    queries: Mapping[str, SubtopologyQuery],
+    threads: StreamThreads,
+    jvm_watch: JvmWatch,
+) -> ProgressWatch:
+    config = StreamsConfig.of(application)
+    return ProgressWatch(
+        queries=queries,
+        # A task may wait for the other inputs before it processes a record.
+        limit_seconds=(config.max_poll_interval_ms + max(0, config.max_task_idle_ms)) / 1_000,
+        has_executors=lambda: threads.has_executors,
+        jvm_silence=lambda: jvm_watch.silent_seconds,
+    )
+
+
+def _create_topic_watch(
+    parts: ApplicationParts, application: Application, settings: RunSettings, lifecycle: ClientLifecycle
+) -> TopicWatch:
+    return TopicWatch(
+        topics=parts.topics,
+        cluster_watch=parts.cluster_watch,
+        offsets=parts.offsets,
+        rounds=parts.rounds,
+        purger=RecordPurger(settings.connection),
+        uneven=UnevenExpansion.of(StreamsConfig.of(application), application.processors),
+        specs=parts.specs,
+        queries=parts.queries,
+        progress_watch=parts.progress_watch,
+        input_watch=parts.input_watch,
+        on_errors=lifecycle.stop_with,
+        check_interval_seconds=settings.check_interval_seconds,
+        purge_interval_seconds=purge_interval_ms(application.config) / 1000,
+        layout_changes=parts.layout_changes,
+    )
+
+
+def _create_renewals(
+    application: Application, client: ActiveClient, lifecycle: ClientLifecycle
+) -> WatchThreads:
+    def report(problem: Problem) -> None:
+        lifecycle.stop_with([problem])
+
+    return WatchThreads({f"{application.id}-active": partial(client.run, report)}, lifecycle)
+
+
+def _task_placement(spark: SparkSession) -> TaskPlacement | None:
+    if is_local_master(str(spark.sparkContext.master)):
+        return None
+    rows = RowPlacement(spark)
+    return TaskPlacement(rows) if rows.is_possible else None

@@ -97,18 +97,7 @@ def _unknown_details(
             "It decides which topics are co-partitioned and, with the streams protocol, partition counts.",
             "Add the calls under `describe.createdBy`.",
         )
-    stores = {
-        name: details
-        for name, given in unknown.stores.items()
-        if (
-            details := [
-                each
-                for each in given
-                if each not in {*asked.get(name, ()), *_superfluous_details(described, name)}
-            ]
-        )
-    }
-    if stores:
+    if stores := _unknown_stores(described, asked):
         yield _missing_detail(
             "describe.unknown.stores",
             f"Not known of stores: {'; '.join(_group_stores(stores))}.",
@@ -126,6 +115,21 @@ def _unknown_details(
             "It decides names, settings and partition counts of internal topics.",
             "Declare it under `application`, or import with `--kafka-streams` and `--config`.",
         )
+
+
+def _unknown_stores(
+    described: DescribedTopology, asked: Mapping[str, Collection[str]]
+) -> Mapping[str, Sequence[str]]:
+    """Return store → unknown details, without those that are reported as errors or that its entry answers."""
+    stores = {
+        name: [
+            each
+            for each in given
+            if each not in {*asked.get(name, ()), *_superfluous_details(described, name)}
+        ]
+        for name, given in described.unknown.stores.items()
+    }
+    return {name: details for name, details in stores.items() if details}
 
 
 def _superfluous_details(described: DescribedTopology, store: str) -> Iterator[str]:

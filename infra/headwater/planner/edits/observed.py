@@ -1,6 +1,6 @@
 """Edits of which only topic names are known on one side: observed documents, and setup records."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 
 from headwater.compiler.renumbering import origins, renumberings
@@ -52,12 +52,8 @@ def edit_of_names(
     """
     topics = {topic.name: topic for topic in after.internal_topics}
     live = {name for name in before if snapshot is None or name in snapshot.topics}
-    renamed = {
-        pair.new: pair.old
-        for pair in renumberings(
-            {name: origin for name, origin in generated.items() if name in live}, origins(after)
-        )
-    }
+    live_origins = {name: origin for name, origin in generated.items() if name in live}
+    renamed = {pair.new: pair.old for pair in renumberings(live_origins, origins(after))}
     id_ = after.application.id
     moved_ids = {} if former_id is None else _with_former_id(topics, live, id_, former_id)
     is_static = StreamsConfig.of(after.application).is_statically_partitioned
@@ -83,15 +79,16 @@ def edit_of_names(
         obstacle="" if is_same else _UNKNOWN if former_id is None else "the application id changes",
         needs_new_group=needs_new_group,
         remarks=(_NO_FORMAT,),
-        steps=()
-        if is_same
-        else (
-            "Stop all instances.",
-            *([new_group_step(id_)] if needs_new_group else []),
-            "Delete their local state, and start the new version.",
-        ),
+        steps=() if is_same else tuple(_restart_steps(id_, needs_new_group=needs_new_group)),
         location=after.application.at,
     )
+
+
+def _restart_steps(id_: str, *, needs_new_group: bool) -> Iterator[str]:
+    yield "Stop all instances."
+    if needs_new_group:
+        yield new_group_step(id_)
+    yield "Delete their local state, and start the new version."
 
 
 def _with_former_id(

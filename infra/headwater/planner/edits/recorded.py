@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 
 from headwater.model.cluster import ClusterSnapshot
+from headwater.model.compiled import InternalTopic
 from headwater.model.problems import errors
 from headwater.model.records import SetupRecord
 from headwater.model.topology import Lifecycle
@@ -47,13 +48,7 @@ def find_edit_since_setup(
         applications.append(
             edit_of_names(
                 topology.compiled,
-                {
-                    name: topology.topics[name].partitions
-                    if assumed and name in topology.topics
-                    else topic.partitions
-                    for name, topic in record.topics.items()
-                    if not topic.is_sink and not topic.is_retired
-                },
+                _recorded_counts(record, topology.topics if assumed else {}),
                 {name: record.origins.get(name, "") for name in record.generated},
                 snapshot=snapshot,
                 former_id=None if record.application_id == id_ else record.application_id,
@@ -68,3 +63,12 @@ def find_edit_since_setup(
         assumed=tuple(sorted(assumed)),
         cluster_id=snapshot.cluster_id if snapshot is not None else None,
     )
+
+
+def _recorded_counts(record: SetupRecord, uncompared: Mapping[str, InternalTopic]) -> Mapping[str, int]:
+    """Return internal topic → partition count at the last setup; `uncompared` topics have their new count."""
+    return {
+        name: uncompared[name].partitions if name in uncompared else topic.partitions
+        for name, topic in record.topics.items()
+        if not topic.is_sink and not topic.is_retired
+    }

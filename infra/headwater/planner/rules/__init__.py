@@ -39,6 +39,7 @@ from headwater.planner.rules.setup import (
     kafka_streams_changed,
     reinitialize_stays_on,
     renumbered,
+    unsafe_expansion_stays_on,
     version_not_named,
 )
 from headwater.planner.rules.topics import (
@@ -76,6 +77,7 @@ APPLICATION_RULES: tuple[ApplicationRule, ...] = (
     replication,
     unavailable,
     reinitialize_stays_on,
+    unsafe_expansion_stays_on,
     timeout,
     acls_incomplete,
     excess_permissions,

@@ -3,6 +3,8 @@
 from collections.abc import Iterator
 from itertools import islice
 
+import attrs
+
 from headwater.compiler.streams_config import LINEAR_HASH
 from headwater.model.linear_hashing import round_start
 from headwater.model.problems import Problem, ProblemCode
@@ -98,6 +100,16 @@ def unsafe_expansion(application: CountedApplication) -> Iterator[Problem]:
         f"{with_processors(application)}To expand and lose the connection to the old state, set "
         "`setup.allowUnsafeExpansion: true`.",
     )
+
+
+def refused_without_the_switch(application: ActiveApplication) -> Iterator[Problem]:
+    """Yield the problems that this run would have without `setup.allowUnsafeExpansion`."""
+    compiled = application.compiled
+    setup = attrs.evolve(compiled.application.setup, allow_unsafe_expansion=False)
+    declared = attrs.evolve(compiled.application, setup=setup)
+    without = attrs.evolve(application, compiled=attrs.evolve(compiled, application=declared))
+    yield from unsafe_expansion(without)
+    yield from processors_and_partitions(without)
 
 
 def _topics_partitioned_by_code(application: CountedApplication) -> Iterator[Problem]:

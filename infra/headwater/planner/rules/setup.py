@@ -7,6 +7,8 @@ from headwater.model.records import OwnershipRecord
 from headwater.model.versions import DEFAULT_VERSION
 from headwater.planner.application import ActiveApplication
 from headwater.planner.phrases import counted, listed
+from headwater.planner.rules.counts import refused_without_the_switch
+from headwater.planner.rules.setup_messages import unneeded_reinitialize, unneeded_unsafe_expansion
 from headwater.planner.run import Run
 from headwater.planner.upgrade import ApplicationUpgrade, Change, ChangeKind, State
 from headwater.planner.upgrade.topics import RESET
@@ -86,16 +88,17 @@ def reinitialize_stays_on(application: ActiveApplication) -> Iterator[Problem]:
     if not application.setup.reinitialize or application.record is None:
         return
     if not application.has_losses:
-        yield application.problem(
-            ProblemCode.CONFIG_HAS_NO_EFFECT,
-            f"{application.id} has `setup.reinitialize: true`, but no topic is lost.",
-            expected="`setup.reinitialize` only for the `pulumi up` that needs it",
-            found="no lost topic",
-            why="The next time that an internal topic is lost, it would be re-created, empty, without an "
-            "error.",
-            fix="Remove `setup.reinitialize` from the document.",
-            severity=Severity.WARNING,
-        )
+        yield unneeded_reinitialize(application)
+
+
+def unsafe_expansion_stays_on(application: ActiveApplication) -> Iterator[Problem]:
+    """Yield a warning: left on, it would hide that the next expansion moves keys away from their state."""
+    if not application.setup.allow_unsafe_expansion or application.record is None:
+        return
+    if application.has_losses or any(state.missing_partitions for state in application.internal):
+        return
+    if not any(refused_without_the_switch(application)):
+        yield unneeded_unsafe_expansion(application)
 
 
 def id_overlap(run: Run) -> Iterator[Problem]:

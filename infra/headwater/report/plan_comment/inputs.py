@@ -21,7 +21,7 @@ RISKS_HEAD = "Changes that can lose data or move keys:"
 """The first line of the message that lists them, one in a line."""
 _ENDINGS = ("nothing was changed: ", "an unhandled error occurred: program exited")
 """The last messages of a refused program; they only count the problems logged before them."""
-_PLAN_HEAD = re.compile(r"Plan for 1 application: .*\n\n(?P<application>[^\n:]+)")
+_PLAN_HEAD = re.compile(r"Plan for (?:1 application|[^\s:]+): .*\n\n(?P<application>[^\n:]+)")
 
 
 @attrs.frozen

@@ -42,6 +42,14 @@ _LONG_BATCHES_PER_LIMIT = 5
 """A batch is reported in the log when it takes this part of the time after which its query is stalled."""
 
 
+@attrs.frozen
+class Records:
+    """How many records queries have read from their topics, and written to topics."""
+
+    read: int
+    written: int
+
+
 class Progress:
     """The counters of all queries; their threads write it, any thread reads it."""
 
@@ -129,6 +137,12 @@ class Progress:
         with self._lock:
             progress = self._queries.get(query)
             return progress.read_to if progress is not None else {}
+
+    def records(self) -> Records:
+        """Return the records of all queries since the start of the process."""
+        with self._lock:
+            queries = self._queries.values()
+            return Records(sum(each.read for each in queries), sum(each.written for each in queries))
 
     def status(self) -> Mapping[str, Mapping[str, int | float]]:
         """Return query → status, with the keys of `NO_PROGRESS`."""

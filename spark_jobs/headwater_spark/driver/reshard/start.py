@@ -94,29 +94,21 @@ def reshard_application(
             if not is_running:
                 check_stopped(connection, application, options.wait_seconds, report)
             snapshot = KafkaClusterReader(connection).read(snapshot_request([document], {}))
-            journal = find_journal(document, snapshot.partitions, cluster)
+            partitions = snapshot.partitions
+            journal = find_journal(document, partitions, cluster)
             if journal is not None:
                 journal = withdraw_if_unchanged(
-                    application,
-                    journal,
-                    snapshot.partitions,
-                    cluster,
-                    is_removed=not options.checks_only,
+                    application, journal, partitions, cluster, is_removed=not options.checks_only
                 )
-            reshard = plan_from_cluster(document, snapshot.partitions, options, journal, cluster)
+            reshard = plan_from_cluster(document, partitions, options, journal, cluster)
             if not reshard.transfers:
-                if journal is None and (found := forgotten_offsets(document, snapshot.partitions, cluster)):
-                    raise ProblemsError(found)
+                if journal is None and (forgotten := forgotten_offsets(document, partitions, cluster)):
+                    raise ProblemsError(forgotten)
                 return ReshardResult(application, {})
             if journal is None:
-                written = sorted(
-                    {each.source for each in reshard.transfers} | reshard.rewritten_topics.keys()
-                )
-                found = [*timestamp_problems(application, snapshot, written)]
-                found += expansion_problems(reshard, document, snapshot.partitions, options.policies)
+                found = _topic_problems(reshard, document, snapshot, options.policies)
                 found += [] if is_running else check_reshard(reshard, cluster)
-                found += [] if found else check_entries(reshard, cluster, report)
-                if found:
+                if found or (found := [*check_entries(reshard, cluster, report)]):
                     raise ProblemsError(found)
                 cluster.check_expansion(reshard.expansions)
             elif options.checks_only:
@@ -139,13 +131,7 @@ def reshard_application(
             [problems.partitioner_failed(application, error.name, error.reason, has_begun=has_begun())]
         ) from error
     except KafkaException as error:
-        reason = error.args[0].str()
-        failure = (
-            problems.kafka_failed(application, reason)
-            if has_begun()
-            else problems.not_checked(application, reason, is_denied=is_denial(error.args[0]))
-        )
-        raise ProblemsError([failure]) from error
+        raise ProblemsError([_kafka_problem(application, error, has_begun=has_begun())]) from error
 
 
 def has_members(connection: Connection, application: str) -> bool:
@@ -258,21 +244,9 @@ def plan_from_cluster(
     `partitions` is topic → partition count on the cluster. Layouts that the document does not show are found
     in the entries.
     """
-    application = document.application.id
     counts = _external_counts(document, partitions)
     compiled = compile_document(document, {**counts, **options.partitions})
-    sources = set(compiled.external_sources) & counts.keys()
-    if unknown := sorted({*options.partitions, *options.rewritten} - sources):
-        raise ProblemsError(
-            [problems.unknown_source(application, topic, sorted(sources)) for topic in unknown]
-        )
-    if fewer := [topic for topic, count in options.partitions.items() if count < counts.get(topic, count)]:
-        raise ProblemsError(
-            [
-                problems.fewer_partitions(application, topic, counts[topic], options.partitions[topic])
-                for topic in fewer
-            ]
-        )
+    _check_sources(compiled, counts, options)
     if journal is not None:
         compiled = _resumed(document, counts, options, journal)
     if wrong := errors(compiled.problems):
@@ -295,13 +269,51 @@ def plan_from_cluster(
     if wrong:
         raise ProblemsError(wrong)
     if journal is not None:
-        named = {
-            each.topic: each.partitioner.checksum for each in reshard.inputs if each.partitioner is not None
-        }
-        if named != journal.partitioners:
-            topics = sorted({*named, *journal.partitioners})
-            raise ProblemsError([problems.other_partitioners(application, topics)])
+        _check_partitioners(reshard, journal)
     return reshard
+
+
+def _check_sources(compiled: CompiledApplication, counts: Mapping[str, int], options: ReshardOptions) -> None:
+    """Raise `ProblemsError` if `options` name topics that are not sources, or fewer partitions than now."""
+    application = compiled.application.id
+    sources = set(compiled.external_sources) & counts.keys()
+    if unknown := sorted({*options.partitions, *options.rewritten} - sources):
+        raise ProblemsError(
+            [problems.unknown_source(application, topic, sorted(sources)) for topic in unknown]
+        )
+    if fewer := [topic for topic, count in options.partitions.items() if count < counts.get(topic, count)]:
+        raise ProblemsError(
+            [
+                problems.fewer_partitions(application, topic, counts[topic], options.partitions[topic])
+                for topic in fewer
+            ]
+        )
+
+
+def _check_partitioners(reshard: Reshard, journal: Journal) -> None:
+    """Raise `ProblemsError` if the reshard has begun with other partitioners."""
+    named = {each.topic: each.partitioner.checksum for each in reshard.inputs if each.partitioner is not None}
+    if named != journal.partitioners:
+        topics = sorted({*named, *journal.partitioners})
+        raise ProblemsError([problems.other_partitioners(reshard.application, topics)])
+
+
+def _topic_problems(
+    reshard: Reshard, document: TopologyDocument, snapshot: ClusterSnapshot, policies: Sequence[Policy]
+) -> list[Problem]:
+    """Return why topics cannot be written or expanded, as far as their configs and the policies show."""
+    written = sorted({each.source for each in reshard.transfers} | reshard.rewritten_topics.keys())
+    return [
+        *timestamp_problems(document.application.id, snapshot, written),
+        *expansion_problems(reshard, document, snapshot.partitions, policies),
+    ]
+
+
+def _kafka_problem(application: str, error: KafkaException, *, has_begun: bool) -> Problem:
+    reason = error.args[0].str()
+    if has_begun:
+        return problems.kafka_failed(application, reason)
+    return problems.not_checked(application, reason, is_denied=is_denial(error.args[0]))
 
 
 def _resumed(

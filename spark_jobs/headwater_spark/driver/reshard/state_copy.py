@@ -22,7 +22,7 @@ from headwater.model.compiled import CompiledApplication, InternalTopic, TopicKi
 from headwater.model.offset_metadata import decode_mark
 from headwater.model.policies import Policy
 from headwater.model.problems import Problem, ProblemsError, errors
-from headwater.model.topology import TopologyDocument
+from headwater.model.topology import Application, TopologyDocument
 from headwater.planner.policies import creation_violations
 from headwater_spark.driver.processor_move.entry_copy import MoveProducer, Report
 from headwater_spark.driver.processor_move.interpreter import cheap_collections
@@ -84,51 +84,10 @@ def plan_copies(
     `compiled` is the application with the new names, `counts` is topic → partition count on the cluster.
     """
     targets = {topic.name: topic for topic in compiled.internal_topics}
-    application = compiled.application
-    prefix = f"{StreamsConfig.of(application).topic_prefix or application.id}-"
     copies, wrong = [], []
     for old, new in renames:
-        if new not in targets:
-            names = ", ".join(sorted(targets))
-            wrong.append(copy_refused(new, "the application has no such internal topic", names, "Name one."))
-        elif old not in counts:
-            wrong.append(copy_refused(new, f"{old} does not exist", "the old topic", "Check the old name."))
-        elif not old.startswith(prefix):
-            wrong.append(
-                copy_refused(
-                    new,
-                    f"{old} is not a topic of {application.id}",
-                    f"a topic whose name begins with {prefix}",
-                    "The application of the topic may run. State is copied only in one application.",
-                )
-            )
-        elif old.endswith(_CHANGELOG) is not new.endswith(_CHANGELOG):
-            wrong.append(
-                copy_refused(
-                    new,
-                    f"only one of {old} and {new} is a changelog topic",
-                    "two changelog topics, or two repartition topics",
-                    "Correct it.",
-                )
-            )
-        elif old in targets:
-            wrong.append(
-                copy_refused(
-                    new,
-                    f"{old} is still a topic of the application",
-                    "a topic that the application does not use any more",
-                    "Use the document of the new version.",
-                )
-            )
-        elif len({counts[old], counts.get(new, counts[old]), targets[new].partitions}) > 1:
-            wrong.append(
-                copy_refused(
-                    new,
-                    f"{old} has {counts[old]} partitions, the new topic {targets[new].partitions}",
-                    "equal partition counts",
-                    "Change names and partition counts one after the other: run `headwater reshard` before.",
-                )
-            )
+        if (refused := _find_refusal(old, new, compiled.application, targets, counts)) is not None:
+            wrong.append(refused)
         else:
             copies.append(TopicCopy(old, targets[new], counts[old]))
     if len({new for _, new in renames}) < len(renames) or len({old for old, _ in renames}) < len(renames):
@@ -362,6 +321,51 @@ def target_problems(copies: Sequence[TopicCopy], cluster: ReshardCluster) -> Ite
                 "If the application has started with the new name, its old state is out of date: do not copy "
                 f"it. Otherwise delete {topic}, and run the command again.",
             )
+
+
+def _find_refusal(
+    old: str,
+    new: str,
+    application: Application,
+    targets: Mapping[str, InternalTopic],
+    counts: Mapping[str, int],
+) -> Problem | None:
+    """Return why the state of topic `old` cannot be copied to `new`; None = it can be."""
+    prefix = f"{StreamsConfig.of(application).topic_prefix or application.id}-"
+    if new not in targets:
+        names = ", ".join(sorted(targets))
+        return copy_refused(new, "the application has no such internal topic", names, "Name one.")
+    if old not in counts:
+        return copy_refused(new, f"{old} does not exist", "the old topic", "Check the old name.")
+    if not old.startswith(prefix):
+        return copy_refused(
+            new,
+            f"{old} is not a topic of {application.id}",
+            f"a topic whose name begins with {prefix}",
+            "The application of the topic may run. State is copied only in one application.",
+        )
+    if old.endswith(_CHANGELOG) is not new.endswith(_CHANGELOG):
+        return copy_refused(
+            new,
+            f"only one of {old} and {new} is a changelog topic",
+            "two changelog topics, or two repartition topics",
+            "Correct it.",
+        )
+    if old in targets:
+        return copy_refused(
+            new,
+            f"{old} is still a topic of the application",
+            "a topic that the application does not use any more",
+            "Use the document of the new version.",
+        )
+    if len({counts[old], counts.get(new, counts[old]), targets[new].partitions}) > 1:
+        return copy_refused(
+            new,
+            f"{old} has {counts[old]} partitions, the new topic {targets[new].partitions}",
+            "equal partition counts",
+            "Change names and partition counts one after the other: run `headwater reshard` before.",
+        )
+    return None
 
 
 def _create(connection: Connection, copies: Sequence[TopicCopy], cluster: KafkaMoveCluster) -> None:

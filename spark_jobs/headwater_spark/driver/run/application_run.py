@@ -39,6 +39,7 @@ from headwater_spark.driver.preflight import (
     checkpoint_lock,
     warn_missing_outputs,
 )
+from headwater_spark.driver.queries.progress import Records
 from headwater_spark.driver.run.options import RunOptions, folder_of
 from headwater_spark.driver.run.starting import StartingApplication
 from headwater_spark.driver.run_settings import RunSettings
@@ -54,6 +55,7 @@ from headwater_spark.stream_threads import UncaughtExceptionHandler
 _log = structlog.get_logger(__name__)
 _POLL_SECONDS = 1.0
 _REPORT_SECONDS = 30.0
+_PROGRESS_SECONDS = 10.0
 _NOTICE_SECONDS = 1.0
 """How much later than its effects the end of the JVM, or a signal, is noticed at most."""
 
@@ -107,6 +109,37 @@ def wait_reported(
         yield
     finally:
         ended.set()
+
+
+@contextmanager
+def progress_logged(
+    application: str, records: Callable[[], Records], *, report_seconds: float = _PROGRESS_SECONDS
+) -> Iterator[None]:
+    """Log how many records were processed: every `report_seconds`, and at the end of the block."""
+    began, ended = time.monotonic(), threading.Event()
+
+    def log(event: str) -> None:
+        found = records()
+        _log.info(
+            event,
+            application=application,
+            records_read=found.read,
+            records_written=found.written,
+            seconds=round(time.monotonic() - began),
+        )
+
+    def report() -> None:
+        while not ended.wait(report_seconds):
+            log("processing records")
+
+    reporter = threading.Thread(target=report, name="progress", daemon=True)
+    reporter.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        reporter.join()
+    log("records processed")
 
 
 @attrs.frozen
@@ -177,7 +210,8 @@ class ApplicationRun:
         with self.termination.handling(application.stop):
             _start_application(application)
             if self.options.until_idle:
-                application.wait_until_idle()
+                with progress_logged(application.id, application.records):
+                    application.wait_until_idle()
             else:
                 application.wait_until_stopping()
             with self.termination.limited():  # Spark may hang whatever the reason for the stop is

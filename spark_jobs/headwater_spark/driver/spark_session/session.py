@@ -26,6 +26,37 @@ _LOCAL_CHECKPOINTS = (
 _PACKAGES = ("headwater", "headwater_spark")
 _ARCHIVE = "headwater.zip"
 _WORKER_DAEMON = "headwater_spark.spark_internals.worker_daemon"
+ROWS_AT_ONCE = 2_000
+"""Rows of an Arrow batch. With 1 MiB each, Kafka's default limit for a record, they just fit into 2 GiB."""
+_OF_ALL_SESSIONS: Mapping[str, str] = {
+    # Avoids a warning: Spark never plans streams adaptively.
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.session.timeZone": "UTC",
+    # A text of a document must not read variables: `${env:NAME}` would be one of the environment.
+    "spark.sql.variable.substitute": "false",
+    # A batch without data has no effect here: records and ticks advance the time.
+    "spark.sql.streaming.noDataMicroBatches.enabled": "false",
+    "spark.sql.streaming.numRecentProgressUpdates": "20",
+    "spark.sql.streaming.minBatchesToRetain": "10",
+    "spark.sql.streaming.metricsEnabled": "true",
+    "spark.sql.execution.arrow.maxRecordsPerBatch": str(ROWS_AT_ONCE),
+    # With a limit in bytes Spark adds up the column sizes after each row: a third of a row's cost.
+    "spark.sql.execution.arrow.maxBytesPerBatch": str(2**31 - 1),
+    "spark.sql.execution.arrow.pyspark.fallback.enabled": "false",
+    "spark.python.worker.reuse": "true",
+    # One batch of a query must not wait for another query's long one.
+    "spark.scheduler.mode": "FAIR",
+    "spark.task.maxFailures": "2",
+    # While a stage is repeated, tasks of its first attempt still run, and workers cannot distinguish
+    # the attempts. So the batch fails, and the next one reads what was committed.
+    "spark.stage.maxConsecutiveAttempts": "1",
+    "spark.redaction.regex": _HIDDEN,
+    "spark.sql.redaction.options.regex": _HIDDEN,
+    "spark.ui.showConsoleProgress": "false",
+    "spark.ui.killEnabled": "false",
+    # Spark writes each batch's plan for its web page; the aligned format takes longer to write.
+    "spark.sql.ui.explainMode": "simple",
+}
 _OF_CLUSTERS: Mapping[str, str] = {
     # How long a task waits for a core of its executor. On another one, its state would have to be restored.
     "spark.locality.wait": "30s",
@@ -44,8 +75,6 @@ _OF_CLUSTERS: Mapping[str, str] = {
     "spark.shuffle.io.retryWait": "1s",
 }
 _LOG_SETTINGS = Path(__file__).with_name("log4j2.properties")
-ROWS_AT_ONCE = 2_000
-"""Rows of an Arrow batch. With 1 MiB each, Kafka's default limit for a record, they just fit into 2 GiB."""
 
 
 @attrs.frozen(kw_only=True)
@@ -75,36 +104,7 @@ class SessionSettings:
 
     def spark(self) -> dict[str, str]:
         """Return Spark's settings by key."""
-        settings = {
-            # Avoids a warning: Spark never plans streams adaptively.
-            "spark.sql.adaptive.enabled": "false",
-            "spark.sql.shuffle.partitions": str(self.shuffle_partitions),
-            "spark.sql.session.timeZone": "UTC",
-            # A text of a document must not read variables: `${env:NAME}` would be one of the environment.
-            "spark.sql.variable.substitute": "false",
-            # A batch without data has no effect here: records and ticks advance the time.
-            "spark.sql.streaming.noDataMicroBatches.enabled": "false",
-            "spark.sql.streaming.numRecentProgressUpdates": "20",
-            "spark.sql.streaming.minBatchesToRetain": "10",
-            "spark.sql.streaming.metricsEnabled": "true",
-            "spark.sql.execution.arrow.maxRecordsPerBatch": str(ROWS_AT_ONCE),
-            # With a limit in bytes Spark adds up the column sizes after each row: a third of a row's cost.
-            "spark.sql.execution.arrow.maxBytesPerBatch": str(2**31 - 1),
-            "spark.sql.execution.arrow.pyspark.fallback.enabled": "false",
-            "spark.python.worker.reuse": "true",
-            # One batch of a query must not wait for another query's long one.
-            "spark.scheduler.mode": "FAIR",
-            "spark.task.maxFailures": "2",
-            # While a stage is repeated, tasks of its first attempt still run, and workers cannot distinguish
-            # the attempts. So the batch fails, and the next one reads what was committed.
-            "spark.stage.maxConsecutiveAttempts": "1",
-            "spark.redaction.regex": _HIDDEN,
-            "spark.sql.redaction.options.regex": _HIDDEN,
-            "spark.ui.showConsoleProgress": "false",
-            "spark.ui.killEnabled": "false",
-            # Spark writes each batch's plan for its web page; the aligned format takes longer to write.
-            "spark.sql.ui.explainMode": "simple",
-        }
+        settings = {**_OF_ALL_SESSIONS, "spark.sql.shuffle.partitions": str(self.shuffle_partitions)}
         if self.local_checkpoints:
             settings["spark.sql.streaming.checkpointFileManagerClass"] = _LOCAL_CHECKPOINTS
         if self.jars:

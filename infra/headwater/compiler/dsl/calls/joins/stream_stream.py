@@ -45,16 +45,7 @@ def join_streams(builder: Builder, on: Stream, call: op.Join, other: Stream) -> 
     """
     window = call.window
     if window is None:
-        return builder.reject(
-            unsupported_call(
-                "A stream-stream join needs a window.",
-                node=call.name,
-                expected="window: {difference: …} or {before: …, after: …}",
-                found="none",
-                at=builder.at,
-                fix="Set how far apart in time two joined records may be.",
-            )
-        )
+        return builder.reject(_missing_window(call, builder.at))
     builder.problems.extend(join_window_problems(call, window, builder.at))
     this, that = _copartition_sides(builder, on, call, other)
     names = _take_names(builder, call)
@@ -193,6 +184,17 @@ def _shared_name(call: op.Join, this_generated: str) -> str:
     if call.store_name is not None:
         return f"{call.store_name}{suffix}-store"
     return f"{SHARED}{this_generated.removeprefix(OUTER_THIS if outer else THIS)}-store"
+
+
+def _missing_window(call: op.Join, at: Location | None) -> Problem:
+    return unsupported_call(
+        "A stream-stream join needs a window.",
+        node=call.name,
+        expected="window: {difference: …} or {before: …, after: …}",
+        found="none",
+        at=at,
+        fix="Set how far apart in time two joined records may be.",
+    )
 
 
 def join_window_problems(call: op.Join, window: JoinWindow, at: Location | None) -> Iterator[Problem]:
