@@ -19,7 +19,7 @@ from headwater.kafka.reader import ClusterReader
 from headwater.model.cluster import ClusterSnapshot
 from headwater.model.expansions import AGENT_PREFIX, AgentExpansion, AgentExpansions
 from headwater.model.problems import Problem, ProblemCode, ProblemsError, Severity
-from headwater.model.records import SetupRecord
+from headwater.model.records import OWNERSHIP_TOPIC, SetupRecord
 from headwater.model.untrusted import LARGEST_VALUE, UnreadReason, UnreadRecord
 
 PARTITION = 0
@@ -53,16 +53,18 @@ def read_lines(
     end: int | None = None,
     on_unread: Callable[[UnreadRecord], object] = lambda _: None,
     *,
+    group: str = "",
     timeout_seconds: float = _READ_SECONDS,
 ) -> Iterator[JournalLine]:
     """Yield all lines in the order of the log, up to the offset `end` (default: the current end).
 
-    Records that no agent has written are passed to `on_unread`. Raises `ProblemsError` if the topic does not
-    exist or the brokers do not answer in time.
+    Records that no agent has written are passed to `on_unread`. The client asks for the coordinator of
+    `group` (default: the agents' group), which requires Describe on it. Raises `ProblemsError` if the topic
+    does not exist or the brokers do not answer in time.
     """
     settings = {
         **client_settings(connection, client_id),
-        "group.id": topic,  # the consumer never joins: the partition is assigned manually
+        "group.id": group or topic,  # the consumer never joins: the partition is assigned manually
     }
     try:
         for record in BoundedTopic(settings, topic, PARTITION, timeout_seconds).records(end):
@@ -100,7 +102,10 @@ def read_agent_expansions(
 
     def read(journal: str) -> tuple[AgentExpansion, ...] | None:
         try:
-            lines = read_lines(connection, journal, "headwater", timeout_seconds=timeout_seconds)
+            # Each plan may describe this group. It may not always describe the group of the agents.
+            lines = read_lines(
+                connection, journal, "headwater", group=OWNERSHIP_TOPIC, timeout_seconds=timeout_seconds
+            )
             return tuple(_agent_expansions(lines))
         except ProblemsError:
             return None
