@@ -139,7 +139,7 @@ def test_reader_is_replaced_after_a_failure(
     application: Application, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     application.own.prepare()
-    monkeypatch.setattr(application.own._watching, "_reader", _UnansweredReader())
+    monkeypatch.setattr(application.own._watching, "client", _UnansweredReader())
     with pytest.raises(ProblemsError):
         application.own.has_changed()
     assert not application.own.has_changed()
