@@ -35,9 +35,9 @@ class ExpansionEntry:
     """One entry of the journal: which agent expanded which topics, when and why.
 
     An expansion is identified by (`application`, `number`); numbers increase. `before` and `after` are the
-    counts of its internal and managed sink topics, `sources_before` and `sources_after` those of its source
-    topics. `done` are the topics that this agent expanded; another client expanded the others. `reason` is
-    one sentence: why the expansion began or ended.
+    counts of its internal and managed sink topics, `sources_before` and `sources_after` the counts of its
+    source topics. `done` are the topics that this agent expanded; another client expanded the others.
+    `reason` is one sentence: why the expansion began or ended.
     """
 
     application: str

@@ -83,7 +83,7 @@ class SparkHosts:
         assert until(lambda: self.log(host).count("Successfully registered") > before, START_SECONDS)
 
     def log(self, host: Host) -> str:
-        """Return what the processes of a host have logged, those of executors excluded."""
+        """Return what the processes of a host have logged, except executors."""
         with suppress(FileNotFoundError):
             return self._log_file(host).read_text(errors="replace")
         return ""

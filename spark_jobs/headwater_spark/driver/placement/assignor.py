@@ -90,7 +90,7 @@ class _Assigning:
         return self._counts.get((executor.id, subtopology), 0)
 
     def best_for(self, task: TaskId) -> Executor:
-        """Return the executor with the fewest tasks for its cores, preferably one that had it."""
+        """Return the executor with the fewest tasks for its cores, preferably on a host that had the task."""
         known = self.hosts.get(task, frozenset())
         return min(
             self.executors,
