@@ -179,3 +179,10 @@ def test_records_that_are_dropped_or_read_differently_are_not_counted_in_columns
 def test_updates_that_other_nodes_read_are_not_counted_in_columns(name: str) -> None:
     assert task(COUNTING[name], NO_CACHE).column_counter is None
     assert task(COUNTING["count"], CACHED).column_counter is None
+
+
+@pytest.mark.parametrize("written", ["{key: string, value: string}", "{key: bytes, value: long}"])
+def test_a_sink_of_another_format_reports_each_record_as_before(written: str) -> None:
+    """Not the start of the task: `production.exception.handler` may skip the record."""
+    topology = COUNTING["count"].replace("{key: string, value: long}", written)
+    assert task(topology, NO_CACHE).column_counter is None
