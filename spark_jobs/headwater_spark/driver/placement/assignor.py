@@ -116,7 +116,7 @@ class _Assigning:
         for source in reversed(by_load):
             for target in by_load:
                 if self._load(source, measured) <= self._load_with(target, measured):
-                    break  # the others have more
+                    continue
                 moved = self._movable_task(source, target, movable)
                 if moved is not None:
                     self.give(moved, target)

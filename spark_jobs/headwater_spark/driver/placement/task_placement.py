@@ -34,6 +34,11 @@ class PlacedTasks:
     locations: tuple[str, ...]
     _rows: _RowPlacement
 
+    @property
+    def is_spread(self) -> bool:
+        """Return whether several executors have tasks."""
+        return len(set(self.locations)) > 1
+
     def groups(self, limit: int) -> tuple[int, ...]:
         """Return the Spark partition of each task, if only `limit` of them may run at once."""
         return group_tasks(self.locations, limit)

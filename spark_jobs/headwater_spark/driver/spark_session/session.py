@@ -60,6 +60,8 @@ _OF_ALL_SESSIONS: Mapping[str, str] = {
 _OF_CLUSTERS: Mapping[str, str] = {
     # How long a task waits for a core of its executor. On another one, its state would have to be restored.
     "spark.locality.wait": "30s",
+    # Spark would wait as long again for another executor of the same host.
+    "spark.locality.wait.node": "0s",
     # An executor is lost when it is silent for so long: `session.timeout.ms` and `heartbeat.interval.ms` of
     # Kafka Streams. Spark's own timeout, two minutes, is checked every minute.
     "spark.storage.blockManagerHeartbeatTimeoutMs": "45s",
@@ -149,8 +151,9 @@ def start_session(settings: SessionSettings) -> SparkSession:
     if settings.master is not None:
         builder = builder.master(settings.master)
     given = SparkConf()  # what spark-submit was given
+    is_cluster = settings.master is not None or not is_local_master(given.get("spark.master", "") or "")
     for name, value in settings.spark().items():
-        if name not in _OF_CLUSTERS or not given.contains(name):
+        if name not in _OF_CLUSTERS or (is_cluster and not given.contains(name)):
             builder = builder.config(name, value)
     session: SparkSession = builder.getOrCreate()
     check_spark_internals(session)
