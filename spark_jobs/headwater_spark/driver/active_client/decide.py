@@ -26,7 +26,7 @@ SETTLE_SECONDS = 6.0
 """Longer than workers trust a client without a new proof (`state_proof.PROOF_SECONDS`)."""
 _SLOW_SECONDS = 0.4
 """A write is doubtful if it is so much later than the read: another client may have written meanwhile."""
-_LONGEST_STEP_SECONDS = 3.0
+_LONGEST_STEP_SECONDS = 1.5
 """More time between two reads is not counted: the brokers did not answer the active client either."""
 _NEVER = float("-inf")
 

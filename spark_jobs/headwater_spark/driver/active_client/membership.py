@@ -24,6 +24,8 @@ _POLL_SECONDS = 1.0
 _FIRST_RENEWAL_SECONDS = 0.5
 """Then a client that became active at the same moment has written its record."""
 _RENEWAL_SECONDS = 2.0
+_READ_SECONDS = 2.0
+"""Short: after a request without an answer, enough time must be left before the record expires."""
 _WRITE_SECONDS = 10.0
 _END_OFFSET_SECONDS = 1.0
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
@@ -146,6 +148,7 @@ class ActiveClient:
                 on_problem(error.problems[0])
             except KafkaException as error:  # brokers do not answer: the workers read the record themselves
                 _log.debug("record of the active client not renewed", reason=failure_reason(error))
+                seconds = _FIRST_RENEWAL_SECONDS
 
     def close(self, *, records_end: bool = True) -> None:
         """Let another client become active at once. Call it when nothing processes records any more.
@@ -245,7 +248,7 @@ class ActiveClient:
             self._term = term.renewed(found, read_at, boot_seconds())
 
     def _found(self, consumer: Consumer) -> ClientRecord | None:
-        return read_records(consumer, [self.topic]).get(self.topic)
+        return read_records(consumer, [self.topic], _READ_SECONDS).get(self.topic)
 
     def _read(self, topics: Collection[str]) -> ClientRecord | None:
         """Return the record of the last term, and use its topic; with a pattern, topics are added."""
