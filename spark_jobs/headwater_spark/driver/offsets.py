@@ -20,6 +20,7 @@ _log = structlog.get_logger(__name__)
 Offsets = Mapping[TopicPartition, int]
 _TIMED_OUT = KafkaError._TIMED_OUT  # noqa: SLF001 - the library's own codes begin with an underscore
 _STABLE_TIMEOUT_SECONDS = 5.0
+_COMMIT_SECONDS = 5.0
 _POLL_SECONDS = 0.005
 _EARLIEST, _LATEST = OffsetReset(ResetKind.EARLIEST), OffsetReset(ResetKind.LATEST)
 
@@ -71,8 +72,12 @@ class GroupOffsets:
         return [each.metadata or "" for each in clients.committed(self._uncommitted_reader, partitions)]
 
     def commits(self, partitions: Sequence[TopicPartition]) -> Mapping[TopicPartition, tuple[int, str]]:
-        """Return partition → committed offset and its metadata; partitions without an offset are missing."""
-        found = clients.committed(self._uncommitted_reader, partitions) if partitions else ()
+        """Return partition → committed offset and its metadata; partitions without an offset are missing.
+
+        Waits a few seconds at most; raises `KafkaException`.
+        """
+        reader = self._uncommitted_reader
+        found = clients.committed(reader, partitions, _COMMIT_SECONDS) if partitions else ()
         return {
             (each.topic, each.partition): (each.offset, each.metadata or "")
             for each in found
@@ -80,12 +85,22 @@ class GroupOffsets:
         }
 
     def commit_again(self, commits: Mapping[TopicPartition, tuple[int, str]]) -> None:
-        """Commit offsets with their metadata, as tasks have committed them before."""
-        if commits:
-            partitions = [
-                KafkaTopicPartition(*partition, offset, text) for partition, (offset, text) in commits.items()
-            ]
-            self._consumer.commit(offsets=partitions, asynchronous=False)
+        """Commit offsets with their metadata, as tasks have committed them before.
+
+        Raises:
+            KafkaException: No broker has stored all of them in time. A late request may still store them.
+        """
+        partitions = [
+            KafkaTopicPartition(*partition, offset, text) for partition, (offset, text) in commits.items()
+        ]
+
+        def commit() -> None:
+            for each in self._consumer.commit(offsets=partitions, asynchronous=False) or ():
+                if each.error is not None:
+                    raise KafkaException(each.error)
+
+        if partitions:
+            clients.call_with_timeout(_COMMIT_SECONDS, "commit offsets again", commit)
 
     def move_mark(self, partitions: Iterable[TopicPartition]) -> MoveMark | None:
         """Return the mark of a move of the state that is not complete."""

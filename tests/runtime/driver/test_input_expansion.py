@@ -10,18 +10,20 @@ from confluent_kafka import KafkaException
 
 from headwater.compiler import build_nodes, compile_document
 from headwater.kafka import Connection
-from headwater.model.offset_metadata import MoveMark, MovePhase
+from headwater.model.offset_metadata import BATCH_ID, LINEAGE_KEY, MoveMark, MovePhase, OffsetMetadata
 from headwater.model.problems import ProblemCode, ProblemsError
 from headwater.spec import load_text
 from headwater_spark.driver.active_client.membership import ActiveClient
 from headwater_spark.driver.input.expansion import InputExpansion, check_no_move, check_processors
 from headwater_spark.driver.layout import Layout, OffsetReset, ResetKind
+from headwater_spark.driver.queries.known_commits import KnownCommits
 from headwater_spark.driver.queries.query_input import QueryServices
 from headwater_spark.driver.queries.specs import QuerySpec, QuerySpecs
 from headwater_spark.driver.run_settings import RunSettings
 from headwater_spark.engine.program import build_programs
 from headwater_spark.engine.records import TopicPartition
 from headwater_spark.engine.scaling.processors import Processors
+from headwater_spark.worker.messages import BatchResult
 
 _DOCUMENT = """
 application: {id: app, config: {processing.guarantee: exactly_once_v2, auto.offset.reset: latest}}
@@ -214,18 +216,32 @@ class Announced:
         raise StartedError
 
 
+class Replaced(Announced):
+    """The offsets of an application, one of which an outdated worker has committed."""
+
+    def __init__(self) -> None:
+        text = OffsetMetadata(2, {BATCH_ID: 1, LINEAGE_KEY: 7}).encode(-1)
+        self.committed = {("in", 0): (20, text)}
+
+    def commits(self, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, tuple[int, str]]:
+        return {each: self.committed[each] for each in partitions}
+
+    def commit_again(self, commits: dict[TopicPartition, tuple[int, str]]) -> None:
+        self.committed |= commits
+
+
 class StartedError(Exception):
     """The query was not refused because of a mark."""
 
 
-def spec_of(layout: Layout, subtopology: str) -> QuerySpec:
+def spec_of(layout: Layout, subtopology: str, offsets: Announced | None = None) -> QuerySpec:
     unused: Any = None
     connection = Connection(bootstrap_servers=("localhost:9092",))
     services = QueryServices(
         application="app",
         spark=unused,
         settings=RunSettings(connection=connection, checkpoint="", state_folder=Path()),
-        offsets=Announced(),  # type: ignore[arg-type]
+        offsets=offsets or Announced(),  # type: ignore[arg-type]
         rounds=unused,
         threads=unused,
         exceptions=unused,
@@ -246,3 +262,12 @@ def test_an_announced_expansion_refuses_a_task_for_each_partition() -> None:
         spec_of(layout_of(4, 2), reading("in")).input.create_source({})
     with pytest.raises(StartedError):
         spec_of(layout_of(4, None), reading("passed")).input.create_source({})
+
+
+def test_a_query_that_is_started_again_does_not_begin_at_the_commit_of_an_outdated_worker() -> None:
+    last = 50, OffsetMetadata(5, {BATCH_ID: 2, LINEAGE_KEY: 7}).encode(-1)
+    offsets, known = Replaced(), KnownCommits()
+    known.add([BatchResult(partition=0, committed=(("in", 0, *last),))])
+    with pytest.raises(StartedError):
+        spec_of(layout_of(4, None), reading("passed"), offsets).input.create_source({}, known)
+    assert offsets.committed == {("in", 0): last}

@@ -13,6 +13,7 @@ from pyspark.sql import functions as sql
 from headwater_spark.driver.input.expansion import InputExpansion
 from headwater_spark.driver.input.step_planner import OffsetRanges, Offsets, StepPlanner
 from headwater_spark.driver.offsets import GroupOffsets
+from headwater_spark.driver.queries.known_commits import KnownCommits
 from headwater_spark.driver.queries.native import evaluate_program
 from headwater_spark.driver.queries.specs import QuerySpec
 from headwater_spark.driver.queries.task_function import TaskFunction
@@ -25,6 +26,8 @@ from headwater_spark.worker.task_input import TOPIC
 _VALUE = "value"
 _TICK_MS = 1000
 _POLL_SECONDS = 0.05
+_REPAIR_SECONDS = 5.0
+"""How long a repair of commits waits for the end of a batch."""
 
 
 class BatchStoppedError(Exception):
@@ -58,6 +61,11 @@ class BatchProcessor:
         """The stream threads of the last tasks: Spark's task i ran on thread i, modulo their number."""
         self.failed_thread = ""
         """The stream thread of the task whose result is a failure."""
+
+    @property
+    def known_commits(self) -> KnownCommits:
+        """What the tasks have committed since the last start."""
+        return self._tasks.commits
 
     def start(self, positions: Offsets) -> None:
         """Begin at the committed offsets of the input partitions."""
@@ -94,12 +102,12 @@ class BatchProcessor:
         self._may_begin.set()
 
     def repair_commits(self, offsets: GroupOffsets) -> tuple[TopicPartition, ...]:
-        """Commit again what earlier commits of the tasks have replaced, unless a batch runs; return where.
+        """Commit again what earlier commits of the tasks have replaced, between two batches; return where.
 
-        Raises `KafkaException`.
+        Nothing happens if a batch runs for too long. Raises `KafkaException`.
         """
-        if not self._running.acquire(blocking=False):
-            return ()  # its tasks commit newer offsets
+        if not self._running.acquire(timeout=_REPAIR_SECONDS):
+            return ()
         try:
             commits = self._tasks.commits
             replaced = commits.replaced(offsets.commits(commits.partitions))
@@ -288,7 +296,8 @@ class BatchProcessor:
             placed = self._spec.batches.place_tasks(tasks)
             if limit < tasks:
                 rows = rows.coalesce(limit)  # the reading tasks, too, if there is a shuffle
-                shuffled = shuffled or placed is not None
+                # A shuffle costs less than tasks that move between executors.
+                shuffled = shuffled or (placed is not None and placed.is_spread)
             if shuffled:
                 groups = None if placed is None or limit == tasks else placed.groups(limit)
                 rows = _partitioned_by_task(rows, request, limit, groups, ticks=self._spec.ticks)

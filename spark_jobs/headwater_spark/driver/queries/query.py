@@ -106,7 +106,7 @@ class SubtopologyQuery:
             Py4JJavaError: The checkpoint cannot be deleted.
         """
         checkpoint = Checkpoint(self._spark, self._spec.input.checkpoint_folder())
-        source = self._spec.input.create_source(checkpoint.last_offsets())
+        source = self._spec.input.create_source(checkpoint.last_offsets(), self._process_batch.known_commits)
         checkpoint.delete()
         self._has_failed_batch = False
         self._process_batch.start(source.start_offsets)

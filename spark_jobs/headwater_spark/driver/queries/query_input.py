@@ -15,6 +15,7 @@ from headwater_spark.driver.input.step_planner import OffsetRanges, StepPlanner
 from headwater_spark.driver.layout import Layout
 from headwater_spark.driver.offsets import GroupOffsets, Offsets
 from headwater_spark.driver.placement.task_placement import TaskPlacement
+from headwater_spark.driver.queries.known_commits import KnownCommits
 from headwater_spark.driver.run_settings import RunSettings
 from headwater_spark.driver.threads.stream_threads import StreamThreads
 from headwater_spark.driver.threads.uncaught_exceptions import UncaughtExceptions
@@ -62,11 +63,12 @@ class QueryInput:
         digest = self.current_layout().topic_digest(self.subtopology)
         return f"{folder}/{self.services.application}/{self.subtopology}/{digest}"
 
-    def create_source(self, forgotten: Offsets) -> KafkaSource:
+    def create_source(self, forgotten: Offsets, known: KnownCommits | None = None) -> KafkaSource:
         """Return the input with its start offsets.
 
         Args:
             forgotten: The last offsets of an earlier start; those without a committed offset are used.
+            known: What the tasks have committed; a commit of an outdated worker is repaired first.
 
         Raises:
             ProblemsError: Another client is active, or the committed offsets do not allow a start.
@@ -74,6 +76,8 @@ class QueryInput:
         """
         application, offsets = self.services.application, self.services.offsets
         self.services.client.check()
+        if known is not None and known.partitions:
+            offsets.commit_again(known.replaced(offsets.commits(known.partitions)))
         layout = self.current_layout()
         check_no_move(application, offsets.move_mark(self._marked_partitions(layout)))
         processed_by = offsets.processors(layout.input_partitions(self.subtopology))
