@@ -150,6 +150,19 @@ def test_applications_are_those_of_the_manifests(render: Render) -> None:
     assert rendered == expected
 
 
+@pytest.mark.parametrize("memory", ["1624Mi", "2Gi", "8Gi"])
+def test_an_application_requests_the_memory_of_its_limit(render: Render, memory: str) -> None:
+    resources = render(_application(heap="1g", memory=memory))
+    [container] = _of_kind("Deployment", resources, "a")["spec"]["template"]["spec"]["containers"]
+    assert container["resources"]["limits"] == {"memory": memory}
+    assert container["resources"]["requests"]["memory"] == memory
+
+
+def _application(**values: str) -> Mapping[str, Any]:
+    application = {"document": _DOCUMENT, **values}
+    return {"agent": _AGENT, "runtime": {"image": _RUNTIME, "applications": {"a": application}}}
+
+
 def test_the_values_of_the_guide_are_accepted(render: Render) -> None:
     guide = (ROOT / "docs" / "agent-operations.md").read_text(encoding="utf-8")
     [values] = re.findall(r"```yaml\n(agent:\n.*?)```", guide, re.DOTALL)
@@ -213,6 +226,9 @@ def test_a_changed_document_restarts_its_application_only(render: Render) -> Non
         ({"agent": {**_AGENT, "image": {"repository": "a", "digest": "latest"}}}, "digest"),
         ({"agent": _AGENT, "runtime": {"applications": {"Orders": {"document": _TEXT}}}}, "Orders"),
         ({"agent": _AGENT, "runtime": {"applications": {"a": {"mode": "pod"}}}}, "document"),
+        (_application(memory="1Gi"), "Set runtime.applications.a.memory (1Gi) to at least 1624Mi"),
+        (_application(heap="3g"), "Set runtime.applications.a.memory (3Gi) to at least 3672Mi"),
+        (_application(heap="500m", memory="1099Mi"), "(1099Mi) to at least 1100Mi"),
     ],
 )
 def test_values_that_are_wrong_or_missing_are_named(
