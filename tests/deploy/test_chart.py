@@ -146,8 +146,17 @@ def test_applications_are_those_of_the_manifests(render: Render) -> None:
     del rendered["driver"]["annotations"]["headwater.io/document"]
     for spec in (rendered, expected):
         spec["image"] = spec["driver"]["serviceAccount"] = spec["volumes"][0]["configMap"]["name"] = ""
-        spec["driver"]["labels"]["app.kubernetes.io/instance"] = ""
+        spec["driver"]["labels"]["app.kubernetes.io/instance"] = spec["executor"]["serviceAccount"] = ""
     assert rendered == expected
+
+
+def test_executors_have_no_rights_and_no_token(render: Render) -> None:
+    """Without a service account of their own, Spark gives them that of the driver."""
+    resources = render(_COMPLETE)
+    executor = _of_kind("SparkApplication", resources)["spec"]["executor"]["serviceAccount"]
+    assert _of_kind("ServiceAccount", resources, executor)["automountServiceAccountToken"] is False
+    [subject] = _of_kind("RoleBinding", resources)["subjects"]
+    assert subject["name"] != executor
 
 
 @pytest.mark.parametrize("memory", ["1624Mi", "2Gi", "8Gi"])
