@@ -47,6 +47,7 @@ EXPLAINS = (
     "A group has a coordinator only while a replica of its partition of `__consumer_offsets` is in sync",
     "A policy `blastRadius: {removingSettings: 0}` refuses such changes",
     "Keep it only if an agent must expand the application although its state is lost",
+    "An application on Spark does not start without it until it has run with the new partition counts",
 )
 """Parts of fixes that instruct nothing, or that belong to the instruction before or after them."""
 

@@ -1,14 +1,21 @@
 """The Pulumi package: its schema, and settings that programs pass as inputs."""
 
+import asyncio
+from contextlib import closing
 from pathlib import Path
 
+import pulumi
 import pytest
 from pulumi.errors import InputPropertiesError
+from pulumi.runtime.rpc import UNKNOWN
 
 from headwater.model.problems import Problem, Severity, errors
+from headwater.model.records import SetupRecord
+from headwater.pulumi import package
 from headwater.pulumi.package import INPUTS, TOKEN, PackageProvider, input_text, package_schema
 from headwater.pulumi.settings import SETTINGS, StackSettings, stack_settings
 from headwater.pulumi.stack_config import ResourceInputs
+from headwater.pulumi.stack_state import StackState
 
 _DOCUMENT = "application: {id: shop}\ntopology: [{stream: {topic: orders}}, {to: {topic: out}}]\n"
 
@@ -114,3 +121,47 @@ def test_a_switch_of_an_input_is_removed_from_the_inputs(tmp_path: Path) -> None
 def test_other_types_are_refused() -> None:
     with pytest.raises(InputPropertiesError, match="no component headwater:index:Topics"):
         PackageProvider().construct("topics", "headwater:index:Topics", {})
+
+
+async def _unknown() -> pulumi.Output[str]:
+    is_known: asyncio.Future[bool] = asyncio.Future()
+    is_known.set_result(False)
+    value: asyncio.Future[str] = asyncio.Future()
+    value.set_result("")
+    return pulumi.Output(set(), value, is_known)
+
+
+def _deploy_with_unknown_servers(
+    state: StackState, monkeypatch: pytest.MonkeyPatch
+) -> tuple[object, list[str]]:
+    """Return the result for a stack with this state, and the warnings."""
+    warnings: list[str] = []
+
+    async def read() -> StackState:
+        return state
+
+    async def run() -> object:
+        return await package._deploy("topics", {"documents": "a", "bootstrapServers": await _unknown()})
+
+    monkeypatch.setattr(package, "read_stack_state", read)
+    monkeypatch.setattr(pulumi.log, "warn", warnings.append)
+    loop = asyncio.new_event_loop()  # `asyncio.run` removes the loop that other tests use
+    with closing(loop):
+        return loop.run_until_complete(run()), warnings
+
+
+def test_an_unknown_input_plans_nothing_in_a_new_stack(monkeypatch: pytest.MonkeyPatch) -> None:
+    result, [warning] = _deploy_with_unknown_servers(StackState(), monkeypatch)
+    assert result == UNKNOWN
+    assert "bootstrapServers will be known after other resources are created" in warning
+
+
+def test_an_unknown_input_is_refused_in_a_stack_with_topics(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing would be registered, and the engine would advise to remove the protection of each topic."""
+    state = StackState(records={"shop": SetupRecord("shop", {})})
+    with pytest.raises(InputPropertiesError) as raised:
+        _deploy_with_unknown_servers(state, monkeypatch)
+    text = raised.value.message
+    assert "bootstrapServers will be known after" in text
+    assert "pulumi config set headwater:bootstrapServers" in text
+    assert "pulumi up --skip-preview" in text

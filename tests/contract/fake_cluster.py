@@ -191,7 +191,7 @@ class FakeClusterReader:
         return groups, list(self.cluster.unread)
 
     def agent_expansions(self, journals: Sequence[str]) -> AgentExpansions:
-        return self.cluster.expansions if journals else AgentExpansions()
+        return attrs.evolve(self.cluster.expansions, read=tuple(journals)) if journals else AgentExpansions()
 
     def cleanup_policy(self, topic: str) -> str:
         live = self.cluster.topics.get(topic)

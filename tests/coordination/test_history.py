@@ -184,7 +184,7 @@ def test_journal_is_read_completely_and_in_order(
     assert agent.journal.latest(term) == {"orders-app": written[-1]}
     absent = unique("headwater-agent")
     for_plan = read_agent_expansions(agents.connection, (absent, topic), 10)
-    assert for_plan.unread == (absent,)
+    assert (for_plan.read, for_plan.unread) == ((topic,), (absent,))
     last = for_plan.found[-1]
     assert (last.topic, last.partitions, last.client_id) == ("orders-app-counts-changelog", 6, "agent")
     assert (last.host, last.at) == (lines[-1].host, "2026-09-21 14:13:20 UTC")

@@ -146,8 +146,30 @@ def test_applications_are_those_of_the_manifests(render: Render) -> None:
     del rendered["driver"]["annotations"]["headwater.io/document"]
     for spec in (rendered, expected):
         spec["image"] = spec["driver"]["serviceAccount"] = spec["volumes"][0]["configMap"]["name"] = ""
-        spec["driver"]["labels"]["app.kubernetes.io/instance"] = ""
+        spec["driver"]["labels"]["app.kubernetes.io/instance"] = spec["executor"]["serviceAccount"] = ""
     assert rendered == expected
+
+
+def test_executors_have_no_rights_and_no_token(render: Render) -> None:
+    """Without a service account of their own, Spark gives them that of the driver."""
+    resources = render(_COMPLETE)
+    executor = _of_kind("SparkApplication", resources)["spec"]["executor"]["serviceAccount"]
+    assert _of_kind("ServiceAccount", resources, executor)["automountServiceAccountToken"] is False
+    [subject] = _of_kind("RoleBinding", resources)["subjects"]
+    assert subject["name"] != executor
+
+
+@pytest.mark.parametrize("memory", ["1624Mi", "2Gi", "8Gi"])
+def test_an_application_requests_the_memory_of_its_limit(render: Render, memory: str) -> None:
+    resources = render(_application(heap="1g", memory=memory))
+    [container] = _of_kind("Deployment", resources, "a")["spec"]["template"]["spec"]["containers"]
+    assert container["resources"]["limits"] == {"memory": memory}
+    assert container["resources"]["requests"]["memory"] == memory
+
+
+def _application(**values: str) -> Mapping[str, Any]:
+    application = {"document": _DOCUMENT, **values}
+    return {"agent": _AGENT, "runtime": {"image": _RUNTIME, "applications": {"a": application}}}
 
 
 def test_the_values_of_the_guide_are_accepted(render: Render) -> None:
@@ -213,6 +235,9 @@ def test_a_changed_document_restarts_its_application_only(render: Render) -> Non
         ({"agent": {**_AGENT, "image": {"repository": "a", "digest": "latest"}}}, "digest"),
         ({"agent": _AGENT, "runtime": {"applications": {"Orders": {"document": _TEXT}}}}, "Orders"),
         ({"agent": _AGENT, "runtime": {"applications": {"a": {"mode": "pod"}}}}, "document"),
+        (_application(memory="1Gi"), "Set runtime.applications.a.memory (1Gi) to at least 1624Mi"),
+        (_application(heap="3g"), "Set runtime.applications.a.memory (3Gi) to at least 3672Mi"),
+        (_application(heap="500m", memory="1099Mi"), "(1099Mi) to at least 1100Mi"),
     ],
 )
 def test_values_that_are_wrong_or_missing_are_named(

@@ -27,8 +27,12 @@ def _resources(folder: str) -> Iterator[dict[str, Any]]:
 
 
 def _of_kind(kind: str, folder: str) -> Any:  # noqa: ANN401 - YAML
-    [found] = [document for document in _resources(folder) if document["kind"] == kind]
+    [found] = _all_of_kind(kind, folder)
     return found
+
+
+def _all_of_kind(kind: str, folder: str) -> list[Any]:
+    return [document for document in _resources(folder) if document["kind"] == kind]
 
 
 @cache
@@ -122,6 +126,36 @@ def test_pods_have_few_rights() -> None:
 
 
 _PODS = ("driver", "executor")
+
+
+def test_executors_have_no_rights_and_no_token() -> None:
+    """Without a service account of their own, Spark gives them that of the driver."""
+    spark = _of_kind("SparkApplication", "spark")["spec"]
+    driver, executor = (spark[each]["serviceAccount"] for each in _PODS)
+    assert executor != driver
+    accounts = {each["metadata"]["name"]: each for each in _all_of_kind("ServiceAccount", "spark")}
+    assert accounts[executor]["automountServiceAccountToken"] is False
+    [subject] = _of_kind("RoleBinding", "spark")["subjects"]
+    assert subject["name"] == driver
+    template = yaml.safe_load((_KUBERNETES / "spark-submit" / "executor.yaml").read_text(encoding="utf-8"))
+    assert template["spec"]["automountServiceAccountToken"] is False
+    guide = (DEPLOY.parent / "docs" / "runtime.md").read_text(encoding="utf-8")
+    assert f"--conf spark.kubernetes.authenticate.driver.serviceAccountName={driver} " in guide
+    assert f"--conf spark.kubernetes.authenticate.executor.serviceAccountName={executor} " in guide
+
+
+def test_the_service_accounts_can_be_applied_without_kustomize() -> None:
+    """The API server rejects a subject without a namespace.
+
+    Kustomize updates the namespace of a subject only if it is that of the service account.
+    """
+    binding = _of_kind("RoleBinding", "spark")
+    [subject] = binding["subjects"]
+    accounts = _all_of_kind("ServiceAccount", "spark")
+    namespaces = {each["metadata"]["namespace"] for each in (binding, _of_kind("Role", "spark"), *accounts)}
+    assert namespaces == {subject["namespace"]}
+    kustomization = (_KUBERNETES / "spark" / "kustomization.yaml").read_text(encoding="utf-8")
+    assert yaml.safe_load(kustomization)["namespace"] == subject["namespace"]
 
 
 def test_writable_paths_are_volumes() -> None:

@@ -106,5 +106,6 @@ def test_the_driver_runs_the_application_in_the_image(api_server: _ApiServer, tm
         text for each in api_server.created if each["kind"] == "ConfigMap" for text in each["data"].values()
     )
     assert "spark.executor.instances=2" in settings
+    assert "spark.kubernetes.authenticate.executor.serviceAccountName=headwater-spark-executor" in settings
     assert "containerPort: 9878" not in settings, "executors have no endpoint"
     assert (DEPLOY / "kubernetes" / "spark-submit" / "executor.yaml").exists()

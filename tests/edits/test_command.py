@@ -254,10 +254,18 @@ def test_links_of_a_revision_that_lead_outside_are_ignored(
     folder = tmp_path / "repository/topologies"
     write(folder / "app.yaml", GENERATED)
     (folder / "outside.yaml").symlink_to("/etc/passwd")
+    (folder / "loop.txt").symlink_to("loop.txt")
+    (folder / "to-loop.txt").symlink_to("loop.txt")
+    # Without the link `up`, which is written later, this path is in the folder.
+    levels = ("a",) * 16
+    (folder / "0.yaml").symlink_to("/".join((*levels, "up", *(len(levels) + 1) * ("..",), "etc/passwd")))
+    folder.joinpath(*levels).mkdir(parents=True)
+    folder.joinpath(*levels, "up").symlink_to("/".join(len(levels) * ("..",)))
     _git(folder, "init", "--quiet", "..")
     _git(folder, "add", ".")
     _git(folder, "commit", "--quiet", "--message", "Add")
-    (folder / "outside.yaml").unlink()
+    for name in ("0.yaml", "outside.yaml"):
+        (folder / name).unlink()
     monkeypatch.chdir(folder)
 
     found = read(headwater(".", "--git", "HEAD", "--format", "json"))

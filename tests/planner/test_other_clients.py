@@ -16,6 +16,8 @@ from tests.planner.simulated_cluster import (
 )
 
 LIBRARY = {**AUTOSCALING, "default.client.supplier": "io.headwater.streams.HeadwaterClientSupplier"}
+JOURNAL = "headwater-agent-default"
+OTHERS = "an interrupted run of the stack or another client"
 TIME = "2026-11-26 05:00:00 UTC"
 
 
@@ -39,7 +41,7 @@ def notes_of(
 
 def test_the_plan_names_the_agent_of_the_journal() -> None:
     found = (expansion(REPARTITION, 8), expansion(CHANGELOG, 8), expansion(CHANGELOG, 8, "agent-2"))
-    before = "4 partitions at the last run of the stack, expanded by agent"
+    before = "4 partitions at the last complete run of the stack, expanded by agent"
     assert notes_of(AgentExpansions(found)) == {
         REPARTITION: f"{before} agent-1 on host-1 at {TIME}",
         CHANGELOG: f"{before} agent-2 on host-1 at {TIME}",
@@ -49,29 +51,28 @@ def test_the_plan_names_the_agent_of_the_journal() -> None:
 @pytest.mark.parametrize(
     ("config", "by"),
     [
-        (AUTOSCALING, "another client, it is in no journal of an agent"),
-        (LIBRARY, "its client supplier or another client, it is in no journal of an agent"),
-        (
-            {key: value for key, value in LIBRARY.items() if key != "partition.autoscaling.enabled"},
-            "another client, it is in no journal of an agent",
-        ),
+        (AUTOSCALING, OTHERS),
+        (LIBRARY, f"its client supplier, {OTHERS}"),
+        ({key: value for key, value in LIBRARY.items() if key != "partition.autoscaling.enabled"}, OTHERS),
     ],
 )
 def test_without_an_agent_the_client_supplier_is_named_only_if_it_expands(
     config: dict[str, str], by: str
 ) -> None:
     """The journal has an expansion to fewer partitions: another client expanded the topic after that."""
-    found = AgentExpansions((expansion(REPARTITION, 6), expansion(CHANGELOG, 6)))
-    note = f"4 partitions at the last run of the stack, expanded by {by}"
-    assert set(notes_of(found, config).values()) == {note}
+    found = (expansion(REPARTITION, 6), expansion(CHANGELOG, 6))
+    note = f"4 partitions at the last complete run of the stack, expanded by {by}"
+    in_no_journal = f"{note}; it is in no journal of an agent that the user may read"
+    assert set(notes_of(AgentExpansions(found, read=(JOURNAL,)), config).values()) == {in_no_journal}
+    assert set(notes_of(AgentExpansions(), config).values()) == {note}, "no journal is visible"
 
 
 def test_a_journal_that_is_not_readable_is_named() -> None:
     note = (
-        "4 partitions at the last run of the stack, expanded by another client; journals of agents not "
-        "readable: headwater-agent-default"
+        "4 partitions at the last complete run of the stack, expanded by an interrupted run of the stack or "
+        f"another client; journals of agents not readable: {JOURNAL}"
     )
-    assert set(notes_of(AgentExpansions(unread=("headwater-agent-default",))).values()) == {note}
+    assert set(notes_of(AgentExpansions(unread=(JOURNAL,))).values()) == {note}
 
 
 def test_nothing_is_said_without_an_expansion_or_without_reading() -> None:

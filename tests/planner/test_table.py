@@ -8,7 +8,7 @@ import pytest
 from headwater.model.compiled import CompiledApplication
 from headwater.model.problems import DRIFT_WITHOUT_RECORD, PLAN, Location, Problem, ProblemCode, Severity
 from headwater.model.records import RecordedTopic
-from headwater.model.topology import Setup, Sink
+from headwater.model.topology import Setup, Sink, StackSwitch
 from headwater.planner import ActionKind, plan
 from tests.planner.plans import codes, kinds, warnings
 from tests.planner.simulated_cluster import (
@@ -179,15 +179,24 @@ def test_an_unnecessary_reinitialize_is_a_warning() -> None:
 
 
 @pytest.mark.parametrize(
-    ("config", "severity"),
-    [({}, Severity.WARNING), ({"partition.autoscaling.enabled": "true"}, Severity.INFO)],
-    ids=["alone", "for an agent"],
+    "config", [{}, {"partition.autoscaling.enabled": "true"}], ids=["alone", "for an agent"]
 )
-def test_an_unnecessary_unsafe_expansion_is_reported(config: dict[str, str], severity: Severity) -> None:
+def test_an_unnecessary_unsafe_expansion_in_the_document_is_a_hint(config: dict[str, str]) -> None:
+    """The runtime on Spark reads the document, and does not start without the option after an expansion."""
     compiled = application(config=config, setup=Setup(allow_unsafe_expansion=True))
     [problem] = SimulatedCluster.set_up(compiled).plan(compiled).problems
-    assert (problem.code, problem.severity) == (ProblemCode.CONFIG_HAS_NO_EFFECT, severity)
+    assert (problem.code, problem.severity) == (ProblemCode.CONFIG_HAS_NO_EFFECT, Severity.INFO)
+    assert "does not start without it until it has run with the new partition counts" in problem.fix
+    assert ("Keep it only if an agent" in problem.fix) == bool(config)
     assert not SimulatedCluster().plan(compiled).problems
+
+
+def test_an_unnecessary_unsafe_expansion_in_the_stack_is_a_warning() -> None:
+    switch = StackSwitch("headwater:setup", Location("Pulumi.prod.yaml"), "Remove it.")
+    setup = Setup(allow_unsafe_expansion=True, in_stack={"allowUnsafeExpansion": switch})
+    [problem] = SimulatedCluster.set_up(application()).plan(application(setup=setup)).problems
+    assert (problem.code, problem.severity) == (ProblemCode.CONFIG_HAS_NO_EFFECT, Severity.WARNING)
+    assert problem.fix == switch.removal
 
 
 def test_an_unsafe_expansion_that_a_run_needs_is_not_reported() -> None:

@@ -155,6 +155,11 @@ def test_an_input_that_a_preview_does_not_know_is_planned_by_up(deployment: Depl
     deployment.up()
     deployment.settles_at(SOURCE_PARTITIONS, SOURCE_PARTITIONS)
 
+    refused = deployment.stack.preview()
+    assert not refused.succeeded
+    assert "run `pulumi up --skip-preview`" in " ".join(refused.text.split()), str(refused)
+    assert "pulumi state unprotect" not in refused.text
+
 
 def test_a_stack_of_a_python_program_continues_with_the_package(deployment: Deployment) -> None:
     deployment.stack.configure(

@@ -59,11 +59,27 @@ def _extract(root: Path, commit: str, folders: Collection[Path], target: Path, b
             files.append((mode, id_, target / path))
     files.sort(key=lambda file: file[0] == _LINK)  # last, so that no file is written through a link
     for (mode, _, path), content in zip(files, _blobs(root, [id_ for _, id_, _ in files]), strict=True):
+        if not _is_inside(path.parent, target):
+            continue  # through a link
         path.parent.mkdir(parents=True, exist_ok=True)
         if mode != _LINK:
             path.write_bytes(content)
-        elif (path.parent / os.fsdecode(content)).resolve().is_relative_to(target.resolve()):
-            path.symlink_to(os.fsdecode(content))  # other links lead out of the folder
+        elif _is_inside(path.parent / os.fsdecode(content), target):
+            path.symlink_to(os.fsdecode(content))
+    _delete_outside_links(target)
+
+
+def _is_inside(path: Path, folder: Path) -> bool:
+    """Return whether the real path is in the folder; of a loop of links, it is the path itself."""
+    return Path(os.path.realpath(path)).is_relative_to(os.path.realpath(folder))
+
+
+def _delete_outside_links(target: Path) -> None:
+    """Delete the links that lead out of `target`: a link that is written later changes where others lead."""
+    for folder, folders, files in os.walk(target):
+        for path in (Path(folder, name) for name in (*folders, *files)):
+            if path.is_symlink() and not _is_inside(path, target):
+                path.unlink()
 
 
 def _entries(root: Path, commit: str) -> Iterator[tuple[bytes, bytes, Path]]:

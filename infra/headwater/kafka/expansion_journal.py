@@ -113,7 +113,9 @@ def read_agent_expansions(
     with ThreadPoolExecutor(_CLIENTS) as pool:
         answers = dict(zip(journals, pool.map(read, journals[:_MOST_JOURNALS]), strict=False))
     found = tuple(expansion for answer in answers.values() for expansion in answer or ())
-    return AgentExpansions(found, tuple(name for name in journals if answers.get(name) is None))
+    read_journals = tuple(name for name in journals if answers.get(name) is not None)
+    unread = tuple(name for name in journals if answers.get(name) is None)
+    return AgentExpansions(found, unread, read_journals)
 
 
 def with_agent_expansions(

@@ -66,8 +66,12 @@ class AgentExpansion:
 
 @attrs.frozen
 class AgentExpansions:
-    """What the journals of the agents of a cluster contain; `unread` are journals that cannot be read."""
+    """What the journals of the agents of a cluster contain.
+
+    `read` and `unread` are the journals that the user may describe. Others may exist.
+    """
 
     found: tuple[AgentExpansion, ...] = ()
     """In the order of the journals: a later one of the same topic has priority."""
     unread: tuple[str, ...] = ()
+    read: tuple[str, ...] = ()

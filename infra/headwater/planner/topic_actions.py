@@ -73,18 +73,23 @@ def _change_by_others(application: ActiveApplication, state: TopicState) -> str:
     expansions = application.snapshot.expansions
     if expansions is None or recorded is None or live <= recorded:
         return ""
-    expanded = f"{recorded} partitions at the last run of the stack, expanded by"
+    expanded = f"{recorded} partitions at the last complete run of the stack, expanded by"
     by_agents = [each for each in expansions.found if (each.topic, each.partitions) == (state.name, live)]
     if by_agents:
         last = by_agents[-1]
         return f"{expanded} agent {last.client_id} on {last.host} at {last.at}"
     if expansions.unread:
-        return f"{expanded} another client; journals of agents not readable: {', '.join(expansions.unread)}"
-    no_agent = "it is in no journal of an agent"
+        return f"{expanded} {_OTHERS}; journals of agents not readable: {', '.join(expansions.unread)}"
+    # Without permission to describe the journals, none is found although agents may have expanded the topic.
+    no_agent = "; it is in no journal of an agent that the user may read" if expansions.read else ""
     expands_itself = application.config.autoscaling and has_library(application.compiled.application.config)
     if expands_itself and state.is_internal:
-        return f"{expanded} its client supplier or another client, {no_agent}"
-    return f"{expanded} another client, {no_agent}"
+        return f"{expanded} its client supplier, {_OTHERS}{no_agent}"
+    return f"{expanded} {_OTHERS}{no_agent}"
+
+
+_OTHERS = "an interrupted run of the stack or another client"
+"""A run that failed has expanded topics, and has not recorded it."""
 
 
 def _kind_of(state: TopicState, *, grows: bool, changes: bool) -> ActionKind:

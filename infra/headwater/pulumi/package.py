@@ -15,7 +15,7 @@ from pulumi.errors import InputPropertiesError
 from pulumi.provider import ConstructResult, Provider, main
 from pulumi.runtime.rpc import UNKNOWN
 
-from headwater.pulumi.program import configured_settings, deploy
+from headwater.pulumi.program import configured_settings, deploy, read_stack_state
 from headwater.pulumi.stack_config import SECRETS, ResourceInputs
 
 TOKEN = "headwater:index:Applications"  # noqa: S105 - a type token
@@ -128,7 +128,11 @@ async def _deploy(name: str, inputs: pulumi.Inputs) -> Mapping[str, Mapping[str,
     outputs = {key: pulumi.Output.from_input(value) for key, value in inputs.items()}
     values = {key: await output.future() for key, output in outputs.items() if await output.is_known()}
     if unknown := sorted(outputs.keys() - values.keys()):
-        # Only in a preview: an input is an output of a resource that does not exist yet.
+        # Only in a preview: an input is an output of a resource that is not created, or that is replaced.
+        state = await read_stack_state()
+        if state.topics or state.records:
+            # The engine would plan to delete the topics, because nothing registers them.
+            raise _refusal(_UNKNOWN_WITH_TOPICS.format(name, ", ".join(unknown), unknown[0]))
         pulumi.log.warn(_UNKNOWN.format(name, ", ".join(unknown)))
         return UNKNOWN
     secrets = [key for key, output in outputs.items() if await output.is_secret()]
@@ -147,6 +151,12 @@ def _refusal(text: str) -> InputPropertiesError:
 _UNKNOWN = (
     "the topics of {} are not planned in this preview: {} will be known after other resources are created. "
     "`pulumi up` plans them then, and refuses what it would refuse now"
+)
+_UNKNOWN_WITH_TOPICS = (
+    "the topics of {} cannot be planned in this preview: {} will be known after other resources are created "
+    "or replaced. Set the value in the configuration of the stack (`pulumi config set headwater:{} …`) "
+    "instead of an input. Or run `pulumi up --skip-preview`, which plans the topics when the value is known, "
+    "and refuses what it must refuse. Do not remove the protection of topics: nothing needs to be deleted"
 )
 
 

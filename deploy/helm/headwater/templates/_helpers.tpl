@@ -27,6 +27,12 @@ app.kubernetes.io/component: agent
 {{- if kindIs "string" . }}{{ . }}{{ else }}{{ toYaml . }}{{ end }}
 {{- end }}
 
+{{- /* A size of Kubernetes or of the JVM, such as 512Mi or 1g, in mebibytes. */ -}}
+{{- define "headwater.mebibytes" -}}
+{{- $factor := get (dict "M" 1 "G" 1024 "T" 1048576) (regexFind "[A-Za-z]" . | upper) -}}
+{{ mul (regexFind "[0-9]+" .) $factor }}
+{{- end }}
+
 {{- define "headwater.podSecurity" -}}
 runAsNonRoot: true
 runAsUser: 10001

@@ -19,11 +19,13 @@ def unneeded_reinitialize(application: ActiveApplication) -> Problem:
 
 
 def unneeded_unsafe_expansion(application: ActiveApplication) -> Problem:
-    """Return a hint if an agent may need the option: it reads the document, and expands without a stack."""
+    """Return a hint if the option is in the document: the runtime on Spark and agents read it there.
+
+    The runtime needs it until each task has committed its number of processors with the new partitions.
+    """
     switch = application.setup.in_stack.get("allowUnsafeExpansion")
-    is_for_agent = switch is None and application.config.autoscaling
-    fix = switch.removal if switch else "Remove `setup.allowUnsafeExpansion` from the document."
-    if is_for_agent:
+    fix = switch.removal if switch else _REMOVAL
+    if switch is None and application.config.autoscaling:
         fix += " Keep it only if an agent must expand the application although its state is lost."
     return application.problem(
         ProblemCode.CONFIG_HAS_NO_EFFECT,
@@ -33,6 +35,12 @@ def unneeded_unsafe_expansion(application: ActiveApplication) -> Problem:
         why="The next time that source topics are expanded, keys may move away from their state without an "
         "error.",
         fix=fix,
-        severity=Severity.INFO if is_for_agent else Severity.WARNING,
+        severity=Severity.WARNING if switch else Severity.INFO,
         at=switch.at if switch else None,
     )
+
+
+_REMOVAL = (
+    "Remove `setup.allowUnsafeExpansion` from the document. An application on Spark does not start without "
+    "it until it has run with the new partition counts."
+)
