@@ -44,7 +44,8 @@ def test_agent_expands_before_pulumi(deployment: Deployment) -> None:
         deployment.settles_at(6, 6)
         deployment.is_clean()
         shown = deployment.stack.preview("--refresh", "--expect-no-changes").text
-        assert shown.count("4 partitions at the last complete run of the stack, expanded by agent agent-1") == 2
+        note = "4 partitions at the last complete run of the stack, expanded by agent agent-1"
+        assert shown.count(note) == 2
         await_true(lambda: agent.phase(deployment.id) is Phase.STEADY)
     deployment.cluster.expand(deployment.source, 8)
     deployment.up()
