@@ -62,8 +62,9 @@ def _copy(cluster: ReshardMemoryCluster, check_stopped: Callable[[], None] = lam
     execution.run(dict.fromkeys(_OLD.values()))
 
 
-def _used(cluster: ReshardMemoryCluster) -> list[str]:
-    return list(used_topics(_copies(), dict.fromkeys(_OLD.values()), cluster, unreported))
+def _used(cluster: ReshardMemoryCluster, retention_ms: int | None = None) -> list[str]:
+    retentions = dict.fromkeys(_OLD.values(), retention_ms)
+    return list(used_topics(_copies(), retentions, cluster, unreported))
 
 
 def test_a_copy_that_is_killed_at_any_operation_can_be_undone_or_completed(
@@ -102,12 +103,21 @@ def test_a_copy_that_is_killed_at_any_operation_can_be_undone_or_completed(
         pytest.param((_NEW["repartition"], 0, b"new", b"value", _TIME, ()), id="a record for a task"),
     ],
 )
+@pytest.mark.parametrize("retention_ms", [None, 1])
 def test_what_the_new_version_has_written_is_never_deleted(
-    cluster: ReshardMemoryCluster, record: OutputRecord
+    cluster: ReshardMemoryCluster, record: OutputRecord, retention_ms: int | None
 ) -> None:
+    """Also if retention may delete each entry, so that only their number is compared."""
     _copy(cluster)
     cluster.write([record])
-    assert _used(cluster) == [record[0]]
+    assert _used(cluster, retention_ms) == [record[0]]
+
+
+def test_a_copy_of_which_retention_has_deleted_entries_can_be_undone(cluster: ReshardMemoryCluster) -> None:
+    _copy(cluster)
+    del cluster.topics[_NEW["changelog"]][1][:3]
+    assert _used(cluster, retention_ms=1) == []
+    assert _used(cluster) == [_NEW["changelog"]]
 
 
 def test_an_incomplete_copy_with_an_entry_of_the_new_version_is_never_deleted(

@@ -74,6 +74,17 @@ class LastRecords:
         """Return whether there is an entry that is not one of `original`."""
         return not bool(np.isin(self.digests(), original.digests()).all())
 
+    def has_deleted(self, original: "LastRecords") -> bool:
+        """Return whether the last record of an entry of `original` is a tombstone."""
+        return bool(np.isin(self.keys(is_deleted=True), original.keys(is_deleted=False)).any())
+
+    def keys(self, *, is_deleted: bool) -> NDArray[Any]:
+        """Return the hashes of the keys that are deleted, or have an entry."""
+        self._merge()
+        keys, digests, _, _ = self._kept
+        found: NDArray[Any] = keys[(digests == _DELETED) == is_deleted]
+        return found
+
     def digests(self) -> NDArray[Any]:
         """Return the digests of the entries."""
         self._merge()
