@@ -5,12 +5,14 @@
    checks may have written: then the ends are committed again.
 3. The changelog topics, the largest first: each is expanded, its entries are copied, compared, and deleted
    from their old partitions.
-4. Before the last changelog topic: the repartition topics are expanded, and source topics whose unprocessed
-   records are written again. One transaction writes these records, and commits the offsets.
+4. Before the last changelog topic is expanded: the repartition topics are expanded, and source topics whose
+   unprocessed records are written again. One transaction writes these records, and commits the offsets.
+   If there is only one changelog topic, step 2 has expanded it. Then its entries are moved before step 4.
 5. Other source topics are expanded, and offsets of added partitions are committed.
 
-Until step 5, or the last changelog topic if the source topics have the new count then, the application
-does not start: Kafka Streams and the runtime refuse topics whose counts do not fit.
+Until the last expansion, the application does not start: Kafka Streams and the runtime refuse topics whose
+counts do not fit. That is step 5. If the source topics have the new count before, it is the last changelog
+topic, or step 4 if there is only one.
 """
 
 import time
@@ -20,7 +22,6 @@ import attrs
 
 from headwater.model.problems import Problem, ProblemsError
 from headwater_spark.driver.processor_move.entry_copy import MoveProducer, Report
-from headwater_spark.driver.processor_move.moves import Committed
 from headwater_spark.driver.reshard import problems
 from headwater_spark.driver.reshard.entry_move import (
     EntryMove,
@@ -83,7 +84,8 @@ class ReshardExecution:
             self._lock(producer)
             transfers = self._by_size()
             for index, transfer in enumerate(transfers):
-                if index == len(transfers) - 1:
+                # If the last topic is expanded, the inputs prevent a start until its entries are moved.
+                if index == len(transfers) - 1 and not self._is_expanded(transfer):
                     self._commit_offsets(producer)
                 self._move_entries(producer, transfer)
             self._commit_offsets(producer)
@@ -182,18 +184,18 @@ class ReshardExecution:
         journal = self._known_journal()
         if journal.has_offsets:
             return
+        if wrong := self._unprocessed_records().problems(has_begun=True):
+            raise ProblemsError(wrong)
+        # The counts may fit from now on.
         self._cluster.expand(self._reshard.rewritten_topics)
         self._report("committing offsets", 0, 1)
-        records = UnprocessedRecords(self._reshard, self._cluster, self._committed())
-        if wrong := records.problems(has_begun=True):
-            raise ProblemsError(wrong)
+        records = self._unprocessed_records()
         producer.send(records.rewritten())
         self._journal = attrs.evolve(journal, has_offsets=True)
         producer.commit({**records.commits(added=False), **self._journal.commits(journal.root)})
 
     def _commit_added(self, producer: MoveProducer) -> None:
-        records = UnprocessedRecords(self._reshard, self._cluster, self._committed())
-        if commits := records.commits(added=True):
+        if commits := self._unprocessed_records().commits(added=True):
             producer.commit(commits)
 
     def _end(self, producer: MoveProducer) -> None:
@@ -234,11 +236,16 @@ class ReshardExecution:
             ),
         )
 
-    def _committed(self) -> Mapping[TopicPartition, Committed]:
+    def _is_expanded(self, transfer: Transfer) -> bool:
+        return self._cluster.counts([transfer.source])[transfer.source] >= transfer.after
+
+    def _unprocessed_records(self) -> UnprocessedRecords:
+        """Return the unprocessed records, as they are committed now."""
         counts = self._cluster.counts(each.topic for each in self._reshard.inputs)
-        return self._cluster.committed(
+        committed = self._cluster.committed(
             [(topic, number) for topic, count in counts.items() for number in range(count)]
         )
+        return UnprocessedRecords(self._reshard, self._cluster, committed)
 
     def _known_journal(self) -> Journal:
         if self._journal is None:
