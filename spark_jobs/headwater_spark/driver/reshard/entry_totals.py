@@ -39,13 +39,18 @@ class EntryTotals:
             self.expiring + other.expiring,
         )
 
+    @property
+    def count(self) -> int:
+        """The number of all entries."""
+        return self.entries + self.expiring
+
     def is_complete(self, found: "EntryTotals", *, may_expire: bool = False) -> bool:
         """Return whether `found` has these entries, and no other ones.
 
         With `may_expire`, retention may have deleted any: then only additional ones are found.
         """
         if may_expire:
-            return found.entries + found.expiring <= self.entries + self.expiring
+            return found.count <= self.count
         is_same = (self.entries, self.digest) == (found.entries, found.digest)
         return is_same and found.expiring <= self.expiring
 

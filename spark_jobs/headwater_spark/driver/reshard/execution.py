@@ -81,6 +81,8 @@ class ReshardExecution:
         with self._cluster.producer(self._reshard.producer_name) as producer:
             if self._journal is None:
                 self._journal = self._begin(producer)
+            else:
+                self._check_partitioners(self._journal)
             self._lock(producer)
             transfers = self._by_size()
             for index, transfer in enumerate(transfers):
@@ -116,6 +118,31 @@ class ReshardExecution:
         producer.commit(_merged(journal.commits(each.source) for each in self._reshard.transfers))
         return journal
 
+    def _check_partitioners(self, journal: Journal) -> None:
+        """Check that users' partitioners return what they returned for the entries that have moved.
+
+        Otherwise entries of one key would be in different partitions, or be deleted without a copy.
+
+        Raises:
+            ProblemsError: A partitioner has changed; nothing was written since the interruption.
+        """
+        wrong = []
+        for transfer in self._reshard.transfers:
+            topic, phase = transfer.source, journal.phases[transfer.source]
+            if transfer.partitioner is None or phase is Phase.COPY:
+                continue
+            found = self._entry_move(transfer).find_totals()
+            # Old partitions may still have entries that were copied; added ones have only what was copied.
+            misplaced = found.misplaced[transfer.before if phase is Phase.CLEAR else 0 :]
+            may_expire = self._may_expire(journal, topic, int(time.time() * 1000))
+            if any(misplaced) or (
+                phase is Phase.CLEAR
+                and _incomplete_partitions(journal.totals[topic], found, may_expire=may_expire)
+            ):
+                wrong.append(self._changed_partitioner(transfer))
+        if wrong:
+            raise ProblemsError(wrong)
+
     def _lock(self, producer: MoveProducer) -> None:
         """Prevent starts of the application, and commit the ends again if it has written since the checks.
 
@@ -146,38 +173,47 @@ class ReshardExecution:
             return
         if phase is Phase.COPY:
             self._journal = journal = attrs.evolve(journal, started_ms=now)
-        retention = self._retentions.get(topic)
         self._cluster.expand({topic: transfer.after})
-        move = EntryMove(
-            transfer,
-            self._cluster,
-            journal.ends_of(topic),
-            expires_before(journal.started_ms, retention),
-            self._report,
-        )
+        move = self._entry_move(transfer)
         if phase is Phase.COPY:
             expected = tuple(move.copy(producer))
+            if move.skipped and transfer.partitioner is not None:
+                raise ProblemsError([self._changed_partitioner(transfer)])
             check_totals(self._reshard.application, transfer, expected, move.find_totals())
             self._note(producer, topic, Phase.CLEAR, expected)
         move.clear(producer)
         found = move.find_totals()
         expected = self._known_journal().totals[topic]
-        may_expire = retention is not None and now > journal.started_ms + _DAY_MS
+        may_expire = self._may_expire(journal, topic, now)
         check_totals(
             self._reshard.application, transfer, expected, found, is_cleared=True, may_expire=may_expire
         )
-        if found.misplaced:
+        if any(found.misplaced):
             first = problems.wrong_copy(
                 self._reshard.application,
                 topic,
                 0,
                 "no entries of other partitions",
-                f"{found.misplaced:,} entries",
+                f"{sum(found.misplaced):,} entries",
                 is_cleared=True,
             )
             raise ProblemsError([first])
         self._note(producer, topic, Phase.DONE)
         self.written += move.written
+
+    def _entry_move(self, transfer: Transfer) -> EntryMove:
+        journal = self._known_journal()
+        limit = expires_before(journal.started_ms, self._retentions.get(transfer.source))
+        ends = journal.ends_of(transfer.source)
+        return EntryMove(transfer, self._cluster, ends, limit, self._report)
+
+    def _may_expire(self, journal: Journal, topic: str, now_ms: int) -> bool:
+        """Return whether retention may have deleted entries that were not expiring when they were copied."""
+        return self._retentions.get(topic) is not None and now_ms > journal.started_ms + _DAY_MS
+
+    def _changed_partitioner(self, transfer: Transfer) -> Problem:
+        name = "" if transfer.partitioner is None else transfer.partitioner.name
+        return problems.changed_partitioner(self._reshard.application, transfer.source, name)
 
     def _commit_offsets(self, producer: MoveProducer) -> None:
         """Write unprocessed records again, and commit the offsets: one transaction."""
@@ -313,11 +349,21 @@ def check_totals(
         problems.wrong_copy(
             application, transfer.target, partition, _shown(total), _shown(other), is_cleared=is_cleared
         )
-        for partition, (total, other) in enumerate(zip(expected, found.partitions, strict=True))
-        if not total.is_complete(other, may_expire=may_expire)
+        for partition, total, other in _incomplete_partitions(expected, found, may_expire=may_expire)
     ]
     if wrong:
         raise ProblemsError(wrong)
+
+
+def _incomplete_partitions(
+    expected: Sequence[EntryTotals], found: FoundTotals, *, may_expire: bool
+) -> Sequence[tuple[int, EntryTotals, EntryTotals]]:
+    """Return (partition, expected, found) of the partitions that do not have exactly the expected entries."""
+    return [
+        (partition, total, other)
+        for partition, (total, other) in enumerate(zip(expected, found.partitions, strict=True))
+        if not total.is_complete(other, may_expire=may_expire)
+    ]
 
 
 def expires_before(started_ms: int, retention_ms: int | None) -> int | None:
