@@ -4,7 +4,7 @@ import json
 import random
 import struct
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from types import SimpleNamespace
 
@@ -426,6 +426,101 @@ def test_counts_do_not_fit_until_the_last_step() -> None:
     ReshardExecution(reshard, cluster, {}, None, unreported, check_stopped=_stopped).run()
     assert set(counts().values()) == {4}
     assert set(fitting) <= {"DONE"}
+
+
+@attrs.frozen
+class _OneStore:
+    """An application with one store. Its unprocessed records are in `rewritten`, and are written again."""
+
+    document: TopologyDocument
+    cluster: ReshardMemoryCluster
+    rewritten: str
+    changelog: str = "app-totals-changelog"
+
+    @property
+    def counts(self) -> Counts:
+        return {topic: len(partitions) for topic, partitions in self.cluster.topics.items()}
+
+    @property
+    def journal(self) -> Journal | None:
+        return find_journal(self.document, self.counts, self.cluster)
+
+    def reshard(self) -> None:
+        rewritten = frozenset({self.rewritten} & {"orders"})
+        options = ReshardOptions(partitions={"orders": 4}, rewritten=rewritten)
+        reshard = plan_from_cluster(self.document, self.counts, options, self.journal, self.cluster)
+        execution = ReshardExecution(
+            reshard, self.cluster, {}, self.journal, unreported, check_stopped=_stopped
+        )
+        execution.run()
+
+    def check_counts(self) -> None:
+        """Check that the application cannot start until all entries are moved."""
+        if set(self.counts.values()) == {4}:
+            journal = self.journal
+            assert journal is None or journal.phases == {self.changelog: Phase.DONE}
+
+
+def _one_store(*, is_rekeyed: bool) -> _OneStore:
+    """Return an application whose store has 30 entries, with 22 unprocessed records.
+
+    They are in a repartition topic if `is_rekeyed`, and the source topic has the new count already.
+    Otherwise they are in the source topic, which has the old one.
+    """
+    group = {"groupBy": {"key": "value", "name": "by-value"}} if is_rekeyed else {"groupByKey": {}}
+    steps = [{"stream": {"topic": "orders"}}, group, {"count": {"materialized": "totals"}}]
+    text = json.dumps({"application": {"id": "app"}, "topology": steps})
+    (document,) = load_text(text, "app.yaml").documents
+    rewritten = "app-by-value-repartition" if is_rekeyed else "orders"
+    topics = {"orders", rewritten, "app-totals-changelog"}
+    cluster = ReshardMemoryCluster({topic: [[], []] for topic in topics})
+    for key in (b"key %d" % each for each in range(30)):
+        partition = default_partition(key, 2)
+        written = (rewritten, "app-totals-changelog")
+        cluster.write([(topic, partition, key, b"1", _TIME, ()) for topic in written])
+    for partition in range(2):
+        cluster.offsets["orders", partition] = Committed(0)
+        cluster.offsets[rewritten, partition] = Committed(cluster.topics[rewritten][partition][4][2])
+    if is_rekeyed:
+        cluster.expand({"orders": 4})
+    return _OneStore(document, cluster, rewritten)
+
+
+@pytest.mark.parametrize("is_rekeyed", [True, False])
+def test_counts_do_not_fit_until_the_entries_of_the_only_store_are_moved(*, is_rekeyed: bool) -> None:
+    app = _one_store(is_rekeyed=is_rekeyed)
+    for operations in range(0, 2000, 10):
+        app.cluster.kill_after(operations)
+        kill = app.cluster.before_operation
+
+        def check_and_kill(kill: Callable[[], None] = kill) -> None:
+            app.check_counts()
+            kill()
+
+        app.cluster.before_operation = check_and_kill
+        with suppress(KilledError):
+            app.reshard()
+            break
+        app.cluster.compact(app.changelog)
+    assert operations > 20
+    assert set(app.counts.values()) == {4}
+    offsets = app.cluster.offsets
+    unprocessed = [
+        (partition, record[4] or b"")
+        for partition, records in enumerate(app.cluster.topics[app.rewritten])
+        for record in records
+        if record[2] >= (offsets[app.rewritten, partition].offset or 0)
+    ]
+    assert all(default_partition(key, 4) == partition for partition, key in unprocessed)
+    assert len({key for _, key in unprocessed}) == len(unprocessed) == 22
+
+
+def test_counts_do_not_fit_while_unprocessed_records_cannot_be_written_again() -> None:
+    app = _one_store(is_rekeyed=True)
+    app.cluster.write([(app.rewritten, 1 - default_partition(b"key", 2), b"key", b"1", _TIME, ())])
+    with pytest.raises(ProblemsError, match="The unprocessed record at offset"):
+        app.reshard()
+    assert app.counts[app.rewritten] == 2
 
 
 def test_an_application_that_runs_when_its_topics_are_expanded_is_waited_for() -> None:

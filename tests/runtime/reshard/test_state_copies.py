@@ -4,6 +4,7 @@ import json
 from collections.abc import Callable
 from contextlib import suppress
 
+import attrs
 import pytest
 
 from headwater.compiler import compile_document
@@ -16,7 +17,13 @@ from headwater_spark.driver.processor_move.entry_copy import unreported
 from headwater_spark.driver.processor_move.moves import Committed
 from headwater_spark.driver.reshard import problems
 from headwater_spark.driver.reshard.copy_undo import used_topics
-from headwater_spark.driver.reshard.state_copy import CopyExecution, TopicCopy, target_problems
+from headwater_spark.driver.reshard.journal import Journal, Phase
+from headwater_spark.driver.reshard.state_copy import (
+    CopyExecution,
+    TopicCopy,
+    incomplete_copies,
+    target_problems,
+)
 from headwater_spark.engine.records import OutputRecord
 from tests.runtime.driver.memory_move import KilledError
 from tests.runtime.reshard.memory_reshard import ReshardMemoryCluster
@@ -62,8 +69,9 @@ def _copy(cluster: ReshardMemoryCluster, check_stopped: Callable[[], None] = lam
     execution.run(dict.fromkeys(_OLD.values()))
 
 
-def _used(cluster: ReshardMemoryCluster) -> list[str]:
-    return list(used_topics(_copies(), dict.fromkeys(_OLD.values()), cluster, unreported))
+def _used(cluster: ReshardMemoryCluster, retention_ms: int | None = None) -> list[str]:
+    retentions = dict.fromkeys(_OLD.values(), retention_ms)
+    return list(used_topics(_copies(), retentions, cluster, unreported))
 
 
 def test_a_copy_that_is_killed_at_any_operation_can_be_undone_or_completed(
@@ -102,12 +110,69 @@ def test_a_copy_that_is_killed_at_any_operation_can_be_undone_or_completed(
         pytest.param((_NEW["repartition"], 0, b"new", b"value", _TIME, ()), id="a record for a task"),
     ],
 )
+@pytest.mark.parametrize("retention_ms", [None, 1])
 def test_what_the_new_version_has_written_is_never_deleted(
-    cluster: ReshardMemoryCluster, record: OutputRecord
+    cluster: ReshardMemoryCluster, record: OutputRecord, retention_ms: int | None
 ) -> None:
+    """Also if retention may delete each entry, so that only their number is compared."""
     _copy(cluster)
     cluster.write([record])
-    assert _used(cluster) == [record[0]]
+    assert _used(cluster, retention_ms) == [record[0]]
+
+
+def test_a_copy_of_which_retention_has_deleted_entries_can_be_undone(cluster: ReshardMemoryCluster) -> None:
+    _copy(cluster)
+    del cluster.topics[_NEW["changelog"]][1][:3]
+    assert _used(cluster, retention_ms=1) == []
+    assert _used(cluster) == [_NEW["changelog"]]
+
+
+@pytest.fixture
+def two_stores(cluster: ReshardMemoryCluster) -> list[TopicCopy]:
+    """Return copies of two stores; the copy to the second one was interrupted, after the first was copied."""
+    [first, _] = _copies()
+    name = "app-values-changelog"
+    cluster.topics["app-numbers-changelog"] = [list(each) for each in cluster.topics[first.source]]
+    cluster.topics[name] = [[], []]
+    second = TopicCopy("app-numbers-changelog", attrs.evolve(first.target, name=name), 2)
+    copies = [first, second]
+
+    def kill_after_first_records() -> None:
+        if any(cluster.topics[name]):
+            raise KilledError
+
+    cluster.before_operation = kill_after_first_records
+    execution = CopyExecution("app", copies, cluster, unreported, check_stopped=lambda: None)
+    with pytest.raises(KilledError):
+        execution.run({copy.source: None for copy in copies})
+    cluster.kill_after(None)
+    cluster.topics[name][1].pop()
+    return copies
+
+
+@pytest.mark.parametrize("is_deleted", [False, True])
+def test_an_undo_that_has_deleted_one_topic_can_be_completed(
+    cluster: ReshardMemoryCluster, two_stores: list[TopicCopy], *, is_deleted: bool
+) -> None:
+    """Also if only the second store is named: the mark of the first one is not read then."""
+    first, second = two_stores
+    if is_deleted:
+        del cluster.topics[first.target.name]
+        cluster.offsets = {
+            each: found for each, found in cluster.offsets.items() if each[0] != first.target.name
+        }
+    assert incomplete_copies([second], cluster) == {second.target.name}
+    assert list(target_problems([second], cluster)) == []
+    assert used_topics([second], {second.source: None}, cluster, unreported) == []
+
+
+def test_a_topic_that_a_reshard_moves_is_no_incomplete_copy(cluster: ReshardMemoryCluster) -> None:
+    topic = _NEW["changelog"]
+    journal = Journal({topic: (2, 4)}, {}, {topic: Phase.COPY})
+    cluster.offsets |= {each: Committed(*commit) for each, commit in journal.commits(topic).items()}
+    cluster.write([(topic, 0, b"key", b"value", _TIME, ())])
+    assert incomplete_copies(_copies(), cluster) == set()
+    assert "it has records already" in next(iter(target_problems(_copies(), cluster))).summary
 
 
 def test_an_incomplete_copy_with_an_entry_of_the_new_version_is_never_deleted(

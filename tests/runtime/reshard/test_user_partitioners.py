@@ -14,6 +14,7 @@ from headwater_spark.driver.processor_move.entry_copy import unreported
 from headwater_spark.driver.processor_move.moves import Committed
 from headwater_spark.driver.reshard.entry_checks import check_entries, find_store_layout
 from headwater_spark.driver.reshard.execution import ReshardExecution, check_reshard
+from headwater_spark.driver.reshard.journal import Phase
 from headwater_spark.driver.reshard.start import ReshardOptions, find_journal, plan_from_cluster
 from headwater_spark.engine.scaling.user_partitioners import UserPartitioner
 from tests.runtime.driver.memory_move import KilledError
@@ -109,6 +110,49 @@ def test_an_interrupted_reshard_is_completed_with_its_partitioner_only(
     cluster.kill_after(None)
     with pytest.raises(ProblemsError, match="has begun with other partitioners for orders"):
         _reshard(cluster, partitioners)
+    _reshard(cluster, {"orders": _REGION})
+    assert _entries(cluster) == {key: _REGION(key, 5) for key in _KEYS}
+
+
+def _phase(cluster: ReshardMemoryCluster) -> Phase | None:
+    counts = {topic: len(partitions) for topic, partitions in cluster.topics.items()}
+    journal = find_journal(_DOCUMENT, counts, cluster)
+    return None if journal is None else journal.phases[_CHANGELOG]
+
+
+def _changed(before: int, after: int) -> UserPartitioner:
+    """Return `_REGION` after an edit: with these numbers added to the partitions of region 7."""
+
+    def place(key: bytes, count: int) -> int:
+        is_changed = key.startswith(b"007")
+        return (int(key[:3]) + is_changed * (before if count == 2 else after)) % count
+
+    return UserPartitioner(_REGION.name, place)
+
+
+@pytest.mark.parametrize(
+    ("phase", "changed"),
+    [
+        pytest.param(Phase.COPY, _changed(1, 0), id="copy, at the old count"),
+        pytest.param(Phase.CLEAR, _changed(0, 1), id="clear, at the new count"),
+        pytest.param(Phase.DONE, _changed(0, 1), id="done, at the new count"),
+    ],
+)
+def test_a_partitioner_that_has_changed_does_not_complete_an_interrupted_reshard(
+    cluster: ReshardMemoryCluster, phase: Phase, changed: UserPartitioner
+) -> None:
+    def kill_in_phase() -> None:
+        if _phase(cluster) is phase and len(cluster.topics[_CHANGELOG]) == 5:
+            raise KilledError
+
+    cluster.before_operation = kill_in_phase
+    with pytest.raises(KilledError):
+        _reshard(cluster, {"orders": _REGION})
+    cluster.kill_after(None)
+    for _ in range(2):
+        with pytest.raises(ProblemsError, match="are not in the partitions that the partitioner"):
+            _reshard(cluster, {"orders": changed})
+    assert _phase(cluster) is phase
     _reshard(cluster, {"orders": _REGION})
     assert _entries(cluster) == {key: _REGION(key, 5) for key in _KEYS}
 

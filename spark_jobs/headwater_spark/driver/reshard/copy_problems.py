@@ -55,10 +55,11 @@ def not_undone(application: str, topic: str) -> Problem:
         "records were processed.",
         expected="a topic that has nothing but the copy",
         found="other records, or another offset",
-        why="The new version of the application has run: its newest state is in this topic only. "
-        + _UNCHANGED,
-        fix="Keep the new version. If its results are not needed, delete the topic by hand: the old version "
-        "then continues with the old state, at the present offsets of the group.",
+        why="The new version of the application has run: its newest state is in this topic only. Or the old "
+        "version has run since the copy began, or the copy is not complete. " + _UNCHANGED,
+        fix="If the new version has run after a complete copy, keep it. If it has not run, or if its results "
+        "are not needed, delete the topic by hand: the old version then continues with the old state, at the "
+        "present offsets of the group. Do not start the new version with a copy that is not complete.",
     )
 
 

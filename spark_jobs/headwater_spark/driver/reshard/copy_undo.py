@@ -106,7 +106,10 @@ def used_topics(
 def _has_entries_of_copy(
     copy: TopicCopy, retention: int | None, cluster: ReshardCluster, report: Report, *, is_complete: bool
 ) -> bool:
-    """Return whether a changelog topic has the entries of its original; if incomplete, no other ones."""
+    """Return whether a changelog topic has the entries of its original; if incomplete, no other ones.
+
+    Retention may have deleted entries of either topic, so totals do not show what replaced or deleted them.
+    """
     limit = expires_before(int(time.time() * 1000), retention)
     old, new = (
         EntryMove(Transfer(name, name, copy.partitions, copy.partitions), cluster, {}, limit, report)
@@ -117,10 +120,12 @@ def _has_entries_of_copy(
         return True  # created, and the copy has not begun
     original = old.last_records()
     for partition in range(copy.partitions):
+        if found[partition].has_others_than(original[partition]):
+            return False
         if not is_complete:
-            if found[partition].has_others_than(original[partition]):
-                return False
             continue
+        if found[partition].has_deleted(original[partition]):
+            return False
         expected = original[partition].totals().get(partition)
         actual = found[partition].totals().get(partition)
         if expected is None or actual is None:

@@ -29,6 +29,7 @@ from headwater_spark.driver.reshard.entry_totals import (
     summed_totals,
 )
 from headwater_spark.engine.records import OutputRecord, TopicPartition
+from headwater_spark.engine.scaling.entry_owners import NO_OWNER
 from headwater_spark.engine.scaling.transfers import Transfer
 from headwater_spark.worker.restore import RecordChunk
 
@@ -64,10 +65,10 @@ def await_transactions(cluster: ReshardCluster, partitions: Sequence[TopicPartit
 
 @attrs.frozen
 class FoundTotals:
-    """The totals of each partition, and how many entries are in a partition that they do not belong to."""
+    """The totals of each partition, and how many entries each has that belong to another partition."""
 
     partitions: Sequence[EntryTotals]
-    misplaced: int
+    misplaced: Sequence[int]
 
 
 class EntryMove:
@@ -102,6 +103,8 @@ class EntryMove:
         """Partition of the target → its last records, and the offset up to which they were read."""
         self.written = 0
         """The number of records that were written to new partitions."""
+        self.skipped = 0
+        """The number of entries that `copy` has not written: their keys belong to another old partition."""
 
     def copy(self, producer: MoveProducer) -> Sequence[EntryTotals]:
         """Write the entries to their new partitions; return the totals that these must have then."""
@@ -119,7 +122,9 @@ class EntryMove:
             if self._transfer.left is not None and self._transfer.is_in_place:
                 records.commit()
                 self._add_replaced(partition, last)
-            totals.append(last.totals())
+            found = last.totals()
+            self.skipped += found.get(NO_OWNER, EntryTotals()).count
+            totals.append(found)
         records.commit()
         return summed_totals(totals, self._transfer.after)
 
@@ -153,7 +158,7 @@ class EntryMove:
 
     def find_totals(self) -> FoundTotals:
         """Read all partitions of the target, and return what they have; later, read only what is new."""
-        topic, found, misplaced = self._transfer.target, [], 0
+        topic, found, misplaced = self._transfer.target, [], []
         partitions = [(topic, each) for each in range(self._transfer.after)]
         await_transactions(self._cluster, partitions)
         bounds = self._cluster.bounds(partitions)
@@ -168,9 +173,7 @@ class EntryMove:
                     self._note(last, record[4], record[5], record[3], record[6], owner)
             totals = last.totals()
             found.append({partition: totals.get(partition, EntryTotals())})
-            misplaced += sum(
-                each.entries + each.expiring for owner, each in totals.items() if owner != partition
-            )
+            misplaced.append(sum(each.count for owner, each in totals.items() if owner != partition))
             if len(last) + sum(len(kept) for kept, _ in self._compared.values()) <= _MAX_TOTALS_IN_MEMORY:
                 self._compared[partition] = last, ends[partition]
         return FoundTotals(summed_totals(found, self._transfer.after), misplaced)
@@ -201,8 +204,11 @@ class EntryMove:
         for (_, _, _, timestamp, key, value, headers), before, after in zip(
             chunk.records, old, new, strict=True
         ):
-            if key is None or before != partition:
-                continue  # an earlier reshard has deleted it here
+            if key is None:
+                continue
+            if before != partition:  # an earlier reshard has deleted it here
+                self._note(last, key, value, timestamp, headers, NO_OWNER)
+                continue
             moved = transfer.value(key, value)
             self._note(last, key, moved, timestamp, headers, after)
             # Subscriptions that stay are replaced: all records, for the last one of a key has to be the last.

@@ -39,13 +39,18 @@ class EntryTotals:
             self.expiring + other.expiring,
         )
 
+    @property
+    def count(self) -> int:
+        """The number of all entries."""
+        return self.entries + self.expiring
+
     def is_complete(self, found: "EntryTotals", *, may_expire: bool = False) -> bool:
         """Return whether `found` has these entries, and no other ones.
 
         With `may_expire`, retention may have deleted any: then only additional ones are found.
         """
         if may_expire:
-            return found.entries + found.expiring <= self.entries + self.expiring
+            return found.count <= self.count
         is_same = (self.entries, self.digest) == (found.entries, found.digest)
         return is_same and found.expiring <= self.expiring
 
@@ -73,6 +78,17 @@ class LastRecords:
     def has_others_than(self, original: "LastRecords") -> bool:
         """Return whether there is an entry that is not one of `original`."""
         return not bool(np.isin(self.digests(), original.digests()).all())
+
+    def has_deleted(self, original: "LastRecords") -> bool:
+        """Return whether the last record of an entry of `original` is a tombstone."""
+        return bool(np.isin(self.keys(is_deleted=True), original.keys(is_deleted=False)).any())
+
+    def keys(self, *, is_deleted: bool) -> NDArray[Any]:
+        """Return the hashes of the keys that are deleted, or have an entry."""
+        self._merge()
+        keys, digests, _, _ = self._kept
+        found: NDArray[Any] = keys[(digests == _DELETED) == is_deleted]
+        return found
 
     def digests(self) -> NDArray[Any]:
         """Return the digests of the entries."""

@@ -5,12 +5,14 @@
    checks may have written: then the ends are committed again.
 3. The changelog topics, the largest first: each is expanded, its entries are copied, compared, and deleted
    from their old partitions.
-4. Before the last changelog topic: the repartition topics are expanded, and source topics whose unprocessed
-   records are written again. One transaction writes these records, and commits the offsets.
+4. Before the last changelog topic is expanded: the repartition topics are expanded, and source topics whose
+   unprocessed records are written again. One transaction writes these records, and commits the offsets.
+   If there is only one changelog topic, step 2 has expanded it. Then its entries are moved before step 4.
 5. Other source topics are expanded, and offsets of added partitions are committed.
 
-Until step 5, or the last changelog topic if the source topics have the new count then, the application
-does not start: Kafka Streams and the runtime refuse topics whose counts do not fit.
+Until the last expansion, the application does not start: Kafka Streams and the runtime refuse topics whose
+counts do not fit. That is step 5. If the source topics have the new count before, it is the last changelog
+topic, or step 4 if there is only one.
 """
 
 import time
@@ -20,7 +22,6 @@ import attrs
 
 from headwater.model.problems import Problem, ProblemsError
 from headwater_spark.driver.processor_move.entry_copy import MoveProducer, Report
-from headwater_spark.driver.processor_move.moves import Committed
 from headwater_spark.driver.reshard import problems
 from headwater_spark.driver.reshard.entry_move import (
     EntryMove,
@@ -80,10 +81,13 @@ class ReshardExecution:
         with self._cluster.producer(self._reshard.producer_name) as producer:
             if self._journal is None:
                 self._journal = self._begin(producer)
+            else:
+                self._check_partitioners(self._journal)
             self._lock(producer)
             transfers = self._by_size()
             for index, transfer in enumerate(transfers):
-                if index == len(transfers) - 1:
+                # If the last topic is expanded, the inputs prevent a start until its entries are moved.
+                if index == len(transfers) - 1 and not self._is_expanded(transfer):
                     self._commit_offsets(producer)
                 self._move_entries(producer, transfer)
             self._commit_offsets(producer)
@@ -113,6 +117,31 @@ class ReshardExecution:
         )
         producer.commit(_merged(journal.commits(each.source) for each in self._reshard.transfers))
         return journal
+
+    def _check_partitioners(self, journal: Journal) -> None:
+        """Check that users' partitioners return what they returned for the entries that have moved.
+
+        Otherwise entries of one key would be in different partitions, or be deleted without a copy.
+
+        Raises:
+            ProblemsError: A partitioner has changed; nothing was written since the interruption.
+        """
+        wrong = []
+        for transfer in self._reshard.transfers:
+            topic, phase = transfer.source, journal.phases[transfer.source]
+            if transfer.partitioner is None or phase is Phase.COPY:
+                continue
+            found = self._entry_move(transfer).find_totals()
+            # Old partitions may still have entries that were copied; added ones have only what was copied.
+            misplaced = found.misplaced[transfer.before if phase is Phase.CLEAR else 0 :]
+            may_expire = self._may_expire(journal, topic, int(time.time() * 1000))
+            if any(misplaced) or (
+                phase is Phase.CLEAR
+                and _incomplete_partitions(journal.totals[topic], found, may_expire=may_expire)
+            ):
+                wrong.append(self._changed_partitioner(transfer))
+        if wrong:
+            raise ProblemsError(wrong)
 
     def _lock(self, producer: MoveProducer) -> None:
         """Prevent starts of the application, and commit the ends again if it has written since the checks.
@@ -144,56 +173,65 @@ class ReshardExecution:
             return
         if phase is Phase.COPY:
             self._journal = journal = attrs.evolve(journal, started_ms=now)
-        retention = self._retentions.get(topic)
         self._cluster.expand({topic: transfer.after})
-        move = EntryMove(
-            transfer,
-            self._cluster,
-            journal.ends_of(topic),
-            expires_before(journal.started_ms, retention),
-            self._report,
-        )
+        move = self._entry_move(transfer)
         if phase is Phase.COPY:
             expected = tuple(move.copy(producer))
+            if move.skipped and transfer.partitioner is not None:
+                raise ProblemsError([self._changed_partitioner(transfer)])
             check_totals(self._reshard.application, transfer, expected, move.find_totals())
             self._note(producer, topic, Phase.CLEAR, expected)
         move.clear(producer)
         found = move.find_totals()
         expected = self._known_journal().totals[topic]
-        may_expire = retention is not None and now > journal.started_ms + _DAY_MS
+        may_expire = self._may_expire(journal, topic, now)
         check_totals(
             self._reshard.application, transfer, expected, found, is_cleared=True, may_expire=may_expire
         )
-        if found.misplaced:
+        if any(found.misplaced):
             first = problems.wrong_copy(
                 self._reshard.application,
                 topic,
                 0,
                 "no entries of other partitions",
-                f"{found.misplaced:,} entries",
+                f"{sum(found.misplaced):,} entries",
                 is_cleared=True,
             )
             raise ProblemsError([first])
         self._note(producer, topic, Phase.DONE)
         self.written += move.written
 
+    def _entry_move(self, transfer: Transfer) -> EntryMove:
+        journal = self._known_journal()
+        limit = expires_before(journal.started_ms, self._retentions.get(transfer.source))
+        ends = journal.ends_of(transfer.source)
+        return EntryMove(transfer, self._cluster, ends, limit, self._report)
+
+    def _may_expire(self, journal: Journal, topic: str, now_ms: int) -> bool:
+        """Return whether retention may have deleted entries that were not expiring when they were copied."""
+        return self._retentions.get(topic) is not None and now_ms > journal.started_ms + _DAY_MS
+
+    def _changed_partitioner(self, transfer: Transfer) -> Problem:
+        name = "" if transfer.partitioner is None else transfer.partitioner.name
+        return problems.changed_partitioner(self._reshard.application, transfer.source, name)
+
     def _commit_offsets(self, producer: MoveProducer) -> None:
         """Write unprocessed records again, and commit the offsets: one transaction."""
         journal = self._known_journal()
         if journal.has_offsets:
             return
+        if wrong := self._unprocessed_records().problems(has_begun=True):
+            raise ProblemsError(wrong)
+        # The counts may fit from now on.
         self._cluster.expand(self._reshard.rewritten_topics)
         self._report("committing offsets", 0, 1)
-        records = UnprocessedRecords(self._reshard, self._cluster, self._committed())
-        if wrong := records.problems(has_begun=True):
-            raise ProblemsError(wrong)
+        records = self._unprocessed_records()
         producer.send(records.rewritten())
         self._journal = attrs.evolve(journal, has_offsets=True)
         producer.commit({**records.commits(added=False), **self._journal.commits(journal.root)})
 
     def _commit_added(self, producer: MoveProducer) -> None:
-        records = UnprocessedRecords(self._reshard, self._cluster, self._committed())
-        if commits := records.commits(added=True):
+        if commits := self._unprocessed_records().commits(added=True):
             producer.commit(commits)
 
     def _end(self, producer: MoveProducer) -> None:
@@ -234,11 +272,16 @@ class ReshardExecution:
             ),
         )
 
-    def _committed(self) -> Mapping[TopicPartition, Committed]:
+    def _is_expanded(self, transfer: Transfer) -> bool:
+        return self._cluster.counts([transfer.source])[transfer.source] >= transfer.after
+
+    def _unprocessed_records(self) -> UnprocessedRecords:
+        """Return the unprocessed records, as they are committed now."""
         counts = self._cluster.counts(each.topic for each in self._reshard.inputs)
-        return self._cluster.committed(
+        committed = self._cluster.committed(
             [(topic, number) for topic, count in counts.items() for number in range(count)]
         )
+        return UnprocessedRecords(self._reshard, self._cluster, committed)
 
     def _known_journal(self) -> Journal:
         if self._journal is None:
@@ -306,11 +349,21 @@ def check_totals(
         problems.wrong_copy(
             application, transfer.target, partition, _shown(total), _shown(other), is_cleared=is_cleared
         )
-        for partition, (total, other) in enumerate(zip(expected, found.partitions, strict=True))
-        if not total.is_complete(other, may_expire=may_expire)
+        for partition, total, other in _incomplete_partitions(expected, found, may_expire=may_expire)
     ]
     if wrong:
         raise ProblemsError(wrong)
+
+
+def _incomplete_partitions(
+    expected: Sequence[EntryTotals], found: FoundTotals, *, may_expire: bool
+) -> Sequence[tuple[int, EntryTotals, EntryTotals]]:
+    """Return (partition, expected, found) of the partitions that do not have exactly the expected entries."""
+    return [
+        (partition, total, other)
+        for partition, (total, other) in enumerate(zip(expected, found.partitions, strict=True))
+        if not total.is_complete(other, may_expire=may_expire)
+    ]
 
 
 def expires_before(started_ms: int, retention_ms: int | None) -> int | None:

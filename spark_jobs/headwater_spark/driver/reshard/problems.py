@@ -130,6 +130,21 @@ def other_partitioners(application: str, topics: Sequence[str]) -> Problem:
     )
 
 
+def changed_partitioner(application: str, topic: str, name: str) -> Problem:
+    return Problem(
+        code=ProblemCode.RESHARD_INCOMPLETE,
+        application=application,
+        topic=topic,
+        summary=f"Entries of {topic} are not in the partitions that the partitioner {name} of {application} "
+        "returns.",
+        expected="a function that returns the same partitions as when the reshard began",
+        found="entries of other partitions",
+        why="The function returns other partitions than before, or another client has written to the topic. "
+        + _INCOMPLETE,
+        fix="Restore the function as it was when the reshard began. Then run the command again.",
+    )
+
+
 def partitioner_failed(application: str, name: str, reason: str, *, has_begun: bool) -> Problem:
     return Problem(
         code=ProblemCode.RESHARD_INCOMPLETE if has_begun else ProblemCode.RESHARD_REFUSED,
@@ -138,8 +153,9 @@ def partitioner_failed(application: str, name: str, reason: str, *, has_begun: b
         expected="a number from 0 up to the partition count for each serialized key",
         found=reason,
         why=_INCOMPLETE if has_begun else "The partition of a key is not known. " + _UNCHANGED,
-        fix="Correct the function, and run the command again. Its arguments are a serialized key and a "
-        "partition count.",
+        fix="Correct the function"
+        + (", without changing its results for other keys," if has_begun else ",")
+        + " and run the command again. Its arguments are a serialized key and a partition count.",
     )
 
 

@@ -31,7 +31,7 @@ from headwater_spark.driver.reshard import copy_problems, problems
 from headwater_spark.driver.reshard.copy_problems import copy_refused
 from headwater_spark.driver.reshard.entry_move import EntryMove, ReshardCluster
 from headwater_spark.driver.reshard.execution import check_totals, expires_before
-from headwater_spark.driver.reshard.journal import Journal, Phase, journal_partitions, read_journal
+from headwater_spark.driver.reshard.journal import Journal, Phase
 from headwater_spark.driver.reshard.start import (
     SESSION_SECONDS,
     check_stopped,
@@ -281,15 +281,16 @@ def source_problems(
 
 
 def incomplete_copies(copies: Sequence[TopicCopy], cluster: ReshardCluster) -> Collection[str]:
-    """Return the new changelog topics to which a copy is not complete; raises `KafkaException`."""
-    names = {copy.target.name: copy.partitions for copy in copies}
-    if not names:
+    """Return the new changelog topics to which a copy is not complete; raises `KafkaException`.
+
+    Each topic has its own mark: the others of the copy may be deleted already, or not be named now. The mark
+    of a reshard has different counts.
+    """
+    if not copies:
         return ()
-    try:
-        journal = read_journal(cluster.committed(journal_partitions(names), stable=False))
-    except ValueError:
-        return ()
-    return () if journal is None else journal.phases.keys()
+    found = cluster.committed(((copy.target.name, 0) for copy in copies), stable=False)
+    marks = {topic: decode_mark(each.text) for (topic, _), each in found.items()}
+    return {topic for topic, mark in marks.items() if mark is not None and mark.before == mark.after}
 
 
 def target_problems(copies: Sequence[TopicCopy], cluster: ReshardCluster) -> Iterable[Problem]:
