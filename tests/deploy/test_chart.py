@@ -151,7 +151,7 @@ def test_applications_are_those_of_the_manifests(render: Render) -> None:
 
 
 def test_executors_have_no_rights_and_no_token(render: Render) -> None:
-    """Without a service account of their own, Spark gives them that of the driver."""
+    """Without a service account of their own, they get the account of the driver from Spark."""
     resources = render(_COMPLETE)
     executor = _of_kind("SparkApplication", resources)["spec"]["executor"]["serviceAccount"]
     assert _of_kind("ServiceAccount", resources, executor)["automountServiceAccountToken"] is False

@@ -129,7 +129,7 @@ _PODS = ("driver", "executor")
 
 
 def test_executors_have_no_rights_and_no_token() -> None:
-    """Without a service account of their own, Spark gives them that of the driver."""
+    """Without a service account of their own, they get the account of the driver from Spark."""
     spark = _of_kind("SparkApplication", "spark")["spec"]
     driver, executor = (spark[each]["serviceAccount"] for each in _PODS)
     assert executor != driver
@@ -147,7 +147,7 @@ def test_executors_have_no_rights_and_no_token() -> None:
 def test_the_service_accounts_can_be_applied_without_kustomize() -> None:
     """The API server rejects a subject without a namespace.
 
-    Kustomize updates the namespace of a subject only if it is that of the service account.
+    Kustomize updates the namespace of a subject only if the service account has the same one.
     """
     binding = _of_kind("RoleBinding", "spark")
     [subject] = binding["subjects"]

@@ -11,9 +11,8 @@ from contextlib import closing
 from confluent_kafka import KafkaException
 
 from headwater.change.topics import delete_topics
-from headwater.compiler import compile_document
-from headwater.kafka import Connection, KafkaClusterReader, snapshot_request
-from headwater.model.problems import ProblemsError, errors
+from headwater.kafka import Connection
+from headwater.model.problems import ProblemsError
 from headwater.model.topology import TopologyDocument
 from headwater_spark.driver.processor_move.entry_copy import Report
 from headwater_spark.driver.processor_move.interpreter import cheap_collections
@@ -26,7 +25,7 @@ from headwater_spark.driver.reshard.state_copy import (
     Renames,
     TopicCopy,
     incomplete_copies,
-    plan_copies,
+    read_copies,
     shorter_retention,
     unprocessed_records,
 )
@@ -56,11 +55,7 @@ def undo_copy(
             closing(KafkaMoveCluster(connection, application, copy_problems.undo_failed)) as cluster,
         ):
             check_stopped(connection, application, wait_seconds, report)
-            snapshot = KafkaClusterReader(connection).read(snapshot_request([document], {}))
-            compiled = compile_document(document, snapshot.partitions)
-            if wrong := errors(compiled.problems):
-                raise ProblemsError(wrong)
-            copies, refused = plan_copies(renames, compiled, snapshot.partitions)
+            snapshot, _, copies, refused = read_copies(connection, document, renames)
             if refused:
                 raise ProblemsError(refused)
             existing = [each for each in copies if each.target.name in snapshot.partitions]

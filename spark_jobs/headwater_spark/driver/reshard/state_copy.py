@@ -76,6 +76,21 @@ class CopyResult:
     records: int
 
 
+def read_copies(
+    connection: Connection, document: TopologyDocument, renames: Renames
+) -> tuple[ClusterSnapshot, CompiledApplication, tuple[TopicCopy, ...], tuple[Problem, ...]]:
+    """Read the cluster; return it, the compiled document, and what `plan_copies` returns.
+
+    Raises:
+        ProblemsError: Kafka does not answer, or the document has errors.
+    """
+    snapshot = KafkaClusterReader(connection).read(snapshot_request([document], {}))
+    compiled = compile_document(document, snapshot.partitions)
+    if wrong := errors(compiled.problems):
+        raise ProblemsError(wrong)
+    return (snapshot, compiled, *plan_copies(renames, compiled, snapshot.partitions))
+
+
 def plan_copies(
     renames: Renames, compiled: CompiledApplication, counts: Mapping[str, int]
 ) -> tuple[tuple[TopicCopy, ...], tuple[Problem, ...]]:
@@ -117,11 +132,7 @@ def copy_state(
             closing(KafkaMoveCluster(connection, application, copy_problems.copy_failed)) as cluster,
         ):
             check_stopped(connection, application, wait_seconds, report)
-            snapshot = KafkaClusterReader(connection).read(snapshot_request([document], {}))
-            compiled = compile_document(document, snapshot.partitions)
-            if wrong := errors(compiled.problems):
-                raise ProblemsError(wrong)
-            copies, refused = plan_copies(renames, compiled, snapshot.partitions)
+            snapshot, compiled, copies, refused = read_copies(connection, document, renames)
             existing = [each for each in copies if each.target.name in snapshot.partitions]
             new = [each for each in copies if each not in existing]
             topics = [each.target.name for each in existing]
