@@ -18,9 +18,7 @@ from headwater.compiler.renumbering import origins
 from headwater.model.records import RecordedTopic, SetupRecord
 from headwater.planner.edits import Verdict
 from headwater.pulumi.stack_state import record_outputs
-from headwater.report.edits.markdown import edit_markdown
-from headwater.report.edits.text import edit_text
-from headwater.report.edits.to_json import edit_json, read_edit
+from headwater.report.edits import edit_json, edit_markdown, edit_text, read_edit
 from headwater.report.plan_comment import plan_comment, read_preview
 from headwater.report.plan_comment.comment import LIMIT
 from tests.edits.sides import COUNT, GENERATED, edit, side
