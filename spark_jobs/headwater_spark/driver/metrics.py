@@ -8,9 +8,8 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 
 from headwater.control import Health, Section, Surface
 from headwater.model.problems import Problem
-from headwater_spark.driver.processor_expansion.control import processors_route, processors_status
+from headwater_spark.driver.control_routes import processors_route, processors_status, threads_route
 from headwater_spark.driver.states import ClientState, ThreadState
-from headwater_spark.driver.threads.control import threads_route
 from headwater_spark.driver.threads.stream_threads import StreamThreads, client_id
 from headwater_spark.processor_expansion import ProcessorsStatus
 from headwater_spark.stream_threads import ThreadMetadata

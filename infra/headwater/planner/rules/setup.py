@@ -10,7 +10,7 @@ from headwater.planner.phrases import counted, listed
 from headwater.planner.rules.counts import refused_without_the_switch
 from headwater.planner.run import Run
 from headwater.planner.upgrade import ApplicationUpgrade, Change, ChangeKind, State
-from headwater.planner.upgrade.topics import RESET
+from headwater.planner.upgrade.topology import RESET
 
 
 def unneeded_reinitialize(application: ActiveApplication) -> Problem:

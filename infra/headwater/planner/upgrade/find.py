@@ -18,8 +18,13 @@ from headwater.model.versions import BEFORE_VERSIONS, KafkaStreamsVersion, read_
 from headwater.planner.upgrade.changes import ApplicationUpgrade, Change, ChangeKind, State, Upgrade
 from headwater.planner.upgrade.data import data_notes, group_refusals
 from headwater.planner.upgrade.notes import how_to_keep, notes, unseen_differences
-from headwater.planner.upgrade.topics import Versions, topic_changes
-from headwater.planner.upgrade.topology import is_one_group, refusals, topology_changes
+from headwater.planner.upgrade.topology import (
+    Versions,
+    is_one_group,
+    refusals,
+    topic_changes,
+    topology_changes,
+)
 
 _ORDER = {kind: number for number, kind in enumerate(ChangeKind)}
 _WORST = (State.NONE, State.KEPT, State.REBUILT, State.LOST)
