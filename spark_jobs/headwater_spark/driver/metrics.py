@@ -202,7 +202,7 @@ def _alive_threads(status: Mapping[str, Any], client: str) -> Metric:
 
 
 def _processor_metrics(application: str, status: Mapping[str, Any]) -> Iterable[Metric]:
-    """Yield the numbers of processors, and what an expansion has still to read.
+    """Yield the numbers of processors, and what an expansion has not read yet.
 
     An application without a number of processors has no samples.
     """
@@ -218,7 +218,7 @@ def _processor_metrics(application: str, status: Mapping[str, Any]) -> Iterable[
     )
     remaining = GaugeMetricFamily(
         "headwater_runtime_expansion_remaining_records",
-        "Records of changelog topics that the expansion of processors has still to read, by its phase.",
+        "Records of changelog topics that the expansion of processors has not read yet, by its phase.",
         labels=[*labels, "phase"],
     )
     if present is not None:

@@ -189,7 +189,7 @@ def _obstacle(versions: Versions, changes: Sequence[Change]) -> str:
 def with_recorded_versions(
     documents: Sequence[TopologyDocument], records: Mapping[str, SetupRecord]
 ) -> tuple[TopologyDocument, ...]:
-    """Return the documents; one that names no version has that of its setup record.
+    """Return the documents; a document without a version gets the version in its setup record.
 
     So a later default does not change the topics of an application that is set up.
     """

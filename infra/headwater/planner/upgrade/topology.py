@@ -39,20 +39,24 @@ def topic_changes(versions: Versions) -> Iterator[Change]:
     """Yield the changes of all internal topics."""
     before = {topic.name: topic for topic in versions.before.internal_topics}
     after = {topic.name: topic for topic in versions.after.internal_topics}
-    renamed = _renamed(versions)
+    renamed = _pair_names(versions)
     for name, topic in before.items():
         if name in after:
-            yield from _changed(topic, after[name])
+            yield from _compare_topics(topic, after[name])
         elif name in renamed:
             yield _renamed_topic(versions, topic, after[renamed[name]])
         else:
-            yield _dropped(versions, topic)
+            yield _dropped_topic(versions, topic)
     for name in sorted(after.keys() - before.keys() - set(renamed.values())):
-        yield _added(versions, after[name])
+        yield _added_topic(versions, after[name])
 
 
-def _renamed(versions: Versions) -> dict[str, str]:
-    """Return old → new name of topics that only one version has: of one call, or with a shifted index."""
+def _pair_names(versions: Versions) -> dict[str, str]:
+    """Return old → new name of the topics that only one of the versions has.
+
+    A call of the document keeps its topic under another name if it has one on both sides. The other names
+    are paired by their generated indices, which shift when a version adds or omits a node.
+    """
     before = {topic.name: topic for topic in versions.before.internal_topics}
     after = {topic.name: topic for topic in versions.after.internal_topics}
     old, new = before.keys() - after.keys(), after.keys() - before.keys()
@@ -73,7 +77,7 @@ def _renamed(versions: Versions) -> dict[str, str]:
     return pairs
 
 
-def _changed(old: InternalTopic, new: InternalTopic) -> Iterator[Change]:
+def _compare_topics(old: InternalTopic, new: InternalTopic) -> Iterator[Change]:
     if old.partitions != new.partitions:
         yield Change(
             kind=ChangeKind.PARTITIONS,
@@ -124,12 +128,12 @@ def _renamed_topic(versions: Versions, old: InternalTopic, new: InternalTopic) -
         after=new.name,
         why=_why_lost(old, exists=exists),
         first=_keep_name(versions, old) if exists else _NOTHING,
-        state=_lost(exists=exists) if is_state else None,
+        state=_lost_state(exists=exists) if is_state else None,
         location=new.at or old.at,
     )
 
 
-def _dropped(versions: Versions, old: InternalTopic) -> Change:
+def _dropped_topic(versions: Versions, old: InternalTopic) -> Change:
     exists = versions.exists(old.name)
     source = _restored_from(old, versions.after) if old.kind is TopicKind.CHANGELOG else None
     if source is not None:
@@ -155,7 +159,7 @@ def _dropped(versions: Versions, old: InternalTopic) -> Change:
         after="no topic",
         why=_why_lost(old, exists=exists),
         first=_drain(versions, old) if exists else _NOTHING,
-        state=_lost(exists=exists) if old.kind is TopicKind.CHANGELOG else None,
+        state=_lost_state(exists=exists) if old.kind is TopicKind.CHANGELOG else None,
         location=old.at,
     )
 
@@ -167,7 +171,7 @@ def _restored_from(changelog: InternalTopic, other: CompiledApplication) -> str 
     return topics[0] if len(topics) == 1 else None
 
 
-def _added(versions: Versions, new: InternalTopic) -> Change:
+def _added_topic(versions: Versions, new: InternalTopic) -> Change:
     is_state = new.kind is TopicKind.CHANGELOG
     return Change(
         kind=ChangeKind.ADDED_TOPIC,
@@ -206,7 +210,7 @@ def _why_lost(old: InternalTopic, *, exists: bool) -> str:
     return "Records in it that are not processed before the upgrade are lost."
 
 
-def _lost(*, exists: bool) -> State:
+def _lost_state(*, exists: bool) -> State:
     return State.LOST if exists else State.KEPT
 
 

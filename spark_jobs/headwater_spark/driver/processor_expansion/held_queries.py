@@ -87,8 +87,8 @@ _SILENT_SECONDS = 10.0
 class OlderBatches:
     """What an expansion waits for before it is announced.
 
-    `known_counts` returns topic → the partition count that batches use from now on. `queries` are those of
-    sub-topologies without state, by the name of the sub-topology. `delayed` gets the reason of a long wait.
+    `known_counts` returns topic → the partition count that batches use from now on. `queries` is the
+    name of each sub-topology without state → its query. `delayed` gets the reason of a long wait.
     """
 
     move: Move

@@ -92,7 +92,7 @@ def opened(
 ) -> Iterator[tuple[ApplicationState, KafkaMoveCluster, bool]]:
     """Yield the application, its cluster, and whether its consumer group has members.
 
-    `programs` are those of an application that runs: its group is not read, and has no members then.
+    `programs` are given for an application that runs: its group is not read, and has no members then.
 
     Raises:
         ProblemsError: The document cannot run, the cluster cannot be read, or the planner finds errors other
