@@ -1,4 +1,6 @@
-"""Hold queries between two batches, so that processors can be added; wait for older batches.
+"""What an expansion waits for: few unprocessed records, older batches, and queries between two batches.
+
+Unprocessed records are read in the cut, to check that they are in the partition of their key: a few only.
 
 A batch is older if it partitions its records for fewer partitions than the inputs of processors have. A
 sub-topology without state could still write such records after the cut. The processor of their partition
@@ -17,6 +19,8 @@ import attrs
 from headwater.model.problems import Problem
 from headwater_spark.driver.offsets import Offsets
 from headwater_spark.driver.processor_move import problems
+from headwater_spark.driver.processor_move.checks import unprocessed
+from headwater_spark.driver.processor_move.entry_copy import MoveCluster
 from headwater_spark.driver.processor_move.moves import Move
 
 _HOLD_SECONDS = 1.0
@@ -132,3 +136,28 @@ def _missing(counts: Mapping[str, int], known: Mapping[str, int]) -> list[str]:
 
 def _now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+_MOST_UNPROCESSED = 200_000
+
+
+@attrs.define
+class UnprocessedRecords:
+    """The unprocessed records of one application; `delayed` gets the reason of a long wait."""
+
+    _move: Move
+    _cluster: MoveCluster
+    _delayed: Callable[[Problem], None]
+    _since: float | None = attrs.field(default=None, init=False)
+    _started: str = attrs.field(default="", init=False)
+
+    def are_few(self) -> bool:
+        """Return whether the cut may begin; raises `KafkaException`."""
+        if unprocessed(self._move, self._cluster) <= _MOST_UNPROCESSED:
+            return True
+        if self._since is None:
+            self._since = time.monotonic()
+            self._started = _now()
+        elif time.monotonic() - self._since >= _SILENT_SECONDS:
+            self._delayed(problems.many_unprocessed(self._move, _MOST_UNPROCESSED, self._started))
+        return False
