@@ -75,14 +75,15 @@ check-behavior: $(STAMP)
 
 .PHONY: lowest
 lowest: ## run the quick tests with the oldest versions of the dependencies of users (requires uv)
-	uv venv --quiet --clear build/lowest
+	uv venv --quiet --seed --clear build/lowest
 	uv pip compile --quiet --universal --python-version 3.11 --no-emit-index-url --no-header --no-annotate \
 	    --resolution lowest-direct --group dev --extra spark pyproject.toml --output-file build/lowest.txt
 	uv pip install --quiet --python build/lowest --requirement build/lowest.txt
 	uv pip install --quiet --python build/lowest --no-deps --no-build-isolation --editable .
 	build/lowest/bin/python -m pytest -m "not broker and not pulumi and not oracle and not spark and not slow and not soak" \
 	    --numprocesses 3 --hypothesis-profile=quick \
-	    --deselect tests/deploy/test_container.py::test_the_locks_contain_what_the_agent_needs
+	    --deselect tests/deploy/test_container.py::test_the_locks_contain_what_the_agent_needs \
+	    --deselect tests/deploy/test_runtime_image.py::test_the_lock_contains_what_the_runtime_needs
 
 PYTHONS ?= python3.12 python3.13
 
@@ -95,6 +96,7 @@ python-versions: ## run the quick tests with newer versions of Python; PYTHONS n
 	    $$environment/bin/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable . && \
 	    $$environment/bin/python -m pytest --numprocesses 3 --hypothesis-profile=quick \
 	        --deselect tests/deploy/test_container.py::test_the_locks_contain_what_the_agent_needs \
+	        --deselect tests/deploy/test_runtime_image.py::test_the_lock_contains_what_the_runtime_needs \
 	        -m "not broker and not pulumi and not oracle and not spark and not slow and not soak" || failed=1; \
 	done; exit $$failed
 

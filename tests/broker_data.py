@@ -9,8 +9,7 @@ from pathlib import Path
 
 from headwater.toolchain import KafkaDistribution
 from headwater.toolchain.broker import SaslUser, Settings
-from headwater.toolchain.broker.launch import format_storage, random_cluster_id
-from headwater.toolchain.broker.settings import write_files
+from headwater.toolchain.broker.launch import format_storage, random_cluster_id, write_files
 
 _UNSTABLE = "unstable."
 

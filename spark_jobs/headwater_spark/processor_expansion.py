@@ -27,8 +27,8 @@ class ExpansionPhase(Enum):
 class ProcessorsStatus:
     """`processors` is the present number; None = the document declares none.
 
-    `target` is that of the running expansion. `copied` and `remaining` are records of changelog topics that
-    it has read, and has still to read; while the input is checked, those of the input. `problems` say why the
+    `target` belongs to the running expansion. `copied` and `remaining` are records of changelog topics that
+    it has read and not yet read; while the input is checked, records of the input. `problems` say why the
     last expansion was refused, or is delayed.
     """
 

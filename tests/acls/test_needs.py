@@ -10,7 +10,7 @@ from headwater.compiler import compile_document
 from headwater.model.acls import ANY_NAME, CLUSTER_NAME, Operation, Pattern, Permission, ResourceKind
 from headwater.model.compiled import CompiledApplication
 from headwater.planner.acls import Need, Purpose, application_needs, headwater_needs, incomplete_needs, least
-from headwater.planner.acls.needs import named, pattern_names
+from headwater.planner.acls.application import named, pattern_names
 from headwater.spec import load_text
 
 APPLICATION = """

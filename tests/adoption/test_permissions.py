@@ -17,7 +17,8 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # public, but
 from headwater.kafka import Connection
 from headwater.kafka.admin import Admin
 from headwater.kafka.kafka_reader import survey
-from headwater.planner.adoption import INTERNAL_NAMES, recognize
+from headwater.planner.adoption import recognize
+from headwater.planner.evidence.names import INTERNAL_NAMES
 from headwater.toolchain.broker import Broker, SaslUser, Settings
 from tests.contract.real_cluster import RealCluster
 from tests.preloaded import headwater

@@ -13,7 +13,7 @@ from headwater.toolchain.kafka import KafkaDistribution
 from tests.agent.live_documents import unique_documents
 from tests.agent.running import await_counts, await_true, running, settings
 from tests.agent.simulation import set_up
-from tests.observe.several_brokers import elect_preferred_leaders, several_brokers
+from tests.kafka.several_brokers import elect_preferred_leaders, several_brokers
 from tests.pulumi.cluster import Cluster
 
 pytestmark = [pytest.mark.broker, pytest.mark.slow, pytest.mark.soak]

@@ -12,7 +12,7 @@ from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-def
 
 from headwater.cli.console import ExitCode
 from headwater.cli.main import main
-from headwater.cli.new.streams_project import KAFKA_STREAMS
+from headwater.cli.new.project import KAFKA_STREAMS
 from headwater.compiler import compile_document
 from headwater.model.versions import SUPPORTED
 from headwater.spec import load_text

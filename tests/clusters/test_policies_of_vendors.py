@@ -23,7 +23,7 @@ from headwater.planner import PlanPolicy
 from headwater.spec import load_documents
 from headwater.toolchain import KafkaDistribution
 from headwater.toolchain.broker.readiness import until
-from tests.observe.several_brokers import several_brokers
+from tests.kafka.several_brokers import several_brokers
 from tests.oracle.kafka_streams import VERSION
 from tests.streams_library.application import TestedApplication
 from tests.streams_library.applications import Applications

@@ -9,7 +9,7 @@ from headwater.toolchain import PulumiToolchain
 from headwater.toolchain.broker import Broker
 from headwater.toolchain.broker.readiness import until
 from headwater.toolchain.kafka import KafkaDistribution
-from tests.observe.several_brokers import several_brokers
+from tests.kafka.several_brokers import several_brokers
 from tests.pulumi.cluster import Cluster
 from tests.pulumi.conftest import Deployment, make_deployment
 from tests.pulumi.driver import end, wait_for_lines

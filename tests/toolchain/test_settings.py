@@ -5,8 +5,7 @@ from pathlib import Path
 import pytest
 
 from headwater.toolchain.broker import SaslUser, Settings
-from headwater.toolchain.broker.launch import random_cluster_id
-from headwater.toolchain.broker.settings import server_properties, write_files
+from headwater.toolchain.broker.launch import random_cluster_id, server_properties, write_files
 
 _PORTS = {"PLAINTEXT": 1, "CONTROLLER": 2}
 

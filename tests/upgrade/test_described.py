@@ -10,7 +10,7 @@ from headwater.model.problems import ProblemCode, Severity, errors
 from headwater.model.topology import TopologyDocument
 from headwater.model.versions import KafkaStreamsVersion
 from headwater.planner.upgrade import Upgrade, find_upgrade
-from headwater.report.upgrade.text import upgrade_text
+from headwater.report.upgrade import upgrade_text
 from headwater.spec import load_text
 
 TOPICS = dict.fromkeys(("words", "more", "table"), 2)

@@ -10,9 +10,7 @@ import pytest
 from markdown_it import MarkdownIt
 
 from headwater.planner.upgrade import ChangeKind, State, Upgrade
-from headwater.report.upgrade.markdown import upgrade_markdown
-from headwater.report.upgrade.text import upgrade_text
-from headwater.report.upgrade.to_json import upgrade_json
+from headwater.report.upgrade import upgrade_json, upgrade_markdown, upgrade_text
 from tests.upgrade import upgrade_cases
 
 GOLDEN = Path(__file__).parent / "golden"

@@ -1,9 +1,14 @@
-"""`headwater import --all`: create a document for each application of a cluster."""
+"""`headwater import --all`: create a document for each application of a cluster.
+
+Without a cluster, Strimzi's resources show applications: `KafkaTopic` topics, the ACLs of `KafkaUser` groups.
+"""
 
 import os
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
+from typing import Any
 
 import attrs
 import click
@@ -11,20 +16,139 @@ import click
 from headwater.cli.console import print_problems, write
 from headwater.cli.import_details import complete_description, missing_details
 from headwater.cli.imported_documents import file_names, observed_document, pushed_application
-from headwater.cli.strimzi_survey import strimzi_survey
 from headwater.describe import UnusableTopologyError, pushed_topology
 from headwater.kafka import Connection
 from headwater.kafka.command_line import connection
 from headwater.kafka.kafka_reader import survey
-from headwater.model.cluster import Survey
-from headwater.model.problems import Problem, ProblemCode, ProblemsError, errors
+from headwater.model.cluster import GroupFacts, LiveTopic, Survey
+from headwater.model.problems import Location, Problem, ProblemCode, ProblemsError, Severity, errors
 from headwater.model.topology import UnknownDetails
 from headwater.model.versions import KafkaStreamsVersion
-from headwater.planner.adoption import INTERNAL_NAMES, FoundApplication, Recognized, SkipReason, recognize
+from headwater.planner.adoption import FoundApplication, Recognized, SkipReason, recognize
+from headwater.planner.evidence.names import INTERNAL_NAMES
 from headwater.planner.phrases import counted
 from headwater.report.escaping import printable
 from headwater.spec import load_documents
-from headwater.spec.files import find
+from headwater.spec.files import find, read
+from headwater.spec.scalars import config_text
+from headwater.spec.topic_configs import broker_text
+from headwater.spec.yaml_reader import read_yaml
+
+_API = "kafka.strimzi.io/"
+_READING = {"Read", "All"}
+
+
+def strimzi_survey(paths: Sequence[Path]) -> tuple[Survey, tuple[Problem, ...]]:
+    """Return topics and groups of the resources in files and folders, such as `kubectl get -o yaml` writes.
+
+    A user with permission to read a group belongs to an application, which reads the user's topics. Resources
+    of other kinds are skipped. A `KafkaTopic` without a partition count is a warning, and is left out.
+
+    Raises:
+        ProblemsError: A file cannot be read.
+    """
+    files, found = find(paths)
+    problems = list(found)
+    topics: dict[str, LiveTopic] = {}
+    groups: dict[str, GroupFacts] = {}
+    for file in files:
+        for resource in _resources(file, problems):
+            match resource.get("kind"):
+                case "KafkaTopic":
+                    topic = _topic(resource)
+                    if topic is None:
+                        problems.append(_without_partitions(resource, file))
+                    else:
+                        topics[topic.name] = topic
+                case "KafkaUser":
+                    for group in _groups(resource):
+                        read_by_others = groups.get(group.id, group).subscribed
+                        groups[group.id] = attrs.evolve(group, subscribed=group.subscribed | read_by_others)
+    if errors(problems):
+        raise ProblemsError(problems)
+    reading = {
+        id_: attrs.evolve(
+            group,
+            subscribed=frozenset(
+                name
+                for name in topics
+                if any(
+                    name.startswith(each[:-1]) if each.endswith("*") else name == each for each in group.read
+                )
+            ),
+        )
+        for id_, group in groups.items()
+    }
+    return Survey("", topics, reading), tuple(problems)
+
+
+def _resources(file: Path, problems: list[Problem]) -> Iterator[Mapping[str, Any]]:
+    text = read(file)
+    if isinstance(text, Problem):
+        problems.append(text)
+        return
+    documents, faults = read_yaml(text, str(file))
+    problems.extend(faults)
+    for document in documents:
+        data = document.data
+        items = data.get("items") if isinstance(data, dict) and data.get("kind") == "List" else [data]
+        for item in items if isinstance(items, list) else ():
+            if isinstance(item, dict) and str(item.get("apiVersion", "")).startswith(_API):
+                yield item
+
+
+def _topic(resource: Mapping[str, Any]) -> LiveTopic | None:
+    spec = _mapping(resource.get("spec"))
+    name = spec.get("topicName") or _mapping(resource.get("metadata")).get("name")
+    partitions, replicas = spec.get("partitions"), spec.get("replicas")
+    if not isinstance(partitions, int) or not isinstance(name, str):
+        return None
+    config = {
+        key: broker_text(key, config_text(value))
+        for key, value in _mapping(spec.get("config")).items()
+        if isinstance(value, str | int | float)
+    }
+    return LiveTopic(name, "", partitions, replicas if isinstance(replicas, int) else 0, config)
+
+
+def _groups(resource: Mapping[str, Any]) -> Iterator[GroupFacts]:
+    """Yield the groups that a user may read by name, with the topics that the user may read.
+
+    `v1beta2` also has `operation`, one for each rule.
+    """
+    names: defaultdict[str, set[str]] = defaultdict(set)
+    authorization = _mapping(_mapping(resource.get("spec")).get("authorization"))
+    acls = authorization.get("acls")
+    for acl in acls if isinstance(acls, list) else ():
+        rule = _mapping(acl)
+        target, given = _mapping(rule.get("resource")), rule.get("operations", rule.get("operation"))
+        name, operations = target.get("name"), set(map(str, given if isinstance(given, list) else [given]))
+        if isinstance(name, str) and rule.get("type", "allow") == "allow" and _READING & operations:
+            star = "*" if target.get("patternType") == "prefix" and not name.endswith("*") else ""
+            names[str(target.get("type"))].add(f"{name}{star}")
+    topics = frozenset(names["topic"])
+    yield from (GroupFacts(id=name, subscribed=topics) for name in sorted(names["group"]) if "*" not in name)
+
+
+def _mapping(value: object) -> Mapping[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _without_partitions(resource: Mapping[str, Any], file: Path) -> Problem:
+    name = _mapping(resource.get("metadata")).get("name", "")
+    return Problem(
+        code=ProblemCode.UNREADABLE_DOCUMENT,
+        summary=f"KafkaTopic {name} has no partition count.",
+        topic=str(name) or None,
+        expected="`spec.partitions`, a number",
+        found="none",
+        why="The count is the brokers' default, or the count of a topic that existed before. The imported "
+        "documents do not have this topic.",
+        fix="Add `spec.partitions`, or import from the cluster (`--bootstrap-server`).",
+        location=Location(str(file)),
+        severity=Severity.WARNING,
+    )
+
 
 _FEW = 20
 

@@ -113,7 +113,7 @@ def kafka(tool: str, arguments: tuple[str, ...]) -> None:
         raise click.ClickException(_not_running())
     with _toolchain_errors():
         line = command(ensure_kafka(), tool, running.bootstrap_servers, arguments)
-    os.execv(line[0], list(map(str, line)))  # noqa: S606 - so that Ctrl-C and the exit code are those of the tool
+    os.execv(line[0], list(map(str, line)))  # noqa: S606 - the tool gets Ctrl-C and sets the exit code
 
 
 @contextmanager

@@ -138,7 +138,7 @@ def _exit_code(found: Upgrade) -> ExitCode:
 def _print(found: Upgrade) -> None:
     from rich.console import Console  # noqa: PLC0415 - each format imports only what it needs
 
-    from headwater.report.upgrade.text import upgrade_rich  # noqa: PLC0415
+    from headwater.report.upgrade import upgrade_rich  # noqa: PLC0415
 
     Console(highlight=False, soft_wrap=True).print(upgrade_rich(found))
 
@@ -147,14 +147,14 @@ def _render(form: str, found: Upgrade) -> str:
     # Each format imports only what it needs.
     match form:
         case "json":
-            from headwater.report.upgrade.to_json import upgrade_json  # noqa: PLC0415
+            from headwater.report.upgrade import upgrade_json  # noqa: PLC0415
 
             return json_text(upgrade_json(found))
         case "markdown":
-            from headwater.report.upgrade.markdown import upgrade_markdown  # noqa: PLC0415
+            from headwater.report.upgrade import upgrade_markdown  # noqa: PLC0415
 
             return upgrade_markdown(found)
         case _:
-            from headwater.report.upgrade.text import upgrade_text  # noqa: PLC0415
+            from headwater.report.upgrade import upgrade_text  # noqa: PLC0415
 
             return f"{upgrade_text(found)}\n"

@@ -10,6 +10,7 @@ from headwater.compiler.checks import (
     check_retention,
     check_stores,
     compaction_lag_problems,
+    processor_problems,
 )
 from headwater.compiler.cluster_profiles import profile_problems, with_accepted_settings
 from headwater.compiler.compilation import Compilation
@@ -20,7 +21,6 @@ from headwater.compiler.internal_topics import internal_topics, subtopologies
 from headwater.compiler.messages import unwritten_sink
 from headwater.compiler.observed import compile_observed, open_questions
 from headwater.compiler.partitioned_sinks import partitioned_sinks, static_partitioning_problems
-from headwater.compiler.processors import processor_problems
 from headwater.compiler.source_problems import check_sources, missing_topics, with_locations
 from headwater.compiler.streams_config import REUSE_SOURCE_TOPICS, StreamsConfig, streams_config_problems
 from headwater.compiler.topic_groups import Naming

@@ -1,4 +1,7 @@
-"""The requests to coordinators of groups, and the values of their answers."""
+"""The requests to coordinators of groups, and the values of their answers.
+
+Members of a classic group exchange bytes with what they subscribe to and are assigned.
+"""
 
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
@@ -7,9 +10,40 @@ import attrs
 from confluent_kafka import KafkaError
 
 from headwater.kafka.broker_connection import Message
-from headwater.kafka.subscriptions import assigned_topics, subscribed_topics
 from headwater.kafka.wire import ResponseReader, compact_array, compact_text
 from headwater.model.cluster import GroupType, RegisteredBroker, RegisteredBrokers
+
+
+def subscribed_topics(metadata: bytes) -> frozenset[str]:
+    """Return the topics of a `ConsumerProtocolSubscription` (Kafka protocol): version, then names.
+
+    Bytes of another protocol yield no topics.
+    """
+    return _topics(metadata, with_partitions=False)
+
+
+def assigned_topics(assignment: bytes) -> frozenset[str]:
+    """Return the topics of a `ConsumerProtocolAssignment`: version, then names with partitions.
+
+    Bytes of another protocol yield no topics.
+    """
+    return _topics(assignment, with_partitions=True)
+
+
+def _topics(data: bytes, *, with_partitions: bool) -> frozenset[str]:
+    try:
+        return frozenset(_names(ResponseReader(data), with_partitions=with_partitions))
+    except ValueError:
+        return frozenset()
+
+
+def _names(reader: ResponseReader, *, with_partitions: bool) -> Iterator[str]:
+    reader.skip(2)  # version
+    for _ in range(reader.number(4)):
+        yield reader.take(reader.number(2)).decode()
+        if with_partitions:
+            reader.skip(4 * max(0, reader.number(4)))
+
 
 FIND_COORDINATOR = Message("FindCoordinator", 10, 4, 4)
 DESCRIBE_GROUPS = Message("DescribeGroups", 15, 5, 5)

@@ -1,6 +1,6 @@
 """The metadata of committed offsets: state versions, clocks, read positions, moves of state, active clients.
 
-The bytes are those of Kafka Streams' `TopicPartitionMetadata` and `ProcessorMetadata`. A Kafka Streams
+The bytes are as in Kafka Streams' `TopicPartitionMetadata` and `ProcessorMetadata`. A Kafka Streams
 application that takes over the offsets finds the stream time in them, and we find its stream time.
 
 It is the metadata of an offset, in a consumer group of its own. Nothing reads records with this group.

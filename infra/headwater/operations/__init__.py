@@ -1,1 +1,1 @@
-"""What commands and Pulumi's program have in common: read a cluster, compile documents for it, plan."""
+"""What commands, Pulumi's program and applications have in common: read a cluster, compile for it, plan."""

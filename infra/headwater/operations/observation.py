@@ -12,10 +12,11 @@ from headwater.kafka.evidence import with_evidence
 from headwater.kafka.expansion_journal import with_agent_expansions
 from headwater.kafka.kafka_reader import check_visible
 from headwater.kafka.processor_state import with_processor_state
-from headwater.kafka.reader import ClusterReader
+from headwater.kafka.reader import ClusterReader, SnapshotRequest
 from headwater.model.cluster import ClusterSnapshot, EvidenceRequest
 from headwater.model.cluster_profiles import recognize_profile
 from headwater.model.compiled import CompiledApplication
+from headwater.model.problems import APPLICATION, PLAN, Caller
 from headwater.model.records import SetupRecord
 from headwater.model.topology import TopologyDocument
 
@@ -57,7 +58,6 @@ def observe_cluster(
         request = attrs.evolve(request, streams_groups=frozenset(request.groups), with_nodes=True)
     reading = reader.begin(attrs.evolve(request, with_ids=records is not None, with_ownership=with_ownership))
     from headwater.compiler import compile_documents  # noqa: PLC0415 - while the cluster answers
-    from headwater.compiler.cluster_profiles import with_profile  # noqa: PLC0415 - same
     from headwater.planner.evidence.topics import evidence_request  # noqa: PLC0415 - same
 
     compiled = compile_documents(documents, reading.partitions)
@@ -65,11 +65,60 @@ def observe_cluster(
     if snapshot.partitions != reading.partitions:  # a topic became visible in between
         compiled = compile_documents(documents, snapshot.partitions)
     check_visible(reader, snapshot, compiled)
-    recognized = with_profile(documents, recognize_profile(snapshot.cluster_id, snapshot.hosts))
-    if recognized is not documents:
-        documents, compiled = recognized, compile_documents(recognized, snapshot.partitions)
+    documents, compiled = _compile_for_profile(documents, snapshot, compiled)
     snapshot = with_processor_state(reader, snapshot, compiled)
     if questions is None:  # only a plan says who has expanded a topic
         snapshot = with_agent_expansions(reader, snapshot, records or {})
     asked = (questions or evidence_request)(compiled, snapshot, records)
     return Observation(documents, compiled, with_evidence(reader, snapshot, asked), records)
+
+
+def observe_application(
+    reader: ClusterReader,
+    document: TopologyDocument,
+    record: SetupRecord | None = None,
+    *,
+    with_group: bool = False,
+) -> Observation:
+    """Compile `document` for the cluster, and read the topics that its application checks itself.
+
+    `record` has the topics that the application has found before. `with_group`: also the consumer group.
+
+    Raises:
+        ProblemsError: The cluster could not be read.
+    """
+    records = {} if record is None else {record.application_id: record}
+    request = _request_own_topics(document, records)
+    if not with_group:
+        # A coordinator that starts answers late, and librdkafka (2.16) aborts the process then.
+        request = attrs.evolve(request, groups=(), streams_groups=frozenset())
+    snapshot = reader.read(request)
+    from headwater.compiler import compile_documents  # noqa: PLC0415 - as above
+
+    compiled = compile_documents([document], snapshot.partitions, APPLICATION)
+    documents, compiled = _compile_for_profile([document], snapshot, compiled, APPLICATION)
+    return Observation(documents, compiled, snapshot, records)
+
+
+def _request_own_topics(document: TopologyDocument, records: Mapping[str, SetupRecord]) -> SnapshotRequest:
+    """Request no settings of topics that the application only reads: it need not have permission for them."""
+    request = snapshot_request([document], records)
+    others = request.names - {sink.topic for sink in document.sinks}
+    read = frozenset(name for name in others if not name.startswith(request.prefixes))
+    return attrs.evolve(request, sources=read)
+
+
+def _compile_for_profile(
+    documents: Sequence[TopologyDocument],
+    snapshot: ClusterSnapshot,
+    compiled: Compiled,
+    caller: Caller = PLAN,
+) -> tuple[Sequence[TopologyDocument], Compiled]:
+    """Return documents and topics for the kind of cluster that is recognized."""
+    from headwater.compiler import compile_documents  # noqa: PLC0415 - as above
+    from headwater.compiler.cluster_profiles import with_profile  # noqa: PLC0415 - same
+
+    recognized = with_profile(documents, recognize_profile(snapshot.cluster_id, snapshot.hosts))
+    if recognized is documents:
+        return documents, compiled
+    return recognized, compile_documents(recognized, snapshot.partitions, caller)

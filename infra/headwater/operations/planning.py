@@ -1,10 +1,11 @@
 """The plan of documents for a cluster that was observed."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import attrs
 
-from headwater.model.problems import Problem, ProblemCode
+from headwater.model.policies import Policy
+from headwater.model.problems import APPLICATION, Problem, ProblemCode
 from headwater.operations.observation import Observation
 from headwater.planner import ActionKind, Plan, PlanPolicy, plan
 from headwater.planner.upgrade import compile_recorded
@@ -38,3 +39,9 @@ def plan_documents(observed: Observation, policy: PlanPolicy, elapsed_ms: int) -
     earlier = compile_recorded(observed.documents, records, observed.snapshot.partitions)
     planned = plan(observed.compiled, observed.snapshot, records, policy, elapsed_ms, earlier=earlier)
     return attrs.evolve(planned, problems=(*planned.problems, *unknown_replication(planned)))
+
+
+def plan_application(observed: Observation, policies: Sequence[Policy] = ()) -> Plan:
+    """Return what an application that runs without Pulumi finds: problems, and what its topics should be."""
+    policy = PlanPolicy(policies=tuple(policies))
+    return plan(observed.compiled, observed.snapshot, observed.records or {}, policy, caller=APPLICATION)

@@ -27,7 +27,13 @@ from headwater.model.topology import (
 )
 from headwater.model.versions import DEFAULT_VERSION
 from headwater.spec.build_operators import BUILDERS, complete
-from headwater.spec.build_stores import Options, absent_topic_configs, config, duration, topic_config
+from headwater.spec.build_stores import (
+    Options,
+    find_absent_configs,
+    read_config,
+    read_duration,
+    read_topic_config,
+)
 from headwater.spec.exported import exported_topology
 from headwater.spec.files import DOCUMENT, read_confined
 from headwater.spec.locations import PathPart, Position, RawDocument, pointer
@@ -93,10 +99,10 @@ def _detail(options: dict[str, Any]) -> StoreDetail:
     default = StoreDetail()
     return StoreDetail(
         kind=options.get("kind"),
-        retention_ms=duration(options, "retention"),
+        retention_ms=read_duration(options, "retention"),
         retain_duplicates=options.get("retainDuplicates", default.retain_duplicates),
         logging=options.get("logging", default.logging),
-        overrides=topic_config(options.get("overrides")),
+        overrides=read_topic_config(options.get("overrides")),
         source_topic=options.get("sourceTopic"),
         has_own_changelog=options.get("ownChangelog", default.has_own_changelog),
     )
@@ -122,7 +128,7 @@ def _topic(raw: RawDocument, name: str, options: dict[str, Any]) -> ObservedTopi
         kind=TopicKind(options["kind"]),
         partitions=options["partitions"],
         replication_factor=options.get("replicationFactor", -1),
-        config=config(options["config"]) if "config" in options else None,
+        config=read_config(options["config"]) if "config" in options else None,
         at=_at(raw, "observed", "topics", name),
     )
 
@@ -161,9 +167,9 @@ def _application(raw: RawDocument, data: Options) -> Application:
         protocol=_protocol(options),
         kafka_streams=declared_version(options) or DEFAULT_VERSION,
         names_version=options.get("kafkaStreams") is not None,
-        config=config(options.get("config")),
+        config=read_config(options.get("config")),
         config_locations=_config_locations(raw, options.get("config") or {}),
-        absent_topic_configs=absent_topic_configs(options.get("config")),
+        absent_topic_configs=find_absent_configs(options.get("config")),
         cluster_profile=PROFILES.get(options.get("clusterProfile", "")),
         lifecycle=Lifecycle(options.get("lifecycle", Lifecycle.ACTIVE)),
         setup=_setup(options.get("setup", {})),
@@ -210,7 +216,7 @@ def _leftovers(raw: RawDocument, options: Options) -> Leftovers:
 
 def _protocol(options: Options) -> Protocol:
     """Return `protocol`, else the config `group.protocol`. The compiler reports invalid values."""
-    configured = trim_text(config(options.get("config")).get("group.protocol", "")).lower()
+    configured = trim_text(read_config(options.get("config")).get("group.protocol", "")).lower()
     word = options.get("protocol", configured)
     return Protocol(word) if word in set(Protocol) else Protocol.CLASSIC
 
@@ -234,7 +240,7 @@ def _sink(topic: str, options: Options) -> Sink:
     return Sink(
         topic,
         partitions=None if partitions == "follow" else partitions,
-        config=topic_config(options.get("config")),
+        config=read_topic_config(options.get("config")),
         replication_factor=options.get("replicationFactor"),
     )
 

@@ -47,7 +47,7 @@ def _consumed(options: Options) -> dict[str, Any]:
     return {
         "name": options.get("name"),
         "offset_reset": options.get("offsetReset"),
-        "serdes": stores.serdes(options),
+        "serdes": stores.read_serdes(options),
         "timestamp": options.get("timestamp"),
     }
 
@@ -57,12 +57,17 @@ def _stream(options: Options) -> model.ReadStream:
 
 
 def _table(options: Options) -> model.ReadTable:
-    return model.ReadTable(options["topic"], materialized=stores.materialized(options), **_consumed(options))
+    return model.ReadTable(
+        options["topic"], materialized=stores.build_materialized(options), **_consumed(options)
+    )
 
 
 def _global_table(options: Options) -> model.GlobalTable:
     return model.GlobalTable(
-        options["topic"], options.get("name"), stores.materialized(options), serdes=stores.serdes(options)
+        options["topic"],
+        options.get("name"),
+        stores.build_materialized(options),
+        serdes=stores.read_serdes(options),
     )
 
 
@@ -74,8 +79,8 @@ def _transform(kind: model.TransformKind, options: Options) -> model.Transform:
         value=options.get("value"),
         where=options.get("where"),
         each=options.get("each"),
-        materialized=stores.materialized(options),
-        serdes=stores.serdes(options),
+        materialized=stores.build_materialized(options),
+        serdes=stores.read_serdes(options),
     )
 
 
@@ -83,10 +88,10 @@ def _processor(options: Options) -> dict[str, Any]:
     given = options.get("stores", [])
     return {
         "name": options.get("name"),
-        "stores": stores.named(given),
-        "connected": stores.inline(given),
+        "stores": stores.named_stores(given),
+        "connected": stores.inline_stores(given),
         "processor_class": options.get("class"),
-        "serdes": stores.serdes(options),
+        "serdes": stores.read_serdes(options),
     }
 
 
@@ -99,7 +104,7 @@ def _process_values(options: Options) -> model.ProcessValues:
 
 
 def _transform_values(options: Options) -> model.TransformValues:
-    return model.TransformValues(materialized=stores.materialized(options), **_processor(options))
+    return model.TransformValues(materialized=stores.build_materialized(options), **_processor(options))
 
 
 def _merge(options: Options) -> model.Merge:
@@ -108,7 +113,10 @@ def _merge(options: Options) -> model.Merge:
 
 def _repartition(options: Options) -> model.Repartition:
     return model.Repartition(
-        options.get("name"), options.get("partitions"), stores.serdes(options), options.get("partitioner")
+        options.get("name"),
+        options.get("partitions"),
+        stores.read_serdes(options),
+        options.get("partitioner"),
     )
 
 
@@ -117,19 +125,19 @@ def _to(options: Options) -> model.To:
         options.get("topic"),
         options.get("extractor", options.get("topicExpression")),
         options.get("name"),
-        stores.serdes(options),
+        stores.read_serdes(options),
         options.get("partitioner"),
         options.get("topicExpression", options.get("extractor")),
     )
 
 
 def _group_by_key(options: Options) -> model.GroupByKey:
-    return model.GroupByKey(options.get("name"), stores.serdes(options))
+    return model.GroupByKey(options.get("name"), stores.read_serdes(options))
 
 
 def _group_by(options: Options) -> model.GroupBy:
     return model.GroupBy(
-        options.get("name"), options.get("key"), options.get("value"), stores.serdes(options)
+        options.get("name"), options.get("key"), options.get("value"), stores.read_serdes(options)
     )
 
 
@@ -165,19 +173,19 @@ def _cogroup(options: Options) -> model.Cogroup:
 
 
 def _count(options: Options) -> model.Count:
-    return model.Count(options.get("name"), stores.materialized(options))
+    return model.Count(options.get("name"), stores.build_materialized(options))
 
 
 def _reduce(options: Options) -> model.Reduce:
     return model.Reduce(
-        options.get("name"), stores.materialized(options), options.get("add"), options.get("remove")
+        options.get("name"), stores.build_materialized(options), options.get("add"), options.get("remove")
     )
 
 
 def _aggregate(options: Options) -> model.Aggregate:
     return model.Aggregate(
         options.get("name"),
-        stores.materialized(options),
+        stores.build_materialized(options),
         options.get("init"),
         options.get("add"),
         options.get("remove"),
@@ -189,11 +197,11 @@ def _suppress(options: Options) -> model.Suppress:
     return model.Suppress(
         SuppressUntil(options["until"]),
         name=options.get("name"),
-        time_limit_ms=stores.duration(options, "timeLimit"),
+        time_limit_ms=stores.read_duration(options, "timeLimit"),
         max_records=options.get("maxRecords"),
         max_bytes=options.get("maxBytes"),
         shut_down_when_full=options.get("whenFull") == "shutDown",
-        logging=stores.logging(options),
+        logging=stores.read_logging(options),
     )
 
 
@@ -205,16 +213,16 @@ def _join(kind: model.JoinType, options: Options) -> model.Join:
         name=options.get("name"),
         window=_join_window(options["window"]) if "window" in options else None,
         store_name=options.get("storeName"),
-        this_supplier=stores.join_supplier(options, "thisStore"),
-        other_supplier=stores.join_supplier(options, "otherStore"),
-        logging=stores.logging(options),
-        grace_ms=stores.duration(options, "grace"),
+        this_supplier=stores.build_join_supplier(options, "thisStore"),
+        other_supplier=stores.build_join_supplier(options, "otherStore"),
+        logging=stores.read_logging(options),
+        grace_ms=stores.read_duration(options, "grace"),
         is_foreign_key=foreign_key is not False,
         foreign_key=foreign_key if isinstance(foreign_key, str) else None,
         key=options.get("key"),
         value=options.get("value"),
-        materialized=stores.materialized(options),
-        serdes=stores.serdes(options),
+        materialized=stores.build_materialized(options),
+        serdes=stores.read_serdes(options),
     )
 
 
@@ -223,9 +231,9 @@ _GRACE_OF_EAGER_JOINS_MS = 24 * 60 * 60 * 1000
 
 
 def _join_window(options: Options) -> JoinWindow:
-    both = stores.duration(options, "difference") or 0
-    before, after = stores.duration(options, "before"), stores.duration(options, "after")
-    grace, eager = stores.duration(options, "grace"), options.get("eager", False)
+    both = stores.read_duration(options, "difference") or 0
+    before, after = stores.read_duration(options, "before"), stores.read_duration(options, "after")
+    grace, eager = stores.read_duration(options, "grace"), options.get("eager", False)
     if grace is None:
         grace = max(_GRACE_OF_EAGER_JOINS_MS - 2 * both, 0) if eager else 0
     return JoinWindow(
@@ -237,7 +245,7 @@ def _join_window(options: Options) -> JoinWindow:
 
 
 def _to_table(options: Options) -> model.ToTable:
-    return model.ToTable(options.get("name"), stores.materialized(options), stores.serdes(options))
+    return model.ToTable(options.get("name"), stores.build_materialized(options), stores.read_serdes(options))
 
 
 def _to_stream(options: Options) -> model.ToStream:
@@ -248,17 +256,17 @@ def _to_stream(options: Options) -> model.ToStream:
 
 
 def _add_state_store(options: Options) -> model.AddStateStore:
-    return model.AddStateStore(stores.builder(options), tuple(options.get("processors", ())))
+    return model.AddStateStore(stores.build_store(options), tuple(options.get("processors", ())))
 
 
 def _add_global_store(options: Options) -> model.AddGlobalStore:
     return model.AddGlobalStore(
-        stores.filled_from_a_topic(options["store"]),
+        stores.build_topic_store(options["store"]),
         options["topic"],
         name=options.get("name"),
         source_name=options.get("sourceName"),
         processor_class=options.get("class"),
-        serdes=stores.serdes(options),
+        serdes=stores.read_serdes(options),
     )
 
 
@@ -270,7 +278,7 @@ def _add_processor(options: Options) -> model.AddProcessor:
     return model.AddProcessor(
         options["name"],
         tuple(options["parents"]),
-        stores.inline(options.get("stores", [])),
+        stores.inline_stores(options.get("stores", [])),
         options.get("class"),
     )
 
@@ -281,7 +289,7 @@ def _add_sink(options: Options) -> model.AddSink:
         tuple(options["parents"]),
         topic=options.get("topic"),
         extractor=options.get("extractor", options.get("topicExpression")),
-        serdes=stores.serdes(options),
+        serdes=stores.read_serdes(options),
         partitioner=options.get("partitioner"),
         topic_expression=options.get("topicExpression", options.get("extractor")),
     )
@@ -289,12 +297,12 @@ def _add_sink(options: Options) -> model.AddSink:
 
 def _add_read_only_state_store(options: Options) -> model.AddReadOnlyStateStore:
     return model.AddReadOnlyStateStore(
-        stores.filled_from_a_topic(options["store"]),
+        stores.build_topic_store(options["store"]),
         options["topic"],
         source_name=options["sourceName"],
         name=options["name"],
         processor_class=options.get("class"),
-        serdes=stores.serdes(options),
+        serdes=stores.read_serdes(options),
         timestamp=options.get("timestamp"),
     )
 

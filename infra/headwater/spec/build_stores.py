@@ -1,4 +1,4 @@
-"""Build the model's stores from options. The input fits the schema."""
+"""Build stores, serdes, durations and configs from options of a document that fits the schema."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -23,10 +23,10 @@ Options = Mapping[str, Any]
 _TOPIC_PREFIX = "topic."
 
 
-def config(options: Options | None) -> dict[str, str]:
+def read_config(options: Options | None) -> dict[str, str]:
     """Return an application's configs. The `topic.` ones have the form in which brokers return them.
 
-    Configs declared as absent are omitted (`absent_topic_configs`).
+    Configs declared as absent are omitted (`find_absent_configs`).
     """
     return {
         key: _config_text(key, config_text(value))
@@ -35,7 +35,7 @@ def config(options: Options | None) -> dict[str, str]:
     }
 
 
-def absent_topic_configs(options: Options | None) -> frozenset[str]:
+def find_absent_configs(options: Options | None) -> frozenset[str]:
     """Return the names of the topic configs that an application declares as absent: `topic.NAME: null`."""
     return frozenset(
         key.removeprefix(_TOPIC_PREFIX) for key, value in (options or {}).items() if value is None
@@ -49,20 +49,21 @@ def _config_text(key: str, text: str) -> str:
     return text if own is None or own.form == "untrimmed" else trim_text(text)
 
 
-def topic_config(options: Options | None) -> dict[str, str]:
+def read_topic_config(options: Options | None) -> dict[str, str]:
     """Return configs of a topic in the form in which brokers return them."""
     return {key: broker_text(key, config_text(value)) for key, value in (options or {}).items()}
 
 
-def duration(options: Options, key: str) -> int | None:
+def read_duration(options: Options, key: str) -> int | None:
+    """Return the milliseconds of a duration, None if the option is missing."""
     return milliseconds(options[key]) if key in options else None
 
 
-def serdes(options: Options) -> Serdes | None:
+def read_serdes(options: Options) -> Serdes | None:
     return Serdes(**options["serdes"]) if "serdes" in options else None
 
 
-def logging(options: Options) -> Logging | None:
+def read_logging(options: Options) -> Logging | None:
     """Return logging from `false`, `true` or overrides."""
     match options.get("logging"):
         case None:
@@ -70,10 +71,10 @@ def logging(options: Options) -> Logging | None:
         case bool(enabled):
             return Logging(enabled=enabled)
         case overrides:
-            return Logging(overrides=topic_config(overrides))
+            return Logging(overrides=read_topic_config(overrides))
 
 
-def materialized(options: Options) -> Materialized | None:
+def build_materialized(options: Options) -> Materialized | None:
     given = options.get("materialized")
     if given is None:
         return None
@@ -81,16 +82,16 @@ def materialized(options: Options) -> Materialized | None:
         return Materialized(store=given)
     return Materialized(
         store=given.get("store"),
-        supplier=supplier(given["supplier"]) if "supplier" in given else None,
+        supplier=build_supplier(given["supplier"]) if "supplier" in given else None,
         type=StoreType(given["type"]) if "type" in given else None,
-        retention_ms=duration(given, "retention"),
-        logging=logging(given),
+        retention_ms=read_duration(given, "retention"),
+        logging=read_logging(given),
         caching=given.get("caching"),
-        serdes=serdes(given),
+        serdes=read_serdes(given),
     )
 
 
-def supplier(
+def build_supplier(
     options: Options, kind: StoreKind = StoreKind.KEY_VALUE, *, duplicates: bool = False
 ) -> StoreSupplier:
     """Return the store. `kind` and `duplicates` are defaults for what the document omits."""
@@ -98,35 +99,37 @@ def supplier(
         name=options["name"],
         kind=StoreKind(options["kind"]) if "kind" in options else kind,
         type=StoreType(options.get("type", StoreType.ROCKS_DB)),
-        retention_ms=duration(options, "retention"),
-        window_size_ms=duration(options, "windowSize"),
+        retention_ms=read_duration(options, "retention"),
+        window_size_ms=read_duration(options, "windowSize"),
         retain_duplicates=options.get("retainDuplicates", duplicates),
     )
 
 
-def join_supplier(options: Options, key: str) -> StoreSupplier | None:
-    return supplier(options[key], StoreKind.WINDOW, duplicates=True) if key in options else None
+def build_join_supplier(options: Options, key: str) -> StoreSupplier | None:
+    return build_supplier(options[key], StoreKind.WINDOW, duplicates=True) if key in options else None
 
 
-def builder(options: Options) -> StoreBuilder:
+def build_store(options: Options) -> StoreBuilder:
     return StoreBuilder(
-        supplier=supplier(options),
-        logging=logging(options) or Logging(),
+        supplier=build_supplier(options),
+        logging=read_logging(options) or Logging(),
         caching=options.get("caching"),
-        serdes=serdes(options),
+        serdes=read_serdes(options),
         shared=options.get("shared", False),
         keyed_by_record=options.get("keyed") == "record",
     )
 
 
-def filled_from_a_topic(store: str | Options) -> StoreBuilder:
+def build_topic_store(store: str | Options) -> StoreBuilder:
     """Return a global or read-only store. A name alone is a key-value store without a changelog topic."""
-    return builder({"name": store, "logging": False} if isinstance(store, str) else store)
+    return build_store({"name": store, "logging": False} if isinstance(store, str) else store)
 
 
-def named(stores: list[Any]) -> tuple[str, ...]:
+def named_stores(stores: list[Any]) -> tuple[str, ...]:
+    """Return the names of stores that another step declares."""
     return tuple(store for store in stores if isinstance(store, str))
 
 
-def inline(stores: list[Any]) -> tuple[StoreBuilder, ...]:
-    return tuple(builder(store) for store in stores if not isinstance(store, str))
+def inline_stores(stores: list[Any]) -> tuple[StoreBuilder, ...]:
+    """Return the stores that the step declares itself."""
+    return tuple(build_store(store) for store in stores if not isinstance(store, str))

@@ -23,7 +23,7 @@ from headwater.model.nodes import (
 from headwater.model.problems import Location, Problem, ProblemCode
 from headwater.model.topology import ExportedTopology
 from headwater.model.versions import logged_version, read_any_version
-from headwater.spec.build_stores import Options, duration, topic_config
+from headwater.spec.build_stores import Options, read_duration, read_topic_config
 from headwater.spec.locations import PathPart, Position, RawDocument
 from headwater.spec.phrases import shorten
 from headwater.spec.scalars import config_text
@@ -123,8 +123,8 @@ class _Reading:
             name=name,
             kind=_KINDS[options["kind"]],
             logged=options.get("logging", True) and not is_global,
-            overrides=topic_config(options.get("overrides")),
-            base_ms=duration(options, "retention"),
+            overrides=read_topic_config(options.get("overrides")),
+            base_ms=read_duration(options, "retention"),
             changelog_topic=None if is_global else options.get("sourceTopic"),
             is_global=is_global,
             connections=(users - owners, owners) if "owners" in options else (),

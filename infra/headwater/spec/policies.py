@@ -27,7 +27,7 @@ from headwater.model.policies import (
     TopicPartitions,
 )
 from headwater.model.problems import Location, Problem, ProblemCode, ProblemsError, Severity, errors
-from headwater.spec.build_stores import Options, duration
+from headwater.spec.build_stores import Options, read_duration
 from headwater.spec.files import POLICY_FILE, read, read_confined
 from headwater.spec.locations import PathPart, RawDocument
 from headwater.spec.scalars import config_text
@@ -127,7 +127,9 @@ def _build_bounded(
 
 
 def _build_retention(options: Options) -> PolicyRule:
-    return Retention(Bounds(duration(options, "min"), duration(options, "max")), _topic_classes(options))
+    return Retention(
+        Bounds(read_duration(options, "min"), read_duration(options, "max")), _topic_classes(options)
+    )
 
 
 def _topic_config(options: Options) -> PolicyRule:
@@ -221,7 +223,7 @@ def _no_limit(raw: RawDocument, path: tuple[PathPart, ...], keys: Sequence[str])
 def _contradicting_bounds(
     raw: RawDocument, path: tuple[PathPart, ...], options: dict[str, Any]
 ) -> Iterator[Problem]:
-    least, most = (duration(options, key) for key in ("min", "max"))
+    least, most = (read_duration(options, key) for key in ("min", "max"))
     if least is not None and most is not None and least > most:
         yield _invalid_policy(
             raw,

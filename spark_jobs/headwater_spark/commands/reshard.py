@@ -18,7 +18,7 @@ from headwater_spark.driver.run.installed import runtime_installed
 
 if TYPE_CHECKING:
     from headwater_spark.driver.reshard.start import ReshardResult
-    from headwater_spark.engine.scaling.user_partitioners import UserPartitioner
+    from headwater_spark.engine.partitioners.hashing import UserPartitioner
 
 
 @click.command()
@@ -138,8 +138,8 @@ def _print_result(result: "ReshardResult", *, checks_only: bool) -> None:
 
 def _partitioner(name: str) -> "UserPartitioner":
     """Return a user's partitioner; raises `click.UsageError` if it cannot be imported."""
+    from headwater_spark.engine.partitioners.hashing import UserPartitioner  # noqa: PLC0415 - slow
     from headwater_spark.engine.program.classes import load_class  # noqa: PLC0415 - slow
-    from headwater_spark.engine.scaling.user_partitioners import UserPartitioner  # noqa: PLC0415 - slow
 
     try:
         function = load_class(name)

@@ -8,9 +8,8 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 
 from headwater.control import Health, Section, Surface
 from headwater.model.problems import Problem
-from headwater_spark.driver.processor_expansion.control import processors_route, processors_status
+from headwater_spark.driver.control_routes import processors_route, processors_status, threads_route
 from headwater_spark.driver.states import ClientState, ThreadState
-from headwater_spark.driver.threads.control import threads_route
 from headwater_spark.driver.threads.stream_threads import StreamThreads, client_id
 from headwater_spark.processor_expansion import ProcessorsStatus
 from headwater_spark.stream_threads import ThreadMetadata
@@ -203,7 +202,7 @@ def _alive_threads(status: Mapping[str, Any], client: str) -> Metric:
 
 
 def _processor_metrics(application: str, status: Mapping[str, Any]) -> Iterable[Metric]:
-    """Yield the numbers of processors, and what an expansion has still to read.
+    """Yield the numbers of processors, and what an expansion has not read yet.
 
     An application without a number of processors has no samples.
     """
@@ -219,7 +218,7 @@ def _processor_metrics(application: str, status: Mapping[str, Any]) -> Iterable[
     )
     remaining = GaugeMetricFamily(
         "headwater_runtime_expansion_remaining_records",
-        "Records of changelog topics that the expansion of processors has still to read, by its phase.",
+        "Records of changelog topics that the expansion of processors has not read yet, by its phase.",
         labels=[*labels, "phase"],
     )
     if present is not None:

@@ -1,11 +1,24 @@
-"""Records in columns, a few thousand at a time: no tuple is built for each of them."""
+"""Records in columns, a few thousand at a time, and counts over them: no tuple is built for each record.
+
+`ColumnCounter` processes a whole sub-topology in one loop, with an update per record. This holds if all that
+happens to the records of a task is a `count` without a cache, whose updates go to one topic. No serde is
+called: keys are left as they are.
+"""
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import repeat
 
 import attrs
 
+from headwater.model.behaviors import StreamAggregate, TableToStream
+from headwater.model.nodes import Node, ProcessorNode, SinkNode
+from headwater_spark.engine.key_counts import counted_source
+from headwater_spark.engine.operators.stream_aggregate import STORED_COUNT, counts_fast
 from headwater_spark.engine.records import Headers, OutputRecord
+from headwater_spark.engine.serdes import reads_anything
+from headwater_spark.engine.sources_and_sinks import serdes_of
+from headwater_spark.engine.stores.key_value import TimestampedKeyValueBytes
+from headwater_spark.engine.task_context import TaskContext
 
 Columns = tuple[Sequence[bytes | None], Sequence[bytes | None], Sequence[int], Sequence[Headers]]
 """Keys, values, timestamps in milliseconds and headers of some records."""
@@ -45,3 +58,105 @@ class OutputColumns:
             number = sum(len(keys) for keys, *_ in topic.parts)
             counts[topic.topic] = counts.get(topic.topic, 0) + number
         return counts
+
+
+_KEY = "k\u00e9y"
+_NO_HEADERS = ((),)
+_COUNT = 8
+"""Where the count begins in a stored value."""
+
+
+@attrs.frozen
+class ColumnCounter:
+    """Counts columns in `store`, and returns the records of its changelog topic and of `sink`."""
+
+    store: TimestampedKeyValueBytes
+    changelog: TopicColumns | None
+    sink: str
+
+    def count(self, columns: Sequence[Columns]) -> OutputColumns:
+        """Count columns that `can_count_columns`."""
+        counted = [self._count(each) for each in columns]
+        outputs = [TopicColumns(self.sink, counted)]
+        if self.changelog is not None:
+            logged = [(keys, values, times, _NO_HEADERS * len(keys)) for keys, values, times, _ in counted]
+            outputs.append(attrs.evolve(self.changelog, parts=logged))
+        return OutputColumns(outputs)
+
+    def _count(self, columns: Columns) -> Columns:
+        keys, _, times, headers = columns
+        counted: Sequence[bytes] = keys  # type: ignore[assignment]  # `can_count_columns`
+        overlay = self.store.below.overlay
+        written, read = overlay.written, overlay.get
+        pack, unpack = STORED_COUNT.pack, STORED_COUNT.unpack
+        counts: list[bytes] = []
+        latest: list[int] = []
+        add_count, add_time = counts.append, latest.append
+        for key, time in zip(counted, times, strict=True):
+            stored = written.get(key) or read(key)
+            if stored is None:
+                stored = pack(time, 1)
+            else:
+                known, old = unpack(stored)
+                time = max(time, known)  # noqa: PLW2901 - the timestamp of the count
+                stored = pack(time, old + 1)
+            written[key] = stored
+            add_count(stored[_COUNT:])
+            add_time(time)
+        return keys, counts, latest, headers
+
+
+def column_counter(task: TaskContext) -> ColumnCounter | None:
+    """Return how a task counts columns; None = its nodes do more, or something else."""
+    nodes = task.program.nodes
+    counted = counted_source(nodes)
+    sink = _only_sink(nodes)
+    if counted is None or sink is None:
+        return None
+    behavior = counted.node.behavior
+    if not isinstance(behavior, StreamAggregate) or not counts_fast(behavior, task):
+        return None
+    topic = task.program.topic(sink.name)
+    if topic is None or task.program.partition(sink.name) is not None:
+        return None
+    store: TimestampedKeyValueBytes = task.typed_store(behavior.store)
+    source, target = serdes_of(counted.source.reads, task.program), serdes_of(sink.writes, task.program)
+    if not all(map(reads_anything, source)):
+        return None
+    try:
+        key = source[0].deserialize(_KEY.encode())
+        keys = {serde.serialize(key) for serde in (store.key_serde, target[0])}
+        counts = {serde.serialize(1) for serde in (store.value_serde, target[1])}
+    except (ValueError, TypeError, AttributeError, OverflowError):  # the sink reports it for each record
+        return None
+    if keys != {_KEY.encode()} or len(counts) > 1:
+        return None
+    changelog = task.program.changelog(behavior.store)
+    logged = None if changelog is None else TopicColumns(changelog, (), task.partition)
+    return ColumnCounter(store, logged, topic)
+
+
+def _only_sink(nodes: Sequence[Node]) -> SinkNode | None:
+    """Return the sink if the nodes are a source, one processor, a conversion to a stream, and a sink."""
+    match tuple(nodes):
+        case (
+            _,
+            ProcessorNode() as count,
+            ProcessorNode(behavior=TableToStream()) as stream,
+            SinkNode() as sink,
+        ):
+            if stream.parents == (count.name,) and sink.parents == (stream.name,):
+                return sink
+    return None
+
+
+def can_count_columns(columns: Columns) -> bool:
+    """Return whether no record is dropped, and all keys are UTF-8, so that strings have the same bytes."""
+    keys, values, times, _ = columns
+    if None in keys or None in values or min(times, default=0) < 0:
+        return False
+    try:
+        b"\n".join(keys).decode()  # type: ignore[arg-type]  # none is None
+    except UnicodeDecodeError:
+        return False
+    return True

@@ -10,8 +10,7 @@ caller persists them (see `task_state`). After a failed batch, roll the state ba
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Final
 
-from headwater_spark.engine.column_count import column_counter
-from headwater_spark.engine.columns import Columns, OutputColumns
+from headwater_spark.engine.columns import Columns, OutputColumns, column_counter
 from headwater_spark.engine.error_handlers import PoisonRecordError, Refusal, no_refusal
 from headwater_spark.engine.key_counts import NO_KEY_OR_VALUE, KeyCounter, KeyCounts
 from headwater_spark.engine.program_interface import Program

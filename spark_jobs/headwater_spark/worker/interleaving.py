@@ -56,7 +56,7 @@ def interleaved(
     """Return `records`; records of `shared_topics` are merged by task, and their header is removed.
 
     Records without the header count as one more task. Records of other topics keep their order, and so do
-    those of one task in one partition.
+    records of one task in one partition.
     """
     if not shared_topics or shared_topics.isdisjoint(map(_topic, records)):
         return records

@@ -22,8 +22,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 import structlog
 
 from headwater.model.offset_metadata import BATCH_ID, DELETING_KEY, OffsetMetadata
-from headwater_spark.engine.column_count import can_count_columns
-from headwater_spark.engine.columns import OutputColumns, TopicColumns
+from headwater_spark.engine.columns import OutputColumns, TopicColumns, can_count_columns
 from headwater_spark.engine.error_handlers import ErrorHandlers, RefusedRecordError, no_refusal, printable
 from headwater_spark.engine.program import SubtopologyProgram
 from headwater_spark.engine.record_order import PartitionGroup, in_timestamp_order

@@ -296,7 +296,7 @@ class TransactionalProducer:
         """Wait until the client is connected to a broker.
 
         If it is not when it requests its producer id, librdkafka (2.16) repeats that after half a second. The
-        first answer may be that of a bootstrap server, whose connection it closes then.
+        first answer may come from a bootstrap server, whose connection it closes then.
         """
         with suppress(KafkaException):  # without an answer, the next request has the longer time-out
             for _ in range(2):

@@ -21,7 +21,7 @@ from headwater.model.offset_metadata import MoveMark, MovePhase
 from headwater.toolchain.broker.local import LocalBroker
 from headwater.toolchain.broker.readiness import until
 from headwater_spark.commands.processors_status import status as status_command
-from headwater_spark.driver.processor_expansion import expansion, expansion_status, older_batches
+from headwater_spark.driver.processor_expansion import expansion, expansion_status, held_queries
 from headwater_spark.driver.processor_move import start
 from headwater_spark.driver.processor_move.entry_copy import Commits, EntryCopy, MoveProducer
 from headwater_spark.driver.processor_move.kafka_cluster import KafkaMoveCluster
@@ -268,7 +268,7 @@ def test_nothing_is_announced_while_records_are_partitioned_for_fewer_partitions
 
     The status shows what the expansion waits for.
     """
-    monkeypatch.setattr(older_batches, "_SILENT_SECONDS", 0.5)
+    monkeypatch.setattr(held_queries, "_SILENT_SECONDS", 0.5)
     client = ExpandingClient.of(app.text(2), app.connection)
     client.specs.most_partitions = 2
     mapping = client.queries["mapping"] = Query(busy=_ENDLESS)

@@ -4,8 +4,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from headwater_spark.driver.processor_expansion import unprocessed_records
-from headwater_spark.driver.processor_expansion.unprocessed_records import UnprocessedRecords
+from headwater_spark.driver.processor_expansion import held_queries
+from headwater_spark.driver.processor_expansion.held_queries import UnprocessedRecords
 from tests.runtime.driver.counting_application import KEYS, doubled
 
 if TYPE_CHECKING:
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def test_a_long_wait_for_unprocessed_records_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(unprocessed_records, "_MOST", 0)
+    monkeypatch.setattr(held_queries, "_MOST_UNPROCESSED", 0)
     app, move = doubled()
     reported: list[Problem] = []
     records = UnprocessedRecords(move, app.cluster, reported.append)
@@ -22,7 +22,7 @@ def test_a_long_wait_for_unprocessed_records_is_reported(monkeypatch: pytest.Mon
     assert not records.are_few()
     assert not records.are_few()
     assert not reported, "a short wait is normal"
-    monkeypatch.setattr(unprocessed_records, "_SILENT_SECONDS", 0.0)
+    monkeypatch.setattr(held_queries, "_SILENT_SECONDS", 0.0)
     for _ in range(2):
         assert not records.are_few()
     assert reported[0] == reported[1], "it is logged once"

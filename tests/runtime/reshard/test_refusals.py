@@ -27,11 +27,10 @@ from headwater_spark.driver.reshard.journal import read_journal
 from headwater_spark.driver.reshard.plan import InputChange, Request, plan_reshard
 from headwater_spark.driver.reshard.start import timestamp_problems
 from headwater_spark.driver.reshard.state_copy import plan_copies
-from headwater_spark.engine.partitioners.hashing import default_partition
+from headwater_spark.engine.partitioners.hashing import PartitionerError, UserPartitioner, default_partition
 from headwater_spark.engine.program import build_programs
 from headwater_spark.engine.scaling.entry_layouts import LAYOUTS, EntryLayout, find_layouts
 from headwater_spark.engine.scaling.moved_stores import MovedStore
-from headwater_spark.engine.scaling.user_partitioners import PartitionerError, UserPartitioner
 
 Steps = list[dict[str, Any]]
 _COUNT: Steps = [{"stream": {"topic": "in"}}, {"groupByKey": {}}, {"count": {"materialized": "totals"}}]

@@ -16,7 +16,7 @@ from headwater_spark.driver.reshard.entry_checks import check_entries, find_stor
 from headwater_spark.driver.reshard.execution import ReshardExecution, check_reshard
 from headwater_spark.driver.reshard.journal import Phase
 from headwater_spark.driver.reshard.start import ReshardOptions, find_journal, plan_from_cluster
-from headwater_spark.engine.scaling.user_partitioners import UserPartitioner
+from headwater_spark.engine.partitioners.hashing import UserPartitioner
 from tests.runtime.driver.memory_move import KilledError
 from tests.runtime.reshard.memory_reshard import ReshardMemoryCluster
 

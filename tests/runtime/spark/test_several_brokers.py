@@ -6,7 +6,7 @@ import pytest
 
 from headwater.toolchain.broker.readiness import until
 from headwater.toolchain.kafka import KafkaDistribution
-from tests.observe.several_brokers import elect_preferred_leaders, several_brokers
+from tests.kafka.several_brokers import elect_preferred_leaders, several_brokers
 from tests.pulumi.cluster import Cluster
 from tests.runtime.spark.kafka_topics import Topics
 from tests.runtime.spark.process_application import TIMEOUT_SECONDS, ProcessApplication

@@ -19,7 +19,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # public, but
 from tenacity import retry, retry_if_result, stop_after_delay, wait_fixed
 
 from headwater.cli.demo.payments import first_hour, read_revenue
-from headwater.cli.new.folder import read_template
+from headwater.cli.new.project import read_template
 from headwater.cli.pulumi_project import Finished, PulumiProject
 from headwater.kafka import Connection, KafkaClusterReader, SnapshotRequest
 from headwater.kafka.client_log import client_log

@@ -18,8 +18,8 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # public, but
 from headwater.compiler import StreamsConfig
 from headwater.doctor.cluster import AgentFacts, AgentGroup, ClusterFacts, Login, ReplicaFacts
 from headwater.kafka import Connection
-from headwater.kafka.addresses import certificate_days, unreachable
 from headwater.kafka.admin import Admin
+from headwater.kafka.broker_connection import certificate_days, unreachable
 from headwater.kafka.group_messages import GroupDescription, GroupMember
 from headwater.model.cluster import RegisteredBrokers
 from headwater.model.expansions import AGENT_PREFIX

@@ -10,9 +10,18 @@ import click
 from click.core import ParameterSource
 
 from headwater.cli.console import ProblemsExit, json_text
-from headwater.cli.new.folder import check_name, read_template, write_project
-from headwater.cli.new.project import EXAMPLES, Forge, Project, is_pinned_wheel, project_files, wheel_of
-from headwater.cli.new.streams_project import streams_project_files
+from headwater.cli.new.project import (
+    EXAMPLES,
+    Forge,
+    Project,
+    check_name,
+    is_pinned_wheel,
+    project_files,
+    read_template,
+    streams_project_files,
+    wheel_of,
+    write_project,
+)
 from headwater.model.problems import Problem, ProblemCode, ProblemsError
 from headwater.spec.schema import published_schema
 from headwater.toolchain import ToolchainError

@@ -1,11 +1,20 @@
-"""The files of a new project: their paths and contents."""
+"""The files of a new project: their paths and contents. All of them are written, or none.
+
+`streams_project_files` adds an application of Kafka Streams on the JVM whose internal topics are declared.
+"""
 
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping
 from enum import StrEnum
+from importlib.resources import files
+from pathlib import Path
 
 import attrs
+
+from headwater.model.problems import Location, Problem, ProblemCode, ProblemsError
+from headwater.model.versions import DEFAULT_VERSION
+from headwater.toolchain.streams_jar import VERSION
 
 POLICIES = "headwater-policies.yaml"
 _UPGRADE = (
@@ -125,3 +134,147 @@ def filled(text: str, values: Mapping[str, str]) -> str:
             raise ValueError(f"a template does not contain {key!r}")
         text = text.replace(key, value)
     return text
+
+
+KAFKA_STREAMS = str(DEFAULT_VERSION)
+"""The version in the build; the exported document belongs to it."""
+_NAME = f"headwater-streams-{VERSION}"
+_LIBRARY = f"libs/io/headwater/headwater-streams/{VERSION}"
+_POM = f"""<?xml version="1.0" encoding="UTF-8"?>
+<project xmlns="http://maven.apache.org/POM/4.0.0">
+  <modelVersion>4.0.0</modelVersion>
+  <groupId>io.headwater</groupId>
+  <artifactId>headwater-streams</artifactId>
+  <version>{VERSION}</version>
+</project>
+"""
+_WORKFLOWS = {
+    Forge.GITHUB: (".github/workflows/application.yml", "github.yml"),
+    Forge.GITLAB: (".gitlab-ci.yml", "gitlab-ci.yml"),
+}
+
+
+def streams_project_files(
+    name: str, forge: Forge, template: Callable[[str], str], jar: bytes
+) -> Mapping[str, str | bytes]:
+    """Return path → content.
+
+    Args:
+        name: the name of the Maven artifact.
+        forge: where the repository is hosted.
+        template: reads a file of `files/`.
+        jar: Headwater's library. It is part of the project, as a repository of Maven: no public one has it.
+    """
+    kafka_streams = {"KAFKA_STREAMS_VERSION": KAFKA_STREAMS}
+    versions = {**kafka_streams, "LIBRARY_VERSION": VERSION}
+    project = {"PROJECT_NAME": name}
+    workflow, source = _WORKFLOWS.get(forge, ("", ""))
+    row = {
+        f"WORKFLOW_ROW{'' if workflow else chr(10)}": f"| `{workflow}` | builds each change |"
+        if workflow
+        else ""
+    }
+    library = {"LIBRARY_FOLDER": _LIBRARY, "LIBRARY_NAME": _NAME}
+    package = "java/com/example/orders"
+    return {
+        ".gitignore": template("streams/gitignore"),
+        "README.md": filled(template("streams/README.md"), {**row, **project, **versions, **library}),
+        "pom.xml": filled(template("streams/pom.xml"), {**project, **versions}),
+        f"src/main/{package}/Orders.java": template("streams/Orders.java"),
+        "src/main/resources/application.properties": template("streams/application.properties"),
+        f"src/test/{package}/OrdersTest.java": template("streams/OrdersTest.java"),
+        "topologies/orders.yaml": filled(template("streams/orders.yaml"), kafka_streams),
+        f"{_LIBRARY}/{_NAME}.pom": _POM,
+        f"{_LIBRARY}/{_NAME}.jar": jar,
+        **({workflow: template(f"streams/{source}")} if workflow else {}),
+    }
+
+
+_PROJECT_NAME = re.compile(r"[A-Za-z0-9_.-]{1,100}")
+_TOLERATED = frozenset({".git", ".venv"})
+"""What a folder may contain: a repository without files, and the environment with Headwater."""
+_WHY = "Nothing has been written."
+
+
+def read_template(name: str) -> str:
+    return files("headwater.cli.new").joinpath("files", name).read_text(encoding="utf-8")
+
+
+def check_name(name: str) -> None:
+    """Raise `ProblemsError` if `name` cannot be the name of a Pulumi project or of a Maven artifact."""
+    if not _PROJECT_NAME.fullmatch(name):
+        raise ProblemsError(
+            [
+                Problem(
+                    code=ProblemCode.PROJECT_NOT_CREATED,
+                    summary=f"{name!r} cannot be the name of a project.",
+                    expected="letters, digits, `-`, `_` and `.`, at most 100 characters",
+                    found=name or "an empty name",
+                    why=_WHY,
+                    fix="Choose another folder, or another name by --name.",
+                )
+            ]
+        )
+
+
+def write_project(folder: Path, contents: Mapping[str, str | bytes]) -> None:
+    """Write path → content below `folder`, which is created if it does not exist.
+
+    Raises:
+        ProblemsError: The folder is not empty, or cannot be written. Files that were written are removed.
+    """
+    written: list[Path] = []
+    try:
+        if found := sorted(path.name for path in _entries(folder) if path.name not in _TOLERATED):
+            raise ProblemsError([_not_empty(folder, found)])
+        for path, content in contents.items():
+            file = folder / path
+            for parent in reversed([parent for parent in file.parents if not parent.exists()]):
+                parent.mkdir()
+                written.append(parent)
+            written.append(file)
+            if isinstance(content, str):
+                file.write_text(content, encoding="utf-8", newline="")
+            else:
+                file.write_bytes(content)
+    except OSError as error:
+        _remove(written)
+        raise ProblemsError([_not_writable(folder, error)]) from None
+
+
+def _entries(folder: Path) -> list[Path]:
+    return list(folder.iterdir()) if folder.exists() else []
+
+
+def _remove(paths: list[Path]) -> None:
+    for path in reversed(paths):
+        if path.is_dir():
+            path.rmdir()
+        else:
+            path.unlink(missing_ok=True)
+
+
+def _not_empty(folder: Path, found: list[str]) -> Problem:
+    shown = ", ".join(found[:3]) + (f" and {len(found) - 3} more" if len(found) > 3 else "")  # noqa: PLR2004 - see above
+    return Problem(
+        code=ProblemCode.PROJECT_NOT_CREATED,
+        summary=f"The folder {folder} is not empty.",
+        expected="a folder that does not exist or is empty, except for .git and .venv",
+        found=shown,
+        why="Existing files are never overwritten. " + _WHY,
+        fix="Choose another folder. To use an existing repository, create the project in a new folder and "
+        "move the files.",
+        location=Location(str(folder)),
+    )
+
+
+def _not_writable(folder: Path, error: OSError) -> Problem:
+    return Problem(
+        code=ProblemCode.PROJECT_NOT_CREATED,
+        summary=f"The project cannot be written to {folder}.",
+        expected="a folder in which this user can create files",
+        found=f"{error.strerror or error}: {error.filename}" if error.filename else str(error),
+        why=_WHY,
+        fix="Choose another folder, or change the permissions of this one.",
+        location=Location(str(folder)),
+    )

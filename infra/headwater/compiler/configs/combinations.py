@@ -33,7 +33,7 @@ _REFUSES_EMPTY_TAGS = KafkaStreamsVersion(4, 3, 0)
 _HOST_PORT = re.compile(r"(?:[0-9a-zA-Z\-%._]*://)?\[?([0-9a-zA-Z\-%._:]*)\]?:([0-9]+)")
 _OLD_HOST_PORT = re.compile(r"[^\n\r\u0085\u2028\u2029]*?\[?([0-9a-zA-Z\-%._:]*)\]?:([0-9]+)")
 _WITH_OLD_HOST_PORT = ("3.7", "3.9")
-"""`Utils.HOST_PORT_PATTERN` of 3.8 is that of 4.0, but 3.9 has the one of 3.7."""
+"""`Utils.HOST_PORT_PATTERN` is the same in 3.8 and 4.0, and in 3.7 and 3.9."""
 
 
 def find_combinations(application: StartedApplication) -> Iterator[Refusal]:

@@ -14,7 +14,7 @@ from headwater.model.versions import KafkaStreamsVersion, release_start
 
 
 class Owner(StrEnum):
-    """The class of Kafka that defines a config: `StreamsConfig`, or that of a client."""
+    """The class of Kafka that defines a config: `StreamsConfig`, or the config class of a client."""
 
     STREAMS = "streams"
     CONSUMER = "consumer"

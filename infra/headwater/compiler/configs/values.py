@@ -44,7 +44,7 @@ class ConfigType:
     extra: tuple[int, ...] = ()
     """Allowed values outside of the limits."""
     values: tuple[str, ...] = ()
-    """The allowed values: of a list, those of its items."""
+    """The allowed values; for a list, the allowed values of its items."""
     any_case: bool = False
     """Whether upper and lower case of `values` are equal."""
     nonempty: bool = False

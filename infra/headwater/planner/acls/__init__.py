@@ -4,9 +4,8 @@ Belongs here: the least privileges of an application (`application`) and of Head
 grants and revocations of a run (`decide`).
 """
 
-from headwater.planner.acls.application import application_needs, incomplete_needs
+from headwater.planner.acls.application import Need, acls_of, application_needs, incomplete_needs, least
 from headwater.planner.acls.headwater import Purpose, headwater_needs
-from headwater.planner.acls.needs import Need, acls_of, least
 
 __all__ = [
     "Need",

@@ -8,7 +8,7 @@ from headwater.model.acls import ANY_NAME, CLUSTER_NAME, Operation, Permission, 
 from headwater.model.compiled import CompiledApplication
 from headwater.model.expansions import AGENT_PREFIX
 from headwater.model.records import OWNERSHIP_TOPIC
-from headwater.planner.acls.needs import (
+from headwater.planner.acls.application import (
     Need,
     changelog_topics,
     internal_prefix,

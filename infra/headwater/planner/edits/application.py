@@ -10,8 +10,7 @@ from headwater.planner.edits.values import NameLine, TopicEdit, Verdict
 from headwater.planner.phrases import counted, listed
 from headwater.planner.upgrade.data import data_notes, sent_topology
 from headwater.planner.upgrade.notes import notes, unseen_differences
-from headwater.planner.upgrade.topics import Versions
-from headwater.planner.upgrade.topology import is_one_group
+from headwater.planner.upgrade.topology import Versions, is_one_group
 
 _LOST = (Verdict.RESET, Verdict.RENAMED)
 

@@ -14,8 +14,7 @@ from graphlib import CycleError, TopologicalSorter
 import attrs
 
 from headwater.model.nodes import Node, ProcessorNode, SinkNode, SourceNode
-from headwater.planner.edits.formats import Layout
-from headwater.planner.edits.topologies import Topology
+from headwater.planner.edits.topologies import Layout, Topology
 
 _INDEX = re.compile(r"\d{10,}")
 _QUOTED = re.compile(r"'([^']*)'")

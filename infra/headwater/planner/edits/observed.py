@@ -7,13 +7,14 @@ from headwater.compiler.renumbering import origins, renumberings
 from headwater.compiler.streams_config import StreamsConfig
 from headwater.model.cluster import ClusterSnapshot
 from headwater.model.compiled import CompiledApplication, InternalTopic, TopicKind
-from headwater.model.problems import Severity
-from headwater.model.topology import Protocol
-from headwater.model.versions import KafkaStreamsVersion
+from headwater.model.problems import Severity, errors
+from headwater.model.records import SetupRecord
+from headwater.model.topology import Lifecycle, Protocol
+from headwater.model.versions import KafkaStreamsVersion, read_any_version
 from headwater.planner.edits.application import new_group_step
 from headwater.planner.edits.topics import DRAIN, keep_id
-from headwater.planner.edits.topologies import Topology
-from headwater.planner.edits.values import ApplicationEdit, Subject, TopicEdit, Verdict
+from headwater.planner.edits.topologies import Topologies, Topology
+from headwater.planner.edits.values import ApplicationEdit, Edit, Subject, TopicEdit, Verdict
 
 _NO_FORMAT = "Only names and counts of the topics are known, so operators and formats cannot be compared."
 _UNKNOWN = "the topology before the edit is not known"
@@ -158,3 +159,63 @@ def _orphan_edit(name: str) -> TopicEdit:
         else "Records in it that are not processed before the edit are never processed.",
         first="Delete it when you do not go back (`leftovers`)." if is_store else DRAIN,
     )
+
+
+def find_edit_since_setup(
+    records: Mapping[str, SetupRecord],
+    after: Topologies,
+    *,
+    snapshot: ClusterSnapshot | None = None,
+    assumed: AbstractSet[str] = frozenset(),
+) -> Edit:
+    """Return what changed since the last `pulumi up`; raises nothing.
+
+    A record has the names and counts of the topics that were set up, not their formats. If counts of source
+    topics are only `assumed`, counts are not compared.
+    """
+    active = {
+        id_: topology
+        for id_, topology in after.of.items()
+        if topology.application.lifecycle is Lifecycle.ACTIVE
+    }
+    problems = tuple(
+        problem.located(application=id_, location=topology.application.at)
+        for id_, topology in active.items()
+        for problem in errors(topology.compiled.problems)
+    )
+    refused = {problem.application for problem in problems}
+    applications, continued = [], set[str]()
+    for id_, topology in active.items():
+        record = records.get(id_) or records.get(topology.application.renamed_from or "")
+        if record is None:
+            continue
+        continued |= {id_, record.application_id}
+        if id_ in refused:
+            continue
+        applications.append(
+            edit_of_names(
+                topology.compiled,
+                _recorded_counts(record, topology.topics if assumed else {}),
+                {name: record.origins.get(name, "") for name in record.generated},
+                snapshot=snapshot,
+                former_id=None if record.application_id == id_ else record.application_id,
+                before_version=read_any_version(record.kafka_streams) if record.kafka_streams else None,
+            )
+        )
+    return Edit(
+        applications=tuple(applications),
+        added=tuple(sorted(active.keys() - continued - refused)),
+        removed=tuple(sorted(records.keys() - after.of.keys() - continued)),
+        problems=problems,
+        assumed=tuple(sorted(assumed)),
+        cluster_id=snapshot.cluster_id if snapshot is not None else None,
+    )
+
+
+def _recorded_counts(record: SetupRecord, uncompared: Mapping[str, InternalTopic]) -> Mapping[str, int]:
+    """Return internal topic → partition count at the last setup; `uncompared` topics have their new count."""
+    return {
+        name: uncompared[name].partitions if name in uncompared else topic.partitions
+        for name, topic in record.topics.items()
+        if not topic.is_sink and not topic.is_retired
+    }

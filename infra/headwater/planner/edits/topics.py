@@ -8,9 +8,8 @@ import attrs
 from headwater.model.cluster import ClusterSnapshot
 from headwater.model.compiled import InternalTopic, TopicKind
 from headwater.model.problems import Location, Severity
-from headwater.planner.edits.formats import Layout
 from headwater.planner.edits.matching import Matcher, matches
-from headwater.planner.edits.topologies import Topology
+from headwater.planner.edits.topologies import Layout, Topology
 from headwater.planner.edits.values import NOTHING, Subject, TopicEdit, Verdict
 from headwater.planner.phrases import listed
 

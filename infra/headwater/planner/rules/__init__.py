@@ -11,6 +11,7 @@ from headwater.planner.application import ActiveApplication
 from headwater.planner.policies import check_run
 from headwater.planner.rules.cluster import (
     acls_incomplete,
+    excess_permissions,
     group_active,
     group_protocol,
     no_authorizer,
@@ -24,7 +25,6 @@ from headwater.planner.rules.counts import (
     source_topics_expanded,
     unsafe_expansion,
 )
-from headwater.planner.rules.excess_permissions import excess_permissions
 from headwater.planner.rules.ownership import (
     managed_elsewhere,
     ownership_records,

@@ -1,8 +1,12 @@
 """PURE. What an upgrade of Kafka Streams changes for applications."""
 
 from headwater.planner.upgrade.changes import ApplicationUpgrade, Change, ChangeKind, DataNote, State, Upgrade
-from headwater.planner.upgrade.find import compare_versions, find_upgrade
-from headwater.planner.upgrade.recorded import compile_recorded, with_recorded_versions
+from headwater.planner.upgrade.find import (
+    compare_versions,
+    compile_recorded,
+    find_upgrade,
+    with_recorded_versions,
+)
 
 __all__ = [
     "ApplicationUpgrade",

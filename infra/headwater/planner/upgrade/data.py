@@ -16,7 +16,7 @@ from headwater.model.topology import Protocol
 from headwater.model.versions import KafkaStreamsVersion
 from headwater.planner.phrases import counted, listed
 from headwater.planner.upgrade.changes import Change, ChangeKind, DataNote
-from headwater.planner.upgrade.topics import Versions
+from headwater.planner.upgrade.topology import Versions
 
 _LAST_OLD_AGGREGATES = "3.4"
 _MOST_TOPICS = 5

@@ -1,18 +1,30 @@
-"""Compare applications compiled for the version that they run with the same for a later version."""
+"""Compare applications compiled for the version that they run with the same for a later version.
 
-from collections.abc import Iterable, Iterator, Sequence
+The version that an application runs is in its document, or else in the setup record of the last run.
+"""
 
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+import attrs
+
+from headwater.compiler import compile_documents
 from headwater.compiler.version_differences import Difference
 from headwater.model.cluster import ClusterSnapshot
 from headwater.model.compiled import CompiledApplication, TopicKind
 from headwater.model.problems import Problem, ProblemCode, Severity, errors
-from headwater.model.topology import Application, Lifecycle
-from headwater.model.versions import KafkaStreamsVersion
+from headwater.model.records import SetupRecord
+from headwater.model.topology import Application, Lifecycle, TopologyDocument
+from headwater.model.versions import BEFORE_VERSIONS, KafkaStreamsVersion, read_any_version, read_version
 from headwater.planner.upgrade.changes import ApplicationUpgrade, Change, ChangeKind, State, Upgrade
 from headwater.planner.upgrade.data import data_notes, group_refusals
 from headwater.planner.upgrade.notes import how_to_keep, notes, unseen_differences
-from headwater.planner.upgrade.topics import Versions, topic_changes
-from headwater.planner.upgrade.topology import is_one_group, refusals, topology_changes
+from headwater.planner.upgrade.topology import (
+    Versions,
+    is_one_group,
+    refusals,
+    topic_changes,
+    topology_changes,
+)
 
 _ORDER = {kind: number for number, kind in enumerate(ChangeKind)}
 _WORST = (State.NONE, State.KEPT, State.REBUILT, State.LOST)
@@ -172,3 +184,60 @@ def _obstacle(versions: Versions, changes: Sequence[Change]) -> str:
     if any(change.kind is ChangeKind.PARTITIONS for change in changes):
         return "internal topics need other partition counts"
     return ""
+
+
+def with_recorded_versions(
+    documents: Sequence[TopologyDocument], records: Mapping[str, SetupRecord]
+) -> tuple[TopologyDocument, ...]:
+    """Return the documents; a document without a version gets the version in its setup record.
+
+    So a later default does not change the topics of an application that is set up.
+    """
+    return tuple(_with(document, _version(document.application, records)) for document in documents)
+
+
+def _version(application: Application, records: Mapping[str, SetupRecord]) -> KafkaStreamsVersion:
+    record = records.get(application.id) or records.get(application.renamed_from or "")
+    if application.names_version or record is None or record.unfinished:
+        return application.kafka_streams
+    if not record.kafka_streams:
+        return BEFORE_VERSIONS
+    recorded = read_any_version(record.kafka_streams)
+    return application.kafka_streams if recorded is None or recorded.is_newer else recorded
+
+
+def compile_recorded(
+    documents: Sequence[TopologyDocument],
+    records: Mapping[str, SetupRecord],
+    partitions: Mapping[str, int],
+) -> Mapping[str, CompiledApplication]:
+    """Return application id → the application compiled for the recorded version, where that is another one.
+
+    Applications without calls are omitted: a text of one version does not show what another one builds.
+    `partitions`: topic → partition count on the cluster.
+    """
+    changed = {
+        document.application.id: recorded
+        for document in documents
+        if document.has_calls
+        if (recorded := _recorded(records.get(document.application.id))) is not None
+        if recorded != document.application.kafka_streams
+    }
+    if not changed:
+        return {}
+    compiled = compile_documents(
+        [
+            _with(document, changed.get(document.application.id, document.application.kafka_streams))
+            for document in documents
+        ],
+        partitions,
+    )
+    return {each.application.id: each for each in compiled if each.application.id in changed}
+
+
+def _recorded(record: SetupRecord | None) -> KafkaStreamsVersion | None:
+    return read_version(record.kafka_streams) if record is not None else None
+
+
+def _with(document: TopologyDocument, version: KafkaStreamsVersion) -> TopologyDocument:
+    return attrs.evolve(document, application=attrs.evolve(document.application, kafka_streams=version))

@@ -15,9 +15,9 @@ from pathlib import Path
 
 import attrs
 
+from headwater.toolchain.broker.launch import Settings
 from headwater.toolchain.broker.process import Broker
 from headwater.toolchain.broker.readiness import HOST, serves, until
-from headwater.toolchain.broker.settings import Settings
 from headwater.toolchain.commands import ToolchainError
 from headwater.toolchain.kafka import KafkaDistribution
 

@@ -11,6 +11,7 @@ from typing import Self
 import attrs
 
 from headwater.toolchain.broker.launch import (
+    Settings,
     begin,
     format_storage,
     launch,
@@ -18,9 +19,9 @@ from headwater.toolchain.broker.launch import (
     reasons,
     run_tool,
     stored_cluster_id,
+    write_files,
 )
 from headwater.toolchain.broker.readiness import HOST, free_ports, is_free, serves, until
-from headwater.toolchain.broker.settings import Settings, write_files
 from headwater.toolchain.cache import Cache
 from headwater.toolchain.commands import Progress, ToolchainError
 from headwater.toolchain.kafka import CLASS_DATA_FILE, KafkaDistribution, class_data_entry

@@ -29,11 +29,11 @@ from headwater_spark.driver.processor_expansion import expansion_status
 from headwater_spark.driver.processor_expansion.held_queries import (
     BatchRunsError,
     HeldQuery,
+    OlderBatches,
     StoppedError,
+    UnprocessedRecords,
     all_held,
 )
-from headwater_spark.driver.processor_expansion.older_batches import OlderBatches
-from headwater_spark.driver.processor_expansion.unprocessed_records import UnprocessedRecords
 from headwater_spark.driver.processor_expansion.warm_up import WarmUp, WarmUpJobs, is_behind
 from headwater_spark.driver.processor_move import attempts, problems
 from headwater_spark.driver.processor_move.checks import InputCheck, check_entries, check_input

@@ -1,12 +1,27 @@
-"""Hold queries between two batches, so that processors can be added."""
+"""What an expansion waits for: few unprocessed records, older batches, and queries between two batches.
+
+Unprocessed records are read in the cut, to check that they are in the partition of their key: a few only.
+
+A batch is older if it partitions its records for fewer partitions than the inputs of processors have. A
+sub-topology without state could still write such records after the cut. The processor of their partition
+would not have the state of their keys any more.
+"""
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from datetime import UTC, datetime
 from threading import Event
 from typing import Protocol
 
+import attrs
+
+from headwater.model.problems import Problem
 from headwater_spark.driver.offsets import Offsets
+from headwater_spark.driver.processor_move import problems
+from headwater_spark.driver.processor_move.checks import unprocessed
+from headwater_spark.driver.processor_move.entry_copy import MoveCluster
+from headwater_spark.driver.processor_move.moves import Move
 
 _HOLD_SECONDS = 1.0
 """How often a wait for a batch checks whether the application stops."""
@@ -65,3 +80,84 @@ def await_batch(query: HeldQuery, seconds: float, stopping: Event) -> bool:
         if time.monotonic() > deadline:
             return False
     return True
+
+
+_POLL_SECONDS = 0.2
+_SILENT_SECONDS = 10.0
+"""How long a wait is normal: then its reason is reported."""
+
+
+@attrs.define(kw_only=True)
+class OlderBatches:
+    """What an expansion waits for before it is announced.
+
+    `known_counts` returns topic → the partition count that batches use from now on. `queries` is the
+    name of each sub-topology without state → its query. `delayed` gets the reason of a long wait.
+    """
+
+    move: Move
+    known_counts: Callable[[], Mapping[str, int]]
+    queries: Mapping[str, HeldQuery]
+    stopping: Event
+    delayed: Callable[[Problem], None]
+
+    def wait(self) -> None:
+        """Wait until the application knows all partitions, then until older batches have ended.
+
+        Raises:
+            StoppedError: The application is stopped.
+        """
+        self._await_partitions()
+        for name, query in self.queries.items():
+            started = _now()
+            if not await_batch(query, _SILENT_SECONDS, self.stopping):
+                self.delayed(problems.older_batch_runs(self.move, name, started))
+                await_batch(query, float("inf"), self.stopping)
+            query.release()
+
+    def _await_partitions(self) -> None:
+        counts = {topic: count for part in self.move.parts for topic, count in part.inputs.items()}
+        since, started = time.monotonic(), _now()
+        while missing := _missing(counts, self.known_counts()):
+            if time.monotonic() - since >= _SILENT_SECONDS:
+                self.delayed(problems.partitions_not_known(self.move, missing, started))
+            if self.stopping.wait(_POLL_SECONDS):
+                raise StoppedError
+
+
+def _missing(counts: Mapping[str, int], known: Mapping[str, int]) -> list[str]:
+    """Return the partitions that the application does not know yet, as text for each topic."""
+    return [
+        f"{known.get(topic, 0)} of {count} of {topic}"
+        for topic, count in sorted(counts.items())
+        if known.get(topic, 0) < count
+    ]
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+_MOST_UNPROCESSED = 200_000
+
+
+@attrs.define
+class UnprocessedRecords:
+    """The unprocessed records of one application; `delayed` gets the reason of a long wait."""
+
+    _move: Move
+    _cluster: MoveCluster
+    _delayed: Callable[[Problem], None]
+    _since: float | None = attrs.field(default=None, init=False)
+    _started: str = attrs.field(default="", init=False)
+
+    def are_few(self) -> bool:
+        """Return whether the cut may begin; raises `KafkaException`."""
+        if unprocessed(self._move, self._cluster) <= _MOST_UNPROCESSED:
+            return True
+        if self._since is None:
+            self._since = time.monotonic()
+            self._started = _now()
+        elif time.monotonic() - self._since >= _SILENT_SECONDS:
+            self._delayed(problems.many_unprocessed(self._move, _MOST_UNPROCESSED, self._started))
+        return False

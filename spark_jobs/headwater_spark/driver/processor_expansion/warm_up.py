@@ -133,7 +133,7 @@ class SparkWarmUpJobs:
     ) -> tuple[list[str], str | None]:
         """Return the results of a job that calls `function` in each of its `tasks`, or why it failed.
 
-        It is a job as those of batches: Spark has other Python workers for other kinds of jobs.
+        It is the same kind of job as a batch: Spark has other Python workers for other kinds of jobs.
         """
         context, group = self._spark.sparkContext, f"{_POOL}-{token_hex(4)}"
         results: list[str] = []

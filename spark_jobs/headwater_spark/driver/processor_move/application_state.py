@@ -31,8 +31,8 @@ from headwater_spark.engine.scaling.processors import DEFAULT_PARTITIONERS, proc
 class AddedProcessor:
     """A processor that the state has not yet (KIP-287).
 
-    `partitions` are those of each input that it will process, S1. It gets some keys of processor `source`, so
-    its state is in that one's partitions of the changelog topics.
+    It will process `partitions` of each input (S1). It gets some keys of processor `source`, so its state is
+    in the partitions of `source` in the changelog topics.
     """
 
     number: int
@@ -44,8 +44,8 @@ class AddedProcessor:
 class PartStatus:
     """The processors of a sub-topology with state; None = its changelog topics do not exist yet.
 
-    `added` are those that are missing for the declared number, or for that of an incomplete move, if each
-    input has enough partitions.
+    `added` are missing for the declared number, or for the number of an incomplete move, if each input has
+    enough partitions.
     """
 
     subtopology: str
@@ -74,7 +74,7 @@ class ProcessorStatus:
 class ApplicationState:
     """An application that declares a number of processors. Methods raise `KafkaException`.
 
-    `programs` are those of sub-topologies with state. `counts` is topic → partition count of all topics.
+    `programs` are the programs of sub-topologies with state. `counts` is topic → partition count.
     """
 
     document: TopologyDocument
@@ -153,7 +153,7 @@ class ApplicationState:
         return decode_count(each.text for each in committed.values())
 
     def _initial(self, before: int, parts: Iterable[MovedPart]) -> int:
-        """Return the initial number of processors that is committed, else the one that the inputs have."""
+        """Return the committed initial number of processors, else the partition count of the inputs."""
         partitions = [each for part in parts for each in part.partitions]
         committed = self.cluster.committed(partitions, stable=False)
         found = decode_initial((each.text for each in committed.values()), before)

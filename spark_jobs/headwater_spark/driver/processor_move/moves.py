@@ -91,9 +91,9 @@ class Move:
     """The state of an application moves from `before` to `after` processors, more or fewer.
 
     `is_live`: the application runs, and pauses only for the last steps. `known_initial` is the initial number
-    of processors, or one that it was doubled to; None = `before` is. `lineage` is that of the local states
-    that added processors may have before the cut (`warm_up`); None = they have none. `widest` is the largest
-    partition count of the changelog topics before the move.
+    of processors, or a doubling of it; None = `before` is. Local states that added processors may have before
+    the cut (`warm_up`) have `lineage`; None = they have none. `widest` is the largest partition count of the
+    changelog topics before the move.
     """
 
     application: str
@@ -212,11 +212,11 @@ class Move:
     def assigned(self, committed: Mapping[TopicPartition, Committed]) -> Mapping[TopicPartition, str]:
         """Return the metadata with which the input partitions belong to their new processors.
 
-        An added processor continues with the times of the one that it takes keys from, one that gets the keys
-        of others with merged ones (`merged_times`). Clocks that count entries are omitted: their values are
-        those of the entries that a task restores. So each task has to restore entries: the version is one
-        that no local state has. A processor that gets keys has another lineage: a local state of it may have
-        entries that were deleted at another processor.
+        An added processor starts with the times of its source. A processor that gets the keys of removed
+        processors starts with merged times (`merged_times`). Clocks that count entries are omitted, because
+        the restored entries decide their values. So each task has to restore entries: no local state has the
+        new version. A processor that gets keys has another lineage: its local state may have entries that
+        were deleted at another processor.
 
         With `deletes_later` the move is complete then, and a task that was there before restores nothing.
         """
@@ -242,7 +242,7 @@ class Move:
         return latest_metadata(committed[each].text for each in partitions) or OffsetMetadata()
 
     def _metadata(self, part: MovedPart, states: Sequence[OffsetMetadata], processor: int) -> OffsetMetadata:
-        """Return the metadata of a new processor, from those of the old ones."""
+        """Return the metadata of a new processor, merged from the metadata of the old processors."""
         sources = [states[each] for each in self.sources_of(processor)]
         counts = {name for store in part.stores for name in store.counts}
         times = {name: time for name, time in merged_times(sources, part).items() if name not in counts}

@@ -71,7 +71,7 @@ def moved_keys(move: Move, initial: int, counts: Sequence[str], at: Location | N
 
 
 def other_initial(move: Move, initial: int, linear: int, at: Location | None) -> Problem:
-    """Return the problem of `linear-hash` with another initial number than that of the state."""
+    """Return the problem of `linear-hash` with another initial number than the state has."""
     return Problem(
         code=ProblemCode.STATE_NOT_MOVABLE,
         application=move.application,
@@ -187,7 +187,7 @@ def forgotten_offset(move: Move, topic: str, partition: int) -> Problem:
 
 
 def misplaced_entry(move: Move, store: MovedStore, partition: int, owner: int) -> Problem:
-    """Return the problem of an entry in a partition that is not that of its key's processor."""
+    """Return the problem of an entry outside the partition of its key's processor."""
     if store.is_keyed_by_user:
         return _not_keyed_by_record(move, store, partition, owner)
     return Problem(

@@ -7,13 +7,13 @@ from pathlib import Path
 import attrs
 from confluent_kafka import KafkaException
 
-from headwater.compiler import compile_document
-from headwater.kafka import Connection, KafkaClusterReader, snapshot_request
+from headwater.kafka import Connection, KafkaClusterReader
 from headwater.model.offset_metadata import decode_mark
 from headwater.model.policies import Policy
-from headwater.model.problems import APPLICATION, ProblemCode, ProblemsError, errors
+from headwater.model.problems import ProblemCode, ProblemsError, errors
 from headwater.model.topology import TopologyDocument
-from headwater.planner import PlanPolicy, plan
+from headwater.operations.observation import observe_application
+from headwater.operations.planning import plan_application
 from headwater.planner.policies import expansion_violations
 from headwater_spark.driver.layout import Programs
 from headwater_spark.driver.preflight import check_runnable
@@ -92,7 +92,7 @@ def opened(
 ) -> Iterator[tuple[ApplicationState, KafkaMoveCluster, bool]]:
     """Yield the application, its cluster, and whether its consumer group has members.
 
-    `programs` are those of an application that runs: its group is not read, and has no members then.
+    `programs` are given for an application that runs: its group is not read, and has no members then.
 
     Raises:
         ProblemsError: The document cannot run, the cluster cannot be read, or the planner finds errors other
@@ -100,15 +100,12 @@ def opened(
     """
     at = document.application.at
     programs_of = programs or check_runnable(document, Path(at.file).parent).programs
-    request = snapshot_request([document], {})
-    if programs is not None:
-        # A coordinator that starts answers late, and librdkafka (2.16) aborts the process then.
-        request = attrs.evolve(request, groups=(), streams_groups=frozenset())
-    snapshot = KafkaClusterReader(connection).read(request)
-    compiled = compile_document(document, snapshot.partitions, APPLICATION)
-    planned = plan([compiled], snapshot, {}, PlanPolicy(), caller=APPLICATION)
-    if wrong := [each for each in errors(planned.problems) if each.code is not ProblemCode.PROCESSOR_COUNT]:
+    reader = KafkaClusterReader(connection)
+    observed = observe_application(reader, document, with_group=programs is None)
+    found = errors(plan_application(observed).problems)
+    if wrong := [each for each in found if each.code is not ProblemCode.PROCESSOR_COUNT]:
         raise ProblemsError(wrong)
+    compiled, snapshot = observed.compiled[0], observed.snapshot
     with_state = tuple(program for program in programs_of(compiled) if program.has_state)
     if not with_state:
         raise ProblemsError([problems.without_state(document.application.id, at)])

@@ -121,8 +121,8 @@ def _waits_of(batch: RunningBatch, *, has_executors: bool) -> str:
         return "records of other topics (max.task.idle.ms)"
     if not has_executors and not batch.in_round:
         return f"executors: Spark has none for batch {batch.number}"
-    of = " and batches that write its repartition topics" if batch.in_round else ""
-    return f"batch {batch.number}{of}"
+    writers = " and batches that write its repartition topics" if batch.in_round else ""
+    return f"batch {batch.number}{writers}"
 
 
 def waits_for_jvm(state: QueryState, silent_seconds: float, limit_seconds: float) -> bool:

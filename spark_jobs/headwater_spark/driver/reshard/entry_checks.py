@@ -10,9 +10,9 @@ from headwater_spark.driver.processor_move.entry_copy import Report
 from headwater_spark.driver.reshard import problems
 from headwater_spark.driver.reshard.entry_move import ReshardCluster
 from headwater_spark.driver.reshard.plan import Reshard
+from headwater_spark.engine.partitioners.hashing import UserPartitioner
 from headwater_spark.engine.scaling.entry_layouts import EntryLayout, find_layouts
 from headwater_spark.engine.scaling.transfers import Transfer
-from headwater_spark.engine.scaling.user_partitioners import UserPartitioner
 from headwater_spark.worker.restore import RecordChunk
 
 _SAMPLE = 20_000

@@ -21,6 +21,7 @@ from headwater.model.problems import Problem
 from headwater.model.topology import TopologyDocument
 from headwater_spark.driver.processor_move.moves import Committed, MovedPart, merged_times
 from headwater_spark.driver.reshard import problems
+from headwater_spark.engine.partitioners.hashing import UserPartitioner, partition_of
 from headwater_spark.engine.program import SubtopologyProgram
 from headwater_spark.engine.program.partitioning import PartitionRule
 from headwater_spark.engine.records import TopicPartition
@@ -28,7 +29,6 @@ from headwater_spark.engine.scaling.entry_layouts import EntryLayout
 from headwater_spark.engine.scaling.moved_stores import MovedStore, NotMovable, moved_stores
 from headwater_spark.engine.scaling.processors import DEFAULT_PARTITIONERS
 from headwater_spark.engine.scaling.transfers import LeftCounts, Transfer, earlier_partitions
-from headwater_spark.engine.scaling.user_partitioners import UserPartitioner, partition_of
 
 _SUBSCRIPTIONS = ("-subscription-registration-topic", "SUBSCRIPTION-REGISTRATION-")
 _OF_KAFKA_STREAMS = "org.apache.kafka.streams."

@@ -27,9 +27,9 @@ from headwater_spark.driver.reshard.entry_move import ReshardCluster
 from headwater_spark.driver.reshard.execution import ReshardExecution, check_reshard, withdraw_if_unchanged
 from headwater_spark.driver.reshard.journal import Journal, journal_partitions, read_journal
 from headwater_spark.driver.reshard.plan import Request, Reshard, plan_reshard
+from headwater_spark.engine.partitioners.hashing import PartitionerError, UserPartitioner
 from headwater_spark.engine.program import build_programs
 from headwater_spark.engine.scaling.entry_layouts import LAYOUTS, EntryLayout
-from headwater_spark.engine.scaling.user_partitioners import PartitionerError, UserPartitioner
 
 _WITHOUT_MEMBERS = ("Empty", "Dead")
 _ADMIN_SECONDS = 30.0

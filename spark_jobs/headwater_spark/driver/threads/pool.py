@@ -37,8 +37,8 @@ class StreamThread:
 class ThreadPool:
     """The threads that are not dead, in the order of their creation. Methods return the next pool.
 
-    `failed` counts the threads that died of a failure. `follows_slots`: the number of threads is that of
-    Spark's slots, until a thread is added, removed, or not replaced after a failure.
+    `failed` counts the threads that died of a failure. `follows_slots`: there are as many threads as
+    slots of Spark, until a thread is added, removed, or not replaced after a failure.
     """
 
     client_id: str

@@ -9,18 +9,19 @@ import structlog
 from confluent_kafka import KafkaException
 
 from headwater.change import admin_client, change_topics
-from headwater.compiler import StreamsConfig, compile_document
+from headwater.compiler import StreamsConfig
 from headwater.compiler.streams_config import SetupMode
-from headwater.kafka import Connection, KafkaClusterReader, snapshot_request
+from headwater.kafka import Connection, KafkaClusterReader
 from headwater.kafka.pending_requests import RenewedClient
 from headwater.model.cluster import ClusterSnapshot
 from headwater.model.compiled import CompiledApplication
 from headwater.model.offset_metadata import announcements, decode_count
 from headwater.model.policies import Policy
-from headwater.model.problems import APPLICATION, ProblemsError, errors
+from headwater.model.problems import ProblemsError, errors
 from headwater.model.records import RecordedTopic, SetupRecord
 from headwater.model.topology import TopologyDocument
-from headwater.planner import PlanPolicy, plan
+from headwater.operations.observation import observe_application
+from headwater.operations.planning import plan_application
 from headwater.planner.policies import expansion_violations
 from headwater_spark.driver.failures import client_failed
 from headwater_spark.driver.offsets import GroupOffsets
@@ -171,11 +172,10 @@ class ApplicationTopics:
 
     def _find_processors(self, declared: int) -> None:
         with self._reader.used(*_FAILURES) as reader:
-            request = snapshot_request([self._document], {})
-            snapshot = reader.read(attrs.evolve(request, groups=(), streams_groups=frozenset()))
-        compiled = compile_document(self._document, snapshot.partitions, APPLICATION)
-        changelogs = changelog_counts(compiled, snapshot.partitions)
-        inputs = input_counts(compiled, snapshot.partitions)
+            observed = observe_application(reader, self._document)
+        compiled, counts = observed.compiled[0], observed.snapshot.partitions
+        changelogs = changelog_counts(compiled, counts)
+        inputs = input_counts(compiled, counts)
         application = self._document.application.id
         offsets = GroupOffsets(self._connection, application)
         try:
@@ -208,22 +208,15 @@ class ApplicationTopics:
 
     def _check(self, record: SetupRecord | None) -> TopicCheck:
         known = self._topic_ids(self._ids)  # read first: the next check finds what changes meanwhile
-        records = {record.application_id: record} if record is not None else {}
-        request = snapshot_request([self._document], records)
-        # The application need not have permission to read the settings of topics that it only reads.
-        managed = {sink.topic for sink in self._document.sinks}
-        read = frozenset(name for name in request.names - managed if not name.startswith(request.prefixes))
-        # The group is our own. A coordinator that starts answers late, and librdkafka (2.16) aborts then.
-        request = attrs.evolve(request, groups=(), streams_groups=frozenset(), sources=read)
         with self._reader.used(*_FAILURES) as reader:
-            snapshot = reader.read(request)
-        compiled = compile_document(self._document, snapshot.partitions, APPLICATION)
-        snapshot = self._with_number(snapshot, compiled)
-        planned = plan([compiled], snapshot, records, PlanPolicy(), caller=APPLICATION)
+            observed = observe_application(reader, self._document, record)
+        compiled = observed.compiled[0]
+        snapshot = self._with_number(observed.snapshot, compiled)
+        observed = attrs.evolve(observed, snapshot=snapshot)
+        planned = plan_application(observed)
         # An application that changes no topic must not stop because a policy is new.
         if self._policies and any(map(own_change, planned.actions)) and not self._is_manual:
-            policies = PlanPolicy(policies=self._policies)
-            planned = plan([compiled], snapshot, records, policies, caller=APPLICATION)
+            planned = plan_application(observed, self._policies)
         required = {topic.name for topic in compiled.internal_topics} | set(compiled.external_sources)
         changes = () if self._is_manual else filter(None, map(own_change, planned.actions))
         ids = self._topic_ids(required) | known

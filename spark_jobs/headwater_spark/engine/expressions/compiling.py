@@ -1,15 +1,239 @@
-"""Compile the text of an expression to a function."""
+"""Compile the text of an expression to a function: parse it with sqlglot, and generate Python source.
 
-from collections.abc import Callable, Mapping, Sequence
+sqlglot translates functions between dialects, and does not keep the original function. The dialect here has
+no functions: each call remains a name with arguments, with the meaning that it has in Spark.
+
+`Generator` adds the lines of a syntax tree; the emitters of the node types are in `nodes`. An emitter adds
+lines, and returns the variable or literal of the result. Arguments that Spark does not always evaluate
+(`case`, `coalesce`, `and`, `or`) are in `if` blocks. Operations on frequent types are generated inline; for
+other types the source calls functions of `operations`.
+"""
+
+from collections.abc import Callable, Collection, Mapping, Sequence
 from types import MappingProxyType
+from typing import ClassVar
 
 import attrs
+from sqlglot import exp
+from sqlglot.dialects.spark import Spark
+from sqlglot.errors import ParseError, SqlglotError
+from sqlglot.parsers.spark import SparkParser
 
-from headwater_spark.engine.expressions.faults import ExpressionError, Fault
-from headwater_spark.engine.expressions.generating import Generator
-from headwater_spark.engine.expressions.parsing import parse
-from headwater_spark.engine.expressions.source import make
+from headwater_spark.engine.expressions import operations as op
+from headwater_spark.engine.expressions.faults import (
+    DEEPEST,
+    LONGEST_TEXT,
+    MOST_DIGITS,
+    MOST_NODES,
+    MOST_STEPS,
+    ExpressionError,
+    Fault,
+)
+from headwater_spark.engine.expressions.nodes import BOOLEAN, EMITTERS, OPERANDS, OPTIONS
+from headwater_spark.engine.expressions.source import Source, TooNestedError, is_literal, make
 from headwater_spark.engine.records import CurrentRecord, Headers, Value
+
+
+class _TooManyStepsError(Exception):
+    pass
+
+
+class _Expressions(Spark):
+    class Parser(SparkParser):
+        FUNCTIONS: ClassVar[Value] = {"ARRAY": exp.Array.from_arg_list}
+        FUNCTION_PARSERS: ClassVar[Value] = {
+            "CAST": lambda self: self._parse_cast(strict=True),
+            "TRY_CAST": lambda self: self._parse_cast(strict=False, safe=True),
+        }
+        NO_PAREN_FUNCTIONS: ClassVar[Value] = {}
+        NO_PAREN_FUNCTION_PARSERS: ClassVar[Value] = {
+            word: SparkParser.NO_PAREN_FUNCTION_PARSERS[word] for word in ("CASE", "IF")
+        }
+        steps = 0
+
+        def _advance(self, times: int = 1) -> None:
+            self.steps += 1
+            if self.steps > MOST_STEPS * (10 + self._tokens_size):
+                raise _TooManyStepsError
+            super()._advance(times)
+
+
+_DIALECT = _Expressions()
+
+
+def parse(text: str) -> exp.Expr:
+    """Return the syntax tree of one expression.
+
+    Raises:
+        ExpressionError: The text is not an expression, or exceeds the limits.
+    """
+    if len(text) > LONGEST_TEXT:
+        raise _too_much(f"{len(text)} characters", f"at most {LONGEST_TEXT} characters")
+    try:
+        trees = [tree for tree in _DIALECT.parse(text) if tree is not None]
+    except ParseError as error:
+        raise ExpressionError(_faults(error)) from None
+    except (RecursionError, _TooManyStepsError):
+        raise _too_much("nested too deeply to be read", f"at most {DEEPEST} levels") from None
+    except SqlglotError:
+        raise ExpressionError([Fault("it is not SQL", _show_text(text))]) from None
+    if len(trees) != 1:
+        summary = "it is empty" if not trees else "it is more than one expression"
+        raise ExpressionError([Fault(summary, _show_text(text), "one expression", "Write one expression.")])
+    _check_size(trees[0])
+    return trees[0]
+
+
+def position(node: exp.Expr) -> tuple[int, int]:
+    """Return line and column of the start of a node, as far as sqlglot knows them."""
+    for each in node.walk():
+        if "line" in each.meta:
+            return each.meta["line"], max(1, each.meta["col"] - len(each.name) + 1)
+    return 1, 1
+
+
+def _check_size(tree: exp.Expr) -> None:
+    pending = [(tree, 1)]
+    nodes = 0
+    while pending:
+        node, depth = pending.pop()
+        nodes += 1
+        if depth > DEEPEST:
+            raise _too_much(f"more than {DEEPEST} levels", f"at most {DEEPEST} levels")
+        if isinstance(node, exp.Literal) and node.is_number and len(node.name) > MOST_DIGITS:
+            raise _too_much(f"a number of {len(node.name)} digits", f"at most {MOST_DIGITS} digits")
+        if nodes > MOST_NODES:
+            raise _too_much(f"more than {MOST_NODES} parts", f"at most {MOST_NODES} parts")
+        pending.extend((child, depth + 1) for child in node.iter_expressions())
+
+
+def _faults(error: ParseError) -> list[Fault]:
+    return [
+        Fault(
+            f"it is not SQL ({each['description']})",
+            str(each["highlight"]) or "the end",
+            line=each["line"] or 1,
+            column=each["col"] or 1,
+            fix="Correct it.",
+        )
+        for each in error.errors
+    ] or [Fault("it is not SQL", "the text", fix="Correct it.")]
+
+
+def _too_much(found: str, expected: str) -> ExpressionError:
+    return ExpressionError(
+        [Fault("it is too large", found, expected, "Split it over several operators, or use a processor.")]
+    )
+
+
+def shortened(text: str, longest: int = 60) -> str:
+    return text if len(text) <= longest else text[: longest - 3] + "..."
+
+
+def _show_text(text: str) -> str:
+    return shortened(text.strip())
+
+
+class Generator:
+    """Generates source. It continues after faults, so that all are reported together."""
+
+    def __init__(self, names: Mapping[str, str], types: Mapping[str, str]) -> None:
+        """`names`: name → variable. `types`: variable of a single value → its type."""
+        self.source = Source()
+        self.faults: list[Fault] = []
+        self.types = types
+        self._names = dict(names)
+        self.used: set[str] = set()
+
+    def value(self, node: exp.Expr) -> str:
+        """Return the variable or literal of the value of a node."""
+        emit = EMITTERS.get(type(node))
+        known = OPERANDS | OPTIONS.get(type(node), frozenset())
+        unknown = [name for name, each in node.args.items() if each and name not in known]
+        try:
+            if emit is not None and not unknown:
+                return emit(self, node)
+        except TooNestedError:
+            return self.fault(node, "it is nested too deeply", "fewer levels of `case` and the like")
+        return self.fault(node, f"`{_head(node)}` is not supported")
+
+    def fault(self, node: exp.Expr, summary: str, expected: str = "", fix: str = "") -> str:
+        line, column = position(node)
+        fault = Fault(summary, _shown(node), line=line, column=column)
+        if expected:
+            fault = Fault(
+                summary, _shown(node), expected, fix or "Change the expression.", line=line, column=column
+            )
+        self.faults.append(fault)
+        return "None"
+
+    # variables in scope
+
+    @property
+    def known(self) -> str:
+        return ", ".join(sorted(self._names))
+
+    def lookup(self, name: str) -> str | None:
+        """Return the variable of a parameter, also of a lambda; None = unknown. Names ignore case."""
+        if name in self._names:
+            self.used.add(name)
+            return self._names[name]
+        lowered = name.lower()
+        if lowered in self._names:
+            self.used.add(lowered)
+            return self._names[lowered]
+        return None
+
+    def function_of(self, node: exp.Expr, counts: Collection[int]) -> str:
+        """Generate a Python function for a lambda with one of these numbers of parameters."""
+        if not isinstance(node, exp.Lambda):
+            return self.fault(node, "a lambda is expected", "x -> …")
+        names = [parameter.name.lower() for parameter in node.expressions]
+        if len(names) not in counts:
+            allowed = " or ".join(map(str, sorted(counts)))
+            return self.fault(node, f"the lambda has {len(names)} parameter(s)", f"{allowed} parameter(s)")
+        outer = self._names
+        variables = [self.source.fresh("p") for _ in names]
+        self._names = {**outer, **dict(zip(names, variables, strict=True))}
+        function = self.source.fresh("f")
+        with self.source.block(f"def {function}({', '.join(variables)}):"):
+            self.source.line(f"return {self.value(node.this)}")
+        self._names = outer
+        return function
+
+    # emitting
+
+    def call(self, function: Callable[..., Value], *arguments: str, strict: bool = False) -> str:
+        """Call a function of the engine; if `strict`, only if no argument is null."""
+        name = self.source.object(function, "g")
+        code = f"{name}({', '.join(arguments)})"
+        nullable = [each for each in dict.fromkeys(arguments) if each == "None" or not is_literal(each)]
+        if strict and "None" in nullable:
+            return "None"
+        if strict and nullable:
+            tests = " or ".join(f"{each} is None" for each in nullable)
+            code = f"None if {tests} else {code}"
+        return self.source.assign(code)
+
+    def condition(self, node: exp.Expr) -> str:
+        """Return the variable of a condition: True, False or None."""
+        name = self.value(node)
+        if isinstance(node, BOOLEAN) or name in {"True", "False", "None"}:
+            return name
+        return self.call(op.truth, name)
+
+
+def _head(node: exp.Expr) -> str:
+    return type(node).__name__.upper() if not isinstance(node, exp.Anonymous) else f"{node.this}"
+
+
+def _shown(node: exp.Expr) -> str:
+    try:
+        text = node.sql(dialect="spark")
+    except (ValueError, RecursionError):
+        text = type(node).__name__
+    return shortened(text)
+
 
 _METADATA = {"topic": 0, "partition": 1, "offset": 2, "timestamp": 3, "headers": 6}
 """Name → position in an input record"""

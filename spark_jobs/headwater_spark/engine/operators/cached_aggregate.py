@@ -1,6 +1,6 @@
 """Aggregations with a cache that no other node reads: totals stay values as long as there is room.
 
-The module has aggregations by key; `cached_windows` has aggregations by key and window.
+The key of a total is a record key, or one window of it (`add_to_cached_windows`).
 
 The totals of a batch are serialized once, when the store's cache is flushed. Until the record cache counts
 its entries, the bytes of their entries are estimated, at least as large as they would be. Then the totals
@@ -14,14 +14,14 @@ from typing import Final
 from headwater.model.behaviors import AggregationKind, StreamAggregate
 from headwater.model.nodes import ProcessorNode
 from headwater_spark.engine.key_counts import NO_KEY_OR_VALUE, CountPerKey
-from headwater_spark.engine.operators.aggregation import Functions, functions_of
+from headwater_spark.engine.operators.aggregation import AddToWindow, Functions, functions_of
 from headwater_spark.engine.operators.interface import OperatorContext, Process
-from headwater_spark.engine.records import Context, Headers, InputRecord, Value
+from headwater_spark.engine.records import Context, Headers, InputRecord, Value, Windowed
 from headwater_spark.engine.stores.cached import Cached
 from headwater_spark.engine.stores.key_value import TimestampedKeyValueBytes
 from headwater_spark.engine.stores.layers import TIMESTAMP, read_timestamp, with_timestamp
 from headwater_spark.engine.stores.record_cache import header_bytes
-from headwater_spark.engine.stores.windows import TimestampedWindowBytes
+from headwater_spark.engine.stores.windows import TimestampedWindowBytes, window_end
 
 _RECORD_TIMESTAMP: Final = 3
 _HEADERS: Final = 6
@@ -319,3 +319,45 @@ def _bytes_per_character(serialize: Callable[[Value], bytes]) -> int:
     except Exception:  # noqa: BLE001 - formats of numbers raise anything
         return 0
     return {_WIDEST.encode(): 4, b'"\\ud83d\\ude00"': 12, f'"{_WIDEST}"'.encode(): 6}.get(widest, 0)
+
+
+def add_to_cached_windows(
+    behavior: StreamAggregate,
+    size: int,
+    functions: Functions,
+    context: OperatorContext,
+    general: AddToWindow,
+) -> AddToWindow:
+    """Return a function that keeps the totals of a batch as values; `general` updates the store."""
+    store = context.store(behavior.store, TimestampedWindowBytes)
+    totals = Totals(store, behavior, context, functions.init)
+    entry_key_of, current = store.entry_key, context.task.current
+    cache, pending, reserve = totals.cache, totals.pending, totals.reserve
+    take, begin, init, add = pending.pop, totals.starter(), functions.init, functions.add
+    add_again, longest, grow = functions.add_again, totals.characters, totals.grow
+    has_fixed_size = behavior.aggregation.kind is AggregationKind.COUNT
+
+    def add_to_window(  # noqa: PLR0917 - called for each record and window
+        key: Value, key_bytes: bytes, value: Value, start: int, timestamp: int, headers: Headers
+    ) -> None:
+        if cache.limit < 0 or (headers and not reserve(header_bytes(headers))):
+            general(key, key_bytes, value, start, timestamp, headers)
+            return
+        entry_key = entry_key_of(key_bytes, start)
+        known = take(entry_key, None)
+        if known is None:
+            started = begin(entry_key, timestamp)
+            if started is None:
+                general(key, key_bytes, value, start, timestamp, headers)
+                return
+            window = Windowed(key, start, window_end(start, size))
+            total, time = add(key, value, started[0]), started[1]
+        elif known[1] is None:
+            window, total, time = known[0], add(key, value, init()), timestamp
+        else:
+            window, total, time = known[0], add_again(key, value, known[1]), max(known[2], timestamp)
+        pending[entry_key] = (window, total, time, timestamp, headers, current.record)
+        if not has_fixed_size and (type(total) is not str or len(total) > longest):
+            grow(entry_key, total)
+
+    return add_to_window

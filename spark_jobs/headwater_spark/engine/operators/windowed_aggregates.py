@@ -18,8 +18,7 @@ from headwater_spark.engine.operators.aggregation import (
     WindowResults,
     functions_of,
 )
-from headwater_spark.engine.operators.cached_aggregate import can_cache_values
-from headwater_spark.engine.operators.cached_windows import add_to_cached_windows
+from headwater_spark.engine.operators.cached_aggregate import add_to_cached_windows, can_cache_values
 from headwater_spark.engine.operators.interface import OperatorContext, Process
 from headwater_spark.engine.operators.materialized import Forwarding
 from headwater_spark.engine.records import Context, Headers, Value, Windowed

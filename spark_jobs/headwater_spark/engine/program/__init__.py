@@ -8,11 +8,10 @@ in `registered_formats(nodes, config)`, by `serdes.schema_key`. Programs are fro
 sends to workers; expressions and serdes are compiled there, once per process.
 """
 
-from headwater_spark.engine.program.building import build_programs
 from headwater_spark.engine.program.checking import problems_of
 from headwater_spark.engine.program.formats import registered_formats, schema_files
 from headwater_spark.engine.program.partitioning import PartitionRule
-from headwater_spark.engine.program.program import SubtopologyProgram
+from headwater_spark.engine.program.program import SubtopologyProgram, build_programs
 
 __all__ = [
     "PartitionRule",

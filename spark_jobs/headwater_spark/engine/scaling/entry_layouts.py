@@ -10,9 +10,9 @@ from collections.abc import Iterable, Mapping, Sequence
 import attrs
 
 from headwater.model.nodes import ChangelogKind
+from headwater_spark.engine.partitioners.hashing import PartitionerError, UserPartitioner
 from headwater_spark.engine.partitioners.murmur2_arrays import positive_hashes
 from headwater_spark.engine.scaling.moved_stores import MovedStore
-from headwater_spark.engine.scaling.user_partitioners import PartitionerError, UserPartitioner
 
 _LENGTH = 4
 _CHANCE = 1e12

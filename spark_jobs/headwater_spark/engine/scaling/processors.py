@@ -53,7 +53,7 @@ class Processors:
 
     @property
     def owner_table(self) -> Sequence[int]:
-        """The owners of many numbers: that of number n is `owner_table[n % len(owner_table)]`."""
+        """The owners of many numbers: the owner of n is `owner_table[n % len(owner_table)]`."""
         return bucket_table(self.initial, max(self.count, self.initial))
 
     def owner_of_key(self, key: bytes) -> int:

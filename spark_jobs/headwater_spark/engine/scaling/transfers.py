@@ -6,11 +6,10 @@ from math import gcd
 
 import attrs
 
-from headwater_spark.engine.partitioners.hashing import default_partition
+from headwater_spark.engine.partitioners.hashing import UserPartitioner, default_partition
 from headwater_spark.engine.scaling.entry_owners import NO_OWNER, entry_owners
 from headwater_spark.engine.scaling.moved_stores import MovedStore, names_processor
 from headwater_spark.engine.scaling.processors import Processors
-from headwater_spark.engine.scaling.user_partitioners import UserPartitioner
 
 _PARTITION = struct.Struct(">i")
 _LENGTH, _HEAD, _HASH, _NULL_HASH = 4, 2, 16, 0x80

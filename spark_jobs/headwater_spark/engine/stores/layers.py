@@ -2,8 +2,8 @@
 
 Below typed stores a value is bytes; in a `timestamped` store the first 8 bytes are its timestamp. Changelog
 records are as in Kafka Streams: the key without the store's own prefix, the value without its timestamp. The
-record timestamp is that of the value; for values without timestamp and for deletions, that of the current
-record.
+record timestamp is the timestamp of the value, or of the current record for values without timestamp and for
+deletions.
 """
 
 from collections.abc import Callable, Iterator

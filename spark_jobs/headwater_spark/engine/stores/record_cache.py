@@ -71,8 +71,8 @@ class RecordCache:
 
     All attributes are public, as the hot path uses them. `bound` is in bytes. Entries are counted if `limit`
     is negative: `size` is the number of their bytes. Otherwise `estimate` is at least the number of their
-    bytes; code that raises it above `limit` calls `settle`. `context_bytes` are at least those of an entry
-    without key, value and headers.
+    bytes; code that raises it above `limit` calls `settle`. `context_bytes` is an upper bound of an entry's
+    bytes without key, value and headers.
     """
 
     __slots__ = ("bound", "context_bytes", "estimate", "limit", "size", "stores", "uncounted")
@@ -130,9 +130,9 @@ class RecordCache:
 class StoreEntries:
     """The entries of one store (`NamedCache`). Both dicts are public: the hot path writes them.
 
-    `sizes` has the bytes of each entry, the one that was read or written first in front; a plain dict would
-    search its first entry among all that left it before. `updates` has the contexts of the updates that were
-    not flushed yet, in the order of the writes.
+    `sizes` has the bytes of each entry, the least recently used in front; a plain dict would search its first
+    entry among all that left it before. `updates` has the contexts of the updates that were not flushed yet,
+    in the order of the writes.
     """
 
     __slots__ = ("_cache", "_flush", "sizes", "updates")

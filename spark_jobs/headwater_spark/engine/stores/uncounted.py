@@ -120,7 +120,7 @@ class UncountedEntries:
         return latest
 
     def _sizes(self) -> Iterator[tuple[bytes, int]]:
-        """Yield each entry's key and bytes, the one that was used first in front."""
+        """Yield each entry's key and bytes, the least recently used first."""
         contexts: dict[bytes, Context] = {}
         for flushed in self._flushed:
             contexts.update(zip(flushed.keys, flushed.contexts, strict=True))

@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headwater_spark.engine.column_count import can_count_columns
-from headwater_spark.engine.columns import OutputColumns
+from headwater_spark.engine.columns import OutputColumns, can_count_columns
 from headwater_spark.engine.key_counts import KeyCounts
 from headwater_spark.engine.program_interface import EngineSettings
 from headwater_spark.engine.task import Task

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from headwater.compiler.dsl.builder import Builder
-from headwater.compiler.dsl.calls import cogroups, grouping, joins, repartitions, sources, streams, tables
+from headwater.compiler.dsl.calls import cogroups, grouping, joins, sources, streams, tables
 from headwater.compiler.dsl.handles import (
     CogroupedStream,
     GroupedStream,
@@ -39,8 +39,8 @@ CALLS: Mapping[tuple[type, type], Call] = {
     (op.Process, Stream): streams.process,
     (op.ProcessValues, Stream): streams.process_values,
     (op.To, Stream): streams.to,
-    (op.Repartition, Stream): repartitions.repartition,
-    (op.ToTable, Stream): repartitions.to_table,
+    (op.Repartition, Stream): streams.repartition,
+    (op.ToTable, Stream): streams.to_table,
     (op.GroupByKey, Stream): grouping.group_by_key,
     (op.GroupBy, Stream): grouping.group_by,
     (op.WindowedBy, GroupedStream): grouping.windowed_by,

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import attrs
 
 from headwater.compiler.dsl.builder import Builder
-from headwater.compiler.dsl.calls.repartitions import repartitioned_for_join
+from headwater.compiler.dsl.calls.streams import repartitioned_for_join
 from headwater.compiler.dsl.declarations import ProcessorDeclaration, StreamJoinDeclaration
 from headwater.compiler.dsl.formats import with_serdes
 from headwater.compiler.dsl.handles import Handle, Stream

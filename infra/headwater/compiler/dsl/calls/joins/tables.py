@@ -2,7 +2,7 @@
 
 from headwater.compiler.dsl.builder import Builder
 from headwater.compiler.dsl.calls.materialization import check_materialized
-from headwater.compiler.dsl.calls.repartitions import repartitioned_for_join
+from headwater.compiler.dsl.calls.streams import repartitioned_for_join
 from headwater.compiler.dsl.declarations import OldValues, ProcessorDeclaration, TableJoinDeclaration
 from headwater.compiler.dsl.formats import with_serdes, with_store_serdes
 from headwater.compiler.dsl.handles import GlobalTable, Handle, Stream, Table, View

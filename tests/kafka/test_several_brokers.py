@@ -19,7 +19,7 @@ from headwater.model.problems import Problem, ProblemCode, ProblemsError
 from headwater.toolchain.broker import Broker
 from headwater.toolchain.broker.readiness import until
 from headwater.toolchain.kafka import KafkaDistribution
-from tests.observe.several_brokers import several_brokers
+from tests.kafka.several_brokers import several_brokers
 
 pytestmark = pytest.mark.broker
 _DOCUMENT = """\

@@ -23,8 +23,8 @@ from headwater.model.records import (
     StackIdentity,
 )
 from headwater.model.untrusted import LARGEST_VALUE, UnreadReason, UnreadRecord
+from headwater.toolchain.broker.launch import Settings
 from headwater.toolchain.broker.process import Broker
-from headwater.toolchain.broker.settings import Settings
 from tests.contract.real_cluster import RealCluster
 
 pytestmark = pytest.mark.broker

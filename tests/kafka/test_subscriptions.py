@@ -4,7 +4,7 @@ import struct
 
 import pytest
 
-from headwater.kafka.subscriptions import subscribed_topics
+from headwater.kafka.group_messages import subscribed_topics
 
 
 def encoded(*topics: str, version: int = 3, rest: bytes = b"\xff\xff\xff\xff") -> bytes:

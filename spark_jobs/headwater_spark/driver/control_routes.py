@@ -1,4 +1,7 @@
-"""`GET` and `POST /control/threads`: list, add and remove stream threads of a running client (KIP-663)."""
+"""The routes of a running application: `/control/threads` (KIP-663) and `/control/processors` (KIP-287).
+
+`GET` shows stream threads and processors, `POST` adds some, and removes stream threads.
+"""
 
 from collections.abc import Callable
 from http import HTTPStatus
@@ -8,11 +11,14 @@ import attrs
 
 from headwater.control import Refused, Route
 from headwater.control.surface import Body
+from headwater.model.problems import ProblemsError
+from headwater.report.compile_json import problem_json
 from headwater_spark.driver.states import ClientState
+from headwater_spark.processor_expansion import ProcessorsStatus
 from headwater_spark.stream_threads import RemovalTimeoutError, ThreadMetadata
 
-PATH = "/control/threads"
-_USAGE = (
+_THREADS_PATH = "/control/threads"
+_THREADS_USAGE = (
     'Send {"action": "add"}, {"action": "remove"} or {"action": "remove", "timeoutMs": N}, with N a whole '
     "number of milliseconds of at least 0."
 )
@@ -50,10 +56,10 @@ def threads_route(current: Callable[[], ThreadControl]) -> Route:
             case {"action": "remove", **rest} if not rest.keys() - {"timeoutMs"}:
                 name = _remove_thread(application, _timeout_ms(rest))
             case _:
-                raise Refused(_USAGE)
+                raise Refused(_THREADS_USAGE)
         return {"thread": name, **_thread_status(application)}
 
-    return Route(PATH, handle, read)
+    return Route(_THREADS_PATH, handle, read)
 
 
 def _remove_thread(application: ThreadControl, timeout_ms: int | None) -> str:
@@ -76,7 +82,7 @@ def _timeout_ms(rest: Body) -> int | None:
         return None
     timeout = rest["timeoutMs"]
     if not isinstance(timeout, int) or isinstance(timeout, bool) or timeout < 0:
-        raise Refused(_USAGE)
+        raise Refused(_THREADS_USAGE)
     return timeout
 
 
@@ -94,4 +100,70 @@ def _thread_status(application: ThreadControl) -> dict[str, Any]:
         "state": application.state.value,
         "slots": application.slots,
         "threads": [attrs.asdict(thread) for thread in application.threads()],
+    }
+
+
+_PROCESSORS_PATH = "/control/processors"
+_MOST = 2**31 - 1
+_PROCESSORS_USAGE = 'Send {"processors": N}, with N a whole number from 1 to 2147483647.'
+
+
+class ProcessorControl(Protocol):
+    """An application that starts or runs."""
+
+    @property
+    def id(self) -> str: ...
+
+    @property
+    def state(self) -> ClientState: ...
+
+    def processors(self) -> ProcessorsStatus: ...
+
+    def expand_processors(self, processors: int) -> None: ...
+
+
+def processors_route(current: Callable[[], ProcessorControl]) -> Route:
+    """Return the route of processors; `current` returns the application."""
+
+    def read() -> Body:
+        return _shown(current())
+
+    def handle(body: Body) -> Body:
+        application = current()
+        try:
+            application.expand_processors(_processors(body))
+        except ProblemsError as error:
+            message = "\n".join(f"{each.summary} {each.fix}" for each in error.problems)
+            refused = {**_shown(application), "problems": [problem_json(each) for each in error.problems]}
+            raise Refused(message, HTTPStatus.CONFLICT, refused) from None
+        return _shown(application)
+
+    return Route(_PROCESSORS_PATH, handle, read)
+
+
+def processors_status(status: ProcessorsStatus) -> dict[str, Any]:
+    """Return the JSON object of the processors of an application, as in `/status`."""
+    return {
+        "processors": status.processors,
+        "target": status.target,
+        "phase": status.phase.value,
+        "copied": status.copied,
+        "remaining": status.remaining,
+        "problems": [problem_json(problem) for problem in status.problems],
+    }
+
+
+def _processors(body: Body) -> int:
+    match body:
+        case {"processors": int(processors), **rest} if not rest and not isinstance(processors, bool):
+            if 1 <= processors <= _MOST:
+                return processors
+    raise Refused(_PROCESSORS_USAGE)
+
+
+def _shown(application: ProcessorControl) -> dict[str, Any]:
+    return {
+        "application": application.id,
+        "state": application.state.value,
+        **processors_status(application.processors()),
     }

@@ -14,13 +14,13 @@ from headwater.kafka import Connection
 from headwater.kafka.broker_session import NoAnswerError
 from headwater.kafka.group_client import GroupClient
 from headwater.kafka.group_messages import (
+    assigned_topics,
     classic_groups,
     cluster_description,
     committed_topics,
     consumer_groups,
     coordinators,
 )
-from headwater.kafka.subscriptions import assigned_topics
 from headwater.kafka.wire import ResponseReader, compact_array, compact_text, topic_id_bytes, unsigned
 
 READERS = (classic_groups, consumer_groups, coordinators, committed_topics, cluster_description)

@@ -1,0 +1,96 @@
+"""Reports of edits: text, JSON, Markdown, and comments on pull requests."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import jsonschema
+import pytest
+from markdown_it import MarkdownIt
+
+from headwater.cli.console import ExitCode
+from headwater.planner.edits import Verdict
+from headwater.report.edits import edit_json, edit_markdown, edit_text, read_edit
+from headwater.report.plan_comment import plan_comment, read_preview
+from headwater.report.plan_comment.comment import LIMIT
+from tests.edits.change_command import FILTERED, SCHEMA, headwater, write
+from tests.edits.sides import COUNT, GENERATED, edit
+
+GOLDEN = Path(__file__).parent / "golden"
+
+
+@pytest.mark.parametrize("form", ["txt", "json", "md"])
+def test_each_format(form: str, golden: Callable[[Path, str], None]) -> None:
+    after = FILTERED.replace("- reduce:", "- windowedBy: {session: {gap: 1m}}\n  - reduce: {name: sum}")
+    found = edit(GENERATED, after)
+    texts = {
+        "txt": lambda: f"{edit_text(found)}\n",
+        "json": lambda: json.dumps(edit_json(found), indent=2, ensure_ascii=False) + "\n",
+        "md": lambda: edit_markdown(found),
+    }
+    golden(GOLDEN / f"edited.{form}", texts[form]())
+
+
+def test_json_is_valid_and_is_read_back() -> None:
+    found = edit(GENERATED, FILTERED)
+    text = json.dumps(edit_json(found))
+
+    jsonschema.Draft202012Validator(SCHEMA).validate(json.loads(text))
+    assert read_edit(text) == found
+    assert SCHEMA["$defs"]["topic"]["properties"]["verdict"]["enum"] == [each.value for each in Verdict]
+
+
+def test_the_guide_explains_each_verdict() -> None:
+    page = (Path(__file__).parents[2] / "docs/changing-topologies.md").read_text(encoding="utf-8")
+
+    assert [verdict for verdict in Verdict if f"| `{verdict}` |" not in page] == []
+
+
+def test_markdown_has_no_active_content() -> None:
+    hostile = FILTERED.replace("- reduce:", '- reduce: {materialized: "a.b_c"}').replace("id: app", "id: app")
+    shown = MarkdownIt("commonmark").enable("table").render(edit_markdown(edit(GENERATED, hostile)))
+
+    assert "<script" not in shown
+    assert "<table>" in shown
+
+
+_PREVIEW = json.dumps({"steps": [], "diagnostics": []})
+
+
+def test_the_comment_on_a_pull_request_shows_the_edit_before_the_topics(tmp_path: Path) -> None:
+    preview = write(tmp_path / "plan.json", _PREVIEW)
+    before, after = (write(tmp_path / f"{n}.yaml", text) for n, text in enumerate((GENERATED, FILTERED)))
+    report = tmp_path / "change.json"
+    headwater(before, after, "--format", "json", "--output", str(report))
+
+    done = headwater(preview, "--change", str(report), command="plan-comment")
+    same = headwater(before, before, "--format", "json", "--output", str(report))
+    unchanged = headwater(preview, "--change", str(report), command="plan-comment")
+
+    assert done.exit_code == same.exit_code == ExitCode.DONE
+    summary = "<details><summary>⚠️ Change of the topology: 2 stores lose their state in 1 application."
+    assert summary in done.stdout
+    assert f"`materialized: {COUNT}`" in done.stdout
+    assert "Change of the topology: nothing changes for state and topics" in unchanged.stdout
+    assert "<details>" not in unchanged.stdout
+
+
+def test_a_large_edit_fits_into_a_comment() -> None:
+    many = "\n".join(
+        f"  - groupByKey: {{from: s, as: g{n}}}\n  - count: {{from: g{n}, name: c{n}}}" for n in range(400)
+    )
+    found = edit(f"{GENERATED}{many}\n", f"{FILTERED}{many}\n")
+
+    text = plan_comment(read_preview(_PREVIEW), edit=found)
+
+    assert len(text) <= LIMIT
+    assert "400 stores" in text or "402 stores" in text
+
+
+def test_a_file_that_is_no_report_is_a_problem(tmp_path: Path) -> None:
+    preview = write(tmp_path / "plan.json", _PREVIEW)
+
+    done = headwater(preview, "--change", preview, command="plan-comment")
+
+    assert done.exit_code == ExitCode.PROBLEMS
+    assert "is not the output of `headwater change --format json`" in done.stderr
