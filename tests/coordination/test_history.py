@@ -210,7 +210,7 @@ def test_each_record_of_others_is_one_problem_and_hides_no_line(kafka: LocalBrok
         }
     )
     huge.produce(topic, large, b"three", partition=0, on_delivery=lambda error, _: refused.append(error))
-    assert producer.flush(30) == huge.flush(30) == 0
+    assert producer.flush(90) == huge.flush(90) == 0
     assert [error is None for error in refused] == [False]
     agent.journal.append(entry("agent", Stage.EXPANDED), term)
     with capture_logs() as log:
@@ -254,8 +254,8 @@ def test_hanging_broker_is_reported_in_time(own_broker: Callable[[], Broker], gr
         begin = time.monotonic()
         appending = threads.submit(agent.journal.append, entry("agent", Stage.EXPANDED), term)
         with pytest.raises(ProblemsError, match="did not answer the request to write to the journal"):
-            appending.result(60)
-        assert time.monotonic() - begin < 40
+            appending.result(150)
+        assert time.monotonic() - begin < 120
         broker.resume()
         _, later = agents.leader([agent])
         assert agent.journal.latest(later)["orders-app"].stage in (Stage.STARTED, Stage.EXPANDED)
@@ -269,7 +269,7 @@ def _foreign(agents: Group, bootstrap_servers: str) -> None:
     """Write a record that is not a journal line, as a user with a console producer could."""
     producer = Producer({"bootstrap.servers": bootstrap_servers, "log_level": 0})
     producer.produce(coordination_topic(agents.name), key="x", value="hello")
-    producer.flush(10)
+    producer.flush(90)
 
 
 @pytest.mark.broker
