@@ -12,7 +12,7 @@ from confluent_kafka import Consumer, TopicPartition
 from headwater.toolchain.broker.readiness import until
 from tests.groups import describe_group
 
-_SECONDS = 30
+_SECONDS = 90
 _POLL_SECONDS = 0.05
 _SETTINGS: Mapping[str, object] = MappingProxyType(
     {

@@ -21,7 +21,7 @@ from headwater.model.acls import Acl, Operation, Permission, ResourceKind
 from headwater.toolchain.broker import Broker, SaslUser
 from headwater.toolchain.broker.readiness import until
 
-_SECONDS = 30
+_SECONDS = 90
 _DENIAL = re.compile(
     r"Principal = (?P<principal>\S+) is Denied operation = (?P<operation>\w+) .*?"
     r"on resource = (?P<kind>\w+):LITERAL:(?P<name>\S+) for request"

@@ -76,9 +76,11 @@ class SecuredApplication:
             # Otherwise, the next run waits for the session timeout of this one.
             "main.consumer.internal.leave.group.on.close": "true",
         }
-        if enables_streams_groups():  # these versions ignore that config
+        is_classic = "group.protocol" not in declared["application"]["config"]
+        if is_classic or enables_streams_groups():
+            # For versions that ignore that config, and for a JVM that was killed because it did not end.
             properties["main.consumer.session.timeout.ms"] = "6000"
-        if "group.protocol" not in declared["application"]["config"]:
+        if is_classic:
             return self.streams_process.running(declared, properties)
         if enables_streams_groups():
             return self.streams_process.running(declared, properties)

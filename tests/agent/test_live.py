@@ -37,7 +37,7 @@ from tests.pulumi.cluster import Cluster
 
 pytestmark = pytest.mark.broker
 
-_REACTION_SECONDS = 20.0
+_REACTION_SECONDS = 90.0
 """The time for a topic check and a loop iteration, which take milliseconds on an idle machine.
 
 It is shorter than the default interval of topic checks.

@@ -24,7 +24,7 @@ def test_signal_handler_may_wake_clock_at_any_moment_of_a_wait() -> None:
 
     waiting = Thread(target=wait, daemon=True)
     waiting.start()
-    waiting.join(10)
+    waiting.join(60)
     assert not waiting.is_alive()
 
 
@@ -33,8 +33,8 @@ def test_several_calls_of_wake_end_one_wait() -> None:
     clock.wake()
     clock.wake()
     begin = time.monotonic()
-    clock.wait(30)
-    assert time.monotonic() - begin < 10
+    clock.wait(250)
+    assert time.monotonic() - begin < 120
     begin = time.monotonic()
     clock.wait(0.05)
     assert time.monotonic() - begin >= 0.04

@@ -16,7 +16,7 @@ from tests.toolchain.certificates import server_tls
 
 pytestmark = pytest.mark.broker
 
-_SECONDS = 30
+_SECONDS = 90
 USER = SaslUser("headwater", "blue-heron-4711")
 
 

@@ -82,7 +82,7 @@ def test_the_application_is_built_and_runs(own_broker: Callable[..., Broker], tm
         refused = java(folder, variables)
         assert "An operator has to act: Internal topics do not exist: " + ", ".join(_INTERNAL) in refused
         java(folder, variables, "initialize")
-        topics = admin.list_topics(timeout=30).topics
+        topics = admin.list_topics(timeout=90).topics
         assert {topic.name: topic.partitions for topic in compiled.internal_topics} == {
             name: len(topics[name].partitions) for name in _INTERNAL
         }

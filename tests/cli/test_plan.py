@@ -10,6 +10,7 @@ from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-def
 from headwater.cli.console import ExitCode
 from headwater.spec import load_text
 from headwater.toolchain.broker.local import LocalBroker
+from headwater.toolchain.broker.readiness import until
 from tests.cli.conftest import Headwater
 
 pytestmark = pytest.mark.broker
@@ -32,17 +33,15 @@ def topics(kafka: LocalBroker) -> Callable[..., None]:
     def create(name: str, partitions: int, **config: str) -> None:
         settings = {key.replace("_", "."): value for key, value in config.items()}
         admin.create_topics([NewTopic(name, partitions, 1, config=settings)])[name].result()
-        while (
-            name not in admin.list_topics(timeout=10).topics
-        ):  # the controller answers before all brokers have the topic
-            pass
+        # The controller answers before all brokers have the topic.
+        assert until(lambda: name in admin.list_topics(timeout=60).topics, 60)
 
     return create
 
 
 def kafka_topics(kafka: LocalBroker) -> set[str]:
     admin = AdminClient({"bootstrap.servers": kafka.bootstrap_servers, "log_level": 0})
-    return set(admin.list_topics(timeout=10).topics)
+    return set(admin.list_topics(timeout=60).topics)
 
 
 @pytest.fixture
@@ -170,7 +169,7 @@ def test_plan_and_drift_estimate_what_an_expansion_of_processors_takes(
     producer = Producer({"bootstrap.servers": kafka.bootstrap_servers})
     for number in range(340):
         producer.produce(changelog, b"value", b"%d" % number)
-    assert producer.flush(30) == 0
+    assert producer.flush(90) == 0
     server = ("--bootstrap-server", kafka.bootstrap_servers)
     planned, found = (headwater(command, "app.yaml", *server) for command in ("plan", "drift"))
     assert (planned.returncode, found.returncode) == (ExitCode.DONE, ExitCode.DRIFT), found.stderr

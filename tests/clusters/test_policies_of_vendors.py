@@ -34,7 +34,7 @@ __all__ = ["applications_of"]  # a fixture
 pytestmark = pytest.mark.broker
 _POLICY = Path(__file__).parent / "TopicPolicy.java"
 _SERVERLESS = PROFILES["msk-serverless"]
-_SECONDS = 30
+_SECONDS = 90
 _STEPS = [
     {"stream": {"topic": "orders"}},
     {"groupBy": {"key": "value.customer", "name": "by-customer"}},
@@ -85,7 +85,7 @@ def admin_of(servers: str) -> AdminClient:
 
 def create(servers: str, name: str, config: Mapping[str, str]) -> None:
     admin_of(servers).create_topics([NewTopic(name, 4, 3, config=dict(config))])[name].result()
-    until(lambda: name in admin_of(servers).list_topics(timeout=10).topics, _SECONDS)
+    until(lambda: name in admin_of(servers).list_topics(timeout=60).topics, _SECONDS)
 
 
 @pytest.fixture
@@ -109,7 +109,7 @@ def created(cluster: str) -> Iterator[Mapping[str, Mapping[str, str]]]:
     yield topics
     for future in admin_of(cluster).delete_topics(list(topics)).values():
         future.result()
-    until(lambda: not set(topics) & set(admin_of(cluster).list_topics(timeout=10).topics), _SECONDS)
+    until(lambda: not set(topics) & set(admin_of(cluster).list_topics(timeout=60).topics), _SECONDS)
 
 
 Run = Callable[..., Result]

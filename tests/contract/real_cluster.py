@@ -17,6 +17,14 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # public, but
 from headwater.change.ownership import write_ownership
 from headwater.kafka import Connection, KafkaClusterReader
 from headwater.model.records import OwnershipChange
+from headwater.toolchain.broker.readiness import until
+
+_SECONDS = 90
+
+
+def _is_assigned(consumer: Consumer) -> bool:
+    consumer.poll(0.1)
+    return bool(consumer.assignment())
 
 
 @attrs.define
@@ -29,20 +37,19 @@ class RealCluster:
 
     def create(self, name: str, partitions: int, config: Mapping[str, str] | None = None) -> None:
         self._admin.create_topics([NewTopic(name, partitions, 1, config=dict(config or {}))])[name].result()
-        while name not in self._admin.list_topics().topics:
-            pass  # the broker that answers learns of a new topic a moment later
+        # The broker that answers learns of a new topic a moment later.
+        assert until(lambda: name in self._admin.list_topics().topics, _SECONDS)
 
     def delete(self, name: str) -> None:
         self._admin.delete_topics([name])[name].result()
-        while name in self._admin.list_topics().topics:
-            pass
+        assert until(lambda: name not in self._admin.list_topics().topics, _SECONDS)
 
     def configure(self, name: str, config: Mapping[str, str]) -> None:
         entries = [ConfigEntry(k, v, incremental_operation=AlterConfigOpType.SET) for k, v in config.items()]
         resource = ConfigResource(ResourceType.TOPIC, name, incremental_configs=entries)
         self._admin.incremental_alter_configs([resource])[resource].result()
-        while not config.items() <= self._config(name).items():
-            pass  # the broker that answers learns of a change a moment later
+        # The broker that answers learns of a change a moment later.
+        assert until(lambda: config.items() <= self._config(name).items(), _SECONDS)
 
     def _config(self, name: str) -> dict[str, str]:
         resource = ConfigResource(ResourceType.TOPIC, name)
@@ -52,7 +59,7 @@ class RealCluster:
         producer = Producer({"bootstrap.servers": self.bootstrap_servers})
         for number in range(records):
             producer.produce(name, b"value", b"key-%d" % number)
-        assert producer.flush(30) == 0
+        assert producer.flush(_SECONDS) == 0
 
     def purge(self, name: str) -> None:
         """Delete all records."""
@@ -68,8 +75,7 @@ class RealCluster:
     def member(self, group: str, topic: str) -> Iterator[None]:
         consumer = Consumer({"bootstrap.servers": self.bootstrap_servers, "group.id": group})
         consumer.subscribe([topic])
-        while not consumer.assignment():
-            consumer.poll(0.1)
+        assert until(lambda: _is_assigned(consumer), _SECONDS)
         yield
         consumer.close()
 

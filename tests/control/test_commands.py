@@ -149,7 +149,7 @@ def test_silent_agents_do_not_delay_status() -> None:
     done = _run("status", *(f"127.0.0.1:{port}" for port in range(1, 9)))
     assert done.exit_code == 1
     assert done.stdout.count("Connection refused") == 8
-    assert time.monotonic() - begin < 20
+    assert time.monotonic() - begin < 100
 
 
 def test_unknown_answers_of_endpoints_are_tolerated() -> None:

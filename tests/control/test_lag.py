@@ -18,7 +18,7 @@ def test_lag_is_end_offset_minus_committed_offset(kafka: LocalBroker, unique: Ca
     group, orders, refunds = unique("orders-app"), unique("orders"), unique("refunds")
     admin = AdminClient({"bootstrap.servers": kafka.bootstrap_servers, "log_level": 0})
     for future in admin.create_topics([NewTopic(orders, 2, 1), NewTopic(refunds, 1, 1)]).values():
-        future.result(30)
+        future.result(90)
     _write(kafka, {orders: 10, refunds: 4})
     topics = {orders: 2, refunds: 1}
     settings = {"bootstrap.servers": kafka.bootstrap_servers, "log_level": 0}
@@ -36,7 +36,7 @@ def test_lag_is_end_offset_minus_committed_offset(kafka: LocalBroker, unique: Ca
     )
     with watch:
         sample = f'headwater_agent_consumer_lag{{application_id="{group}",topic="{orders}"}} 7.0'
-        assert until(lambda: sample in generate_latest(registry).decode(), 30)
+        assert until(lambda: sample in generate_latest(registry).decode(), 90)
     assert "never-ran" not in generate_latest(registry).decode()
 
 
@@ -45,7 +45,7 @@ def _write(kafka: LocalBroker, records: Mapping[str, int]) -> None:
     for topic, count in records.items():
         for _ in range(count):
             producer.produce(topic, value=b"x", partition=0)
-    assert producer.flush(30) == 0
+    assert producer.flush(90) == 0
 
 
 def _commit(kafka: LocalBroker, group: str, offsets: list[TopicPartition]) -> None:

@@ -17,9 +17,10 @@ _ROOT = Path(__file__).parents[2]
 _SECONDS = 60
 _HEAD = """
 import ctypes, sys, threading, time
-from headwater.command_line import Termination
+from headwater.command_line import Termination, termination as module
 from headwater.control.logs import configure_log
 configure_log()
+module._REPORT_SECONDS = 60.0  # a busy machine imports the modules of the report slowly
 lock = ctypes.create_string_buffer(64)
 def block():
     "Wait for a mutex that this thread has: no signal handler of Python runs any more."

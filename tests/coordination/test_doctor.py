@@ -14,7 +14,7 @@ from tests.coordination.conftest import Group
 
 pytestmark = pytest.mark.broker
 
-_SECONDS = 30
+_SECONDS = 90
 
 
 def findings(broker: LocalBroker, topic: str) -> Sequence[str]:

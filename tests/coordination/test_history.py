@@ -5,6 +5,7 @@ import socket
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 import attrs
 import pytest
@@ -17,6 +18,7 @@ from structlog.testing import capture_logs
 
 from headwater.agent.events import agent_status
 from headwater.agent.state import AgentState
+from headwater.cli import agent_history
 from headwater.cli.console import ExitCode
 from headwater.cli.main import main
 from headwater.kafka.expansion_journal import coordination_topic, read_agent_expansions, read_lines
@@ -26,7 +28,6 @@ from headwater.model.problems import ProblemCode, ProblemsError
 from headwater.model.untrusted import LARGEST_VALUE
 from headwater.toolchain.broker import Broker
 from headwater.toolchain.broker.local import LocalBroker
-from headwater.toolchain.broker.readiness import free_ports
 from tests.coordination.conftest import Group
 from tests.coordination.leader_process import entry
 
@@ -210,7 +211,7 @@ def test_each_record_of_others_is_one_problem_and_hides_no_line(kafka: LocalBrok
         }
     )
     huge.produce(topic, large, b"three", partition=0, on_delivery=lambda error, _: refused.append(error))
-    assert producer.flush(30) == huge.flush(30) == 0
+    assert producer.flush(90) == huge.flush(90) == 0
     assert [error is None for error in refused] == [False]
     agent.journal.append(entry("agent", Stage.EXPANDED), term)
     with capture_logs() as log:
@@ -254,8 +255,8 @@ def test_hanging_broker_is_reported_in_time(own_broker: Callable[[], Broker], gr
         begin = time.monotonic()
         appending = threads.submit(agent.journal.append, entry("agent", Stage.EXPANDED), term)
         with pytest.raises(ProblemsError, match="did not answer the request to write to the journal"):
-            appending.result(60)
-        assert time.monotonic() - begin < 40
+            appending.result(150)
+        assert time.monotonic() - begin < 120
         broker.resume()
         _, later = agents.leader([agent])
         assert agent.journal.latest(later)["orders-app"].stage in (Stage.STARTED, Stage.EXPANDED)
@@ -269,7 +270,7 @@ def _foreign(agents: Group, bootstrap_servers: str) -> None:
     """Write a record that is not a journal line, as a user with a console producer could."""
     producer = Producer({"bootstrap.servers": bootstrap_servers, "log_level": 0})
     producer.produce(coordination_topic(agents.name), key="x", value="hello")
-    producer.flush(10)
+    producer.flush(90)
 
 
 @pytest.mark.broker
@@ -313,10 +314,10 @@ def test_history_command_shows_agent_topics_time_and_reason(kafka: LocalBroker, 
 
 def test_lines_of_librdkafka_are_not_in_the_output_of_the_history(monkeypatch: pytest.MonkeyPatch) -> None:
     """A client whose connection is refused logs it; programs read the output as JSON."""
-    monkeypatch.setattr("headwater.agent.journal._READ_SECONDS", 1)
+    monkeypatch.setattr(agent_history, "read_lines", partial(read_lines, timeout_seconds=1.0))
     structlog.reset_defaults()
-    server = f"127.0.0.1:{free_ports(1)[0]}"
-    result = CliRunner().invoke(main, ["agent", "history", "--bootstrap-server", server, "--format", "json"])
+    options = ["--bootstrap-server", "127.0.0.1:1", "--format", "json"]
+    result = CliRunner().invoke(main, ["agent", "history", *options])
     assert result.exit_code == ExitCode.PROBLEMS
     assert "did not answer the request to read" in result.stderr
     assert not result.stdout

@@ -34,8 +34,10 @@ from tests.groups import describe_group
 from tests.runtime.spark.kafka_topics import Topics
 
 _ROOT = Path(__file__).parents[2]
-_LONG_SESSION_MS = 15_000
+_LONG_SESSION_MS = 60_000
 """Long enough to distinguish an immediate hand-over from one after the session time-out."""
+_RESPONSE_SECONDS = 60.0
+"""Until a member notices a broker that hangs: longer than the time-outs of sessions and requests."""
 
 MakeGroup = Callable[[str], Group]
 
@@ -66,7 +68,7 @@ def test_leader_stays_leader_when_another_agent_joins(kafka: LocalBroker, group:
     first = agents.join("first", _LONG_SESSION_MS)
     _, term = agents.leader([first])
     second = agents.join("second", _LONG_SESSION_MS)
-    assert until(lambda: bool(agents.terms([first, second])) and len(_members(agents)) > 1, 30)
+    assert until(lambda: bool(agents.terms([first, second])) and len(_members(agents)) > 1, 60)
     leader, later = agents.leader([first, second])
     assert (leader, later) == (first, term)
 
@@ -77,7 +79,7 @@ def test_topic_is_created_with_one_partition_and_compaction(kafka: LocalBroker, 
     agents.leader([agents.join("agent")])
     topic = coordination_topic(agents.name)
     admin = AdminClient({"bootstrap.servers": kafka.bootstrap_servers, "log_level": 0})
-    assert len(admin.list_topics(topic, timeout=30).topics[topic].partitions) == 1
+    assert len(admin.list_topics(topic, timeout=90).topics[topic].partitions) == 1
     resource = ConfigResource(ResourceType.TOPIC, topic)
     assert admin.describe_configs([resource])[resource].result()["cleanup.policy"].value == "compact"
 
@@ -111,7 +113,7 @@ def test_paused_agent_confirms_leadership_before_acting(kafka: LocalBroker, grou
         assert successor.journal.latest(later)["orders-app"].stage is Stage.STARTED
         assert later > term
         # The paused agent joins the group again; until that is done, the group accepts no commits.
-        assert until(lambda: agents.terms([successor]) and successor.leadership.confirm(later), 30)
+        assert until(lambda: agents.terms([successor]) and successor.leadership.confirm(later), 90)
 
 
 @pytest.mark.broker
@@ -135,12 +137,12 @@ def test_late_request_changes_nothing_wrongly(kafka: LocalBroker, unique: Callab
     """A leader that was paused after its confirmation may still send requests; their counts are absolute."""
     admin = AdminClient({"bootstrap.servers": kafka.bootstrap_servers, "log_level": 0})
     topic = unique("orders-app-counts-changelog")
-    admin.create_topics([NewTopic(topic, 3, 1)])[topic].result(30)
-    admin.create_partitions([NewPartitions(topic, 6)])[topic].result(30)  # by the new leader
+    admin.create_topics([NewTopic(topic, 3, 1)])[topic].result(90)
+    admin.create_partitions([NewPartitions(topic, 6)])[topic].result(90)  # by the new leader
     for late in (6, 5, 3):
         with pytest.raises(KafkaException, match="INVALID_PARTITIONS"):
-            admin.create_partitions([NewPartitions(topic, late)])[topic].result(30)
-    assert until(lambda: len(admin.list_topics(topic, timeout=30).topics[topic].partitions) == 6, 30)
+            admin.create_partitions([NewPartitions(topic, late)])[topic].result(90)
+    assert until(lambda: len(admin.list_topics(topic, timeout=90).topics[topic].partitions) == 6, 30)
 
 
 @pytest.mark.broker
@@ -152,9 +154,9 @@ def test_hanging_broker_leaves_one_leader(own_broker: Callable[[], Broker], grou
         broker.pause()
         begin = time.monotonic()
         assert not leader.leadership.confirm(term)
-        assert time.monotonic() - begin < 20
-        # Three session time-outs, as for a broker that hangs for 30 s with the default time-out of 10 s.
-        assert until(lambda: agents.terms(members) == [None, None], 3 * SESSION_MS / 1_000)
+        assert time.monotonic() - begin < _RESPONSE_SECONDS
+        # Longer than the session time-out, as for a broker that hangs for 30 s with the default of 10 s.
+        assert until(lambda: agents.terms(members) == [None, None], _RESPONSE_SECONDS)
         broker.resume()
         _, later = agents.leader(members)
         assert later >= term
@@ -174,12 +176,12 @@ def test_leader_notices_a_hanging_broker_while_another_agent_joins(
 
         def is_seen_joining(client_id: str) -> bool:
             members.append(agents.join(client_id))
-            return until(lambda: bool(agents.terms(members)) and _is_rebalancing(agents), 10)
+            return until(lambda: bool(agents.terms(members)) and _is_rebalancing(agents), 20)
 
         # The group rebalances for about a second, which a busy machine may miss.
         assert any(is_seen_joining(client_id) for client_id in ("two", "three", "four"))
         broker.pause()
-        assert until(lambda: not any(agents.terms(members)), 3 * SESSION_MS / 1_000)
+        assert until(lambda: not any(agents.terms(members)), _RESPONSE_SECONDS)
         broker.resume()
         _, later = agents.leader(members)
         assert later >= term
@@ -232,7 +234,7 @@ def test_the_first_term_after_commits_were_deleted_follows_the_journal(
     first.journal.append(entry("first", Stage.STARTED), term)
     first.close()
     topics, name = Topics(kafka.bootstrap_servers), coordination_topic(agents.name)
-    assert until(lambda: _delete_commits(topics, name), 30)
+    assert until(lambda: _delete_commits(topics, name), 90)
     behind = time.time() - 3_600
     monkeypatch.setattr(
         leadership_module, "time", SimpleNamespace(time=lambda: behind, monotonic=time.monotonic)

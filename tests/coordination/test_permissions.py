@@ -63,13 +63,13 @@ def test_permissions_on_topic_and_group_are_sufficient(guarded: Broker, agents: 
 def test_agent_without_create_permission_uses_existing_topic(guarded: Broker, agents: Group) -> None:
     topic = coordination_topic(agents.name)
     admin = _admin(guarded)
-    admin.create_topics([NewTopic(topic, 1, 1, config=TOPIC_CONFIG)])[topic].result(30)
+    admin.create_topics([NewTopic(topic, 1, 1, config=TOPIC_CONFIG)])[topic].result(90)
     on_topic = (AclOperation.READ, AclOperation.WRITE, AclOperation.DESCRIBE)
     _allow(guarded, *((ResourceType.TOPIC, topic, operation) for operation in on_topic))
     _allow(guarded, (ResourceType.GROUP, topic, AclOperation.READ))
     with capture_logs() as log:
         agents.leader([agents.join("agent")])
-        assert until(lambda: _events(log).get("settings of the coordination topic not checked"), 30)
+        assert until(lambda: _events(log).get("settings of the coordination topic not checked"), 90)
     line = _events(log)["settings of the coordination topic not checked"]
     assert (line["reason"], "--add-config cleanup.policy=compact" in line["fix"]) == (
         "TOPIC_AUTHORIZATION_FAILED",
@@ -86,8 +86,8 @@ def test_settings_of_an_existing_topic_are_repaired(guarded: Broker, agents: Gro
     _allow(guarded, (ResourceType.GROUP, topic, AclOperation.READ))
     with capture_logs() as log:
         agents.leader([agents.join("agent")])
-        assert until(lambda: cluster.config(topic) == TOPIC_CONFIG, 30)
-        assert until(lambda: "coordination topic reconfigured" in _events(log), 30)
+        assert until(lambda: cluster.config(topic) == TOPIC_CONFIG, 90)
+        assert until(lambda: "coordination topic reconfigured" in _events(log), 90)
 
 
 def _events(log: Sequence[MutableMapping[str, Any]]) -> Mapping[str, Mapping[str, Any]]:
@@ -99,7 +99,7 @@ def test_missing_permissions_are_reported_and_granted_without_restart(guarded: B
     on_topic = (AclOperation.READ, AclOperation.WRITE, AclOperation.DESCRIBE, AclOperation.CREATE)
     _allow(guarded, *((ResourceType.TOPIC, topic, operation) for operation in on_topic))
     agent = agents.join("agent")
-    assert until(lambda: agents.terms([agent]) and "GROUP_AUTHORIZATION_FAILED" in agent.leadership.error, 30)
+    assert until(lambda: agents.terms([agent]) and "GROUP_AUTHORIZATION_FAILED" in agent.leadership.error, 90)
     _allow(guarded, (ResourceType.GROUP, topic, AclOperation.READ))
     agents.leader([agent])
     assert agent.leadership.error == ""
@@ -124,4 +124,4 @@ def _allow(broker: Broker, *permissions: tuple[ResourceType, str, AclOperation])
     ]
     admin = _admin(broker)  # the client must exist until its responses arrive
     for future in admin.create_acls(bindings).values():
-        future.result(30)
+        future.result(90)

@@ -104,7 +104,7 @@ def login(certificate_authority: trustme.CA, secured: Broker) -> Mapping[str, st
 
 
 def names_of(admin: AdminClient) -> set[str]:
-    return set(admin.list_topics(timeout=10).topics)
+    return set(admin.list_topics(timeout=60).topics)
 
 
 def status_of(checks: Checks, *names: str) -> set[str]:
@@ -257,12 +257,12 @@ def test_cordoned_brokers_are_named(own_broker: Callable[..., Broker]) -> None:
         admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers, "log_level": 0})
         cordoned = ConfigEntry("cordoned.log.dirs", "*", incremental_operation=AlterConfigOpType.SET)
         resource = ConfigResource(ResourceType.BROKER, "1", incremental_configs=[cordoned])
-        admin.incremental_alter_configs([resource])[resource].result(30)
+        admin.incremental_alter_configs([resource])[resource].result(90)
 
         def checks() -> Checks:
             return Doctor()("--bootstrap-server", broker.bootstrap_servers)[1]
 
-        assert until(lambda: "cordoned-brokers" in checks(), 30)
+        assert until(lambda: "cordoned-brokers" in checks(), 90)
         assert checks()["cordoned-brokers"]["status"] == "error"
 
 

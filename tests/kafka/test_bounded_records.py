@@ -82,7 +82,7 @@ def send(cluster: RealCluster, topic: str, *batches: list[bytes], codec: str = "
         assert producer.flush(60) == 0
 
 
-def bounded(cluster: RealCluster, topic: str, seconds: float = 15) -> BoundedTopic:
+def bounded(cluster: RealCluster, topic: str, seconds: float = 60) -> BoundedTopic:
     settings = {"bootstrap.servers": cluster.bootstrap_servers, "group.id": topic, "logger": client_log()}
     return BoundedTopic(settings, topic, 0, seconds)
 
@@ -120,7 +120,7 @@ def test_one_record_of_60_mb_is_skipped_with_its_offset(
         (6, b"d"),
         (7, UnreadReason.TOO_LARGE),
     ]
-    assert time.monotonic() - began < 15
+    assert time.monotonic() - began < 60
     assert read_in_new_process(cluster, topic)[1] < 40
     assert found(bounded(cluster, topic), end=3)[-1] == (2, b"b")
     assert found(bounded(cluster, topic), end=2)[-1] == (1, UnreadReason.TOO_LARGE)
@@ -166,7 +166,7 @@ def test_many_small_records_are_read_with_little_memory(
         producer.produce(topic, b"x" * 100, b"key-%d" % number)
         producer.poll(0 if number % 50_000 else 10)
     assert producer.flush(60) == 0
-    assert sum(1 for _ in bounded(cluster, topic, seconds=5).records()) == 200_000
+    assert sum(1 for _ in bounded(cluster, topic, seconds=10).records()) == 200_000
     found, growth = read_in_new_process(cluster, topic)
     assert found[-1] == (200_000, "in all")
     assert growth < 80
@@ -196,7 +196,7 @@ def deliver(cluster: RealCluster, topic: str, value: bytes, codec: str) -> None:
         }
     )
     producer.produce(topic, value, b"key", on_delivery=lambda error, _: refused.append(error))
-    producer.flush(30)
+    producer.flush(90)
     assert [error for error in refused if error is not None] == [], "refused"
 
 

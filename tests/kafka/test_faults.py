@@ -27,9 +27,9 @@ from headwater.toolchain.broker.readiness import until
 from tests.toolchain.certificates import pkcs8, server_tls
 
 pytestmark = pytest.mark.broker
-PROMPT_SECONDS = 30.0
+PROMPT_SECONDS = 90.0
 """Seconds on an idle machine, and less than the timeout."""
-TIMEOUT_SECONDS = 60.0
+TIMEOUT_SECONDS = 120.0
 ALICE = SaslUser("alice", "alice-secret")
 BORIS = SaslUser("boris", "boris-secret")
 
@@ -43,7 +43,9 @@ def secured(own_broker: Callable[..., Broker], certificate_authority: trustme.CA
         made = {"shop-a-changelog": 1, "shop-in": 2}
         for future in admin.create_topics([NewTopic(*topic) for topic in made.items()]).values():
             future.result()
-        assert until(lambda: made.keys() <= admin.list_topics(timeout=20).topics.keys(), 20)
+        assert until(
+            lambda: made.keys() <= admin.list_topics(timeout=TIMEOUT_SECONDS).topics.keys(), TIMEOUT_SECONDS
+        )
         grants = [
             (ResourceType.TOPIC, "shop-", AclOperation.DESCRIBE),
             (ResourceType.TOPIC, "shop-", AclOperation.DESCRIBE_CONFIGS),

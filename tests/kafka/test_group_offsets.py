@@ -75,7 +75,7 @@ def test_a_text_of_a_later_version_is_one_problem_with_its_partition(
     cluster.commit(group, topic, {0: "of another program", 1: later})
     connection = Connection(bootstrap_servers=(kafka.bootstrap_servers,))
     with pytest.raises(ProblemsError) as raised:
-        read_metadata(connection, group, {topic: 2}, 5)
+        read_metadata(connection, group, {topic: 2}, 30)
     [problem] = raised.value.problems
     assert problem.code is ProblemCode.UNREADABLE_RECORD
     assert f"{topic}, partition 1, offset 0" in problem.summary
@@ -91,14 +91,14 @@ def test_an_open_transaction_is_not_waited_for(kafka: "LocalBroker", unique: Cal
     cluster.create(topic, 2)
     cluster.commit(group, topic, {0: "before", 1: "other"})
     producer = Producer({"bootstrap.servers": servers, "transactional.id": group})
-    producer.init_transactions(30)
+    producer.init_transactions(60)
     producer.begin_transaction()
     member = Consumer({"bootstrap.servers": servers, "group.id": group})
     offsets = [TopicPartition(topic, 0, 7, "after")]
-    producer.send_offsets_to_transaction(offsets, member.consumer_group_metadata(), 30)
+    producer.send_offsets_to_transaction(offsets, member.consumer_group_metadata(), 60)
     connection = Connection(bootstrap_servers=(servers,))
-    assert read_metadata(connection, group, {topic: 2}, 5) == ["before", "other"]
-    producer.commit_transaction(30)
+    assert read_metadata(connection, group, {topic: 2}, 30) == ["before", "other"]
+    producer.commit_transaction(60)
     member.close()
     # The broker answers a commit before the group shows it.
-    assert until(lambda: read_metadata(connection, group, {topic: 2}, 5) == ["after", "other"], 30.0)
+    assert until(lambda: read_metadata(connection, group, {topic: 2}, 30) == ["after", "other"], 60.0)

@@ -30,7 +30,7 @@ from headwater.toolchain.broker.readiness import until
 from tests.pulumi.cluster import Cluster
 from tests.toolchain.certificates import pkcs8, server_tls
 
-_SECONDS = 30.0
+_SECONDS = 90.0
 USER = SaslUser("headwater", "blue-heron-4711")
 _KEY_PASSWORD = "green-frog-0815"
 _OAUTH = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule"

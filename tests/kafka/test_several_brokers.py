@@ -26,7 +26,7 @@ _DOCUMENT = """\
 application: {id: APPLICATION, config: {replication.factor: FACTOR}}
 topology: [{stream: orders}, {groupByKey: }, {count: {materialized: counts}}]
 """
-_SECONDS = 30
+_SECONDS = 90
 _GROUPS = tuple(f"group-{number}" for number in range(12))
 _COMPACT = {"cleanup.policy": "compact"}
 _COORDINATORS = 5

@@ -3,6 +3,7 @@
 import json
 import os
 import queue
+import shutil
 import subprocess
 import threading
 from collections.abc import Mapping, Sequence
@@ -21,6 +22,8 @@ from headwater.toolchain.streams_library import ensure_streams_library
 from tests.broker_version import BROKER_VERSION, has_streams_groups
 
 _SOURCE = Path(__file__).parent / "java"
+_POM = _SOURCE / "pom.xml"
+_COPY = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencies"
 _MAIN = "headwater.oracle.Oracle"
 VERSION = str(DEFAULT_VERSION)
 """The version that most tests compare with."""
@@ -33,7 +36,8 @@ RECORDED = "4.1.1"
 """The version of recorded cases."""
 Protocol = Literal["classic", "streams"]
 PROTOCOLS: tuple[Protocol, ...] = ("classic", "streams")
-_CHANGED_APIS = {"3.8": "read.only.stores", "4.0": "offset.resets", "4.1": "streams.protocol"}
+_CHANGED_APIS = ("3.8", "4.0", "4.1")
+"""The releases with other APIs: of read-only stores, of offset resets, of the streams protocol."""
 _GROUP_COORDINATORS = ("4.1", "4.2", "4.3")
 """The releases whose group coordinator has another API than the previous release."""
 _IN_MEMORY = Path("/dev/shm")  # noqa: S108 - stores on a disk are ten times slower
@@ -89,45 +93,53 @@ class Answer:
 def built_program(version: str = VERSION, cache: Cache | None = None) -> tuple[Path, Path]:
     """Return the `java` executable and the folder with classes and jars of a version of Kafka Streams.
 
-    Maven builds it on first use.
+    The first use downloads the jars with Maven, and compiles the classes.
     """
     cache = cache or Cache()
-    sources = sorted(
-        path for path in _SOURCE.rglob("*") if path.suffix in {".java", ".xml"} and "target" not in path.parts
-    )
-    entry = f"oracle-{version}-{fingerprint(*(path.read_bytes() for path in sources))}"
-    programs = machine.require((machine.JAVA,) if cache.find(entry) else (machine.JAVA, machine.MAVEN))
+    sources = sorted(path for name in _sources(version) for path in (_SOURCE / "src" / name).rglob("*.java"))
+    entry = f"oracle-{version}-{fingerprint(*(path.read_bytes() for path in sources), _POM.read_bytes())}"
+    java = machine.require((machine.JAVA,))[machine.JAVA]
 
-    def compile_program(folder: Path, progress: Progress) -> None:
-        with progress.step(f"test oracle {version}: compiling with Maven", expected="20 seconds") as show:
+    def compile_program(folder: Path, _: Progress) -> None:
+        jars = _jars(version, cache)
+        quick = ("-J-XX:TieredStopAtLevel=1", "-J-XX:+UseSerialGC", "-proc:none", "-XDsuppressNotes")
+        where = ("-cp", f"{jars}/*", "-d", folder / "classes")
+        subprocess.run(["javac", *quick, "--release", "17", *where, *sources], check=True)
+        shutil.copytree(jars, folder / "jars", copy_function=os.link)
+
+    return java, cache.ensure(entry, compile_program, Progress())
+
+
+def _jars(version: str, cache: Cache) -> Path:
+    """Return the folder with the jars of a version of Kafka Streams and of its dependencies."""
+    programs = machine.require((machine.JAVA, machine.MAVEN))
+
+    def copy_jars(folder: Path, progress: Progress) -> None:
+        with progress.step(f"test oracle {version}: downloading with Maven", expected="10 seconds") as show:
             run_logged(
                 [
-                    programs[machine.MAVEN],
-                    *("--batch-mode", "--no-transfer-progress", "--file", _SOURCE / "pom.xml"),
-                    *(f"-D{name}={value}" for name, value in _properties(version).items()),
-                    *(f"-Doutside={folder}", "compile"),
+                    *(programs[machine.MAVEN], "--batch-mode", "--no-transfer-progress", "--file", _POM),
+                    *(f"-Dkafka.version={version}", "-DincludeScope=runtime", f"-DoutputDirectory={folder}"),
+                    *(("-Pcoordinator-common",) if _has(version, "4.1") else ()),
+                    _COPY,
                 ],
                 log=cache.root / "logs" / f"oracle-{version}.log",
                 environment=os.environ,
                 show=show,
-                failure="Maven could not compile the test oracle",
+                failure=f"Maven could not download Kafka Streams {version}",
             )
 
-    return programs[machine.JAVA], cache.ensure(entry, compile_program, Progress())
+    return cache.ensure(f"oracle-jars-{version}-{fingerprint(_POM.read_bytes())}", copy_jars, Progress())
 
 
-def _properties(version: str) -> Mapping[str, str]:
-    """Return Maven's properties for a version: the folders of `java/src` that contain its APIs."""
-    return {
-        "kafka.version": version,
-        "group.coordinator": next(
-            (since for since in reversed(_GROUP_COORDINATORS) if _has(version, since)), "none"
-        ),
-        **{
-            name: f"{'since' if _has(version, since) else 'before'}-{since}"
-            for since, name in _CHANGED_APIS.items()
-        },
-    }
+def _sources(version: str) -> tuple[str, ...]:
+    """Return the folders of `java/src` that contain the APIs of a version."""
+    coordinator = next((since for since in reversed(_GROUP_COORDINATORS) if _has(version, since)), None)
+    return (
+        "main",
+        *(f"{'since' if _has(version, since) else 'before'}-{since}" for since in _CHANGED_APIS),
+        *((coordinator,) if coordinator is not None else ()),
+    )
 
 
 def _has(version: str, since: str) -> bool:

@@ -20,7 +20,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # public name
 from headwater.toolchain.broker.readiness import until
 from tests.answers import ATTEMPT_SECONDS, answered
 
-_SECONDS = 30
+_SECONDS = 90
 
 
 @attrs.frozen

@@ -20,8 +20,8 @@ from tests.pulumi.driver import STACK, Stack, end, kill, wait_for_lines
 
 pytestmark = [pytest.mark.pulumi, pytest.mark.slow]
 
-STORES = 12
-SLOWLY = ("up", "--yes", "--skip-preview", "--parallel", "2")
+STORES = 20
+SLOWLY = ("up", "--yes", "--skip-preview", "--parallel", "1")
 SECONDS = 60
 # A line for each topic, as soon as it is done: a request to a busy broker could see them all at once.
 CREATED, UPDATED = "changelog created", "changelog updated"

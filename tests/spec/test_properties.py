@@ -23,7 +23,7 @@ _YAML_CHARACTERS = st.text(alphabet="ab:-?[]{},&*!|>'\"%@`# \n\t\\~0123.\ufeff\u
 
 
 @given(st.text(max_size=200) | _YAML_CHARACTERS)
-@settings(max_examples=5 * settings().max_examples)
+@settings(max_examples=2 * settings().max_examples)
 def test_any_text_yields_problems_and_no_exception(text: str) -> None:
     for file in ("any.yaml", "any.json"):
         loaded = load_text(text, file)
@@ -40,7 +40,6 @@ def test_any_text_in_a_document_yields_no_exception(text: str) -> None:
 
 
 @given(damaged() | st.recursive(scalars, lambda inner: st.lists(inner) | st.dictionaries(texts, inner)))
-@settings(max_examples=3 * settings().max_examples)
 def test_problems_are_reported_exactly_if_the_schema_is_violated(data: Any) -> None:  # noqa: ANN401 - any value
     found = schema_problems(RawDocument("any.yaml", data, NO_POSITION))
 
@@ -49,7 +48,6 @@ def test_problems_are_reported_exactly_if_the_schema_is_violated(data: Any) -> N
 
 
 @given(documents())
-@settings(max_examples=3 * settings().max_examples)
 def test_documents_that_the_schema_allows_are_built(data: dict[str, Any]) -> None:
     if PUBLISHED.is_valid(data):
         raw = RawDocument("any.yaml", data, NO_POSITION)

@@ -17,7 +17,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # public, but
 from headwater.toolchain.broker.readiness import until
 from headwater_spark.engine.partitioners.hashing import default_partition
 
-_SECONDS = 30
+_SECONDS = 90
 
 
 @attrs.frozen

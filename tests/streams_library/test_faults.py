@@ -100,7 +100,7 @@ def test_a_broker_that_fails_during_the_expansion_delays_it(
         else:
             broker.pause()
             # The library's requests time out after 10 s.
-            until(lambda: any("retrying" in line for line in applications.log), 20)
+            until(lambda: any("retrying" in line for line in applications.log), 60)
             broker.resume()
         applications.await_tasks("app", 8)
         assert application.counts(*application.internal_topics) == dict.fromkeys(

@@ -107,7 +107,7 @@ def test_topics_that_were_re_created_while_all_instances_were_stopped(
         producer.produce(OWNERSHIP_TOPIC, b"\x00" * 10_000, b"x/shop")
         producer.produce(OWNERSHIP_TOPIC, encode(record), key_of("s1", shop.id))
         producer.produce(OWNERSHIP_TOPIC, b"{", b"y/shop")
-        assert producer.flush(30) == 0
+        assert producer.flush(90) == 0
         java.start(shop.id, shop.topology, manual)
         java.running(shop.id)
         java.close(shop.id)
@@ -130,7 +130,7 @@ def test_topics_that_were_re_created_while_all_instances_were_stopped(
         # The next run of `pulumi up` records the new id: the operator has decided.
         new = attrs.evolve(record, topics=shop.topic_ids(*shop.internal_topics))
         producer.produce(OWNERSHIP_TOPIC, encode(new), key_of("s1", shop.id))
-        assert producer.flush(30) == 0
+        assert producer.flush(90) == 0
         java.start(shop.id, shop.topology, manual)
         java.running(shop.id)
         java.close(shop.id)

@@ -18,7 +18,7 @@ from headwater.toolchain.broker.readiness import until
 from tests.toolchain.certificates import server_tls
 
 pytestmark = pytest.mark.pulumi
-_SECONDS = 30
+_SECONDS = 90
 
 _TOPIC = """
 import pulumi

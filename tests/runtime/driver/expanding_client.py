@@ -105,6 +105,7 @@ class ExpandingClient:
     expansion: ProcessorExpansion
     specs: Specs
     queries: defaultdict[str, Query]
+    layout_changes: Lock
 
     @classmethod
     def of(
@@ -119,20 +120,20 @@ class ExpandingClient:
         queries: defaultdict[str, Query] = defaultdict(lambda: Query(busy))
         document = load_text(text, "app.yaml").documents[0]
         topics = ApplicationTopics(document, connection)
-        specs = Specs(topics.prepare())
+        specs, layout_changes = Specs(topics.prepare()), Lock()
         new = ProcessorExpansion(
             topics=topics,
             connection=connection,
             programs=check_runnable(document).programs,
             specs=specs,  # type: ignore[arg-type]
             queries=queries,
-            layout_changes=Lock(),
+            layout_changes=layout_changes,
             on_errors=on_errors or _fail,
             warm_up_jobs=jobs or _NoJobs(),
         )
         new.complete_interrupted()
         new.started()
-        return cls(new, specs, queries)
+        return cls(new, specs, queries, layout_changes)
 
     def expand(self, processors: int) -> None:
         """Expand to this number; wait until it is reached or refused."""

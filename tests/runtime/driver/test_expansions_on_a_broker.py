@@ -76,16 +76,25 @@ def joining(kafka: LocalBroker, tmp_path: Path, unique: Callable[[str], str]) ->
     return app
 
 
-@pytest.mark.parametrize("application", ["app", "unwindowed", "joining"])
+@pytest.mark.parametrize(
+    ("application", "distance"),
+    [
+        ("app", 1),
+        ("unwindowed", 2),
+        ("joining", 2),
+        pytest.param("unwindowed", 1, marks=pytest.mark.soak),
+        pytest.param("joining", 1, marks=pytest.mark.soak),
+    ],
+)
 def test_an_expansion_that_is_killed_at_each_step_is_continued_at_the_next_start(
-    application: str, request: pytest.FixtureRequest
+    application: str, distance: int, request: pytest.FixtureRequest
 ) -> None:
     """Before the cut the application processes records with 2 processors, from then on it does not."""
     app: Sparkless = request.getfixturevalue(application)
     context = get_context("forkserver")
     context.set_forkserver_preload([__name__])
     killed: list[MovePhase | None] = []
-    for operations in range(100):
+    for operations in range(0, 100, distance):
         process = context.Process(target=_expand_and_die, args=(app.text(2), app.servers, operations))
         process.start()
         process.join(_TIMEOUT_SECONDS)
@@ -231,10 +240,10 @@ def test_the_cut_waits_for_a_batch_that_takes_long(app: Sparkless, monkeypatch: 
     monkeypatch.setattr(expansion_status, "RETRY_SECONDS", 0.05)
     client = ExpandingClient.of(app.text(2), app.connection, busy=_ENDLESS)
     with client.expanding(4):
-        assert until(lambda: _Waits(client).has_reason("waits for a batch of sub-topology"), 60)
+        assert until(lambda: _Waits(client).has_reason("waits for a batch of sub-topology"), _TIMEOUT_SECONDS)
         for query in client.queries.values():
             query.busy = 0
-        assert until(lambda: client.expansion.status.target is None, 60)
+        assert until(lambda: client.expansion.status.target is None, _TIMEOUT_SECONDS)
     assert client.expansion.status.processors == 4
     assert not client.expansion.status.problems
     app.check_moved(4)
@@ -248,14 +257,15 @@ def test_partitions_that_are_added_while_the_cut_waits_belong_to_the_new_process
     monkeypatch.setattr(expansion_status, "RETRY_SECONDS", 0.05)
     client = ExpandingClient.of(app.text(2), app.connection, busy=_ENDLESS)
     with client.expanding(4):
-        assert until(lambda: _Waits(client).has_reason("waits for a batch of sub-topology"), 60)
+        assert until(lambda: _Waits(client).has_reason("waits for a batch of sub-topology"), _TIMEOUT_SECONDS)
         app.expand(8)
         app.produce(1)
+        with client.layout_changes:  # queries read partitions of the layout only, which no cut changes
+            client.specs.update(ApplicationTopics(app.document(2), app.connection).prepare())
         app.process(2)
-        client.specs.update(ApplicationTopics(app.document(2), app.connection).prepare())
         for query in client.queries.values():
             query.busy = 0
-        assert until(lambda: client.expansion.status.target is None, 60)
+        assert until(lambda: client.expansion.status.target is None, _TIMEOUT_SECONDS)
     assert client.expansion.status.processors == 4
     assert not client.expansion.status.problems
     app.process(4)
@@ -275,16 +285,16 @@ def test_nothing_is_announced_while_records_are_partitioned_for_fewer_partitions
     changelog = f"{app.id}-counts-changelog"
     with client.expanding(4):
         waits = _Waits(client)
-        assert until(lambda: waits.has_reason("until the application knows all partitions"), 60)
+        assert until(lambda: waits.has_reason("until the application knows all partitions"), _TIMEOUT_SECONDS)
         assert waits.found == f"2 of 4 of {app.id}-regions-repartition, 2 of 4 of orders-{app.id}"
         assert mapping.busy == _ENDLESS
         client.specs.most_partitions = 1_000
-        assert until(lambda: waits.has_reason("for a batch of sub-topology mapping."), 60)
+        assert until(lambda: waits.has_reason("for a batch of sub-topology mapping."), _TIMEOUT_SECONDS)
         assert mapping.busy < _ENDLESS
         assert client.expansion.status.phase is ExpansionPhase.CHECK
         assert app.topics.partitions(changelog) == 2
         mapping.busy = 0
-        assert until(lambda: client.expansion.status.target is None, 60)
+        assert until(lambda: client.expansion.status.target is None, _TIMEOUT_SECONDS)
     assert not client.expansion.status.problems
     app.check_moved(4)
 
@@ -309,7 +319,7 @@ def test_an_application_stops_while_the_cut_waits_for_a_batch(app: Sparkless) ->
     client.expansion.request(4, ClientState.RUNNING)
     thread = Thread(target=client.expansion.run, args=(stopping,))
     thread.start()
-    assert until(lambda: client.expansion.status.phase is ExpansionPhase.CUT, 60)
+    assert until(lambda: client.expansion.status.phase is ExpansionPhase.CUT, _TIMEOUT_SECONDS)
     stopping.set()
     thread.join(10)
     assert not thread.is_alive()

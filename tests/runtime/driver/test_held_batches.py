@@ -9,7 +9,7 @@ import pytest
 
 from headwater_spark.driver.queries.batch import BatchProcessor, BatchStoppedError
 
-_SECONDS = 10.0
+_SECONDS = 60.0
 
 
 class _Batches(BatchProcessor):

@@ -17,7 +17,7 @@ from headwater_spark.driver.input import watch as module
 from headwater_spark.driver.input.watch import InputWatch, QueryWatch, WatchMode
 from headwater_spark.engine.records import TopicPartition
 
-_SECONDS = 20
+_SECONDS = 60
 POLLING, ARMING, WATCHED = WatchMode
 
 

@@ -15,7 +15,7 @@ from headwater_spark.driver.spark_session import jvm
 from headwater_spark.driver.spark_session.jvm import JvmWatch
 from headwater_spark.driver.states import QueryState
 
-_SECONDS = 30.0
+_SECONDS = 90.0
 _LIMIT = 300.0
 
 

@@ -20,7 +20,7 @@ from headwater_spark.driver.states import QueryState
 from headwater_spark.driver.threads import stream_threads
 from headwater_spark.driver.threads.stream_threads import StreamThreads
 
-_SECONDS = 30.0
+_SECONDS = 90.0
 
 
 @attrs.define

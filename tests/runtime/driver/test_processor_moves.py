@@ -219,9 +219,15 @@ class Moves(RuleBasedStateMachine):
         assert found == {(key, owners.owner_of_key(key)): count for key, count in self.app.counts.items()}
 
 
+class ManyMoves(Moves):
+    """The same, in a long series."""
+
+
 TestMoves = Moves.TestCase
-TestMoves.settings = settings(
-    max_examples=20 * settings().max_examples, stateful_step_count=20, deadline=None
+TestMoves.settings = settings(max_examples=5 * settings().max_examples, stateful_step_count=20, deadline=None)
+TestManyMoves = pytest.mark.soak(ManyMoves.TestCase)
+TestManyMoves.settings = settings(
+    max_examples=40 * settings().max_examples, stateful_step_count=20, deadline=None
 )
 
 

@@ -59,7 +59,7 @@ def test_a_run_until_idle_logs_its_progress_and_a_summary() -> None:
     numbers = count()
     with capture_logs() as logs:
         with progress_logged("shop", lambda: Records(next(numbers), 0), report_seconds=0.0):
-            assert until(lambda: len(logs) >= 2, 10)
+            assert until(lambda: len(logs) >= 2, 60)
         assert [line["event"] for line in logs[-2:]] == ["processing records", "records processed"]
     assert [line["records_read"] for line in logs] == list(range(len(logs)))
     assert {line["application"] for line in logs} == {"shop"}

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, cast
 import attrs
 import pytest
 
+from headwater.toolchain.broker.readiness import until
 from headwater_spark.driver.input.step_planner import Offsets, StepPlanner
 from headwater_spark.driver.queries.batch import BatchProcessor
 
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from headwater_spark.driver.queries.specs import QuerySpec
 
 _IN = ("in", 0)
-_SECONDS = 30.0
+_SECONDS = 90.0
 
 
 @attrs.define
@@ -125,8 +126,7 @@ def test_a_batch_is_held_between_two_of_its_steps(
     thread = Thread(target=batches, args=(rows, batch))
     thread.start()
     try:
-        while not spec.reported:
-            thread.join(0.01)
+        assert until(lambda: spec.reported, _SECONDS)
         assert batches.hold(_SECONDS)
         assert spec.reported == read[:1]
         batches.in_step = lambda: None

@@ -4,6 +4,7 @@ import threading
 
 import pytest
 
+from headwater.toolchain.broker.readiness import until
 from headwater_spark.driver.states import ClientState
 from headwater_spark.driver.threads import stream_threads
 from headwater_spark.driver.threads.stream_threads import StreamThreads
@@ -75,11 +76,10 @@ def test_batch_that_waits_takes_a_thread_that_is_added() -> None:
 
     batch = threading.Thread(target=run)
     batch.start()
-    while not threads.waiting:
-        batch.join(0.01)
+    assert until(lambda: threads.waiting, 60)
     assert found == []
     threads.add(_running)
-    batch.join(30)
+    batch.join(60)
     assert found == [("shop-StreamThread-1",)]
 
 

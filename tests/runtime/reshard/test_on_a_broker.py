@@ -128,7 +128,7 @@ def test_the_commands_for_a_renamed_store(app: StoppedApplication, tmp_path: Pat
     code, text = run(*copy, "--store", "totals=renamed", "--undo")
     assert (code, f"{renamed}: deleted" in text) == (0, True), text
     assert app.entries("totals") == totals
-    assert until(lambda: renamed not in app.topics.names(), 30)
+    assert until(lambda: renamed not in app.topics.names(), 90)
     code, text = run(*copy, "--store", "totals=renamed", "--undo")
     assert (code, "deleted" in text) == (0, False), text
     code, text = run(*copy, "--store", "totals=renamed")
@@ -150,13 +150,18 @@ def test_records_that_are_larger_than_a_megabyte_move(app: StoppedApplication) -
     producer = Producer({"bootstrap.servers": app.servers, "message.max.bytes": 5_000_000})
     for key, value in values.items():
         producer.produce(topic, value, key, default_partition(key, 2), timestamp=1_760_000_000_000)
-    assert producer.flush(30) == 0
+    assert producer.flush(90) == 0
     before = app.entries("kept")
     assert before.items() >= values.items()
     (document,) = load_text(app.text(), "app.yaml").documents
     options = ReshardOptions(partitions={app.source: 5})
     reshard_application(document, Connection(bootstrap_servers=(app.servers,)), options, unreported)
     assert app.entries("kept") == before
+
+
+def _is_assigned(member: Consumer) -> bool:
+    member.poll(0.1)
+    return bool(member.assignment())
 
 
 def test_an_application_that_runs_is_checked_and_refused(app: StoppedApplication) -> None:
@@ -167,8 +172,7 @@ def test_an_application_that_runs_is_checked_and_refused(app: StoppedApplication
     member = Consumer({"bootstrap.servers": app.servers, "group.id": app.id})
     member.subscribe([app.source])
     try:
-        while not member.assignment():
-            member.poll(0.1)
+        assert until(lambda: _is_assigned(member), 90)
         with pytest.raises(ProblemsError) as raised:
             reshard_application(document, connection, options, unreported)
         check = attrs.evolve(options, checks_only=True)

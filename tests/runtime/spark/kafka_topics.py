@@ -31,7 +31,7 @@ from headwater_spark.engine.records import InputRecord, OutputRecord
 from headwater_spark.worker.restore import input_record
 from tests.answers import ATTEMPT_SECONDS, answered
 
-_WAIT_SECONDS = 30.0
+_WAIT_SECONDS = 90.0
 _PAUSE_SECONDS = 0.01
 """How long a reader waits for more messages: it always waits this long, since there are never enough."""
 _COMMIT_SECONDS = 90.0

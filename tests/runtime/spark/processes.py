@@ -8,7 +8,7 @@ from pathlib import Path
 
 from headwater.toolchain.broker.readiness import until
 
-_STOP_SECONDS = 30.0
+_STOP_SECONDS = 90.0
 _PYTHON_WORKERS = ("pyspark.daemon", "worker_daemon")
 """Spark's daemon of Python workers, and that of local sessions."""
 _EXECUTOR = "CoarseGrainedExecutorBackend"

@@ -52,7 +52,7 @@ class StandaloneCluster:
 
     def status(self) -> dict[str, Any]:
         """Return what the master's page says, as JSON."""
-        with urllib.request.urlopen(f"http://{_ADDRESS}:{self.web_port}/json/", timeout=10) as answer:
+        with urllib.request.urlopen(f"http://{_ADDRESS}:{self.web_port}/json/", timeout=60) as answer:
             found: dict[str, Any] = json.load(answer)
         return found
 

@@ -106,7 +106,7 @@ def test_threads_are_added_and_removed_while_the_application_runs(
 
         assert application.remove_stream_thread() == "client-a-StreamThread-1"
         assert application.add_stream_thread() == "client-a-StreamThread-1"
-        removed = [application.remove_stream_thread(30) for _ in range(3)]
+        removed = [application.remove_stream_thread(TIMEOUT_SECONDS) for _ in range(3)]
         assert removed == [f"client-a-StreamThread-{index}" for index in (2, 3, 1)]
         assert application.remove_stream_thread() is None
         assert application.threads() == ()

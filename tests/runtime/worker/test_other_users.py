@@ -16,7 +16,7 @@ from headwater_spark.worker.state_folders import StateNotWrittenError
 from headwater_spark.worker.task_lease import Lease
 
 _KEY = b"a-key-of-another-user"
-_SECONDS = 30.0
+_SECONDS = 90.0
 _HOSTILE = """
 import hmac, os, socket, sys
 from multiprocessing.connection import Connection, answer_challenge, deliver_challenge

@@ -16,7 +16,7 @@ from tests.runtime.spark.kafka_topics import Topics
 
 pytestmark = pytest.mark.broker
 
-_SECONDS = 30.0
+_SECONDS = 90.0
 
 
 class _Partitions:

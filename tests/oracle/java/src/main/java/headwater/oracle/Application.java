@@ -19,6 +19,7 @@ import java.nio.file.Files;
 import java.time.Duration;
 import java.util.Map;
 import java.util.Properties;
+import java.util.concurrent.TimeUnit;
 
 /**
  * Runs the topology of a document on a real broker until standard input ends.
@@ -51,8 +52,10 @@ public final class Application {
             while (input.readLine() != null) {
                 continue;
             }
-            application.close(Duration.ofSeconds(20));
-            application.cleanUp();
+            if (application.close(Duration.ofSeconds(20))) {
+                application.cleanUp();
+            }
+            Runtime.getRuntime().halt(0); // close() without a timeout may wait for minutes
         }
     }
 
@@ -73,7 +76,7 @@ public final class Application {
     private static void allowStreamsProtocol(final Properties properties) throws Exception {
         try (Admin admin = Admin.create(properties)) {
             final FeatureUpdate update = new FeatureUpdate((short) 1, FeatureUpdate.UpgradeType.UPGRADE);
-            admin.updateFeatures(Map.of("streams.version", update), new UpdateFeaturesOptions()).all().get();
+            admin.updateFeatures(Map.of("streams.version", update), new UpdateFeaturesOptions()).all().get(60, TimeUnit.SECONDS);
         }
     }
 }

@@ -59,7 +59,7 @@ import java.util.stream.Stream;
  */
 public final class Edits {
     private static final ObjectMapper JSON = new ObjectMapper();
-    private static final long SECONDS = 30;
+    private static final long SECONDS = 90;
 
     private Edits() {
     }
@@ -360,7 +360,7 @@ public final class Edits {
 
             /** The entries of a store, or why it cannot be read; a rebalance may follow the first start. */
             private Object entries(final String store, final boolean isWindowed) throws InterruptedException {
-                final long deadline = System.nanoTime() + Duration.ofSeconds(15).toNanos();
+                final long deadline = System.nanoTime() + Duration.ofSeconds(60).toNanos();
                 while (true) {
                     try (KeyValueIterator<?, ?> all = isWindowed
                         ? application.store(StoreQueryParameters.fromNameAndType(store, QueryableStoreTypes.windowStore())).all()

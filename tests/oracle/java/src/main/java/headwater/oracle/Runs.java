@@ -11,6 +11,7 @@ import org.apache.kafka.streams.StreamsConfig;
 import org.apache.kafka.streams.errors.StreamsUncaughtExceptionHandler.StreamThreadExceptionResponse;
 
 import java.io.BufferedReader;
+import java.io.IOException;
 import java.io.InputStreamReader;
 import java.io.PrintStream;
 import java.nio.charset.StandardCharsets;
@@ -20,16 +21,19 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.Properties;
+import java.util.concurrent.TimeUnit;
 
 /**
  * Runs the topologies of documents on a real broker in one JVM, one after the other, each from an empty state.
  *
  * <p>A line of standard input that is a request, {@code {"document": {…}, "properties": {…}}}, starts a run; an empty line ends it. Standard output has a line
- * for each state, and {@code failed:} with the messages of an exception and of its causes. {@code "streamsProtocolAt"} names where an administrator without a
- * password switches the protocol on.
+ * for each state, and {@code failed:} with the messages of an exception and of its causes; {@code ended} is the last line of a run. If an application does not
+ * close in time, {@code not closed} is the last line, and the JVM ends: the task manager waits up to five minutes for a state updater whose client fails.
+ * {@code "streamsProtocolAt"} names where an administrator without a password switches the protocol on.
  */
 public final class Runs {
     private static final Duration TIMEOUT = Duration.ofSeconds(20);
+    private static final long SECONDS = 60;
 
     private Runs() {
     }
@@ -39,11 +43,46 @@ public final class Runs {
         System.setOut(System.err);
         final BufferedReader input = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
         for (String line = input.readLine(); line != null; line = input.readLine()) {
-            run(Call.mapping(new ObjectMapper().readValue(line, Map.class)), input, output);
+            if (!run(Call.mapping(new ObjectMapper().readValue(line, Map.class)), input, output)) {
+                output.println("not closed");
+                Runtime.getRuntime().halt(1);
+            }
+            output.println("ended");
         }
     }
 
-    private static void run(final Map<String, Object> request, final BufferedReader input, final PrintStream output) throws Exception {
+    /** Runs an application until the next line of the input; returns whether it was closed in time. */
+    private static boolean run(final Map<String, Object> request, final BufferedReader input, final PrintStream output) throws IOException {
+        KafkaStreams application = null;
+        try {
+            application = application(request);
+            application.setStateListener((now, before) -> output.println(now));
+            application.setUncaughtExceptionHandler(error -> {
+                output.println("failed: " + messages(error));
+                return StreamThreadExceptionResponse.SHUTDOWN_CLIENT;
+            });
+            application.start();
+        } catch (final Throwable error) {
+            output.println("failed: " + messages(error));
+        }
+        input.readLine();
+        return application == null || isClosed(application);
+    }
+
+    private static boolean isClosed(final KafkaStreams application) {
+        try {
+            if (!application.close(TIMEOUT)) {
+                return false;
+            }
+            application.cleanUp();
+            return true;
+        } catch (final Throwable error) {
+            error.printStackTrace();
+            return false;
+        }
+    }
+
+    private static KafkaStreams application(final Map<String, Object> request) throws Exception {
         final Map<String, Object> document = Call.mapping(request.get("document"));
         if (request.containsKey("streamsProtocolAt")) {
             allowStreamsProtocol(String.valueOf(request.get("streamsProtocolAt")));
@@ -54,27 +93,13 @@ public final class Runs {
         properties.put(StreamsConfig.DEFAULT_VALUE_SERDE_CLASS_CONFIG, TextSerde.class);
         properties.put(StreamsConfig.STATE_DIR_CONFIG, Files.createTempDirectory("application").toString());
         Call.mapping(request.get("properties")).forEach((key, value) -> properties.put(key, String.valueOf(value)));
-        try (KafkaStreams application = new KafkaStreams(Oracle.build(document, id), properties)) {
-            application.setStateListener((now, before) -> output.println(now));
-            application.setUncaughtExceptionHandler(error -> {
-                output.println("failed: " + messages(error));
-                return StreamThreadExceptionResponse.SHUTDOWN_CLIENT;
-            });
-            application.start();
-            input.readLine();
-            application.close(TIMEOUT);
-            application.cleanUp();
-        } catch (final Exception error) {
-            output.println("failed: " + messages(error));
-            input.readLine();
-        }
-        output.println("ended");
+        return new KafkaStreams(Oracle.build(document, id), properties);
     }
 
     private static void allowStreamsProtocol(final String servers) throws Exception {
         try (Admin admin = Admin.create(Map.<String, Object>of(AdminClientConfig.BOOTSTRAP_SERVERS_CONFIG, servers))) {
             final FeatureUpdate update = new FeatureUpdate((short) 1, FeatureUpdate.UpgradeType.UPGRADE);
-            admin.updateFeatures(Map.of("streams.version", update), new UpdateFeaturesOptions()).all().get();
+            admin.updateFeatures(Map.of("streams.version", update), new UpdateFeaturesOptions()).all().get(SECONDS, TimeUnit.SECONDS);
         }
     }
 

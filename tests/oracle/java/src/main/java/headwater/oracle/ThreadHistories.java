@@ -48,7 +48,7 @@ import java.util.function.Supplier;
  * client afterwards, when it has settled; or {@code {"error": message}}.
  */
 public final class ThreadHistories {
-    private static final Duration TIMEOUT = Duration.ofSeconds(30);
+    private static final Duration TIMEOUT = Duration.ofSeconds(60);
     private static final Set<String> FAILING = ConcurrentHashMap.newKeySet();
     private static final Set<String> BLOCKED = ConcurrentHashMap.newKeySet();
 
