@@ -169,3 +169,8 @@ class SetupRecord:
     """
     acls: frozenset[Acl] = frozenset()
     """The ACLs of the application in the stack."""
+    settings: Mapping[str, str] = attrs.field(factory=dict, eq=False)
+    """The settings of the document at the time of the setup; empty = unknown.
+
+    What differs from them is a change of its own (`ApplicationPlan.settings`).
+    """
