@@ -6,8 +6,6 @@ would hide the others.
 
 from collections.abc import Collection, Iterator, Sequence
 
-import attrs
-
 from headwater.model.policies import Policy
 from headwater.model.problems import Problem, Severity
 from headwater.planner.phrases import counted
@@ -43,12 +41,15 @@ def _for_all(group: Sequence[Problem], policy: Policy, subject: Subject) -> Prob
     first = group[0]
     more = f" and {len(group) - _SHOWN:,} more" if len(group) > _SHOWN else ""
     topics = ", ".join(f"{problem.topic} ({problem.found})" for problem in group[:_SHOWN])
-    return attrs.evolve(
-        first,
+    return Problem(
+        code=first.code,
         summary=f"{counted(len(group), 'existing topic')} of {subject.application.id} "
         f"do not follow the policy {policy.key}.",
-        topic=None,
-        node=None,
+        application=first.application,
+        expected=first.expected,
         found=f"{topics}{more}",
+        why=first.why,
+        fix=first.fix,
         location=subject.application.at,
+        severity=first.severity,
     )
