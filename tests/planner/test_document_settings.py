@@ -36,6 +36,7 @@ def record(of: Application) -> SetupRecord:
         (BEFORE.replace("id: app,", "id: app, protocol: streams,"), {"protocol": "classic → streams"}),
         (BEFORE.replace("id: app,", "id: app, processors: 2,"), {"processors": "unset → 2"}),
         (BEFORE.replace("4.2", "4.3"), {"kafkaStreams": "4.2.2 → 4.3.1"}),
+        (BEFORE.replace("4.2", "4.2.1"), {}),
         (BEFORE.replace("kafkaStreams: '4.2', ", ""), {}),
         (BEFORE.replace("1}", "1, ssl.key.password: a, producer.sasl.jaas.config: b}"), {}),
         (BEFORE.replace("id: app,", "id: app, setup: {reinitialize: true},"), {}),

@@ -50,9 +50,11 @@ def setting_changes(application: Application, record: SetupRecord | None) -> tup
 
 
 def _find_changes(application: Application, record: SetupRecord) -> Iterator[SettingChange]:
-    version = str(application.kafka_streams)
-    if application.names_version and record.kafka_streams and record.kafka_streams != version:
-        yield SettingChange(VERSION, record.kafka_streams, version)
+    version = application.kafka_streams
+    release = [str(version.major), str(version.minor)]
+    # The patch is the newest that Headwater supports, whatever the document says.
+    if application.names_version and record.kafka_streams and record.kafka_streams.split(".")[:2] != release:
+        yield SettingChange(VERSION, record.kafka_streams, str(version))
     if not record.settings:
         return
     after = document_settings(application)
