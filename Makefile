@@ -77,7 +77,7 @@ check-behavior: $(STAMP)
 lowest: ## run the quick tests with the oldest versions of the dependencies of users (requires uv)
 	uv venv --quiet --seed --clear build/lowest
 	uv pip compile --quiet --universal --python-version 3.11 --no-emit-index-url --no-header --no-annotate \
-	    --resolution lowest-direct --group dev --extra spark pyproject.toml --output-file build/lowest.txt
+	    --resolution lowest-direct --group dev --extra spark --extra protobuf pyproject.toml --output-file build/lowest.txt
 	uv pip install --quiet --python build/lowest --requirement build/lowest.txt
 	uv pip install --quiet --python build/lowest --no-deps --no-build-isolation --editable .
 	build/lowest/bin/python -m pytest -m "not broker and not pulumi and not oracle and not spark and not slow and not soak" \
@@ -152,7 +152,7 @@ format: $(STAMP) ## format the code and apply safe fixes
 .PHONY: lock
 lock: ## update requirements/dev.txt from pyproject.toml (requires uv)
 	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --no-annotate \
-	    --group dev --extra spark pyproject.toml --output-file requirements/dev.txt
+	    --group dev --extra spark --extra protobuf pyproject.toml --output-file requirements/dev.txt
 
 .PHONY: clean
 clean: ## delete .venv and the caches of the checkout, not the toolchain cache

@@ -194,6 +194,32 @@ def test_setup_is_recorded_with_topic_ids(stack: Stack) -> None:
     assert outputs["initialProcessors"] == 4
 
 
+def test_a_preview_shows_changed_settings_of_a_document(stack: Stack) -> None:
+    def changed(run: Run) -> object:
+        [setup] = (each for each in run.monitor.requests if each.type == "headwater:kafka:Setup")
+        return dict(dict(setup.object).get("changed") or {})
+
+    _without_switches(stack)
+    first = stack.run()
+    assert changed(first) == {}
+    stack.state.update(state_after(first))
+    document = stack.folder / "shop.yaml"
+    changed_config = "internal.topics.setup: automatic, sasl.jaas.config: hidden"
+    document.write_text(document.read_text().replace("internal.topics.setup: manual", changed_config))
+    expected = {"internal.topics.setup": "manual → automatic"}
+    preview = stack.run(preview=True)
+    assert changed(preview) == expected
+    [(_, text)] = preview.log
+    assert "1 application setting to record" in text
+    assert "changed in the document: internal.topics.setup manual → automatic" in text
+    second = stack.run()
+    assert changed(second) == expected
+    assert "hidden" not in str(second.monitor.outputs)
+    stack.state.update(state_after(second))
+    third = stack.run()
+    assert (changed(third), third.log) == (expected, [])
+
+
 def test_preview_reads_no_topic_ids(stack: Stack) -> None:
     outputs = stack.run(preview=True).monitor.outputs["headwater:kafka:InternalTopics"]
     assert {topic["id"] for topic in outputs["topics"].values()} == {""}

@@ -24,9 +24,10 @@ from headwater.doctor.cluster import (
 )
 from headwater.doctor.machine import MachineFacts, Package, Program, machine_findings
 from headwater.doctor.permissions import PermissionFacts, Purpose, Right, permission_findings
+from headwater.doctor.policies import PolicyFacts, policy_findings
 from headwater.doctor.stack import Lock, StackFacts, stack_findings
 from headwater.model.cluster import RegisteredBroker, RegisteredBrokers
-from headwater.model.problems import Location, Problem, ProblemCode
+from headwater.model.problems import Location, Problem, ProblemCode, Severity
 from headwater.report.doctor import doctor_json, doctor_rich
 
 _GOLDEN = Path(__file__).parent / "golden"
@@ -241,6 +242,17 @@ def stack() -> Iterator[Iterable[Finding]]:
     yield stack_findings(
         attrs.evolve(STACK, locks=(attrs.evolve(LOCK, is_running=None),), pending=("a (creating)",))
     )
+    yield policy_findings(PolicyFacts(policies=0))
+    yield policy_findings(PolicyFacts(policies=3, problems=(problem,)))
+    yield policy_findings(PolicyFacts(policies=1, reason="No Kafka broker can be reached."))
+    violated = attrs.evolve(
+        problem,
+        code=ProblemCode.POLICY_VIOLATED,
+        summary="Application id customer360 does not match the pattern.",
+        found="customer360",
+        severity=Severity.WARNING,
+    )
+    yield policy_findings(PolicyFacts(policies=3, problems=(problem, violated)))
 
 
 def agents() -> Iterator[Iterable[Finding]]:

@@ -108,7 +108,8 @@ def test_the_plan_names_both_versions_and_records_the_new_one() -> None:
     assert part.notes == ("Kafka Streams 3.9.2 to 4.3.1: a rolling restart is safe",)
     assert part.record is not None
     assert part.record.kafka_streams == "4.3.1"
-    assert not part.has_changes
+    assert part.record == part.recorded
+    assert [(change.key, change.text) for change in part.settings] == [("kafkaStreams", "3.9.2 → 4.3.1")]
 
 
 def test_the_texts_of_a_refused_version(golden: Callable[[Path, str], None]) -> None:

@@ -117,6 +117,24 @@ def test_an_existing_topic_is_checked_as_it_is_after_the_run() -> None:
     ]
 
 
+def test_existing_topics_that_violate_a_policy_are_one_warning() -> None:
+    text = "topicPartitions: {max: 3, severity: warning}"
+    new = planned(text).problems
+    assert len(new) == 5
+    [warning] = planned(text, SimulatedCluster.set_up(shop())).problems
+    assert warning.summary == "5 existing topics of orders do not follow the policy topicPartitions."
+    assert all((each.topic or "?") in (warning.found or "") for each in new)
+    assert (warning.topic, warning.fix, warning.expected) == (None, new[0].fix, new[0].expected)
+
+    cluster = SimulatedCluster.set_up(shop())
+    del cluster.topics["orders-counts-changelog"]
+    violated = [problem for problem in planned(text, cluster).problems if problem.code is POLICY]
+    missing, existing = sorted(violated, key=lambda problem: problem.topic is None)
+    assert missing.topic == "orders-counts-changelog"
+    assert existing.summary.startswith("4 existing topics")
+    assert len(planned(text.replace("warning", "error"), SimulatedCluster.set_up(shop())).problems) == 5
+
+
 def test_defaults_of_the_brokers_are_used_in_a_plan() -> None:
     cluster = SimulatedCluster(default_min_insync_replicas=1, topic_defaults={"retention.ms": "604800000"})
     text = "minInsyncReplicas: {min: 2, kinds: [repartition]}"

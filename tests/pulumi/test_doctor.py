@@ -49,6 +49,18 @@ def test_a_stack_that_is_set_up_is_fine(deployment: Deployment, doctor: RunDocto
     for check in ("backend", "state-files", "lock", "pending-operations", "settings", "connection"):
         assert checks[check]["status"] == "ok", checks[check]
     assert "metadata=skip" not in checks["backend"]["text"]
+    assert checks["policies"]["text"] == "the stack has no policies"
+
+    (deployment.stack.folder / "rules.yaml").write_text(
+        "policies:\n  - topicPartitions: {max: 9}\n"
+        "  - applicationId: {pattern: 'shop-.*', severity: warning}\n"
+    )
+    deployment.stack.configure({"policies": "rules.yaml"})
+    code, checks = doctor()
+    assert (code, checks["policies"]["status"]) == (0, "warning")
+    assert f"Application id {deployment.id} does not match the pattern" in checks["policies"]["text"]
+    (deployment.stack.folder / "rules.yaml").write_text("policies:\n  - topicPartitions: {max: 9}\n")
+    assert doctor()[1]["policies"]["status"] == "ok"
 
 
 def test_what_a_killed_run_left_is_found_and_the_remedies_help(

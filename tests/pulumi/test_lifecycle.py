@@ -1,5 +1,7 @@
 """The first `up` and later ones, while source topics are expanded."""
 
+import re
+
 import pytest
 
 from headwater.toolchain.broker.readiness import until
@@ -26,6 +28,15 @@ def test_the_first_up_creates_and_later_ones_have_nothing_to_do(deployment: Depl
     assert deployment.cluster.config(deployment.changelog)["cleanup.policy"] == "compact"
     deployment.is_clean()
     deployment.stack.succeed("refresh", "--yes")
+    deployment.is_clean()
+
+    deployment.declare({"internal.topics.setup": "automatic"})
+    preview = deployment.stack.preview("--diff")
+    assert preview.succeeded, str(preview)
+    assert re.search(r"~ headwater:kafka:Setup: \(update\)", preview.text), str(preview)
+    assert re.search(r'internal\.topics\.setup\s*: "manual → automatic"', preview.text), str(preview)
+    assert "changed in the document: internal.topics.setup manual → automatic" in preview.text
+    deployment.up()
     deployment.is_clean()
 
 

@@ -27,11 +27,13 @@ _RECORD = frozenset(
         "origins",
         "clusterId",
         "kafkaStreams",
+        "settings",
         "retired",
         "released",
         "stackId",
         "repairs",
         "repaired",
+        "changed",
     }
 )
 _KEPT = {

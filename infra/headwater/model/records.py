@@ -160,7 +160,7 @@ class SetupRecord:
     unfinished: bool = False
     """The first run was interrupted: existing topics are its own, missing ones are not created yet."""
     kafka_streams: str = attrs.field(default="", eq=False)
-    """The version of Kafka Streams at the time of the setup; empty = unknown. It alone is no change."""
+    """The version of Kafka Streams at the time of the setup; empty = unknown. It alone is no other record."""
     initial: Mapping[str, int] = attrs.field(factory=dict)
     """Source topic → initial number of processors of the stateful sub-topologies that read it (KIP-287).
 
@@ -169,3 +169,8 @@ class SetupRecord:
     """
     acls: frozenset[Acl] = frozenset()
     """The ACLs of the application in the stack."""
+    settings: Mapping[str, str] = attrs.field(factory=dict, eq=False)
+    """The settings of the document at the time of the setup; empty = unknown.
+
+    What differs from them is a change of its own (`ApplicationPlan.settings`).
+    """

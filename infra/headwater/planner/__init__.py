@@ -6,6 +6,7 @@ printed.
 
 from headwater.planner.actions import AclAction, AclActionKind, ActionKind, ConfigChange, TopicAction
 from headwater.planner.decide import plan
+from headwater.planner.document_settings import SettingChange
 from headwater.planner.plans import ApplicationPlan, Plan, PlanPolicy
 
 __all__ = [
@@ -16,6 +17,7 @@ __all__ = [
     "ConfigChange",
     "Plan",
     "PlanPolicy",
+    "SettingChange",
     "TopicAction",
     "plan",
 ]

@@ -9,6 +9,7 @@ from headwater.model.policies import Policy
 from headwater.model.problems import Problem, errors
 from headwater.model.records import SetupRecord, StackIdentity
 from headwater.planner.actions import AclAction, TopicAction
+from headwater.planner.document_settings import SettingChange
 from headwater.planner.ownership import Ownership
 
 
@@ -40,12 +41,15 @@ class ApplicationPlan:
     recorded: SetupRecord | None = None
     notes: tuple[str, ...] = ()
     acls: tuple[AclAction, ...] = ()
+    settings: tuple[SettingChange, ...] = ()
+    """Settings of the document that differ from the recorded ones."""
 
     @property
     def has_changes(self) -> bool:
         """Whether the run changes the cluster or the record."""
         return (
             self.record != self.recorded
+            or bool(self.settings)
             or any(action.is_change for action in self.actions)
             or any(action.is_change for action in self.acls)
         )

@@ -20,7 +20,7 @@ from tenacity import Retrying, retry_if_result, stop_after_delay, wait_exponenti
 from headwater.kafka import ClusterReader
 from headwater.model.problems import ProblemsError
 from headwater.model.records import RecordedTopic, SetupRecord
-from headwater.planner import ApplicationPlan, TopicAction
+from headwater.planner import ApplicationPlan, SettingChange, TopicAction
 from headwater.pulumi.cluster_writer import ClusterWriter
 from headwater.pulumi.registration import AclResource, Registration, Repair, TopicResource, register_expanded
 from headwater.pulumi.stack_state import (
@@ -110,9 +110,11 @@ class Setup(pulumi.ComponentResource):
     """Records the topics of a run before it creates them, and makes the repairs.
 
     The input `repairs` (topic name → text) changes when there is something to repair, so a preview shows it.
-    The input `repaired` counts the runs with repairs, because the same repair may be necessary again. A hook
-    makes the repairs before the application's topics are registered. The output `topics` is what a finished
-    setup records, with empty ids: a later run recognizes the topics of an interrupted one by it.
+    The input `repaired` counts the runs with repairs, because the same repair may be necessary again. The
+    input `changed` (setting → text) changes when the document has other settings than in the last run, which
+    no topic may show. A hook makes the repairs before the application's topics are registered. The output
+    `topics` is what a finished setup records, with empty ids: a later run recognizes the topics of an
+    interrupted one by it.
     """
 
     def __init__(
@@ -122,16 +124,24 @@ class Setup(pulumi.ComponentResource):
         writer: ClusterWriter,
         *,
         latest: RepairRecord,
+        settings: Sequence[SettingChange] = (),
         topics: Mapping[str, Any],
         stack_id: str,
         opts: pulumi.ResourceOptions,
     ) -> None:
         if repairs:
-            latest = RepairRecord(latest.times + 1, {repair.name: repair.text for repair in repairs})
+            texts = {repair.name: repair.text for repair in repairs}
+            latest = attrs.evolve(latest, times=latest.times + 1, texts=texts)
             hook = pulumi.ResourceHook(f"headwater:repair:{name}", lambda _: writer.repair(repairs))
             binding = pulumi.ResourceHookBinding(before_create=[hook], before_update=[hook])
             opts = pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(hooks=binding))
-        inputs = {"repairs": latest.texts, "repaired": latest.times}
+        changed = {change.key: change.text for change in settings} or latest.settings
+        # Without a change there is no key: stacks that do not have it yet would show one.
+        inputs = {
+            "repairs": latest.texts,
+            "repaired": latest.times,
+            **({"changed": changed} if changed else {}),
+        }
         super().__init__(SETUP_TYPE, name, inputs, opts)
         self.register_outputs({**inputs, "topics": topics, "stackId": stack_id})
 
@@ -212,6 +222,7 @@ class InternalTopics(pulumi.ComponentResource):
             self.registration.repairs,
             target.writer,
             latest=target.state.repairs.get(name, RepairRecord()),
+            settings=planned.settings,
             topics=topic_outputs(attrs.evolve(topic, topic_id="") for topic in self._recorded_topics()),
             stack_id=target.stack_id,
             opts=pulumi.ResourceOptions(parent=self, protect=is_kept),

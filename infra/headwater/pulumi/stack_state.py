@@ -27,10 +27,14 @@ class TopicInState:
 
 @attrs.frozen
 class RepairRecord:
-    """How many runs have repaired an application; `texts` are the repairs of the latest, by topic."""
+    """How many runs have repaired an application; `texts` are the repairs of the latest, by topic.
+
+    `settings` are the changed settings of the latest run in which the document had other settings, by key.
+    """
 
     times: int = 0
     texts: Mapping[str, str] = attrs.field(factory=dict)
+    settings: Mapping[str, str] = attrs.field(factory=dict)
 
 
 @attrs.frozen
@@ -71,7 +75,11 @@ class StackState:
                 name for outputs in finished.values() for name in outputs.get("released") or ()
             ),
             repairs={
-                id_: RepairRecord(int(outputs.get("repaired") or 0), dict(outputs.get("repairs") or {}))
+                id_: RepairRecord(
+                    int(outputs.get("repaired") or 0),
+                    dict(outputs.get("repairs") or {}),
+                    dict(outputs.get("changed") or {}),
+                )
                 for id_, outputs in started.items()
             },
             acls={acl: urn for acl, (_, urn) in acls.items()},
@@ -99,6 +107,7 @@ def record_outputs(record: SetupRecord | None) -> dict[str, Any]:
         "origins": dict(sorted(record.origins.items())),
         "clusterId": record.cluster_id,
         "kafkaStreams": record.kafka_streams,
+        "settings": dict(sorted(record.settings.items())),
         "retired": record.retired,
     }
 
@@ -197,6 +206,7 @@ def _read_record(
         origins=dict(finished.get("origins") or {}),
         cluster_id=str(finished.get("clusterId") or ""),
         kafka_streams=str(finished.get("kafkaStreams") or ""),
+        settings=dict(finished.get("settings") or {}),
         retired=bool(finished.get("retired")),
         unfinished=not finished,
         acls=frozenset(acl for acl, (owner, _) in acls.items() if owner == id_),

@@ -152,6 +152,7 @@ def _record_json(record: SetupRecord | None) -> dict[str, Any] | None:
         "initialBySource": dict(record.initial),
         "clusterId": record.cluster_id,
         "kafkaStreams": record.kafka_streams,
+        "settings": dict(record.settings),
         "retired": record.retired,
     }
 

@@ -71,6 +71,8 @@ def summary(plan: Plan) -> str:
     if added:
         parts.append(f"{counted(added, 'partition')} to add")
     parts += _acl_counts(plan)
+    if settings := sum(len(application.settings) for application in plan.applications):
+        parts.append(f"{counted(settings, 'application setting')} to record")
     parts.append(f"{kept:,} unchanged")
     text = f"Plan for {counted(len(plan.applications), 'application')}: {', '.join(parts)}."
     if not plan.is_applicable:

@@ -29,6 +29,7 @@ from headwater_spark.engine.program import (
 )
 from headwater_spark.engine.program.classes import load_class, named_classes
 from headwater_spark.engine.serdes import RegistryUnavailableError, schema_type, subject
+from headwater_spark.worker.protobuf_schemas import compile_schema
 from headwater_spark.worker.schema_registry import URL, RegisteredSchemas, registry
 from headwater_spark.worker.state_folders import create_private_folder
 
@@ -41,7 +42,7 @@ _DEAD_LETTER_TOPIC = "errors.dead.letter.queue.topic.name"
 class RunnableDocument:
     """A document that passed the checks: every operator has a behavior, every format can be read and written.
 
-    `schemas` is schema file or registered format → Avro schema text.
+    `schemas` is schema file or registered format → text of the schema, compiled for Protobuf.
     """
 
     document: TopologyDocument
@@ -61,8 +62,9 @@ def check_runnable(document: TopologyDocument, folder: Path = Path()) -> Runnabl
     """
     nodes = build_nodes(document)
     schemas = {}
-    for name in schema_files(nodes, document.application.config):
-        schemas[name] = _read_schema_file(folder, name)
+    for name, kind in schema_files(nodes, document.application.config).items():
+        text = _read_schema_file(folder, name)
+        schemas[name] = _compile_file(name, text) if kind == "protobuf" else text
     schemas |= _latest_schemas(registered_formats(nodes, document.application.config), document.application)
     if wrong := (
         *errors(nodes.problems),
@@ -197,6 +199,24 @@ def _read_schema_file(folder: Path, name: str) -> str:
             )
         ]
     )
+
+
+def _compile_file(name: str, text: str) -> str:
+    try:
+        return compile_schema(text)
+    except ValueError as error:
+        raise ProblemsError(
+            [
+                Problem(
+                    code=ProblemCode.UNSUPPORTED_FORMAT,
+                    summary=f"The schema file {name} cannot be used: {error}.",
+                    expected="a Protobuf schema that imports no other file",
+                    found=name,
+                    why="Records cannot be read or written without it.",
+                    fix="Correct the format's name, or its schema file.",
+                )
+            ]
+        ) from None
 
 
 def _latest_schemas(formats: Iterable[str], application: Application) -> dict[str, str]:

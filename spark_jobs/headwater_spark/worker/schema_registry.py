@@ -24,6 +24,7 @@ from tenacity import retry, retry_if_exception_type, stop_after_attempt, wait_ex
 
 from headwater.kafka.connection_checks import is_readable_by_others
 from headwater_spark.engine.serdes import RegistryUnavailableError, SchemaOf, no_registry
+from headwater_spark.worker.protobuf_schemas import compile_schema
 
 URL = "schema.registry.url"
 _URL_VARIABLE = "SCHEMA_REGISTRY_URL"
@@ -34,7 +35,8 @@ _ATTEMPTS = 3
 _NOT_FOUND = 404
 _MOST_BYTES = 16 << 20
 _AVRO = "AVRO"
-_TYPES = (_AVRO, "JSON")
+_PROTOBUF = "PROTOBUF"
+_TYPES = (_AVRO, "JSON", _PROTOBUF)
 
 
 @attrs.frozen
@@ -55,11 +57,11 @@ class SchemaRegistry:
         return None if found is None else json.dumps({"id": found["id"], "schema": _text(found, (type_,))})
 
     def schema(self, schema_id: int) -> str | None:
-        """Return the text of a schema; None = no such id.
+        """Return the text of a schema, of Protobuf the compiled schema; None = no such id.
 
         Raises:
             RegistryUnavailableError: No address answers.
-            ValueError: It is neither Avro nor a JSON Schema, or refers to other schemas.
+            ValueError: It has another type, refers to other schemas, or is Protobuf that is not compilable.
         """
         found = self._get(f"schemas/ids/{schema_id}")
         return None if found is None else _text(found, _TYPES)
@@ -189,4 +191,5 @@ def _text(found: Mapping[str, Any], types: Collection[str]) -> str:
         raise ValueError(f"the schema is {type_}, not {' or '.join(types)}")
     if found.get("references"):
         raise ValueError("the schema refers to other schemas in the registry, which is not supported")
-    return str(found["schema"])
+    text = str(found["schema"])
+    return compile_schema(text) if type_ == _PROTOBUF else text

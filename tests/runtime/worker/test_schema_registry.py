@@ -4,6 +4,7 @@ import base64
 import json
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from threading import Thread
 from typing import ClassVar
 
@@ -14,10 +15,13 @@ from headwater.model.problems import ProblemsError
 from headwater.spec import load_text
 from headwater_spark.driver.preflight import check_runnable
 from headwater_spark.engine.serdes import RegistryUnavailableError
+from headwater_spark.worker.protobuf_schemas import compile_schema
 from headwater_spark.worker.schema_registry import URL, RegisteredSchemas, SchemaRegistry, registry
+from tests.runtime.replay import Replay, runnable_programs
 
 SCHEMA = '{"type":"record","name":"A","fields":[{"name":"x","type":"int"}]}'
 JSON_SCHEMA = '{"type":"object","required":["text"]}'
+PROTO = 'syntax = "proto3"; message Item { string name = 1; int64 amount = 2; }'
 UNKNOWN = {"error_code": 40401, "message": "No artifact with ID 'none' in group 'default' was found."}
 ANSWERS = {
     "/subjects/orders-value/versions/latest": {
@@ -30,7 +34,12 @@ ANSWERS = {
     "/subjects/notes-value/versions/latest": {
         "subject": "notes-value", "version": 1, "id": 7, "schema": JSON_SCHEMA, "schemaType": "JSON",
     },
-    "/schemas/ids/8": {"schema": 'syntax = "proto3";', "schemaType": "PROTOBUF", "references": []},
+    "/schemas/ids/8": {"schema": "message A", "schemaType": "PROTOBUF", "references": []},
+    "/schemas/ids/10": {"schema": PROTO, "schemaType": "PROTOBUF", "references": []},
+    "/schemas/ids/11": {"schema": "a,b", "schemaType": "CSV"},
+    "/subjects/items-value/versions/latest": {
+        "subject": "items-value", "version": 1, "id": 10, "schema": PROTO, "schemaType": "PROTOBUF",
+    },
     "/schemas/ids/9": {"schema": SCHEMA, "references": [{"name": "B", "subject": "b", "version": 1}]},
 }  # fmt: skip
 
@@ -91,10 +100,42 @@ def test_a_subject_must_have_the_type_of_the_format(server: Server) -> None:
         found.latest("orders-value", "JSON")
 
 
-@pytest.mark.parametrize("schema_id", [8, 9], ids=["Protobuf", "references"])
+@pytest.mark.parametrize("schema_id", [8, 9, 11], ids=["invalid", "references", "type"])
 def test_other_schemas_are_rejected(server: Server, schema_id: int) -> None:
-    with pytest.raises(ValueError, match="the schema"):
+    with pytest.raises(ValueError, match=r"(?i)schema"):
         SchemaRegistry((server.url,)).schema(schema_id)
+
+
+def test_protobuf_schemas_are_compiled(server: Server) -> None:
+    found = SchemaRegistry((server.url,))
+    latest = json.loads(found.latest("items-value", "PROTOBUF") or "")
+    assert latest == {"id": 10, "schema": compile_schema(PROTO)}
+    assert found.schema(10) == compile_schema(PROTO)
+    with pytest.raises(ValueError, match="invalid Protobuf schema: 1:10"):
+        found.schema(8)
+
+
+def test_a_topology_over_protobuf(server: Server, tmp_path: Path) -> None:
+    (tmp_path / "total.proto").write_text('syntax = "proto3"; message Total { int64 amount = 1; }')
+    steps = [
+        {"stream": {"topic": "items", "serdes": {"value": "protobuf-registry:items-value"}}},
+        {"filter": {"where": "value.amount > 1"}},
+        {"mapValues": {"value": "struct(value.amount * 2 as amount)"}},
+        {"to": {"topic": "totals", "serdes": {"value": "protobuf:total.proto"}}},
+    ]
+    text = json.dumps({"application": {"id": "shop", "config": {URL: server.url}}, "topology": steps})
+    document = load_text(text, "shop.json").documents[0]
+    schemas = check_runnable(document, tmp_path).schemas
+    replay = Replay(runnable_programs(document, (), schemas=schemas, schema_of=RegisteredSchemas(server.url)))
+    value = b"\0\0\0\0\x0a\0" + b"\x0a\x03tea\x10\x05"
+    assert [record[3] for record in replay.pipe("items", b"k", value, 1)] == [b"\x08\x0a"]
+    assert list(replay.pipe("items", b"k", b"\0\0\0\0\x0a\0", 2)) == []
+    with pytest.raises(Exception, match=r"items.*invalid protobuf-registry:items-value value"):
+        replay.pipe("items", b"k", b"\0\0\0\0\x0a\0\xff", 3)
+
+    (tmp_path / "total.proto").write_text("message")
+    with pytest.raises(ProblemsError, match=r"total\.proto cannot be used: invalid Protobuf schema: 1:8"):
+        check_runnable(document, tmp_path)
 
 
 def test_a_failed_request_is_retried(server: Server) -> None:

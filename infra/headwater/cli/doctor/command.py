@@ -15,6 +15,7 @@ from packaging.requirements import Requirement
 from headwater.cli.console import ExitCode, print_json
 from headwater.cli.doctor.kafka_cluster import has_authorizer, has_groups, observe_agents, observe_cluster
 from headwater.cli.doctor.permissions import observe_permissions
+from headwater.cli.doctor.policies import observe_policies
 from headwater.cli.doctor.pulumi_stack import ObservedStack, observe_stack, workflow_texts
 from headwater.cli.options import project_option
 from headwater.control.logs import redact, redacted_texts
@@ -29,6 +30,7 @@ from headwater.doctor.permissions import (
     permission_findings,
     separation_findings,
 )
+from headwater.doctor.policies import policy_findings
 from headwater.doctor.stack import stack_findings
 from headwater.kafka.command_line import cluster_options, connection, named_connection
 from headwater.kafka.environment import names_cluster
@@ -140,8 +142,9 @@ def doctor(
 ) -> None:
     """Check this machine, a stack and a cluster, and say how to fix what does not work.
 
-    Checks programs and versions; the backend of the stack, and what a killed run left behind; connection,
-    TLS, credentials, permissions and settings of the cluster; agents and their leader. Nothing is changed.
+    Checks programs and versions; the backend of the stack, what a killed run left behind, and whether its
+    documents follow its policies; connection, TLS, credentials, permissions and settings of the cluster;
+    agents and their leader. Nothing is changed.
     Exit code 1: there is an error.
 
     \b
@@ -161,6 +164,8 @@ def doctor(
         if target := _choose_connection(bootstrap_server, command_config, observed):
             secrets += target.secrets
             findings += _check_cluster(target, observed, Purpose(purpose))
+            if observed is not None and purpose != Purpose.RUN.value:
+                findings += _check_policies(target, observed)
         else:
             findings.append(_no_cluster(observed))
     except ProblemsError as error:
@@ -250,6 +255,11 @@ def _check_cluster(
             yield Check(Section.PERMISSIONS, "requests").of_problem(problem)
     finally:
         cluster.admin.settle()
+
+
+def _check_policies(target: "Connection", observed: ObservedStack) -> Iterator[Finding]:
+    facts = observe_policies(target, observed)
+    return iter(()) if facts is None else policy_findings(facts)
 
 
 def _redact_finding(finding: Finding, texts: Sequence[str]) -> Finding:

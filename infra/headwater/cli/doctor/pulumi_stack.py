@@ -13,10 +13,11 @@ from urllib.parse import urlsplit, urlunsplit
 import attrs
 import yaml
 
-from headwater.cli.stack import run_pulumi
+from headwater.cli.stack import parse_state, run_pulumi
 from headwater.doctor.stack import Lock, StackFacts
 from headwater.pulumi.settings import StackSettings, stack_settings
 from headwater.pulumi.stack_config import SECRETS
+from headwater.pulumi.stack_state import StackState
 from headwater.toolchain import PulumiToolchain
 
 _SCHEME = "file://"
@@ -92,6 +93,7 @@ class ObservedStack:
 
     facts: StackFacts
     settings: StackSettings | None = None
+    state: StackState | None = None
     stored_secrets: tuple[str, ...] = ()
     """Secrets of the provider that the state has and the settings of the stack do not have."""
 
@@ -116,7 +118,8 @@ def observe_stack(pulumi: PulumiToolchain, stack: str, project: Path) -> Observe
         locks=files.locks() if files else (),
     )
     try:
-        exported = json.loads(_run_pulumi(pulumi, project, "stack", "export", "--stack", stack))
+        exported_text = _run_pulumi(pulumi, project, "stack", "export", "--stack", stack)
+        exported = json.loads(exported_text)
         shown = json.loads(
             _run_pulumi(pulumi, project, "config", "--json", "--show-secrets", "--stack", stack)
         )
@@ -129,7 +132,12 @@ def observe_stack(pulumi: PulumiToolchain, stack: str, project: Path) -> Observe
         problems=settings.problems,
         applications=len(settings.documents),
     )
-    return ObservedStack(facts, settings, tuple(_stored_secrets(exported, shown)))
+    return ObservedStack(
+        facts,
+        settings,
+        state=parse_state(exported_text, f"stack {stack}"),
+        stored_secrets=tuple(_stored_secrets(exported, shown)),
+    )
 
 
 def _run_pulumi(pulumi: PulumiToolchain, project: Path, *arguments: str) -> str:

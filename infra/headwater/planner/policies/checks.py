@@ -24,6 +24,7 @@ from headwater.model.policies import (
     TopicPartitions,
 )
 from headwater.model.problems import Problem
+from headwater.planner.policies.existing_topics import group_existing
 from headwater.planner.policies.limits import (
     application_partitions,
     blast_radius,
@@ -73,7 +74,9 @@ def check_run(run: Run) -> Iterator[Problem]:
     actions = {action.name: action for action in run.actions}
     for application in run.active:
         subject = planned(application.compiled, actions, run.snapshot)
-        yield from check_application(subject, run.policy.policies)
+        existing = {topic.name for topic in application.topics if topic.live is not None}
+        for policy in run.policy.policies:
+            yield from group_existing(tuple(check_application(subject, (policy,))), policy, subject, existing)
 
 
 _COUNTS = (TopicPartitions, ApplicationPartitions)

@@ -10,7 +10,7 @@ from headwater.model import behaviors as does
 from headwater.model.behaviors import DEFAULT_FORMAT, AggregationKind, Behavior, Format, RecordFormat
 from headwater.model.nodes import NodeTopology, ProcessorNode, SinkNode, SourceNode
 from headwater.model.problems import Location
-from headwater_spark.engine.serdes import is_schema_format, subject
+from headwater_spark.engine.serdes import is_schema_format, schema_key, schema_kind, subject
 
 Role = Literal["key", "value"]
 
@@ -101,10 +101,10 @@ def _both(use: _Use, record: RecordFormat, defaults: Defaults, second: Role) -> 
         yield UsedFormat(use.node, f"{role}s are {use.does}", format_, use.at)
 
 
-def schema_files(topology: NodeTopology, config: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the schema files that formats name, relative to the document."""
-    names = _format_names(topology, config)
-    return tuple(sorted({name.partition(":")[2] for name in names if is_schema_format(name)}))
+def schema_files(topology: NodeTopology, config: Mapping[str, str]) -> Mapping[str, str]:
+    """Return the schema files that formats name, relative to the document: file → `serdes.schema_kind`."""
+    names = sorted(filter(is_schema_format, _format_names(topology, config)))
+    return {schema_key(name): schema_kind(name) for name in names}
 
 
 def registered_formats(topology: NodeTopology, config: Mapping[str, str]) -> tuple[str, ...]:

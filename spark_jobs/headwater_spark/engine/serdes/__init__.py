@@ -13,6 +13,8 @@
 | avro:FILE | Avro without a header, schema in a file | `dict`, `list`, … without logical types |
 | avro-registry:SUBJECT | 0, schema id in 4 bytes, Avro | the same |
 | json-registry:SUBJECT | 0, schema id in 4 bytes, JSON that a JSON Schema validates | any JSON value |
+| protobuf:FILE, protobuf:FILE#MESSAGE | a Protobuf message without a header | `dict` by field names |
+| protobuf-registry:SUBJECT, …#MESSAGE | 0, schema id, message indexes, a Protobuf message | the same |
 | (windowed) | key ‖ start; sessions: key ‖ end ‖ start | `Windowed` |
 
 Names of schema files are relative to the document.
@@ -26,6 +28,7 @@ from headwater_spark.engine.serdes.formats import (
     no_registry,
     plain_serde,
     schema_key,
+    schema_kind,
     schema_type,
     serde_of,
     subject,
@@ -60,6 +63,7 @@ __all__ = [
     "reads_anything",
     "response_serde",
     "schema_key",
+    "schema_kind",
     "schema_type",
     "serde_of",
     "subject",

@@ -1,4 +1,4 @@
-"""The serdes of formats with a schema (JSON, Avro), and the serde of each format by its name.
+"""The serdes of formats with a schema (JSON, Avro, Protobuf), and the serde of each format by its name.
 
 JSON Schema has the draft that `$schema` names, by default 2020-12. A schema is in a file (no header), or in
 a schema registry (header: 0, schema id in 4 bytes) as Confluent's serializers write it. Logical types of Avro
@@ -13,6 +13,7 @@ from functools import lru_cache
 from io import BytesIO
 from typing import NoReturn
 
+import attrs
 import fastavro
 import jsonschema
 from fastavro.schema import SchemaParseException, UnknownType
@@ -31,6 +32,7 @@ from headwater_spark.engine.serdes.plain import (
     session_windowed,
     time_windowed,
 )
+from headwater_spark.engine.serdes.protobuf import protobuf, protobuf_reader, registered_protobuf
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 SchemaOf = Callable[[int], str | None]
@@ -208,7 +210,7 @@ MakeSerde = Callable[[str, str], Plain]
 """Format and text of the schema → serde. Raises ValueError: the text is not such a schema."""
 
 
-def registered(name: str, make: MakeSerde, latest: str, schema_of: SchemaOf) -> Plain:
+def registered(name: str, kind: "RegisteredKind", latest: str, schema_of: SchemaOf) -> Plain:
     """Return a serde that reads with the schema that a value's id names, and writes with the latest one.
 
     `latest` is JSON with `id` and `schema`, a text: the latest version when the application started, the
@@ -218,7 +220,7 @@ def registered(name: str, make: MakeSerde, latest: str, schema_of: SchemaOf) -> 
         ValueError: The schema is not one of this format.
     """
     found = json.loads(latest)
-    writer = make(name, found["schema"])
+    writer = kind.make(name, found["schema"])
     header = _MAGIC + int(found["id"]).to_bytes(4, "big")
     readers = {header: writer}
 
@@ -228,7 +230,7 @@ def registered(name: str, make: MakeSerde, latest: str, schema_of: SchemaOf) -> 
     def read(data: bytes) -> Value:
         reader = readers.get(data[:_HEADER])
         if reader is None:
-            reader = readers[data[:_HEADER]] = _reader(name, make, data[:_HEADER], schema_of)
+            reader = readers[data[:_HEADER]] = _reader(name, kind.make_reader, data[:_HEADER], schema_of)
         return reader.deserialize(data[_HEADER:])
 
     return Plain(write, read, writer.equal)
@@ -247,12 +249,21 @@ def _reader(name: str, make: MakeSerde, header: bytes, schema_of: SchemaOf) -> P
         raise DeserializationError(name, f"schema {schema_id} cannot be used: {error}") from None
 
 
-_WITH_SCHEMA: Mapping[str, MakeSerde] = {"json": checked_json, "avro": avro}
-_REGISTERED: Mapping[str, tuple[str, MakeSerde]] = {
-    "avro-registry": ("AVRO", avro),
-    "json-registry": ("JSON", checked_json),
+@attrs.frozen
+class RegisteredKind:
+    """A format with schemas of a registry: their `schemaType`, its serde, and that of other versions."""
+
+    type: str
+    make: MakeSerde
+    make_reader: MakeSerde
+
+
+_WITH_SCHEMA: Mapping[str, MakeSerde] = {"json": checked_json, "avro": avro, "protobuf": protobuf}
+_REGISTERED: Mapping[str, RegisteredKind] = {
+    "avro-registry": RegisteredKind("AVRO", avro, avro),
+    "json-registry": RegisteredKind("JSON", checked_json, checked_json),
+    "protobuf-registry": RegisteredKind("PROTOBUF", registered_protobuf, protobuf_reader),
 }
-"""Format → the type of its schemas in a registry (`schemaType`), and its serde."""
 
 
 class UnknownFormatError(ValueError):
@@ -265,20 +276,30 @@ def is_schema_format(name: str) -> bool:
     return bool(colon) and kind in _WITH_SCHEMA
 
 
+def schema_kind(name: str) -> str:
+    """Return `json`, `avro` or `protobuf` for a format with a schema file."""
+    return name.partition(":")[0]
+
+
 def subject(name: str) -> str | None:
     """Return the subject of the schema registry that the format names, if any."""
     kind, colon, named = name.partition(":")
-    return named if colon and kind in _REGISTERED else None
+    if not colon or kind not in _REGISTERED:
+        return None
+    return named.partition("#")[0] if kind == "protobuf-registry" else named
 
 
 def schema_type(name: str) -> str:
     """Return the type that the schema of the format has in a registry; `name` has a subject."""
-    return _REGISTERED[name.partition(":")[0]][0]
+    return _REGISTERED[name.partition(":")[0]].type
 
 
 def schema_key(name: str) -> str:
     """Return the key of the format's schema: the file name, or the format itself for a subject."""
-    return name if subject(name) is not None else name.partition(":")[2]
+    if subject(name) is not None:
+        return name
+    kind, _, file = name.partition(":")
+    return file.partition("#")[0] if kind == "protobuf" else file
 
 
 @lru_cache(maxsize=1024)
@@ -306,9 +327,9 @@ def plain_serde(name: str, schema: str | None = None, schema_of: SchemaOf = no_r
     if subject(name) is not None:
         if schema is None:
             raise UnknownFormatError(f"the schema of {name} is missing")
-        return registered(name, _REGISTERED[kind][1], schema, schema_of)
+        return registered(name, _REGISTERED[kind], schema, schema_of)
     subjects = (f"{each}:SUBJECT" for each in _REGISTERED)
-    known = ", ".join(sorted((*PLAIN, "json", "json:FILE", "avro:FILE", *subjects)))
+    known = ", ".join(sorted((*PLAIN, "json", "json:FILE", "avro:FILE", "protobuf:FILE", *subjects)))
     raise UnknownFormatError(f"unknown format {name}; the formats are {known}")
 
 

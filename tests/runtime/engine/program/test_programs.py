@@ -102,7 +102,7 @@ def test_schema_files_are_listed() -> None:
         "  - to: {topic: out}\n"
     )
     nodes = build_nodes(document)
-    assert schema_files(nodes, {}) == ("schemas/order.avsc",)
+    assert schema_files(nodes, {}) == {"schemas/order.avsc": "avro"}
     (missing, _) = problems_of(document, nodes)
     assert missing.code == "UnsupportedFormat"
     assert problems_of(document, nodes, {"schemas/order.avsc": '"string"'}) == ()

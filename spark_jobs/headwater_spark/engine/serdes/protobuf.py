@@ -1,0 +1,328 @@
+"""The serdes of Protobuf messages, without a header or as Confluent's serializers write them.
+
+A schema is a compiled `FileDescriptorSet` in Base64: imported files first, the schema's own file last. A name
+after `#` chooses one of its messages, otherwise it is the first. After the schema id, a registered value has
+the path of its message in the file (`MessageIndexes` of Confluent): the number of indexes, then the index of
+each message in the one around it, as variable-length integers with zigzag encoding. The most frequent path,
+the first message of the file, is one byte 0.
+
+A message is an object with the names of its fields, a map an object whose keys are texts, an enum the name of
+its value (a number, if the schema has no name for it). A field that is not set is null if it has presence,
+otherwise it has its default. Well-known types are messages like all others.
+"""
+
+import base64
+import binascii
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import lru_cache
+from typing import Any
+
+from google.protobuf import descriptor_pb2, descriptor_pool, message_factory  # type: ignore[import-untyped]
+from google.protobuf.message import DecodeError, EncodeError  # type: ignore[import-untyped]
+
+from headwater_spark.engine.records import Value
+from headwater_spark.engine.serdes.equality import equal_in_bytes, equal_in_java
+from headwater_spark.engine.serdes.plain import DeserializationError, Plain, SerializationError, kind_of
+
+_Descriptor = Any
+_Message = Any
+_FIRST = b"\0"
+_MOST_DEPTH = 100
+"""The depth of messages, and of paths, that Protobuf reads by default."""
+_MOST_VARINT_BYTES = 5
+_LOW, _MORE = 0x7F, 0x80
+"""The bits of a byte that are part of a number, and the bit that says that another byte follows."""
+
+
+def protobuf(name: str, schema: str) -> Plain:
+    """Return the serde of one message without a header.
+
+    Raises:
+        ValueError: The text is not a compiled schema, or has no such message.
+    """
+    return _message_serde(name, _find_message(_own_file(schema), chosen_message(name)))
+
+
+def registered_protobuf(name: str, schema: str) -> Plain:
+    """Return the serde of values after the schema id: it writes one message, and reads each of the schema.
+
+    Raises:
+        ValueError: The text is not a compiled schema, or has no such message.
+    """
+    file = _own_file(schema)
+    descriptor = _find_message(file, chosen_message(name))
+    writer, read = _message_serde(name, descriptor), _path_reader(name, file)
+    prefix = write_path(_path_of(descriptor))
+
+    def write(value: Value) -> bytes:
+        return prefix + writer.serialize(value)
+
+    return Plain(write, read, writer.equal)
+
+
+def protobuf_reader(name: str, schema: str) -> Plain:
+    """Return the serde of another version of the schema: it only reads; raises as `registered_protobuf`."""
+    read = _path_reader(name, _own_file(schema))
+
+    def write(_: Value) -> bytes:
+        raise SerializationError(name, "only the latest version of the schema is written")
+
+    return Plain(write, read)
+
+
+def chosen_message(name: str) -> str:
+    """Return the message that a format names after `#`, "" = the first one."""
+    return name.partition("#")[2]
+
+
+def write_path(path: Sequence[int]) -> bytes:
+    """Return the path of a message as Confluent's serializers write it."""
+    if list(path) == [0]:
+        return _FIRST
+    return b"".join(map(_write_number, (len(path), *path)))
+
+
+def read_path(data: bytes) -> tuple[list[int], int]:
+    """Return the path at the beginning of `data`, and the position after it.
+
+    Raises:
+        ValueError: There is no valid path.
+    """
+    count, position = _read_number(data, 0)
+    if count == 0:
+        return [0], position
+    if not 0 < count <= _MOST_DEPTH:
+        raise ValueError("its message indexes are not valid")
+    path = []
+    for _ in range(count):
+        index, position = _read_number(data, position)
+        path.append(index)
+    return path, position
+
+
+def _write_number(number: int) -> bytes:
+    rest, out = number << 1, bytearray()  # zigzag of a number that is not negative
+    while rest > _LOW:
+        out.append(rest & _LOW | _MORE)
+        rest >>= 7
+    out.append(rest)
+    return bytes(out)
+
+
+def _read_number(data: bytes, position: int) -> tuple[int, int]:
+    number = 0
+    for shift, byte in enumerate(data[position : position + _MOST_VARINT_BYTES]):
+        number |= (byte & _LOW) << 7 * shift
+        if not byte & _MORE:
+            return (number >> 1) ^ -(number & 1), position + shift + 1
+    raise ValueError("its message indexes end too early")
+
+
+@lru_cache(maxsize=256)
+def _own_file(schema: str) -> _Descriptor:
+    """Return the file of a compiled schema in a pool of its own."""
+    try:
+        files = descriptor_pb2.FileDescriptorSet.FromString(base64.b64decode(schema, validate=True)).file
+        pool = descriptor_pool.DescriptorPool()
+        for file in files:
+            pool.Add(file)
+        own = pool.FindFileByName(files[-1].name)
+    except (binascii.Error, DecodeError, TypeError, KeyError, IndexError):
+        raise ValueError("it is not a Protobuf schema") from None
+    if not own.message_types_by_name:
+        raise ValueError("the Protobuf schema has no message")
+    return own
+
+
+def _find_message(file: _Descriptor, name: str) -> _Descriptor:
+    first = next(iter(file.message_types_by_name.values()))
+    if not name:
+        return first
+    head, *inner = name.removeprefix(f"{file.package}.").split(".")
+    found = file.message_types_by_name.get(head)
+    for each in inner:
+        found = None if found is None else found.nested_types_by_name.get(each)
+    if found is None:
+        raise ValueError(f"the Protobuf schema has no message {name}")
+    return found
+
+
+def _path_of(descriptor: _Descriptor) -> list[int]:
+    path = []
+    while descriptor is not None:
+        outer = descriptor.containing_type
+        siblings = descriptor.file.message_types_by_name.values() if outer is None else outer.nested_types
+        path.append([each.name for each in siblings].index(descriptor.name))
+        descriptor = outer
+    return path[::-1]
+
+
+def _path_reader(name: str, file: _Descriptor) -> Callable[[bytes], Value]:
+    readers: dict[tuple[int, ...], Callable[[bytes], Value]] = {}
+
+    def read(data: bytes) -> Value:
+        try:
+            path, start = read_path(data)
+        except ValueError as error:
+            raise DeserializationError(name, str(error)) from None
+        reader = readers.get(tuple(path))
+        if reader is None:
+            reader = _message_serde(name, _message_at(name, file, path)).deserialize
+            readers[tuple(path)] = reader
+        return reader(data[start:])
+
+    return read
+
+
+def _message_at(name: str, file: _Descriptor, path: Iterable[int]) -> _Descriptor:
+    siblings, found = list(file.message_types_by_name.values()), None
+    for index in path:
+        if not 0 <= index < len(siblings):
+            raise DeserializationError(name, "the schema has no message at its indexes")
+        found = siblings[index]
+        siblings = list(found.nested_types)
+    return found
+
+
+def _message_serde(name: str, descriptor: _Descriptor) -> Plain:
+    message_class = message_factory.GetMessageClass(descriptor)
+
+    def write(value: Value) -> bytes:
+        message = message_class()
+        try:
+            _fill(message, value, name)
+            return bytes(message.SerializeToString(deterministic=True))
+        except SerializationError:
+            raise
+        except (ValueError, TypeError, EncodeError, RecursionError):
+            raise SerializationError(name, "it does not match the schema") from None
+
+    def read(data: bytes) -> Value:
+        try:
+            message = message_class.FromString(data)
+        except DecodeError:
+            raise DeserializationError(name, f"{len(data)} byte(s) that do not match the schema") from None
+        if not message.IsInitialized():
+            raise DeserializationError(name, "a required field is missing")
+        return _value_of(message)
+
+    equal_bytes = equal_in_bytes(write)
+
+    def equal(one: Value, other: Value) -> bool:
+        """Compare maps without their order, and fields that are not set with their defaults."""
+        return equal_in_java(one, other) or equal_bytes(one, other)
+
+    return Plain(write, read, equal)
+
+
+def _value_of(message: _Message) -> dict[str, Value]:
+    return {field.name: _field_value(message, field) for field in message.DESCRIPTOR.fields}
+
+
+def _field_value(message: _Message, field: _Descriptor) -> Value:
+    if field.is_repeated:
+        values = getattr(message, field.name)
+        if _is_map(field):
+            inner = field.message_type.fields_by_name["value"]
+            return {_key_text(key): _read_one(values[key], inner) for key in values}
+        return [_read_one(each, field) for each in values]
+    if field.has_presence and not message.HasField(field.name):
+        return None
+    return _read_one(getattr(message, field.name), field)
+
+
+def _read_one(value: Value, field: _Descriptor) -> Value:
+    if field.message_type is not None:
+        return _value_of(value)
+    if field.enum_type is not None:
+        named = field.enum_type.values_by_number.get(value)
+        return value if named is None else named.name
+    return value
+
+
+def _is_map(field: _Descriptor) -> bool:
+    return field.message_type is not None and field.message_type.GetOptions().map_entry
+
+
+def _key_text(key: bool | int | str) -> str:  # noqa: FBT001 - the key of a map
+    return str(key).lower() if isinstance(key, bool) else str(key)
+
+
+def _fill(message: _Message, value: Value, name: str) -> None:
+    if not isinstance(value, Mapping):
+        raise SerializationError(name, f"{message.DESCRIPTOR.name} is {kind_of(value)}, not an object")
+    fields = message.DESCRIPTOR.fields_by_name
+    for key, each in value.items():
+        field = fields.get(key)
+        if field is None:
+            raise SerializationError(name, f"{message.DESCRIPTOR.name} has no field of one of its names")
+        if each is not None:
+            _set_field(message, field, each, name)
+
+
+def _set_field(message: _Message, field: _Descriptor, value: Value, name: str) -> None:
+    if not field.is_repeated:
+        if field.message_type is not None:
+            inner = getattr(message, field.name)
+            inner.SetInParent()
+            _fill(inner, value, name)
+        else:
+            setattr(message, field.name, _scalar(field, value, name))
+        return
+    target = getattr(message, field.name)
+    if _is_map(field):
+        _fill_map(target, field, value, name)
+    elif not isinstance(value, (list, tuple)):
+        raise SerializationError(name, f"{field.full_name} is {kind_of(value)}, not an array")
+    elif field.message_type is not None:
+        for each in value:
+            _fill(target.add(), each, name)
+    else:
+        target.extend([_scalar(field, each, name) for each in value])
+
+
+def _fill_map(target: Any, field: _Descriptor, value: Value, name: str) -> None:  # noqa: ANN401 - a container
+    if not isinstance(value, Mapping):
+        raise SerializationError(name, f"{field.full_name} is {kind_of(value)}, not an object")
+    entry = field.message_type.fields_by_name
+    for text, each in value.items():
+        key = _map_key(entry["key"], text, name)
+        if entry["value"].message_type is not None:
+            _fill(target[key], each, name)
+        else:
+            target[key] = _scalar(entry["value"], each, name)
+
+
+def _map_key(field: _Descriptor, text: str, name: str) -> Value:
+    if field.cpp_type == field.CPPTYPE_STRING:
+        return text
+    if field.cpp_type == field.CPPTYPE_BOOL:
+        if text not in ("true", "false"):
+            raise SerializationError(name, f"a key of {field.full_name} is not a boolean")
+        return text == "true"
+    try:
+        return int(text)
+    except ValueError:
+        raise SerializationError(name, f"a key of {field.full_name} is not a whole number") from None
+
+
+def _scalar(field: _Descriptor, value: Value, name: str) -> Value:
+    """Return a value as Protobuf accepts it; it would take a boolean for a number, too."""
+    if field.enum_type is not None and isinstance(value, str):
+        named = field.enum_type.values_by_name.get(value)
+        if named is None:
+            raise SerializationError(name, f"{field.enum_type.name} has no such value")
+        return named.number
+    if type(value) not in _kinds_of(field):
+        raise SerializationError(name, f"{field.full_name} is {kind_of(value)}")
+    return value
+
+
+def _kinds_of(field: _Descriptor) -> tuple[type, ...]:
+    if field.cpp_type == field.CPPTYPE_BOOL:
+        return (bool,)
+    if field.cpp_type == field.CPPTYPE_STRING:
+        return (bytes,) if field.type == field.TYPE_BYTES else (str,)
+    if field.cpp_type in (field.CPPTYPE_DOUBLE, field.CPPTYPE_FLOAT):
+        return (float, int)
+    return (int,)
