@@ -400,7 +400,8 @@ class ClientRecord:
 
     `term` grows with each client that becomes active. `place` identifies the checkpoint folder that the
     process has locked, on its machine; empty: it has locked none. `renewals` grows while the process runs.
-    `has_ended`: it has stopped.
+    `has_ended`: it has stopped. `spark` is the master and the id of its Spark application on a standalone
+    cluster, if it has one that nothing else uses; empty: unknown.
     """
 
     term: int
@@ -409,6 +410,7 @@ class ClientRecord:
     place: str = ""
     renewals: int = 0
     has_ended: bool = False
+    spark: str = ""
 
     def encode(self) -> str:
         """Return the text of the metadata."""

@@ -29,6 +29,7 @@ from headwater_spark.driver.threads.shutdown_requests import shutdown_requested
 from headwater_spark.driver.threads.stream_threads import StreamThreads
 from headwater_spark.driver.threads.uncaught_exceptions import load_handler
 from headwater_spark.processor_expansion import ProcessorsStatus
+from headwater_spark.spark_internals.standalone_master import end_application
 from headwater_spark.stream_threads import ThreadMetadata, UncaughtExceptionHandler
 
 _log = structlog.get_logger(__name__)
@@ -139,6 +140,8 @@ class StreamsApplication:
         if not parts.client.acquire(parts.specs.source_topics, self._lifecycle.stopping):
             self._end(close_offsets=True)
             return
+        if parts.client.lost_spark:
+            end_application(parts.spark, parts.client.lost_spark)
         parts.renewals.start()
         if parts.client.has_waited:  # perhaps for days
             self._obey_shutdown_request()

@@ -17,7 +17,7 @@ _SECONDS = 5.0
 
 
 class CommitCheck:
-    """Compares the committed offsets every five seconds, while no batch runs, and repairs them.
+    """Compares the committed offsets every five seconds, while no task runs, and repairs them.
 
     Only a client does so that was the active one for certain just now. It does not check that itself: the
     thread that renews the record finds other clients, and reports them.

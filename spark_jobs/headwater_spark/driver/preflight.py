@@ -147,6 +147,17 @@ def warn_missing_outputs(nodes: NodeTopology, application: Application, cluster:
             )
 
 
+def warn_standby_copies(application: Application) -> None:
+    """Log a warning if the application requires copies of its state, which are not kept."""
+    text = application.config.get("num.standby.replicas", "0")
+    if int(text) > 0:
+        _log.warning(
+            "standby copies are not kept",
+            config=f"num.standby.replicas={text}",
+            effect="a task that moves is restored from its changelog topics",
+        )
+
+
 def check_session(spark: SparkSession, application: str) -> None:
     """Check the settings of a session that runs.
 

@@ -38,14 +38,18 @@ public final class PlacedRows extends RDD {
         return new PlacedRows(parent, parent.elementClassTag(), locations.split("\n", -1), byInputPartition);
     }
 
-    /** Return a line "id host cores" for each executor that gets tasks. */
+    /**
+     * Return a line "id host cores" for each executor that gets tasks.
+     *
+     * An executor has no address from its registration until its block manager is registered, too.
+     */
     public static String executors(SparkContext context) {
         StringBuilder found = new StringBuilder();
         List all = CollectionConverters.asJava(context.statusStore().executorList(true));
         for (int i = 0; i < all.size(); i++) {
             ExecutorSummary each = (ExecutorSummary) all.get(i);
-            if (!each.id().equals("driver") && !each.isExcluded()) {
-                String address = each.hostPort();
+            String address = each.hostPort();
+            if (!each.id().equals("driver") && !each.isExcluded() && address != null && address.contains(":")) {
                 String host = address.substring(0, address.lastIndexOf(':'));
                 found.append(each.id() + " " + host + " " + each.totalCores() + "\n");
             }

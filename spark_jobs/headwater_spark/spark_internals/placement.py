@@ -19,6 +19,8 @@ from headwater_spark.spark_internals.jvm import java_gateway
 _log = structlog.get_logger(__name__)
 _JVM_ENDED = Py4JNetworkError, ConnectionError
 _OTHER_SPARK = Py4JError, TypeError, AttributeError
+_CAUSE = "Caused by: "
+"""In the text of a Java exception, the last such line names what has failed."""
 _METHODS = ("executors", "place")
 _SOURCE = Path(__file__).with_name("PlacedRows.java")
 
@@ -107,5 +109,7 @@ def _load_methods(gateway: Any) -> Mapping[str, JavaObject] | None:  # noqa: ANN
 
 
 def _warn_unplaced(error: Exception) -> None:
-    reason = next(iter(str(error).splitlines()), "")
+    lines = str(error).splitlines()
+    causes = [line.removeprefix(_CAUSE) for line in lines if line.startswith(_CAUSE)]
+    reason = (causes[-1:] or lines[:1] or [""])[0]
     _log.warning("tasks not placed: Spark may move them between executors", reason=reason)

@@ -156,7 +156,8 @@ def test_the_time_in_which_a_client_starts_spark_counts(clients_: _Clients) -> N
     third = clients_.new("third")
     third.start_observing([clients_.topic])
     third.close()  # Spark did not start
-    assert f"{clients_.application}-observer" not in {each.name for each in threading.enumerate()}
+    observer = f"{clients_.application}-observer"
+    assert until(lambda: observer not in {each.name for each in threading.enumerate()}, _SECONDS)
 
 
 def test_a_stop_ends_the_wait(clients_: _Clients) -> None:

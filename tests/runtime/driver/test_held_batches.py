@@ -1,13 +1,18 @@
 """A query whose batches are held, without Spark."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from threading import Event, Thread
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 
+from headwater.model.offset_metadata import BATCH_ID, LINEAGE_KEY, OffsetMetadata
+from headwater_spark.driver.queries import batch
 from headwater_spark.driver.queries.batch import BatchProcessor, BatchStoppedError
+from headwater_spark.driver.queries.known_commits import Commits
+from headwater_spark.engine.records import TopicPartition
 
 _SECONDS = 60.0
 
@@ -69,6 +74,48 @@ def test_batches_begin_again_when_the_request_is_canceled() -> None:
         thread.join(0.2)
         assert not batches.begun
         batches.cancel_hold()
+        thread.join(_SECONDS)
+    assert batches.begun == [1]
+
+
+class _Offsets:
+    """What is committed, and what is committed again."""
+
+    def __init__(self, found: Commits) -> None:
+        self.found = found
+
+    def commits(self, partitions: Sequence[TopicPartition]) -> Commits:
+        return {partition: self.found[partition] for partition in partitions}
+
+    def commit_again(self, commits: Commits) -> None:
+        self.found = {**self.found, **commits}
+
+
+def test_commits_are_repaired_between_the_steps_of_a_batch() -> None:
+    """A batch may have many steps, and its query may not have processed records since its start."""
+    before, outdated = (
+        (offset, OffsetMetadata(version, {LINEAGE_KEY: 7, BATCH_ID: version}).encode(-1))
+        for offset, version in ((50, 5), (20, 2))
+    )
+    batches, found = _Batches(), _Offsets({("in", 0): outdated})
+    offsets: Any = found
+    with _processing(batches, 0):
+        assert batches.has_begun.wait(_SECONDS)
+        batches.known_commits.learn({("in", 0): before})
+        assert batches.repair_commits(offsets) == (("in", 0),)
+        assert batches.repair_commits(offsets) == ()
+    assert found.found == {("in", 0): before}
+
+
+def test_no_commit_is_repaired_while_batches_are_held() -> None:
+    """Processors may be added then, which changes what is committed."""
+    batches = _Batches()
+    assert batches.hold(_SECONDS)
+    offsets: Any = _Offsets({})
+    with patch.object(batch, "_REPAIR_SECONDS", 0.01):
+        assert batches.repair_commits(offsets) == ()
+    batches.release()
+    with _processing(batches, 1) as thread:
         thread.join(_SECONDS)
     assert batches.begun == [1]
 

@@ -48,3 +48,14 @@ def test_nothing_is_replaced_when_commits_are_forgotten() -> None:
     known.forget()
     assert not known.partitions
     assert not known.replaced({_FIRST: (20, _text(2))})
+
+
+def test_a_task_that_commits_nothing_has_the_commit_from_before_the_start() -> None:
+    known = KnownCommits()
+    known.learn({_FIRST: (50, _text(5)), _SECOND: (80, _text(5))})
+    known.add([BatchResult(partition=1, committed=(("in", 1, 90, _text(6)),))])
+    assert known.replaced({_FIRST: (20, _text(2)), _SECOND: (80, _text(5))}) == {
+        _FIRST: (50, _text(5)),
+        _SECOND: (90, _text(6)),
+    }
+    assert not known.replaced({_FIRST: (60, _text(6)), _SECOND: (90, _text(6))})

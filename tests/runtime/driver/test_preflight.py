@@ -16,6 +16,7 @@ from headwater_spark.driver.preflight import (
     check_state_folder,
     checkpoint_lock,
     warn_missing_outputs,
+    warn_standby_copies,
 )
 
 _DOCUMENT = """
@@ -57,6 +58,16 @@ def test_warns_of_missing_output_topics_but_not_of_internal_ones() -> None:
 
 def test_warns_of_nothing_without_permission_to_describe_topics() -> None:
     assert _warned(is_authorized=False) == []
+
+
+@pytest.mark.parametrize(("copies", "warnings"), [("0", []), ("1", ["num.standby.replicas=1"])])
+def test_warns_of_standby_copies_that_are_not_kept(copies: str, warnings: list[str]) -> None:
+    application = load_text(_DOCUMENT, "shop.yaml").documents[0].application
+    config = {"num.standby.replicas": copies}
+    with capture_logs() as lines:
+        warn_standby_copies(attrs.evolve(application, config=config))
+        warn_standby_copies(attrs.evolve(application, config={}))
+    assert [line["config"] for line in lines] == warnings
 
 
 def test_checkpoint_has_one_client_at_a_time(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ import pyspark
 from headwater.toolchain.broker import Broker, Settings
 from headwater.toolchain.broker.readiness import until
 from headwater.toolchain.kafka import KafkaDistribution
+from tests.runtime.hosts.clock import build_library, clock_environment, create_clock
 from tests.runtime.hosts.network import Host, Network
 from tests.runtime.spark.kafka_topics import Topics
 from tests.runtime.spark.process_application import ProcessApplication
@@ -54,6 +55,15 @@ class SparkHosts:
         )
         self.broker = Broker(distribution, folder / "kafka", settings, port=_BROKER_PORT)
         self.servers = f"{address}:{_BROKER_PORT}"
+        self._clock_library: Path | None = None
+
+    @property
+    def has_clocks(self) -> bool:
+        return self._clock_library is not None
+
+    def use_clocks(self) -> None:
+        """Let programs that start from now on read the clock of their host; not without a compiler of C."""
+        self._clock_library = build_library(self.folder)
 
     @property
     def master(self) -> str:
@@ -134,7 +144,10 @@ class SparkHosts:
 
     def _environment(self, host: Host) -> Mapping[str, str]:
         (host.files / "tmp").mkdir(exist_ok=True)
+        create_clock(host.files)
+        library = self._clock_library
         return {
+            **({} if library is None else clock_environment(library, host.disk)),
             **{name: value for name, value in os.environ.items() if not name.startswith("SPARK_SUBMIT")},
             "PYTHONPATH": str(_ROOT),
             "PYSPARK_PYTHON": sys.executable,
@@ -168,14 +181,25 @@ class Driver:
 
 @contextmanager
 def spark_hosts(
-    distribution: KafkaDistribution, folder: Path, jars: tuple[str, ...], workers: int = 2
+    distribution: KafkaDistribution,
+    folder: Path,
+    jars: tuple[str, ...],
+    workers: int = 2,
+    *,
+    with_clocks: bool = False,
 ) -> Iterator[SparkHosts]:
-    """Return a cluster whose broker, master and workers run. This thread is on the broker's host."""
+    """Return a cluster whose broker, master and workers run. This thread is on the broker's host.
+
+    Args:
+        with_clocks: Each host has a clock of its own (`SparkHosts.use_clocks`).
+    """
     with ExitStack() as stack:
         network = stack.enter_context(Network(folder / "hosts"))
         cluster = SparkHosts(network, distribution, folder, jars)
         stack.enter_context(cluster.broker_host.entered())
         stack.enter_context(cluster.broker)
+        if with_clocks:
+            cluster.use_clocks()
         cluster.start_master()
         for number in range(workers):
             cluster.add_worker(f"worker{number + 1}")

@@ -98,6 +98,13 @@ class Host:
     def reconnect(self) -> None:
         self._network.reconnect(self._port)
 
+    def block(self, address: str) -> None:
+        """Refuse what the host sends to an address: there is no route to it."""
+        self.call("ip", "route", "add", "unreachable", f"{address}/32")
+
+    def unblock(self, address: str) -> None:
+        self.call("ip", "route", "delete", "unreachable", f"{address}/32")
+
     def slow_down(self, kilobits: int) -> None:
         """Limit what the host sends to so many kilobits per second."""
         rate = ("rate", f"{kilobits}kbit", "burst", "16kb", "latency", "2s")

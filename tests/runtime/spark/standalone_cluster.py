@@ -7,6 +7,7 @@ import subprocess
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from http.client import HTTPException
 from pathlib import Path
 from typing import Any, Self
 
@@ -74,7 +75,8 @@ class StandaloneCluster:
         self._start("master", "master.Master", *command)
 
         def answers() -> bool:
-            with suppress(OSError):
+            # While the page is being started, it answers with something else, or with a part.
+            with suppress(OSError, ValueError, HTTPException):
                 return bool(self.status()["status"] == "ALIVE")
             return False
 

@@ -88,6 +88,7 @@ def test_the_next_driver_gets_the_executors_of_a_lost_one(programs: _Programs, g
             assert until(lambda: following.counted() > before, TIMEOUT_SECONDS), following.log()
             seconds["results"] = time.monotonic() - began
             _log.info("%s, seconds after the loss of the driver: %s", guarantee, seconds)
+            assert "executors of the replaced client released" in following.log()
             continue_all(first.pid)
             assert first.wait(TIMEOUT_SECONDS) == 1, lost.log()
             assert "Another client of counted is active." in lost.log()

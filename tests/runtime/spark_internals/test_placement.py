@@ -7,6 +7,7 @@ from py4j.protocol import Py4JError, Py4JNetworkError  # type: ignore[import-unt
 from pyspark.sql import SparkSession
 from structlog.testing import capture_logs
 
+from headwater_spark.spark_internals.jvm import java_gateway
 from headwater_spark.spark_internals.placement import RowPlacement, location
 
 pytestmark = pytest.mark.spark
@@ -27,6 +28,27 @@ def test_placed_rows_are_the_same(spark: SparkSession, *, by_input_partition: bo
     assert not logs
 
 
+def test_an_executor_gets_tasks_when_its_block_manager_is_registered(spark: SparkSession) -> None:
+    """Until then it has no address: Spark reports both in events of their own, later on a busy machine."""
+    placement, jvm = RowPlacement(spark), java_gateway(spark).jvm
+    events = spark.sparkContext._jsc.sc().listenerBus()
+    scheduler, nothing = jvm.org.apache.spark.scheduler, jvm.scala.Option.empty()
+    variables = jvm.org.apache.spark.api.python.PythonUtils.toScalaMap(jvm.java.util.HashMap())
+    added = scheduler.cluster.ExecutorInfo("10.0.0.1", 2, variables)
+    manager = jvm.org.apache.spark.storage.BlockManagerId.apply("7", "10.0.0.1", 4000, nothing)
+    found = []
+    for event in (
+        scheduler.SparkListenerExecutorAdded(0, "7", added),
+        scheduler.SparkListenerBlockManagerAdded(0, manager, 1000, nothing, nothing),
+        scheduler.SparkListenerExecutorRemoved(0, "7", "the test ends"),
+    ):
+        events.post(event)
+        events.waitUntilEmpty()
+        found.append(placement.executors())
+    assert found == [[], [("7", "10.0.0.1", 2)], []]
+    assert placement.is_possible
+
+
 class _Rows:
     """Rows whose plan cannot be read."""
 
@@ -40,7 +62,7 @@ class _Rows:
 
 def test_another_spark_places_the_rows_itself(spark: SparkSession) -> None:
     placement = RowPlacement(spark)
-    given: Any = _Rows(Py4JError("no method toRdd([])"))
+    given: Any = _Rows(Py4JError("no method toRdd([])\n: java.lang.X\nCaused by: java.lang.Y: a reason\n"))
     with capture_logs() as logs:
         assert placement.placed(given, [""], by_input_partition=False) is given
         assert placement.placed(given, [""], by_input_partition=False) is given
@@ -48,6 +70,7 @@ def test_another_spark_places_the_rows_itself(spark: SparkSession) -> None:
     assert placement.executors() == []
     (log,) = logs
     assert log["event"] == "tasks not placed: Spark may move them between executors"
+    assert log["reason"] == "java.lang.Y: a reason"
 
 
 def test_the_end_of_the_jvm_is_raised(spark: SparkSession) -> None:

@@ -75,10 +75,10 @@ class Candidate:
         record = self.record
         return record is None or record.has_ended or (bool(self.place) and record.place == self.place)
 
-    def claim(self, process: str, name: str) -> ClientRecord:
+    def claim(self, process: str, name: str, spark: str = "") -> ClientRecord:
         """Return the record with which a process becomes active."""
         term = 1 if self.record is None else self.record.term + 1
-        return ClientRecord(term=term, process=process, name=name, place=self.place)
+        return ClientRecord(term=term, process=process, name=name, place=self.place, spark=spark)
 
     def claimed(self, own: ClientRecord, written_at: float) -> "ActiveTerm":
         """Return the term that begins when the claim is written."""

@@ -21,6 +21,7 @@ from headwater_spark.worker.state_proof import PROOF_SECONDS, boot_seconds, read
 
 _log = structlog.get_logger(__name__)
 _POLL_SECONDS = 1.0
+_END_SECONDS = 0.1
 _FIRST_RENEWAL_SECONDS = 0.5
 """Then a client that became active at the same moment has written its record."""
 _RENEWAL_SECONDS = 2.0
@@ -58,6 +59,10 @@ class ActiveClient:
         self.waits_for = ""
         """The active client that this one waits for; empty: it does not wait."""
         self.has_waited = False
+        self.spark = ""
+        """As in `ClientRecord`; set it before `acquire`."""
+        self.lost_spark = ""
+        """The Spark application of the client that this one has replaced; empty: none, or unknown."""
         self._application = application
         self._name = f"{client} on {socket.gethostname()}"
         place = "" if checkpoint is None else _place_of_checkpoint(checkpoint)
@@ -66,6 +71,9 @@ class ActiveClient:
         self._observer: Thread | None = None
         self._is_observed = Event()
         """Set when the observer shall end."""
+        self._ending = Lock()
+        self._has_observer = self._is_closed = False
+        """Changed with `_ending`: whoever ends last, the observer or `close`, closes the consumer."""
         self._consumer: Consumer | None = None
         self._offset = 0
         """The end offset of the partition, when it was known last."""
@@ -95,8 +103,13 @@ class ActiveClient:
                 except KafkaException as error:  # `acquire` reports it
                     _log.debug("record of the active client not read", reason=failure_reason(error))
                 self._is_observed.wait(_POLL_SECONDS)
+            with self._ending:
+                self._has_observer = False
+            if self._is_closed:
+                self._close_consumer()
 
         if topics:
+            self._has_observer = True
             self._observer = Thread(target=observe, name=f"{self._application}-observer", daemon=True)
             self._observer.start()
 
@@ -111,7 +124,7 @@ class ActiveClient:
         """
         if not topics:
             return True
-        self._end_observer()
+        self._await_observer(stopping)
         while not stopping.is_set():
             try:
                 self._observe(topics)
@@ -153,9 +166,18 @@ class ActiveClient:
     def close(self, *, records_end: bool = True) -> None:
         """Let another client become active at once. Call it when nothing processes records any more.
 
-        Without `records_end`, send no request: no broker answers.
+        Without `records_end`, send no request: no broker answers. Do not wait for a request of the observer,
+        which may take seconds.
         """
-        self._end_observer()
+        self._is_observed.set()
+        with self._ending:
+            self._is_closed = True
+            if self._has_observer:  # so `acquire` was not called, and there is no record to end
+                return
+        self._close_consumer(records_end=records_end)
+
+    def _close_consumer(self, *, records_end: bool = True) -> None:
+        """Close the consumer; record the end if this client is the active one."""
         with self._lock:
             consumer, self._consumer = self._consumer, None
             term, self._term = self._term, None
@@ -171,19 +193,22 @@ class ActiveClient:
     def _observe(self, topics: Collection[str]) -> None:
         self._candidate = self._candidate.observed(self._read(topics), boot_seconds())
 
-    def _end_observer(self) -> None:
+    def _await_observer(self, stopping: Event) -> None:
+        """Wait until the observer has ended, or `stopping` is set: its request may take seconds."""
         self._is_observed.set()
-        if self._observer is not None:
-            self._observer.join()
+        while self._observer is not None and self._observer.is_alive() and not stopping.is_set():
+            self._observer.join(_END_SECONDS)
 
     def _claim(self, candidate: Candidate, stopping: Event) -> bool:
         """Become active; return False if another client has done so meanwhile, or `stopping` is set."""
-        own = candidate.claim(self.process, self._name)
+        own = candidate.claim(self.process, self._name, self.spark)
         with self._lock:
             if self._consumer is None:
                 return False
             self._write(self._consumer, own)
         self._term = candidate.claimed(own, boot_seconds())
+        if candidate.record is not None and not candidate.record.has_ended:
+            self.lost_spark = candidate.record.spark
         if candidate.record is not None and not candidate.has_no_rival:
             _log.warning(
                 "client takes over: the active one is silent",

@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial, reduce
 from secrets import token_hex
+from types import MappingProxyType
 
 import attrs
 from pyspark.sql import DataFrame
@@ -13,7 +14,7 @@ from pyspark.sql import functions as sql
 from headwater_spark.driver.input.expansion import InputExpansion
 from headwater_spark.driver.input.step_planner import OffsetRanges, Offsets, StepPlanner
 from headwater_spark.driver.offsets import GroupOffsets
-from headwater_spark.driver.queries.known_commits import KnownCommits
+from headwater_spark.driver.queries.known_commits import Commits, KnownCommits
 from headwater_spark.driver.queries.native import evaluate_program
 from headwater_spark.driver.queries.specs import QuerySpec
 from headwater_spark.driver.queries.task_function import TaskFunction
@@ -27,7 +28,7 @@ _VALUE = "value"
 _TICK_MS = 1000
 _POLL_SECONDS = 0.05
 _REPAIR_SECONDS = 5.0
-"""How long a repair of commits waits for the end of a batch."""
+"""How long a repair of commits waits for the end of a batch or step."""
 
 
 class BatchStoppedError(Exception):
@@ -55,6 +56,8 @@ class BatchProcessor:
         self._may_begin.set()
         self._running = threading.Lock()
         """Held while a batch is processed."""
+        self._processing = threading.Lock()
+        """Held while tasks process records: in a batch of several steps, not between them."""
         self._consumer_group = ""
         self._ticked_ms = 0
         self.thread_names: tuple[str, ...] = ()
@@ -67,13 +70,19 @@ class BatchProcessor:
         """What the tasks have committed since the last start."""
         return self._tasks.commits
 
-    def start(self, positions: Offsets) -> None:
-        """Begin at the committed offsets of the input partitions."""
+    def start(self, positions: Offsets, committed: Commits = MappingProxyType({})) -> None:
+        """Begin at the committed offsets of the input partitions.
+
+        Args:
+            positions: The offsets.
+            committed: The commits of the tasks before the start that are compared later (`repair_commits`).
+        """
         self._stopping.clear()
         self.thread_names, self.failed_thread = (), ""
         # Spark keeps records that it read ahead, by group and offset: a re-created topic needs a new group.
         self._consumer_group = token_hex(4)
         self._begin_at(positions)
+        self._tasks.commits.learn(committed)
 
     def stop(self) -> None:
         """End the running batch before its next step; process no other one."""
@@ -91,22 +100,26 @@ class BatchProcessor:
 
         Without `request_hold`, all steps of a batch have to end.
         """
-        return self._running.acquire(timeout=seconds)
+        if not self._running.acquire(timeout=seconds):
+            return False
+        self._processing.acquire()  # a repair ends soon
+        return True
 
     def release(self, positions: Offsets | None = None) -> None:
         """Process batches again; at the committed offsets `positions` if processors were added."""
         self._tasks.forget()
         if positions is not None:
             self._begin_at(positions)
+        self._processing.release()
         self._running.release()
         self._may_begin.set()
 
     def repair_commits(self, offsets: GroupOffsets) -> tuple[TopicPartition, ...]:
-        """Commit again what earlier commits of the tasks have replaced, between two batches; return where.
+        """Commit again what earlier commits of the tasks have replaced, while no task processes records.
 
-        Nothing happens if a batch runs for too long. Raises `KafkaException`.
+        Return where; nothing happens if a batch or step takes too long. Raises `KafkaException`.
         """
-        if not self._running.acquire(timeout=_REPAIR_SECONDS):
+        if not self._processing.acquire(timeout=_REPAIR_SECONDS):
             return ()
         try:
             commits = self._tasks.commits
@@ -114,7 +127,7 @@ class BatchProcessor:
             offsets.commit_again(replaced)
             return tuple(sorted(replaced))
         finally:
-            self._running.release()
+            self._processing.release()
 
     def _begin_at(self, positions: Offsets) -> None:
         self._starts = positions
@@ -301,14 +314,9 @@ class BatchProcessor:
             if shuffled:
                 groups = None if placed is None or limit == tasks else placed.groups(limit)
                 rows = _partitioned_by_task(rows, request, limit, groups, ticks=self._spec.ticks)
-            results = self._tasks.run(
-                rows,
-                batch,
-                request,
-                threads.names,
-                shuffled=shuffled,
-                place=None if placed is None else partial(placed.place, limit=limit, shuffled=shuffled),
-            )
+            place = None if placed is None else partial(placed.place, limit=limit, shuffled=shuffled)
+            with self._processing:
+                results = self._tasks.run(rows, batch, request, threads.names, shuffled=shuffled, place=place)
         self._spec.batches.record_results(batch, results)
         self.failed_thread = next((result.thread for result in results if result.has_failed), "")
         _raise_failures(results)

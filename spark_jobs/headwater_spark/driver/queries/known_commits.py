@@ -2,7 +2,7 @@
 
 With at least once, brokers accept the commit of any process. A worker that is stopped between its last check
 and its commit (`worker.state_proof`) commits when it continues, after another host has processed its task:
-the offset goes back. If the application started there, it would process records again. So while no batch
+the offset goes back. If the application started there, it would process records again. So while no task
 runs, the driver compares what is committed with what its tasks have committed, and commits that again.
 """
 
@@ -32,6 +32,10 @@ class KnownCommits:
         for result in results:
             for topic, partition, offset, text in result.committed:
                 self._commits[topic, partition] = offset, text
+
+    def learn(self, found: Commits) -> None:
+        """Keep what was committed when a query started: a task without records commits nothing afterwards."""
+        self._commits = {**found, **self._commits}
 
     def forget(self) -> None:
         """Know no commit any more: others may have committed."""

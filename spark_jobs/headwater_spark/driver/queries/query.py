@@ -109,7 +109,7 @@ class SubtopologyQuery:
         source = self._spec.input.create_source(checkpoint.last_offsets(), self._process_batch.known_commits)
         checkpoint.delete()
         self._has_failed_batch = False
-        self._process_batch.start(source.start_offsets)
+        self._process_batch.start(source.start_offsets, self._spec.input.compared_commits())
         stream = self._process_batch.task_rows(read_stream(self._spark, source, self._signal))
         if self._spec.ticks:
             stream = with_ticks(self._spark, stream)

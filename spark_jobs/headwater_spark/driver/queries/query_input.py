@@ -15,7 +15,7 @@ from headwater_spark.driver.input.step_planner import OffsetRanges, StepPlanner
 from headwater_spark.driver.layout import Layout
 from headwater_spark.driver.offsets import GroupOffsets, Offsets
 from headwater_spark.driver.placement.task_placement import TaskPlacement
-from headwater_spark.driver.queries.known_commits import KnownCommits
+from headwater_spark.driver.queries.known_commits import Commits, KnownCommits
 from headwater_spark.driver.run_settings import RunSettings
 from headwater_spark.driver.threads.stream_threads import StreamThreads
 from headwater_spark.driver.threads.uncaught_exceptions import UncaughtExceptions
@@ -93,6 +93,12 @@ class QueryInput:
             # Batches of several topics are divided in the order of time (`step_planner`), not by Spark.
             records_at_once=settings.records_at_once if self.reads_single_topic else None,
         )
+
+    def compared_commits(self) -> Commits:
+        """Return what is committed, if outdated workers could replace it; raises `KafkaException`."""
+        if self.services.exactly_once:
+            return {}
+        return self.services.offsets.commits(self.current_layout().input_partitions(self.subtopology))
 
     def _marked_partitions(self, layout: Layout) -> list[TopicPartition]:
         """Return the partitions of which none may have a mark.

@@ -38,6 +38,7 @@ from headwater_spark.driver.preflight import (
     check_user_classes,
     checkpoint_lock,
     warn_missing_outputs,
+    warn_standby_copies,
 )
 from headwater_spark.driver.queries.progress import Records
 from headwater_spark.driver.run.options import RunOptions, folder_of
@@ -49,6 +50,7 @@ from headwater_spark.driver.states import ClientState
 from headwater_spark.driver.threads.uncaught_exceptions import load_handler
 from headwater_spark.driver.topics.application_topics import ApplicationTopics
 from headwater_spark.spark_internals.jvm import gateway_port, task_slots
+from headwater_spark.spark_internals.standalone_master import standalone_application
 from headwater_spark.spark_internals.supported import SUPPORTED_VERSIONS, UnsupportedSparkError
 from headwater_spark.stream_threads import UncaughtExceptionHandler
 
@@ -166,6 +168,7 @@ class ApplicationRun:
             compiled = ApplicationTopics(document, options.connection, self._policies).prepare().compiled
             cluster = KafkaClusterReader(options.connection)
             warn_missing_outputs(runnable.nodes, document.application, cluster)
+            warn_standby_copies(document.application)
             client = new_client(document.application, self._settings())
             try:
                 client.start_observing(set(compiled.external_sources) - set(compiled.global_topics))
@@ -179,6 +182,7 @@ class ApplicationRun:
         self.starting.begin("starting Spark")
         spark = self._started_session()
         check_session(spark, self.document.application.id)
+        client.spark = standalone_application(spark)
         with GatewayWatch(gateway_port()) as gateway:
             try:
                 context = spark.sparkContext
