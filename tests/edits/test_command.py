@@ -7,6 +7,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+import attrs
 import jsonschema
 import pytest
 from click.testing import CliRunner, Result
@@ -19,6 +20,7 @@ from headwater.model.records import RecordedTopic, SetupRecord
 from headwater.planner.edits import Verdict
 from headwater.pulumi.stack_state import record_outputs
 from headwater.report.edits.markdown import edit_markdown
+from headwater.report.edits.page import edit_page
 from headwater.report.edits.text import edit_text
 from headwater.report.edits.to_json import edit_json, read_edit
 from headwater.report.plan_comment import plan_comment, read_preview
@@ -53,7 +55,7 @@ def verdicts(found: dict[str, Any]) -> dict[str, str]:
     return {each["topic"]: each["verdict"] for each in found["applications"][0]["topics"]}
 
 
-@pytest.mark.parametrize("form", ["txt", "json", "md"])
+@pytest.mark.parametrize("form", ["txt", "json", "md", "html"])
 def test_each_format(form: str, golden: Callable[[Path, str], None]) -> None:
     after = FILTERED.replace("- reduce:", "- windowedBy: {session: {gap: 1m}}\n  - reduce: {name: sum}")
     found = edit(GENERATED, after)
@@ -61,6 +63,7 @@ def test_each_format(form: str, golden: Callable[[Path, str], None]) -> None:
         "txt": lambda: f"{edit_text(found)}\n",
         "json": lambda: json.dumps(edit_json(found), indent=2, ensure_ascii=False) + "\n",
         "md": lambda: edit_markdown(found),
+        "html": lambda: edit_page(found),
     }
     golden(GOLDEN / f"edited.{form}", texts[form]())
 
@@ -86,6 +89,18 @@ def test_markdown_has_no_active_content() -> None:
 
     assert "<script" not in shown
     assert "<table>" in shown
+
+
+def test_the_page_has_all_topics_and_no_active_content() -> None:
+    hostile = attrs.evolve(
+        edit(GENERATED, FILTERED), problems=(), cluster_id="<script>alert(1)</script>", added=("<b>x</b>",)
+    )
+    shown = edit_page(hostile)
+
+    assert "<script" not in shown
+    assert "<b>x</b>" not in shown
+    assert "&lt;script&gt;alert(1)" in shown
+    assert [topic.topic for topic in hostile.topics if topic.topic not in shown] == []
 
 
 def test_exit_codes(tmp_path: Path) -> None:
