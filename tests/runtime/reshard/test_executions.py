@@ -26,7 +26,7 @@ from headwater_spark.driver.reshard import problems
 from headwater_spark.driver.reshard.entry_checks import check_entries, find_store_layout
 from headwater_spark.driver.reshard.execution import ReshardExecution, check_reshard, withdraw_if_unchanged
 from headwater_spark.driver.reshard.journal import Journal, Phase, read_journal
-from headwater_spark.driver.reshard.plan import Reshard
+from headwater_spark.driver.reshard.plan import WRITERS, Reshard
 from headwater_spark.driver.reshard.start import (
     ReshardOptions,
     find_journal,
@@ -564,7 +564,7 @@ def _operations_until_begun(app: _Application) -> int:
     app.cluster.before_operation = count
     check_reshard(reshard, app.cluster)
     check_entries(reshard, app.cluster, unreported)
-    return done + 3  # the layouts are known; the producer, and both sides of the commit
+    return done + 3 + WRITERS  # the layouts are known; the producers, and both sides of the commit
 
 
 @pytest.mark.parametrize("phase", [Phase.COPY, Phase.CLEAR])
@@ -740,3 +740,22 @@ def test_another_target_is_refused_until_the_reshard_is_complete() -> None:
     assert [problem.code for problem in raised.value.problems] == [ProblemCode.RESHARD_INCOMPLETE]
     app.reshard({})
     assert app.counts["orders"] == 4
+
+
+@pytest.mark.parametrize("operations", [100, 250])
+def test_an_execution_does_not_continue_what_another_one_has_changed(operations: int) -> None:
+    """Its plan is out of date: it would delete entries that the other one has moved."""
+    app = _application(_inputs((2, 2, 2)), 1)
+    app.write_entries(20)
+    after = _inputs((5, 2, 2))
+    expected = _expected(app, after)
+    for _ in range(2):
+        _, execution, _ = app.plan(after)
+        app.cluster.kill_after(operations)
+        with suppress(KilledError):
+            app.reshard(after)
+        app.cluster.kill_after(None)
+        with pytest.raises(ProblemsError, match="another client has executed it meanwhile"):
+            execution.run()
+    app.reshard(after)
+    assert app.live() == expected
