@@ -33,7 +33,7 @@ from headwater_spark.engine.scaling.transfers import Transfer
 if TYPE_CHECKING:
     from multiprocessing.context import SpawnProcess
 
-_FEW_RECORDS = 200_000
+_FEW_RECORDS = 1_000_000
 """So many records are moved sooner than processes start."""
 _CLOSE_SECONDS = 5.0
 _ENDED = KafkaError._FAIL  # noqa: SLF001 - the library's own codes begin with an underscore
