@@ -111,13 +111,17 @@ def versions_and_buffer() -> list[Json]:
     ]
 
 
-def suppressed() -> list[Json]:
-    """Return a topology that buffers the updates of a table, and emits the last one of each key later."""
+def suppressed(limit: str) -> list[Json]:
+    """Return a topology that buffers the updates of a table, and emits the last one of each key later.
+
+    The first record of a task that is later than the limit decides which value is the last one. So the limit
+    must not pass while the applications have different tasks.
+    """
     return [
         {"stream": {"topic": "orders", "as": "orders"}},
         {"groupByKey": {"from": "orders"}},
         {"aggregate": {**_AGGREGATE, "materialized": {"store": "amounts", **_VALUE}}},
-        {"suppress": {"until": "timeLimit", "timeLimit": "20s", "name": _CALMER}},
+        {"suppress": {"until": "timeLimit", "timeLimit": limit, "name": _CALMER}},
         {"toStream": {}},
         {"to": {"topic": "out-calmer"}},
     ]
@@ -147,7 +151,7 @@ def random_steps(seed: int) -> list[Json]:
     owners[0] = {chance.choice(("join", "leftJoin")): table_join}
     late = [{**step} for step in versions_and_buffer() if "stream" not in step]
     late[0]["table"] = {**late[0]["table"], "topic": "payments"}
-    buffered = [each for each in suppressed() if "stream" not in each]
+    buffered = [each for each in suppressed("1h") if "stream" not in each]
     # A topic is the source of a stream or of a table.
     parts = [totals, minutes, visits, regrouped, buffered, owners, chance.choice(([*paid], late))]
     chosen = chance.sample(parts, chance.randint(2, len(parts)))

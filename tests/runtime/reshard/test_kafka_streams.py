@@ -83,16 +83,17 @@ def test_suppressed_updates_are_as_if_they_had_the_new_count_from_the_start(
     processes: int, kafka: LocalBroker, unique: Callable[[str], str]
 ) -> None:
     before, after = {"orders": 2}, {"orders": 5}
-    compared = Compared(
-        kafka.bootstrap_servers, Topics(kafka.bootstrap_servers), unique, suppressed(), before, after
-    )
+    servers, steps = (
+        kafka.bootstrap_servers,
+        suppressed("1m"),
+    )  # the first batch lasts for less, both for more
+    compared = Compared(servers, Topics(servers), unique, steps, before, after)
     first, second = islice(batches(before, keys=40, size=200, seed=12), 2)
     compared.process(first)
     assert compared.reshard(ReshardOptions(processes=processes)).written
     entries = compared.entries(compared.moved)
-    assert (
-        len([key for (store, _), found in entries.items() if store == "calmer-store" for key in found]) > 10
-    )
+    buffered = [key for (store, _), found in entries.items() if store == "calmer-store" for key in found]
+    assert len(buffered) == 40
     assert entries == compared.entries(compared.fresh)
 
     written = {name: compared.written(name) for name in compared.names}
