@@ -4,12 +4,14 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
+import attrs
 import jsonschema
 import pytest
 from markdown_it import MarkdownIt
 
 from headwater.cli.console import ExitCode
 from headwater.planner.edits import Verdict
+from headwater.report.edit_page import edit_page
 from headwater.report.edits import edit_json, edit_markdown, edit_text, read_edit
 from headwater.report.plan_comment import plan_comment, read_preview
 from headwater.report.plan_comment.comment import LIMIT
@@ -19,7 +21,7 @@ from tests.edits.sides import COUNT, GENERATED, edit
 GOLDEN = Path(__file__).parent / "golden"
 
 
-@pytest.mark.parametrize("form", ["txt", "json", "md"])
+@pytest.mark.parametrize("form", ["txt", "json", "md", "html"])
 def test_each_format(form: str, golden: Callable[[Path, str], None]) -> None:
     after = FILTERED.replace("- reduce:", "- windowedBy: {session: {gap: 1m}}\n  - reduce: {name: sum}")
     found = edit(GENERATED, after)
@@ -27,6 +29,7 @@ def test_each_format(form: str, golden: Callable[[Path, str], None]) -> None:
         "txt": lambda: f"{edit_text(found)}\n",
         "json": lambda: json.dumps(edit_json(found), indent=2, ensure_ascii=False) + "\n",
         "md": lambda: edit_markdown(found),
+        "html": lambda: edit_page(found),
     }
     golden(GOLDEN / f"edited.{form}", texts[form]())
 
@@ -52,6 +55,18 @@ def test_markdown_has_no_active_content() -> None:
 
     assert "<script" not in shown
     assert "<table>" in shown
+
+
+def test_the_page_has_all_topics_and_no_active_content() -> None:
+    hostile = attrs.evolve(
+        edit(GENERATED, FILTERED), problems=(), cluster_id="<script>alert(1)</script>", added=("<b>x</b>",)
+    )
+    shown = edit_page(hostile)
+
+    assert "<script" not in shown
+    assert "<b>x</b>" not in shown
+    assert "&lt;script&gt;alert(1)" in shown
+    assert [topic.topic for topic in hostile.topics if topic.topic not in shown] == []
 
 
 _PREVIEW = json.dumps({"steps": [], "diagnostics": []})

@@ -23,7 +23,7 @@ from headwater.planner.edits import (
 )
 from headwater.spec import Documents, load_documents, parse_document
 
-FORMATS = ("text", "json", "markdown")
+FORMATS = ("text", "json", "markdown", "html")
 DEFAULT_ID = "application"
 """The id of an application of which only texts are known."""
 _OF_DOCUMENTS = (".yaml", ".yml", ".json")
@@ -160,6 +160,10 @@ def show_edit(found: Edit, form: str, output: Path | None) -> None:
             from headwater.report.edits import edit_markdown  # noqa: PLC0415
 
             write(edit_markdown(found), output)
+        case "html":
+            from headwater.report.edit_page import edit_page  # noqa: PLC0415
+
+            write(edit_page(found), output)
         case _ if output is None and sys.stdout.isatty():
             from rich.console import Console  # noqa: PLC0415
 

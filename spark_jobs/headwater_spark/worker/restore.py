@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from functools import cached_property
+from itertools import repeat
 from typing import Any
 
 import attrs
@@ -15,7 +16,7 @@ from confluent_kafka import TopicPartition as KafkaTopicPartition
 from headwater.kafka import Connection
 from headwater.model.offset_metadata import BATCH_ID, LINEAGE_KEY
 from headwater_spark.engine.program import SubtopologyProgram
-from headwater_spark.engine.records import InputRecord, TopicPartition
+from headwater_spark.engine.records import Headers, InputRecord, TopicPartition
 from headwater_spark.engine.task import Task
 from headwater_spark.worker import clients
 from headwater_spark.worker.local_state import LocalState, MemoryState
@@ -124,7 +125,12 @@ class RecordChunk:
 
     @cached_property
     def records(self) -> tuple[InputRecord, ...]:
-        return tuple(map(input_record, self.messages))
+        if not self.messages:
+            return ()
+        topic, partition = self.messages[0].topic() or "", self.messages[0].partition() or 0
+        offsets = [offset or 0 for offset in map(Message.offset, self.messages)]
+        columns = (offsets, self.times, self.keys, self.values, self.headers)
+        return tuple(zip(repeat(topic), repeat(partition), *columns, strict=False))
 
     def record(self, index: int) -> InputRecord:
         return input_record(self.messages[index])
@@ -134,7 +140,21 @@ class RecordChunk:
 
     @property
     def keys(self) -> list[bytes | None]:
-        return [_encode_text(message.key()) for message in self.messages]
+        return _encode_texts(map(Message.key, self.messages))
+
+    @property
+    def values(self) -> list[bytes | None]:
+        return _encode_texts(map(Message.value, self.messages))
+
+    @property
+    def times(self) -> list[int]:
+        """The timestamps in milliseconds."""
+        return [time for _, time in map(Message.timestamp, self.messages)]
+
+    @property
+    def headers(self) -> list[Headers]:
+        found: list[Any] = list(map(Message.headers, self.messages))  # the stubs allow a dict
+        return [tuple(each) if each else () for each in found] if any(found) else [()] * len(found)
 
 
 class PartitionReader:
@@ -165,7 +185,7 @@ class PartitionReader:
             messages = self._consume(at, end)
             at = _next_offset(messages, at)
             silence.check(is_silent=not messages)
-            read = [each for each in messages if each.error() is None and (each.offset() or 0) < end]
+            read = messages if at <= end and not any(map(Message.error, messages)) else _before(messages, end)
             yield RecordChunk(read, min(at, end))
         yield RecordChunk((), end)
 
@@ -256,10 +276,17 @@ def input_record(message: Message) -> InputRecord:
     )
 
 
+def _before(messages: Iterable[Message], end: int) -> list[Message]:
+    """Return the records with offsets below `end`."""
+    return [each for each in messages if each.error() is None and (each.offset() or 0) < end]
+
+
 def _next_offset(messages: list[Message], at: int) -> int:
     """Return the offset after `messages`; an end-of-partition event carries the offset that follows it."""
-    for message in messages:
-        error = message.error()
+    errors = list(map(Message.error, messages))
+    if messages and not any(errors):
+        return (messages[-1].offset() or 0) + 1
+    for message, error in zip(messages, errors, strict=True):
         if error is None:
             at = (message.offset() or 0) + 1
         elif error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001 - the library's public name
@@ -267,6 +294,11 @@ def _next_offset(messages: list[Message], at: int) -> int:
         else:
             raise KafkaException(error)
     return at
+
+
+def _encode_texts(values: Iterable[bytes | str | None]) -> list[bytes | None]:
+    found: list[Any] = list(values)
+    return list(map(_encode_text, found)) if str in set(map(type, found)) else found
 
 
 def _encode_text(value: bytes | str | None) -> bytes | None:

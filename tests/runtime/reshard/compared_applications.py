@@ -28,7 +28,8 @@ Entries = dict[tuple[str, int], dict[bytes, tuple[bytes, int]]]
 """(Store, partition) → key → (value, timestamp)."""
 START_MS = 1_760_000_000_000
 _SECONDS = 120.0
-_BUFFER = "-Buffer"
+_BUFFER, _CALMER = "-Buffer", "calmer"
+_BUFFERS = (_BUFFER, f"{_CALMER}-store")
 _CONFIG = {
     "statestore.cache.max.bytes": "0",
     "auto.offset.reset": "earliest",
@@ -108,6 +109,55 @@ def versions_and_buffer() -> list[Json]:
         {"join": {"from": "orders", "with": "prices", "grace": "10s", "name": "late", **_JOINER}},
         {"to": {"topic": "out-late"}},
     ]
+
+
+def suppressed(limit: str) -> list[Json]:
+    """Return a topology that buffers the updates of a table, and emits the last one of each key later.
+
+    The first record of a task that is later than the limit decides which value is the last one. So the limit
+    must not pass while the applications have different tasks.
+    """
+    return [
+        {"stream": {"topic": "orders", "as": "orders"}},
+        {"groupByKey": {"from": "orders"}},
+        {"aggregate": {**_AGGREGATE, "materialized": {"store": "amounts", **_VALUE}}},
+        {"suppress": {"until": "timeLimit", "timeLimit": limit, "name": _CALMER}},
+        {"toStream": {}},
+        {"to": {"topic": "out-calmer"}},
+    ]
+
+
+def random_steps(seed: int) -> list[Json]:
+    """Return some of the parts of all these topologies, in any order; joins of any kind."""
+    chance = random.Random(seed)  # noqa: S311 - the same topology in each run
+    sources = [
+        {"stream": {"topic": "orders", "as": "orders"}},
+        {"stream": {"topic": "payments", "as": "payments"}},
+        {"table": {"topic": "customers", "materialized": "customers", "as": "customers"}},
+        {"table": {"topic": "contracts", "materialized": "contracts", "as": "contracts"}},
+        {"groupByKey": {"from": "orders", "as": "by-key"}},
+    ]
+    steps = all_stores()
+    totals, minutes, visits, regrouped, paid, owners = (
+        steps[3:6],
+        steps[6:8],
+        steps[8:10],
+        steps[10:14],
+        steps[14:16],
+        steps[18:],
+    )
+    (stream_join,), (table_join,) = paid[0].values(), owners[0].values()
+    paid[0] = {chance.choice(("join", "leftJoin", "outerJoin")): stream_join}
+    owners[0] = {chance.choice(("join", "leftJoin")): table_join}
+    late = [{**step} for step in versions_and_buffer() if "stream" not in step]
+    late[0]["table"] = {**late[0]["table"], "topic": "payments"}
+    buffered = [each for each in suppressed("1h") if "stream" not in each]
+    # A topic is the source of a stream or of a table.
+    parts = [totals, minutes, visits, regrouped, buffered, owners, chance.choice(([*paid], late))]
+    chosen = chance.sample(parts, chance.randint(2, len(parts)))
+    if late in chosen:
+        sources = [each for each in sources if each.get("stream", {}).get("topic") != "payments"]
+    return [*sources, *(step for part in chosen for step in part)]
 
 
 @attrs.frozen
@@ -215,7 +265,7 @@ class Compared:
                     found[store, partition].pop(kept, None)
                 else:
                     # Records of buffers have the time when they were written.
-                    found[store, partition][kept] = value, 0 if store.endswith(_BUFFER) else timestamp
+                    found[store, partition][kept] = value, 0 if store.endswith(_BUFFERS) else timestamp
         return {place: entries for place, entries in found.items() if entries}
 
     def histories(self, name: str, store: str) -> Mapping[bytes, list[tuple[bytes | None, int]]]:
@@ -280,10 +330,11 @@ def _is_repartition(name: str, topic: str) -> bool:
 
 def _normalized(store: str, key: bytes, value: bytes | None) -> tuple[bytes, bytes | None]:
     """Return an entry without what depends on the order of other keys."""
-    if store.endswith(_BUFFER):
+    if store.endswith(_BUFFERS):
         # `BufferValue`: timestamp, offset, length of the topic, topic, partition, headers, values
         after_partition = 24 + int.from_bytes(value[16:20], "big") if value is not None else 0
-        return key[:-4], None if value is None else value[:8] + value[after_partition:]
+        kept = key[:-4] if store.endswith(_BUFFER) else key
+        return kept, None if value is None else value[:8] + value[after_partition:]
     if store.startswith("paid-") and store.endswith(("this-join-store", "other-join-store")):
         return key[:-4], value  # the sequence number of the task
     return key, value

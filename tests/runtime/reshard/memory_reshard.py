@@ -21,5 +21,10 @@ class ReshardMemoryCluster(MemoryCluster):
         del partitions
         return []
 
+    def fence(self, names: Sequence[str]) -> None:
+        for name in names:
+            with self.producer(name):
+                pass
+
     def check_expansion(self, counts: Mapping[str, int]) -> None:
         """Accept all."""

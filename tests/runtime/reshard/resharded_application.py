@@ -18,7 +18,7 @@ from headwater_spark.driver.processor_move.entry_copy import unreported
 from headwater_spark.driver.processor_move.moves import Committed
 from headwater_spark.driver.reshard.entry_checks import check_entries
 from headwater_spark.driver.reshard.execution import ReshardExecution, check_reshard, withdraw_if_unchanged
-from headwater_spark.driver.reshard.plan import Reshard
+from headwater_spark.driver.reshard.plan import WRITERS, Reshard
 from headwater_spark.driver.reshard.start import (
     ReshardOptions,
     find_journal,
@@ -213,4 +213,4 @@ def operations_until_begun(app: Application) -> int:
     app.cluster.before_operation = count
     check_reshard(reshard, app.cluster)
     check_entries(reshard, app.cluster, unreported)
-    return done + 3  # the layouts are known; the producer, and both sides of the commit
+    return done + 3 + WRITERS  # the layouts are known; the producers, and both sides of the commit

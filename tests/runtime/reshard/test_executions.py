@@ -233,3 +233,22 @@ def test_another_target_is_refused_until_the_reshard_is_complete() -> None:
     assert [problem.code for problem in raised.value.problems] == [ProblemCode.RESHARD_INCOMPLETE]
     app.reshard({})
     assert app.counts["orders"] == 4
+
+
+@pytest.mark.parametrize("operations", [100, 250])
+def test_an_execution_does_not_continue_what_another_one_has_changed(operations: int) -> None:
+    """Its plan is out of date: it would delete entries that the other one has moved."""
+    app = application(inputs((2, 2, 2)), 1)
+    app.write_entries(20)
+    after = inputs((5, 2, 2))
+    expected = expected_entries(app, after)
+    for _ in range(2):
+        _, execution, _ = app.plan(after)
+        app.cluster.kill_after(operations)
+        with suppress(KilledError):
+            app.reshard(after)
+        app.cluster.kill_after(None)
+        with pytest.raises(ProblemsError, match="another client has executed it meanwhile"):
+            execution.run()
+    app.reshard(after)
+    assert app.live() == expected

@@ -19,6 +19,7 @@ from tests.runtime.reshard.compared_applications import (
     Json,
     all_stores,
     batches,
+    suppressed,
     versions_and_buffer,
 )
 from tests.runtime.spark.kafka_topics import Topics
@@ -42,7 +43,7 @@ def test_each_kind_of_store_is_as_if_it_had_the_new_count_from_the_start(
     exported = loaded(str(kafka_streams_of(OF_THE_BROKER).exported(compared.json(compared.moved))))
     assert not isinstance(exported, str), exported
     with_calls = compared.reshard(ReshardOptions(checks_only=True))
-    result = compared.reshard(document=exported)
+    result = compared.reshard(ReshardOptions(processes=2), document=exported)
     assert result.counts == with_calls.counts
     assert result.written
     assert compared.entries(compared.moved) == compared.entries(compared.fresh)
@@ -74,6 +75,33 @@ def test_versions_and_buffered_records_are_as_if_they_had_the_new_count_from_the
     moved, fresh = (compared.outputs(name, written[name]) for name in compared.names)
     assert moved == fresh
     assert fresh["out-late"]
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("processes", [1, 2])
+def test_suppressed_updates_are_as_if_they_had_the_new_count_from_the_start(
+    processes: int, kafka: LocalBroker, unique: Callable[[str], str]
+) -> None:
+    before, after = {"orders": 2}, {"orders": 5}
+    servers, steps = (
+        kafka.bootstrap_servers,
+        suppressed("1m"),
+    )  # the first batch lasts for less, both for more
+    compared = Compared(servers, Topics(servers), unique, steps, before, after)
+    first, second = islice(batches(before, keys=40, size=200, seed=12), 2)
+    compared.process(first)
+    assert compared.reshard(ReshardOptions(processes=processes)).written
+    entries = compared.entries(compared.moved)
+    buffered = [key for (store, _), found in entries.items() if store == "calmer-store" for key in found]
+    assert len(buffered) == 40
+    assert entries == compared.entries(compared.fresh)
+
+    written = {name: compared.written(name) for name in compared.names}
+    compared.process(second)
+    moved, fresh = (compared.outputs(name, written[name]) for name in compared.names)
+    assert moved == fresh
+    assert fresh["out-calmer"]
+    assert compared.entries(compared.moved) == compared.entries(compared.fresh)
 
 
 @pytest.mark.soak

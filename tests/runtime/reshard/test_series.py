@@ -16,7 +16,7 @@ from headwater.spec import load_text
 from headwater.toolchain.broker import Broker
 from headwater_spark.driver.processor_move.entry_copy import unreported
 from headwater_spark.driver.reshard.start import ReshardOptions, reshard_application
-from tests.runtime.reshard.compared_applications import Compared, all_stores, batches
+from tests.runtime.reshard.compared_applications import Compared, all_stores, batches, random_steps
 from tests.runtime.spark.kafka_topics import Topics
 
 pytestmark = [pytest.mark.broker, pytest.mark.oracle, pytest.mark.soak, pytest.mark.timeout(1800)]
@@ -34,10 +34,10 @@ _TEMPORARY = {
 }
 
 
-def _reshard(text: str, servers: str, counts: Mapping[str, int]) -> None:
+def _reshard(text: str, servers: str, counts: Mapping[str, int], processes: int) -> None:
     """Reshard in a process of its own; its exit code says whether it is complete."""
     (document,) = load_text(text, "app.yaml").documents
-    options = ReshardOptions(partitions=counts)
+    options = ReshardOptions(partitions=counts, processes=processes)
     try:
         reshard_application(document, Connection(bootstrap_servers=(servers,)), options, unreported)
     except ProblemsError as error:
@@ -66,14 +66,15 @@ def test_state_is_complete_whatever_is_killed(
     with own_broker() as broker:
         broker.start()
         servers = broker.bootstrap_servers
-        compared = Compared(servers, Topics(servers), unique, all_stores(), before, after, config)
+        steps = all_stores() if seed % 3 == 0 else random_steps(seed)
+        compared = Compared(servers, Topics(servers), unique, steps, before, after, config)
         series = batches(before, keys=60, size=400, seed=seed)
         first, second = next(series), next(series)
         compared.process(first)
         text = json.dumps(compared.json(compared.moved))
         counts = {f"{compared.moved}.{topic}": count for topic, count in after.items()}
         for attempt in range(_ATTEMPTS):
-            process = context.Process(target=_reshard, args=(text, servers, counts))
+            process = context.Process(target=_reshard, args=(text, servers, counts, 1 + seed // 2 % 2))
             process.start()
             if chance.randrange(4) == 0:
                 broker.pause()

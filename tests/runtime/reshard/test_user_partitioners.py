@@ -56,7 +56,8 @@ def _reshard(cluster: ReshardMemoryCluster, partitioners: Mapping[str, UserParti
         found = [*check_reshard(reshard, cluster), *check_entries(reshard, cluster, unreported)]
         if found:
             raise ProblemsError(found)
-    ReshardExecution(reshard, cluster, {}, journal, unreported, check_stopped=lambda: None).run()
+    if reshard.transfers:
+        ReshardExecution(reshard, cluster, {}, journal, unreported, check_stopped=lambda: None).run()
 
 
 def _entries(cluster: ReshardMemoryCluster) -> Mapping[bytes | None, int]:
@@ -71,7 +72,7 @@ def _entries(cluster: ReshardMemoryCluster) -> Mapping[bytes | None, int]:
     return found
 
 
-@pytest.mark.parametrize("kills", [(), (20,), (60, 90, 40)])
+@pytest.mark.parametrize("kills", [(), (20,), (40, 30, 60, 40)])
 def test_each_entry_moves_to_the_partition_of_the_function(
     cluster: ReshardMemoryCluster, kills: tuple[int, ...]
 ) -> None:

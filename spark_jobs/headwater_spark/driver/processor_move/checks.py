@@ -90,6 +90,8 @@ def misplaced_key(
         for chunk in chunks():
             keys = chunk.keys
             owners = owners_of(keys)
+            if not misplaced.found and set(owners) <= {processor}:
+                continue
             for index, (key, owner) in enumerate(zip(keys, owners, strict=True)):
                 if key is None or owner == processor:
                     continue

@@ -18,6 +18,7 @@ from headwater.model.problems import Problem, ProblemsError
 from headwater_spark.driver.processor_move.entry_copy import Commits, MoveProducer
 from headwater_spark.driver.processor_move.moves import Committed
 from headwater_spark.driver.processor_move.problems import kafka_failed
+from headwater_spark.engine.columns import OutputColumns
 from headwater_spark.engine.partitioners.static import TaskMigrated
 from headwater_spark.engine.records import OutputRecord, TopicPartition
 from headwater_spark.worker import clients
@@ -153,6 +154,15 @@ class KafkaMoveCluster:
         finally:
             producer.abort()
 
+    def fence(self, names: Iterable[str]) -> None:
+        """Abort the transactions of producers with these transactional ids; they cannot commit any more."""
+
+        def open_producer(name: str) -> None:
+            with self.producer(name):
+                pass
+
+        self.at_once([partial(open_producer, name) for name in names])
+
     def prepare_producers(self, names: Iterable[str]) -> None:
         """Connect producers that are opened soon: that takes longer than all that they do then."""
 
@@ -218,7 +228,7 @@ class _WaitingProducer:
     _failed: Callable[[str, str], Problem]
 
     def send(self, records: Iterable[OutputRecord]) -> int:
-        kept = list(records)
+        kept = records if isinstance(records, OutputColumns) else list(records)
         deadline = time.monotonic() + _EXPANSION_SECONDS
         while True:
             try:

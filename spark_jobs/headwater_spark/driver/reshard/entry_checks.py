@@ -8,7 +8,7 @@ from headwater_spark.driver.processor_move.bounded_keys import BoundedKeys, boun
 from headwater_spark.driver.processor_move.checks import misplaced_key
 from headwater_spark.driver.processor_move.entry_copy import Report
 from headwater_spark.driver.reshard import problems
-from headwater_spark.driver.reshard.entry_move import ReshardCluster
+from headwater_spark.driver.reshard.entry_move import WHOLE, ReshardCluster, Share
 from headwater_spark.driver.reshard.plan import Reshard
 from headwater_spark.engine.partitioners.hashing import UserPartitioner
 from headwater_spark.engine.scaling.entry_layouts import EntryLayout, find_layouts
@@ -60,16 +60,20 @@ def _newest_entries(
     return list(entries)
 
 
-def check_entries(reshard: Reshard, cluster: ReshardCluster, report: Report) -> Sequence[Problem]:
+def check_entries(
+    reshard: Reshard, cluster: ReshardCluster, report: Report, share: Share = WHOLE
+) -> Sequence[Problem]:
     """Return a problem for each changelog topic with an entry that is not in the partition of its key.
+
+    Only partitions of `share` are read.
 
     Raises `KafkaException`. At most a million keys are in memory; with more wrong ones, partitions are read
     again.
     """
     found: dict[str, Problem] = {}
     for transfer in reshard.transfers:
-        reading = _Reading(transfer, cluster, report)
-        for partition in range(transfer.before):
+        reading = _Reading(transfer, cluster, report, share)
+        for partition in filter(share.has, range(transfer.before)):
             if transfer.source not in found and (problem := _problem(reshard, transfer, partition, reading)):
                 found[transfer.source] = problem
     return list(found.values())
@@ -114,11 +118,11 @@ def _is_misdirected(transfer: Transfer, partition: int, reading: "_Reading") -> 
 class _Reading:
     """Reads the partitions of a changelog topic, and reports the progress."""
 
-    def __init__(self, transfer: Transfer, cluster: ReshardCluster, report: Report) -> None:
+    def __init__(self, transfer: Transfer, cluster: ReshardCluster, report: Report, share: Share) -> None:
         self._topic = transfer.source
         self._cluster = cluster
         self._report = report
-        bounds = cluster.bounds((self._topic, each) for each in range(transfer.before))
+        bounds = cluster.bounds((self._topic, each) for each in range(transfer.before) if share.has(each))
         self._ends: Mapping[int, int] = {partition: end for (_, partition), (_, end) in bounds.items()}
         self._total = sum(end - first for first, end in bounds.values())
         self._done = 0

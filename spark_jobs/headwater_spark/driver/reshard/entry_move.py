@@ -2,17 +2,24 @@
 
 Nothing is kept in memory but hashes of keys: a partition is read as a stream. Each pass may be repeated:
 
-- `copy` writes all records of the keys that move, in their order, behind the old end of each partition. What
-  an earlier pass has written there is deleted first: keys may have been deleted from the old part since then.
-- `find_totals` reads the new partitions, for the comparison with what `copy` has read.
+- `delete_leftovers` deletes what an interrupted `copy` has written: keys may have been deleted from the old
+  part since then.
+- `copy` writes all records of the keys that move, in their order, behind the old end of each partition.
+- `find_totals` reads the new partitions, for the comparison with what `copy` has read. If the same process
+  has copied, it reads only what was written since: nothing else changes the old parts of the partitions.
 - `clear` writes tombstones behind the old part of each partition, for the keys that left it.
+
+Several processes can have a share of the partitions each. All of them complete a pass before the next one.
 """
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Protocol
 
 import attrs
+import numpy as np
+from numpy.typing import NDArray
 
 from headwater_spark.driver.processor_move.entry_copy import (
     MoveCluster,
@@ -22,20 +29,18 @@ from headwater_spark.driver.processor_move.entry_copy import (
     sent_if_many,
     tombstones,
 )
-from headwater_spark.driver.reshard.entry_totals import (
-    EntryTotals,
-    LastRecords,
-    record_digest,
-    summed_totals,
-)
-from headwater_spark.engine.records import OutputRecord, TopicPartition
+from headwater_spark.driver.reshard.entry_columns import EntryColumns, Hashes, entry_columns
+from headwater_spark.driver.reshard.entry_totals import EntryTotals, LastRecords, summed_totals
+from headwater_spark.engine.columns import OutputColumns, TopicColumns
+from headwater_spark.engine.records import TopicPartition
 from headwater_spark.engine.scaling.entry_owners import NO_OWNER
 from headwater_spark.engine.scaling.transfers import Transfer
 from headwater_spark.worker.restore import RecordChunk
 
 _MAX_KEYS_IN_MEMORY = 1_000_000
-_MAX_TOTALS_IN_MEMORY = 4_000_000
-"""So many keys, of 21 bytes each, may be kept to read only what is new when entries are compared again."""
+_MAX_HASHES_IN_MEMORY = 16_000_000
+"""The hashes of so many keys that left a partition, of 8 bytes each, may be kept for the last comparison."""
+_TOMBSTONES_AT_ONCE = 10_000
 _COMPLETION_SECONDS = 60.0
 _POLL_SECONDS = 0.05
 
@@ -51,6 +56,10 @@ class ReshardCluster(MoveCluster, Protocol):
         """Return the partitions that have records of transactions which are not complete."""
         ...
 
+    def fence(self, names: Sequence[str]) -> None:
+        """Abort the transactions of producers with these transactional ids; they cannot commit any more."""
+        ...
+
     def check_expansion(self, counts: Mapping[str, int]) -> None:
         """Let the brokers check an expansion, without changing anything; raises `ProblemsError`."""
         ...
@@ -61,6 +70,21 @@ def await_transactions(cluster: ReshardCluster, partitions: Sequence[TopicPartit
     deadline = time.monotonic() + _COMPLETION_SECONDS
     while cluster.open_transactions(partitions) and time.monotonic() < deadline:
         time.sleep(_POLL_SECONDS)
+
+
+@attrs.frozen
+class Share:
+    """One of several shares of the partitions of a topic."""
+
+    number: int = 0
+    shares: int = 1
+
+    def has(self, partition: int) -> bool:
+        return partition % self.shares == self.number
+
+
+WHOLE = Share()
+_NO_HASHES: Hashes = np.empty(0, np.uint64)
 
 
 @attrs.frozen
@@ -80,6 +104,7 @@ class EntryMove:
         ends: Partition of the source → the end of its old part.
         expires_before_ms: Retention may delete records with earlier timestamps; None = it deletes none.
         report: Receives the progress.
+        share: The partitions of the source and of the target that this one reads.
     """
 
     def __init__(
@@ -89,18 +114,24 @@ class EntryMove:
         ends: Mapping[int, int],
         expires_before_ms: int | None,
         report: Report,
+        *,
+        share: Share = WHOLE,
     ) -> None:
         self._transfer = transfer
         self._cluster = cluster
         self._ends = ends
         self._expires_before = -1 if expires_before_ms is None else expires_before_ms
         self._report = report
-        self._moved: dict[int, dict[bytes, int]] | None = {}
-        """Partition → keys that left it, with their times; None = not known, or too many to keep."""
+        self._share = share
+        self._moved: dict[int, dict[bytes, int]] = {}
+        """Partition → keys that left it, with their times. Partitions with too many are missing."""
         self._noted = 0
-        self._has_copied = False
-        self._compared: dict[int, tuple[LastRecords, int]] = {}
-        """Partition of the target → its last records, and the offset up to which they were read."""
+        self._left: dict[int, Hashes] | None = None
+        """Partition → hashes of the keys that left it; None = not known, or too many to keep."""
+        self._staying: dict[int, EntryTotals] = {}
+        """Partition → totals of the entries that are in its old part only."""
+        self._compared: tuple[FoundTotals, Mapping[int, int]] | None = None
+        """What was found behind the old parts after the copy, and the ends up to which it was read."""
         self.written = 0
         """The number of records that were written to new partitions."""
         self.skipped = 0
@@ -108,25 +139,37 @@ class EntryMove:
 
     def copy(self, producer: MoveProducer) -> Sequence[EntryTotals]:
         """Write the entries to their new partitions; return the totals that these must have then."""
-        self._delete_leftovers(producer)
-        self._moved, self._noted, self._has_copied = {}, 0, True
+        transfer = self._transfer
+        self._moved, self._noted, self._compared = {}, 0, None
+        self._left = {} if transfer.is_in_place else None
         records = Transactions(producer)
         totals = []
         for partition, chunks in self._old_parts("copying entries"):
-            last = LastRecords()
+            last, times = LastRecords(), dict[bytes, int]()
             for chunk in chunks:
-                copies = list(self._copies(partition, chunk, last))
-                self.written += len(copies)
-                records.send(copies)
+                records.send(self._copies(partition, entry_columns(chunk), last, times))
                 records.commit_if_due()
-            if self._transfer.left is not None and self._transfer.is_in_place:
+            if transfer.left is not None and transfer.is_in_place:
                 records.commit()
                 self._add_replaced(partition, last)
             found = last.totals()
             self.skipped += found.get(NO_OWNER, EntryTotals()).count
+            self._keep(partition, last, times)
+            if transfer.left is None:
+                self._staying[partition] = found.get(partition, EntryTotals())
             totals.append(found)
         records.commit()
-        return summed_totals(totals, self._transfer.after)
+        return summed_totals(totals, transfer.after)
+
+    def _keep(self, partition: int, last: LastRecords, times: dict[bytes, int]) -> None:
+        """Keep what left a partition, if it is not too much."""
+        if self._noted + len(times) <= _MAX_KEYS_IN_MEMORY:
+            self._moved[partition] = times
+            self._noted += len(times)
+        if self._left is not None:
+            self._left[partition] = last.leaving(partition)
+            if sum(map(len, self._left.values())) > _MAX_HASHES_IN_MEMORY:
+                self._left = None
 
     def _add_replaced(self, partition: int, last: LastRecords) -> None:
         """Add entries that an interrupted pass has replaced in their partition.
@@ -138,139 +181,155 @@ class EntryMove:
         await_transactions(self._cluster, [(topic, partition)])
         [(_, end)] = self._cluster.bounds([(topic, partition)]).values()
         for chunk in self._cluster.read_range(topic, partition, self._ends[partition], end):
-            old, new = self._transfer.partitions(chunk.keys, partition)
-            for record, before, after in zip(chunk.records, old, new, strict=True):
-                if before == after == partition:
-                    self._note(last, record[4], record[5], record[3], record[6], after)
+            entries = entry_columns(chunk)
+            old, new = self._transfer.partition_arrays(entries.keys, partition)
+            self._add(last, entries.chosen((old == partition) & (new == partition)), partition)
 
     def last_records(self) -> Sequence[LastRecords]:
         """Read all partitions of the target, and return the last records of each."""
-        bounds = self._cluster.bounds((self._transfer.target, each) for each in range(self._transfer.after))
-        ends = {partition: end for (_, partition), (_, end) in bounds.items()}
         found = []
-        for partition, chunks in self._parts(self._transfer.target, ends, "checking entries"):
+        for partition, chunks in self._parts(self._transfer.target, self._target_ends(), "checking entries"):
             last = LastRecords()
             for chunk in chunks:
-                for record in chunk.records:
-                    self._note(last, record[4], record[5], record[3], record[6], partition)
+                self._add(last, entry_columns(chunk), partition)
             found.append(last)
         return found
 
     def find_totals(self) -> FoundTotals:
-        """Read all partitions of the target, and return what they have; later, read only what is new."""
-        topic, found, misplaced = self._transfer.target, [], []
-        partitions = [(topic, each) for each in range(self._transfer.after)]
-        await_transactions(self._cluster, partitions)
-        bounds = self._cluster.bounds(partitions)
-        ends = {partition: end for (_, partition), (_, end) in bounds.items()}
-        starts = {partition: start for partition, (_, start) in self._compared.items()}
-        for partition, chunks in self._parts(topic, ends, "checking entries", starts):
-            last, _ = self._compared.pop(partition, (LastRecords(), 0))
+        """Read the target, and return what it has; after `copy`, read only what was written since."""
+        if self._left is not None:
+            await_transactions(self._cluster, self._target_partitions())
+            if self._compared is None:
+                ends = self._target_ends()
+                found = self._find_totals(ends, self._ends, self._staying)
+                self._compared = found, ends
+                return found
+            if self._has_only_tombstones(*self._compared, self._left):
+                return self._compared[0]
+        await_transactions(self._cluster, self._target_partitions())
+        return self._find_totals(self._target_ends())
+
+    def _find_totals(
+        self,
+        ends: Mapping[int, int],
+        starts: Mapping[int, int] | None = None,
+        known: Mapping[int, EntryTotals] | None = None,
+    ) -> FoundTotals:
+        """Read the partitions of the target from `starts` on; what is before has the `known` totals."""
+        after = self._transfer.after
+        totals, misplaced = [EntryTotals()] * after, [0] * after
+        for partition, chunks in self._parts(self._transfer.target, ends, "checking entries", starts):
+            last = LastRecords()
             for chunk in chunks:
-                keys = chunk.keys
-                _, owners = self._transfer.partitions(keys, partition)
-                for record, owner in zip(chunk.records, owners, strict=True):
-                    self._note(last, record[4], record[5], record[3], record[6], owner)
-            totals = last.totals()
-            found.append({partition: totals.get(partition, EntryTotals())})
-            misplaced.append(sum(each.count for owner, each in totals.items() if owner != partition))
-            if len(last) + sum(len(kept) for kept, _ in self._compared.values()) <= _MAX_TOTALS_IN_MEMORY:
-                self._compared[partition] = last, ends[partition]
-        return FoundTotals(summed_totals(found, self._transfer.after), misplaced)
+                entries = entry_columns(chunk)
+                self._add(last, entries, self._transfer.partition_arrays(entries.keys, partition)[1])
+            found = last.totals()
+            before = (known or {}).get(partition, EntryTotals())
+            totals[partition] = before + found.get(partition, EntryTotals())
+            misplaced[partition] = sum(each.count for owner, each in found.items() if owner != partition)
+        return FoundTotals(totals, misplaced)
+
+    def _has_only_tombstones(
+        self, compared: FoundTotals, starts: Mapping[int, int], left: Mapping[int, Hashes]
+    ) -> bool:
+        """Return whether exactly the keys that left a partition were deleted since the comparison."""
+        if any(compared.misplaced):
+            return False
+        ends = self._target_ends()
+        for partition, chunks in self._parts(self._transfer.target, ends, "checking deletions", starts):
+            deleted: list[Hashes] = []
+            for chunk in chunks:
+                entries = entry_columns(chunk)
+                old, new = self._transfer.partition_arrays(entries.keys, partition)
+                is_value = any(value is not None for value in entries.values)
+                if is_value or not ((old == partition) & (new != partition)).all():
+                    return False
+                deleted.append(entries.hashes)
+            expected = left.get(partition, _NO_HASHES)
+            if not np.isin(expected, np.concatenate([*deleted, _NO_HASHES])).all():
+                return False
+        return True
 
     def clear(self, producer: MoveProducer) -> None:
         """Delete the entries that moved from their old partitions. A tombstone has the time of its entry."""
         if not self._transfer.is_in_place:
             return
-        records = Transactions(producer)
-        if self._has_copied and self._moved is not None:
-            for partition, moved in self._moved.items():
-                records.send(tombstones(self._transfer.source, partition, moved))
-        else:
-            for partition, chunks in self._old_parts("deleting copied entries"):
-                times: dict[bytes, int] = {}
-                for chunk in chunks:
-                    for key, value, timestamp in self._left(partition, chunk):
-                        if value is not None:
-                            times[key] = max(timestamp, times.get(key, timestamp))
-                    times = sent_if_many(records, self._transfer.source, partition, times)
-                    records.commit_if_due()
-                records.send(tombstones(self._transfer.source, partition, times))
+        records, topic = Transactions(producer), self._transfer.source
+        for partition, times in self._moved.items():
+            _delete_keys(records, topic, partition, times)
+        remaining = {each: end for each, end in self._ends.items() if each not in self._moved}
+        for partition, chunks in self._parts(topic, remaining, "deleting copied entries"):
+            times = {}
+            for chunk in chunks:
+                entries = entry_columns(chunk)
+                old, new = self._transfer.partition_arrays(entries.keys, partition)
+                left = entries.chosen((old == partition) & (new != partition))
+                for key, value, timestamp in zip(left.keys, left.values, left.times.tolist(), strict=True):
+                    if value is not None:
+                        times[key] = max(timestamp, times.get(key, timestamp))
+                times = sent_if_many(records, topic, partition, times)
+                records.commit_if_due()
+            _delete_keys(records, topic, partition, times)
         records.commit()
 
-    def _copies(self, partition: int, chunk: RecordChunk, last: LastRecords) -> Iterator[OutputRecord]:
+    def _copies(
+        self, partition: int, entries: EntryColumns, last: LastRecords, times: dict[bytes, int]
+    ) -> OutputColumns:
+        """Return what to write of the records of a chunk, and add what they change to `last` and `times`."""
         transfer = self._transfer
-        old, new = transfer.partitions(chunk.keys, partition)
-        for (_, _, _, timestamp, key, value, headers), before, after in zip(
-            chunk.records, old, new, strict=True
-        ):
-            if key is None:
-                continue
-            if before != partition:  # an earlier reshard has deleted it here
-                self._note(last, key, value, timestamp, headers, NO_OWNER)
-                continue
-            moved = transfer.value(key, value)
-            self._note(last, key, moved, timestamp, headers, after)
-            # Subscriptions that stay are replaced: all records, for the last one of a key has to be the last.
-            if not transfer.is_in_place or after != partition or transfer.left is not None:
-                yield transfer.target, after, key, moved, timestamp, headers
-            if after != partition:
-                self._note_left(partition, key, value, timestamp)
+        before, after = transfer.partition_arrays(entries.keys, partition)
+        owned = before == partition  # an earlier reshard has deleted the others here
+        moved = entries
+        if transfer.left is not None:
+            values = [*map(transfer.value, entries.keys, entries.values)]
+            moved = attrs.evolve(entries, values=values)
+        self._add(last, moved, np.where(owned, after, NO_OWNER))
+        left = owned & (after != partition)
+        # Subscriptions that stay are replaced: all records, for the last one of a key has to be the last.
+        is_written = left if transfer.is_in_place and transfer.left is None else owned
+        topics = []
+        for target in np.unique(after[is_written]).tolist():
+            chosen = moved.chosen(is_written & (after == target))
+            self.written += len(chosen.keys)
+            topics.append(TopicColumns(transfer.target, [chosen.columns], target))
+        if transfer.is_in_place and self._noted + len(times) <= _MAX_KEYS_IN_MEMORY:
+            _note_times(times, entries.chosen(left))
+        return OutputColumns(topics)
 
-    def _left(self, partition: int, chunk: RecordChunk) -> Iterator[tuple[bytes, bytes | None, int]]:
-        """Yield (key, value, timestamp) of the records whose key left a partition."""
-        old, new = self._transfer.partitions(chunk.keys, partition)
-        for record, before, after in zip(chunk.records, old, new, strict=True):
-            if record[4] is not None and before == partition != after:
-                yield record[4], record[5], record[3]
+    def _add(self, last: LastRecords, entries: EntryColumns, owners: NDArray[np.int64] | int) -> None:
+        partitions = np.full(len(entries.keys), owners) if isinstance(owners, int) else owners
+        last.add(entries.hashes, entries.digests(), partitions, entries.times < self._expires_before)
 
-    def _note(  # noqa: PLR0917 - the parts of one record
-        self,
-        last: LastRecords,
-        key: bytes | None,
-        value: bytes | None,
-        timestamp: int,
-        headers: tuple[tuple[str, bytes | None], ...],
-        owner: int,
-    ) -> None:
-        if key is not None:
-            digest = None if value is None else record_digest(key, value, timestamp, headers)
-            last.add(key, digest, owner, is_expiring=timestamp < self._expires_before)
-
-    def _note_left(self, partition: int, key: bytes, value: bytes | None, timestamp: int) -> None:
-        if self._moved is None:
-            return
-        times = self._moved.setdefault(partition, {})
-        if value is None:
-            times.pop(key, None)
-            return
-        self._noted += key not in times
-        times[key] = max(timestamp, times.get(key, timestamp))
-        if self._noted > _MAX_KEYS_IN_MEMORY:
-            self._moved = None
-
-    def _delete_leftovers(self, producer: MoveProducer) -> None:
+    def delete_leftovers(self, producer: MoveProducer) -> None:
         """Delete what an interrupted pass has written."""
         topic, records = self._transfer.target, Transactions(producer)
-        bounds = self._cluster.bounds((topic, each) for each in range(self._transfer.after))
-        for (_, partition), (first, end) in bounds.items():
+        for (_, partition), (first, end) in self._cluster.bounds(self._target_partitions()).items():
             old_end = self._ends.get(partition, 0) if self._transfer.is_in_place else 0
             times: dict[bytes, int] = {}
             if max(first, old_end) >= end:
                 continue
             for chunk in self._cluster.read_range(topic, partition, old_end, end):
-                old, _ = self._transfer.partitions(chunk.keys, partition)
-                for (_, _, _, timestamp, key, value, _), before in zip(chunk.records, old, strict=True):
-                    if key is None or (self._transfer.is_in_place and before == partition < len(self._ends)):
-                        continue  # an entry that was replaced in its partition
+                entries = entry_columns(chunk)
+                if self._transfer.is_in_place and partition < len(self._ends):
+                    old, _ = self._transfer.partition_arrays(entries.keys, partition)
+                    entries = entries.chosen(old != partition)  # the others were replaced in their partition
+                for key, value, at in zip(entries.keys, entries.values, entries.times.tolist(), strict=True):
                     if value is not None:
-                        times[key] = timestamp
+                        times[key] = at
                     else:
                         times.pop(key, None)
                 times = sent_if_many(records, topic, partition, times)
                 records.commit_if_due()
-            records.send(tombstones(topic, partition, times))
+            _delete_keys(records, topic, partition, times)
         records.commit()
+
+    def _target_partitions(self) -> Sequence[TopicPartition]:
+        topic = self._transfer.target
+        return [(topic, each) for each in range(self._transfer.after) if self._share.has(each)]
+
+    def _target_ends(self) -> Mapping[int, int]:
+        bounds = self._cluster.bounds(self._target_partitions())
+        return {partition: end for (_, partition), (_, end) in bounds.items()}
 
     def _old_parts(self, what: str) -> Iterator[tuple[int, Iterator[RecordChunk]]]:
         yield from self._parts(self._transfer.source, self._ends, what)
@@ -280,7 +339,8 @@ class EntryMove:
     ) -> Iterator[tuple[int, Iterator[RecordChunk]]]:
         """Yield each partition with its chunks up to its end, which have to be read before the next one."""
         known = starts or {}
-        bounds = self._cluster.bounds((topic, each) for each in ends)
+        chosen = sorted(filter(self._share.has, ends))
+        bounds = self._cluster.bounds((topic, each) for each in chosen)
         firsts = {each: max(first, known.get(each, 0)) for (_, each), (first, _) in bounds.items()}
         total, done = sum(max(0, ends[each] - first) for each, first in firsts.items()), 0
 
@@ -291,5 +351,22 @@ class EntryMove:
                 done += len(chunk)
                 self._report(f"{what} of {topic}", done, max(done, total))
 
-        for partition in sorted(ends):
+        for partition in chosen:
             yield partition, reported(partition)
+
+
+def _note_times(times: dict[bytes, int], entries: EntryColumns) -> None:
+    """Note the latest time of each entry; those that are deleted have none."""
+    for key, value, at in zip(entries.keys, entries.values, entries.times.tolist(), strict=True):
+        if value is None:
+            times.pop(key, None)
+        else:
+            times[key] = max(at, times.get(key, at))
+
+
+def _delete_keys(records: Transactions, topic: str, partition: int, times: Mapping[bytes, int]) -> None:
+    """Write a tombstone for each key."""
+    written = tombstones(topic, partition, times)
+    while part := list(islice(written, _TOMBSTONES_AT_ONCE)):
+        _, _, keys, values, at, headers = zip(*part, strict=True)
+        records.send(OutputColumns([TopicColumns(topic, [(keys, values, at, headers)], partition)]))

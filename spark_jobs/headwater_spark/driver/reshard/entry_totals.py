@@ -5,20 +5,21 @@ and of the record, the partition that the entry belongs to, and whether retentio
 """
 
 from collections.abc import Iterable, Mapping
-from hashlib import blake2b
 from typing import Any
 
 import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from headwater_spark.engine.records import Headers
+from headwater_spark.driver.reshard.entry_columns import Hashes
+from headwater_spark.engine.scaling.entry_owners import NO_OWNER
 
 _DELETED = 0
 _RECORDS = 500_000
-"""So many records are collected before all but the last of each key are removed."""
+"""So many records, or as many as are kept, are collected before all but the last of each key are removed."""
 _MASK = 0xFFFF_FFFF_FFFF_FFFF
 _SIGN = 1 << 63
+_NONE = (np.empty(0, np.uint64), np.empty(0, np.uint64), np.empty(0, np.int32), np.empty(0, np.bool_))
 
 
 @attrs.frozen
@@ -59,15 +60,20 @@ class LastRecords:
     """The last record of each key of one partition."""
 
     def __init__(self) -> None:
-        self._pending: list[tuple[int, int, int, bool]] = []
-        self._kept = _columns([])
+        self._kept: tuple[NDArray[Any], ...] = _NONE
+        self._pending: list[tuple[NDArray[Any], ...]] = []
+        self._number = 0
 
-    def add(self, key: bytes, digest: int | None, partition: int, *, is_expiring: bool) -> None:
-        """Add the next record of a key, whose entry belongs to `partition`; `digest` None = it is deleted."""
-        self._pending.append(
-            (hash(key) & _MASK, _DELETED if digest is None else digest, partition, is_expiring)
-        )
-        if len(self._pending) >= _RECORDS:
+    def add(
+        self, keys: Hashes, digests: Hashes, partitions: NDArray[np.int64], expiring: NDArray[np.bool_]
+    ) -> None:
+        """Add the next records: hashes of their keys, digests, and the partitions that they belong to.
+
+        The digest 0 deletes an entry.
+        """
+        self._pending.append((keys, digests, partitions.astype(np.int32), expiring))
+        self._number += len(keys)
+        if self._number >= max(_RECORDS, len(self._kept[0])):
             self._merge()
 
     def __len__(self) -> int:
@@ -88,6 +94,13 @@ class LastRecords:
         self._merge()
         keys, digests, _, _ = self._kept
         found: NDArray[Any] = keys[(digests == _DELETED) == is_deleted]
+        return found
+
+    def leaving(self, partition: int) -> Hashes:
+        """Return the hashes of the keys of entries that belong to another partition than this one."""
+        self._merge()
+        keys, digests, partitions, _ = self._kept
+        found: Hashes = keys[(digests != _DELETED) & (partitions != partition) & (partitions != NO_OWNER)]
         return found
 
     def digests(self) -> NDArray[Any]:
@@ -111,18 +124,13 @@ class LastRecords:
         return found
 
     def _merge(self) -> None:
-        added = _columns(self._pending)
-        self._pending = []
-        columns = [np.concatenate(pair) for pair in zip(self._kept, added, strict=True)]
+        if not self._pending:
+            return
+        columns = [np.concatenate(parts) for parts in zip(self._kept, *self._pending, strict=True)]
+        self._pending, self._number = [], 0
         _, last = np.unique(columns[0][::-1], return_index=True)
         at = len(columns[0]) - 1 - last
         self._kept = tuple(column[at] for column in columns)
-
-
-def record_digest(key: bytes, value: bytes, timestamp: int, headers: Headers) -> int:
-    """Return the digest of a record with all that is kept, never 0; the same in each process."""
-    head = f"{len(key)} {len(value)} {timestamp} {list(headers) if headers else ''}".encode()
-    return int.from_bytes(blake2b(head + key + value, digest_size=8).digest(), "big") | 1
 
 
 def summed_totals(totals: Iterable[Mapping[int, EntryTotals]], partitions: int) -> list[EntryTotals]:
@@ -133,16 +141,6 @@ def summed_totals(totals: Iterable[Mapping[int, EntryTotals]], partitions: int) 
             if 0 <= partition < partitions:
                 found[partition] += part
     return found
-
-
-def _columns(rows: list[tuple[int, int, int, bool]]) -> tuple[NDArray[Any], ...]:
-    hashes, digests, partitions, expiring = zip(*rows, strict=True) if rows else ((), (), (), ())
-    return (
-        np.array(hashes, np.uint64),
-        np.array(digests, np.uint64),
-        np.array(partitions, np.int32),
-        np.array(expiring, np.bool_),
-    )
 
 
 def _signed(number: int) -> int:

@@ -30,8 +30,9 @@ from headwater_spark.driver.reshard.entry_move import (
     await_transactions,
 )
 from headwater_spark.driver.reshard.entry_totals import EntryTotals
-from headwater_spark.driver.reshard.journal import Journal, Phase
-from headwater_spark.driver.reshard.plan import Reshard, producer_name
+from headwater_spark.driver.reshard.entry_workers import EntryPasses, EntryWorkers
+from headwater_spark.driver.reshard.journal import Journal, Phase, journal_partitions, read_journal
+from headwater_spark.driver.reshard.plan import Reshard, producer_name, worker_names
 from headwater_spark.driver.reshard.unprocessed_records import UnprocessedRecords
 from headwater_spark.engine.records import TopicPartition
 from headwater_spark.engine.scaling.transfers import Transfer
@@ -44,7 +45,8 @@ class ReshardExecution:
 
     `retentions` is changelog topic → its `retention.ms`; None = its records are not deleted by time.
     `journal` was written by an execution which was interrupted; None = nothing has changed. `check_stopped`
-    raises `ProblemsError` if the application runs.
+    raises `ProblemsError` if the application runs. `workers` are processes that move the entries; None = this
+    process does.
     """
 
     def __init__(
@@ -56,6 +58,7 @@ class ReshardExecution:
         report: Report,
         *,
         check_stopped: Callable[[], None],
+        workers: EntryWorkers | None = None,
     ) -> None:
         self._reshard = reshard
         self._cluster = cluster
@@ -63,6 +66,7 @@ class ReshardExecution:
         self._journal = journal
         self._report = report
         self._check_stopped = check_stopped
+        self._workers = workers
         self.written = 0
         """The number of changelog records that were written to new partitions."""
 
@@ -79,6 +83,7 @@ class ReshardExecution:
             KafkaException: Kafka fails, or the reshard is executed somewhere else.
         """
         with self._cluster.producer(self._reshard.producer_name) as producer:
+            self._fence(producer)
             if self._journal is None:
                 self._journal = self._begin(producer)
             else:
@@ -95,6 +100,28 @@ class ReshardExecution:
                 self._cluster.expand(self._reshard.sources)
             self._commit_added(producer)
             self._end(producer)
+
+    def _fence(self, producer: MoveProducer) -> None:
+        """Prevent that another execution writes from now on, and check that none has written meanwhile.
+
+        The last commit shows that the producer has not been fenced before the others were.
+
+        Raises:
+            ProblemsError: The journal has changed since it was read.
+            KafkaException: Another execution has begun.
+        """
+        names, own = worker_names(self._reshard.application), tuple[str, ...]()
+        if self._workers is not None:
+            own = tuple(self._workers.names)
+            self._workers.open_producers()
+        self._cluster.fence([name for name in names if name not in own])
+        topics = [each.source for each in self._reshard.transfers]
+        committed = self._cluster.committed(journal_partitions(self._cluster.counts(topics)))
+        if read_journal(committed) != self._journal:
+            reason = "another client has executed it meanwhile"
+            raise ProblemsError([problems.kafka_failed(self._reshard.application, reason)])
+        if self._journal is not None:
+            producer.commit(self._journal.commits(self._journal.root))
 
     def _begin(self, producer: MoveProducer) -> Journal:
         partitions = self._reshard.changelog_partitions
@@ -176,6 +203,7 @@ class ReshardExecution:
         self._cluster.expand({topic: transfer.after})
         move = self._entry_move(transfer)
         if phase is Phase.COPY:
+            move.delete_leftovers(producer)
             expected = tuple(move.copy(producer))
             if move.skipped and transfer.partitioner is not None:
                 raise ProblemsError([self._changed_partitioner(transfer)])
@@ -201,10 +229,12 @@ class ReshardExecution:
         self._note(producer, topic, Phase.DONE)
         self.written += move.written
 
-    def _entry_move(self, transfer: Transfer) -> EntryMove:
+    def _entry_move(self, transfer: Transfer) -> EntryPasses:
         journal = self._known_journal()
         limit = expires_before(journal.started_ms, self._retentions.get(transfer.source))
         ends = journal.ends_of(transfer.source)
+        if self._workers is not None:
+            return self._workers.move(transfer, ends, limit)
         return EntryMove(transfer, self._cluster, ends, limit, self._report)
 
     def _may_expire(self, journal: Journal, topic: str, now_ms: int) -> bool:

@@ -113,6 +113,10 @@ class InputChange:
         return None
 
 
+WRITERS = 4
+"""So many processes may move entries. Another execution fences all of them: do not reduce the number."""
+
+
 @attrs.frozen
 class Reshard:
     """The reshard of one application. `sources` is source topic → requested count, if it has fewer."""
@@ -185,6 +189,11 @@ class Request:
 def producer_name(application: str) -> str:
     """Return the transactional id: a second reshard fences the first one."""
     return f"{application}-headwater-reshard"
+
+
+def worker_names(application: str) -> Sequence[str]:
+    """Return the transactional ids of the processes that move entries."""
+    return [f"{producer_name(application)}-{number}" for number in range(WRITERS)]
 
 
 def plan_reshard(request: Request, find_layout: FindLayout) -> tuple[Reshard, tuple[Problem, ...]]:

@@ -1,8 +1,8 @@
 """Prepare and execute the reshard of one application, from its document and what is on the cluster."""
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import closing
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing, contextmanager
 from functools import partial
 
 import attrs
@@ -24,6 +24,7 @@ from headwater_spark.driver.processor_move.kafka_cluster import KafkaMoveCluster
 from headwater_spark.driver.reshard import copy_problems, problems
 from headwater_spark.driver.reshard.entry_checks import check_entries, find_store_layout
 from headwater_spark.driver.reshard.entry_move import ReshardCluster
+from headwater_spark.driver.reshard.entry_workers import EntryWorkers, useful_processes
 from headwater_spark.driver.reshard.execution import ReshardExecution, check_reshard, withdraw_if_unchanged
 from headwater_spark.driver.reshard.journal import Journal, journal_partitions, read_journal
 from headwater_spark.driver.reshard.plan import Request, Reshard, plan_reshard
@@ -45,7 +46,7 @@ class ReshardOptions:
     `rewritten` are source topics whose unprocessed records are written again. `layouts` is store → layout of
     its keys. `partitioners` is input topic → its partitioner, if it is not Kafka's default one. `policies`
     limit the partition counts. `checks_only`: nothing is changed. `wait_seconds` is how long to wait for
-    members of the group.
+    members of the group. `processes` is how many processes move the entries, at most 4; None = what is best.
     """
 
     partitions: Mapping[str, int] = attrs.field(factory=dict)
@@ -55,6 +56,7 @@ class ReshardOptions:
     policies: Sequence[Policy] = ()
     checks_only: bool = False
     wait_seconds: float = SESSION_SECONDS
+    processes: int | None = None
 
 
 @attrs.frozen
@@ -89,7 +91,9 @@ def reshard_application(
         return (problems.kafka_failed if has_begun() else problems.expansion_failed)(name, reason)
 
     try:
-        with cheap_collections(), closing(KafkaMoveCluster(connection, application, failed)) as cluster:
+        with ExitStack() as stack:
+            stack.enter_context(cheap_collections())
+            cluster = stack.enter_context(closing(KafkaMoveCluster(connection, application, failed)))
             is_running = options.checks_only and has_members(connection, application)
             if not is_running:
                 check_stopped(connection, application, options.wait_seconds, report)
@@ -105,10 +109,11 @@ def reshard_application(
                 if journal is None and (forgotten := forgotten_offsets(document, partitions, cluster)):
                     raise ProblemsError(forgotten)
                 return ReshardResult(application, {})
+            workers = stack.enter_context(_workers(reshard, cluster, connection, options, report))
             if journal is None:
                 found = _topic_problems(reshard, document, snapshot, options.policies)
                 found += [] if is_running else check_reshard(reshard, cluster)
-                if found or (found := [*check_entries(reshard, cluster, report)]):
+                if found or (found := _check_entries(reshard, cluster, workers, report)):
                     raise ProblemsError(found)
                 cluster.check_expansion(reshard.expansions)
             elif options.checks_only:
@@ -121,7 +126,13 @@ def reshard_application(
                 check_stopped, connection, application, options.wait_seconds, report, has_begun=True
             )
             execution = ReshardExecution(
-                reshard, cluster, retentions, journal, report, check_stopped=wait_until_stopped
+                reshard,
+                cluster,
+                retentions,
+                journal,
+                report,
+                check_stopped=wait_until_stopped,
+                workers=workers,
             )
             check_stopped(connection, application, 0, report)
             execution.run()
@@ -132,6 +143,34 @@ def reshard_application(
         ) from error
     except KafkaException as error:
         raise ProblemsError([_kafka_problem(application, error, has_begun=has_begun())]) from error
+
+
+@contextmanager
+def _workers(
+    reshard: Reshard,
+    cluster: ReshardCluster,
+    connection: Connection,
+    options: ReshardOptions,
+    report: Report,
+) -> Iterator[EntryWorkers | None]:
+    """Start processes that move the entries, if that is faster than this process; None = it is not."""
+    number = options.processes
+    if number is None:
+        bounds = cluster.bounds(reshard.changelog_partitions)
+        number = useful_processes(reshard, sum(end - first for first, end in bounds.values()))
+    if number == 1:
+        yield None
+        return
+    with closing(EntryWorkers(connection, reshard.application, number, report)) as workers:
+        yield workers
+
+
+def _check_entries(
+    reshard: Reshard, cluster: ReshardCluster, workers: EntryWorkers | None, report: Report
+) -> list[Problem]:
+    if workers is not None:
+        return list(workers.check_entries(reshard))
+    return list(check_entries(reshard, cluster, report))
 
 
 def has_members(connection: Connection, application: str) -> bool:

@@ -191,6 +191,7 @@ class CopyExecution:
                         for partition in range(copy.partitions)
                     }
                     move = EntryMove(copy.transfer, self._cluster, ends, limit, self._report)
+                    move.delete_leftovers(producer)
                     expected = move.copy(producer)
                     check_totals(self._application, copy.transfer, expected, move.find_totals())
                     self.written += move.written

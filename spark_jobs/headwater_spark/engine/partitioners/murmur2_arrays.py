@@ -18,11 +18,11 @@ _BLOCK = 4
 
 def positive_hashes(keys: Sequence[bytes]) -> NDArray[np.uint32]:
     """Return `positive_hash` of each key: ten times as fast for thousands of keys."""
+    if len(set(map(len, keys))) == 1:
+        return _hash_equal_lengths(keys, len(keys[0]))
     lengths = defaultdict(list)
     for index, key in enumerate(keys):
         lengths[len(key)].append(index)
-    if len(lengths) == 1:
-        return _hash_equal_lengths(keys, len(keys[0]))
     found = np.empty(len(keys), np.uint32)
     for length, indexes in lengths.items():
         found[indexes] = _hash_equal_lengths([keys[index] for index in indexes], length)

@@ -12,7 +12,7 @@ import attrs
 from headwater.model.nodes import ChangelogKind
 from headwater_spark.engine.partitioners.hashing import PartitionerError, UserPartitioner
 from headwater_spark.engine.partitioners.murmur2_arrays import positive_hashes
-from headwater_spark.engine.scaling.moved_stores import MovedStore
+from headwater_spark.engine.scaling.moved_stores import KeySlice, MovedStore
 
 _LENGTH = 4
 _CHANCE = 1e12
@@ -47,9 +47,8 @@ class EntryLayout:
 
     def moved_store(self, name: str, changelog: str) -> MovedStore:
         """Return the store whose entries have this layout."""
-        return MovedStore(
-            name, changelog, self.record_key, has_subscriptions=self.is_subscription, layout=self.name
-        )
+        key = self.record_key if self.is_subscription else KeySlice(self.before, self.after)
+        return MovedStore(name, changelog, key, has_subscriptions=self.is_subscription, layout=self.name)
 
 
 LAYOUTS: Mapping[str, EntryLayout] = {

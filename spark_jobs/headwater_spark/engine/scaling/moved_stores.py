@@ -1,7 +1,7 @@
 """Which record key an entry of a changelog topic belongs to, and what changes when it moves (KIP-287)."""
 
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from enum import Enum
 
 import attrs
@@ -61,6 +61,12 @@ class MovedStore:
         """Return the processor of an entry."""
         return processors.owner_of_key(self.record_key(entry_key))
 
+    def record_keys(self, entry_keys: Sequence[bytes]) -> Sequence[bytes]:
+        """Return the keys of the input records of many entries."""
+        if self.record_key == KeySlice(0, 0):
+            return entry_keys
+        return list(map(self.record_key, entry_keys))
+
     def is_outdated(self, value: bytes | None) -> bool:
         """Return whether a value names a processor: it has another number when the state has moved."""
         return self.has_subscriptions and value is not None and names_processor(value)
@@ -110,7 +116,7 @@ def moved_stores(
             movable.append(MovedStore(store.name, changelog, _foreign_key, has_subscriptions=True))
         else:
             before, after = _AROUND_KEY[keeps.kind]
-            key = _Slice(before, after + (_WINDOW_BYTES[window] if window is not None else 0))
+            key = KeySlice(before, after + (_WINDOW_BYTES[window] if window is not None else 0))
             is_buffer = keeps.kind == "suppress"
             counts = tuple(f"{store.name}/{what}" for what in ("records", "bytes") if is_buffer)
             movable.append(
@@ -140,7 +146,7 @@ def _stores_of_operators(program: Program) -> frozenset[str]:
 
 
 @attrs.frozen
-class _Slice:
+class KeySlice:
     """Removes bytes at both ends of a key."""
 
     before: int

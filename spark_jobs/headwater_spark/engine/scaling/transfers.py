@@ -5,9 +5,11 @@ from collections.abc import Iterator, Sequence
 from math import gcd
 
 import attrs
+import numpy as np
+from numpy.typing import NDArray
 
 from headwater_spark.engine.partitioners.hashing import UserPartitioner, default_partition
-from headwater_spark.engine.scaling.entry_owners import NO_OWNER, entry_owners
+from headwater_spark.engine.scaling.entry_owners import NO_OWNER, entry_owner_arrays
 from headwater_spark.engine.scaling.moved_stores import MovedStore, names_processor
 from headwater_spark.engine.scaling.processors import Processors
 
@@ -48,15 +50,22 @@ class Transfer:
 
         A record without a key is no entry: its partitions are -1.
         """
+        before, after = self.partition_arrays(keys, partition)
+        return before.tolist(), after.tolist()
+
+    def partition_arrays(
+        self, keys: Sequence[bytes | None], partition: int
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return the same as `partitions`, as arrays."""
         if self.store is None or not keys:
-            owners = [-1 if key is None else partition for key in keys]
+            owners = np.array([NO_OWNER if key is None else partition for key in keys], np.int64)
             return owners, owners
         if self.partitioner is not None:
-            both = list(map(self._user_partitions, keys))
-            return [before for before, _ in both], [after for _, after in both]
+            both = np.array(list(map(self._user_partitions, keys)), np.int64)
+            return both[:, 0], both[:, 1]
         counts = (Processors(self.before, self.before), Processors(self.after, self.after))
-        old, new = entry_owners(self.store, keys, *counts)
-        return old, new
+        before, after = entry_owner_arrays(self.store, keys, *counts)
+        return before, after
 
     def _user_partitions(self, key: bytes | None) -> tuple[int, int]:
         if key is None or self.store is None or self.partitioner is None:

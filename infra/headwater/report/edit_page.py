@@ -1,0 +1,72 @@
+"""An edit as an HTML page, for those who review it without the command line."""
+
+import re
+from collections.abc import Sequence
+
+import attrs
+
+from headwater.model.problems import Severity
+from headwater.planner.edits import ApplicationEdit, Edit, TopicEdit
+from headwater.planner.phrases import listed
+from headwater.report.edits import application_summary, changed, kept, remarks, restart, summary
+from headwater.report.escaping import printable
+from headwater.report.templating import template
+
+_LEVELS = (*(severity.value for severity in Severity), "ok")
+_NOUNS = {Severity.ERROR: "topic that loses data", Severity.WARNING: "warning", Severity.INFO: "hint"}
+
+
+@attrs.frozen
+class Section:
+    """One application; `level` is the severity of its most severe topic, or `ok`."""
+
+    part: ApplicationEdit
+    anchor: str
+
+    @property
+    def summary(self) -> str:
+        return application_summary(self.part)
+
+    @property
+    def restart(self) -> str:
+        return restart(self.part)
+
+    @property
+    def topics(self) -> Sequence[TopicEdit]:
+        """The topics that are not simply kept, the most severe ones first."""
+        return sorted(changed(self.part), key=lambda topic: _LEVELS.index(topic.severity.value))
+
+    @property
+    def kept(self) -> Sequence[str]:
+        return sorted(kept(self.part))
+
+    @property
+    def level(self) -> str:
+        return self.topics[0].severity.value if self.topics else "ok"
+
+    @property
+    def still_lost(self) -> str:
+        return listed(self.part.still_lost) if self.part.still_lost else ""
+
+
+def edit_page(edit: Edit) -> str:
+    """Return the HTML text: a page that needs no other file and runs no script."""
+    sections = [Section(part, f"a{number}") for number, part in enumerate(edit.applications)]
+    topics = [topic for section in sections for topic in section.topics]
+    return template("change.html.j2").render(
+        edit=edit,
+        summary=summary(edit),
+        remarks=list(remarks(edit)),
+        sections=sorted(sections, key=lambda section: _LEVELS.index(section.level)),
+        counts=[
+            (severity.value, _NOUNS[severity], sum(topic.severity is severity for topic in topics))
+            for severity in Severity
+        ],
+        kept=sum(len(section.kept) for section in sections),
+        split_code=_split_code,
+    )
+
+
+def _split_code(text: str) -> list[tuple[bool, str]]:
+    """Split a sentence at its backticks: pairs of whether the part is code, and its text."""
+    return [(number % 2 == 1, part) for number, part in enumerate(re.split(r"`([^`]*)`", printable(text)))]

@@ -1,0 +1,257 @@
+"""Processes that move the entries of a reshard, a share of the partitions each.
+
+Reading and writing of records needs CPU time, and Python uses one core for each process. Each process writes
+with a transactional id of its own. A reshard fences all ids before it writes, and also those of processes
+that it does not start: another execution may have more. A process whose parent has ended cannot report its
+progress any more, and ends; what it has not committed is aborted when its id is fenced.
+"""
+
+import os
+import signal
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
+from multiprocessing import get_context
+from multiprocessing.connection import Connection as Pipe
+from multiprocessing.connection import wait
+from typing import TYPE_CHECKING, Any, Protocol
+
+import attrs
+from confluent_kafka import KafkaError, KafkaException
+
+from headwater.kafka import Connection
+from headwater.model.problems import Problem, ProblemsError
+from headwater_spark.driver.processor_move.entry_copy import MoveProducer, Report
+from headwater_spark.driver.processor_move.interpreter import cheap_collections
+from headwater_spark.driver.processor_move.kafka_cluster import KafkaMoveCluster
+from headwater_spark.driver.reshard.entry_checks import check_entries
+from headwater_spark.driver.reshard.entry_move import EntryMove, FoundTotals, Share
+from headwater_spark.driver.reshard.entry_totals import EntryTotals
+from headwater_spark.driver.reshard.plan import WRITERS, Reshard, worker_names
+from headwater_spark.driver.reshard.problems import kafka_failed
+from headwater_spark.engine.scaling.transfers import Transfer
+
+if TYPE_CHECKING:
+    from multiprocessing.context import SpawnProcess
+
+_FEW_RECORDS = 1_000_000
+"""So many records are moved sooner than processes start."""
+_CLOSE_SECONDS = 5.0
+_ENDED = KafkaError._FAIL  # noqa: SLF001 - the library's own codes begin with an underscore
+
+
+class EntryPasses(Protocol):
+    """The passes of `EntryMove`, in this process or in others."""
+
+    written: int
+    skipped: int
+
+    def delete_leftovers(self, producer: MoveProducer) -> None: ...
+    def copy(self, producer: MoveProducer) -> Sequence[EntryTotals]: ...
+    def find_totals(self) -> FoundTotals: ...
+    def clear(self, producer: MoveProducer) -> None: ...
+
+
+def useful_processes(reshard: Reshard, records: int) -> int:
+    """Return how many processes move `records` entries soonest; 1 = this one alone."""
+    partitions = max((each.before for each in reshard.transfers), default=1)
+    if records < _FEW_RECORDS or any(each.partitioner is not None for each in reshard.transfers):
+        return 1
+    return min(os.cpu_count() or 1, WRITERS, partitions)
+
+
+class EntryWorkers:
+    """Processes that check and move entries. Methods raise `ProblemsError` and `KafkaException`.
+
+    `open_producers` has to be called before entries are moved.
+    """
+
+    def __init__(self, connection: Connection, application: str, number: int, report: Report) -> None:
+        self._report = report
+        self._names = worker_names(application)[:number]
+        self._pipes: list[Pipe] = []
+        self._processes: list[SpawnProcess] = []
+        context = get_context("spawn")  # a client of Kafka does not survive a fork
+        for index, name in enumerate(self._names):
+            own, other = context.Pipe()
+            process = context.Process(
+                target=_run_worker,
+                args=(other, connection, application, name, Share(index, number)),
+                daemon=True,
+            )
+            process.start()
+            other.close()
+            self._pipes.append(own)
+            self._processes.append(process)
+
+    @property
+    def names(self) -> Sequence[str]:
+        """The transactional ids of the processes."""
+        return self._names
+
+    def check_entries(self, reshard: Reshard) -> Sequence[Problem]:
+        """Return a problem for each changelog topic with an entry that is not in the partition of its key."""
+        needed = attrs.evolve(reshard, inputs=())
+        found = [problem for each in self.call("check_entries", needed) for problem in each]
+        return list({problem.topic: problem for problem in reversed(found)}.values())
+
+    def open_producers(self) -> None:
+        """Fence the producers of an earlier execution."""
+        self.call("open_producer")
+
+    def move(self, transfer: Transfer, ends: Mapping[int, int], limit: int | None) -> "EntryPasses":
+        """Return the move of the entries of a transfer whose topic is expanded."""
+        return _SharedMove(self, transfer, ends, limit)
+
+    def call(self, method: str, *arguments: object) -> Sequence[Any]:
+        """Call a method in all processes, and return what each returns."""
+        for pipe in self._pipes:
+            try:
+                pipe.send((method, arguments))
+            except OSError as error:
+                raise _ended() from error
+        results: dict[int, Any] = {}
+        progress: dict[int, tuple[int, int]] = {}
+        while len(results) < len(self._pipes):
+            open_ = [each for index, each in enumerate(self._pipes) if index not in results]
+            ready = wait(open_)
+            for index in [index for index, each in enumerate(self._pipes) if each in ready]:
+                try:
+                    kind, content = self._pipes[index].recv()
+                except (EOFError, OSError) as error:
+                    raise _ended() from error
+                if kind == "progress":
+                    what, *progress[index] = content
+                    done, total = map(sum, zip(*progress.values(), strict=True))
+                    self._report(what, done, total)
+                elif kind == "result":
+                    results[index] = content
+                elif kind == "problems":
+                    raise ProblemsError(content)
+                else:
+                    raise KafkaException(KafkaError(*content))
+        return [results[index] for index in sorted(results)]
+
+    def close(self) -> None:
+        for pipe in self._pipes:
+            pipe.close()
+        for process in self._processes:
+            process.join(_CLOSE_SECONDS)
+            if process.is_alive():
+                process.kill()
+                process.join()
+            process.close()
+
+
+class _SharedMove:
+    """The passes of one transfer, of which each process executes its share."""
+
+    def __init__(
+        self, workers: EntryWorkers, transfer: Transfer, ends: Mapping[int, int], limit: int | None
+    ) -> None:
+        self._workers = workers
+        self.written = 0
+        self.skipped = 0
+        workers.call("begin_move", transfer, ends, limit)
+
+    def delete_leftovers(self, producer: MoveProducer) -> None:
+        del producer  # each process has its own
+        self._workers.call("delete_leftovers")
+
+    def copy(self, producer: MoveProducer) -> Sequence[EntryTotals]:
+        del producer
+        found = self._workers.call("copy")
+        self.written = sum(written for _, written, _ in found)
+        self.skipped = sum(skipped for _, _, skipped in found)
+        return _summed([totals for totals, _, _ in found])
+
+    def find_totals(self) -> FoundTotals:
+        found: Sequence[FoundTotals] = self._workers.call("find_totals")
+        misplaced = [sum(each) for each in zip(*(each.misplaced for each in found), strict=True)]
+        return FoundTotals(_summed([each.partitions for each in found]), misplaced)
+
+    def clear(self, producer: MoveProducer) -> None:
+        del producer
+        self._workers.call("clear")
+
+
+def _summed(totals: Sequence[Sequence[EntryTotals]]) -> list[EntryTotals]:
+    return [sum(parts, EntryTotals()) for parts in zip(*totals, strict=True)]
+
+
+class _Worker:
+    """What a process does for its share of the partitions."""
+
+    def __init__(self, cluster: KafkaMoveCluster, name: str, share: Share, report: Report) -> None:
+        self._cluster = cluster
+        self._name = name
+        self._share = share
+        self._report = report
+        self._opened = cluster.producer(name)
+        self._producer: MoveProducer | None = None
+        self._move: EntryMove | None = None
+
+    def check_entries(self, reshard: Reshard) -> Sequence[Problem]:
+        return check_entries(reshard, self._cluster, self._report, self._share)
+
+    def open_producer(self) -> None:
+        self._producer = self._opened.__enter__()
+
+    def begin_move(self, transfer: Transfer, ends: Mapping[int, int], limit: int | None) -> None:
+        self._cluster.expand({transfer.target: transfer.after})  # that is done; the clients have to know it
+        self._move = EntryMove(transfer, self._cluster, ends, limit, self._report, share=self._share)
+
+    def delete_leftovers(self) -> None:
+        move, producer = self._open_move()
+        move.delete_leftovers(producer)
+
+    def copy(self) -> tuple[Sequence[EntryTotals], int, int]:
+        move, producer = self._open_move()
+        return move.copy(producer), move.written, move.skipped
+
+    def find_totals(self) -> FoundTotals:
+        move, _ = self._open_move()
+        return move.find_totals()
+
+    def clear(self) -> None:
+        move, producer = self._open_move()
+        move.clear(producer)
+
+    def close(self) -> None:
+        if self._producer is not None:
+            self._opened.__exit__(None, None, None)
+
+    def _open_move(self) -> tuple[EntryMove, MoveProducer]:
+        if self._move is None or self._producer is None:
+            raise RuntimeError("no move has begun")
+        return self._move, self._producer
+
+
+def _run_worker(pipe: Pipe, connection: Connection, application: str, name: str, share: Share) -> None:
+    """Execute what the parent requests, until it closes the pipe."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent ends, and with it this process
+
+    def report(what: str, done: int, total: int) -> None:
+        pipe.send(("progress", (what, done, total)))
+
+    try:
+        with cheap_collections(), closing(KafkaMoveCluster(connection, application, kafka_failed)) as cluster:
+            worker = _Worker(cluster, name, share, report)
+            with closing(worker):
+                while True:
+                    method, arguments = pipe.recv()
+                    pipe.send(_answer(getattr(worker, method), arguments))
+    except (EOFError, OSError):
+        return  # the parent has closed the pipe, or has ended
+
+
+def _answer(method: Callable[..., object], arguments: Sequence[object]) -> tuple[str, object]:
+    try:
+        return "result", method(*arguments)
+    except ProblemsError as error:
+        return "problems", tuple(error.problems)
+    except KafkaException as error:
+        return "kafka", (error.args[0].code(), error.args[0].str())
+
+
+def _ended() -> KafkaException:
+    return KafkaException(KafkaError(_ENDED, "a process that moves entries has ended"))

@@ -1,0 +1,85 @@
+"""Hashes of many records are the same as of each alone, and differ if any part of a record does."""
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from headwater_spark.driver.reshard.entry_columns import content_hashes, entry_columns
+from headwater_spark.driver.reshard.entry_totals import LastRecords
+from headwater_spark.engine.records import InputRecord
+from tests.runtime.record_chunks import chunk_of
+
+_CONTENTS = st.lists(st.binary(max_size=40) | st.integers(0, 300).map(bytes), max_size=30)
+_RECORD: InputRecord = ("topic", 0, 7, 1_700_000_000_000, b"key", b"value", (("name", b"header"),))
+
+
+@given(_CONTENTS)
+def test_each_content_has_its_own_hash(contents: list[bytes]) -> None:
+    found = content_hashes(contents)
+    assert found.tolist() == [content_hashes([content])[0] for content in contents]
+    assert len(set(found.tolist())) == len(set(contents))
+
+
+def test_hashes_are_the_same_in_each_process() -> None:
+    """Executions that continue a reshard compare them with those in the journal."""
+    found = content_hashes([b"", b"customer 1", b"v" * 100, b"v" * 1000])
+    assert found.tolist() == [
+        5311794757724823852,
+        653739779175198054,
+        10149650072004147476,
+        17730369270252728228,
+    ]
+
+
+def _digest(record: InputRecord) -> int:
+    [found] = entry_columns(chunk_of([record], 8)).digests().tolist()
+    return int(found)
+
+
+def test_each_part_of_a_record_changes_its_digest() -> None:
+    topic, partition, offset, time, key, value, headers = _RECORD
+    others: list[InputRecord] = [
+        (topic, partition, offset, time + 1, key, value, headers),
+        (topic, partition, offset, time, b"kez", value, headers),
+        (topic, partition, offset, time, key, b"valuf", headers),
+        (topic, partition, offset, time, key, b"value\0", headers),
+        (topic, partition, offset, time, value, key, headers),
+        (topic, partition, offset, time, key, value, ()),
+        (topic, partition, offset, time, key, value, (("name", None),)),
+        (topic, partition, offset, time, key, b"", headers),
+    ]
+    digests = {_digest(each) for each in (_RECORD, *others)}
+    assert len(digests) == 1 + len(others)
+    assert 0 not in digests
+    assert _digest((topic, partition, offset, time, key, None, headers)) == 0
+    assert _digest((topic, 1, 9, time, key, value, headers)) == _digest(_RECORD)
+
+
+def test_records_without_a_key_are_no_entries() -> None:
+    records: list[InputRecord] = [("t", 0, at, 5, key, b"v", ()) for at, key in enumerate([b"a", None, b"b"])]
+    found = entry_columns(chunk_of(records, 3))
+    assert found.keys == [b"a", b"b"]
+    assert found.hashes.tolist() == content_hashes([b"a", b"b"]).tolist()
+
+
+@given(st.lists(st.tuples(st.integers(0, 5), st.none() | st.integers(0, 3)), max_size=40), st.integers(1, 7))
+def test_the_last_record_of_each_key_counts(records: list[tuple[int, int | None]], chunk: int) -> None:
+    rows: list[InputRecord] = [
+        ("t", 0, at, at, b"%d" % key, None if value is None else b"%d" % value, ())
+        for at, (key, value) in enumerate(records)
+    ]
+    last = LastRecords()
+    for at in range(0, len(rows), chunk):
+        entries = entry_columns(chunk_of(rows[at : at + chunk], at + chunk))
+        owners = np.array([int(key) % 2 for key in entries.keys], np.int64)
+        last.add(entries.hashes, entries.digests(), owners, entries.times < 0)
+    live = {row[4]: row[5] for row in rows if row[4] is not None}
+    expected = [key for key, value in live.items() if value is not None]
+    totals = last.totals()
+    for owner in range(2):
+        own = [key for key in expected if int(key) % 2 == owner]
+        count = totals[owner].count if owner in totals else 0
+        assert count == len(own)
+    assert sorted(last.leaving(0).tolist()) == sorted(
+        content_hashes([key for key in expected if int(key) % 2 == 1]).tolist()
+    )

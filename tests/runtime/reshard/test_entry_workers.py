@@ -1,0 +1,169 @@
+"""Entries that several processes move: what they exchange, and that their shares are complete.
+
+The processes are threads here, with a cluster in memory; `test_kafka_streams` starts real ones.
+"""
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import closing, contextmanager
+from multiprocessing import Pipe
+from multiprocessing.connection import Connection
+from threading import Lock, Thread
+from types import SimpleNamespace
+
+import attrs
+import pytest
+from confluent_kafka import KafkaError, KafkaException
+
+from headwater.kafka import Connection as KafkaConnection
+from headwater.model.problems import ProblemCode, ProblemsError
+from headwater_spark.driver.processor_move.entry_copy import unreported
+from headwater_spark.driver.reshard import entry_workers
+from headwater_spark.driver.reshard.entry_move import EntryMove, FoundTotals
+from headwater_spark.driver.reshard.entry_workers import EntryPasses, EntryWorkers, useful_processes
+from headwater_spark.driver.reshard.plan import WRITERS, Reshard
+from headwater_spark.driver.reshard.problems import kafka_failed
+from headwater_spark.engine.partitioners.hashing import UserPartitioner, default_partition
+from headwater_spark.engine.records import OutputRecord
+from headwater_spark.engine.scaling.entry_layouts import LAYOUTS
+from headwater_spark.engine.scaling.transfers import Transfer
+from tests.runtime.driver.memory_move import MemoryProducer
+from tests.runtime.reshard.memory_reshard import ReshardMemoryCluster
+
+_TOPIC = "app-totals-changelog"
+_TRANSFER = Transfer(_TOPIC, _TOPIC, 3, 5, LAYOUTS["key"].moved_store("totals", _TOPIC))
+_CONNECTION = KafkaConnection(bootstrap_servers=("localhost:1",))
+_TIME = 1_760_000_000_000
+
+
+class _Process(Thread):
+    """A process of `EntryWorkers` that is a thread, with its own copy of the pipe."""
+
+    def __init__(
+        self, target: Callable[..., object], args: tuple[Connection, *tuple[object, ...]], *, daemon: bool
+    ) -> None:
+        pipe, *others = args
+        super().__init__(target=target, args=(Connection(os.dup(pipe.fileno())), *others), daemon=daemon)
+
+    def kill(self) -> None:
+        """A thread ends by itself."""
+
+    def close(self) -> None:
+        """Nothing has to be released."""
+
+
+@attrs.define
+class _SharedCluster(ReshardMemoryCluster):
+    """A cluster that several threads change; `failure` is raised when a producer is opened."""
+
+    failure: Exception | None = None
+    _lock: Lock = attrs.field(factory=Lock)
+
+    def write(self, records: Iterable[OutputRecord]) -> None:
+        with self._lock:
+            super().write(records)
+
+    @contextmanager
+    def producer(self, name: str) -> Iterator[MemoryProducer]:
+        if self.failure is not None:
+            raise self.failure
+        with super().producer(name) as producer:
+            yield producer
+
+    def close(self) -> None:
+        """Nothing has to be released."""
+
+
+Start = Callable[[_SharedCluster, int], EntryWorkers]
+
+
+@pytest.fixture
+def start(monkeypatch: pytest.MonkeyPatch) -> Start:
+    monkeypatch.setattr(entry_workers, "get_context", lambda _: SimpleNamespace(Pipe=Pipe, Process=_Process))
+    monkeypatch.setattr(entry_workers, "signal", SimpleNamespace(signal=lambda *_: None, SIGINT=2, SIG_IGN=1))
+
+    def started(cluster: _SharedCluster, number: int) -> EntryWorkers:
+        monkeypatch.setattr(entry_workers, "KafkaMoveCluster", lambda *_: cluster)
+        return EntryWorkers(_CONNECTION, "app", number, unreported)
+
+    return started
+
+
+def _cluster() -> _SharedCluster:
+    cluster = _SharedCluster({_TOPIC: [[], [], []]})
+    for number in range(300):
+        key = b"key %d" % (number % 100)
+        value = None if number % 7 == 0 else b"value %d" % number
+        cluster.write([(_TOPIC, default_partition(key, 3), key, value, _TIME + number, ())])
+    return cluster
+
+
+def _live(cluster: ReshardMemoryCluster) -> Mapping[bytes | None, tuple[int, bytes]]:
+    """Return key → partition and value of the entries; fail if a key is in two partitions."""
+    found: dict[bytes | None, tuple[int, bytes]] = {}
+    for partition, records in enumerate(cluster.topics[_TOPIC]):
+        for key, value in {record[4]: record[5] for record in records}.items():
+            if value is not None:
+                assert key not in found
+                found[key] = partition, value
+    return found
+
+
+def _moved(move: EntryPasses, cluster: _SharedCluster) -> tuple[FoundTotals, FoundTotals]:
+    """Execute all passes; return what was found after the copy and after the deletion."""
+    with cluster.producer("own") as producer:
+        move.delete_leftovers(producer)
+        totals = move.copy(producer)
+        copied = move.find_totals()
+        assert list(copied.partitions) == list(totals)
+        move.clear(producer)
+        return copied, move.find_totals()
+
+
+@pytest.mark.parametrize("number", [2, 3, 4])
+def test_shares_do_together_what_one_process_does(start: Start, number: int) -> None:
+    alone, shared = _cluster(), _cluster()
+    ends = {each: end for (_, each), (_, end) in alone.bounds((_TOPIC, each) for each in range(3)).items()}
+    alone.expand({_TOPIC: 5})
+    shared.expand({_TOPIC: 5})
+    one = EntryMove(_TRANSFER, alone, ends, None, unreported)
+    with closing(start(shared, number)) as workers:
+        assert workers.check_entries(Reshard("app", (_TRANSFER,), (), {})) == []
+        workers.open_producers()
+        several = workers.move(_TRANSFER, ends, None)
+        assert _moved(several, shared) == _moved(one, alone)
+    assert several.written == one.written > 50
+    assert _live(shared) == _live(alone)
+    assert {partition for partition, _ in _live(shared).values()} == set(range(5))
+
+
+def test_a_process_finds_an_entry_in_another_partition(start: Start) -> None:
+    cluster = _cluster()
+    cluster.write([(_TOPIC, (default_partition(b"key 1", 3) + 1) % 3, b"key 1", b"value", _TIME, ())])
+    with closing(start(cluster, 3)) as workers:
+        [problem] = workers.check_entries(Reshard("app", (_TRANSFER,), (), {}))
+    assert (problem.code, problem.topic) == (ProblemCode.MISPLACED_ENTRIES, _TOPIC)
+
+
+@pytest.mark.parametrize(
+    "failure",
+    [
+        KafkaException(KafkaError(KafkaError.PRODUCER_FENCED, "fenced")),
+        ProblemsError([kafka_failed("app", "no answer")]),
+    ],
+)
+def test_a_failure_of_a_process_is_raised(start: Start, failure: Exception) -> None:
+    cluster = _cluster()
+    with closing(start(cluster, 2)) as workers:
+        cluster.failure = failure
+        with pytest.raises(type(failure)) as raised:
+            workers.open_producers()
+    assert str(raised.value) == str(failure)
+
+
+def test_few_entries_and_partitioners_of_users_are_moved_by_one_process() -> None:
+    reshard = Reshard("app", (_TRANSFER,), (), {})
+    user = attrs.evolve(_TRANSFER, partitioner=UserPartitioner("parts:region", default_partition))
+    assert useful_processes(reshard, 1000) == 1
+    assert useful_processes(Reshard("app", (user,), (), {}), 10**9) == 1
+    assert 1 <= useful_processes(reshard, 10**9) <= min(WRITERS, 3)
