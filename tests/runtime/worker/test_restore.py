@@ -5,7 +5,7 @@ from typing import Any
 
 import attrs
 import pytest
-from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka import KafkaError, KafkaException, Message
 from confluent_kafka import TopicPartition as KafkaTopicPartition
 
 from headwater.kafka import Connection
@@ -221,36 +221,14 @@ def test_a_task_without_changelogs_reads_none(
     assert changelogs.is_open is None
 
 
-@attrs.frozen
-class Message:
-    """A consumed record, or with a code an event of the client library."""
-
-    at: int
-    code: int | None = None
-
-    def error(self) -> KafkaError | None:
-        return None if self.code is None else KafkaError(self.code)
-
-    def offset(self) -> int:
-        return self.at
-
-    def timestamp(self) -> tuple[int, int]:
-        return 1, 1_000 + self.at
-
-    def topic(self) -> str:
-        return "changelog"
-
-    def partition(self) -> int:
-        return 2
-
-    def headers(self) -> None:
-        return None
-
-    def key(self) -> bytes:
-        return b"k"
-
-    def value(self) -> str:
-        return "text"
+def message(at: int, code: int | None = None) -> Message:
+    """Return a consumed record, or with a code an event of the client library."""
+    error = None if code is None else KafkaError(code)
+    text: Any = "text"  # the stubs of `value()` allow it, too
+    time = (1, 1_000 + at)
+    return Message(
+        topic="changelog", partition=2, offset=at, key=b"k", value=text, timestamp=time, error=error
+    )
 
 
 @attrs.define
@@ -305,9 +283,9 @@ def offsets(chunks: Sequence[RecordChunk]) -> list[tuple[list[int], int]]:
 
 def test_a_range_is_read_from_its_first_record_that_still_exists(monkeypatch: pytest.MonkeyPatch) -> None:
     answers: list[list[Message]] = [
-        [Message(3), Message(5)],
+        [message(3), message(5)],
         [],
-        [Message(8), Message(10, END_OF_PARTITION)],
+        [message(8), message(10, END_OF_PARTITION)],
     ]
     chunks, consumer = read(monkeypatch, OffsetRange(), *answers)
     assert consumer.assigned == [3]
@@ -316,13 +294,13 @@ def test_a_range_is_read_from_its_first_record_that_still_exists(monkeypatch: py
 
 
 def test_the_first_record_has_offset_zero(monkeypatch: pytest.MonkeyPatch) -> None:
-    chunks, consumer = read(monkeypatch, OffsetRange(0, 2), [Message(0)], [Message(1)], low=0)
+    chunks, consumer = read(monkeypatch, OffsetRange(0, 2), [message(0)], [message(1)], low=0)
     assert consumer.assigned == [0]
     assert offsets(chunks) == [([0, 1], 2), ([], 2)]
 
 
 def test_a_range_ends_before_records_that_are_not_to_be_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    chunks, consumer = read(monkeypatch, OffsetRange(4, 7), [Message(4), Message(6), Message(7), Message(9)])
+    chunks, consumer = read(monkeypatch, OffsetRange(4, 7), [message(4), message(6), message(7), message(9)])
     assert consumer.assigned == [4]
     assert offsets(chunks) == [([4, 6], 7), ([], 7)]
 
@@ -331,7 +309,7 @@ def test_records_that_are_written_during_a_read_are_left_to_the_next_one(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The end is 10 when the read begins; then another process writes two records."""
-    written = [Message(each) for each in range(3, 12)]
+    written = [message(each) for each in range(3, 12)]
     chunks, _ = read(monkeypatch, OffsetRange(), written)
     assert offsets(chunks) == [([3, 4, 5, 6, 7, 8, 9], 10), ([], 10)]
 
@@ -345,5 +323,5 @@ def test_an_empty_range_is_not_read(monkeypatch: pytest.MonkeyPatch, range_: Off
 
 def test_an_error_of_the_partition_is_raised(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(KafkaException) as raised:
-        read(monkeypatch, OffsetRange(), [Message(3), Message(0, KafkaError.TOPIC_AUTHORIZATION_FAILED)])
+        read(monkeypatch, OffsetRange(), [message(3), message(0, KafkaError.TOPIC_AUTHORIZATION_FAILED)])
     assert raised.value.args[0].code() == KafkaError.TOPIC_AUTHORIZATION_FAILED
