@@ -20,6 +20,8 @@ from tests.runtime.spark.processes import descendants
 _SPARK_CLASS = Path(pyspark.__file__).parent / "bin" / "spark-class"
 _DEPLOY = "org.apache.spark.deploy"
 _START_SECONDS = 60.0
+_DECOMMISSIONED = "-Dspark.decommission.enabled=true"
+"""Without this setting, SIGPWR ends a worker at once."""
 _ADDRESS = "127.0.0.1"
 
 
@@ -48,6 +50,11 @@ class StandaloneCluster:
         assert until(lambda: len(self.alive_workers()) > before, _START_SECONDS)
         return started
 
+    def log(self, worker: "subprocess.Popen[bytes]") -> str:
+        """Return what a worker has logged."""
+        name = f"worker-{self.processes.index(worker)}.log"
+        return (self.folder / name).read_text(errors="replace")
+
     def alive_workers(self) -> list[Any]:
         return [each for each in self.status()["workers"] if each["state"] == "ALIVE"]
 
@@ -64,7 +71,7 @@ class StandaloneCluster:
                 cwd=self.folder,
                 stdout=log,
                 stderr=log,
-                env={**os.environ, "SPARK_DAEMON_MEMORY": "200m", "SPARK_WORKER_OPTS": ""},
+                env={**os.environ, "SPARK_DAEMON_MEMORY": "200m", "SPARK_WORKER_OPTS": _DECOMMISSIONED},
                 start_new_session=True,
             )
         self.processes.append(started)

@@ -34,6 +34,8 @@ _DYNAMIC = {
     "spark.dynamicAllocation.enabled": "true",
     "spark.dynamicAllocation.initialExecutors": "1",
     "spark.dynamicAllocation.executorIdleTimeout": "2s",
+    # By default, an executor with shuffled rows stays until the driver's JVM has collected its garbage.
+    "spark.dynamicAllocation.shuffleTracking.timeout": "2s",
     "spark.dynamicAllocation.schedulerBacklogTimeout": "1s",
     "spark.decommission.enabled": "true",
     "spark.executor.cores": "1",
@@ -119,6 +121,7 @@ def test_results_are_exact_while_executors_come_and_go(programs: _Programs, guar
         application.feed(1_500)
         assert until(lambda: _executors(programs.cluster) > 0, TIMEOUT_SECONDS)
         leaving.send_signal(signal.SIGPWR)
+        assert until(lambda: "Decommission worker" in programs.cluster.log(leaving), TIMEOUT_SECONDS)
         assert until(lambda: len(programs.cluster.alive_workers()) == 2, TIMEOUT_SECONDS)
         application.feed(500)
         application.await_counted(application.fed, process)
