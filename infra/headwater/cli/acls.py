@@ -5,20 +5,19 @@ from pathlib import Path
 
 import click
 
-from headwater.cli.cluster import read_counts
+from headwater.cli.cluster import NEED_A_CLUSTER, read_counts
 from headwater.cli.console import exit_for, json_text, print_problems, write
 from headwater.cli.options import cluster_options, output_option
 from headwater.compiler import compile_documents
 from headwater.kafka.command_line import named_connection
 from headwater.model.acls import ANY_NAME, AclDeclaration
 from headwater.model.compiled import CompiledApplication
-from headwater.model.problems import Problem, ProblemCode, errors
+from headwater.model.problems import Problem, errors
 from headwater.planner.acls import Purpose, application_needs, headwater_needs, incomplete_needs
 from headwater.report.acls import Grants, Target, acls_commands, acls_json, acls_text
 from headwater.spec import Documents, load_documents
 
 _FORMATS = ("text", "json", "commands")
-_COUNT_PROBLEMS = {ProblemCode.MISSING_SOURCE_TOPIC, ProblemCode.UNDECIDABLE_PARTITIONS}
 
 
 @click.command()
@@ -127,7 +126,7 @@ _PURPOSES = {
 def _find_problems(compiled: Sequence[CompiledApplication], *, for_headwater: bool) -> Iterator[Problem]:
     """Yield errors that make the list wrong, and permissions that it omits; ignore missing counts."""
     for application in compiled:
-        yield from (found for found in errors(application.problems) if found.code not in _COUNT_PROBLEMS)
+        yield from (found for found in errors(application.problems) if found.code not in NEED_A_CLUSTER)
         if not for_headwater:
             declared = application.application.acls
             yield from incomplete_needs(

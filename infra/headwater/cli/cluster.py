@@ -9,8 +9,11 @@ from headwater.cli.console import ProblemsExit
 from headwater.kafka import Connection, KafkaClusterReader, snapshot_request
 from headwater.kafka.command_line import named_connection
 from headwater.model.cluster import ClusterSnapshot
-from headwater.model.problems import ProblemsError
+from headwater.model.problems import ProblemCode, ProblemsError
 from headwater.model.topology import TopologyDocument
+
+NEED_A_CLUSTER = frozenset({ProblemCode.MISSING_SOURCE_TOPIC, ProblemCode.UNDECIDABLE_PARTITIONS})
+"""Problems of documents that are compiled without the partition counts of a cluster."""
 
 
 def read_counts(

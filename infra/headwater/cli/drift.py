@@ -17,7 +17,7 @@ from headwater.cli.options import (
     stack_cluster_options,
     stack_state_option,
 )
-from headwater.cli.stack_context import StackContext, StackOptions, load_context
+from headwater.cli.stack_context import StackContext, StackOptions, load_context, read_policy_files
 from headwater.model.problems import ProblemsError, errors
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ def drift(
     """
     options = StackOptions(name=stack, project=project, state=stack_state)
     try:
-        policies = _read_policies(policy_files)
+        policies = read_policy_files(policy_files)
         inputs = load_context(files, bootstrap_server, command_config, options)
         with showing("Reading the cluster, and comparing"):
             found = _find_drift(inputs, policies)
@@ -89,14 +89,6 @@ def drift(
     else:
         write(_render_drift(form, found), output)
     context.exit(_exit_code(found))
-
-
-def _read_policies(files: Sequence[Path]) -> "tuple[Policy, ...]":
-    if not files:
-        return ()
-    from headwater.cli.policies import read_policies  # noqa: PLC0415 - imports the compiler
-
-    return read_policies(files)
 
 
 def _find_drift(inputs: StackContext, policies: "tuple[Policy, ...]") -> "Drift":

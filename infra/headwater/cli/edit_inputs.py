@@ -153,25 +153,25 @@ def show_edit(found: Edit, form: str, output: Path | None) -> None:
     # Each format imports only what it needs.
     match form:
         case "json":
-            from headwater.report.edits import edit_json  # noqa: PLC0415
+            from headwater.report.edits.to_json import edit_json  # noqa: PLC0415
 
             write(json_text(edit_json(found)), output)
         case "markdown":
-            from headwater.report.edits import edit_markdown  # noqa: PLC0415
+            from headwater.report.edits.markdown import edit_markdown  # noqa: PLC0415
 
             write(edit_markdown(found), output)
         case "html":
-            from headwater.report.edit_page import edit_page  # noqa: PLC0415
+            from headwater.report.edits.page import edit_page  # noqa: PLC0415
 
             write(edit_page(found), output)
         case _ if output is None and sys.stdout.isatty():
             from rich.console import Console  # noqa: PLC0415
 
-            from headwater.report.edits import edit_rich  # noqa: PLC0415
+            from headwater.report.edits.text import edit_rich  # noqa: PLC0415
 
             Console(highlight=False, soft_wrap=True).print(edit_rich(found))
         case _:
-            from headwater.report.edits import edit_text  # noqa: PLC0415
+            from headwater.report.edits.text import edit_text  # noqa: PLC0415
 
             write(f"{edit_text(found)}\n", output)
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import attrs
 
-from headwater.cli.cluster import read_snapshot
+from headwater.cli.cluster import NEED_A_CLUSTER, read_snapshot
 from headwater.cli.imported_documents import DescribedApplication, group_sentence, store_options
 from headwater.compiler import compile_documents
 from headwater.compiler.described import (
@@ -31,7 +31,6 @@ from headwater.planner.evidence.topics import Evidence
 from headwater.spec import load_text
 from headwater.spec.topic_configs import is_valid
 
-_NEED_A_CLUSTER = {ProblemCode.MISSING_SOURCE_TOPIC, ProblemCode.UNDECIDABLE_PARTITIONS}
 _DETAILS = ("kind", "retention", "logging", "overrides")
 
 
@@ -61,7 +60,7 @@ def complete_description(
     compiled = compile_documents(loaded.documents, {} if snapshot is None else snapshot.partitions)
     found = [problem for each in compiled for problem in each.problems]
     if snapshot is None:
-        found = [problem for problem in found if problem.code not in _NEED_A_CLUSTER]
+        found = [problem for problem in found if problem.code not in NEED_A_CLUSTER]
     else:
         found += differences_from_cluster(
             compiled, loaded.documents, with_owners(compiled, loaded.documents, snapshot, connection)

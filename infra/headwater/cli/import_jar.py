@@ -7,18 +7,16 @@ from pathlib import Path
 import attrs
 import click
 
-from headwater.cli.cluster import read_snapshot
+from headwater.cli.cluster import NEED_A_CLUSTER, read_snapshot
 from headwater.cli.console import write
 from headwater.cli.export_problems import export_problem, no_java, unreadable
 from headwater.cli.import_details import differences_from_cluster, with_owners
 from headwater.cli.java_export import ExportRequest, run_export
 from headwater.compiler import compile_documents
 from headwater.kafka.command_line import named_connection
-from headwater.model.problems import Problem, ProblemCode, errors
+from headwater.model.problems import Problem, errors
 from headwater.spec import load_text
 from headwater.toolchain.machine import JAVA
-
-_NEED_A_CLUSTER = {ProblemCode.MISSING_SOURCE_TOPIC, ProblemCode.UNDECIDABLE_PARTITIONS}
 
 
 @attrs.frozen(kw_only=True)
@@ -76,7 +74,7 @@ def _check(text: str, arguments: JarImport) -> tuple[Problem, ...]:
     if connection is None:
         compiled = compile_documents(loaded.documents, {})
         found = [
-            problem for each in compiled for problem in each.problems if problem.code not in _NEED_A_CLUSTER
+            problem for each in compiled for problem in each.problems if problem.code not in NEED_A_CLUSTER
         ]
         return (*loaded.problems, *found)
     snapshot = read_snapshot(loaded.documents, connection, protocol_is_known=False)

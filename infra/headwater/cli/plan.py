@@ -17,7 +17,7 @@ from headwater.cli.options import (
     stack_cluster_options,
     stack_state_option,
 )
-from headwater.cli.stack_context import StackContext, StackOptions, load_context
+from headwater.cli.stack_context import StackContext, StackOptions, load_context, read_policy_files
 from headwater.model.problems import ProblemsError
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ def plan(
       headwater plan topologies/ --bootstrap-server localhost:9092 --policies headwater-policies.yaml
       headwater plan topologies/ --stack production --stack-state records.json --format json -o plan.json
     """
-    policies = _read_policies(policy_files)
+    policies = read_policy_files(policy_files)
     options = StackOptions(name=stack, project=project, state=stack_state)
     try:
         inputs = load_context(files, bootstrap_server, command_config, options)
@@ -111,14 +111,6 @@ def _validate_plan(inputs: StackContext, result: "Plan") -> "Plan":
 
     refused = refusals(inputs.reader.connection, result, with_permissions=False)
     return attrs.evolve(result, problems=(*result.problems, *refused))
-
-
-def _read_policies(files: Sequence[Path]) -> "tuple[Policy, ...]":
-    if not files:
-        return ()
-    from headwater.cli.policies import read_policies  # noqa: PLC0415 - same
-
-    return read_policies(files)
 
 
 def _print_plan(result: "Plan") -> None:

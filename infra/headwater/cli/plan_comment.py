@@ -8,7 +8,7 @@ import click
 
 from headwater.cli.console import write
 from headwater.cli.options import output_option
-from headwater.report.edits import read_edit
+from headwater.report.edits.to_json import read_edit
 from headwater.report.plan_comment import Preview, read_drift, read_plan, read_preview
 from headwater.report.plan_comment import plan_comment as written
 

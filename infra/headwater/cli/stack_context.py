@@ -77,6 +77,15 @@ class StackContext:
         )
 
 
+def read_policy_files(files: Sequence[Path]) -> "tuple[Policy, ...]":
+    """Return the policies of `files`; raises `ProblemsError`. Without files, the compiler is not imported."""
+    if not files:
+        return ()
+    from headwater.cli.policies import read_policies  # noqa: PLC0415 - imports the compiler
+
+    return read_policies(files)
+
+
 def load_context(
     files: Sequence[Path],
     bootstrap_server: str | None,

@@ -7,17 +7,16 @@ from pathlib import Path
 
 import click
 
+from headwater.cli.cluster import NEED_A_CLUSTER
 from headwater.cli.console import exit_for, print_json, print_problems, write
 from headwater.cli.options import Count, files_argument, policies_option
 from headwater.cli.policies import read_policies, violations
 from headwater.compiler import compile_documents
 from headwater.model.compiled import CompiledApplication
 from headwater.model.policies import Policy
-from headwater.model.problems import Problem, ProblemCode
+from headwater.model.problems import Problem
 from headwater.planner.acls import incomplete_needs
 from headwater.spec import Documents, load_documents
-
-_NEED_A_CLUSTER = {ProblemCode.MISSING_SOURCE_TOPIC, ProblemCode.UNDECIDABLE_PARTITIONS}
 
 
 @click.command()
@@ -114,7 +113,7 @@ def _offline_problems(compiled: CompiledApplication) -> Iterator[Problem]:
     """Yield the problems that do not depend on the unknown counts of source topics."""
     has_unknown_counts = bool(compiled.missing_sources or compiled.source_patterns)
     for problem in compiled.problems:
-        if not (has_unknown_counts and problem.code in _NEED_A_CLUSTER):
+        if not (has_unknown_counts and problem.code in NEED_A_CLUSTER):
             yield problem
     declared = compiled.application.acls
     if declared is not None:

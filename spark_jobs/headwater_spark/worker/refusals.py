@@ -12,7 +12,8 @@ from typing import Final
 import attrs
 from confluent_kafka import KafkaError, KafkaException
 
-from headwater_spark.engine.records import Headers, OutputRecord
+from headwater_spark.engine.records import OutputRecord
+from headwater_spark.engine.stores.record_cache import header_bytes
 
 EARLIEST_MS: Final = 1
 """The smallest timestamp that can be written: librdkafka replaces 0 by the current time."""
@@ -90,11 +91,7 @@ class RefusedRecords:
 
 def _record_size(record: OutputRecord) -> int:
     _, _, key, value, _, headers = record
-    return len(key or b"") + len(value or b"") + _headers_size(headers)
-
-
-def _headers_size(headers: Headers) -> int:
-    return sum(len(name) + len(value or b"") for name, value in headers)
+    return len(key or b"") + len(value or b"") + header_bytes(headers)
 
 
 def _format_timestamp(time_ms: int) -> str:

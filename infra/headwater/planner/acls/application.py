@@ -39,6 +39,7 @@ from headwater.model.acls import (
 from headwater.model.compiled import CompiledApplication, TopicKind
 from headwater.model.problems import Problem, ProblemCode, Severity
 from headwater.model.records import OWNERSHIP_TOPIC
+from headwater.planner.evidence.names import internal_prefix
 from headwater.planner.phrases import listed
 
 
@@ -115,11 +116,6 @@ def _order_of(permission: Permission) -> tuple[int, str, str, int]:
         permission.pattern,
         _OPERATIONS.index(permission.operation),
     )
-
-
-def internal_prefix(compiled: CompiledApplication) -> str:
-    """Return the prefix of the names of all internal topics."""
-    return f"{StreamsConfig.of(compiled.application).topic_prefix or compiled.application.id}-"
 
 
 def source_topics(compiled: CompiledApplication) -> frozenset[str]:

@@ -11,7 +11,6 @@ from headwater.model.records import OWNERSHIP_TOPIC
 from headwater.planner.acls.application import (
     Need,
     changelog_topics,
-    internal_prefix,
     least,
     named,
     pattern_names,
@@ -20,6 +19,7 @@ from headwater.planner.acls.application import (
     source_topics,
     topic,
 )
+from headwater.planner.evidence.names import internal_prefix
 
 
 class Purpose(StrEnum):

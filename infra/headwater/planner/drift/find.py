@@ -16,9 +16,10 @@ from headwater.model.topology import Lifecycle
 from headwater.planner.actions import AclActionKind
 from headwater.planner.decide import plan
 from headwater.planner.drift.findings import ApplicationDrift, Drift, Finding, FindingKind, counted_findings
-from headwater.planner.drift.orphans import declared_topics, orphaned, prefix, undeclared_topics
+from headwater.planner.drift.orphans import declared_topics, orphaned, undeclared_topics
 from headwater.planner.drift.running_topology import other_topology
 from headwater.planner.drift.topics import FINDING_CODES, topic_findings
+from headwater.planner.evidence.names import internal_prefix
 from headwater.planner.evidence.topics import Evidence, evidence_request
 from headwater.planner.phrases import counted
 from headwater.planner.plans import ApplicationPlan, Plan, PlanPolicy
@@ -52,7 +53,7 @@ def renamed(part: ApplicationPlan, evidence: Evidence, declared: Collection[str]
         if not is_declared
         else f"The internal topics of {part.application_id} still have the names of {former}.",
         expected=f"{counted(len(names), 'topic')} that begin{'s' if len(names) == 1 else ''} with "
-        f"{prefix(compiled)}",
+        f"{internal_prefix(compiled)}",
         found=f"they begin with {former}-, and no group {former} has members",
         why="Kafka Streams names internal topics after the application id: under a new id the application "
         "starts without its former state and offsets.",
@@ -158,7 +159,7 @@ def former_ids(
     if not names or any(name in snapshot.topics for name in names):
         return ()
     left = snapshot.topics.keys() - declared
-    tails = [name.removeprefix(prefix(compiled)) for name in names]
+    tails = [name.removeprefix(internal_prefix(compiled)) for name in names]
     first = f"-{tails[0]}"
     ids = sorted(name.removesuffix(first) for name in left if name.endswith(first))
     return [id_ for id_ in ids if id_ and all(f"{id_}-{tail}" in left for tail in tails)]
@@ -235,7 +236,7 @@ def drift_evidence_request(
     left = undeclared_topics(compiled, snapshot, records or {}, declared)
     recorded = {name for record in (records or {}).values() for name in record.topics} - declared
     former = (
-        f"{id_}-{topic.name.removeprefix(prefix(each))}"
+        f"{id_}-{topic.name.removeprefix(internal_prefix(each))}"
         for each in compiled
         for id_ in former_ids(each, snapshot, declared)
         for topic in each.internal_topics

@@ -5,14 +5,13 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 
 import attrs
 
-from headwater.compiler.streams_config import StreamsConfig
 from headwater.model.cluster import ClusterSnapshot
 from headwater.model.compiled import CompiledApplication
 from headwater.model.problems import Severity, errors
 from headwater.model.records import SetupRecord
 from headwater.model.topology import Lifecycle
 from headwater.planner.drift.findings import Finding, FindingKind
-from headwater.planner.evidence.names import has_internal_name
+from headwater.planner.evidence.names import has_internal_name, internal_prefix
 from headwater.planner.evidence.topics import Evidence, TopicEvidence, Verdict
 from headwater.planner.phrases import counted
 from headwater.planner.plans import ApplicationPlan
@@ -34,7 +33,9 @@ def undeclared_topics(
     A topic belongs to the longest id that its name begins with. There are none for applications whose topics
     are not all known, and for released or removed ones: their topics stay on purpose.
     """
-    owners = {f"{id_}-": None for id_ in records} | {prefix(each): _owner_of(each) for each in compiled}
+    owners = {f"{id_}-": None for id_ in records} | {
+        internal_prefix(each): _owner_of(each) for each in compiled
+    }
     found: defaultdict[str, list[str]] = defaultdict(list)
     for name in sorted(snapshot.topics):
         if name not in declared and has_internal_name(name):
@@ -42,11 +43,6 @@ def undeclared_topics(
             if owner is not None:
                 found[owner].append(name)
     return found
-
-
-def prefix(compiled: CompiledApplication) -> str:
-    """Return what the names of the application's internal topics begin with."""
-    return f"{StreamsConfig.of(compiled.application).topic_prefix or compiled.application.id}-"
 
 
 def orphaned(part: ApplicationPlan, left: Sequence[str], evidence: Evidence) -> Iterator[Finding]:

@@ -8,7 +8,9 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from enum import IntEnum
 
+from headwater.compiler.streams_config import StreamsConfig
 from headwater.model.cluster import GroupFacts, GroupType, LiveTopic
+from headwater.model.compiled import CompiledApplication
 from headwater.model.offset_metadata import is_client_group
 
 INTERNAL_NAMES = (
@@ -46,6 +48,11 @@ def is_internal_to(id_: str, topic: str) -> bool:
 def internal_to(id_: str, topics: Iterable[str]) -> frozenset[str]:
     """Return the names among `topics` that an application with this id may have created."""
     return frozenset(topic for topic in topics if is_internal_to(id_, topic))
+
+
+def internal_prefix(compiled: CompiledApplication) -> str:
+    """Return the prefix of the names of all internal topics."""
+    return f"{StreamsConfig.of(compiled.application).topic_prefix or compiled.application.id}-"
 
 
 def beginnings(name: str) -> Iterator[str]:

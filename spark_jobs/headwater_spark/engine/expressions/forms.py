@@ -6,7 +6,7 @@ from functools import cmp_to_key
 from sqlglot import exp
 
 from headwater_spark.engine.expressions.faults import EvaluationError
-from headwater_spark.engine.expressions.functions.arrays import array_sort, entries_to_map
+from headwater_spark.engine.expressions.functions.arrays import array, array_sort, entries_to_map
 from headwater_spark.engine.expressions.operations import equal, no_fit, truth
 from headwater_spark.engine.expressions.source import CodeGenerator, constant, null_test
 from headwater_spark.engine.records import Value, Windowed
@@ -140,26 +140,26 @@ def _null_test(*, negated: bool) -> Form:
 
 
 def transform(members: Value, function: Callable[..., Value]) -> Value:
-    return [function(member) for member in _array(members, "transform")]
+    return [function(member) for member in array(members, "transform")]
 
 
 def transform_indexed(members: Value, function: Callable[..., Value]) -> Value:
-    return [function(member, index) for index, member in enumerate(_array(members, "transform"))]
+    return [function(member, index) for index, member in enumerate(array(members, "transform"))]
 
 
 def filtered(members: Value, function: Callable[..., Value]) -> Value:
-    return [member for member in _array(members, "filter") if truth(function(member)) is True]
+    return [member for member in array(members, "filter") if truth(function(member)) is True]
 
 
 def filtered_indexed(members: Value, function: Callable[..., Value]) -> Value:
-    kept = enumerate(_array(members, "filter"))
+    kept = enumerate(array(members, "filter"))
     return [member for index, member in kept if truth(function(member, index)) is True]
 
 
 def exists(members: Value, function: Callable[..., Value]) -> Value:
     """Return null if no predicate is true and one is null."""
     found = False
-    for member in _array(members, "exists"):
+    for member in array(members, "exists"):
         answer = truth(function(member))
         if answer is True:
             return True
@@ -169,7 +169,7 @@ def exists(members: Value, function: Callable[..., Value]) -> Value:
 
 def for_all(members: Value, function: Callable[..., Value]) -> Value:
     unknown = False
-    for member in _array(members, "forall"):
+    for member in array(members, "forall"):
         answer = truth(function(member))
         if answer is False:
             return False
@@ -179,7 +179,7 @@ def for_all(members: Value, function: Callable[..., Value]) -> Value:
 
 def folded(members: Value, start: Value, merge: Callable[..., Value]) -> Value:
     total = start
-    for member in _array(members, "aggregate"):
+    for member in array(members, "aggregate"):
         total = merge(total, member)
     return total
 
@@ -191,7 +191,7 @@ def folded_finished(
 
 
 def zipped(left: Value, right: Value, function: Callable[..., Value]) -> Value:
-    one, other = _array(left, "zip_with"), _array(right, "zip_with")
+    one, other = array(left, "zip_with"), array(right, "zip_with")
     longest = max(len(one), len(other))
     padded = [(*each, *[None] * (longest - len(each))) for each in (one, other)]
     return [function(first, second) for first, second in zip(*padded, strict=True)]
@@ -204,7 +204,7 @@ def sorted_by(members: Value, function: Callable[..., Value]) -> Value:
             raise EvaluationError("the result of the `array_sort` lambda is not a whole number")
         return result
 
-    return sorted(_array(members, "array_sort"), key=cmp_to_key(order))
+    return sorted(array(members, "array_sort"), key=cmp_to_key(order))
 
 
 def map_filtered(entries: Value, function: Callable[..., Value]) -> Value:
@@ -217,10 +217,6 @@ def map_values_changed(entries: Value, function: Callable[..., Value]) -> Value:
 
 def map_keys_changed(entries: Value, function: Callable[..., Value]) -> Value:
     return entries_to_map([(function(key, value), value) for key, value in fields_of(entries).items()])
-
-
-def _array(value: Value, what: str) -> list[Value]:
-    return value if type(value) is list else no_fit(what, value)
 
 
 def _higher_order(by_count: Mapping[int, Callable[..., Value]]) -> Form:
