@@ -206,7 +206,7 @@ def suppress(behavior: TableSuppress, context: OperatorContext) -> Process:
     observed = context.clock()
     current = context.task.current
     wait, until_close = behavior.wait_ms, behavior.until_window_closes
-    over = _limit(behavior, buffer)
+    put, is_due, over = buffer.put, buffer.is_due, _limit(behavior, buffer)
     emit = _emission(buffer, until_close, context)
     name = context.node.name
 
@@ -214,9 +214,9 @@ def suppress(behavior: TableSuppress, context: OperatorContext) -> Process:
         observed.now = max(observed.now, timestamp)
         topic, partition, offset = current.record[:3]
         time = key.end if until_close else timestamp
-        buffer.put(time, key, change[:2], (timestamp, offset, topic, partition, headers))
+        put(time, key, change[:2], (timestamp, offset, topic, partition, headers))
         expired = observed.now - wait
-        while buffer.records and buffer.min_time <= expired:
+        while is_due(expired):
             emit()
         while over is not None and over():
             if behavior.shut_down_when_full:

@@ -10,7 +10,6 @@ A length of -1 is null; the length -2 of an old value means "the same as prior".
 
 import struct
 from collections.abc import Callable, Iterator
-from heapq import heappop, heappush
 from typing import NamedTuple
 
 import attrs
@@ -18,6 +17,7 @@ import attrs
 from headwater_spark.engine.clocks import Clock
 from headwater_spark.engine.program_interface import Serde
 from headwater_spark.engine.records import Headers, Value
+from headwater_spark.engine.stores.entry_order import EntryOrder
 from headwater_spark.engine.stores.interfaces import BufferedContext
 from headwater_spark.engine.stores.overlay import Overlay
 
@@ -54,11 +54,17 @@ class Buffered(NamedTuple):
     @property
     def estimated_bytes(self) -> int:
         """Return the size as Kafka Streams counts it (`residentMemorySizeEstimate`)."""
-        old = None if self.old == self.prior else self.old
-        values = sum(len(part) for part in (self.prior, old, self.new) if part is not None)
-        _, _, topic, _, headers = self.context
-        named = sum(len(name) + len(value or b"") for name, value in headers)
-        return values + _CONTEXT_BYTES + len(topic) + named
+        (_, _, topic, _, headers), prior, old, new = self
+        size = _CONTEXT_BYTES + len(topic)
+        if prior is not None:
+            size += len(prior)
+        if old is not None and old != prior:
+            size += len(old)
+        if new is not None:
+            size += len(new)
+        for name, value in headers:
+            size += len(name) + len(value or b"")
+        return size
 
 
 def serialize_context(context: BufferedContext) -> bytes:
@@ -194,21 +200,20 @@ class SuppressBytes:
         self._key = key
         self._value = value
         self._log = log
-        self._size = size
+        self._records = size.records
+        self._bytes = size.bytes
         self._changed: dict[bytes, None] = {}
         self._entries: dict[bytes, Buffered] = {}  # changed in this batch, serialized when it ends
         self._first: bytes | None = None
-        self._from = _ENTRY
-        self._late: list[bytes] = []
-        """A heap of the entries before `_from`; some may have been removed."""
+        self._order = EntryOrder(overlay, _ENTRY, _AFTER_ENTRIES)
 
     @property
     def records(self) -> int:
-        return max(self._size.records.now, 0)
+        return max(self._records.now, 0)
 
     @property
     def size(self) -> int:
-        return max(self._size.bytes.now, 0)
+        return max(self._bytes.now, 0)
 
     @property
     def min_time(self) -> int:
@@ -216,10 +221,19 @@ class SuppressBytes:
         first = self._oldest()
         return _NEVER if first is None else _time_of(first)
 
+    def is_due(self, time: int) -> bool:
+        """Return whether there is an entry of this time, or an earlier one."""
+        first = self._oldest()
+        return first is not None and _time_of(first) <= time
+
     def put(self, time: int, key: Value, change: tuple[Value, Value], context: BufferedContext) -> None:
         """Buffer a change (new, old). A key that is buffered already keeps its time and its prior value."""
         key_bytes = self._key.serialize(key)
-        new, old = (None if part is None else self._value.serialize(part) for part in change)
+        new, old = change
+        if new is not None:
+            new = self._value.serialize(new)
+        if old is not None:
+            old = self._value.serialize(old)
         index = self._overlay.get(_TIME_OF_KEY + key_bytes)
         if index is None:
             entry_key = _ENTRY + time.to_bytes(_TIME, "big") + key_bytes
@@ -244,11 +258,12 @@ class SuppressBytes:
     def oldest(self) -> tuple[Value, tuple[Value, Value], BufferedContext]:
         """Raises LookupError if the buffer is empty."""
         entry_key = self._oldest_entry_key()
-        entry = self._at(entry_key)
-        new, old = (
-            None if part is None else self._value.deserialize(part) for part in (entry.new, entry.old)
-        )
-        return self._key.deserialize(entry_key[1 + _TIME :]), (new, old), entry.context
+        context, _, old, new = self._at(entry_key)
+        if new is not None:
+            new = self._value.deserialize(new)
+        if old is not None:
+            old = self._value.deserialize(old)
+        return self._key.deserialize(entry_key[1 + _TIME :]), (new, old), context
 
     def drop_oldest(self) -> None:
         """Raises LookupError if the buffer is empty."""
@@ -290,13 +305,12 @@ class SuppressBytes:
             self._overlay.put(entry_key, self._entries.pop(entry_key).serialize())
 
     def _keep(self, entry_key: bytes, key_bytes: bytes, entry: Buffered) -> None:
+        self._order.add(entry_key)
         self._entries[entry_key] = entry
         self._overlay.put(entry_key, _NOT_SERIALIZED)
         self._overlay.put(_TIME_OF_KEY + key_bytes, entry_key[1 : 1 + _TIME])
         if self._first is not None and entry_key < self._first:
             self._first = entry_key
-        if entry_key < self._from:
-            heappush(self._late, entry_key)
 
     def _remove(self, entry_key: bytes, key_bytes: bytes, entry: Buffered) -> None:
         self._entries.pop(entry_key, None)
@@ -310,21 +324,13 @@ class SuppressBytes:
         return self._entries.get(entry_key) or deserialize(self._overlay.get(entry_key) or b"")
 
     def _oldest(self) -> bytes | None:
-        """Search from the last entry that was found on, so that removed entries are not read again."""
-        if self._first is None and self.records:
-            while self._late and self._overlay.get(self._late[0]) is None:
-                heappop(self._late)
-            if self._late:
-                self._first = self._late[0]
-                return self._first
-            found = next(self._overlay.range(self._from, _AFTER_ENTRIES), None)
-            if found is not None:
-                self._first = self._from = found[0]
+        if self._first is None and self._records.now > 0:
+            self._first = self._order.first()
         return self._first
 
     def _count(self, records: int, size: int) -> None:
-        self._size.records.now = max(self._size.records.now, 0) + records
-        self._size.bytes.now = max(self._size.bytes.now, 0) + size
+        self._records.now = max(self._records.now, 0) + records
+        self._bytes.now = max(self._bytes.now, 0) + size
 
 
 def _estimate(key: bytes, entry: Buffered) -> int:

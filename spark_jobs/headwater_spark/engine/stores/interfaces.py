@@ -170,6 +170,10 @@ class SuppressBuffer(Protocol):
 
     @property
     def min_time(self) -> int: ...
+    def is_due(self, time: int) -> bool:
+        """Return whether there is an entry of this time, or an earlier one."""
+        ...
+
     def put(self, time: int, key: Value, change: tuple[Value, Value], context: BufferedContext) -> None: ...
     def prior(self, key: Value) -> tuple[Value, int] | bool | None:
         """Return the (value, timestamp) last emitted; False = the key is not buffered."""

@@ -18,13 +18,14 @@ class Overlay:
     """`OrderedBytes` that keeps writes in memory and reads other keys from `base`.
 
     `written` (None = deleted) is public: operators on the hot path read it before they call `get`. It is
-    always the same object.
+    always the same object. `batch` counts the batches that have ended.
     """
 
-    __slots__ = ("_base", "_order", "_ordered", "_read", "get", "written")
+    __slots__ = ("_base", "_order", "_ordered", "_read", "batch", "get", "written")
 
     def __init__(self, base: SortedReads) -> None:
         self._base = base
+        self.batch = 0
         self.written: dict[bytes, bytes | None] = {}
         self._read: dict[bytes, bytes | None] = {}
         self._order: SortedList[bytes] = SortedList()
@@ -49,8 +50,13 @@ class Overlay:
         changed = self._changed(start, end, reverse=True)
         return self._merged(self._base.reverse_range(start, end), changed, forward=False)
 
+    def committed_range(self, start: bytes, end: bytes) -> Iterator[Pair]:
+        """Yield the entries as of the latest batch, without the writes of the running one."""
+        return self._base.range(start, end)
+
     def clear(self) -> None:
         """Forget the batch: its writes are in `base` now, or rolled back."""
+        self.batch += 1
         self.written.clear()
         self._read.clear()
         self._order.clear()
