@@ -5,6 +5,7 @@ import resource
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import click
 import pytest
@@ -76,6 +77,27 @@ def test_help_imports_no_command() -> None:
         "headwater.compiler",
     }
     assert not loaded & heavy
+
+
+def test_a_comparison_of_valid_documents_imports_no_logs_and_no_http(tmp_path: Path) -> None:
+    """Check imported modules instead of the run time, which depends on the machine."""
+    document = tmp_path / "shop.yaml"
+    document.write_text(
+        "application: {id: shop}\ntopology: [{stream: {topic: orders}}, {to: {topic: out}}]\n"
+    )
+    program = (
+        "import sys\n"
+        "from headwater.cli import drift, plan, main\n"
+        "import headwater.operations.observation, headwater.planner.drift\n"
+        f"try: main.main(['validate', {str(document)!r}])\n"
+        "except SystemExit as error: assert error.code == 0, error.code\n"
+        "print(*sorted(sys.modules), file=sys.stderr)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    loaded = set(done.stderr.split())
+    assert "headwater.planner.drift" in loaded
+    # structlog logs lines of clients, with rich and asyncio; HTTP requests tokens.
+    assert not loaded & {"structlog", "rich.traceback", "headwater.kafka.token_request"}
 
 
 def test_help_takes_little_cpu() -> None:

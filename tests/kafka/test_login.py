@@ -24,7 +24,7 @@ from headwater.change.topics import delete_topics
 from headwater.kafka import Connection
 from headwater.kafka.broker_session import NoAnswerError
 from headwater.kafka.group_client import GroupClient
-from headwater.kafka.login import request_token
+from headwater.kafka.token_request import request_token
 from headwater.toolchain.broker import Broker, SaslUser, Settings
 from headwater.toolchain.broker.readiness import until
 from tests.pulumi.cluster import Cluster

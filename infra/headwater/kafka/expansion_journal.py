@@ -8,7 +8,6 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import attrs
-import structlog
 from confluent_kafka import KafkaError, KafkaException
 
 from headwater.kafka.bounded_records import BoundedTopic, ReadRecord
@@ -28,8 +27,6 @@ _CLIENTS = 8
 _MOST_JOURNALS = 100
 """Each user who may create topics with their prefix could make a plan read more."""
 
-_log = structlog.get_logger(__name__)
-
 
 def coordination_topic(group: str) -> str:
     """Return the topic of a group of agents; the id of their consumer group is the same."""
@@ -42,8 +39,15 @@ def client_settings(connection: Connection, client_id: str) -> dict[str, Any]:
         **connection.confluent(),
         "client.id": client_id,
         "reconnect.backoff.max.ms": 1_000,
-        "logger": client_log(lambda line: _log.debug("librdkafka", line=line)),
+        "logger": client_log(_log_line),
     }
+
+
+def _log_line(line: str) -> None:
+    # Imports rich and asyncio; commands that only read a journal log nothing.
+    import structlog  # noqa: PLC0415
+
+    structlog.get_logger(__name__).debug("librdkafka", line=line)
 
 
 def read_lines(

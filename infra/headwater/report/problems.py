@@ -4,7 +4,6 @@ import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 
-from rich.console import Console
 from rich.text import Text
 
 from headwater.model.problems import Problem, Severity
@@ -112,6 +111,8 @@ def print_problems(problems: Iterable[Problem]) -> None:
     """Print all problems to standard error, in colors on a terminal."""
     found = tuple(problems)
     if found:
+        from rich.console import Console  # noqa: PLC0415 - slow, only for problems
+
         console = Console(stderr=True, soft_wrap=True, highlight=False)
         width = max(console.width, _NARROWEST) if console.is_terminal else WIDTH
         console.print(problems_rich(found, min(width, WIDTH), _MOST))
