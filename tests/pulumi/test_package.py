@@ -33,6 +33,14 @@ pulumi.ComponentResource("headwater:index:Applications", "topics", inputs, None,
 """
 
 
+def write_plugin(folder: Path) -> None:
+    """Write the plugin as the wheel installs it, into the folder `bin` of a project."""
+    plugin = folder / "bin" / "pulumi-resource-headwater"
+    plugin.parent.mkdir()
+    plugin.write_text(_PLUGIN)
+    plugin.chmod(0o755)
+
+
 def _write_program(deployment: Deployment, resources: Mapping[str, Any], **outputs: object) -> None:
     program = {
         "name": "headwater",
@@ -64,10 +72,7 @@ def deployment(
     }
     stack = Stack.create(tmp_path / "stack", pulumi_toolchain, {}, environment=environment)
     stack.configure({"documents": None})
-    plugin = stack.folder / "bin" / "pulumi-resource-headwater"
-    plugin.parent.mkdir()
-    plugin.write_text(_PLUGIN)
-    plugin.chmod(0o755)
+    write_plugin(stack.folder)
     source = unique("orders")
     cluster.create(source, SOURCE_PARTITIONS)
     return Deployment(stack, cluster, unique("app"), source)

@@ -23,6 +23,7 @@ _FOR_TESTS = (
     "headwater/toolchain/schema_registry.py",
     "headwater/toolchain/go/actionlint/",
     "headwater/toolchain/go/helm/",
+    "headwater/toolchain/go/hosts/",
     "headwater/toolchain/go/promtool/",
     "headwater/toolchain/go/spark-operator/",
     "headwater/toolchain/go/yaml/",

@@ -1,10 +1,12 @@
-"""Programs that only tests run: promtool, actionlint, Helm, the YAML host of Pulumi; and Spark's operator."""
+"""Programs that only tests run: promtool, actionlint, Helm, hosts of Pulumi; and Spark's operator."""
 
+import os
+import shutil
 from pathlib import Path
 
 from headwater.toolchain import machine
-from headwater.toolchain.cache import Cache
-from headwater.toolchain.commands import Progress
+from headwater.toolchain.cache import Cache, file_contents, fingerprint
+from headwater.toolchain.commands import Progress, ToolchainError, run_logged
 from headwater.toolchain.go_modules import GoModule
 
 PROMETHEUS_VERSION = "3.11.3"
@@ -40,6 +42,14 @@ PULUMI_YAML_VERSION = "1.25.0"
 _PULUMI_YAML = GoModule(
     name="yaml", title=f"Pulumi's YAML host {PULUMI_YAML_VERSION}", packages="tool", duration="3 minutes"
 )
+# Later versions of the hosts are modules of their own, which no tool of this project needs.
+PULUMI_HOSTS_VERSION = "3.66.0"
+_PULUMI_HOSTS = GoModule(
+    name="hosts",
+    title=f"Pulumi's hosts for Go and Node.js {PULUMI_HOSTS_VERSION}",
+    packages="tool",
+    duration="2 minutes",
+)
 SPARK_OPERATOR_VERSION = "2.4.0"
 _SPARK_OPERATOR = GoModule(
     name="spark-operator",
@@ -72,6 +82,44 @@ def ensure_pulumi_yaml(cache: Cache | None = None, progress: Progress | None = N
     return _built(_PULUMI_YAML, PULUMI_YAML_VERSION, cache, progress)
 
 
+def ensure_pulumi_hosts(cache: Cache | None = None, progress: Progress | None = None) -> Path:
+    """Return the folder of the hosts of programs in Go and TypeScript, and build them on first use.
+
+    Raises:
+        ToolchainError: Go is not installed, or the build failed.
+    """
+    return _built(_PULUMI_HOSTS, PULUMI_HOSTS_VERSION, cache, progress)
+
+
+def ensure_node_modules(project: Path, cache: Cache | None = None, progress: Progress | None = None) -> Path:
+    """Return the folder `node_modules` of the lock in `project`, and install it on first use.
+
+    Raises:
+        ToolchainError: npm is not installed, or failed.
+    """
+    cache = cache or Cache()
+    names = ("package.json", "package-lock.json")
+    npm = shutil.which("npm")
+    if npm is None:
+        raise ToolchainError("npm is not installed. It comes with Node.js: https://nodejs.org")
+
+    def install(folder: Path, progress: Progress) -> None:
+        for name in names:
+            shutil.copy(project / name, folder)
+        with progress.step("Node.js packages: installing with npm", expected="half a minute") as show:
+            run_logged(
+                [npm, "ci", "--ignore-scripts", "--no-audit", "--no-fund"],
+                folder=folder,
+                log=cache.root / "logs" / "npm.log",
+                environment=os.environ,
+                show=show,
+                failure="npm could not install the packages",
+            )
+
+    entry = f"node-{project.parent.name}-{fingerprint(*file_contents(project, names))}"
+    return cache.ensure(entry, install, progress or Progress()) / "node_modules"
+
+
 def ensure_spark_operator() -> Path:
     """Return the sources of Kubeflow's operator for Spark, which contain its resource definitions."""
     return _SPARK_OPERATOR.source_of("github.com/kubeflow/spark-operator/v2")
@@ -92,4 +140,5 @@ if __name__ == "__main__":  # before the tests, which have a time limit
     ensure_actionlint()
     ensure_helm()
     ensure_pulumi_yaml()
+    ensure_pulumi_hosts()
     ensure_spark_operator()

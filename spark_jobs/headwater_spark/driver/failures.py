@@ -135,7 +135,8 @@ def connector_missing(application: str, failure: Failure) -> Problem:
         expected="Spark's Kafka connector for the installed version of Spark, with its dependencies",
         found=failure.reason,
         why="Spark reads the records.",
-        fix="Pass the jars by --jars (docs/runtime.md lists them), or omit it: Spark downloads them.",
+        fix="Pass the connector's four jars by --jars, as docs/runtime.md shows for spark-submit. "
+        "`headwater run` without --jars downloads them.",
     )
 
 
