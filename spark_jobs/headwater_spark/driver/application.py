@@ -29,7 +29,6 @@ from headwater_spark.driver.threads.shutdown_requests import shutdown_requested
 from headwater_spark.driver.threads.stream_threads import StreamThreads
 from headwater_spark.driver.threads.uncaught_exceptions import load_handler
 from headwater_spark.processor_expansion import ProcessorsStatus
-from headwater_spark.spark_internals.standalone_master import end_application
 from headwater_spark.stream_threads import ThreadMetadata, UncaughtExceptionHandler
 
 _log = structlog.get_logger(__name__)
@@ -127,6 +126,7 @@ class StreamsApplication:
         except BaseException:
             self._lifecycle.stopping.set()
             self._parts.renewals.join(_RENEWAL_SECONDS)
+            self._parts.releases.join(_RENEWAL_SECONDS)
             self._parts.client.close()
             self._parts.shutdown_requests.close()
             raise
@@ -140,9 +140,9 @@ class StreamsApplication:
         if not parts.client.acquire(parts.specs.source_topics, self._lifecycle.stopping):
             self._end(close_offsets=True)
             return
+        parts.renewals.start()  # at once: the record of the active client soon expires
         if parts.client.lost_spark:
-            end_application(parts.spark, parts.client.lost_spark)
-        parts.renewals.start()
+            parts.releases.start()
         if parts.client.has_waited:  # perhaps for days
             self._obey_shutdown_request()
             check = parts.topics.prepare()
@@ -293,6 +293,7 @@ class StreamsApplication:
         except Exception as error:  # noqa: BLE001 - of Spark or its JVM; without this thread nothing continues
             self._lifecycle.stop_because_of(error)
         unended = [*self._watches.join(_JOIN_SECONDS), *parts.renewals.join(_RENEWAL_SECONDS)]
+        parts.releases.join(_RENEWAL_SECONDS)  # before the session ends; it uses no client of Kafka
         if unended:
             _log.warning("stop continues without the answers that these threads wait for", threads=unended)
         self._end(close_offsets=not unended)

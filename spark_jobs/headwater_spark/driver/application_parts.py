@@ -39,6 +39,7 @@ from headwater_spark.driver.topics.topic_check import UnevenExpansion
 from headwater_spark.engine.program.settings import purge_interval_ms
 from headwater_spark.spark_internals.jvm import executor_timeout_seconds, read_jvm_clock, task_slots
 from headwater_spark.spark_internals.placement import RowPlacement
+from headwater_spark.spark_internals.standalone_master import end_application
 from headwater_spark.stream_threads import UncaughtExceptionHandler
 from headwater_spark.worker.state_proof import PROOF_SECONDS
 
@@ -66,6 +67,8 @@ class ApplicationParts:
     input_watch: InputWatch
     renewals: WatchThreads
     """Renew the record of the active client, also while the application starts."""
+    releases: WatchThreads
+    """Let Spark's master end the Spark application of the client that this one has replaced."""
 
 
 def create_parts(
@@ -123,6 +126,7 @@ def create_parts(
             settings.connection, application.id, exactly_once=services.exactly_once
         ),
         renewals=_create_renewals(application, client, lifecycle),
+        releases=_create_releases(spark, application, client, lifecycle),
     )
 
 
@@ -232,6 +236,15 @@ def _create_renewals(
         lifecycle.stop_with([problem])
 
     return WatchThreads({f"{application.id}-active": partial(client.run, report)}, lifecycle)
+
+
+def _create_releases(
+    spark: SparkSession, application: Application, client: ActiveClient, lifecycle: ClientLifecycle
+) -> WatchThreads:
+    def release(stopping: threading.Event) -> None:
+        end_application(spark, client.lost_spark, stopping)
+
+    return WatchThreads({f"{application.id}-lost-executors": release}, lifecycle)
 
 
 def _task_placement(spark: SparkSession) -> TaskPlacement | None:

@@ -5,6 +5,11 @@ master starts others for it at once, before those of applications that wait. Tha
 connection of the driver is closed, which nothing does if its host was powered off or cut off.
 """
 
+import re
+from collections.abc import Callable, Generator
+from contextlib import suppress
+from threading import Event
+from typing import Any
 from urllib.parse import urlsplit
 
 import structlog
@@ -15,6 +20,11 @@ from headwater_spark.spark_internals.jvm import java_gateway
 
 _log = structlog.get_logger(__name__)
 _SCHEME = "spark://"
+_APPLICATION_ID = re.compile(r"app-\d{14}-\d{4,}", re.ASCII)
+"""`Master.newApplicationId`."""
+_POLL_SECONDS = 0.1
+Requests = Generator[Any, Any, str]
+"""The requests to one master: yields Scala futures, is sent their values, returns why it sent no message."""
 
 
 def standalone_application(spark: SparkSession) -> str:
@@ -24,34 +34,120 @@ def standalone_application(spark: SparkSession) -> str:
     return f"{master} {context.applicationId}" if master.startswith(_SCHEME) else ""
 
 
-def end_application(spark: SparkSession, lost: str) -> bool:
+def end_application(spark: SparkSession, lost: str, stopping: Event) -> bool:
     """Let the master end another application, and its executors, as its own driver does at its end.
+
+    Unreachable masters answer after minutes: call it in a thread. It ends soon after `stopping` is set.
 
     Args:
         spark: The session of this driver.
-        lost: What `standalone_application` has returned in the lost driver.
+        lost: What `standalone_application` has returned in the lost driver. It is read from Kafka.
+        stopping: Set when the session shall end.
 
-    Return whether the message was sent: not if the application is of another master, if this Spark has other
-    private parts, or if no master answers. Nothing happens if the application has ended. Source:
-    `org.apache.spark.deploy.master.Master`, `UnregisterApplication`.
+    Return whether the message was sent: only to the active master of this session, and only if that has an
+    application with this id and the Spark name of this session. Nothing happens if the application has ended.
     """
     own = standalone_application(spark)
-    master, _, application = lost.partition(" ")
-    if lost == own or master != own.partition(" ")[0] or not application:
+    if not (application := replaced_application(lost, own)):
         return False
-    jvm = java_gateway(spark).jvm
+    master = own.partition(" ")[0]
     try:
-        rpc = jvm.org.apache.spark.SparkEnv.get().rpcEnv()
-        message = getattr(jvm.org.apache.spark.deploy, "DeployMessages$UnregisterApplication")(application)
-        for host, port in master_addresses(master):
-            address = jvm.org.apache.spark.rpc.RpcAddress(host, port)
-            rpc.setupEndpointRef(address, "Master").send(message)
-    except (Py4JError, TypeError) as error:
-        reason = next(iter(str(error).splitlines()), "")
-        _log.warning("executors of the replaced client not released", spark=application, reason=reason)
-        return False
-    _log.info("executors of the replaced client released", spark=application)
-    return True
+        requests = {
+            f"{host}:{port}": _end_on_master(spark, host, port, application)
+            for host, port in master_addresses(master)
+        }
+        reasons = run_requests(requests, _is_completed, _value, stopping)
+    except (Py4JError, OSError) as error:  # the JVM has ended
+        reasons = {master: _first_line(error)}
+    if "" in reasons.values():
+        _log.info("executors of the replaced client released", spark=application)
+        return True
+    if reasons and not stopping.is_set():
+        _log.warning("executors of the replaced client not released", spark=application, reasons=reasons)
+    return False
+
+
+def replaced_application(lost: str, own: str) -> str:
+    """Return the id of the application in `lost`, if it is another one of the master of `own`; else ""."""
+    master, _, application = lost.partition(" ")
+    own_master = own.partition(" ")[0]
+    is_other = lost != own and bool(master) and master == own_master
+    return application if is_other and _APPLICATION_ID.fullmatch(application) else ""
+
+
+def run_requests(
+    requests: dict[str, Requests],
+    is_completed: Callable[[Any], bool],
+    value: Callable[[Any], Any],
+    stopping: Event,
+) -> dict[str, str]:
+    """Run the requests to all masters at the same time, until one has sent its message.
+
+    Return master → why it has sent no message, "" if it has. Masters that have not answered are missing. A
+    master that fails does not affect the others.
+
+    Args:
+        requests: Name of a master → its requests.
+        is_completed: Returns whether a future is completed.
+        value: Returns the value of a completed future; raises `Py4JError` if it has failed.
+        stopping: Ends the wait.
+    """
+    reasons: dict[str, str] = {}
+    waiting: dict[str, Any] = {}
+
+    def advance(name: str, future: Any) -> None:  # noqa: ANN401 - py4j has no types
+        try:
+            waiting[name] = requests[name].send(None if future is None else value(future))
+        except StopIteration as end:
+            reasons[name] = end.value
+        except (Py4JError, TypeError) as error:  # not reachable, or this Spark has other private parts
+            reasons[name] = _first_line(error)
+
+    for name in requests:
+        advance(name, None)
+    while waiting and "" not in reasons.values() and not stopping.wait(_POLL_SECONDS):
+        for name in [name for name, future in waiting.items() if is_completed(future)]:
+            advance(name, waiting.pop(name))
+    return reasons
+
+
+def _end_on_master(spark: SparkSession, host: str, port: int, application: str) -> Requests:
+    """Send the message if this master has the application, and its name is that of the session.
+
+    Source: `org.apache.spark.deploy.master.Master`: `RequestMasterState`, `UnregisterApplication`.
+    """
+    jvm = java_gateway(spark).jvm
+    deploy = jvm.org.apache.spark.deploy
+    address = jvm.org.apache.spark.rpc.RpcAddress(host, port)
+    uri = jvm.org.apache.spark.rpc.RpcEndpointAddress(address, "Master").toString()
+    # Not `setupEndpointRef`: it waits for the answer, up to two minutes.
+    master = yield jvm.org.apache.spark.SparkEnv.get().rpcEnv().asyncSetupEndpointRefByURI(uri)
+    request = getattr(getattr(deploy, "DeployMessages$RequestMasterState$"), "MODULE$")
+    state = yield master.ask(request, jvm.scala.reflect.ClassTag.Any())
+    names = {str(each.id()): str(each.desc().name()) for each in state.activeApps()}
+    if application not in names:
+        status = str(state.status().toString())
+        return f"the application is not active on this master, whose status is {status}"
+    if names[application] != spark.sparkContext.appName:
+        return f"the application has another name: {names[application]}"
+    master.send(getattr(deploy, "DeployMessages$UnregisterApplication")(application))
+    return ""
+
+
+def _is_completed(future: Any) -> bool:  # noqa: ANN401 - py4j has no types
+    return bool(future.isCompleted())
+
+
+def _value(future: Any) -> Any:  # noqa: ANN401 - py4j has no types
+    return future.value().get().get()
+
+
+def _first_line(error: Exception) -> str:
+    java = getattr(error, "java_exception", None)
+    with suppress(Py4JError, OSError):
+        error_text = str(error) if java is None else str(java.toString())
+        return next(iter(error_text.splitlines()), "") or type(error).__name__
+    return type(error).__name__
 
 
 def master_addresses(master: str) -> tuple[tuple[str, int], ...]:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from threading import Event, Thread
-from typing import Any
+from typing import Any, cast
 from unittest.mock import patch
 
 import pytest
@@ -118,6 +118,31 @@ def test_no_commit_is_repaired_while_batches_are_held() -> None:
     with _processing(batches, 1) as thread:
         thread.join(_SECONDS)
     assert batches.begun == [1]
+
+
+def test_a_hold_does_not_wait_longer_for_a_repair_than_for_a_batch() -> None:
+    batches, answer = _Batches(), Event()
+
+    class Silent(_Offsets):
+        def commits(self, partitions: Sequence[TopicPartition]) -> Commits:
+            is_read.set()
+            assert answer.wait(_SECONDS)
+            return super().commits(partitions)
+
+    is_read, offsets = Event(), cast("Any", Silent({}))
+    repair = Thread(target=lambda: batches.repair_commits(offsets))
+    repair.start()
+    try:
+        assert is_read.wait(_SECONDS)
+        assert not batches.hold(0.01)
+        with _processing(batches, 1):  # nothing is held
+            assert batches.has_begun.wait(_SECONDS)
+        assert not answer.is_set()
+    finally:
+        answer.set()
+        repair.join(_SECONDS)
+    assert batches.hold(_SECONDS)
+    batches.release()
 
 
 def test_a_query_stops_while_its_batches_are_held() -> None:

@@ -2,12 +2,14 @@
 
 import gc
 import weakref
+from threading import Event
 
 import pytest
 from confluent_kafka import Consumer, TopicPartition
 
 from headwater.model.problems import ProblemCode, ProblemsError
 from headwater.toolchain.broker.readiness import until
+from headwater_spark.driver import application_parts
 from headwater_spark.driver.metrics import Instruments
 from headwater_spark.driver.states import ClientState
 from tests.runtime.spark.applications import COUNT, MAP, TIMEOUT_SECONDS, Cluster
@@ -15,6 +17,30 @@ from tests.runtime.spark.applications import COUNT, MAP, TIMEOUT_SECONDS, Cluste
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.timeout(900)]
 
 _CONTINUE = "org.apache.kafka.streams.errors.LogAndContinueExceptionHandler"
+
+
+def test_an_application_does_not_wait_for_a_master_that_does_not_answer(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The record of the active client is renewed meanwhile, and the wait ends before the session does."""
+    is_waiting, has_ended = Event(), Event()
+
+    def end_application(_: object, lost: str, stopping: Event) -> None:
+        assert lost == "spark://unreachable:7077 app"
+        is_waiting.set()
+        assert stopping.wait(TIMEOUT_SECONDS)
+        has_ended.set()
+
+    monkeypatch.setattr(application_parts, "end_application", end_application)
+    with cluster.application(COUNT) as running:
+        client = running.application._parts.client
+        client.lost_spark = "spark://unreachable:7077 app"
+        running.application.start()
+        assert is_waiting.wait(TIMEOUT_SECONDS)
+        assert until(lambda: client.proved_at > 0, TIMEOUT_SECONDS)
+        assert not has_ended.is_set()
+        running.application.close()
+        assert has_ended.is_set()
 
 
 @pytest.mark.every_broker

@@ -96,13 +96,18 @@ class BatchProcessor:
         self._may_begin.set()
 
     def hold(self, seconds: float) -> bool:
-        """Process nothing until `release`; return False if a batch or step has not ended in `seconds`.
+        """Process nothing until `release`; return False, and hold nothing, if that takes longer.
+
+        A batch or step, and a repair of commits, have to end in `seconds`.
 
         Without `request_hold`, all steps of a batch have to end.
         """
+        deadline = time.monotonic() + seconds
         if not self._running.acquire(timeout=seconds):
             return False
-        self._processing.acquire()  # a repair ends soon
+        if not self._processing.acquire(timeout=max(0.0, deadline - time.monotonic())):  # a repair
+            self._running.release()
+            return False
         return True
 
     def release(self, positions: Offsets | None = None) -> None:
