@@ -71,13 +71,16 @@ class GroupOffsets:
         """Return the texts that were committed with the offsets; empty ones where none is."""
         return [each.metadata or "" for each in clients.committed(self._uncommitted_reader, partitions)]
 
-    def commits(self, partitions: Sequence[TopicPartition]) -> Mapping[TopicPartition, tuple[int, str]]:
+    def commits(
+        self, partitions: Sequence[TopicPartition], seconds: float = _COMMIT_SECONDS
+    ) -> Mapping[TopicPartition, tuple[int, str]]:
         """Return partition → committed offset and its metadata; partitions without an offset are missing.
 
-        Waits a few seconds at most; raises `KafkaException`.
+        Offsets of open transactions are not returned: that of a killed client stays open for up to a minute,
+        or until its tasks run again. Waits `seconds` at most; raises `KafkaException`.
         """
         reader = self._uncommitted_reader
-        found = clients.committed(reader, partitions, _COMMIT_SECONDS) if partitions else ()
+        found = clients.committed(reader, partitions, seconds) if partitions else ()
         return {
             (each.topic, each.partition): (each.offset, each.metadata or "")
             for each in found
@@ -168,11 +171,16 @@ class GroupOffsets:
         }
 
     def start_offsets(
-        self, resets: Mapping[TopicPartition, OffsetReset], now_ms: int, forgotten: Offsets
+        self,
+        resets: Mapping[TopicPartition, OffsetReset],
+        now_ms: int,
+        forgotten: Offsets,
+        committed: Offsets,
     ) -> Offsets:
         """Return where each partition is read from; commit the offsets that are not committed.
 
-        Without a committed offset, that is the offset in `forgotten`, else the offset of the reset policy.
+        `committed` are the offsets that were committed last (`commits`). Without one, that is the offset in
+        `forgotten`, else the offset of the reset policy.
 
         Records that retention has deleted since the last commit are skipped, with a warning in the log.
 
@@ -180,10 +188,9 @@ class GroupOffsets:
             ProblemsError: A partition without a committed offset has the policy `none` (InvalidConfig).
         """
         # A killed client may have a transaction open. The tasks end it, and skip what it has committed.
-        known = self.last_committed(resets)
-        recalled = {each: forgotten[each] for each in resets.keys() & forgotten.keys() - known.keys()}
+        recalled = {each: forgotten[each] for each in resets.keys() & forgotten.keys() - committed.keys()}
         self._commit(recalled)
-        known = {**known, **recalled}
+        known = {**committed, **recalled}
         new = {partition: reset for partition, reset in resets.items() if partition not in known}
         if refused := [partition for partition, reset in new.items() if reset.kind is ResetKind.NONE]:
             raise ProblemsError([_no_start_offset(self._group, *partition) for partition in refused])

@@ -215,6 +215,15 @@ class Announced:
     def processors(self, _: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
         raise StartedError
 
+    def commits(
+        self,
+        partitions: Sequence[TopicPartition],  # noqa: ARG002
+        seconds: float = 0.0,  # noqa: ARG002
+    ) -> dict[TopicPartition, tuple[int, str]]:
+        return {}
+
+    def commit_again(self, commits: dict[TopicPartition, tuple[int, str]]) -> None: ...
+
 
 class Replaced(Announced):
     """The offsets of an application, one of which an outdated worker has committed."""
@@ -222,9 +231,24 @@ class Replaced(Announced):
     def __init__(self) -> None:
         text = OffsetMetadata(2, {BATCH_ID: 1, LINEAGE_KEY: 7}).encode(-1)
         self.committed = {("in", 0): (20, text)}
+        self.reads = 0
 
-    def commits(self, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, tuple[int, str]]:
-        return {each: self.committed[each] for each in partitions}
+    def move_mark(self, _: Sequence[TopicPartition]) -> MoveMark | None:
+        return None
+
+    def commits(
+        self,
+        partitions: Sequence[TopicPartition],
+        seconds: float = 0.0,  # noqa: ARG002
+    ) -> dict[TopicPartition, tuple[int, str]]:
+        self.reads += 1
+        return {each: self.committed[each] for each in partitions if each in self.committed}
+
+    def processors(self, _: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
+        return {}
+
+    def start_offsets(self, *arguments: Any) -> dict[TopicPartition, int]:  # noqa: ANN401
+        return dict(arguments[-1])
 
     def commit_again(self, commits: dict[TopicPartition, tuple[int, str]]) -> None:
         self.committed |= commits
@@ -234,7 +258,9 @@ class StartedError(Exception):
     """The query was not refused because of a mark."""
 
 
-def spec_of(layout: Layout, subtopology: str, offsets: Announced | None = None) -> QuerySpec:
+def spec_of(
+    layout: Layout, subtopology: str, offsets: Announced | None = None, *, exactly_once: bool = True
+) -> QuerySpec:
     unused: Any = None
     connection = Connection(bootstrap_servers=("localhost:9092",))
     services = QueryServices(
@@ -245,7 +271,7 @@ def spec_of(layout: Layout, subtopology: str, offsets: Announced | None = None) 
         rounds=unused,
         threads=unused,
         exceptions=unused,
-        exactly_once=True,
+        exactly_once=exactly_once,
         client=ActiveClient(connection, "app", "client", None),
     )
     specs = QuerySpecs(services=services, programs=unused)
@@ -268,6 +294,8 @@ def test_a_query_that_is_started_again_does_not_begin_at_the_commit_of_an_outdat
     last = 50, OffsetMetadata(5, {BATCH_ID: 2, LINEAGE_KEY: 7}).encode(-1)
     offsets, known = Replaced(), KnownCommits()
     known.add([BatchResult(partition=0, committed=(("in", 0, *last),))])
-    with pytest.raises(StartedError):
-        spec_of(layout_of(4, None), reading("passed"), offsets).input.create_source({}, known)
-    assert offsets.committed == {("in", 0): last}
+    spec = spec_of(layout_of(4, None), reading("in"), offsets, exactly_once=False)
+    source, committed = spec.input.create_source({}, known)
+    assert source.start_offsets == {("in", 0): last[0]}
+    assert offsets.committed == committed == {("in", 0): last}
+    assert offsets.reads == 1, "a commit between two reads would be taken for the right one"

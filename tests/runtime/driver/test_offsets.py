@@ -81,7 +81,7 @@ def test_start_offsets_and_lag_do_not_wait_for_the_transaction_of_a_killed_clien
         with pytest.raises(KafkaException):
             offsets.committed([partition])
     resets = {partition: OffsetReset(ResetKind.EARLIEST)}
-    assert offsets.start_offsets(resets, 0, {}) == {partition: 0}
+    assert offsets.start_offsets(resets, 0, {}, {}) == {partition: 0}
     assert offsets.last_committed([partition]) == {partition: 0}
     assert offsets.backlogs({"0": [partition]}, {}) == {"0": Backlog(lag=0, committed=0)}
     producer.abort_transaction(60)

@@ -27,9 +27,14 @@ class _Spec:
     """What is returned one after the other; then None."""
     reported: list[Offsets] = attrs.field(factory=list)
     ticks = False
+    exactly_once: bool = False
 
     @property
     def input(self) -> "_Spec":
+        return self
+
+    @property
+    def services(self) -> "_Spec":
         return self
 
     @property
@@ -122,6 +127,7 @@ def test_a_batch_is_held_between_two_of_its_steps(
     batches = _Batches(cast("QuerySpec", spec))
     batches.start({})
     batches.in_step = batches.request_hold
+    committed = None if positions is None else {each: (offset, "") for each, offset in positions.items()}
     rows: Any = None
     thread = Thread(target=batches, args=(rows, batch))
     thread.start()
@@ -131,10 +137,28 @@ def test_a_batch_is_held_between_two_of_its_steps(
         assert spec.reported == read[:1]
         batches.in_step = lambda: None
     finally:
-        batches.release(positions)
+        batches.release(committed)
         thread.join(_SECONDS)
     assert not thread.is_alive()
     assert spec.reported == read
+
+
+@pytest.mark.parametrize("exactly_once", [False, True])
+def test_commits_are_known_after_a_hold(*, exactly_once: bool) -> None:
+    """A task without records commits nothing afterwards, so its commit could not be repaired."""
+    spec = _Spec(250)
+    spec.exactly_once = exactly_once
+    batches = _Batches(cast("QuerySpec", spec))
+    before, after = {_IN: (20, "before")}, {_IN: (50, "after")}
+    batches.start({_IN: 20}, before)
+    assert batches.hold(_SECONDS)
+    batches.release()
+    assert batches.known_commits.commits == before, "nothing was committed meanwhile"
+    assert batches.hold(_SECONDS)
+    batches.release(after)
+    assert batches.known_commits.commits == ({} if exactly_once else after)
+    batches.forget_commits()
+    assert not batches.known_commits.commits
 
 
 def test_each_step_reports_that_it_has_committed() -> None:

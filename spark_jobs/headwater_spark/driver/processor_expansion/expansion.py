@@ -24,7 +24,6 @@ from headwater.model.offset_metadata import decode_mark
 from headwater.model.problems import Problem, ProblemsError
 from headwater_spark.driver.captured_failures import failure_reason
 from headwater_spark.driver.layout import Programs
-from headwater_spark.driver.offsets import Offsets
 from headwater_spark.driver.processor_expansion import expansion_status
 from headwater_spark.driver.processor_expansion.held_queries import (
     BatchRunsError,
@@ -43,6 +42,7 @@ from headwater_spark.driver.processor_move.kafka_cluster import KafkaMoveCluster
 from headwater_spark.driver.processor_move.moves import Move
 from headwater_spark.driver.processor_move.start import opened
 from headwater_spark.driver.processor_move.state_move import StateMove
+from headwater_spark.driver.queries.known_commits import Commits
 from headwater_spark.driver.queries.specs import QuerySpecs
 from headwater_spark.driver.states import ClientState
 from headwater_spark.driver.topics.application_topics import ApplicationTopics
@@ -285,7 +285,7 @@ class ProcessorExpansion:
                 return False
             cluster.prepare_producers(move.task_names)
             self._status.begin(ExpansionPhase.CUT)
-            with all_held(queries, _BATCH_SECONDS, self._stopping) as positions:
+            with all_held(queries, _BATCH_SECONDS, self._stopping) as held:
                 observed = cluster.committed(move.partitions)
                 if found := check.problems(observed):
                     self._status.begin(ExpansionPhase.CATCH_UP, found)
@@ -294,7 +294,7 @@ class ProcessorExpansion:
                 self._move(first, move, cluster)
                 self._topics.use_processors(move.after)
                 committed = self._use_layout(move, cluster)
-                positions.update({part.subtopology: part.select(committed) for part in move.parts})
+                held.update({part.subtopology: part.select(committed) for part in move.parts})
         self._status.end(copied=self.status.copied)
         _log.info(
             "processors were added",
@@ -328,15 +328,15 @@ class ProcessorExpansion:
 
         self._repeat(execute, move)
 
-    def _use_layout(self, move: Move, cluster: KafkaMoveCluster) -> Offsets:
-        """Let the queries use the added processors; return the committed offsets of their input."""
+    def _use_layout(self, move: Move, cluster: KafkaMoveCluster) -> Commits:
+        """Let the queries use the added processors; return what is committed for their input."""
 
-        def use() -> Offsets:
+        def use() -> Commits:
             committed = cluster.committed(move.partitions)
             check = self._topics.check()
             self._specs.update(check)
             self._topics.remember(check)
-            return {each: found.offset or 0 for each, found in committed.items()}
+            return {each: (found.offset or 0, found.text) for each, found in committed.items()}
 
         return self._repeat(use, move)
 

@@ -17,11 +17,11 @@ from typing import Protocol
 import attrs
 
 from headwater.model.problems import Problem
-from headwater_spark.driver.offsets import Offsets
 from headwater_spark.driver.processor_move import problems
 from headwater_spark.driver.processor_move.checks import unprocessed
 from headwater_spark.driver.processor_move.entry_copy import MoveCluster
 from headwater_spark.driver.processor_move.moves import Move
+from headwater_spark.driver.queries.known_commits import Commits
 
 _HOLD_SECONDS = 1.0
 """How often a wait for a batch checks whether the application stops."""
@@ -31,7 +31,8 @@ class HeldQuery(Protocol):
     def request_hold(self) -> None: ...
     def cancel_hold(self) -> None: ...
     def hold(self, seconds: float) -> bool: ...
-    def release(self, positions: Offsets | None = None) -> None: ...
+    def forget_commits(self) -> None: ...
+    def release(self, committed: Commits | None = None) -> None: ...
 
 
 class StoppedError(Exception):
@@ -49,16 +50,16 @@ class BatchRunsError(Exception):
 @contextmanager
 def all_held(
     queries: Mapping[str, HeldQuery], seconds: float, stopping: Event
-) -> Iterator[dict[str, Offsets]]:
+) -> Iterator[dict[str, Commits]]:
     """Process no batch of `queries` inside the block.
 
-    The block may fill the dictionary: name of a query → offsets at which it continues.
+    The block may fill the dictionary: name of a query → what is committed now, where it continues.
 
     Raises:
         BatchRunsError: A batch or step has not ended in `seconds`.
         StoppedError: `stopping` is set before all queries are held.
     """
-    positions: dict[str, Offsets] = {}
+    committed: dict[str, Commits] = {}
     with ExitStack() as held:
         # All at once: while one batch ends, no other one begins.
         for query in queries.values():
@@ -67,8 +68,13 @@ def all_held(
         for name, query in queries.items():
             if not await_batch(query, seconds, stopping):
                 raise BatchRunsError(name)
-            held.callback(lambda name, query: query.release(positions.get(name)), name, query)
-        yield positions
+            held.callback(lambda name, query: query.release(committed.get(name)), name, query)
+        try:
+            yield committed
+        except BaseException:
+            for query in queries.values():
+                query.forget_commits()
+            raise
 
 
 def await_batch(query: HeldQuery, seconds: float, stopping: Event) -> bool:

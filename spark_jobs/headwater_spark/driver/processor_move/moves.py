@@ -21,6 +21,7 @@ them later, some with each batch (`moved_entries`).
 from collections.abc import Iterator, Mapping, Sequence
 from enum import Enum
 from functools import cached_property
+from typing import TypeVar
 
 import attrs
 
@@ -46,6 +47,8 @@ from headwater_spark.engine.task_state import task_name_of
 
 _VERSIONS = 2
 """By how much the version of a state grows: a prepared batch that was not committed has the next one."""
+
+_Found = TypeVar("_Found")
 
 
 @attrs.frozen
@@ -78,9 +81,9 @@ class MovedPart:
     def partitions(self) -> Sequence[TopicPartition]:
         return [(topic, each) for topic, count in sorted(self.inputs.items()) for each in range(count)]
 
-    def select(self, offsets: Mapping[TopicPartition, int]) -> Mapping[TopicPartition, int]:
-        """Return the offsets of the input of this sub-topology."""
-        return {each: offsets[each] for each in self.partitions}
+    def select(self, committed: Mapping[TopicPartition, _Found]) -> Mapping[TopicPartition, _Found]:
+        """Return what is committed for the input of this sub-topology."""
+        return {each: committed[each] for each in self.partitions}
 
     def partitions_of(self, processor: int, processors: Processors) -> Sequence[TopicPartition]:
         return [each for each in self.partitions if processors.owner(each[1]) == processor]

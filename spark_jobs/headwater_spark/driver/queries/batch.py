@@ -110,14 +110,23 @@ class BatchProcessor:
             return False
         return True
 
-    def release(self, positions: Offsets | None = None) -> None:
-        """Process batches again; at the committed offsets `positions` if processors were added."""
-        self._tasks.forget()
-        if positions is not None:
-            self._begin_at(positions)
+    def release(self, committed: Commits | None = None) -> None:
+        """Process batches again; from what is `committed` now if processors were added.
+
+        Otherwise nothing was committed, and the known commits stay known.
+        """
+        self._tasks.versions.forget()
+        if committed is not None:
+            self._begin_at({partition: offset for partition, (offset, _) in committed.items()})
+            if not self._spec.input.services.exactly_once:
+                self._tasks.commits.learn(committed)
         self._processing.release()
         self._running.release()
         self._may_begin.set()
+
+    def forget_commits(self) -> None:
+        """Repair no commit until tasks have committed again: a move that failed may have committed."""
+        self._tasks.forget()
 
     def repair_commits(self, offsets: GroupOffsets) -> tuple[TopicPartition, ...]:
         """Commit again what earlier commits of the tasks have replaced, while no task processes records.

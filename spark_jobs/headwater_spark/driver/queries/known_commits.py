@@ -24,6 +24,10 @@ class KnownCommits:
         self._commits: dict[TopicPartition, Commit] = {}
 
     @property
+    def commits(self) -> Commits:
+        return dict(self._commits)
+
+    @property
     def partitions(self) -> tuple[TopicPartition, ...]:
         return tuple(self._commits)
 

@@ -18,6 +18,7 @@ from headwater_spark.driver.failures import Failure, failed_thread, query_failed
 from headwater_spark.driver.input.sources import Checkpoint, read_stream, with_ticks
 from headwater_spark.driver.offsets import GroupOffsets
 from headwater_spark.driver.queries.batch import BatchProcessor, BatchStoppedError
+from headwater_spark.driver.queries.known_commits import Commits
 from headwater_spark.driver.queries.specs import QuerySpec
 from headwater_spark.driver.states import QueryState
 from headwater_spark.engine.records import TopicPartition
@@ -106,10 +107,12 @@ class SubtopologyQuery:
             Py4JJavaError: The checkpoint cannot be deleted.
         """
         checkpoint = Checkpoint(self._spark, self._spec.input.checkpoint_folder())
-        source = self._spec.input.create_source(checkpoint.last_offsets(), self._process_batch.known_commits)
+        source, committed = self._spec.input.create_source(
+            checkpoint.last_offsets(), self._process_batch.known_commits
+        )
         checkpoint.delete()
         self._has_failed_batch = False
-        self._process_batch.start(source.start_offsets, self._spec.input.compared_commits())
+        self._process_batch.start(source.start_offsets, committed)
         stream = self._process_batch.task_rows(read_stream(self._spark, source, self._signal))
         if self._spec.ticks:
             stream = with_ticks(self._spark, stream)
@@ -193,9 +196,13 @@ class SubtopologyQuery:
             self._lock.release()
         return is_held
 
-    def release(self, positions: Mapping[TopicPartition, int] | None = None) -> None:
-        """Continue; at the committed offsets `positions` if processors were added meanwhile."""
-        self._process_batch.release(positions)
+    def forget_commits(self) -> None:
+        """Repair no commit until tasks have committed again: a move that failed may have committed."""
+        self._process_batch.forget_commits()
+
+    def release(self, committed: Commits | None = None) -> None:
+        """Continue; from what is `committed` now if processors were added meanwhile."""
+        self._process_batch.release(committed)
         self._lock.release()
 
     @staticmethod

@@ -21,6 +21,7 @@ from headwater_spark.driver.threads.stream_threads import StreamThreads
 from headwater_spark.driver.threads.uncaught_exceptions import UncaughtExceptions
 from headwater_spark.engine.program.settings import max_task_idle_ms
 from headwater_spark.engine.records import TopicPartition
+from headwater_spark.worker import clients
 from headwater_spark.worker.state_proof import PROOF_SECONDS
 
 
@@ -63,8 +64,13 @@ class QueryInput:
         digest = self.current_layout().topic_digest(self.subtopology)
         return f"{folder}/{self.services.application}/{self.subtopology}/{digest}"
 
-    def create_source(self, forgotten: Offsets, known: KnownCommits | None = None) -> KafkaSource:
-        """Return the input with its start offsets.
+    def create_source(
+        self, forgotten: Offsets, known: KnownCommits | None = None
+    ) -> tuple[KafkaSource, Commits]:
+        """Return the input with its start offsets, and the commits that are compared later.
+
+        Both are from one read: a commit in between would be taken for the right one. With exactly once, none
+        are compared, because outdated workers cannot commit.
 
         Args:
             forgotten: The last offsets of an earlier start; those without a committed offset are used.
@@ -76,29 +82,30 @@ class QueryInput:
         """
         application, offsets = self.services.application, self.services.offsets
         self.services.client.check()
-        if known is not None and known.partitions:
-            offsets.commit_again(known.replaced(offsets.commits(known.partitions)))
         layout = self.current_layout()
+        resets = layout.offset_resets(self.subtopology)
+        known = known or KnownCommits()
+        found = offsets.commits([*{*resets, *known.partitions}], clients.REQUEST_SECONDS)
+        replaced = known.replaced(found)
+        offsets.commit_again(replaced)
+        found = {each: commit for each, commit in {**found, **replaced}.items() if each in resets}
         check_no_move(application, offsets.move_mark(self._marked_partitions(layout)))
         processed_by = offsets.processors(layout.input_partitions(self.subtopology))
         check_processors(application, layout, self.subtopology, processed_by)
         now_ms = time.time_ns() // 1_000_000
         settings, input_ = self.services.settings, layout.inputs[self.subtopology]
-        return KafkaSource(
+        source = KafkaSource(
             connection=settings.connection,
             topics=input_.topics,
             patterns=input_.patterns,
-            start_offsets=offsets.start_offsets(layout.offset_resets(self.subtopology), now_ms, forgotten),
+            start_offsets=offsets.start_offsets(
+                resets, now_ms, forgotten, {each: offset for each, (offset, _) in found.items()}
+            ),
             exactly_once=self.services.exactly_once,
             # Batches of several topics are divided in the order of time (`step_planner`), not by Spark.
             records_at_once=settings.records_at_once if self.reads_single_topic else None,
         )
-
-    def compared_commits(self) -> Commits:
-        """Return what is committed, if outdated workers could replace it; raises `KafkaException`."""
-        if self.services.exactly_once:
-            return {}
-        return self.services.offsets.commits(self.current_layout().input_partitions(self.subtopology))
+        return source, {} if self.services.exactly_once else found
 
     def _marked_partitions(self, layout: Layout) -> list[TopicPartition]:
         """Return the partitions of which none may have a mark.
