@@ -5,7 +5,7 @@ The processes are threads here, with a cluster in memory; `test_kafka_streams` s
 
 import os
 import signal
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection
@@ -14,13 +14,15 @@ from threading import Lock, Thread
 from types import SimpleNamespace
 
 import attrs
+import numpy as np
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 
 from headwater.kafka import Connection as KafkaConnection
 from headwater.model.problems import ProblemCode, ProblemsError
 from headwater_spark.driver.processor_move.entry_copy import unreported
-from headwater_spark.driver.reshard import entry_workers
+from headwater_spark.driver.reshard import entry_columns, entry_workers
+from headwater_spark.driver.reshard.entry_columns import Hashes, content_hashes
 from headwater_spark.driver.reshard.entry_move import EntryMove, FoundTotals
 from headwater_spark.driver.reshard.entry_workers import EntryPasses, EntryWorkers, useful_processes
 from headwater_spark.driver.reshard.plan import WRITERS, Reshard
@@ -247,3 +249,35 @@ def test_processes_that_cannot_start_close_the_others(start: Start, monkeypatch:
     with pytest.raises(OSError, match="no memory"):
         start(_cluster(), 2)
     assert not started[0].is_alive()
+
+
+def test_many_keys_with_dates_and_sequences_are_moved_by_one_process() -> None:
+    keys = [b"202611%02d%08d" % (1 + at % 28, at // 28) for at in range(200_000)]
+    _move_alone(_cluster_of(keys), len(keys))
+
+
+@pytest.mark.parametrize("hashes", [1, 3])
+def test_keys_with_one_hash_are_moved_by_one_process(monkeypatch: pytest.MonkeyPatch, hashes: int) -> None:
+    def collide(contents: Sequence[bytes], *, is_other: bool = False) -> Hashes:
+        found = content_hashes(contents, is_other=is_other)
+        return found if is_other else found % np.uint64(hashes)
+
+    monkeypatch.setattr(entry_columns, "content_hashes", collide)
+    _move_alone(_cluster_of([b"key %d" % at for at in range(300)]), 300)
+
+
+def _cluster_of(keys: Sequence[bytes]) -> _SharedCluster:
+    cluster = _SharedCluster({_TOPIC: [[], [], []]}, chunk_records=5000)
+    cluster.write((_TOPIC, default_partition(key, 3), key, b"value", _TIME, ()) for key in keys)
+    return cluster
+
+
+def _move_alone(cluster: _SharedCluster, number: int) -> None:
+    """Move all entries, as several executions would: the second one knows nothing of the first one."""
+    ends = {each: end for (_, each), (_, end) in cluster.bounds((_TOPIC, each) for each in range(3)).items()}
+    cluster.expand({_TOPIC: 5})
+    copied, cleared = _moved(EntryMove(_TRANSFER, cluster, ends, None, unreported), cluster)
+    again = EntryMove(_TRANSFER, cluster, ends, None, unreported).find_totals()
+    assert list(cleared.partitions) == list(again.partitions) == list(copied.partitions)
+    assert sum(each.entries for each in again.partitions) == len(_live(cluster)) == number
+    assert not any(again.misplaced)
