@@ -58,6 +58,12 @@ if TYPE_CHECKING:
     help="The partitioner of the records of an input topic, if it is not Kafka's default one: a Python "
     "function of the serialized key and the partition count. May be repeated.",
 )
+@click.option(
+    "--processes",
+    type=click.IntRange(1, 4),
+    help="How many processes move the entries. Default: up to 4 for a million entries or more, if at least 4 "
+    "cores are free; otherwise 1.",
+)
 @policies_option
 @cluster_options("The cluster of the application.")
 @click.pass_context
@@ -70,6 +76,7 @@ def reshard(
     rewritten: Sequence[str],
     layouts: Sequence[tuple[str, str]],
     partitioners: Sequence[tuple[str, str]],
+    processes: int | None,
     policy_files: Sequence[Path],
     bootstrap_server: str | None,
     command_config: Path | None,
@@ -110,6 +117,7 @@ def reshard(
         partitioners={topic: _partitioner(name) for topic, name in partitioners},
         policies=read_policies(policy_files),
         checks_only=checks_only,
+        processes=processes,
     )
     report = Progress(found.application.id).report
     result = reshard_application(found, connection(bootstrap_server, command_config), options, report)

@@ -4,26 +4,31 @@ The processes are threads here, with a cluster in memory; `test_kafka_streams` s
 """
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+import signal
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection
+from pathlib import Path
 from threading import Lock, Thread
 from types import SimpleNamespace
 
 import attrs
+import numpy as np
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 
 from headwater.kafka import Connection as KafkaConnection
 from headwater.model.problems import ProblemCode, ProblemsError
 from headwater_spark.driver.processor_move.entry_copy import unreported
-from headwater_spark.driver.reshard import entry_workers
+from headwater_spark.driver.reshard import entry_columns, entry_workers
+from headwater_spark.driver.reshard.entry_columns import Hashes, content_hashes
 from headwater_spark.driver.reshard.entry_move import EntryMove, FoundTotals
 from headwater_spark.driver.reshard.entry_workers import EntryPasses, EntryWorkers, useful_processes
 from headwater_spark.driver.reshard.plan import WRITERS, Reshard
 from headwater_spark.driver.reshard.problems import kafka_failed
-from headwater_spark.engine.partitioners.hashing import UserPartitioner, default_partition
+from headwater_spark.driver.reshard.start import ReshardOptions
+from headwater_spark.engine.partitioners.hashing import PartitionerError, UserPartitioner, default_partition
 from headwater_spark.engine.records import OutputRecord
 from headwater_spark.engine.scaling.entry_layouts import LAYOUTS
 from headwater_spark.engine.scaling.transfers import Transfer
@@ -44,6 +49,8 @@ class _Process(Thread):
     ) -> None:
         pipe, *others = args
         super().__init__(target=target, args=(Connection(os.dup(pipe.fileno())), *others), daemon=daemon)
+
+    exitcode: int | None = None
 
     def kill(self) -> None:
         """A thread ends by itself."""
@@ -167,3 +174,110 @@ def test_few_entries_and_partitioners_of_users_are_moved_by_one_process() -> Non
     assert useful_processes(reshard, 1000) == 1
     assert useful_processes(Reshard("app", (user,), (), {}), 10**9) == 1
     assert 1 <= useful_processes(reshard, 10**9) <= min(WRITERS, 3)
+
+
+def test_the_default_is_one_process_unless_four_cores_are_free(monkeypatch: pytest.MonkeyPatch) -> None:
+    reshard = Reshard("app", (_TRANSFER,), (), {})
+    for cores, load, expected in ((8, 1.0, 3), (8, 4.5, 1), (3, 0.0, 1), (4, 0.0, 3)):
+        system = SimpleNamespace(
+            sched_getaffinity=lambda _, cores=cores: range(cores),
+            getloadavg=lambda load=load: (load, 0.0, 0.0),
+        )
+        monkeypatch.setattr(entry_workers, "os", system)
+        monkeypatch.setattr(entry_workers, "_QUOTA", Path("/absent"))
+        assert useful_processes(reshard, 10**9) == expected
+
+
+@pytest.mark.parametrize("number", [0, -1, WRITERS + 1])
+def test_impossible_numbers_of_processes_are_refused(number: int) -> None:
+    with pytest.raises(ValueError, match="must be"):
+        ReshardOptions(processes=number)
+    with pytest.raises(ValueError, match="1 to 4 can move entries"):
+        EntryWorkers(_CONNECTION, "app", number, unreported)
+
+
+@pytest.mark.parametrize(
+    ("failure", "raised", "text"),
+    [
+        (PartitionerError("parts:region", "no region"), PartitionerError, "parts:region: no region"),
+        (TypeError("wrong type"), KafkaException, "TypeError: wrong type"),
+    ],
+)
+def test_any_failure_of_a_process_is_passed_on(
+    start: Start, failure: Exception, raised: type[Exception], text: str
+) -> None:
+    cluster = _cluster()
+    with closing(start(cluster, 2)) as workers:
+        cluster.failure = failure
+        with pytest.raises(raised, match=text):
+            workers.open_producers()
+
+
+def test_a_cluster_that_cannot_be_opened_is_reported(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise ValueError("no cluster")
+
+    with closing(start(_cluster(), 2)) as workers:
+        monkeypatch.setattr(entry_workers, "KafkaMoveCluster", refuse)
+        with pytest.raises(KafkaException, match="ValueError: no cluster"):
+            workers.open_producers()
+
+
+@pytest.mark.parametrize(("code", "text"), [(-9, "by signal SIGKILL"), (3, "with exit code 3")])
+def test_the_end_of_a_process_is_named(
+    start: Start, monkeypatch: pytest.MonkeyPatch, code: int, text: str
+) -> None:
+    monkeypatch.setattr(_Process, "exitcode", code)
+    monkeypatch.setattr(entry_workers, "_run_worker", lambda pipe, *_: pipe.close())
+    monkeypatch.setattr(entry_workers, "signal", signal)
+    with closing(start(_cluster(), 1)) as workers:
+        monkeypatch.setattr(entry_workers, "signal", signal)
+        with pytest.raises(KafkaException, match=text):
+            workers.open_producers()
+
+
+def test_processes_that_cannot_start_close_the_others(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+    started: list[_Process] = []
+
+    def start_first(process: _Process) -> None:
+        if started:
+            raise OSError("no memory")
+        started.append(process)
+        Thread.start(process)
+
+    monkeypatch.setattr(_Process, "start", start_first)
+    with pytest.raises(OSError, match="no memory"):
+        start(_cluster(), 2)
+    assert not started[0].is_alive()
+
+
+def test_many_keys_with_dates_and_sequences_are_moved_by_one_process() -> None:
+    keys = [b"202611%02d%08d" % (1 + at % 28, at // 28) for at in range(200_000)]
+    _move_alone(_cluster_of(keys), len(keys))
+
+
+@pytest.mark.parametrize("hashes", [1, 3])
+def test_keys_with_one_hash_are_moved_by_one_process(monkeypatch: pytest.MonkeyPatch, hashes: int) -> None:
+    def collide(contents: Sequence[bytes], *, is_other: bool = False) -> Hashes:
+        found = content_hashes(contents, is_other=is_other)
+        return found if is_other else found % np.uint64(hashes)
+
+    monkeypatch.setattr(entry_columns, "content_hashes", collide)
+    _move_alone(_cluster_of([b"key %d" % at for at in range(300)]), 300)
+
+
+def _cluster_of(keys: Sequence[bytes]) -> _SharedCluster:
+    cluster = _SharedCluster({_TOPIC: [[], [], []]}, chunk_records=5000)
+    cluster.write((_TOPIC, default_partition(key, 3), key, b"value", _TIME, ()) for key in keys)
+    return cluster
+
+
+def _move_alone(cluster: _SharedCluster, number: int) -> None:
+    """Move all entries, as several executions would: the second one knows nothing of the first one."""
+    ends = {each: end for (_, each), (_, end) in cluster.bounds((_TOPIC, each) for each in range(3)).items()}
+    cluster.expand({_TOPIC: 5})
+    copied, cleared = _moved(EntryMove(_TRANSFER, cluster, ends, None, unreported), cluster)
+    again = EntryMove(_TRANSFER, cluster, ends, None, unreported).find_totals()
+    assert list(cleared.partitions) == list(again.partitions) == list(copied.partitions)
+    assert sum(each.entries for each in again.partitions) == len(_live(cluster)) == number
+    assert not any(again.misplaced)

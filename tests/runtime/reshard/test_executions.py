@@ -17,6 +17,7 @@ from headwater.model.problems import ProblemCode, ProblemsError
 from headwater_spark.driver.processor_move.entry_copy import unreported
 from headwater_spark.driver.processor_move.moves import Committed
 from headwater_spark.driver.reshard.entry_checks import find_store_layout
+from headwater_spark.driver.reshard.entry_columns import DIGEST_VERSION
 from headwater_spark.driver.reshard.execution import ReshardExecution
 from headwater_spark.driver.reshard.journal import Journal, Phase
 from headwater_spark.driver.reshard.start import (
@@ -252,3 +253,40 @@ def test_an_execution_does_not_continue_what_another_one_has_changed(operations:
             execution.run()
     app.reshard(after)
     assert app.live() == expected
+
+
+@pytest.mark.parametrize("is_complete", [True, False])
+def test_a_reshard_with_other_digests_is_continued(is_complete: bool) -> None:  # noqa: FBT001
+    """Its numbers of entries are compared: the digests of another version mean nothing."""
+    topic = "app-totals-changelog"
+    app = application(inputs((2, 2, 2)), 1)
+    app.write_entries(60)
+    after = inputs((5, 2, 2))
+    expected = expected_entries(app, after)
+
+    def die_in_phase() -> None:
+        journal = (
+            find_journal(DOCUMENT, app.counts, app.cluster) if len(app.cluster.topics[topic]) == 5 else None
+        )
+        if journal is not None and journal.phases[topic] is Phase.CLEAR:
+            raise KilledError
+
+    app.cluster.before_operation = die_in_phase
+    with pytest.raises(KilledError):
+        app.reshard(after)
+    app.cluster.kill_after(None)
+    journal = find_journal(DOCUMENT, app.counts, app.cluster)
+    assert journal is not None
+    assert journal.versions[topic] == DIGEST_VERSION
+    totals = [attrs.evolve(each, digest=7) for each in journal.totals[topic]]
+    other = attrs.evolve(journal, totals={**journal.totals, topic: tuple(totals)}, versions={})
+    app.cluster.offsets |= {each: Committed(*commit) for each, commit in other.commits(topic).items()}
+    if is_complete:
+        app.reshard(after)
+        assert app.live() == expected
+        return
+    last = max((each for each in app.cluster.topics[topic][2:]), key=len)
+    last.clear()
+    with pytest.raises(ProblemsError) as raised:
+        app.reshard(after)
+    assert {problem.code for problem in raised.value.problems} == {ProblemCode.RESHARD_INCOMPLETE}

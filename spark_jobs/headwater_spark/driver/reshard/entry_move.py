@@ -256,7 +256,7 @@ class EntryMove:
             return
         records, topic = Transactions(producer), self._transfer.source
         for partition, times in self._moved.items():
-            _delete_keys(records, topic, partition, times)
+            self._delete_keys(records, topic, partition, times)
         remaining = {each: end for each, end in self._ends.items() if each not in self._moved}
         for partition, chunks in self._parts(topic, remaining, "deleting copied entries"):
             times = {}
@@ -269,7 +269,7 @@ class EntryMove:
                         times[key] = max(timestamp, times.get(key, timestamp))
                 times = sent_if_many(records, topic, partition, times)
                 records.commit_if_due()
-            _delete_keys(records, topic, partition, times)
+            self._delete_keys(records, topic, partition, times)
         records.commit()
 
     def _copies(
@@ -298,7 +298,7 @@ class EntryMove:
 
     def _add(self, last: LastRecords, entries: EntryColumns, owners: NDArray[np.int64] | int) -> None:
         partitions = np.full(len(entries.keys), owners) if isinstance(owners, int) else owners
-        last.add(entries.hashes, entries.digests(), partitions, entries.times < self._expires_before)
+        last.add(entries, partitions, entries.times < self._expires_before)
 
     def delete_leftovers(self, producer: MoveProducer) -> None:
         """Delete what an interrupted pass has written."""
@@ -320,8 +320,20 @@ class EntryMove:
                         times.pop(key, None)
                 times = sent_if_many(records, topic, partition, times)
                 records.commit_if_due()
-            _delete_keys(records, topic, partition, times)
+                self._report(f"deleting an interrupted copy of {topic}", partition, self._transfer.after)
+            self._delete_keys(records, topic, partition, times)
         records.commit()
+
+    def _delete_keys(
+        self, records: Transactions, topic: str, partition: int, times: Mapping[bytes, int]
+    ) -> None:
+        """Write a tombstone for each key."""
+        written, done = tombstones(topic, partition, times), 0
+        while part := list(islice(written, _TOMBSTONES_AT_ONCE)):
+            _, _, keys, values, at, headers = zip(*part, strict=True)
+            records.send(OutputColumns([TopicColumns(topic, [(keys, values, at, headers)], partition)]))
+            done += len(part)
+            self._report(f"deleting entries of {topic}", done, len(times))
 
     def _target_partitions(self) -> Sequence[TopicPartition]:
         topic = self._transfer.target
@@ -362,11 +374,3 @@ def _note_times(times: dict[bytes, int], entries: EntryColumns) -> None:
             times.pop(key, None)
         else:
             times[key] = max(at, times.get(key, at))
-
-
-def _delete_keys(records: Transactions, topic: str, partition: int, times: Mapping[bytes, int]) -> None:
-    """Write a tombstone for each key."""
-    written = tombstones(topic, partition, times)
-    while part := list(islice(written, _TOMBSTONES_AT_ONCE)):
-        _, _, keys, values, at, headers = zip(*part, strict=True)
-        records.send(OutputColumns([TopicColumns(topic, [(keys, values, at, headers)], partition)]))

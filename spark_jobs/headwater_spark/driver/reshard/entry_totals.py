@@ -1,7 +1,7 @@
 """Count the entries of a changelog topic, with a digest of their content, in little memory.
 
-An entry is the last record of a key. For each key, 21 bytes are kept instead of the record: hashes of the key
-and of the record, the partition that the entry belongs to, and whether retention may delete it.
+An entry is the last record of a key. For each key, 29 bytes are kept instead of the record: two hashes of the
+key and one of the record, the partition that the entry belongs to, and whether retention may delete it.
 """
 
 from collections.abc import Iterable, Mapping
@@ -11,7 +11,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from headwater_spark.driver.reshard.entry_columns import Hashes
+from headwater_spark.driver.reshard.entry_columns import EntryColumns, Hashes
 from headwater_spark.engine.scaling.entry_owners import NO_OWNER
 
 _DELETED = 0
@@ -19,7 +19,8 @@ _RECORDS = 500_000
 """So many records, or as many as are kept, are collected before all but the last of each key are removed."""
 _MASK = 0xFFFF_FFFF_FFFF_FFFF
 _SIGN = 1 << 63
-_NONE = (np.empty(0, np.uint64), np.empty(0, np.uint64), np.empty(0, np.int32), np.empty(0, np.bool_))
+_HASH = np.empty(0, np.uint64)
+_NONE = (_HASH, _HASH, _HASH, np.empty(0, np.int32), np.empty(0, np.bool_))
 
 
 @attrs.frozen
@@ -45,15 +46,16 @@ class EntryTotals:
         """The number of all entries."""
         return self.entries + self.expiring
 
-    def is_complete(self, found: "EntryTotals", *, may_expire: bool = False) -> bool:
+    def is_complete(self, found: "EntryTotals", *, may_expire: bool = False, has_digest: bool = True) -> bool:
         """Return whether `found` has these entries, and no other ones.
 
-        With `may_expire`, retention may have deleted any: then only additional ones are found.
+        With `may_expire`, retention may have deleted any: then only additional ones are found. Without
+        `has_digest`, only their numbers are compared.
         """
         if may_expire:
             return found.count <= self.count
-        is_same = (self.entries, self.digest) == (found.entries, found.digest)
-        return is_same and found.expiring <= self.expiring
+        is_same = self.digest == found.digest or not has_digest
+        return is_same and self.entries == found.entries and found.expiring <= self.expiring
 
 
 class LastRecords:
@@ -64,15 +66,14 @@ class LastRecords:
         self._pending: list[tuple[NDArray[Any], ...]] = []
         self._number = 0
 
-    def add(
-        self, keys: Hashes, digests: Hashes, partitions: NDArray[np.int64], expiring: NDArray[np.bool_]
-    ) -> None:
-        """Add the next records: hashes of their keys, digests, and the partitions that they belong to.
+    def add(self, entries: EntryColumns, partitions: NDArray[np.int64], expiring: NDArray[np.bool_]) -> None:
+        """Add the next records, the partitions that they belong to, and which ones retention may delete.
 
         The digest 0 deletes an entry.
         """
-        self._pending.append((keys, digests, partitions.astype(np.int32), expiring))
-        self._number += len(keys)
+        columns = entries.hashes, entries.others, entries.digests(), partitions.astype(np.int32), expiring
+        self._pending.append(columns)
+        self._number += len(entries.keys)
         if self._number >= max(_RECORDS, len(self._kept[0])):
             self._merge()
 
@@ -87,33 +88,34 @@ class LastRecords:
 
     def has_deleted(self, original: "LastRecords") -> bool:
         """Return whether the last record of an entry of `original` is a tombstone."""
-        return bool(np.isin(self.keys(is_deleted=True), original.keys(is_deleted=False)).any())
+        pairs = zip(self.keys(is_deleted=True), original.keys(is_deleted=False), strict=True)
+        return bool(np.logical_and(*(np.isin(own, others) for own, others in pairs)).any())
 
-    def keys(self, *, is_deleted: bool) -> NDArray[Any]:
-        """Return the hashes of the keys that are deleted, or have an entry."""
+    def keys(self, *, is_deleted: bool) -> tuple[Hashes, Hashes]:
+        """Return both hashes of the keys that are deleted, or have an entry."""
         self._merge()
-        keys, digests, _, _ = self._kept
-        found: NDArray[Any] = keys[(digests == _DELETED) == is_deleted]
-        return found
+        hashes, others, digests, _, _ = self._kept
+        is_chosen = (digests == _DELETED) == is_deleted
+        return hashes[is_chosen], others[is_chosen]
 
     def leaving(self, partition: int) -> Hashes:
         """Return the hashes of the keys of entries that belong to another partition than this one."""
         self._merge()
-        keys, digests, partitions, _ = self._kept
+        keys, _, digests, partitions, _ = self._kept
         found: Hashes = keys[(digests != _DELETED) & (partitions != partition) & (partitions != NO_OWNER)]
         return found
 
     def digests(self) -> NDArray[Any]:
         """Return the digests of the entries."""
         self._merge()
-        digests: NDArray[Any] = self._kept[1]
+        digests: NDArray[Any] = self._kept[2]
         found: NDArray[Any] = digests[digests != _DELETED]
         return found
 
     def totals(self) -> Mapping[int, EntryTotals]:
         """Return partition → totals of the entries that belong to it."""
         self._merge()
-        _, digests, partitions, expiring = self._kept
+        _, _, digests, partitions, expiring = self._kept
         is_entry = digests != _DELETED
         found = {}
         for partition in np.unique(partitions[is_entry]).tolist():
@@ -128,8 +130,7 @@ class LastRecords:
             return
         columns = [np.concatenate(parts) for parts in zip(self._kept, *self._pending, strict=True)]
         self._pending, self._number = [], 0
-        _, last = np.unique(columns[0][::-1], return_index=True)
-        at = len(columns[0]) - 1 - last
+        at = _last_of_each(columns[0], columns[1])
         self._kept = tuple(column[at] for column in columns)
 
 
@@ -140,6 +141,24 @@ def summed_totals(totals: Iterable[Mapping[int, EntryTotals]], partitions: int) 
         for partition, part in each.items():
             if 0 <= partition < partitions:
                 found[partition] += part
+    return found
+
+
+def _last_of_each(hashes: Hashes, others: Hashes) -> NDArray[np.intp]:
+    """Return where the last record of each key is; two keys may have one hash, but not two."""
+    order = np.argsort(hashes, kind="stable")
+    is_last = _is_last(hashes[order])
+    if ((others[order][:-1] != others[order][1:]) & ~is_last[:-1]).any():
+        order = np.lexsort((others, hashes))
+        is_last = _is_last(hashes[order]) | _is_last(others[order])
+    found: NDArray[np.intp] = order[is_last]
+    return found
+
+
+def _is_last(sorted_: Hashes) -> NDArray[np.bool_]:
+    """Return which one is the last of its equals."""
+    found = np.ones(len(sorted_), np.bool_)
+    found[:-1] = sorted_[:-1] != sorted_[1:]
     return found
 
 

@@ -9,10 +9,11 @@ progress any more, and ends; what it has not committed is aborted when its id is
 import os
 import signal
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import closing
+from contextlib import ExitStack, closing
 from multiprocessing import get_context
 from multiprocessing.connection import Connection as Pipe
 from multiprocessing.connection import wait
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 import attrs
@@ -28,6 +29,7 @@ from headwater_spark.driver.reshard.entry_move import EntryMove, FoundTotals, Sh
 from headwater_spark.driver.reshard.entry_totals import EntryTotals
 from headwater_spark.driver.reshard.plan import WRITERS, Reshard, worker_names
 from headwater_spark.driver.reshard.problems import kafka_failed
+from headwater_spark.engine.partitioners.hashing import PartitionerError
 from headwater_spark.engine.scaling.transfers import Transfer
 
 if TYPE_CHECKING:
@@ -35,6 +37,8 @@ if TYPE_CHECKING:
 
 _FEW_RECORDS = 1_000_000
 """So many records are moved sooner than processes start."""
+_LEAST_CORES = 4
+_QUOTA = Path("/sys/fs/cgroup/cpu.max")
 _CLOSE_SECONDS = 5.0
 _ENDED = KafkaError._FAIL  # noqa: SLF001 - the library's own codes begin with an underscore
 
@@ -52,15 +56,31 @@ class EntryPasses(Protocol):
 
 
 def useful_processes(reshard: Reshard, records: int) -> int:
-    """Return how many processes move `records` entries soonest; 1 = this one alone."""
+    """Return how many processes move `records` entries: 1 = this one alone.
+
+    Several need more CPU time in all, so they are slower than one unless there are cores that nothing uses.
+    """
     partitions = max((each.before for each in reshard.transfers), default=1)
     if records < _FEW_RECORDS or any(each.partitioner is not None for each in reshard.transfers):
         return 1
-    return min(os.cpu_count() or 1, WRITERS, partitions)
+    return min(WRITERS, partitions) if _free_cores() >= _LEAST_CORES else 1
+
+
+def _free_cores() -> float:
+    """Return how many cores this process may use (affinity, quota of the cgroup), less the load."""
+    cores = float(len(os.sched_getaffinity(0)))
+    try:
+        quota, period = _QUOTA.read_text().split()
+        cores = min(cores, int(quota) / int(period))
+    except (OSError, ValueError):
+        pass  # there is no quota
+    return cores - os.getloadavg()[0]
 
 
 class EntryWorkers:
-    """Processes that check and move entries. Methods raise `ProblemsError` and `KafkaException`.
+    """Processes that check and move entries. Raises `OSError` if one cannot be started.
+
+    Methods raise `ProblemsError`, `PartitionerError` and `KafkaException`.
 
     `open_producers` has to be called before entries are moved.
     """
@@ -70,18 +90,23 @@ class EntryWorkers:
         self._names = worker_names(application)[:number]
         self._pipes: list[Pipe] = []
         self._processes: list[SpawnProcess] = []
+        if not 1 <= number <= WRITERS:
+            raise ValueError(f"{number} processes: 1 to {WRITERS} can move entries")
+        try:
+            for index, name in enumerate(self._names):
+                self._start(_run_worker, connection, application, name, Share(index, number))
+        except BaseException:
+            self.close()
+            raise
+
+    def _start(self, target: Callable[..., None], *arguments: object) -> None:
         context = get_context("spawn")  # a client of Kafka does not survive a fork
-        for index, name in enumerate(self._names):
-            own, other = context.Pipe()
-            process = context.Process(
-                target=_run_worker,
-                args=(other, connection, application, name, Share(index, number)),
-                daemon=True,
-            )
+        own, other = context.Pipe()
+        self._pipes.append(own)
+        with closing(other):
+            process = context.Process(target=target, args=(other, *arguments), daemon=True)
             process.start()
-            other.close()
-            self._pipes.append(own)
-            self._processes.append(process)
+        self._processes.append(process)
 
     @property
     def names(self) -> Sequence[str]:
@@ -104,11 +129,11 @@ class EntryWorkers:
 
     def call(self, method: str, *arguments: object) -> Sequence[Any]:
         """Call a method in all processes, and return what each returns."""
-        for pipe in self._pipes:
+        for index, pipe in enumerate(self._pipes):
             try:
                 pipe.send((method, arguments))
             except OSError as error:
-                raise _ended() from error
+                raise self._ended(index) from error
         results: dict[int, Any] = {}
         progress: dict[int, tuple[int, int]] = {}
         while len(results) < len(self._pipes):
@@ -118,18 +143,27 @@ class EntryWorkers:
                 try:
                     kind, content = self._pipes[index].recv()
                 except (EOFError, OSError) as error:
-                    raise _ended() from error
+                    raise self._ended(index) from error
                 if kind == "progress":
                     what, *progress[index] = content
                     done, total = map(sum, zip(*progress.values(), strict=True))
                     self._report(what, done, total)
                 elif kind == "result":
                     results[index] = content
-                elif kind == "problems":
-                    raise ProblemsError(content)
                 else:
-                    raise KafkaException(KafkaError(*content))
+                    raise _FAILURES[kind](content)
         return [results[index] for index in sorted(results)]
+
+    def _ended(self, index: int) -> KafkaException:
+        process = self._processes[index]
+        process.join(_CLOSE_SECONDS)
+        code = process.exitcode
+        how = f"with exit code {code}"
+        if code is None:
+            how = "its communication"
+        elif code < 0:
+            how = f"by signal {signal.Signals(-code).name}"
+        return KafkaException(KafkaError(_ENDED, f"a process that moves entries has ended {how}"))
 
     def close(self) -> None:
         for pipe in self._pipes:
@@ -234,24 +268,39 @@ def _run_worker(pipe: Pipe, connection: Connection, application: str, name: str,
         pipe.send(("progress", (what, done, total)))
 
     try:
-        with cheap_collections(), closing(KafkaMoveCluster(connection, application, kafka_failed)) as cluster:
-            worker = _Worker(cluster, name, share, report)
-            with closing(worker):
-                while True:
-                    method, arguments = pipe.recv()
-                    pipe.send(_answer(getattr(worker, method), arguments))
+        with cheap_collections(), ExitStack() as stack:
+            worker: _Worker | None = None
+
+            def execute(method: str, arguments: Sequence[object]) -> object:
+                nonlocal worker
+                if worker is None:
+                    cluster = KafkaMoveCluster(connection, application, kafka_failed)
+                    stack.enter_context(closing(cluster))
+                    worker = stack.enter_context(closing(_Worker(cluster, name, share, report)))
+                return getattr(worker, method)(*arguments)
+
+            while True:
+                pipe.send(_answer(execute, *pipe.recv()))
     except (EOFError, OSError):
         return  # the parent has closed the pipe, or has ended
 
 
-def _answer(method: Callable[..., object], arguments: Sequence[object]) -> tuple[str, object]:
+def _answer(execute: Callable[..., object], *arguments: object) -> tuple[str, object]:
     try:
-        return "result", method(*arguments)
+        return "result", execute(*arguments)
     except ProblemsError as error:
         return "problems", tuple(error.problems)
+    except PartitionerError as error:
+        return "partitioner", (error.name, error.reason)
     except KafkaException as error:
         return "kafka", (error.args[0].code(), error.args[0].str())
+    except Exception as error:  # noqa: BLE001 - the parent raises it
+        return "kafka", (_ENDED, f"a process that moves entries failed: {type(error).__name__}: {error}")
 
 
-def _ended() -> KafkaException:
-    return KafkaException(KafkaError(_ENDED, "a process that moves entries has ended"))
+_FAILURES: Mapping[str, Callable[[Any], Exception]] = {
+    "problems": ProblemsError,
+    "partitioner": lambda content: PartitionerError(*content),
+    "kafka": lambda content: KafkaException(KafkaError(*content)),
+}
+"""Kind of an answer → what the parent raises for its content."""

@@ -23,6 +23,7 @@ import attrs
 from headwater.model.problems import Problem, ProblemsError
 from headwater_spark.driver.processor_move.entry_copy import MoveProducer, Report
 from headwater_spark.driver.reshard import problems
+from headwater_spark.driver.reshard.entry_columns import DIGEST_VERSION
 from headwater_spark.driver.reshard.entry_move import (
     EntryMove,
     FoundTotals,
@@ -164,7 +165,12 @@ class ReshardExecution:
             may_expire = self._may_expire(journal, topic, int(time.time() * 1000))
             if any(misplaced) or (
                 phase is Phase.CLEAR
-                and _incomplete_partitions(journal.totals[topic], found, may_expire=may_expire)
+                and _incomplete_partitions(
+                    journal.totals[topic],
+                    found,
+                    may_expire=may_expire,
+                    has_digests=_has_digests(journal, topic),
+                )
             ):
                 wrong.append(self._changed_partitioner(transfer))
         if wrong:
@@ -209,6 +215,8 @@ class ReshardExecution:
                 raise ProblemsError([self._changed_partitioner(transfer)])
             check_totals(self._reshard.application, transfer, expected, move.find_totals())
             self._note(producer, topic, Phase.CLEAR, expected)
+        elif not _has_digests(journal, topic):
+            self._replace_digests(producer, transfer, move.find_totals(), now)
         move.clear(producer)
         found = move.find_totals()
         expected = self._known_journal().totals[topic]
@@ -228,6 +236,25 @@ class ReshardExecution:
             raise ProblemsError([first])
         self._note(producer, topic, Phase.DONE)
         self.written += move.written
+
+    def _replace_digests(
+        self, producer: MoveProducer, transfer: Transfer, found: FoundTotals, now: int
+    ) -> None:
+        """Compare the numbers of the entries that an execution of another version has copied and compared.
+
+        Its digests are not comparable. What is found gets own ones, with which the deletion is checked.
+        """
+        journal, topic = self._known_journal(), transfer.source
+        check_totals(
+            self._reshard.application,
+            transfer,
+            journal.totals[topic],
+            found,
+            is_cleared=True,
+            may_expire=self._may_expire(journal, topic, now),
+            has_digests=False,
+        )
+        self._note(producer, topic, Phase.CLEAR, tuple(found.partitions))
 
     def _entry_move(self, transfer: Transfer) -> EntryPasses:
         journal = self._known_journal()
@@ -275,6 +302,7 @@ class ReshardExecution:
             journal,
             phases={**journal.phases, topic: phase},
             totals=journal.totals if totals is None else {**journal.totals, topic: totals},
+            versions=journal.versions if totals is None else {**journal.versions, topic: DIGEST_VERSION},
         )
         producer.commit({**self._journal.commits(journal.root), **self._journal.commits(topic)})
 
@@ -373,27 +401,37 @@ def check_totals(
     *,
     is_cleared: bool = False,
     may_expire: bool = False,
+    has_digests: bool = True,
 ) -> None:
-    """Raise `ProblemsError` if a partition does not have exactly the entries that it must have."""
+    """Raise `ProblemsError` if a partition does not have exactly the entries that it must have.
+
+    Without `has_digests`, only their numbers are compared.
+    """
+    incomplete = _incomplete_partitions(expected, found, may_expire=may_expire, has_digests=has_digests)
     wrong = [
         problems.wrong_copy(
             application, transfer.target, partition, _shown(total), _shown(other), is_cleared=is_cleared
         )
-        for partition, total, other in _incomplete_partitions(expected, found, may_expire=may_expire)
+        for partition, total, other in incomplete
     ]
     if wrong:
         raise ProblemsError(wrong)
 
 
 def _incomplete_partitions(
-    expected: Sequence[EntryTotals], found: FoundTotals, *, may_expire: bool
+    expected: Sequence[EntryTotals], found: FoundTotals, *, may_expire: bool, has_digests: bool
 ) -> Sequence[tuple[int, EntryTotals, EntryTotals]]:
     """Return (partition, expected, found) of the partitions that do not have exactly the expected entries."""
     return [
         (partition, total, other)
         for partition, (total, other) in enumerate(zip(expected, found.partitions, strict=True))
-        if not total.is_complete(other, may_expire=may_expire)
+        if not total.is_complete(other, may_expire=may_expire, has_digest=has_digests)
     ]
+
+
+def _has_digests(journal: Journal, topic: str) -> bool:
+    """Return whether the digests in the journal are comparable with those of this version."""
+    return journal.versions.get(topic) == DIGEST_VERSION
 
 
 def expires_before(started_ms: int, retention_ms: int | None) -> int | None:

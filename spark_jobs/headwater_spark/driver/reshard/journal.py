@@ -20,6 +20,7 @@ _PHASE = "headwater.reshard.phase"
 _OFFSETS = "headwater.reshard.offsets"
 _ENTRIES, _DIGEST, _EXPIRING = (f"headwater.reshard.{name}" for name in ("entries", "digest", "expiring"))
 _BEFORE, _AFTER = "headwater.reshard.before/", "headwater.reshard.after/"
+_VERSION = "headwater.reshard.digest-version"
 _STARTED = "headwater.reshard.started"
 _LOCKED = "headwater.reshard.locked"
 _OF_ROOT = (_OFFSETS, _STARTED)
@@ -46,6 +47,7 @@ class Journal:
     changelog topic → name of its layout, if the document does not show it. `has_offsets`: unprocessed records
     are written, and offsets committed. `started_ms` is when the latest copy of entries began. `is_locked`:
     the application cannot start any more, and `ends` are final; before, it may still have written.
+    `versions` is changelog topic → version of the digests in its totals; 0 = before there were versions.
     `partitioners` is input topic → checksum of the name of its partitioner, if it is a user's.
     """
 
@@ -58,6 +60,7 @@ class Journal:
     started_ms: int = 0
     is_locked: bool = False
     partitioners: Mapping[str, int] = attrs.field(factory=dict)
+    versions: Mapping[str, int] = attrs.field(factory=dict)
 
     @property
     def root(self) -> str:
@@ -95,6 +98,8 @@ class Journal:
         clocks: dict[str, int] = {_PHASE: self.phases[topic].value}
         if partition == 0 and topic in self.layouts:
             clocks[_LAYOUT] = _LAYOUTS.index(self.layouts[topic])
+        if totals is not None and partition == 0:
+            clocks[_VERSION] = self.versions.get(topic, 0)
         if totals is not None:
             clocks |= {_ENTRIES: totals.entries, _DIGEST: totals.digest, _EXPIRING: totals.expiring}
         if (topic, partition) == (self.root, 0):
@@ -155,6 +160,7 @@ def read_journal(committed: Mapping[TopicPartition, Committed]) -> Journal | Non
             for name, number in root.items()
             if name.startswith(_PARTITIONER)
         },
+        versions={topic: clocks[topic, 0].get(_VERSION, 0) for topic in phases if _has_totals(clocks, topic)},
     )
 
 

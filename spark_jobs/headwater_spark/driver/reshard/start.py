@@ -6,6 +6,7 @@ from contextlib import ExitStack, closing, contextmanager
 from functools import partial
 
 import attrs
+from attrs.validators import and_, ge, le, optional
 from confluent_kafka import KafkaException
 
 from headwater.compiler import build_nodes, compile_document
@@ -27,7 +28,7 @@ from headwater_spark.driver.reshard.entry_move import ReshardCluster
 from headwater_spark.driver.reshard.entry_workers import EntryWorkers, useful_processes
 from headwater_spark.driver.reshard.execution import ReshardExecution, check_reshard, withdraw_if_unchanged
 from headwater_spark.driver.reshard.journal import Journal, journal_partitions, read_journal
-from headwater_spark.driver.reshard.plan import Request, Reshard, plan_reshard
+from headwater_spark.driver.reshard.plan import WRITERS, Request, Reshard, plan_reshard
 from headwater_spark.engine.partitioners.hashing import PartitionerError, UserPartitioner
 from headwater_spark.engine.program import build_programs
 from headwater_spark.engine.scaling.entry_layouts import LAYOUTS, EntryLayout
@@ -46,7 +47,8 @@ class ReshardOptions:
     `rewritten` are source topics whose unprocessed records are written again. `layouts` is store → layout of
     its keys. `partitioners` is input topic → its partitioner, if it is not Kafka's default one. `policies`
     limit the partition counts. `checks_only`: nothing is changed. `wait_seconds` is how long to wait for
-    members of the group. `processes` is how many processes move the entries, at most 4; None = what is best.
+    members of the group. `processes` is how many processes move the entries, 1 to 4; None =
+    `useful_processes`.
     """
 
     partitions: Mapping[str, int] = attrs.field(factory=dict)
@@ -56,7 +58,7 @@ class ReshardOptions:
     policies: Sequence[Policy] = ()
     checks_only: bool = False
     wait_seconds: float = SESSION_SECONDS
-    processes: int | None = None
+    processes: int | None = attrs.field(default=None, validator=optional(and_(ge(1), le(WRITERS))))
 
 
 @attrs.frozen
@@ -153,7 +155,10 @@ def _workers(
     options: ReshardOptions,
     report: Report,
 ) -> Iterator[EntryWorkers | None]:
-    """Start processes that move the entries, if that is faster than this process; None = it is not."""
+    """Start processes that move the entries; None = this process moves them.
+
+    This process also moves them if the system cannot start others.
+    """
     number = options.processes
     if number is None:
         bounds = cluster.bounds(reshard.changelog_partitions)
@@ -161,7 +166,13 @@ def _workers(
     if number == 1:
         yield None
         return
-    with closing(EntryWorkers(connection, reshard.application, number, report)) as workers:
+    try:
+        workers = EntryWorkers(connection, reshard.application, number, report)
+    except OSError as error:
+        report(f"{error}: one process moves the entries", 0, 0)
+        yield None
+        return
+    with closing(workers):
         yield workers
 
 
