@@ -28,7 +28,12 @@ from headwater_spark.engine.program import (
     schema_files,
 )
 from headwater_spark.engine.program.classes import load_class, named_classes
-from headwater_spark.engine.serdes import RegistryUnavailableError, schema_type, subject
+from headwater_spark.engine.serdes import (
+    CompilerUnavailableError,
+    RegistryUnavailableError,
+    schema_type,
+    subject,
+)
 from headwater_spark.worker.protobuf_schemas import compile_schema
 from headwater_spark.worker.schema_registry import URL, RegisteredSchemas, registry
 from headwater_spark.worker.state_folders import create_private_folder
@@ -64,7 +69,7 @@ def check_runnable(document: TopologyDocument, folder: Path = Path()) -> Runnabl
     schemas = {}
     for name, kind in schema_files(nodes, document.application.config).items():
         text = _read_schema_file(folder, name)
-        schemas[name] = _compile_file(name, text) if kind == "protobuf" else text
+        schemas[name] = _compile_file(name, text, document.application) if kind == "protobuf" else text
     schemas |= _latest_schemas(registered_formats(nodes, document.application.config), document.application)
     if wrong := (
         *errors(nodes.problems),
@@ -212,9 +217,11 @@ def _read_schema_file(folder: Path, name: str) -> str:
     )
 
 
-def _compile_file(name: str, text: str) -> str:
+def _compile_file(name: str, text: str, application: Application) -> str:
     try:
         return compile_schema(text)
+    except CompilerUnavailableError as error:
+        raise ProblemsError([_no_compiler(name, str(error), application)]) from None
     except ValueError as error:
         raise ProblemsError(
             [
@@ -238,6 +245,9 @@ def _latest_schemas(formats: Iterable[str], application: Application) -> dict[st
             source = registry(application.config)
             found = None if source is None else source.latest(subject(name) or "", schema_type(name))
             reason = "no registry is configured" if source is None else "the registry has no such subject"
+        except CompilerUnavailableError as error:
+            problems.append(_no_compiler(name, str(error), application))
+            continue
         except (RegistryUnavailableError, ValueError) as error:
             found, reason = None, str(error)
         if found is None:
@@ -276,6 +286,19 @@ def _no_schema(name: str, reason: str, application: Application) -> Problem:
         found=reason,
         why="Without the schema, records of that format cannot be written.",
         fix=f"Set {URL} or SCHEMA_REGISTRY_URL to the registry's address, and register the schema there.",
+    )
+
+
+def _no_compiler(name: str, reason: str, application: Application) -> Problem:
+    return Problem(
+        code=ProblemCode.NOT_RUNNABLE,
+        application=application.id,
+        summary=f"The Protobuf schema of {name} cannot be compiled here.",
+        expected="protoc of the package grpcio-tools",
+        found=reason,
+        why="Records cannot be read or written without it. Executors compile the schemas of a registry, too.",
+        fix="Run `pip install 'headwater[protobuf]'` on this machine and on the executors. If it is "
+        "installed, protoc needs a writable folder for temporary files, and enough memory.",
     )
 
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from headwater_spark.engine.partitioners.static import TaskMigrated
 from headwater_spark.engine.program_interface import EngineSettings
 from headwater_spark.engine.records import CurrentRecord, Headers, InputRecord, OutputRecord
-from headwater_spark.engine.serdes import RegistryUnavailableError
+from headwater_spark.engine.serdes import CompilerUnavailableError, RegistryUnavailableError
 from headwater_spark.engine.stores.layers import Append
 
 DESERIALIZATION_HANDLER = "deserialization.exception.handler"
@@ -103,7 +103,7 @@ class ErrorHandlers:
 
 def _raise_transient(cause: Exception) -> None:
     """Raise `cause` if the record is valid: it waits for a partition, or for its schema."""
-    if isinstance(cause, TaskMigrated | RegistryUnavailableError):
+    if isinstance(cause, TaskMigrated | RegistryUnavailableError | CompilerUnavailableError):
         raise cause
 
 

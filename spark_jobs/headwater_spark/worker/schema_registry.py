@@ -51,6 +51,7 @@ class SchemaRegistry:
 
         Raises:
             RegistryUnavailableError: No address answers.
+            CompilerUnavailableError: protoc cannot run, of Protobuf.
             ValueError: The schema is not of this type, or refers to other schemas.
         """
         found = self._get(f"subjects/{urllib.parse.quote(subject, safe='')}/versions/latest")
@@ -61,6 +62,7 @@ class SchemaRegistry:
 
         Raises:
             RegistryUnavailableError: No address answers.
+            CompilerUnavailableError: protoc cannot run, of Protobuf.
             ValueError: It has another type, refers to other schemas, or is Protobuf that is not compilable.
         """
         found = self._get(f"schemas/ids/{schema_id}")
@@ -153,15 +155,22 @@ def registry(config: Mapping[str, str], environment: Mapping[str, str] = os.envi
 
 @lru_cache(maxsize=16)
 def _schemas_of(url: str | None) -> SchemaOf:
-    """Return a client for this process that requests each schema once."""
+    """Return a client for this process that requests each schema once, also one that cannot be used."""
     source = registry({} if url is None else {URL: url})
     if source is None:
         return no_registry
     known: dict[int, str] = {}
+    unusable: dict[int, str] = {}
 
     def schema_of(schema_id: int) -> str | None:
+        if schema_id in unusable:
+            raise ValueError(unusable[schema_id])
         if schema_id not in known:
-            text = source.schema(schema_id)
+            try:
+                text = source.schema(schema_id)
+            except ValueError as error:  # the schema of an id never changes
+                unusable[schema_id] = str(error)
+                raise
             if text is None:  # not stored: the schema may be registered later
                 return None
             known[schema_id] = text

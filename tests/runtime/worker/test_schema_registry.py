@@ -2,6 +2,7 @@
 
 import base64
 import json
+import sys
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -14,7 +15,8 @@ import pytest
 from headwater.model.problems import ProblemsError
 from headwater.spec import load_text
 from headwater_spark.driver.preflight import check_runnable
-from headwater_spark.engine.serdes import RegistryUnavailableError
+from headwater_spark.engine.serdes import CompilerUnavailableError, RegistryUnavailableError
+from headwater_spark.worker import protobuf_schemas
 from headwater_spark.worker.protobuf_schemas import compile_schema
 from headwater_spark.worker.schema_registry import URL, RegisteredSchemas, SchemaRegistry, registry
 from tests.runtime.replay import Replay, runnable_programs
@@ -22,6 +24,7 @@ from tests.runtime.replay import Replay, runnable_programs
 SCHEMA = '{"type":"record","name":"A","fields":[{"name":"x","type":"int"}]}'
 JSON_SCHEMA = '{"type":"object","required":["text"]}'
 PROTO = 'syntax = "proto3"; message Item { string name = 1; int64 amount = 2; }'
+NOT_SHARED = 'syntax = "proto3"; message OfOneTest {}'
 UNKNOWN = {"error_code": 40401, "message": "No artifact with ID 'none' in group 'default' was found."}
 ANSWERS = {
     "/subjects/orders-value/versions/latest": {
@@ -36,6 +39,7 @@ ANSWERS = {
     },
     "/schemas/ids/8": {"schema": "message A", "schemaType": "PROTOBUF", "references": []},
     "/schemas/ids/10": {"schema": PROTO, "schemaType": "PROTOBUF", "references": []},
+    "/schemas/ids/12": {"schema": NOT_SHARED, "schemaType": "PROTOBUF"},
     "/schemas/ids/11": {"schema": "a,b", "schemaType": "CSV"},
     "/subjects/items-value/versions/latest": {
         "subject": "items-value", "version": 1, "id": 10, "schema": PROTO, "schemaType": "PROTOBUF",
@@ -244,6 +248,39 @@ def test_a_process_requests_each_schema_once(server: Server) -> None:
     schema_of = RegisteredSchemas(server.url)
     assert [schema_of(3), schema_of(3), schema_of(77), schema_of(77)] == [SCHEMA, SCHEMA, None, None]
     assert [path for path, _ in server.requests] == ["/schemas/ids/3", "/schemas/ids/77", "/schemas/ids/77"]
+
+
+def test_a_schema_that_cannot_be_used_is_requested_and_compiled_once(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    compiled = []
+
+    def counting(text: str) -> bytes:
+        compiled.append(text)
+        return run(text)
+
+    run = protobuf_schemas._run_protoc
+    monkeypatch.setattr(protobuf_schemas, "_run_protoc", counting)
+    schema_of = RegisteredSchemas(server.url)
+    for schema_id in (8, 9, 8, 9, 8):
+        with pytest.raises(ValueError, match=r"invalid Protobuf schema: 1:10|refers to other schemas"):
+            schema_of(schema_id)
+    assert compiled == ["message A"]
+    assert [path for path, _ in server.requests] == ["/schemas/ids/8", "/schemas/ids/9"]
+
+
+def test_failures_of_the_registry_and_the_compiler_are_not_kept(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    schema_of = RegisteredSchemas(server.url)
+    server.failures = 3
+    with pytest.raises(RegistryUnavailableError):
+        schema_of(12)
+    with monkeypatch.context() as patch:
+        patch.setitem(sys.modules, "grpc_tools", None)
+        with pytest.raises(CompilerUnavailableError):
+            schema_of(12)
+    assert schema_of(12) == compile_schema(NOT_SHARED)
 
 
 @pytest.mark.parametrize(

@@ -21,6 +21,7 @@ Names of schema files are relative to the document.
 """
 
 from headwater_spark.engine.serdes.formats import (
+    CompilerUnavailableError,
     RegistryUnavailableError,
     SchemaOf,
     UnknownFormatError,
@@ -48,6 +49,7 @@ from headwater_spark.engine.serdes.plain import (
 )
 
 __all__ = [
+    "CompilerUnavailableError",
     "DeserializationError",
     "Plain",
     "RegistryUnavailableError",

@@ -35,8 +35,8 @@ from headwater_spark.engine.serdes.protobuf import protobuf, protobuf_reader, re
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 SchemaOf = Callable[[int], str | None]
-"""Schema id → text of the schema; None = no such schema. Raises RegistryUnavailableError, and ValueError for
-a schema that cannot be used."""
+"""Schema id → text of the schema; None = no such schema. Raises RegistryUnavailableError or
+CompilerUnavailableError, and ValueError for a schema that cannot be used."""
 _MAGIC = b"\0"
 _HEADER = 5
 
@@ -198,6 +198,10 @@ def _without_logical_types(schema: Value) -> Value:
 
 class RegistryUnavailableError(Exception):
     """The schema registry does not answer. The record may be valid: retry the batch."""
+
+
+class CompilerUnavailableError(Exception):
+    """protoc is not installed, or cannot run. The record may be valid: retry the batch."""
 
 
 def no_registry(schema_id: int) -> str | None:

@@ -4,7 +4,8 @@ A schema is a compiled `FileDescriptorSet` in Base64: imported files first, the 
 after `#` chooses one of its messages, otherwise it is the first. After the schema id, a registered value has
 the path of its message in the file (`MessageIndexes` of Confluent): the number of indexes, then the index of
 each message in the one around it, as variable-length integers with zigzag encoding. The most frequent path,
-the first message of the file, is one byte 0.
+the first message of the file, is one byte 0. Java counts the messages in the text of the schema
+(`ProtobufSchema#toMessageIndexes`); the entries of maps that the compiler adds come after these.
 
 A message is an object with the names of its fields, a map an object whose keys are texts, an enum the name of
 its value (a number, if the schema has no name for it). A field that is not set is null if it has presence,
@@ -13,6 +14,7 @@ otherwise it has its default. Well-known types are messages like all others.
 
 import base64
 import binascii
+import struct
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
@@ -142,7 +144,7 @@ def _find_message(file: _Descriptor, name: str) -> _Descriptor:
     found = file.message_types_by_name.get(head)
     for each in inner:
         found = None if found is None else found.nested_types_by_name.get(each)
-    if found is None:
+    if found is None or _is_map_entry(found):
         raise ValueError(f"the Protobuf schema has no message {name}")
     return found
 
@@ -181,6 +183,8 @@ def _message_at(name: str, file: _Descriptor, path: Iterable[int]) -> _Descripto
             raise DeserializationError(name, "the schema has no message at its indexes")
         found = siblings[index]
         siblings = list(found.nested_types)
+        if _is_map_entry(found):
+            raise DeserializationError(name, "the schema has no message at its indexes")
     return found
 
 
@@ -190,11 +194,11 @@ def _message_serde(name: str, descriptor: _Descriptor) -> Plain:
     def write(value: Value) -> bytes:
         message = message_class()
         try:
-            _fill(message, value, name)
-            return bytes(message.SerializeToString(deterministic=True))
+            _fill(message, descriptor, value, name)
+            return bytes(message_class.SerializeToString(message, deterministic=True))
         except SerializationError:
             raise
-        except (ValueError, TypeError, EncodeError, RecursionError):
+        except (ValueError, TypeError, EncodeError, OverflowError, RecursionError):
             raise SerializationError(name, "it does not match the schema") from None
 
     def read(data: bytes) -> Value:
@@ -202,9 +206,9 @@ def _message_serde(name: str, descriptor: _Descriptor) -> Plain:
             message = message_class.FromString(data)
         except DecodeError:
             raise DeserializationError(name, f"{len(data)} byte(s) that do not match the schema") from None
-        if not message.IsInitialized():
+        if not message_class.IsInitialized(message):
             raise DeserializationError(name, "a required field is missing")
-        return _value_of(message)
+        return _value_of(message, descriptor)
 
     equal_bytes = equal_in_bytes(write)
 
@@ -215,8 +219,8 @@ def _message_serde(name: str, descriptor: _Descriptor) -> Plain:
     return Plain(write, read, equal)
 
 
-def _value_of(message: _Message) -> dict[str, Value]:
-    return {field.name: _field_value(message, field) for field in message.DESCRIPTOR.fields}
+def _value_of(message: _Message, descriptor: _Descriptor) -> dict[str, Value]:
+    return {field.name: _field_value(message, field) for field in descriptor.fields}
 
 
 def _field_value(message: _Message, field: _Descriptor) -> Value:
@@ -226,14 +230,14 @@ def _field_value(message: _Message, field: _Descriptor) -> Value:
             inner = field.message_type.fields_by_name["value"]
             return {_key_text(key): _read_one(values[key], inner) for key in values}
         return [_read_one(each, field) for each in values]
-    if field.has_presence and not message.HasField(field.name):
+    if field.has_presence and not type(message).HasField(message, field.name):
         return None
     return _read_one(getattr(message, field.name), field)
 
 
 def _read_one(value: Value, field: _Descriptor) -> Value:
     if field.message_type is not None:
-        return _value_of(value)
+        return _value_of(value, field.message_type)
     if field.enum_type is not None:
         named = field.enum_type.values_by_number.get(value)
         return value if named is None else named.name
@@ -241,31 +245,41 @@ def _read_one(value: Value, field: _Descriptor) -> Value:
 
 
 def _is_map(field: _Descriptor) -> bool:
-    return field.message_type is not None and field.message_type.GetOptions().map_entry
+    return field.message_type is not None and _is_map_entry(field.message_type)
+
+
+def _is_map_entry(descriptor: _Descriptor) -> bool:
+    return bool(descriptor.GetOptions().map_entry)
 
 
 def _key_text(key: bool | int | str) -> str:  # noqa: FBT001 - the key of a map
     return str(key).lower() if isinstance(key, bool) else str(key)
 
 
-def _fill(message: _Message, value: Value, name: str) -> None:
+def _fill(message: _Message, descriptor: _Descriptor, value: Value, name: str) -> None:
+    """Set the fields of a message. Methods are read from the class: a field may have the same name."""
     if not isinstance(value, Mapping):
-        raise SerializationError(name, f"{message.DESCRIPTOR.name} is {kind_of(value)}, not an object")
-    fields = message.DESCRIPTOR.fields_by_name
+        raise SerializationError(name, f"{descriptor.name} is {kind_of(value)}, not an object")
+    fields, chosen = descriptor.fields_by_name, set()
     for key, each in value.items():
         field = fields.get(key)
         if field is None:
-            raise SerializationError(name, f"{message.DESCRIPTOR.name} has no field of one of its names")
-        if each is not None:
-            _set_field(message, field, each, name)
+            raise SerializationError(name, f"{descriptor.name} has no field of one of its names")
+        if each is None:
+            continue
+        if (oneof := field.containing_oneof) is not None:
+            if oneof.name in chosen:
+                raise SerializationError(name, f"more than one field of {oneof.full_name} is set")
+            chosen.add(oneof.name)
+        _set_field(message, field, each, name)
 
 
 def _set_field(message: _Message, field: _Descriptor, value: Value, name: str) -> None:
     if not field.is_repeated:
         if field.message_type is not None:
             inner = getattr(message, field.name)
-            inner.SetInParent()
-            _fill(inner, value, name)
+            type(inner).SetInParent(inner)
+            _fill(inner, field.message_type, value, name)
         else:
             setattr(message, field.name, _scalar(field, value, name))
         return
@@ -276,7 +290,7 @@ def _set_field(message: _Message, field: _Descriptor, value: Value, name: str) -
         raise SerializationError(name, f"{field.full_name} is {kind_of(value)}, not an array")
     elif field.message_type is not None:
         for each in value:
-            _fill(target.add(), each, name)
+            _fill(target.add(), field.message_type, each, name)
     else:
         target.extend([_scalar(field, each, name) for each in value])
 
@@ -288,22 +302,28 @@ def _fill_map(target: Any, field: _Descriptor, value: Value, name: str) -> None:
     for text, each in value.items():
         key = _map_key(entry["key"], text, name)
         if entry["value"].message_type is not None:
-            _fill(target[key], each, name)
+            _fill(target[key], entry["value"].message_type, each, name)
         else:
             target[key] = _scalar(entry["value"], each, name)
 
 
-def _map_key(field: _Descriptor, text: str, name: str) -> Value:
+def _map_key(field: _Descriptor, text: Value, name: str) -> Value:
+    """Return the key of a text; `01` and `1` are not the same key, so only one of them is valid."""
     if field.cpp_type == field.CPPTYPE_STRING:
         return text
     if field.cpp_type == field.CPPTYPE_BOOL:
         if text not in ("true", "false"):
             raise SerializationError(name, f"a key of {field.full_name} is not a boolean")
         return text == "true"
+    if type(text) is int:
+        return text
     try:
-        return int(text)
-    except ValueError:
-        raise SerializationError(name, f"a key of {field.full_name} is not a whole number") from None
+        number = int(text)
+    except (ValueError, TypeError, OverflowError):
+        number = None
+    if number is None or str(number) != text:
+        raise SerializationError(name, f"a key of {field.full_name} is not a whole number")
+    return number
 
 
 def _scalar(field: _Descriptor, value: Value, name: str) -> Value:
@@ -315,7 +335,17 @@ def _scalar(field: _Descriptor, value: Value, name: str) -> Value:
         return named.number
     if type(value) not in _kinds_of(field):
         raise SerializationError(name, f"{field.full_name} is {kind_of(value)}")
+    if field.cpp_type == field.CPPTYPE_FLOAT:
+        _check_float(field, value, name)
     return value
+
+
+def _check_float(field: _Descriptor, value: Value, name: str) -> None:
+    """Refuse a finite number that 4 bytes cannot represent: Protobuf writes an infinity."""
+    try:
+        struct.pack("<f", value)
+    except (OverflowError, struct.error):
+        raise SerializationError(name, f"{field.full_name} is out of range") from None
 
 
 def _kinds_of(field: _Descriptor) -> tuple[type, ...]:

@@ -1,12 +1,14 @@
 """Protobuf with and without a schema registry: the bytes, the values, other versions and bad input."""
 
 import json
+import sys
 from collections.abc import Mapping
 from typing import Any
 
 import pytest
 
 from headwater_spark.engine.serdes import (
+    CompilerUnavailableError,
     DeserializationError,
     Plain,
     SerializationError,
@@ -16,6 +18,7 @@ from headwater_spark.engine.serdes import (
     subject,
 )
 from headwater_spark.engine.serdes.protobuf import read_path, write_path
+from headwater_spark.worker import protobuf_schemas
 from headwater_spark.worker.protobuf_schemas import compile_schema
 
 NAME = "protobuf-registry:orders-value"
@@ -43,6 +46,32 @@ message Order {
 message Line { string sku = 1; uint64 amount = 2; }
 message Outer { message First { int32 x = 1; } message Second { message Deep { int32 y = 1; } } }
 """
+WITH_MAP = """
+syntax = "proto3";
+package shop;
+message Order {
+  map<string, Line> tags = 1;
+  message Line { string sku = 1; message Part { int32 x = 1; } map<int32, int32> m = 2; message Last {} }
+  map<string, int32> counts = 2;
+}
+"""
+WITH_ENTRIES = """
+syntax = "proto3";
+package shop;
+message Order {
+  repeated TagsEntry tags = 1;
+  repeated .shop.Order.CountsEntry counts = 2;
+  message TagsEntry { option map_entry = true; string key = 1; .shop.Order.Line value = 2; }
+  message Line { string sku = 1; }
+  message CountsEntry {
+    /* option map_entry = true; */ option  map_entry=true; // option map_entry = true;
+    string key = 1;
+    int32 value = 2;
+  }
+  message Last { string text = 1; map<string, string> more = 2; message Inner {} reserved 7; }
+}
+"""
+"""A map as Confluent's serializers register it if they do not normalize schemas."""
 OLDER = 'syntax = "proto3"; package shop; message Order { string item = 1; }'
 REQUIRED = 'syntax = "proto2"; message A { required int32 x = 1; optional int32 y = 2 [default = 7]; }'
 EMPTY: Mapping[str, Any] = {
@@ -112,6 +141,63 @@ def test_a_message_is_named_by_its_indexes(message: str, path: list[int], data: 
     assert serde().deserialize(own.serialize({})) == own.deserialize(own.serialize({}))
 
 
+@pytest.mark.parametrize(
+    ("proto", "message", "path"),
+    [
+        (WITH_MAP, "Order.Line", [0, 0]),
+        (WITH_MAP, "Order.Line.Part", [0, 0, 0]),
+        (WITH_MAP, "Order.Line.Last", [0, 0, 1]),
+        (WITH_ENTRIES, "Order.Line", [0, 1]),
+        (WITH_ENTRIES, "Order.Last", [0, 3]),
+        (WITH_ENTRIES, "Order.Last.Inner", [0, 3, 0]),
+    ],
+)
+def test_indexes_count_the_messages_in_the_text(proto: str, message: str, path: list[int]) -> None:
+    """As `ProtobufSchema#toMessageIndexes`: the entry of a map counts if the text has it as a message."""
+    own = serde(f"{NAME}#{message}", proto)
+    assert own.serialize({}) == HEADER + write_path(path)
+    assert serde(NAME, proto).deserialize(own.serialize({})) == own.deserialize(own.serialize({}))
+
+
+def test_entries_of_maps_are_no_messages() -> None:
+    for proto, path in (
+        (WITH_MAP, [0, 1]),
+        (WITH_MAP, [0, 2]),
+        (WITH_ENTRIES, [0, 0]),
+        (WITH_ENTRIES, [0, 2]),
+    ):
+        with pytest.raises(DeserializationError, match="no message at its indexes"):
+            serde(NAME, proto).deserialize(HEADER + write_path(path))
+        for name in ("Order.TagsEntry", "shop.Order.CountsEntry"):
+            with pytest.raises(ValueError, match=f"has no message {name}"):
+                serde(f"{NAME}#{name}", proto)
+
+
+def test_entries_that_the_text_has_are_maps() -> None:
+    value = {"tags": {"a": {"sku": "b"}}, "counts": {"x": 1, "y": 2}}
+    one, other = (serde(NAME, proto) for proto in (WITH_ENTRIES, WITH_MAP))
+    written = one.serialize(value)
+    assert written == other.serialize(value)
+    assert one.deserialize(written) == value
+    for wrong in ("string key = 1;", "string key = 1; int32 other = 2;", "bytes key = 1; int32 value = 2;"):
+        proto = 'syntax = "proto3"; message A { repeated E e = 1; message E { option map_entry = true; %s } }'
+        with pytest.raises(ValueError, match=r"is not an entry of a map|not a Protobuf schema"):
+            serde(NAME, proto % wrong)
+
+
+def test_fields_may_be_named_like_methods() -> None:
+    names = ("DESCRIPTOR", "HasField", "IsInitialized", "SetInParent", "SerializeToString", "FromString")
+    fields = "".join(f"optional int32 {name} = {number};" for number, name in enumerate(names, 1))
+    inner = (
+        "message B { A DESCRIPTOR = 1; A SetInParent = 2; repeated A HasField = 3; map<string, A> add = 4; }"
+    )
+    own = serde(proto=f'syntax = "proto3"; message A {{ {fields} B B = 9; }} {inner}')
+    value = dict(zip(names, range(len(names)), strict=True)) | {"B": None}
+    assert own.deserialize(own.serialize(value)) == value
+    nested = {"DESCRIPTOR": value, "SetInParent": value, "HasField": [value], "add": {"k": value}}
+    assert own.deserialize(own.serialize({"B": nested}))["B"] == nested
+
+
 def test_the_path_of_the_first_message_may_be_written_in_full() -> None:
     assert read_path(b"\x02\0x") == ([0], 2)
     assert write_path([300]) == b"\x02\xd8\x04"
@@ -172,6 +258,16 @@ def test_a_required_field_is_required() -> None:
         {"count": True},
         {"count": 1.5},
         {"count": 2**63},
+        {"count": 10**400},
+        {"price": 10**400},
+        {"card": "a", "cash": b"b"},
+        {"tags": {"01": "a"}},
+        {"tags": {"+1": "a"}},
+        {"tags": {" 1": "a"}},
+        {"tags": {"1_0": "a"}},
+        {"tags": {"-0": "a"}},
+        {"tags": {"\u0661": "a"}},
+        {"tags": {str(2**31): "a"}},
         {"paid": 1},
         {"price": "1"},
         {"state": "OLD"},
@@ -203,6 +299,48 @@ def test_numbers_may_be_whole_and_keys_boolean() -> None:
     }
     with pytest.raises(SerializationError):
         own.serialize({"m": {"1": 1.0}})
+
+
+def test_a_finite_number_stays_finite() -> None:
+    own = serde(
+        proto='syntax = "proto3"; message A { float f = 1; repeated float g = 2; map<string, float> h = 3; }'
+    )
+    for fits in (3.4028235e38, -3.4028235e38, 2**100, 1e-60, float("inf")):
+        assert own.deserialize(own.serialize({"f": fits}))["f"] == pytest.approx(fits)
+    for large in (3.40282357e38, -1e39, 2**128, 10**400):
+        for value in ({"f": large}, {"g": [large]}, {"h": {"k": large}}):
+            with pytest.raises(SerializationError, match="out of range"):
+                own.serialize(value)
+
+
+def test_one_field_of_a_oneof_is_set() -> None:
+    own = serde()
+    with pytest.raises(SerializationError, match=r"more than one field of shop\.Order\.payment"):
+        own.serialize({"card": "", "cash": b""})
+    assert own.deserialize(own.serialize({"card": None, "cash": b"x", "note": "y"}))["cash"] == b"x"
+
+
+def test_a_compiler_that_is_missing_or_slow_is_no_fault_of_the_schema(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    proto = 'syntax = "proto3"; message NotCompiledYet {}'
+    with monkeypatch.context() as patch:
+        patch.setitem(sys.modules, "grpc_tools", None)
+        with pytest.raises(CompilerUnavailableError, match=r"headwater\[protobuf\]"):
+            compile_schema(proto)
+    with monkeypatch.context() as patch:
+        patch.setattr(protobuf_schemas, "_SECONDS", 0)
+        with pytest.raises(CompilerUnavailableError, match="did not finish in 0 s"):
+            compile_schema(proto)
+    with monkeypatch.context() as patch:
+        patch.setattr(protobuf_schemas, "_MODULE", "json")
+        with pytest.raises(CompilerUnavailableError, match=r"protoc failed: .*No module named"):
+            compile_schema(proto)
+    with monkeypatch.context() as patch:
+        patch.setattr(sys, "executable", "/no/such/python")
+        with pytest.raises(CompilerUnavailableError, match="protoc cannot run: No such file"):
+            compile_schema(proto)
+    assert compile_schema(proto)
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ import pytest
 from headwater_spark.engine.error_handlers import ErrorHandlers
 from headwater_spark.engine.program_interface import EngineSettings
 from headwater_spark.engine.serdes import (
+    CompilerUnavailableError,
     DeserializationError,
     RegistryUnavailableError,
     SerializationError,
@@ -113,9 +114,27 @@ def test_a_schema_that_the_registry_client_refuses_is_a_bad_record() -> None:
 
 
 @pytest.mark.parametrize("handler", ["fail", "continue"])
-def test_an_unavailable_registry_is_not_a_bad_record(handler: Literal["fail", "continue"]) -> None:
+@pytest.mark.parametrize("error", [RegistryUnavailableError, CompilerUnavailableError])
+def test_an_unavailable_registry_is_not_a_bad_record(
+    handler: Literal["fail", "continue"], error: type[Exception]
+) -> None:
     error_handlers = ErrorHandlers(EngineSettings(on_bad_input=handler), lambda _: None)
     record = ("orders", 0, 5, 0, None, b"", ())
-    with pytest.raises(RegistryUnavailableError):
-        error_handlers.deserialization_failed(record, RegistryUnavailableError("no answer"))
+    with pytest.raises(error):
+        error_handlers.deserialization_failed(record, error("no answer"))
     assert error_handlers.skipped == 0
+
+
+@pytest.mark.parametrize("error", [RegistryUnavailableError, CompilerUnavailableError])
+def test_an_unavailable_schema_is_requested_again(error: type[Exception]) -> None:
+    answers = [error("no answer"), None]
+
+    def schema_of(schema_id: int) -> str | None:
+        if (failure := answers.pop(0)) is not None:
+            raise failure
+        return VERSIONS[schema_id]
+
+    serde = plain_serde(NAME, LATEST, schema_of)
+    with pytest.raises(error):
+        serde.deserialize(b"\0\0\0\0\7\2")
+    assert serde.deserialize(b"\0\0\0\0\7\2") == {"id": 1}
