@@ -7,7 +7,14 @@ import pytest
 
 from headwater.model.records import SetupRecord
 from headwater.model.topology import Application
-from headwater.planner.document_settings import document_settings, setting_changes
+from headwater.planner.document_settings import (
+    SettingChange,
+    change_texts,
+    document_settings,
+    read_settings,
+    read_texts,
+    setting_changes,
+)
 from tests.compiler.applications import document
 from tests.planner.simulated_cluster import MANUAL, SimulatedCluster
 from tests.planner.simulated_cluster import application as compiled
@@ -62,3 +69,100 @@ def test_a_changed_setting_is_a_change_of_the_plan_once() -> None:
     assert planned.has_changes
     assert not any(action.is_change for action in planned.actions)
     assert not cluster.plan(manual).has_changes
+
+
+UNRECORDED = (
+    "ssl.keystore.password",
+    "ssl.keystore.key",
+    "ssl.truststore.certificates",
+    "producer.sasl.jaas.config",
+    "main.consumer.ssl.keystore.key",
+    "my.api.key",
+    "apiKey",
+    "private.key",
+    "passphrase",
+    "db.passwd",
+    "authorization",
+    "aws.access.key.id",
+    "consumer.interceptor.keystore.key",
+    "slack.webhook.url",
+    "basic.auth.user.info",
+)
+HIDDEN = ("hunter2-before", "hunter2-after")
+
+
+def with_config(key: str, value: str, id_: str = "app") -> Application:
+    return attrs.evolve(application(f"{{id: {id_}}}"), config={key: value})
+
+
+@pytest.mark.parametrize("key", UNRECORDED)
+def test_nothing_is_recorded_of_passwords_and_configs_with_the_name_of_a_secret(key: str) -> None:
+    before, after = (with_config(key, value) for value in HIDDEN)
+    assert document_settings(before) == document_settings(after) == {"protocol": "classic"}
+    assert setting_changes(after, record(before)) == ()
+
+
+@pytest.mark.parametrize("key", ["my.option", "consumer.my.option", "Acks", "sha256"])
+def test_a_config_that_is_not_known_is_recorded_as_a_digest(key: str) -> None:
+    before, after = (with_config(key, value) for value in HIDDEN)
+    recorded = document_settings(before)
+    assert "hunter2" not in str(recorded)
+    assert setting_changes(before, record(before)) == ()
+    [change] = setting_changes(after, record(before))
+    assert (change.key, change.text) == (key, "changed")
+    assert "hunter2" not in str(change)
+    [removed] = setting_changes(application("{id: app}"), record(before))
+    [added] = setting_changes(before, record(application("{id: app}")))
+    assert (removed.text, added.text) == ("set → unset", "unset → set")
+    others = (with_config(key, HIDDEN[0], "other"), with_config("another.option", HIDDEN[0]))
+    assert not set(recorded.values()) & {
+        value for other in others for key_, value in document_settings(other).items() if key_ != "protocol"
+    }
+
+
+def test_a_value_that_looks_like_a_digest_is_not_recorded() -> None:
+    value = f"sha256:{'0' * 16}"
+    assert value not in document_settings(with_config("my.option", value)).values()
+
+
+@pytest.mark.parametrize(
+    ("value", "recorded"),
+    [
+        ("https://user:pw@host/path", "https://host/path"),
+        ("https://user:p@w/?#@host:8081", "https://host:8081"),
+        ("http://a:pw@one,http://b:pw@two", "http://two"),
+        ("https://host/path?token=pw#pw", "https://host/path"),
+        ("//user:pw@host", "//host"),
+        ("https://host/path", "https://host/path"),
+        ("one:9092,two:9092", "one:9092,two:9092"),
+    ],
+)
+def test_urls_are_recorded_without_credentials(value: str, recorded: str) -> None:
+    known = "sasl.oauthbearer.token.endpoint.url"
+    assert document_settings(with_config(known, value))[known] == recorded
+    unknown = "schema.registry.url"
+    redacted = document_settings(with_config(unknown, recorded))
+    assert document_settings(with_config(unknown, value)) == redacted
+
+
+def test_what_an_earlier_version_recorded_is_neither_shown_nor_a_change() -> None:
+    config = {"my.api.key": "hunter2", "my.option": "hunter2", "acks": "all"}
+    of = attrs.evolve(application("{id: app}"), config=config)
+    redacted = read_settings("app", {"protocol": "classic", **config})
+    assert "hunter2" not in str(redacted)
+    assert redacted == document_settings(of) == read_settings("app", redacted)
+    texts = {"acks": "all → 1", "my.option": "unset → hunter2", "protocol": "classic → streams"}
+    shown = {**texts, "my.option": "changed"}
+    assert read_texts(texts) == shown == read_texts(shown)
+
+
+def test_a_change_that_was_not_recorded_has_another_text_in_each_run() -> None:
+    """Otherwise Pulumi shows no difference after a run that failed."""
+    digest = f"sha256:{'0' * 16}"
+    changes = (SettingChange("acks", "all", "1"), SettingChange("my.option", None, digest))
+    runs = [change_texts(changes, {})]
+    for _ in range(3):
+        runs.append(change_texts(changes, read_texts(runs[-1])))
+        assert all(runs[-1][key] != runs[-2][key] for key in runs[-1])
+    assert runs[0] == runs[2] == {"acks": "all → 1", "my.option": "unset → set"}
+    assert change_texts((), runs[1]) == runs[1]

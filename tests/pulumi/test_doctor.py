@@ -61,6 +61,8 @@ def test_a_stack_that_is_set_up_is_fine(deployment: Deployment, doctor: RunDocto
     assert f"Application id {deployment.id} does not match the pattern" in checks["policies"]["text"]
     (deployment.stack.folder / "rules.yaml").write_text("policies:\n  - topicPartitions: {max: 9}\n")
     assert doctor()[1]["policies"]["status"] == "ok"
+    (deployment.stack.folder / "rules.yaml").unlink()
+    assert doctor()[1]["policies"]["status"] == "unknown"
 
 
 def test_what_a_killed_run_left_is_found_and_the_remedies_help(

@@ -35,7 +35,7 @@ def test_the_first_up_creates_and_later_ones_have_nothing_to_do(deployment: Depl
     assert preview.succeeded, str(preview)
     assert re.search(r"~ headwater:kafka:Setup: \(update\)", preview.text), str(preview)
     assert re.search(r'internal\.topics\.setup\s*: "manual → automatic"', preview.text), str(preview)
-    assert "changed in the document: internal.topics.setup manual → automatic" in preview.text
+    assert "setting      internal.topics.setup: manual → automatic" in preview.text
     deployment.up()
     deployment.is_clean()
 

@@ -9,7 +9,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from headwater.model.cluster import LiveTopic
-from headwater.planner import ActionKind, ConfigChange, Plan, TopicAction
+from headwater.planner import ActionKind, ConfigChange, Plan, SettingChange, TopicAction
 from headwater.planner.plans import ApplicationPlan
 from headwater.report.plan_comment import plan_comment, read_plan
 from headwater.report.plan_json import plan_digest, plan_json, read_approved, topic_differences
@@ -72,6 +72,34 @@ def test_json_of_each_plan_can_be_read_again(name: str) -> None:
 def test_every_value_of_a_plan_is_in_its_digest(other: Plan) -> None:
     """Also one behind a hundred topics, and the id of a topic that was created again under its name."""
     assert plan_digest(other) != plan_digest(_plan(64))
+
+
+def test_each_changed_setting_is_in_the_json_and_on_a_line_of_the_text() -> None:
+    digests = [f"sha256:{digit * 16}" for digit in "01"]
+    changes: dict[str, list[str | None]] = {f"option.{number}": [str(number), None] for number in range(30)}
+    changes |= {"acks": [None, "all"], "my.option": [*digests]}
+    plan = Plan(
+        (
+            ApplicationPlan(
+                "app",
+                None,
+                (),
+                None,
+                settings=tuple(SettingChange(key, before, after) for key, (before, after) in changes.items()),
+            ),
+        ),
+        (),
+        "cluster",
+    )
+    document = plan_json(plan, "shop/production")
+    Draft202012Validator(SCHEMA).validate(document)
+    assert document["plan"]["applications"]["app"]["settings"] == changes
+    lines = document["texts"]["app"].splitlines()
+    assert lines[3] == "  setting      option.0: 0 → unset"
+    assert lines[-2:] == ["  setting      acks: unset → all", "  setting      my.option: changed"]
+    assert sum(line.startswith("  setting ") for line in lines) == len(changes)
+    assert "my.option: changed" in _comment(plan)
+    assert "sha256:0000000000000000" not in _comment(plan)
 
 
 def test_values_that_change_all_the_time_are_not_in_the_digest() -> None:

@@ -15,25 +15,25 @@ POLICY_CODES = frozenset({ProblemCode.POLICY_VIOLATED, ProblemCode.BLAST_RADIUS}
 class PolicyFacts:
     """What was observed: how many policies and limits the stack has, and the problems of its plan.
 
-    `problems` None = the plan could not be made, because of `reason`.
+    With a `reason`, the policies were not checked because of it; then some may not be counted.
     """
 
     policies: int
-    problems: Sequence[Problem] | None = None
+    problems: Sequence[Problem] = ()
     reason: str = ""
 
 
 def policy_findings(facts: PolicyFacts) -> Iterator[Finding]:
     """Yield a finding for each violation, or one that says that there is none."""
     check = Check(Section.STACK, "policies")
-    if not facts.policies:
-        yield check.ok("the stack has no policies")
-        return
-    if facts.problems is None:
+    if facts.reason:
         yield check.unknown(
-            f"Not checked, because the cluster could not be planned: {facts.reason}",
+            f"Not checked: {facts.reason}",
             fix="Fix the other findings first. Without a cluster: headwater validate --policies FILE",
         )
+        return
+    if not facts.policies:
+        yield check.ok("the stack has no policies")
         return
     violations = [problem for problem in facts.problems if problem.code in POLICY_CODES]
     for problem in violations:

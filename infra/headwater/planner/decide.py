@@ -14,13 +14,7 @@ from headwater.model.topology import Lifecycle, Sink
 from headwater.planner.acls.decide import acl_actions, acls_after, revoked_while_running
 from headwater.planner.actions import AclAction, ActionKind, TopicAction
 from headwater.planner.application import ActiveApplication, other_subscription
-from headwater.planner.document_settings import (
-    PROCESSORS,
-    VERSION,
-    SettingChange,
-    document_settings,
-    setting_changes,
-)
+from headwater.planner.document_settings import document_settings, setting_changes
 from headwater.planner.phrases import counted, few
 from headwater.planner.plans import ApplicationPlan, Plan, PlanPolicy
 from headwater.planner.policies.drift_tolerance import without_ignored
@@ -161,14 +155,13 @@ def _active_plans(
     active: Sequence[ActiveApplication], actions: Sequence[tuple[TopicAction, ...]]
 ) -> Iterator[ApplicationPlan]:
     for application, part in zip(active, actions, strict=True):
-        changes = setting_changes(application.compiled.application, application.record)
         yield ApplicationPlan(
             application_id=application.id,
             compiled=application.compiled,
             actions=part,
             record=record_after(application, part),
-            notes=(*_notes_of(application, part), *_setting_notes(application, changes)),
-            settings=changes,
+            notes=tuple(_notes_of(application, part)),
+            settings=setting_changes(application.compiled.application, application.record),
         )
 
 
@@ -204,17 +197,6 @@ def _notes_of(application: ActiveApplication, actions: Sequence[TopicAction]) ->
         changed = sum(action.kind is ActionKind.ADOPT and bool(action.changes) for action in actions)
         settings = f", settings of {changed} changed as listed" if changed else ", settings unchanged"
         yield f"{counted(adopted, 'topic')} that Headwater did not create: adopted{settings}"
-
-
-def _setting_notes(application: ActiveApplication, changes: Sequence[SettingChange]) -> Iterator[str]:
-    """Yield a note about changed settings, without those that have a note of their own."""
-    noted = {
-        *([VERSION] if application.upgrade is not None else ()),
-        *([PROCESSORS] if application.compiled.application.processors is not None else ()),
-    }
-    shown = [f"{each.key} {each.text}" for each in changes if each.key not in noted]
-    if shown:
-        yield f"changed in the document: {few(shown)}"
 
 
 def _running_note(application: ActiveApplication) -> Iterator[str]:

@@ -1,27 +1,47 @@
 """The settings of a document that change how an application behaves, although no topic changes.
 
 They are part of the setup record, so that a run shows which of them have changed since the last one. What a
-run does to topics and ACLs is in its actions. The options in `setup` are not recorded: they hold for a run.
+run does to topics and ACLs is in its actions. The options in `setup` are not recorded: they apply to one run.
+
+A record is not secret: people read it who may not read the document. So it has only the values of configs
+that are known, and no credentials of URLs. Of any other config it has a digest, which says whether the value
+is the same. Of passwords, and of unknown configs with the name of a secret, it has nothing.
 """
 
+import hashlib
+import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 import attrs
 
-from headwater.compiler.configs.table import find_any_config
+from headwater.compiler.configs.table import is_public, known_keys
 from headwater.model.records import SetupRecord
 from headwater.model.topology import Application
 
 VERSION = "kafkaStreams"
+PROTOCOL = "protocol"
 PROCESSORS = "processors"
 UNSET = "unset"
-_SECRET = re.compile(r"password|secret|token|jaas|credential|user\.info", re.IGNORECASE)
+CHANGED = "changed"
+AGAIN = " (again)"
+SET = "set"
+_OWN = (VERSION, PROTOCOL, PROCESSORS)
+_WITHOUT_VALUES = (CHANGED, f"{UNSET} → {SET}", f"{SET} → {UNSET}")
+_DIGEST_DIGITS = 16
+_DIGEST = re.compile(rf"sha256:[0-9a-f]{{{_DIGEST_DIGITS}}}")
+_SECRET = re.compile(
+    r"pass(word|wd|phrase|code)|pwd|secret|token|jaas|cred|auth|private|signature|webhook|user\.?info"
+    r"|api\.?key|access\.?key|(^|[._-])(key|keys|pass|pin|dsn)($|[._-])",
+    re.IGNORECASE,
+)
+_USER_INFO = re.compile(r"//.*@", re.DOTALL)
+_QUERY = re.compile(r"(://[^?#]*)[?#].*", re.DOTALL)
 
 
 @attrs.frozen
 class SettingChange:
-    """A setting that differs from the last run; None = not set."""
+    """A setting that differs from the last run; None = not set. An unknown config has digests as values."""
 
     key: str
     before: str | None
@@ -29,14 +49,53 @@ class SettingChange:
 
     @property
     def text(self) -> str:
-        """Return the change of the value, as `automatic → manual`."""
-        return " → ".join(UNSET if value is None else value for value in (self.before, self.after))
+        """Return the change of the value, as `automatic → manual`; `changed` if values are not shown."""
+        if is_digest(self.before) and is_digest(self.after):
+            return CHANGED
+        return " → ".join(map(_value_text, (self.before, self.after)))
+
+
+def is_digest(value: str | None) -> bool:
+    """Return whether a recorded value is the digest of one that is not recorded."""
+    return value is not None and _DIGEST.fullmatch(value) is not None
 
 
 def document_settings(application: Application) -> Mapping[str, str]:
     """Return the recorded settings: the keys of `config`, `protocol` and `processors`; none is a secret."""
     processors = {} if application.processors is None else {PROCESSORS: str(application.processors)}
-    return {"protocol": application.protocol.value, **processors, **dict(_public_configs(application))}
+    configs = redact_settings(application.id, application.config)
+    return {PROTOCOL: application.protocol.value, **processors, **configs}
+
+
+def redact_settings(application_id: str, settings: Mapping[str, str]) -> Mapping[str, str]:
+    """Return the part of `settings` that a record may have; without the keys of which it has nothing."""
+    redacted = ((key, _recorded_config(application_id, key, value)) for key, value in settings.items())
+    return {key: value for key, value in redacted if value is not None}
+
+
+def read_settings(application_id: str, recorded: Mapping[str, str]) -> Mapping[str, str]:
+    """Return recorded settings, redacted: an earlier version may have recorded more than it should."""
+    own = {key: value for key, value in recorded.items() if key in _OWN or is_digest(value)}
+    return {**redact_settings(application_id, recorded), **own}
+
+
+def change_texts(changes: Sequence[SettingChange], latest: Mapping[str, str]) -> Mapping[str, str]:
+    """Return setting → text of its change; none is its text in `latest`, from the latest run with changes.
+
+    Pulumi shows a difference only if a text differs. It is the same again if that run failed before it
+    recorded the setting, or if the values are not shown. Without changes, the texts are those of `latest`.
+    """
+    if not changes:
+        return latest
+    return {
+        change.key: f"{change.text}{AGAIN}" if latest.get(change.key) == change.text else change.text
+        for change in changes
+    }
+
+
+def read_texts(recorded: Mapping[str, str]) -> Mapping[str, str]:
+    """Return the recorded texts of changes, without values that an earlier version should not have shown."""
+    return {key: text if _may_be_shown(key, text) else CHANGED for key, text in recorded.items()}
 
 
 def setting_changes(application: Application, record: SetupRecord | None) -> tuple[SettingChange, ...]:
@@ -57,14 +116,37 @@ def _find_changes(application: Application, record: SetupRecord) -> Iterator[Set
         yield SettingChange(VERSION, record.kafka_streams, str(version))
     if not record.settings:
         return
-    after = document_settings(application)
-    for key in record.settings.keys() | after.keys():
-        if record.settings.get(key) != after.get(key):
-            yield SettingChange(key, record.settings.get(key), after.get(key))
+    before, after = record.settings, document_settings(application)
+    for key in before.keys() | after.keys():
+        if before.get(key) != after.get(key):
+            yield SettingChange(key, before.get(key), after.get(key))
 
 
-def _public_configs(application: Application) -> Iterator[tuple[str, str]]:
-    for key, value in application.config.items():
-        type_ = find_any_config(key, application.kafka_streams)
-        if not _SECRET.search(key) and (type_ is None or type_.type != "password"):
-            yield key, value
+def _may_be_shown(key: str, text: str) -> bool:
+    return key in _OWN or is_public(key) or text.removesuffix(AGAIN) in _WITHOUT_VALUES
+
+
+def _recorded_config(application_id: str, key: str, value: str) -> str | None:
+    """Return what a record has of a config, None if it has nothing."""
+    if is_public(key):
+        return _redact_url(value)
+    if key in known_keys() or _SECRET.search(key):
+        return None
+    return _digest_of(application_id, key, _redact_url(value))
+
+
+def _redact_url(value: str) -> str:
+    """Return the value without the credentials, query and fragment of a URL: each may contain a secret."""
+    return _QUERY.sub(r"\1", _USER_INFO.sub("//", value))
+
+
+def _digest_of(application_id: str, key: str, value: str) -> str:
+    """Return a digest that differs for each application and key, so equal values are not recognized."""
+    text = json.dumps([application_id, key, value], ensure_ascii=True)
+    return "sha256:" + hashlib.sha256(text.encode()).hexdigest()[:_DIGEST_DIGITS]
+
+
+def _value_text(value: str | None) -> str:
+    if value is None:
+        return UNSET
+    return SET if is_digest(value) else value

@@ -21,6 +21,7 @@ from headwater.kafka import ClusterReader
 from headwater.model.problems import ProblemsError
 from headwater.model.records import RecordedTopic, SetupRecord
 from headwater.planner import ApplicationPlan, SettingChange, TopicAction
+from headwater.planner.document_settings import change_texts
 from headwater.pulumi.cluster_writer import ClusterWriter
 from headwater.pulumi.registration import AclResource, Registration, Repair, TopicResource, register_expanded
 from headwater.pulumi.stack_state import (
@@ -111,7 +112,7 @@ class Setup(pulumi.ComponentResource):
 
     The input `repairs` (topic name → text) changes when there is something to repair, so a preview shows it.
     The input `repaired` counts the runs with repairs, because the same repair may be necessary again. The
-    input `changed` (setting → text) changes when the document has other settings than in the last run, which
+    input `changed` (setting → text) changes when the document has other settings than the setup record, which
     no topic may show. A hook makes the repairs before the application's topics are registered. The output
     `topics` is what a finished setup records, with empty ids: a later run recognizes the topics of an
     interrupted one by it.
@@ -135,7 +136,7 @@ class Setup(pulumi.ComponentResource):
             hook = pulumi.ResourceHook(f"headwater:repair:{name}", lambda _: writer.repair(repairs))
             binding = pulumi.ResourceHookBinding(before_create=[hook], before_update=[hook])
             opts = pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(hooks=binding))
-        changed = {change.key: change.text for change in settings} or latest.settings
+        changed = change_texts(settings, latest.settings)
         # Without a change there is no key: stacks that do not have it yet would show one.
         inputs = {
             "repairs": latest.texts,

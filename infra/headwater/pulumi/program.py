@@ -77,8 +77,10 @@ def log_interrupted(topics: Sequence[str]) -> None:
 
 def log_plan(plan: Plan, application: ApplicationPlan, repairs: Iterable[Repair]) -> None:
     """Log the plan of one application as `headwater plan` does, unless there is nothing to report."""
-    is_quiet = not application.notes and not any(
-        action.is_change or action.drift or action.note for action in application.actions
+    is_quiet = (
+        not application.notes
+        and not application.settings
+        and not any(action.is_change or action.drift or action.note for action in application.actions)
     )
     is_quiet = is_quiet and not any(action.is_change for action in application.acls)
     if is_quiet:

@@ -7,6 +7,7 @@ import attrs
 
 from headwater.model.acls import Acl, Operation, Pattern, Permission, ResourceKind
 from headwater.model.records import RecordedTopic, SetupRecord
+from headwater.planner.document_settings import read_settings, read_texts
 
 COMPONENT_TYPE = "headwater:kafka:InternalTopics"
 SETUP_TYPE = "headwater:kafka:Setup"
@@ -78,7 +79,7 @@ class StackState:
                 id_: RepairRecord(
                     int(outputs.get("repaired") or 0),
                     dict(outputs.get("repairs") or {}),
-                    dict(outputs.get("changed") or {}),
+                    read_texts(outputs.get("changed") or {}),
                 )
                 for id_, outputs in started.items()
             },
@@ -206,7 +207,7 @@ def _read_record(
         origins=dict(finished.get("origins") or {}),
         cluster_id=str(finished.get("clusterId") or ""),
         kafka_streams=str(finished.get("kafkaStreams") or ""),
-        settings=dict(finished.get("settings") or {}),
+        settings=read_settings(id_, finished.get("settings") or {}),
         retired=bool(finished.get("retired")),
         unfinished=not finished,
         acls=frozenset(acl for acl, (owner, _) in acls.items() if owner == id_),

@@ -112,6 +112,7 @@ def _application_json(application: ApplicationPlan) -> dict[str, Any]:
     return {
         "topics": {action.name: _topic_json(action) for action in application.actions},
         "acls": sorted((_acl_json(action) for action in application.acls), key=lambda acl: str(acl["acl"])),
+        "settings": {change.key: [change.before, change.after] for change in application.settings},
         "record": _record_json(application.record),
     }
 

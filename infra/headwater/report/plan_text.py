@@ -1,4 +1,4 @@
-"""A plan as text: a summary line, then the changes of each application's topics and ACLs."""
+"""A plan as text: a summary line, then the changes of each application's settings, topics and ACLs."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -85,6 +85,10 @@ def _application_lines(application: ApplicationPlan) -> Iterator[Text]:
     yield Text.assemble(
         (printable(application.application_id), "bold"), f": {printable(notes)}" if notes else ""
     )
+    for setting in application.settings:
+        yield Text.assemble(
+            "  ", (f"{'setting':{_KIND_WIDTH}}", "yellow"), f"  {printable(f'{setting.key}: {setting.text}')}"
+        )
     shown = [action for action in application.actions if _is_listed(action)]
     width = max((len(action.name) for action in shown), default=0)
     for action in shown:

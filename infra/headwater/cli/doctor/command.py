@@ -3,7 +3,7 @@
 import os
 import shutil
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib.metadata import PackageNotFoundError, requires, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,7 +19,7 @@ from headwater.cli.doctor.policies import observe_policies
 from headwater.cli.doctor.pulumi_stack import ObservedStack, observe_stack, workflow_texts
 from headwater.cli.options import project_option
 from headwater.control.logs import redact, redacted_texts
-from headwater.doctor import Finding, Section, has_errors
+from headwater.doctor import Finding, Section, Status, has_errors
 from headwater.doctor.cluster import agent_findings, cluster_findings
 from headwater.doctor.findings import Check
 from headwater.doctor.machine import MachineFacts, Package, Program, machine_findings
@@ -165,7 +165,7 @@ def doctor(
             secrets += target.secrets
             findings += _check_cluster(target, observed, Purpose(purpose))
             if observed is not None and purpose != Purpose.RUN.value:
-                findings += _check_policies(target, observed)
+                findings += _check_policies(target, observed, is_connected=_is_connected(findings))
         else:
             findings.append(_no_cluster(observed))
     except ProblemsError as error:
@@ -257,9 +257,17 @@ def _check_cluster(
         cluster.admin.settle()
 
 
-def _check_policies(target: "Connection", observed: ObservedStack) -> Iterator[Finding]:
-    facts = observe_policies(target, observed)
+def _check_policies(
+    target: "Connection", observed: ObservedStack, *, is_connected: bool
+) -> Iterator[Finding]:
+    facts = observe_policies(target, observed, is_connected=is_connected)
     return iter(()) if facts is None else policy_findings(facts)
+
+
+def _is_connected(findings: Iterable[Finding]) -> bool:
+    """Return whether the check of the connection has not failed."""
+    name = (_NO_CLUSTER.section, _NO_CLUSTER.name, Status.ERROR)
+    return all((finding.section, finding.check, finding.status) != name for finding in findings)
 
 
 def _redact_finding(finding: Finding, texts: Sequence[str]) -> Finding:

@@ -112,6 +112,18 @@ def find_any_config(key: str, version: KafkaStreamsVersion) -> ConfigType | None
     return next((found for owner in owners if (found := find_config(owner, name, version))), None)
 
 
+def is_public(key: str) -> bool:
+    """Return whether a value may be shown: a version of Kafka or Headwater has the config, no password.
+
+    A config that is not known may contain anything, whatever its name is.
+    """
+    if key in HEADWATER_CONFIGS or key in INTERNAL_CONFIGS:
+        return True
+    name, owners = split_key(key)
+    types = {row["type"] for owner in owners for row in _table()[owner].get(name, ())}
+    return bool(types) and "password" not in types
+
+
 def split_key(key: str) -> tuple[str, tuple[Owner, ...]]:
     """Return the name of a config without the prefix of a client, and who may define it."""
     for prefix, owner in PREFIXES.items():

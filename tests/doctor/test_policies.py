@@ -1,0 +1,104 @@
+"""When the policies of a stack are not checked, doctor gives the reason; without a cluster."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import attrs
+import pytest
+
+from headwater.cli.doctor import command, policies
+from headwater.cli.doctor.policies import observe_policies
+from headwater.cli.doctor.pulumi_stack import ObservedStack
+from headwater.doctor import Finding, Section, Status
+from headwater.doctor.policies import policy_findings
+from headwater.doctor.stack import StackFacts
+from headwater.kafka import Connection
+from headwater.model.problems import Problem, ProblemCode
+from headwater.pulumi.planning import Planned
+from headwater.pulumi.settings import stack_settings
+from headwater.pulumi.stack_state import StackState
+
+TARGET = Connection(bootstrap_servers=("b:9092",))
+DOCUMENT = "application: {id: shop}\ntopology: [{stream: orders}, {to: copies}]\n"
+RULES = "policies:\n  - topicPartitions: {max: 9}\n"
+
+Observe = Callable[..., ObservedStack]
+
+
+@pytest.fixture
+def observe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Observe:
+    """Return the stack with the texts of a document and of a policy file; planning it fails the test."""
+
+    def refuse(*_: object, **__: object) -> Planned:
+        raise AssertionError("planned")
+
+    monkeypatch.setattr(policies, "plan_stack", refuse)
+    monkeypatch.chdir(tmp_path)
+
+    def observed(document: str = DOCUMENT, rules: str | None = RULES) -> ObservedStack:
+        documents = tmp_path / "documents"
+        documents.mkdir()
+        (documents / "shop.yaml").write_text(document)
+        if rules is not None:
+            (tmp_path / "rules.yaml").write_text(rules)
+        config = {
+            "bootstrapServers": "b:9092",
+            "documents": "documents",
+            "policies": "rules.yaml",
+        }
+        return ObservedStack(
+            StackFacts(name="production"), stack_settings(config, environment={}), StackState()
+        )
+
+    return observed
+
+
+def finding_of(observed: ObservedStack, *, is_connected: bool = True) -> Finding:
+    facts = observe_policies(TARGET, observed, is_connected=is_connected)
+    assert facts is not None
+    [finding] = policy_findings(facts)
+    return finding
+
+
+@pytest.mark.parametrize(
+    ("document", "rules", "reason"),
+    [
+        (DOCUMENT, None, "rules.yaml"),
+        (DOCUMENT, "policies: [{unknownRule: {max: 9}}]", "rules.yaml"),
+        ("application: {id: shop\n", RULES, "shop.yaml"),
+        ("application: {id: shop}\ntopology: [{streem: orders}]\n", RULES, "shop.yaml"),
+    ],
+    ids=["no policy file", "an invalid policy", "an unreadable document", "an invalid document"],
+)
+def test_policies_are_unknown_if_a_file_cannot_be_read(
+    observe: Observe, document: str, rules: str | None, reason: str
+) -> None:
+    finding = finding_of(observe(document, rules))
+    assert finding.status is Status.UNKNOWN
+    assert reason in finding.text
+
+
+def test_policies_are_not_checked_without_a_connection(observe: Observe) -> None:
+    observed = observe()
+    finding = finding_of(observed, is_connected=False)
+    assert (finding.status, finding.text) == (Status.UNKNOWN, "Not checked: the cluster did not answer")
+    with pytest.raises(AssertionError, match="planned"):
+        finding_of(observed)
+
+
+def test_the_reason_of_a_failed_plan_is_its_first_problem(
+    observe: Observe, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    observed = observe()
+    problem = Problem(code=ProblemCode.INVALID_CONFIG, summary="first", why="", fix="")
+    planned = Planned(None, (problem, attrs.evolve(problem, summary="last")))
+    monkeypatch.setattr(policies, "plan_stack", lambda *_: planned)
+    finding = finding_of(observed)
+    assert (finding.status, finding.text) == (Status.UNKNOWN, "Not checked: first")
+
+
+def test_a_failed_check_of_the_connection_is_recognized() -> None:
+    made = Finding(section=Section.CLUSTER, check="connection", status=Status.ERROR, text="")
+    assert not command._is_connected([made])
+    assert command._is_connected([attrs.evolve(made, status=Status.OK)])
+    assert command._is_connected([attrs.evolve(made, check="tls")])
