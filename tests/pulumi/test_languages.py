@@ -7,6 +7,7 @@ an SDK.
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -63,6 +64,7 @@ def _is_applied(deployment: Deployment) -> None:
     deployment.is_clean()
 
 
+@pytest.mark.skipif(shutil.which("npm") is None, reason="needs Node.js with npm")
 def test_a_program_in_typescript_declares_topics(deployment: Deployment) -> None:
     folder = deployment.stack.folder
     (folder / "Pulumi.yaml").write_text(_PROJECT.format("nodejs"))
