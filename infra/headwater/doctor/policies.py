@@ -24,7 +24,7 @@ class PolicyFacts:
 
 
 def policy_findings(facts: PolicyFacts) -> Iterator[Finding]:
-    """Yield a finding for each violation, or one that says that there is none."""
+    """Yield a finding for each violation; without a violation, yield a finding that says so."""
     check = Check(Section.STACK, "policies")
     if facts.reason:
         yield check.unknown(

@@ -401,7 +401,7 @@ class ClientRecord:
     `term` grows with each client that becomes active. `place` identifies the checkpoint folder that the
     process has locked, on its machine; empty: it has locked none. `renewals` grows while the process runs.
     `has_ended`: it has stopped. `spark` is the master and the id of its Spark application on a standalone
-    cluster, if it has one that nothing else uses; empty: unknown.
+    cluster, if nothing else uses this Spark application; empty: unknown.
     """
 
     term: int

@@ -56,7 +56,7 @@ class SettingChange:
 
 
 def is_digest(value: str | None) -> bool:
-    """Return whether a recorded value is the digest of one that is not recorded."""
+    """Return whether a recorded text is the digest of a value that is not recorded."""
     return value is not None and _DIGEST.fullmatch(value) is not None
 
 

@@ -76,8 +76,9 @@ class GroupOffsets:
     ) -> Mapping[TopicPartition, tuple[int, str]]:
         """Return partition → committed offset and its metadata; partitions without an offset are missing.
 
-        Offsets of open transactions are not returned: that of a killed client stays open for up to a minute,
-        or until its tasks run again. Waits `seconds` at most; raises `KafkaException`.
+        Offsets of open transactions are not returned: the transaction of a killed client stays
+        open for up to a minute, or until its tasks run again. Waits `seconds` at most; raises
+        `KafkaException`.
         """
         reader = self._uncommitted_reader
         found = clients.committed(reader, partitions, seconds) if partitions else ()

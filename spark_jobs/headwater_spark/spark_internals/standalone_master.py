@@ -1,7 +1,7 @@
 """The master of a standalone cluster: it ends applications whose drivers were lost.
 
 A master does not check its drivers. The executors of a lost driver end when it does not answer, but the
-master starts others for it at once, before those of applications that wait. That continues until the
+master starts others for it at once, before the executors of applications that wait. That continues until the
 connection of the driver is closed, which nothing does if its host was powered off or cut off.
 """
 
@@ -112,7 +112,7 @@ def run_requests(
 
 
 def _end_on_master(spark: SparkSession, host: str, port: int, application: str) -> Requests:
-    """Send the message if this master has the application, and its name is that of the session.
+    """Send the message if this master has the application, and the application has the session's name.
 
     Source: `org.apache.spark.deploy.master.Master`: `RequestMasterState`, `UnregisterApplication`.
     """

@@ -155,7 +155,7 @@ def registry(config: Mapping[str, str], environment: Mapping[str, str] = os.envi
 
 @lru_cache(maxsize=16)
 def _schemas_of(url: str | None) -> SchemaOf:
-    """Return a client for this process that requests each schema once, also one that cannot be used."""
+    """Return a client for this process that requests each schema once, also a schema that cannot be used."""
     source = registry({} if url is None else {URL: url})
     if source is None:
         return no_registry

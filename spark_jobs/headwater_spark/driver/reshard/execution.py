@@ -430,7 +430,7 @@ def _incomplete_partitions(
 
 
 def _has_digests(journal: Journal, topic: str) -> bool:
-    """Return whether the digests in the journal are comparable with those of this version."""
+    """Return whether the digests in the journal are comparable with the digests of this version."""
     return journal.versions.get(topic) == DIGEST_VERSION
 
 

@@ -254,7 +254,7 @@ def _reader(name: str, make: MakeSerde, header: bytes, schema_of: SchemaOf) -> P
 
 @attrs.frozen
 class RegisteredKind:
-    """A format with schemas of a registry: their `schemaType`, its serde, and that of other versions."""
+    """A format with schemas of a registry: `schemaType`, serde, and the serdes of other versions."""
 
     type: str
     make: MakeSerde
