@@ -78,6 +78,7 @@ class ErrorHandlers:
 
     def punctuation_failed(self, task: str, cause: Exception) -> None:
         """Apply `processing.exception.handler`; there is no record for the dead letter queue."""
+        _raise_transient(cause)
         failure = f"task {task}: a punctuation failed: {type(cause).__name__}: {cause}"
         if self._settings.on_processing_error == "fail":
             raise PoisonRecordError(failure, PROCESSING_HANDLER) from cause

@@ -20,8 +20,8 @@ from headwater_spark.spark_internals.jvm import java_gateway
 
 _log = structlog.get_logger(__name__)
 _SCHEME = "spark://"
-_APPLICATION_ID = re.compile(r"app-\d{14}-\d{4,}", re.ASCII)
-"""`Master.newApplicationId`."""
+_APPLICATION_ID = re.compile(r"[\w.-]{1,200}", re.ASCII)
+"""`Master.newApplicationId`; `spark.deploy.appIdPattern` may change its form."""
 _POLL_SECONDS = 0.1
 Requests = Generator[Any, Any, str]
 """The requests to one master: yields Scala futures, is sent their values, returns why it sent no message."""

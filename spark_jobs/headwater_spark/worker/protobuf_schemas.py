@@ -26,6 +26,7 @@ from headwater_spark.engine.serdes import CompilerUnavailableError
 _SECONDS = 60
 _MODULE = "grpc_tools"
 _FILE = "schema.proto"
+_WARNING = re.compile(r"[\d:]* ?warning:")
 _ENTRY_NUMBER = 536_870_911
 """The largest number of a field. An entry has no such field, so reserving it changes nothing."""
 _ENTRY_OPTION = re.compile(
@@ -104,7 +105,7 @@ def _run_protoc(text: str) -> bytes:
             )
             if done.returncode == 0:
                 return target.read_bytes()
-            fault = _first_fault(done.stderr, folder)
+            fault = None if done.returncode < 0 else _first_fault(done.stderr, folder)  # < 0: killed
     except UnicodeEncodeError:
         raise ValueError("invalid Protobuf schema: protoc cannot compile it") from None
     except subprocess.TimeoutExpired:
@@ -119,10 +120,10 @@ def _run_protoc(text: str) -> bytes:
 
 
 def _first_fault(output: str, folder: str) -> str | None:
-    """Return the first error of the schema itself, with its line and column."""
+    """Return the first error of the schema itself, with its line and column; warnings are none."""
     starts = (f"{folder}/{_FILE}:", f"{_FILE}:")
     for line in output.splitlines():
         for start in starts:
-            if line.startswith(start):
+            if line.startswith(start) and not _WARNING.match(line, len(start)):
                 return line.removeprefix(start).strip().removesuffix(".")
     return None

@@ -45,6 +45,7 @@ def test_only_another_application_of_the_same_master_was_replaced() -> None:
     master = "spark://first:7077,second:7077"
     own = f"{master} app-20261126093056-0001"
     assert replaced_application(f"{master} {_LOST}", own) == _LOST
+    assert replaced_application(f"{master} team.a_7", own) == "team.a_7", "spark.deploy.appIdPattern"
     for lost in (
         "",
         own,
@@ -52,7 +53,7 @@ def test_only_another_application_of_the_same_master_was_replaced() -> None:
         f" {_LOST}",
         master,
         f"{master} ",
-        f"{master} driver-20261126093056-0000",
+        f"{master} {'a' * 201}",
         f"{master} {_LOST} ",
         f"{master} {_LOST}\n",
     ):

@@ -160,6 +160,8 @@ def _workers(
     This process also moves them if the system cannot start others.
     """
     number = options.processes
+    if number is not None and any(each.partitioner is not None for each in reshard.transfers):
+        number = 1  # its function may not be importable in other processes
     if number is None:
         bounds = cluster.bounds(reshard.changelog_partitions)
         number = useful_processes(reshard, sum(end - first for first, end in bounds.values()))

@@ -1,6 +1,7 @@
 """Protobuf with and without a schema registry: the bytes, the values, other versions and bad input."""
 
 import json
+import subprocess
 import sys
 from collections.abc import Mapping
 from typing import Any
@@ -341,6 +342,22 @@ def test_a_compiler_that_is_missing_or_slow_is_no_fault_of_the_schema(
         with pytest.raises(CompilerUnavailableError, match="protoc cannot run: No such file"):
             compile_schema(proto)
     assert compile_schema(proto)
+
+
+@pytest.mark.parametrize("code", [1, -9])
+def test_a_warning_is_no_fault_of_the_schema(monkeypatch: pytest.MonkeyPatch, code: int) -> None:
+    """Protoc warns of an unused import, then the disk is full, or the process is killed."""
+    lines = "schema.proto:1:18: warning: Import date.proto is unused.\nschema.bin: No space left on device\n"
+    done = subprocess.CompletedProcess((), code, "", lines)
+    monkeypatch.setattr(subprocess, "run", lambda *_, **__: done)
+    with pytest.raises(CompilerUnavailableError, match="No space left on device"):
+        compile_schema(f'syntax = "proto3"; message Warned{abs(code)} {{}}')
+    fault = "schema.proto:2:1: Expected top-level statement.\n"
+    monkeypatch.setattr(
+        subprocess, "run", lambda *_, **__: subprocess.CompletedProcess((), 1, "", lines + fault)
+    )
+    with pytest.raises(ValueError, match="2:1: Expected top-level statement"):
+        compile_schema(f'syntax = "proto3"; message Warned{abs(code)} {{}}')
 
 
 @pytest.mark.parametrize(

@@ -118,10 +118,13 @@ def test_a_schema_that_the_registry_client_refuses_is_a_bad_record() -> None:
 def test_an_unavailable_registry_is_not_a_bad_record(
     handler: Literal["fail", "continue"], error: type[Exception]
 ) -> None:
-    error_handlers = ErrorHandlers(EngineSettings(on_bad_input=handler), lambda _: None)
+    settings = EngineSettings(on_bad_input=handler, on_processing_error=handler)
+    error_handlers = ErrorHandlers(settings, lambda _: None)
     record = ("orders", 0, 5, 0, None, b"", ())
     with pytest.raises(error):
         error_handlers.deserialization_failed(record, error("no answer"))
+    with pytest.raises(error):
+        error_handlers.punctuation_failed("0_0", error("no answer"))
     assert error_handlers.skipped == 0
 
 
