@@ -46,7 +46,7 @@ def test_a_document_runs_after_protoc_is_installed(
     assert problem.code is ProblemCode.NOT_RUNNABLE
     assert problem.application == "shop"
     assert "protoc is not installed" in (problem.found or "")
-    assert "pip install 'headwater[protobuf]'" in problem.fix
+    assert "pip install 'headwater[protobuf] @ URL_OF_THE_WHEEL'" in problem.fix
 
     with (ROOT / "pyproject.toml").open("rb") as file:
         extras = tomllib.load(file)["project"]["optional-dependencies"]

@@ -297,8 +297,9 @@ def _no_compiler(name: str, reason: str, application: Application) -> Problem:
         expected="protoc of the package grpcio-tools",
         found=reason,
         why="Records cannot be read or written without it. Executors compile the schemas of a registry, too.",
-        fix="Run `pip install 'headwater[protobuf]'` on this machine and on the executors. If it is "
-        "installed, protoc needs a writable folder for temporary files, and enough memory.",
+        fix="Run `pip install 'headwater[protobuf] @ URL_OF_THE_WHEEL'` on this machine and on the "
+        "executors. If it is installed, protoc needs a writable folder for temporary files, and enough "
+        "memory.",
     )
 
 

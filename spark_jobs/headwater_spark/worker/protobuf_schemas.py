@@ -87,7 +87,9 @@ def _sort_messages(message: _Message) -> None:
 def _run_protoc(text: str) -> bytes:
     """Return the `FileDescriptorSet` of a schema; raises as `compile_schema`."""
     if find_spec(_MODULE) is None:
-        raise CompilerUnavailableError("protoc is not installed: pip install 'headwater[protobuf]'")
+        raise CompilerUnavailableError(
+            "protoc is not installed: install the wheel with its extra headwater[protobuf]"
+        )
     try:
         with TemporaryDirectory(prefix="headwater-protobuf-") as folder:
             source, target = Path(folder, _FILE), Path(folder, "schema.bin")
