@@ -250,7 +250,7 @@ def test_plan_and_drift_need_only_the_permissions_to_read(
     read = KafkaClusterReader(connection).read(SnapshotRequest(prefixes=(f"{ID}-",)))
     assert read.registered is not None, "the brokers name all of them to each user"
     attempts = {Operation.CREATE, Operation.ALTER, Operation.ALTER_CONFIGS} if command == "plan" else set()
-    assert {denied.operation for denied in cluster.denials(log)} <= attempts
+    assert {denied.operation for denied in _own_denials(cluster, log)} <= attempts
     missing = Permission(ResourceKind.TOPIC, f"{ID}-", Operation.DESCRIBE, Pattern.PREFIXED)
     configs = attrs.evolve(missing, operation=Operation.DESCRIBE_CONFIGS)
     for each in (missing, configs):
@@ -274,7 +274,7 @@ def test_an_expansion_of_processors_is_estimated_with_the_permissions_of_a_plan(
     assert plan is not None
     estimate = "about 40 changelog records to read (about 10 seconds)"
     assert f"sub-topology 0: 2 of 4 processors for 4 partitions, {estimate}" in plan.applications[0].notes
-    assert Operation.DESCRIBE not in {denied.operation for denied in cluster.denials(log)}
+    assert Operation.DESCRIBE not in {denied.operation for denied in _own_denials(cluster, log)}
 
 
 def test_deleting_topics_needs_an_additional_permission(cluster: SecuredCluster, tmp_path: Path) -> None:
@@ -289,7 +289,7 @@ def test_deleting_topics_needs_an_additional_permission(cluster: SecuredCluster,
     ]
     log = cluster.log_length
     assert run(cluster, needed, tmp_path, retired, stack).problems == ()
-    assert {denied.kind for denied in cluster.denials(log)} <= {ResourceKind.CLUSTER}
+    assert {denied.kind for denied in _own_denials(cluster, log)} <= {ResourceKind.CLUSTER}
     missing = Permission(ResourceKind.TOPIC, f"{ID}-", Operation.DELETE)
     without = [permission for permission in needed if permission.operation is not Operation.DELETE]
     problems = run(cluster, without, tmp_path, retired, stack).problems
