@@ -83,7 +83,7 @@ def change_texts(changes: Sequence[SettingChange], latest: Mapping[str, str]) ->
     """Return setting → text of its change; none is its text in `latest`, from the latest run with changes.
 
     Pulumi shows a difference only if a text differs. It is the same again if that run failed before it
-    recorded the setting, or if the values are not shown. Without changes, the texts are those of `latest`.
+    recorded the setting, or if the values are not shown. Without changes, the texts of `latest` stay.
     """
     if not changes:
         return latest

@@ -83,52 +83,39 @@ def successors(
 def renumbered(moved: Sequence[Problem], part: ApplicationPlan) -> Iterator[Finding]:
     """Yield the problems of `successors` as findings: one, not a missing topic and an orphaned one."""
     for problem in moved:
-        yield Finding(
-            kind=FindingKind.RENUMBERED,
-            severity=problem.severity,
-            application=part.application_id,
-            topic=problem.topic,
-            what=problem.summary,
-            expected=problem.expected or "",
-            found=problem.found or "",
-            why=problem.why,
-            fix=problem.fix,
-            location=problem.location,
-        )
+        yield _problem_finding(FindingKind.RENUMBERED, problem, part, problem.topic)
 
 
 def unavailable(problems: Sequence[Problem], part: ApplicationPlan) -> Iterator[Finding]:
     """Yield a finding for each problem of partitions without a leader or with replicas not in sync."""
     for problem in problems:
         if problem.code is ProblemCode.UNAVAILABLE_PARTITIONS:
-            yield Finding(
-                kind=FindingKind.UNAVAILABLE,
-                severity=problem.severity,
-                application=part.application_id,
-                what=problem.summary,
-                expected=problem.expected or "",
-                found=problem.found or "",
-                why=problem.why,
-                fix=problem.fix,
-                location=problem.location,
-            )
+            yield _problem_finding(FindingKind.UNAVAILABLE, problem, part)
 
 
 def excess(problems: Sequence[Problem], part: ApplicationPlan) -> Iterator[Finding]:
     """Yield a finding for permissions with which an application could replace a lost topic."""
     for problem in problems:
         if problem.code is ProblemCode.EXCESS_PERMISSIONS:
-            yield Finding(
-                kind=FindingKind.ACL,
-                severity=problem.severity,
-                application=part.application_id,
-                what=problem.summary,
-                expected=problem.expected or "",
-                found=problem.found or "",
-                why=problem.why,
-                fix=problem.fix,
-                location=problem.location,
-            )
+            yield _problem_finding(FindingKind.ACL, problem, part)
+
+
+def _problem_finding(
+    kind: FindingKind, problem: Problem, part: ApplicationPlan, topic: str | None = None
+) -> Finding:
+    """Return a problem of a plan as a finding; without `topic`, it concerns the whole application."""
+    return Finding(
+        kind=kind,
+        severity=problem.severity,
+        application=part.application_id,
+        topic=topic,
+        what=problem.summary,
+        expected=problem.expected or "",
+        found=problem.found or "",
+        why=problem.why,
+        fix=problem.fix,
+        location=problem.location,
+    )
 
 
 def missing_acls(part: ApplicationPlan) -> Iterator[Finding]:

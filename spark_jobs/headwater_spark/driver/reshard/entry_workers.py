@@ -1,7 +1,7 @@
 """Processes that move the entries of a reshard, a share of the partitions each.
 
 Reading and writing of records needs CPU time, and Python uses one core for each process. Each process writes
-with a transactional id of its own. A reshard fences all ids before it writes, and also those of processes
+with a transactional id of its own. A reshard fences all ids before it writes, and also the ids of processes
 that it does not start: another execution may have more. A process whose parent has ended cannot report its
 progress any more, and ends; what it has not committed is aborted when its id is fenced.
 """
