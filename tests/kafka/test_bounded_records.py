@@ -73,7 +73,7 @@ def send(cluster: RealCluster, topic: str, *batches: list[bytes], codec: str = "
                 "bootstrap.servers": cluster.bootstrap_servers,
                 "message.max.bytes": _BROKER_LIMIT,
                 "batch.size": _BROKER_LIMIT,
-                "linger.ms": 500 if len(values) > 1 else 0,
+                "linger.ms": 60_000,  # until flush
                 "compression.type": codec,
             }
         )

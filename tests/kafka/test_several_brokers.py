@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -84,32 +85,42 @@ def _doctor(broker: Broker) -> str:
 
 
 def test_replicas_are_spread_over_racks_and_those_that_are_not_are_reported(
-    brokers: tuple[Broker, ...], tmp_path: Path
+    brokers: tuple[Broker, ...], tmp_path: Path, unique: Callable[[str], str]
 ) -> None:
     first, *_ = brokers
-    admin = _admin(brokers)
+    spread, narrow = unique("spread"), unique("narrow")
     topics = [
-        NewTopic("spread", 6, 2),
-        NewTopic("narrow", 1, replica_assignment=[[1, 2]], config={"min.insync.replicas": "1"}),
+        NewTopic(spread, 6, 2),
+        NewTopic(narrow, 1, replica_assignment=[[1, 2]], config={"min.insync.replicas": "1"}),
     ]
-    for future in admin.create_topics(topics).values():
-        future.result()
-    assert until(lambda: {"spread", "narrow"} <= admin.list_topics(timeout=_SECONDS).topics.keys(), _SECONDS)
-    request = SnapshotRequest(names=frozenset({"spread", "narrow"}))
+    request = SnapshotRequest(names=frozenset({spread, narrow}))
 
     def racks() -> dict[str, int | None]:
-        topics = _reader(first, _SECONDS).read(request).topics
-        return {name: topics[name].racks for name in request.names}
+        found = _reader(first, _SECONDS).read(request).topics
+        return {name: found[name].racks for name in found.keys() & request.names}
 
-    # The first broker may not know all others yet.
-    assert until(lambda: racks() == {"spread": 2, "narrow": 1}, _SECONDS)
-    read = _reader(first, _SECONDS).read(request)
-    assert read.registered is not None
-    assert read.registered.racks == {"rack-a", "rack-b"}
-    planned = " ".join(_run("plan", tmp_path, first, source="narrow").stderr.split())
-    assert "1 topic of app has replicas on fewer racks than possible." in planned
-    assert "fewer racks" not in _run("plan", tmp_path, first, source="spread").stderr
-    assert "1 partition has all replicas in one rack, of 2." in _doctor(first)
+    with _created(_admin(brokers), topics):
+        # The first broker may not know the topics and all other brokers yet.
+        assert until(lambda: racks() == {spread: 2, narrow: 1}, _SECONDS), racks()
+        read = _reader(first, _SECONDS).read(request)
+        assert read.registered is not None
+        assert read.registered.racks == {"rack-a", "rack-b"}
+        planned = " ".join(_run("plan", tmp_path, first, source=narrow).stderr.split())
+        assert "1 topic of app has replicas on fewer racks than possible." in planned
+        assert "fewer racks" not in _run("plan", tmp_path, first, source=spread).stderr
+        assert "1 partition has all replicas in one rack, of 2." in _doctor(first)
+
+
+@contextmanager
+def _created(admin: AdminClient, topics: list[NewTopic]) -> Iterator[None]:
+    """Create topics, and delete them at the end."""
+    for future in admin.create_topics(topics).values():
+        future.result()
+    try:
+        yield
+    finally:
+        for future in admin.delete_topics([topic.topic for topic in topics]).values():
+            future.result()
 
 
 def test_a_stopped_broker_is_registered_and_does_not_refuse_a_plan(
