@@ -175,8 +175,9 @@ class Driver:
         return {}
 
     def counter(self, name: str) -> int:
-        """Return the sum of a counter over all sub-topologies, as `recordsRestored`."""
-        return sum(part.get(name, 0) for part in self.status().get("runtime", {}).get("subtopologies", ()))
+        """Return the sum of a counter of all sub-topologies, as `recordsRestored`, once a client answers."""
+        parts = until(lambda: self.status().get("runtime", {}).get("subtopologies", ()), START_SECONDS)
+        return sum(part.get(name, 0) for part in parts)
 
 
 @contextmanager

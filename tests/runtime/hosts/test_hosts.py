@@ -86,16 +86,17 @@ def test_tasks_stay_while_nothing_fails_and_move_when_an_executor_is_lost(open_a
 
 
 def _await_tasks_on_all_hosts(cluster: SparkHosts, application: ProcessApplication, driver: Driver) -> None:
-    """Process records until each worker has opened tasks: executors may start at different times."""
+    """Process records until each worker has tasks and none moves: executors may start at different times."""
 
-    def are_everywhere() -> bool:
-        if all(any((host.files / "state").rglob("*.lease")) for host in cluster.workers):
-            return True
+    def stay() -> bool:
+        before = (driver.counter("tasksOpened"), driver.counter("recordsRestored"))
         application.feed(_BATCH)
         _await_processed(cluster, application, driver)
-        return False
+        after = (driver.counter("tasksOpened"), driver.counter("recordsRestored"))
+        leases = [any((host.files / "state").rglob("*.lease")) for host in cluster.workers]
+        return before == after and all(leases)
 
-    assert until(are_everywhere, START_SECONDS), cluster.log(driver.host)[-4000:]
+    assert until(stay, START_SECONDS), cluster.log(driver.host)[-4000:]
 
 
 def _await_processed(
