@@ -41,9 +41,9 @@ demo: toolchain ## demonstrate Headwater on a real Kafka broker
 .PHONY: test
 test: toolchain test-programs ## run all tests except soak tests (about 35 minutes)
 	@# Most of these tests wait for brokers, batches and timeouts: two workers for each processor.
-	@# At most two failed tests run again. The summary shows their tracebacks: each one is a bug (CONTRIBUTING.md).
+	@# At most eight failures run again. The summary shows their tracebacks: each one is a bug (CONTRIBUTING.md).
 	$(PYTEST) -m "not soak" --numprocesses $$($(BIN)/python -c 'import os; print(2 * os.cpu_count())') --dist loadscope \
-	    --reruns 1 --max-suite-reruns 2 --rerun-show-tracebacks
+	    --reruns 2 --max-suite-reruns 8 --rerun-show-tracebacks
 
 .PHONY: durations
 durations: $(STAMP) ## keep the durations that the last `make test` recorded: they schedule the next one
