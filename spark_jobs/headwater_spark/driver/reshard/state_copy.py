@@ -15,29 +15,31 @@ from confluent_kafka import KafkaException
 
 from headwater.change import admin_client
 from headwater.change.topics import failures, request_new_topics
-from headwater.compiler import StreamsConfig, compile_document
-from headwater.kafka import Connection, KafkaClusterReader, snapshot_request
+from headwater.compiler import StreamsConfig
+from headwater.kafka import Connection, KafkaClusterReader
 from headwater.model.cluster import ClusterSnapshot, LiveTopic
 from headwater.model.compiled import CompiledApplication, InternalTopic, TopicKind
 from headwater.model.offset_metadata import decode_mark
 from headwater.model.policies import Policy
 from headwater.model.problems import Problem, ProblemsError, errors
 from headwater.model.topology import Application, TopologyDocument
+from headwater.operations.observation import observe_application
 from headwater.planner.policies import creation_violations
 from headwater_spark.driver.processor_move.entry_copy import MoveProducer, Report
 from headwater_spark.driver.processor_move.interpreter import cheap_collections
 from headwater_spark.driver.processor_move.kafka_cluster import KafkaMoveCluster
 from headwater_spark.driver.reshard import copy_problems, problems
-from headwater_spark.driver.reshard.copy_problems import copy_refused
-from headwater_spark.driver.reshard.entry_move import EntryMove, ReshardCluster
-from headwater_spark.driver.reshard.execution import check_totals, expires_before
-from headwater_spark.driver.reshard.journal import Journal, Phase
-from headwater_spark.driver.reshard.start import (
+from headwater_spark.driver.reshard.checks import (
     SESSION_SECONDS,
     check_stopped,
     deleting_retention,
     timestamp_problems,
 )
+from headwater_spark.driver.reshard.copy_problems import copy_refused
+from headwater_spark.driver.reshard.entry_move import EntryMove, ReshardCluster
+from headwater_spark.driver.reshard.entry_totals import check_totals
+from headwater_spark.driver.reshard.execution import expires_before
+from headwater_spark.driver.reshard.journal import Journal, Phase
 from headwater_spark.engine.records import OutputRecord, TopicPartition
 from headwater_spark.engine.scaling.transfers import Transfer
 
@@ -84,8 +86,8 @@ def read_copies(
     Raises:
         ProblemsError: Kafka does not answer, or the document has errors.
     """
-    snapshot = KafkaClusterReader(connection).read(snapshot_request([document], {}))
-    compiled = compile_document(document, snapshot.partitions)
+    observed = observe_application(KafkaClusterReader(connection), document)
+    [compiled], snapshot = observed.compiled, observed.snapshot
     if wrong := errors(compiled.problems):
         raise ProblemsError(wrong)
     return (snapshot, compiled, *plan_copies(renames, compiled, snapshot.partitions))
