@@ -53,7 +53,7 @@ _COMMANDS: Mapping[str, Lazy] = {
         "headwater.cli.plan_comment", "plan_comment", "Write a pull request comment from a plan."
     ),
     "records": Lazy(
-        "headwater.cli.records",
+        "headwater.cli.stack",
         "records",
         "Write the setup records of a stack to a file, without its secrets.",
     ),
