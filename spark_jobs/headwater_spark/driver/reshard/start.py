@@ -19,7 +19,6 @@ from headwater.model.topology import TopologyDocument
 from headwater.operations.observation import observe_application
 from headwater.operations.planning import compile_with_counts, external_counts
 from headwater_spark.driver.processor_move.entry_copy import Report
-from headwater_spark.driver.processor_move.interpreter import cheap_collections
 from headwater_spark.driver.processor_move.kafka_cluster import KafkaMoveCluster
 from headwater_spark.driver.reshard import problems
 from headwater_spark.driver.reshard.checks import (
@@ -43,6 +42,7 @@ from headwater_spark.driver.reshard.plan import WRITERS, Request, Reshard, plan_
 from headwater_spark.engine.partitioners.hashing import PartitionerError, UserPartitioner
 from headwater_spark.engine.program import build_programs
 from headwater_spark.engine.scaling.entry_layouts import LAYOUTS, EntryLayout
+from headwater_spark.worker.interpreter import cheap_collections
 
 
 @attrs.frozen(kw_only=True)

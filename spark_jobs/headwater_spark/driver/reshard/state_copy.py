@@ -26,7 +26,6 @@ from headwater.model.topology import Application, TopologyDocument
 from headwater.operations.observation import observe_application
 from headwater.planner.policies import creation_violations
 from headwater_spark.driver.processor_move.entry_copy import MoveProducer, Report
-from headwater_spark.driver.processor_move.interpreter import cheap_collections
 from headwater_spark.driver.processor_move.kafka_cluster import KafkaMoveCluster
 from headwater_spark.driver.reshard import copy_problems, problems
 from headwater_spark.driver.reshard.checks import (
@@ -42,6 +41,7 @@ from headwater_spark.driver.reshard.execution import expires_before
 from headwater_spark.driver.reshard.journal import Journal, Phase
 from headwater_spark.engine.records import OutputRecord, TopicPartition
 from headwater_spark.engine.scaling.transfers import Transfer
+from headwater_spark.worker.interpreter import cheap_collections
 
 _MAX_RECORDS = 200_000
 _VISIBLE_SECONDS = 60.0
