@@ -18,11 +18,10 @@ from headwater_spark.driver.processor_move.entry_copy import Report
 from headwater_spark.driver.processor_move.kafka_cluster import KafkaMoveCluster
 from headwater_spark.driver.reshard import copy_problems
 from headwater_spark.driver.reshard.checks import SESSION_SECONDS, check_stopped
+from headwater_spark.driver.reshard.copy_plan import Renames, TopicCopy
 from headwater_spark.driver.reshard.entry_move import EntryMove, ReshardCluster
 from headwater_spark.driver.reshard.execution import expires_before
 from headwater_spark.driver.reshard.state_copy import (
-    Renames,
-    TopicCopy,
     incomplete_copies,
     read_copies,
     shorter_retention,
