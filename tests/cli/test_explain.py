@@ -7,8 +7,8 @@ import sys
 import pytest
 
 from headwater.cli.console import ExitCode
+from headwater.cli.explain import problem_guide
 from headwater.model.problems import ProblemCode
-from headwater.report.problem_guide import problem_guide
 from tests.cli.conftest import Headwater
 from tests.cli.screen import lines_on_screen, output_on_terminal
 

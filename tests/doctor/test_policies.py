@@ -6,12 +6,10 @@ from pathlib import Path
 import attrs
 import pytest
 
-from headwater.cli.doctor import command, policies
-from headwater.cli.doctor.policies import observe_policies
-from headwater.cli.doctor.pulumi_stack import ObservedStack
+from headwater.cli.doctor import command, pulumi_stack
+from headwater.cli.doctor.pulumi_stack import ObservedStack, observe_policies
 from headwater.doctor import Finding, Section, Status
-from headwater.doctor.policies import policy_findings
-from headwater.doctor.stack import StackFacts
+from headwater.doctor.stack import StackFacts, policy_findings
 from headwater.kafka import Connection
 from headwater.model.problems import Problem, ProblemCode
 from headwater.pulumi.planning import Planned
@@ -32,7 +30,7 @@ def observe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Observe:
     def refuse(*_: object, **__: object) -> Planned:
         raise AssertionError("planned")
 
-    monkeypatch.setattr(policies, "plan_stack", refuse)
+    monkeypatch.setattr(pulumi_stack, "plan_stack", refuse)
     monkeypatch.chdir(tmp_path)
 
     def observed(document: str = DOCUMENT, rules: str | None = RULES) -> ObservedStack:
@@ -92,7 +90,7 @@ def test_the_reason_of_a_failed_plan_is_its_first_problem(
     observed = observe()
     problem = Problem(code=ProblemCode.INVALID_CONFIG, summary="first", why="", fix="")
     planned = Planned(None, (problem, attrs.evolve(problem, summary="last")))
-    monkeypatch.setattr(policies, "plan_stack", lambda *_: planned)
+    monkeypatch.setattr(pulumi_stack, "plan_stack", lambda *_: planned)
     finding = finding_of(observed)
     assert (finding.status, finding.text) == (Status.UNKNOWN, "Not checked: first")
 

@@ -24,8 +24,7 @@ from headwater.doctor.cluster import (
 )
 from headwater.doctor.machine import MachineFacts, Package, Program, machine_findings
 from headwater.doctor.permissions import PermissionFacts, Purpose, Right, permission_findings
-from headwater.doctor.policies import PolicyFacts, policy_findings
-from headwater.doctor.stack import Lock, StackFacts, stack_findings
+from headwater.doctor.stack import Lock, PolicyFacts, StackFacts, policy_findings, stack_findings
 from headwater.model.cluster import RegisteredBroker, RegisteredBrokers
 from headwater.model.problems import Location, Problem, ProblemCode, Severity
 from headwater.report.doctor import doctor_json, doctor_rich

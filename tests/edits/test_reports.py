@@ -11,9 +11,8 @@ from markdown_it import MarkdownIt
 
 from headwater.cli.console import ExitCode
 from headwater.planner.edits import Verdict
-from headwater.report.edits.markdown import edit_markdown
 from headwater.report.edits.page import edit_page
-from headwater.report.edits.text import edit_text
+from headwater.report.edits.texts import edit_markdown, edit_text
 from headwater.report.edits.to_json import edit_json, read_edit
 from headwater.report.plan_comment import plan_comment, read_preview
 from headwater.report.plan_comment.comment import LIMIT

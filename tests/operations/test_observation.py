@@ -9,7 +9,7 @@ from headwater.kafka import SnapshotRequest
 from headwater.model.cluster import ClusterSnapshot
 from headwater.model.topology import TopologyDocument
 from headwater.operations.observation import Observation, observe_application, observe_cluster
-from headwater.operations.planning import plan_application
+from headwater.operations.planning import compile_with_counts, plan_application
 from headwater.spec import load_documents
 from tests.contract.fake_cluster import FakeCluster, FakeClusterReader
 
@@ -62,3 +62,10 @@ def test_an_application_creates_what_a_recognized_cluster_accepts(document: Topo
     assert action.name == "shop-counts-changelog"
     assert "min.insync.replicas" not in action.config
     assert "cleanup.policy" in action.config
+
+
+def test_internal_topics_follow_the_counts_that_sources_get(document: TopologyDocument) -> None:
+    present = {"orders": 2, "shop-counts-changelog": 2, "another": 7}
+    now = compile_with_counts(document, present, {})
+    after = compile_with_counts(document, present, {"orders": 5})
+    assert [topic.partitions for topic in (*now.internal_topics, *after.internal_topics)] == [2, 5]

@@ -157,7 +157,7 @@ def show_edit(found: Edit, form: str, output: Path | None) -> None:
 
             write(json_text(edit_json(found)), output)
         case "markdown":
-            from headwater.report.edits.markdown import edit_markdown  # noqa: PLC0415
+            from headwater.report.edits.texts import edit_markdown  # noqa: PLC0415
 
             write(edit_markdown(found), output)
         case "html":
@@ -167,11 +167,11 @@ def show_edit(found: Edit, form: str, output: Path | None) -> None:
         case _ if output is None and sys.stdout.isatty():
             from rich.console import Console  # noqa: PLC0415
 
-            from headwater.report.edits.text import edit_rich  # noqa: PLC0415
+            from headwater.report.edits.texts import edit_rich  # noqa: PLC0415
 
             Console(highlight=False, soft_wrap=True).print(edit_rich(found))
         case _:
-            from headwater.report.edits.text import edit_text  # noqa: PLC0415
+            from headwater.report.edits.texts import edit_text  # noqa: PLC0415
 
             write(f"{edit_text(found)}\n", output)
 

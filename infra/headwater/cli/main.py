@@ -53,7 +53,7 @@ _COMMANDS: Mapping[str, Lazy] = {
         "headwater.cli.plan_comment", "plan_comment", "Write a pull request comment from a plan."
     ),
     "records": Lazy(
-        "headwater.cli.records",
+        "headwater.cli.stack",
         "records",
         "Write the setup records of a stack to a file, without its secrets.",
     ),
@@ -67,7 +67,7 @@ _COMMANDS: Mapping[str, Lazy] = {
     ),
     "acls": Lazy("headwater.cli.acls", "acls", "Show the ACLs that applications or Headwater require."),
     "schema": Lazy(
-        "headwater.cli.schema",
+        "headwater.cli.package_files",
         "schema",
         "Print the JSON Schema of documents or policy files, for editors.",
     ),
@@ -100,12 +100,12 @@ _COMMANDS: Mapping[str, Lazy] = {
     "state": Lazy("headwater.cli.state", "state", "Copy the state of stopped applications."),
     "agent": Lazy("headwater.cli.agent", "agent", "Expand internal topics while applications run."),
     "dashboards": Lazy(
-        "headwater.cli.dashboards",
+        "headwater.cli.package_files",
         "dashboards",
         "Copy the dashboards for Grafana and the alerts for Prometheus into a folder.",
     ),
     "streams-library": Lazy(
-        "headwater.cli.streams_library",
+        "headwater.cli.toolchain",
         "streams_library",
         "Copy the library for Kafka Streams applications into a folder.",
     ),

@@ -1,4 +1,4 @@
-"""The state and settings of a Pulumi stack, read with the Pulumi CLI."""
+"""The state and settings of a Pulumi stack, read with the Pulumi CLI; `headwater records` prints records."""
 
 import json
 from collections.abc import Mapping
@@ -7,6 +7,8 @@ from typing import Any
 
 import click
 
+from headwater.cli.console import json_text, write
+from headwater.cli.options import output_option, project_option
 from headwater.model.problems import Problem, ProblemsError, errors
 from headwater.pulumi.settings import stack_config
 from headwater.pulumi.stack_config import StackConfig
@@ -237,3 +239,22 @@ def _has_ciphertext(value: Any) -> bool:  # noqa: ANN401 - a value of JSON
     if isinstance(value, dict):
         return _SECRET_SIGNATURE in value or any(map(_has_ciphertext, value.values()))
     return isinstance(value, list) and any(map(_has_ciphertext, value))
+
+
+@click.command()
+@click.option("--stack", metavar="STACK", required=True, help="The Pulumi stack.")
+@project_option
+@output_option
+def records(*, stack: str, project: Path, output: Path | None) -> None:
+    """Write the setup records of a stack to a file, without its secrets.
+
+    `headwater plan`, `drift` and `change` read them with --stack-state. A pipeline for pull requests then
+    needs neither the backend of the stack nor its passphrase. Reads the state with `pulumi stack export`,
+    which decrypts nothing. Connects to no cluster.
+
+    \b
+    Examples:
+      headwater records --stack production --output records.json
+      headwater records --stack production | headwater plan topologies/ --stack production --stack-state -
+    """
+    write(json_text(setup_records(exported_state(stack, project), f"stack {stack}")), output)

@@ -1,11 +1,14 @@
-"""The plan of documents for a cluster that was observed."""
+"""Plan documents for a cluster that was observed, and compile them for counts that it does not have yet."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import attrs
 
+from headwater.compiler import compile_document
+from headwater.model.compiled import CompiledApplication
 from headwater.model.policies import Policy
 from headwater.model.problems import APPLICATION, Problem, ProblemCode
+from headwater.model.topology import TopologyDocument
 from headwater.operations.observation import Observation
 from headwater.planner import ActionKind, Plan, PlanPolicy, plan
 from headwater.planner.upgrade import compile_recorded
@@ -45,3 +48,20 @@ def plan_application(observed: Observation, policies: Sequence[Policy] = ()) -> 
     """Return what an application that runs without Pulumi finds: problems, and what its topics should be."""
     policy = PlanPolicy(policies=tuple(policies))
     return plan(observed.compiled, observed.snapshot, observed.records or {}, policy, caller=APPLICATION)
+
+
+def external_counts(document: TopologyDocument, partitions: Mapping[str, int]) -> Mapping[str, int]:
+    """Return the counts of all topics but the internal ones, whose counts follow from the others."""
+    internal = {topic.name for topic in compile_document(document, partitions).internal_topics}
+    return {topic: count for topic, count in partitions.items() if topic not in internal}
+
+
+def compile_with_counts(
+    document: TopologyDocument, partitions: Mapping[str, int], sources: Mapping[str, int]
+) -> CompiledApplication:
+    """Return the application as it is when its source topics have other partition counts.
+
+    `partitions` is topic → count on the cluster, `sources` is source topic → its new count. The counts of
+    internal topics follow from the counts of the others, whatever they are on the cluster.
+    """
+    return compile_document(document, {**external_counts(document, partitions), **sources})

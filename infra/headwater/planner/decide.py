@@ -17,7 +17,7 @@ from headwater.planner.application import ActiveApplication, other_subscription
 from headwater.planner.document_settings import document_settings, setting_changes
 from headwater.planner.phrases import counted, few
 from headwater.planner.plans import ApplicationPlan, Plan, PlanPolicy
-from headwater.planner.policies.drift_tolerance import without_ignored
+from headwater.planner.policies.topic_settings import without_ignored
 from headwater.planner.processors import (
     declared_processors,
     estimated_expansion,

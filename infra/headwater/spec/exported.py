@@ -34,7 +34,6 @@ _KINDS = {
     "windowed": ChangelogKind.WINDOWED,
     "versioned": ChangelogKind.VERSIONED,
 }
-_DECIDING = ("source", "pattern", "sink", "extractor", "parents")
 _NODE_KINDS = (("source",), ("pattern",), ("sink", "parents"), ("extractor", "parents"), ("parents",))
 _SUFFIX = "-repartition"
 

@@ -21,7 +21,7 @@ import structlog
 
 from headwater_spark.engine.partitioners.static import TaskMigrated
 from headwater_spark.engine.task import PoisonRecordError
-from headwater_spark.worker.gc_pause import paused_gc
+from headwater_spark.worker.interpreter import paused_gc
 from headwater_spark.worker.messages import BatchRequest, BatchResult
 from headwater_spark.worker.owner_socket import OwnerCall, OwnerSocket
 from headwater_spark.worker.refusals import RecordsRefusedError, RefusedRecords

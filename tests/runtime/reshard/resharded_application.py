@@ -16,14 +16,11 @@ from headwater.model.topology import TopologyDocument
 from headwater.spec import load_text
 from headwater_spark.driver.processor_move.entry_copy import unreported
 from headwater_spark.driver.processor_move.moves import Committed
+from headwater_spark.driver.reshard.checks import check_reshard, find_journal, withdraw_if_unchanged
 from headwater_spark.driver.reshard.entry_checks import check_entries
-from headwater_spark.driver.reshard.execution import ReshardExecution, check_reshard, withdraw_if_unchanged
+from headwater_spark.driver.reshard.execution import ReshardExecution
 from headwater_spark.driver.reshard.plan import WRITERS, Reshard
-from headwater_spark.driver.reshard.start import (
-    ReshardOptions,
-    find_journal,
-    plan_from_cluster,
-)
+from headwater_spark.driver.reshard.start import ReshardOptions, plan_from_cluster
 from headwater_spark.engine.partitioners.hashing import default_partition
 from headwater_spark.engine.scaling.entry_layouts import LAYOUTS
 from tests.runtime.reshard.compared_applications import all_stores

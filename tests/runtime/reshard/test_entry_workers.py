@@ -23,7 +23,8 @@ from headwater.model.problems import ProblemCode, ProblemsError
 from headwater_spark.driver.processor_move.entry_copy import unreported
 from headwater_spark.driver.reshard import entry_columns, entry_workers
 from headwater_spark.driver.reshard.entry_columns import Hashes, content_hashes
-from headwater_spark.driver.reshard.entry_move import EntryMove, FoundTotals
+from headwater_spark.driver.reshard.entry_move import EntryMove
+from headwater_spark.driver.reshard.entry_totals import FoundTotals
 from headwater_spark.driver.reshard.entry_workers import EntryPasses, EntryWorkers, useful_processes
 from headwater_spark.driver.reshard.plan import WRITERS, Reshard
 from headwater_spark.driver.reshard.problems import kafka_failed

@@ -16,16 +16,14 @@ from headwater.model.offset_metadata import decode_time
 from headwater.model.problems import ProblemCode, ProblemsError
 from headwater_spark.driver.processor_move.entry_copy import unreported
 from headwater_spark.driver.processor_move.moves import Committed
+from headwater_spark.driver.reshard.checks import find_journal
+from headwater_spark.driver.reshard.copy_plan import TopicCopy
 from headwater_spark.driver.reshard.entry_checks import find_store_layout
 from headwater_spark.driver.reshard.entry_columns import DIGEST_VERSION
 from headwater_spark.driver.reshard.execution import ReshardExecution
 from headwater_spark.driver.reshard.journal import Journal, Phase
-from headwater_spark.driver.reshard.start import (
-    ReshardOptions,
-    find_journal,
-    plan_from_cluster,
-)
-from headwater_spark.driver.reshard.state_copy import TopicCopy, source_problems
+from headwater_spark.driver.reshard.start import ReshardOptions, plan_from_cluster
+from headwater_spark.driver.reshard.state_copy import source_problems
 from headwater_spark.engine.partitioners.hashing import default_partition
 from headwater_spark.engine.program import SubtopologyProgram, build_programs
 from tests.runtime.driver.memory_move import KilledError

@@ -12,14 +12,10 @@ from headwater.spec import load_text
 from headwater_spark.driver.processor_move.entry_copy import unreported
 from headwater_spark.driver.processor_move.moves import Committed
 from headwater_spark.driver.reshard import problems
+from headwater_spark.driver.reshard.checks import find_journal, forgotten_offsets
 from headwater_spark.driver.reshard.execution import ReshardExecution
 from headwater_spark.driver.reshard.journal import Phase, read_journal
-from headwater_spark.driver.reshard.start import (
-    ReshardOptions,
-    find_journal,
-    forgotten_offsets,
-    plan_from_cluster,
-)
+from headwater_spark.driver.reshard.start import ReshardOptions, plan_from_cluster
 from headwater_spark.engine.partitioners.hashing import default_partition
 from tests.runtime.driver.memory_move import KilledError
 from tests.runtime.reshard.memory_reshard import ReshardMemoryCluster

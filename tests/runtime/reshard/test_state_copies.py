@@ -16,11 +16,11 @@ from headwater.spec.policies import load_policies_text
 from headwater_spark.driver.processor_move.entry_copy import unreported
 from headwater_spark.driver.processor_move.moves import Committed
 from headwater_spark.driver.reshard import problems
+from headwater_spark.driver.reshard.copy_plan import TopicCopy
 from headwater_spark.driver.reshard.copy_undo import used_topics
 from headwater_spark.driver.reshard.journal import Journal, Phase
 from headwater_spark.driver.reshard.state_copy import (
     CopyExecution,
-    TopicCopy,
     incomplete_copies,
     target_problems,
 )

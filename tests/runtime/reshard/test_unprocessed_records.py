@@ -13,14 +13,12 @@ from headwater.model.topology import TopologyDocument
 from headwater.spec import load_text
 from headwater_spark.driver.processor_move.entry_copy import unreported
 from headwater_spark.driver.processor_move.moves import Committed
-from headwater_spark.driver.reshard.execution import ReshardExecution, check_reshard
+from headwater_spark.driver.reshard.checks import check_reshard, find_journal
+from headwater_spark.driver.reshard.copy_plan import TopicCopy
+from headwater_spark.driver.reshard.execution import ReshardExecution
 from headwater_spark.driver.reshard.journal import Journal, Phase
-from headwater_spark.driver.reshard.start import (
-    ReshardOptions,
-    find_journal,
-    plan_from_cluster,
-)
-from headwater_spark.driver.reshard.state_copy import TopicCopy, target_problems
+from headwater_spark.driver.reshard.start import ReshardOptions, plan_from_cluster
+from headwater_spark.driver.reshard.state_copy import target_problems
 from headwater_spark.engine.partitioners.hashing import default_partition
 from tests.runtime.driver.memory_move import KilledError
 from tests.runtime.reshard.memory_reshard import ReshardMemoryCluster

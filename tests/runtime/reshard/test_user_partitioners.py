@@ -12,10 +12,11 @@ from headwater.model.problems import ProblemsError
 from headwater.spec import load_text
 from headwater_spark.driver.processor_move.entry_copy import unreported
 from headwater_spark.driver.processor_move.moves import Committed
+from headwater_spark.driver.reshard.checks import check_reshard, find_journal
 from headwater_spark.driver.reshard.entry_checks import check_entries, find_store_layout
-from headwater_spark.driver.reshard.execution import ReshardExecution, check_reshard
+from headwater_spark.driver.reshard.execution import ReshardExecution
 from headwater_spark.driver.reshard.journal import Phase
-from headwater_spark.driver.reshard.start import ReshardOptions, find_journal, plan_from_cluster
+from headwater_spark.driver.reshard.start import ReshardOptions, plan_from_cluster
 from headwater_spark.engine.partitioners.hashing import UserPartitioner
 from tests.runtime.driver.memory_move import KilledError
 from tests.runtime.reshard.memory_reshard import ReshardMemoryCluster

@@ -15,8 +15,7 @@ from packaging.requirements import Requirement
 from headwater.cli.console import ExitCode, print_json
 from headwater.cli.doctor.kafka_cluster import has_authorizer, has_groups, observe_agents, observe_cluster
 from headwater.cli.doctor.permissions import observe_permissions
-from headwater.cli.doctor.policies import observe_policies
-from headwater.cli.doctor.pulumi_stack import ObservedStack, observe_stack, workflow_texts
+from headwater.cli.doctor.pulumi_stack import ObservedStack, observe_policies, observe_stack, workflow_texts
 from headwater.cli.options import project_option
 from headwater.control.logs import redact, redacted_texts
 from headwater.doctor import Finding, Section, Status, has_errors
@@ -30,8 +29,7 @@ from headwater.doctor.permissions import (
     permission_findings,
     separation_findings,
 )
-from headwater.doctor.policies import policy_findings
-from headwater.doctor.stack import stack_findings
+from headwater.doctor.stack import policy_findings, stack_findings
 from headwater.kafka.command_line import cluster_options, connection, named_connection
 from headwater.kafka.environment import names_cluster
 from headwater.model.problems import ProblemsError

@@ -35,8 +35,7 @@ SHARED_JOIN_STORE = re.compile(rf"KSTREAM-OUTERSHARED-{_INDEX}-store|.+-(?:left|
 _SUBSCRIPTION_STORE = re.compile(rf"KTABLE-FK-JOIN-SUBSCRIPTION-STATE-STORE-{_INDEX}")
 
 COGROUP_NODE = re.compile(rf"COGROUPKSTREAM-AGGREGATE-{_INDEX}|.+-cogroup-agg-\d+")
-COGROUP_MERGE = re.compile(rf"COGROUPKSTREAM-MERGE-{_INDEX}|.+-cogroup-merge")
-"""Other processors can have such names, too (`Structure.cogrouped`, `Structure.cogroup_merges`)."""
+"""Other processors can have such names, too (`Structure.cogrouped`)."""
 
 TABLE_NODE = re.compile(
     rf"KTABLE-(?:SOURCE|AGGREGATE|REDUCE|MERGE|FILTER|MAPVALUES|TRANSFORMVALUES|JOINTHIS|JOINOTHER)-{_INDEX}"

@@ -23,7 +23,7 @@ from headwater.planner.evidence.names import internal_prefix
 from headwater.planner.evidence.topics import Evidence, evidence_request
 from headwater.planner.phrases import counted
 from headwater.planner.plans import ApplicationPlan, Plan, PlanPolicy
-from headwater.planner.policies.drift_tolerance import tolerances
+from headwater.planner.policies.topic_settings import tolerances
 
 _MISSING = (AclActionKind.GRANT, AclActionKind.RESTORE)
 

@@ -8,8 +8,8 @@ import attrs
 from headwater.model.compiled import CompiledApplication
 from headwater.model.policies import DriftTolerance, Policy, TopicClass
 from headwater.model.problems import Location, Problem, Severity
-from headwater.planner.policies.drift_tolerance import tolerances, topic_class
 from headwater.planner.policies.subject import chooses
+from headwater.planner.policies.topic_settings import tolerances, topic_class
 
 
 class FindingKind(StrEnum):

@@ -4,7 +4,7 @@ Agent and runtime add partitions to topics that exist. They do not check names a
 they change none, and an application must not stop because a policy is new.
 """
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import attrs
@@ -23,8 +23,8 @@ from headwater.model.policies import (
     TopicConfig,
     TopicPartitions,
 )
-from headwater.model.problems import Problem
-from headwater.planner.policies.existing_topics import group_existing
+from headwater.model.problems import Problem, Severity
+from headwater.planner.phrases import counted
 from headwater.planner.policies.limits import (
     application_partitions,
     blast_radius,
@@ -42,6 +42,7 @@ from headwater.planner.policies.topic_settings import (
 )
 from headwater.planner.run import Run
 
+_SHOWN = 5
 Check = Callable[[Any, Policy, Subject], Iterable[Problem]]
 
 CHECKS: Mapping[type, Check] = {
@@ -135,3 +136,44 @@ def _exceeded_limits(
                 limit = policy.rule.limits.get(effect)
                 if limit is not None and number > limit:
                     yield exceeded(policy, effect, limit, number)
+
+
+def group_existing(
+    problems: Sequence[Problem], policy: Policy, subject: Subject, existing: Collection[str]
+) -> Iterator[Problem]:
+    """Yield the problems of one policy and application, warnings about existing topics as one.
+
+    Args:
+        problems: The violations of `policy`, in order.
+        policy: The policy.
+        subject: The application.
+        existing: The names of the topics that exist.
+    """
+    groups: dict[tuple[str, str], list[Problem]] = {}
+    for problem in problems:
+        if problem.severity is not Severity.ERROR and problem.topic in existing:
+            groups.setdefault((problem.why, problem.fix), []).append(problem)
+    for problem in problems:
+        group = groups.get((problem.why, problem.fix), [])
+        if problem not in group or len(group) == 1:
+            yield problem
+        elif problem is group[0]:
+            yield _for_all(group, policy, subject)
+
+
+def _for_all(group: Sequence[Problem], policy: Policy, subject: Subject) -> Problem:
+    first = group[0]
+    more = f" and {len(group) - _SHOWN:,} more" if len(group) > _SHOWN else ""
+    topics = ", ".join(f"{problem.topic} ({problem.found})" for problem in group[:_SHOWN])
+    return Problem(
+        code=first.code,
+        summary=f"{counted(len(group), 'existing topic')} of {subject.application.id} "
+        f"do not follow the policy {policy.key}.",
+        application=first.application,
+        expected=first.expected,
+        found=f"{topics}{more}",
+        why=first.why,
+        fix=first.fix,
+        location=subject.application.at,
+        severity=first.severity,
+    )

@@ -1,11 +1,15 @@
 """Policies about topics: configs, retention, replication factor, `min.insync.replicas`."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
+
+import attrs
 
 from headwater.compiler.internal_topics import repartition_config
+from headwater.model.compiled import InternalTopic
 from headwater.model.policies import (
     Bounds,
+    DriftTolerance,
     MinInsyncReplicas,
     Policy,
     ReplicationFactor,
@@ -14,8 +18,17 @@ from headwater.model.policies import (
     TopicConfig,
 )
 from headwater.model.problems import Problem
+from headwater.model.topology import Sink
+from headwater.planner.actions import TopicAction
 from headwater.planner.phrases import counted, duration, whole
-from headwater.planner.policies.subject import PolicyTopic, Subject, bounds_text, on_existing_topic, violation
+from headwater.planner.policies.subject import (
+    PolicyTopic,
+    Subject,
+    bounds_text,
+    chooses,
+    on_existing_topic,
+    violation,
+)
 
 _OF_CHANGELOGS = ("cleanup.policy", "message.timestamp.type", "min.compaction.lag.ms", "retention.ms")
 
@@ -188,3 +201,36 @@ def min_insync_replicas(rule: MinInsyncReplicas, policy: Policy, subject: Subjec
                 )
                 + on_existing_topic(subject, topic, _KEY, str(rule.bounds.least or rule.bounds.most)),
             )
+
+
+def tolerances(policies: Iterable[Policy]) -> tuple[Policy, ...]:
+    """Return the policies about drift."""
+    return tuple(policy for policy in policies if isinstance(policy.rule, DriftTolerance))
+
+
+def without_ignored(
+    application: str, actions: Iterable[TopicAction], policies: Sequence[Policy]
+) -> tuple[TopicAction, ...]:
+    """Return the actions without differences of ignored settings. What the run changes stays."""
+    rules = [policy.rule for policy in tolerances(policies) if chooses(policy, application)]
+    ignoring = [rule for rule in rules if isinstance(rule, DriftTolerance) and rule.ignored_settings]
+    return tuple(_without_tolerated(action, ignoring) for action in actions) if ignoring else tuple(actions)
+
+
+def _without_tolerated(action: TopicAction, rules: Iterable[DriftTolerance]) -> TopicAction:
+    patterns = [
+        name for rule in rules if topic_class(action.topic) in rule.classes for name in rule.ignored_settings
+    ]
+    left = tuple(change for change in action.drift if not _is_ignored(change.key, patterns))
+    return attrs.evolve(action, drift=left)
+
+
+def _is_ignored(key: str, patterns: Iterable[str]) -> bool:
+    return any(
+        key.startswith(pattern[:-1]) if pattern.endswith("*") else key == pattern for pattern in patterns
+    )
+
+
+def topic_class(topic: InternalTopic | Sink | None) -> TopicClass:
+    """Return the class by which policies select a topic."""
+    return TopicClass(topic.kind.value) if isinstance(topic, InternalTopic) else TopicClass.MANAGED

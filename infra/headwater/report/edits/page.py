@@ -8,7 +8,7 @@ import attrs
 from headwater.model.problems import Severity
 from headwater.planner.edits import ApplicationEdit, Edit, TopicEdit
 from headwater.planner.phrases import listed
-from headwater.report.edits.summary import application_summary, changed, kept, remarks, restart, summary
+from headwater.report.edits.texts import application_summary, changed, kept, remarks, restart, summary
 from headwater.report.escaping import printable
 from headwater.report.templating import template
 

@@ -10,8 +10,8 @@ from headwater.planner import ActionKind
 from headwater.planner.edits import Edit
 from headwater.planner.phrases import counted
 from headwater.report.drift.texts import group_markdown, groups, severity_counts
-from headwater.report.edits.markdown import edit_markdown
-from headwater.report.edits.summary import summary as edit_summary
+from headwater.report.edits.texts import edit_markdown
+from headwater.report.edits.texts import summary as edit_summary
 from headwater.report.escaping import block, code, inline_html, prose
 from headwater.report.plan_comment.inputs import Preview, ReportedDrift, Step
 

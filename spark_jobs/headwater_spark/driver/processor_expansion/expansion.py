@@ -37,7 +37,6 @@ from headwater_spark.driver.processor_expansion.warm_up import WarmUp, WarmUpJob
 from headwater_spark.driver.processor_move import attempts, problems
 from headwater_spark.driver.processor_move.checks import InputCheck, check_entries, check_input
 from headwater_spark.driver.processor_move.entry_copy import EntryCopy, unreported
-from headwater_spark.driver.processor_move.interpreter import cheap_collections, short_switch_interval
 from headwater_spark.driver.processor_move.kafka_cluster import KafkaMoveCluster
 from headwater_spark.driver.processor_move.moves import Move
 from headwater_spark.driver.processor_move.start import opened
@@ -52,6 +51,7 @@ from headwater_spark.engine.program.settings import acceptable_recovery_lag
 from headwater_spark.engine.records import TopicPartition
 from headwater_spark.engine.scaling.moved_entries import can_delete_later
 from headwater_spark.processor_expansion import ExpansionPhase, ProcessorsStatus
+from headwater_spark.worker.interpreter import cheap_collections, short_switch_interval
 from headwater_spark.worker.warm_up import WarmUpRequest
 
 _Result = TypeVar("_Result")

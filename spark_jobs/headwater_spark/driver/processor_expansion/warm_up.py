@@ -23,7 +23,7 @@ from pyspark.sql import SparkSession
 from headwater_spark.driver.captured_failures import failure_reason
 from headwater_spark.driver.queries import task_function
 from headwater_spark.driver.queries.task_function import RESULT_SCHEMA, result_rows
-from headwater_spark.worker.gc_pause import paused_gc
+from headwater_spark.worker.interpreter import paused_gc
 from headwater_spark.worker.warm_up import WarmUpRequest, WarmUpResult, warm_up
 
 _log = structlog.get_logger(__name__)

@@ -21,10 +21,10 @@ from headwater_spark.driver.processor_move import problems
 from headwater_spark.driver.processor_move.application_state import ApplicationState, ProcessorStatus
 from headwater_spark.driver.processor_move.checks import check_entries, check_input
 from headwater_spark.driver.processor_move.entry_copy import Report
-from headwater_spark.driver.processor_move.interpreter import cheap_collections
 from headwater_spark.driver.processor_move.kafka_cluster import KafkaMoveCluster
 from headwater_spark.driver.processor_move.moves import Move
 from headwater_spark.driver.processor_move.state_move import StateMove
+from headwater_spark.worker.interpreter import cheap_collections
 
 
 @attrs.frozen

@@ -25,7 +25,7 @@ from headwater_spark.spark_internals.python_tasks import (
     prepare_arrow_function,
     worker_stream,
 )
-from headwater_spark.worker.gc_pause import paused_gc
+from headwater_spark.worker.interpreter import paused_gc
 from headwater_spark.worker.messages import BatchRequest, BatchResult
 from headwater_spark.worker.state_proof import boot_seconds
 from headwater_spark.worker.task_input import COLUMNS, TOPIC, complete, split_by_task

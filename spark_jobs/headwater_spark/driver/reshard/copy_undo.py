@@ -15,21 +15,20 @@ from headwater.kafka import Connection
 from headwater.model.problems import ProblemsError
 from headwater.model.topology import TopologyDocument
 from headwater_spark.driver.processor_move.entry_copy import Report
-from headwater_spark.driver.processor_move.interpreter import cheap_collections
 from headwater_spark.driver.processor_move.kafka_cluster import KafkaMoveCluster
 from headwater_spark.driver.reshard import copy_problems
+from headwater_spark.driver.reshard.checks import SESSION_SECONDS, check_stopped
+from headwater_spark.driver.reshard.copy_plan import Renames, TopicCopy
 from headwater_spark.driver.reshard.entry_move import EntryMove, ReshardCluster
 from headwater_spark.driver.reshard.execution import expires_before
-from headwater_spark.driver.reshard.start import SESSION_SECONDS, check_stopped
 from headwater_spark.driver.reshard.state_copy import (
-    Renames,
-    TopicCopy,
     incomplete_copies,
     read_copies,
     shorter_retention,
     unprocessed_records,
 )
 from headwater_spark.engine.scaling.transfers import Transfer
+from headwater_spark.worker.interpreter import cheap_collections
 
 
 def undo_copy(

@@ -30,7 +30,7 @@ from headwater_spark.driver.processor_move.entry_copy import (
     tombstones,
 )
 from headwater_spark.driver.reshard.entry_columns import EntryColumns, Hashes, entry_columns
-from headwater_spark.driver.reshard.entry_totals import EntryTotals, LastRecords, summed_totals
+from headwater_spark.driver.reshard.entry_totals import EntryTotals, FoundTotals, LastRecords, summed_totals
 from headwater_spark.engine.columns import OutputColumns, TopicColumns
 from headwater_spark.engine.records import TopicPartition
 from headwater_spark.engine.scaling.entry_owners import NO_OWNER
@@ -85,14 +85,6 @@ class Share:
 
 WHOLE = Share()
 _NO_HASHES: Hashes = np.empty(0, np.uint64)
-
-
-@attrs.frozen
-class FoundTotals:
-    """The totals of each partition, and how many entries each has that belong to another partition."""
-
-    partitions: Sequence[EntryTotals]
-    misplaced: Sequence[int]
 
 
 class EntryMove:

@@ -1,18 +1,21 @@
-"""Count the entries of a changelog topic, with a digest of their content, in little memory.
+"""Count and compare the entries of a changelog topic, with a digest of their content, in little memory.
 
 An entry is the last record of a key. For each key, 29 bytes are kept instead of the record: two hashes of the
 key and one of the record, the partition that the entry belongs to, and whether retention may delete it.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import attrs
 import numpy as np
 from numpy.typing import NDArray
 
+from headwater.model.problems import ProblemsError
+from headwater_spark.driver.reshard import problems
 from headwater_spark.driver.reshard.entry_columns import EntryColumns, Hashes
 from headwater_spark.engine.scaling.entry_owners import NO_OWNER
+from headwater_spark.engine.scaling.transfers import Transfer
 
 _DELETED = 0
 _RECORDS = 500_000
@@ -165,3 +168,53 @@ def _is_last(sorted_: Hashes) -> NDArray[np.bool_]:
 def _signed(number: int) -> int:
     """Return 64 bits as a signed number, which offset metadata can have."""
     return number - (1 << 64) if number & _SIGN else number
+
+
+@attrs.frozen
+class FoundTotals:
+    """The totals of each partition, and how many entries each has that belong to another partition."""
+
+    partitions: Sequence[EntryTotals]
+    misplaced: Sequence[int]
+
+
+def check_totals(
+    application: str,
+    transfer: Transfer,
+    expected: Sequence[EntryTotals],
+    found: FoundTotals,
+    *,
+    is_cleared: bool = False,
+    may_expire: bool = False,
+    has_digests: bool = True,
+) -> None:
+    """Raise `ProblemsError` if a partition does not have exactly the entries that it must have.
+
+    Without `has_digests`, only their numbers are compared.
+    """
+    incomplete = incomplete_partitions(expected, found, may_expire=may_expire, has_digests=has_digests)
+    wrong = [
+        problems.wrong_copy(
+            application, transfer.target, partition, _shown(total), _shown(other), is_cleared=is_cleared
+        )
+        for partition, total, other in incomplete
+    ]
+    if wrong:
+        raise ProblemsError(wrong)
+
+
+def incomplete_partitions(
+    expected: Sequence[EntryTotals], found: FoundTotals, *, may_expire: bool, has_digests: bool
+) -> Sequence[tuple[int, EntryTotals, EntryTotals]]:
+    """Return (partition, expected, found) of the partitions that do not have exactly the expected entries."""
+    return [
+        (partition, total, other)
+        for partition, (total, other) in enumerate(zip(expected, found.partitions, strict=True))
+        if not total.is_complete(other, may_expire=may_expire, has_digest=has_digests)
+    ]
+
+
+def _shown(totals: EntryTotals) -> str:
+    return (
+        f"{totals.entries + totals.expiring:,} entries, digest {totals.digest & 0xFFFF_FFFF_FFFF_FFFF:016x}"
+    )

@@ -22,15 +22,15 @@ from confluent_kafka import KafkaError, KafkaException
 from headwater.kafka import Connection
 from headwater.model.problems import Problem, ProblemsError
 from headwater_spark.driver.processor_move.entry_copy import MoveProducer, Report
-from headwater_spark.driver.processor_move.interpreter import cheap_collections
 from headwater_spark.driver.processor_move.kafka_cluster import KafkaMoveCluster
 from headwater_spark.driver.reshard.entry_checks import check_entries
-from headwater_spark.driver.reshard.entry_move import EntryMove, FoundTotals, Share
-from headwater_spark.driver.reshard.entry_totals import EntryTotals
+from headwater_spark.driver.reshard.entry_move import EntryMove, Share
+from headwater_spark.driver.reshard.entry_totals import EntryTotals, FoundTotals
 from headwater_spark.driver.reshard.plan import WRITERS, Reshard, worker_names
 from headwater_spark.driver.reshard.problems import kafka_failed
 from headwater_spark.engine.partitioners.hashing import PartitionerError
 from headwater_spark.engine.scaling.transfers import Transfer
+from headwater_spark.worker.interpreter import cheap_collections
 
 if TYPE_CHECKING:
     from multiprocessing.context import SpawnProcess

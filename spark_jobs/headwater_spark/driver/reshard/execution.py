@@ -26,14 +26,18 @@ from headwater_spark.driver.reshard import problems
 from headwater_spark.driver.reshard.entry_columns import DIGEST_VERSION
 from headwater_spark.driver.reshard.entry_move import (
     EntryMove,
-    FoundTotals,
     ReshardCluster,
     await_transactions,
 )
-from headwater_spark.driver.reshard.entry_totals import EntryTotals
+from headwater_spark.driver.reshard.entry_totals import (
+    EntryTotals,
+    FoundTotals,
+    check_totals,
+    incomplete_partitions,
+)
 from headwater_spark.driver.reshard.entry_workers import EntryPasses, EntryWorkers
 from headwater_spark.driver.reshard.journal import Journal, Phase, journal_partitions, read_journal
-from headwater_spark.driver.reshard.plan import Reshard, producer_name, worker_names
+from headwater_spark.driver.reshard.plan import Reshard, worker_names
 from headwater_spark.driver.reshard.unprocessed_records import UnprocessedRecords
 from headwater_spark.engine.records import TopicPartition
 from headwater_spark.engine.scaling.transfers import Transfer
@@ -165,7 +169,7 @@ class ReshardExecution:
             may_expire = self._may_expire(journal, topic, int(time.time() * 1000))
             if any(misplaced) or (
                 phase is Phase.CLEAR
-                and _incomplete_partitions(
+                and incomplete_partitions(
                     journal.totals[topic],
                     found,
                     may_expire=may_expire,
@@ -347,88 +351,6 @@ class ReshardExecution:
         return self._journal
 
 
-def withdraw_if_unchanged(
-    application: str,
-    journal: Journal,
-    counts: Mapping[str, int],
-    cluster: ReshardCluster,
-    *,
-    is_removed: bool = True,
-) -> Journal | None:
-    """Return None if nothing but the journal was written, and remove it; otherwise return the journal.
-
-    Until a topic is expanded, the application can start again and write: then the ends that the journal has
-    are not the ends of the old parts any more. `counts` is topic → partition count on the cluster.
-    """
-    if journal.has_offsets or set(journal.phases.values()) != {Phase.COPY}:
-        return journal
-    changed = {topic for topic in journal.phases if journal.counts[topic][0] < journal.counts[topic][1]}
-    if not changed or any(counts[topic] != journal.counts[topic][0] for topic in changed):
-        return journal
-    kept = {each: end for each, end in journal.ends.items() if each[0] not in changed}
-    if kept and any(end != kept[each] for each, (_, end) in cluster.bounds(kept).items()):
-        return journal
-    if is_removed:
-        with cluster.producer(producer_name(application)) as producer:
-            producer.commit(journal.removal)
-    return None
-
-
-def check_reshard(reshard: Reshard, cluster: ReshardCluster) -> Sequence[Problem]:
-    """Return why a reshard must not begin, apart from the entries; raises `KafkaException`."""
-    found: list[Problem] = []
-    read = [(each.topic, number) for each in reshard.inputs for number in range(each.present)]
-    partitions = [*reshard.changelog_partitions, *read]
-    for topic, partition in cluster.open_transactions(partitions):
-        found.append(problems.open_transaction(reshard.application, topic, partition))
-    if found:
-        return found
-    committed = cluster.committed(read)
-    has_offsets = any(each.offset is not None for each in committed.values())
-    if not has_offsets and all(
-        any(first < end for first, end in cluster.bounds(each).values())
-        for each in (reshard.changelog_partitions, read)
-    ):
-        return [problems.no_offsets(reshard.application)]
-    return UnprocessedRecords(reshard, cluster, committed).problems()
-
-
-def check_totals(
-    application: str,
-    transfer: Transfer,
-    expected: Sequence[EntryTotals],
-    found: FoundTotals,
-    *,
-    is_cleared: bool = False,
-    may_expire: bool = False,
-    has_digests: bool = True,
-) -> None:
-    """Raise `ProblemsError` if a partition does not have exactly the entries that it must have.
-
-    Without `has_digests`, only their numbers are compared.
-    """
-    incomplete = _incomplete_partitions(expected, found, may_expire=may_expire, has_digests=has_digests)
-    wrong = [
-        problems.wrong_copy(
-            application, transfer.target, partition, _shown(total), _shown(other), is_cleared=is_cleared
-        )
-        for partition, total, other in incomplete
-    ]
-    if wrong:
-        raise ProblemsError(wrong)
-
-
-def _incomplete_partitions(
-    expected: Sequence[EntryTotals], found: FoundTotals, *, may_expire: bool, has_digests: bool
-) -> Sequence[tuple[int, EntryTotals, EntryTotals]]:
-    """Return (partition, expected, found) of the partitions that do not have exactly the expected entries."""
-    return [
-        (partition, total, other)
-        for partition, (total, other) in enumerate(zip(expected, found.partitions, strict=True))
-        if not total.is_complete(other, may_expire=may_expire, has_digest=has_digests)
-    ]
-
-
 def _has_digests(journal: Journal, topic: str) -> bool:
     """Return whether the digests in the journal are comparable with the digests of this version."""
     return journal.versions.get(topic) == DIGEST_VERSION
@@ -443,9 +365,3 @@ def _merged(
     commits: Iterable[Mapping[TopicPartition, tuple[int, str]]],
 ) -> Mapping[TopicPartition, tuple[int, str]]:
     return {each: commit for part in commits for each, commit in part.items()}
-
-
-def _shown(totals: EntryTotals) -> str:
-    return (
-        f"{totals.entries + totals.expiring:,} entries, digest {totals.digest & 0xFFFF_FFFF_FFFF_FFFF:016x}"
-    )

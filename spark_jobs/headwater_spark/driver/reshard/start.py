@@ -1,7 +1,6 @@
 """Prepare and execute the reshard of one application, from its document and what is on the cluster."""
 
-import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from functools import partial
 
@@ -9,35 +8,41 @@ import attrs
 from attrs.validators import and_, ge, le, optional
 from confluent_kafka import KafkaException
 
-from headwater.compiler import build_nodes, compile_document
-from headwater.kafka import Connection, KafkaClusterReader, snapshot_request
-from headwater.kafka.group_admin import GroupAdmin
+from headwater.compiler import build_nodes
+from headwater.kafka import Connection, KafkaClusterReader
 from headwater.kafka.kafka_errors import is_denial
 from headwater.model.cluster import ClusterSnapshot
-from headwater.model.compiled import CompiledApplication, TopicKind
+from headwater.model.compiled import CompiledApplication
 from headwater.model.policies import Policy
 from headwater.model.problems import Problem, ProblemsError, errors
 from headwater.model.topology import TopologyDocument
-from headwater.planner.policies import expansion_violations
+from headwater.operations.observation import observe_application
+from headwater.operations.planning import compile_with_counts, external_counts
 from headwater_spark.driver.processor_move.entry_copy import Report
-from headwater_spark.driver.processor_move.interpreter import cheap_collections
 from headwater_spark.driver.processor_move.kafka_cluster import KafkaMoveCluster
-from headwater_spark.driver.reshard import copy_problems, problems
+from headwater_spark.driver.reshard import problems
+from headwater_spark.driver.reshard.checks import (
+    SESSION_SECONDS,
+    check_reshard,
+    check_stopped,
+    deleting_retention,
+    expansion_problems,
+    find_journal,
+    forgotten_offsets,
+    has_members,
+    timestamp_problems,
+    withdraw_if_unchanged,
+)
 from headwater_spark.driver.reshard.entry_checks import check_entries, find_store_layout
 from headwater_spark.driver.reshard.entry_move import ReshardCluster
 from headwater_spark.driver.reshard.entry_workers import EntryWorkers, useful_processes
-from headwater_spark.driver.reshard.execution import ReshardExecution, check_reshard, withdraw_if_unchanged
-from headwater_spark.driver.reshard.journal import Journal, journal_partitions, read_journal
+from headwater_spark.driver.reshard.execution import ReshardExecution
+from headwater_spark.driver.reshard.journal import Journal
 from headwater_spark.driver.reshard.plan import WRITERS, Request, Reshard, plan_reshard
 from headwater_spark.engine.partitioners.hashing import PartitionerError, UserPartitioner
 from headwater_spark.engine.program import build_programs
 from headwater_spark.engine.scaling.entry_layouts import LAYOUTS, EntryLayout
-
-_WITHOUT_MEMBERS = ("Empty", "Dead")
-_ADMIN_SECONDS = 30.0
-_POLL_SECONDS = 1.0
-SESSION_SECONDS = 60.0
-"""Longer than the default of `session.timeout.ms`, 45 s."""
+from headwater_spark.worker.interpreter import cheap_collections
 
 
 @attrs.frozen(kw_only=True)
@@ -99,7 +104,8 @@ def reshard_application(
             is_running = options.checks_only and has_members(connection, application)
             if not is_running:
                 check_stopped(connection, application, options.wait_seconds, report)
-            snapshot = KafkaClusterReader(connection).read(snapshot_request([document], {}))
+            observed = observe_application(KafkaClusterReader(connection), document)
+            [document], snapshot = observed.documents, observed.snapshot
             partitions = snapshot.partitions
             journal = find_journal(document, partitions, cluster)
             if journal is not None:
@@ -186,104 +192,6 @@ def _check_entries(
     return list(check_entries(reshard, cluster, report))
 
 
-def has_members(connection: Connection, application: str) -> bool:
-    """Return whether the application's group has members, of any group protocol."""
-    return GroupAdmin(connection, _ADMIN_SECONDS).group_state(application) not in _WITHOUT_MEMBERS
-
-
-def check_stopped(
-    connection: Connection, application: str, wait_seconds: float, report: Report, *, has_begun: bool = False
-) -> None:
-    """Raise `ProblemsError` if the application's group has members, of any group protocol.
-
-    Kafka Streams does not leave its group when it stops: its members are removed when their session times
-    out. So wait for that.
-    """
-    admin = GroupAdmin(connection, _ADMIN_SECONDS)
-    deadline = time.monotonic() + wait_seconds
-    while (state := admin.group_state(application)) not in _WITHOUT_MEMBERS:
-        if time.monotonic() > deadline:
-            raise ProblemsError(
-                [problems.group_active(application, state, wait_seconds, has_begun=has_begun)]
-            )
-        report("waiting until the members of the group have timed out", 0, 0)
-        time.sleep(_POLL_SECONDS)
-
-
-def find_journal(
-    document: TopologyDocument, partitions: Mapping[str, int], cluster: ReshardCluster
-) -> Journal | None:
-    """Return the journal of a reshard that is not complete; raises `KafkaException`.
-
-    `partitions` is topic → partition count on the cluster.
-    """
-    changelogs = _changelogs(_compiled(document, partitions), partitions)
-    application = document.application.id
-    try:
-        journal = read_journal(cluster.committed(journal_partitions(changelogs), stable=False))
-    except ValueError as error:
-        raise ProblemsError([problems.unreadable_journal(application, str(error))]) from None
-    if journal is not None and all(before == after for before, after in journal.counts.values()):
-        raise ProblemsError([copy_problems.copy_incomplete(application, sorted(journal.phases))])
-    return journal
-
-
-def forgotten_offsets(
-    document: TopologyDocument, partitions: Mapping[str, int], cluster: ReshardCluster
-) -> Sequence[Problem]:
-    """Return a problem if there are entries, but no offsets: brokers would have forgotten a journal, too.
-
-    Raises `KafkaException`.
-    """
-    compiled = _compiled(document, partitions)
-    read = {
-        topic: partitions[topic]
-        for part in compiled.subtopologies
-        if not part.is_global
-        for topic in part.sources
-        if topic in partitions
-    }
-    committed = cluster.committed(journal_partitions(read), stable=False)
-    entries = cluster.bounds(journal_partitions(_changelogs(compiled, partitions)))
-    if any(each.offset is not None for each in committed.values()) or not any(
-        first < end for first, end in entries.values()
-    ):
-        return []
-    return [problems.no_offsets(document.application.id)]
-
-
-def expansion_problems(
-    reshard: Reshard,
-    document: TopologyDocument,
-    partitions: Mapping[str, int],
-    policies: Sequence[Policy],
-) -> Sequence[Problem]:
-    """Return the policies that the new partition counts violate."""
-    after = {topic: count for topic, count in reshard.expansions.items() if count > partitions[topic]}
-    counts = {**_external_counts(document, partitions), **reshard.sources}
-    compiled = compile_document(document, counts)
-    return errors(expansion_violations(compiled, partitions, after, policies))
-
-
-def timestamp_problems(
-    application: str, snapshot: ClusterSnapshot, topics: Iterable[str]
-) -> Sequence[Problem]:
-    """Return a problem for each topic whose records would get other timestamps."""
-    return [
-        problems.replaced_timestamps(application, topic)
-        for topic in topics
-        if {**snapshot.topic_defaults, **snapshot.topics[topic].config}.get("message.timestamp.type")
-        == "LogAppendTime"
-    ]
-
-
-def deleting_retention(snapshot: ClusterSnapshot, topic: str) -> int | None:
-    """Return the `retention.ms` of a topic; None = brokers do not delete its records by time."""
-    config = {**snapshot.topic_defaults, **snapshot.topics[topic].config}
-    retention = int(config.get("retention.ms", -1))
-    return retention if "delete" in config.get("cleanup.policy", "delete") and retention >= 0 else None
-
-
 def plan_from_cluster(
     document: TopologyDocument,
     partitions: Mapping[str, int],
@@ -296,8 +204,8 @@ def plan_from_cluster(
     `partitions` is topic → partition count on the cluster. Layouts that the document does not show are found
     in the entries.
     """
-    counts = _external_counts(document, partitions)
-    compiled = compile_document(document, {**counts, **options.partitions})
+    counts = external_counts(document, partitions)
+    compiled = compile_with_counts(document, partitions, options.partitions)
     _check_sources(compiled, counts, options)
     if journal is not None:
         compiled = _resumed(document, counts, options, journal)
@@ -376,29 +284,9 @@ def _resumed(
     application = document.application.id
     if any(known.get(topic, counts.get(topic)) != count for topic, count in options.partitions.items()):
         raise ProblemsError([problems.other_target(application, journal.counts)])
-    compiled = compile_document(
-        document, {topic: max(count, known.get(topic, 0)) for topic, count in counts.items()}
-    )
+    sources = {topic: max(count, known.get(topic, 0)) for topic, count in counts.items()}
+    compiled = compile_with_counts(document, counts, sources)
     targets = {topic.name: topic.partitions for topic in compiled.internal_topics}
     if any(targets.get(topic, after) != after for topic, after in known.items()):
         raise ProblemsError([problems.other_target(application, journal.counts)])
     return compiled
-
-
-def _compiled(document: TopologyDocument, partitions: Mapping[str, int]) -> CompiledApplication:
-    return compile_document(document, _external_counts(document, partitions))
-
-
-def _changelogs(compiled: CompiledApplication, partitions: Mapping[str, int]) -> Mapping[str, int]:
-    """Return changelog topic → partition count, of the topics that exist."""
-    return {
-        topic.name: partitions[topic.name]
-        for topic in compiled.internal_topics
-        if topic.kind is TopicKind.CHANGELOG and topic.name in partitions
-    }
-
-
-def _external_counts(document: TopologyDocument, partitions: Mapping[str, int]) -> Mapping[str, int]:
-    """Return the counts of all topics but the internal ones, whose counts follow from the others."""
-    internal = {topic.name for topic in compile_document(document, partitions).internal_topics}
-    return {topic: count for topic, count in partitions.items() if topic not in internal}

@@ -15,56 +15,36 @@ from confluent_kafka import KafkaException
 
 from headwater.change import admin_client
 from headwater.change.topics import failures, request_new_topics
-from headwater.compiler import StreamsConfig, compile_document
-from headwater.kafka import Connection, KafkaClusterReader, snapshot_request
+from headwater.kafka import Connection, KafkaClusterReader
 from headwater.model.cluster import ClusterSnapshot, LiveTopic
-from headwater.model.compiled import CompiledApplication, InternalTopic, TopicKind
+from headwater.model.compiled import CompiledApplication
 from headwater.model.offset_metadata import decode_mark
 from headwater.model.policies import Policy
 from headwater.model.problems import Problem, ProblemsError, errors
-from headwater.model.topology import Application, TopologyDocument
+from headwater.model.topology import TopologyDocument
+from headwater.operations.observation import observe_application
 from headwater.planner.policies import creation_violations
 from headwater_spark.driver.processor_move.entry_copy import MoveProducer, Report
-from headwater_spark.driver.processor_move.interpreter import cheap_collections
 from headwater_spark.driver.processor_move.kafka_cluster import KafkaMoveCluster
 from headwater_spark.driver.reshard import copy_problems, problems
-from headwater_spark.driver.reshard.copy_problems import copy_refused
-from headwater_spark.driver.reshard.entry_move import EntryMove, ReshardCluster
-from headwater_spark.driver.reshard.execution import check_totals, expires_before
-from headwater_spark.driver.reshard.journal import Journal, Phase
-from headwater_spark.driver.reshard.start import (
+from headwater_spark.driver.reshard.checks import (
     SESSION_SECONDS,
     check_stopped,
     deleting_retention,
     timestamp_problems,
 )
+from headwater_spark.driver.reshard.copy_plan import Renames, TopicCopy, plan_copies
+from headwater_spark.driver.reshard.copy_problems import copy_refused
+from headwater_spark.driver.reshard.entry_move import EntryMove, ReshardCluster
+from headwater_spark.driver.reshard.entry_totals import check_totals
+from headwater_spark.driver.reshard.execution import expires_before
+from headwater_spark.driver.reshard.journal import Journal, Phase
 from headwater_spark.engine.records import OutputRecord, TopicPartition
-from headwater_spark.engine.scaling.transfers import Transfer
+from headwater_spark.worker.interpreter import cheap_collections
 
 _MAX_RECORDS = 200_000
 _VISIBLE_SECONDS = 60.0
 _POLL_SECONDS = 0.1
-_CHANGELOG = "-changelog"
-
-Renames = Sequence[tuple[str, str]]
-"""(Old topic, new topic): full names of changelog or repartition topics."""
-
-
-@attrs.frozen
-class TopicCopy:
-    """The topic `target` of the application gets what `source` has; both have `partitions`."""
-
-    source: str
-    target: InternalTopic
-    partitions: int
-
-    @property
-    def is_changelog(self) -> bool:
-        return self.target.kind is TopicKind.CHANGELOG
-
-    @property
-    def transfer(self) -> Transfer:
-        return Transfer(self.source, self.target.name, self.partitions, self.partitions)
 
 
 @attrs.frozen
@@ -84,30 +64,11 @@ def read_copies(
     Raises:
         ProblemsError: Kafka does not answer, or the document has errors.
     """
-    snapshot = KafkaClusterReader(connection).read(snapshot_request([document], {}))
-    compiled = compile_document(document, snapshot.partitions)
+    observed = observe_application(KafkaClusterReader(connection), document)
+    [compiled], snapshot = observed.compiled, observed.snapshot
     if wrong := errors(compiled.problems):
         raise ProblemsError(wrong)
     return (snapshot, compiled, *plan_copies(renames, compiled, snapshot.partitions))
-
-
-def plan_copies(
-    renames: Renames, compiled: CompiledApplication, counts: Mapping[str, int]
-) -> tuple[tuple[TopicCopy, ...], tuple[Problem, ...]]:
-    """Return the copies for renamed topics, and all that prevents them.
-
-    `compiled` is the application with the new names, `counts` is topic → partition count on the cluster.
-    """
-    targets = {topic.name: topic for topic in compiled.internal_topics}
-    copies, wrong = [], []
-    for old, new in renames:
-        if (refused := _find_refusal(old, new, compiled.application, targets, counts)) is not None:
-            wrong.append(refused)
-        else:
-            copies.append(TopicCopy(old, targets[new], counts[old]))
-    if len({new for _, new in renames}) < len(renames) or len({old for old, _ in renames}) < len(renames):
-        wrong.append(copy_refused(renames[0][1], "a topic is named twice", "each topic once", "Correct it."))
-    return tuple(copies), tuple(wrong)
 
 
 def copy_state(
@@ -334,51 +295,6 @@ def target_problems(copies: Sequence[TopicCopy], cluster: ReshardCluster) -> Ite
                 "If the application has started with the new name, its old state is out of date: do not copy "
                 f"it. Otherwise delete {topic}, and run the command again.",
             )
-
-
-def _find_refusal(
-    old: str,
-    new: str,
-    application: Application,
-    targets: Mapping[str, InternalTopic],
-    counts: Mapping[str, int],
-) -> Problem | None:
-    """Return why the state of topic `old` cannot be copied to `new`; None = it can be."""
-    prefix = f"{StreamsConfig.of(application).topic_prefix or application.id}-"
-    if new not in targets:
-        names = ", ".join(sorted(targets))
-        return copy_refused(new, "the application has no such internal topic", names, "Name one.")
-    if old not in counts:
-        return copy_refused(new, f"{old} does not exist", "the old topic", "Check the old name.")
-    if not old.startswith(prefix):
-        return copy_refused(
-            new,
-            f"{old} is not a topic of {application.id}",
-            f"a topic whose name begins with {prefix}",
-            "The application of the topic may run. State is copied only in one application.",
-        )
-    if old.endswith(_CHANGELOG) is not new.endswith(_CHANGELOG):
-        return copy_refused(
-            new,
-            f"only one of {old} and {new} is a changelog topic",
-            "two changelog topics, or two repartition topics",
-            "Correct it.",
-        )
-    if old in targets:
-        return copy_refused(
-            new,
-            f"{old} is still a topic of the application",
-            "a topic that the application does not use any more",
-            "Use the document of the new version.",
-        )
-    if len({counts[old], counts.get(new, counts[old]), targets[new].partitions}) > 1:
-        return copy_refused(
-            new,
-            f"{old} has {counts[old]} partitions, the new topic {targets[new].partitions}",
-            "equal partition counts",
-            "Change names and partition counts one after the other: run `headwater reshard` before.",
-        )
-    return None
 
 
 def _create(connection: Connection, copies: Sequence[TopicCopy], cluster: KafkaMoveCluster) -> None:

@@ -149,11 +149,6 @@ class ListBytes:
             for entry in _entries(stored):
                 yield entry_key, timestamp, is_left, key, self._serdes[is_left].deserialize(entry[_SIDE:])
 
-    def first_time(self) -> int | None:
-        """Return the smallest timestamp in the store; None = empty."""
-        first = next(self._entries_from_first(), None)
-        return None if first is None else int.from_bytes(first[0][:_TIME], "big")
-
     def holds(self, timestamp: int, is_left: bool, key: Value) -> bool:  # noqa: FBT001
         return self.below.overlay.get(self._entry_key(timestamp, is_left, key)) is not None
 

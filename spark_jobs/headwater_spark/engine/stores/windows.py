@@ -18,7 +18,6 @@ _LAST_SEQUENCE = b"\xff" * _SEQUENCE
 _SEQUENCES = 0x7FFFFFFF
 _MAX_CACHED_STARTS = 4096
 _SESSION_SUFFIX = 2 * TIME
-_LAST_SESSION_SUFFIX = b"\xff" * _SESSION_SUFFIX
 
 
 def window_end(start: int, size: int) -> int:

@@ -345,7 +345,6 @@ def test_lists_are_written_as_by_kafka_streams() -> None:
         (left_key, 5, True, "k", "left"),
         (left_key, 5, True, "k", "again"),
     ]
-    assert store.first_time() == 5
     assert opened.log[1][2:4] == (
         left_key,
         b"\1\0\0\0\2" + b"\0\0\0\5\1left" + b"\0\0\0\6\1again",

@@ -1,18 +1,19 @@
-"""Garbage collection is paused during a batch and ignores the objects that a worker keeps."""
+"""Garbage collections and the switch interval of Python while records are processed, read and written."""
 
 import gc
+import sys
 import warnings
 from collections.abc import Iterator
 
 import pytest
 
-from headwater_spark.worker import gc_pause
-from headwater_spark.worker.gc_pause import paused_gc
+from headwater_spark.worker import interpreter
+from headwater_spark.worker.interpreter import cheap_collections, paused_gc, short_switch_interval
 
 
 @pytest.fixture(autouse=True)
 def new_process(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(gc_pause, "_frozen", set())
+    monkeypatch.setattr(interpreter, "_frozen", set())
     gc.unfreeze()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # about objects of other tests that ran in this process
@@ -50,3 +51,27 @@ def test_objects_are_frozen_after_the_first_batch_only() -> None:
         batch = [[] for _ in range(1_000)]  # type: ignore[var-annotated]
     assert gc.get_freeze_count() <= kept, "objects of later batches are collected"
     del batch
+
+
+def test_the_interval_is_short_inside_the_block_only() -> None:
+    before = sys.getswitchinterval()
+    inside = 0.0
+
+    def fail() -> None:
+        nonlocal inside
+        with short_switch_interval():
+            inside = sys.getswitchinterval()
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        fail()
+    assert inside < before / 5
+    assert sys.getswitchinterval() == before
+
+
+def test_collections_do_not_inspect_earlier_objects_inside_the_block() -> None:
+    earlier: object = type("Earlier", (), {})()
+    with cheap_collections():
+        inspected = {id(each) for each in gc.get_objects()}
+    assert id(earlier) not in inspected
+    assert id(earlier) in {id(each) for each in gc.get_objects()}

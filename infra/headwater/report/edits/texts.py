@@ -1,0 +1,184 @@
+"""An edit as text for a terminal, and as Markdown for the pull request that contains it."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+
+from rich.text import Text
+
+from headwater.model.compiled import TopicKind
+from headwater.model.problems import Severity
+from headwater.planner.edits import ApplicationEdit, Edit, TopicEdit, Verdict
+from headwater.planner.phrases import counted, listed
+from headwater.report.escaping import block, code, printable, prose
+from headwater.report.problems import entry_rich, problem_text, problems_rich
+
+_SIGNS = {Severity.ERROR: "🔴", Severity.WARNING: "🟠", Severity.INFO: "🔵"}
+_ORDER = tuple(Verdict)
+
+
+def summary(edit: Edit) -> str:
+    """Return one line: what is lost, what changes, and whether the comparison is complete."""
+    compared = counted(len(edit.applications), "application")
+    lost = [topic for topic in edit.topics if topic.loses_data]
+    if lost:
+        text = f"Change of the topology: {_losses_phrase(lost)} in {compared}."
+    elif edit.has_changes:
+        text = f"Change of the topology: no state is lost in {compared}."
+    else:
+        text = f"Change of the topology: nothing changes for state and topics in {compared}."
+    if not edit.is_complete:
+        text += " The comparison is not complete."
+    return text
+
+
+def _losses_phrase(lost: Iterable[TopicEdit]) -> str:
+    counts = Counter(topic.kind is TopicKind.CHANGELOG for topic in lost)
+    stores, topics = counts[True], counts[False]
+    parts = [
+        f"{counted(stores, 'store')} {'loses its' if stores == 1 else 'lose their'} state" if stores else "",
+        f"records in flight of {counted(topics, 'topic')} are lost" if topics else "",
+    ]
+    return ", ".join(part for part in parts if part)
+
+
+def application_summary(part: ApplicationEdit) -> str:
+    """Return the number of topics of each verdict: `1 renamed, 2 kept`."""
+    counts = Counter(topic.verdict for topic in part.topics)
+    found = ", ".join(f"{counts[verdict]:,} {verdict}" for verdict in _ORDER if counts[verdict])
+    versions = (
+        f"Kafka Streams {part.before} to {part.after}, "
+        if part.before is not None and part.before != part.after
+        else ""
+    )
+    former = f"formerly {part.former_id}, " if part.former_id is not None else ""
+    return f"{former}{versions}{found or 'no state and no internal topics'}"
+
+
+def restart(part: ApplicationEdit) -> str:
+    """Return the sentence about restarting the application."""
+    if part.is_rolling and not part.needs_new_group:
+        return "Rolling restart: safe."
+    reason = part.obstacle or "the group must be a new one"
+    text = f"Rolling restart: not safe, because {reason}."
+    if part.needs_new_group:
+        text += " A new group is needed: with `group.protocol: streams`, brokers refuse a changed topology."
+    return text
+
+
+def remarks(edit: Edit) -> Iterator[str]:
+    """Yield sentences about the whole report."""
+    if edit.added:
+        yield f"New applications: {listed(edit.added)}."
+    if edit.removed:
+        yield f"Removed applications, whose topics stay until they are deleted: {listed(edit.removed)}."
+    if edit.assumed:
+        yield (
+            f"Partition counts of {listed(edit.assumed)} are not known: the same count is assumed for all of "
+            "them. Give them by --partitions, or name a cluster."
+        )
+
+
+def changed(part: ApplicationEdit) -> tuple[TopicEdit, ...]:
+    """Return the topics that need attention: all that are not simply kept."""
+    return tuple(topic for topic in part.topics if not topic.is_unchanged)
+
+
+def kept(part: ApplicationEdit) -> tuple[str, ...]:
+    """Return the names of the topics that are kept without a remark."""
+    names = {topic.topic for topic in changed(part)}
+    return tuple(topic.topic for topic in part.topics if topic.topic not in names)
+
+
+def edit_markdown(edit: Edit, *, rows: int | None = None) -> str:
+    """Return a document: a summary line, then a section for each application with at most `rows` topics."""
+    parts = [f"**{prose(summary(edit))}**\n"]
+    parts += [f"{prose(remark)}\n" for remark in remarks(edit)]
+    for application in edit.applications:
+        parts += _markdown_parts(application, rows)
+    if edit.problems:
+        parts.append("### Not complete\n")
+        parts += [block(problem_text(problem)) for problem in edit.problems[:rows]]
+    return "\n".join(parts)
+
+
+def _markdown_parts(part: ApplicationEdit, rows: int | None) -> Iterator[str]:
+    yield f"### {code(part.id)}: {prose(application_summary(part))}\n"
+    yield f"{prose(restart(part))}\n"
+    topics = changed(part)
+    if topics:
+        yield "| | topic | what | first |\n|---|---|---|---|"
+        yield from (_topic_row(topic) for topic in topics[:rows])
+        if len(topics) > len(topics[:rows]):
+            yield f"\n… and {len(topics) - len(topics[:rows]):,} more"
+        yield ""
+        for why in dict.fromkeys(topic.why for topic in topics[:rows]):
+            yield f"*Why it matters*: {prose(why)}\n"
+    if rows == 0:
+        return
+    if names := kept(part):
+        yield f"Kept: {', '.join(map(code, sorted(names)[:rows]))}\n"
+    if part.lines:
+        yield "Lines that keep the old names (checked together):\n"
+        yield "| at | line | in Java |\n|---|---|---|"
+        for line in part.lines:
+            yield f"| {code(str(line.location))} | {code(line.document)} | {code(line.code)} |"
+        yield ""
+        if part.still_lost:
+            yield f"No name keeps {prose(listed(part.still_lost))}.\n"
+    yield from (f"{number}. {prose(step)}" for number, step in enumerate(part.steps, 1))
+    yield ""
+    yield from (f"- {prose(remark)}" for remark in part.remarks)
+    yield ""
+
+
+def _topic_row(topic: TopicEdit) -> str:
+    cells = (f"{_SIGNS[topic.severity]} {topic.verdict}", code(topic.topic), prose(topic.what))
+    return f"| {' | '.join((*cells, prose(topic.first)))} |"
+
+
+def edit_text(edit: Edit) -> str:
+    """Return the edit as plain lines."""
+    return edit_rich(edit).plain
+
+
+def edit_rich(edit: Edit) -> Text:
+    """Return the lines of `edit_text` with colors for a terminal."""
+    parts = [Text(summary(edit), "bold"), *map(Text, remarks(edit))]
+    for application in edit.applications:
+        parts += _terminal_parts(application)
+    if edit.problems:
+        parts.append(problems_rich(edit.problems))
+    return Text("\n\n").join(parts)
+
+
+def _terminal_parts(part: ApplicationEdit) -> Iterator[Text]:
+    lines = [f"  {restart(part)}", *(f"  {remark}" for remark in part.remarks)]
+    yield Text.assemble(
+        (printable(part.id), "bold underline"), f"  {application_summary(part)}", "\n" + "\n".join(lines)
+    )
+    for topic in changed(part):
+        yield entry_rich(topic.severity, topic.verdict, topic.what, tuple(_topic_details(topic)))
+    if names := kept(part):
+        yield Text(f"kept: {listed(names)}")
+    if part.lines:
+        yield Text("\n").join(
+            [Text("Lines that keep the old names (checked together):", "bold"), *_name_lines(part)]
+        )
+    if part.steps:
+        numbered = (f"  {number}. {step}" for number, step in enumerate(part.steps, 1))
+        yield Text("\n").join([Text("Steps:", "bold"), *map(Text, numbered)])
+
+
+def _topic_details(topic: TopicEdit) -> Iterator[tuple[str, str]]:
+    if topic.location is not None:
+        yield "at", str(topic.location)
+    if topic.former is not None and topic.former not in topic.what:
+        yield "before", topic.former
+    yield from (("why", topic.why), ("first", topic.first))
+
+
+def _name_lines(part: ApplicationEdit) -> Iterator[Text]:
+    for line in part.lines:
+        yield Text(f"  {line.location}: {line.document}    in Java: {line.code}")
+    if part.still_lost:
+        yield Text(f"  No name keeps {listed(part.still_lost)}.")

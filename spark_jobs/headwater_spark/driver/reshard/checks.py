@@ -1,0 +1,178 @@
+"""Check on the cluster whether a reshard may begin, or has begun."""
+
+import time
+from collections.abc import Iterable, Mapping, Sequence
+
+from headwater.kafka import Connection
+from headwater.kafka.group_admin import GroupAdmin
+from headwater.model.cluster import ClusterSnapshot
+from headwater.model.compiled import CompiledApplication, TopicKind
+from headwater.model.policies import Policy
+from headwater.model.problems import Problem, ProblemsError, errors
+from headwater.model.topology import TopologyDocument
+from headwater.operations.planning import compile_with_counts
+from headwater.planner.policies import expansion_violations
+from headwater_spark.driver.processor_move.entry_copy import Report
+from headwater_spark.driver.reshard import copy_problems, problems
+from headwater_spark.driver.reshard.entry_move import ReshardCluster
+from headwater_spark.driver.reshard.journal import Journal, Phase, journal_partitions, read_journal
+from headwater_spark.driver.reshard.plan import Reshard, producer_name
+from headwater_spark.driver.reshard.unprocessed_records import UnprocessedRecords
+
+_WITHOUT_MEMBERS = ("Empty", "Dead")
+_ADMIN_SECONDS = 30.0
+_POLL_SECONDS = 1.0
+SESSION_SECONDS = 60.0
+"""Longer than the default of `session.timeout.ms`, 45 s."""
+
+
+def has_members(connection: Connection, application: str) -> bool:
+    """Return whether the application's group has members, of any group protocol."""
+    return GroupAdmin(connection, _ADMIN_SECONDS).group_state(application) not in _WITHOUT_MEMBERS
+
+
+def check_stopped(
+    connection: Connection, application: str, wait_seconds: float, report: Report, *, has_begun: bool = False
+) -> None:
+    """Raise `ProblemsError` if the application's group has members, of any group protocol.
+
+    Kafka Streams does not leave its group when it stops: its members are removed when their session times
+    out. So wait for that.
+    """
+    admin = GroupAdmin(connection, _ADMIN_SECONDS)
+    deadline = time.monotonic() + wait_seconds
+    while (state := admin.group_state(application)) not in _WITHOUT_MEMBERS:
+        if time.monotonic() > deadline:
+            raise ProblemsError(
+                [problems.group_active(application, state, wait_seconds, has_begun=has_begun)]
+            )
+        report("waiting until the members of the group have timed out", 0, 0)
+        time.sleep(_POLL_SECONDS)
+
+
+def find_journal(
+    document: TopologyDocument, partitions: Mapping[str, int], cluster: ReshardCluster
+) -> Journal | None:
+    """Return the journal of a reshard that is not complete; raises `KafkaException`.
+
+    `partitions` is topic → partition count on the cluster.
+    """
+    changelogs = _changelogs(compile_with_counts(document, partitions, {}), partitions)
+    application = document.application.id
+    try:
+        journal = read_journal(cluster.committed(journal_partitions(changelogs), stable=False))
+    except ValueError as error:
+        raise ProblemsError([problems.unreadable_journal(application, str(error))]) from None
+    if journal is not None and all(before == after for before, after in journal.counts.values()):
+        raise ProblemsError([copy_problems.copy_incomplete(application, sorted(journal.phases))])
+    return journal
+
+
+def withdraw_if_unchanged(
+    application: str,
+    journal: Journal,
+    counts: Mapping[str, int],
+    cluster: ReshardCluster,
+    *,
+    is_removed: bool = True,
+) -> Journal | None:
+    """Return None if nothing but the journal was written, and remove it; otherwise return the journal.
+
+    Until a topic is expanded, the application can start again and write: then the ends that the journal has
+    are not the ends of the old parts any more. `counts` is topic → partition count on the cluster.
+    """
+    if journal.has_offsets or set(journal.phases.values()) != {Phase.COPY}:
+        return journal
+    changed = {topic for topic in journal.phases if journal.counts[topic][0] < journal.counts[topic][1]}
+    if not changed or any(counts[topic] != journal.counts[topic][0] for topic in changed):
+        return journal
+    kept = {each: end for each, end in journal.ends.items() if each[0] not in changed}
+    if kept and any(end != kept[each] for each, (_, end) in cluster.bounds(kept).items()):
+        return journal
+    if is_removed:
+        with cluster.producer(producer_name(application)) as producer:
+            producer.commit(journal.removal)
+    return None
+
+
+def forgotten_offsets(
+    document: TopologyDocument, partitions: Mapping[str, int], cluster: ReshardCluster
+) -> Sequence[Problem]:
+    """Return a problem if there are entries, but no offsets: brokers would have forgotten a journal, too.
+
+    Raises `KafkaException`.
+    """
+    compiled = compile_with_counts(document, partitions, {})
+    read = {
+        topic: partitions[topic]
+        for part in compiled.subtopologies
+        if not part.is_global
+        for topic in part.sources
+        if topic in partitions
+    }
+    committed = cluster.committed(journal_partitions(read), stable=False)
+    entries = cluster.bounds(journal_partitions(_changelogs(compiled, partitions)))
+    if any(each.offset is not None for each in committed.values()) or not any(
+        first < end for first, end in entries.values()
+    ):
+        return []
+    return [problems.no_offsets(document.application.id)]
+
+
+def check_reshard(reshard: Reshard, cluster: ReshardCluster) -> Sequence[Problem]:
+    """Return why a reshard must not begin, apart from the entries; raises `KafkaException`."""
+    found: list[Problem] = []
+    read = [(each.topic, number) for each in reshard.inputs for number in range(each.present)]
+    partitions = [*reshard.changelog_partitions, *read]
+    for topic, partition in cluster.open_transactions(partitions):
+        found.append(problems.open_transaction(reshard.application, topic, partition))
+    if found:
+        return found
+    committed = cluster.committed(read)
+    has_offsets = any(each.offset is not None for each in committed.values())
+    if not has_offsets and all(
+        any(first < end for first, end in cluster.bounds(each).values())
+        for each in (reshard.changelog_partitions, read)
+    ):
+        return [problems.no_offsets(reshard.application)]
+    return UnprocessedRecords(reshard, cluster, committed).problems()
+
+
+def expansion_problems(
+    reshard: Reshard,
+    document: TopologyDocument,
+    partitions: Mapping[str, int],
+    policies: Sequence[Policy],
+) -> Sequence[Problem]:
+    """Return the policies that the new partition counts violate."""
+    after = {topic: count for topic, count in reshard.expansions.items() if count > partitions[topic]}
+    compiled = compile_with_counts(document, partitions, reshard.sources)
+    return errors(expansion_violations(compiled, partitions, after, policies))
+
+
+def timestamp_problems(
+    application: str, snapshot: ClusterSnapshot, topics: Iterable[str]
+) -> Sequence[Problem]:
+    """Return a problem for each topic whose records would get other timestamps."""
+    return [
+        problems.replaced_timestamps(application, topic)
+        for topic in topics
+        if {**snapshot.topic_defaults, **snapshot.topics[topic].config}.get("message.timestamp.type")
+        == "LogAppendTime"
+    ]
+
+
+def deleting_retention(snapshot: ClusterSnapshot, topic: str) -> int | None:
+    """Return the `retention.ms` of a topic; None = brokers do not delete its records by time."""
+    config = {**snapshot.topic_defaults, **snapshot.topics[topic].config}
+    retention = int(config.get("retention.ms", -1))
+    return retention if "delete" in config.get("cleanup.policy", "delete") and retention >= 0 else None
+
+
+def _changelogs(compiled: CompiledApplication, partitions: Mapping[str, int]) -> Mapping[str, int]:
+    """Return changelog topic → partition count, of the topics that exist."""
+    return {
+        topic.name: partitions[topic.name]
+        for topic in compiled.internal_topics
+        if topic.kind is TopicKind.CHANGELOG and topic.name in partitions
+    }
