@@ -204,8 +204,8 @@ def test_ownership_records_around_a_large_record_are_used(
     cluster: RealCluster, request: pytest.FixtureRequest
 ) -> None:
     record = OwnershipRecord(application_id="orders", stack=StackIdentity("0d6a", "production"))
-    cluster.create(OWNERSHIP_TOPIC, 1, {"cleanup.policy": "compact", "max.message.bytes": str(_BROKER_LIMIT)})
     request.addfinalizer(lambda: cluster.delete(OWNERSHIP_TOPIC))
+    cluster.create(OWNERSHIP_TOPIC, 1, {"cleanup.policy": "compact", "max.message.bytes": str(_BROKER_LIMIT)})
     connection = Connection(bootstrap_servers=(cluster.bootstrap_servers,))
     write_ownership(connection, OwnershipChange((record,)))
     send(cluster, OWNERSHIP_TOPIC, [os.urandom(_LARGE)], [b"{"])
