@@ -1,7 +1,7 @@
 """What commands say while some of several brokers are stopped, as in a rolling restart."""
 
 import time
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -62,8 +62,8 @@ def _alive(admin: AdminClient) -> int:
     return len(admin.list_topics(timeout=_SECONDS).brokers)
 
 
-def _topics(broker: Broker) -> Collection[str]:
-    return _admin((broker,)).list_topics(timeout=_SECONDS).topics.keys()
+def _topics(broker: Broker) -> set[str]:
+    return set(_admin((broker,)).list_topics(timeout=_SECONDS).topics)
 
 
 def _reader(broker: Broker, seconds: float) -> KafkaClusterReader:
