@@ -43,7 +43,7 @@ shutil.rmtree(sys.argv[1], ignore_errors=True)
 _IN_MEMORY, _NEEDED_BYTES = Path("/dev/shm"), 4 * 1024**3  # noqa: S108 - brokers sync many small files
 _GUARD = pytest.StashKey[Guard]()
 # Each has an open socket, and a client logs its failures for as long as it lives.
-_ENDED_THREADS, _END_SECONDS = ("leadership-close", "task-owner"), 30
+_ENDED_THREADS, _END_SECONDS = ("leadership-close", "task-owner"), 90
 # No test stops it: heartbeats that a busy disk or processor delays must not take its partitions from it.
 _SHARED_BROKER = Settings(
     overrides={"broker.session.timeout.ms": "60000", "broker.heartbeat.interval.ms": "2000"}

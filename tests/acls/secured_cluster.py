@@ -119,8 +119,12 @@ class SecuredCluster:
         """Return the sum of the latest offsets of all partitions."""
         return self._offsets(topic, OffsetSpec.latest())  # type: ignore[no-untyped-call]
 
-    def denials(self, start: int) -> set[Permission]:
-        """Return the permissions that the authorizer denied, according to the log from byte `start`."""
+    def denials(self, start: int, *names: str) -> set[Permission]:
+        """Return the permissions that the authorizer denied, according to the log from byte `start`.
+
+        With `names`, only those on the cluster and on resources whose names contain one of them: a client of
+        an earlier test may still ask for its own.
+        """
         text = self.broker.log.read_bytes()[start:].decode(errors="replace")
         return {
             Permission(
@@ -130,6 +134,7 @@ class SecuredCluster:
             )
             for match in _DENIAL.finditer(text)
             if match["operation"] in _OPERATIONS
+            and any(each in match["name"] for each in (names and (*names, "kafka-cluster")) or ("",))
         }
 
     @property

@@ -43,4 +43,4 @@ def test_the_agent_expands_topics_with_the_listed_permissions(
         assert until(lambda: f"headwater-agent-{id_}" in secured_cluster.topics(), _SECONDS)
         secured_cluster.expand(source, 4)
         assert until(lambda: {secured_cluster.topics()[name] for name in internal} == {4}, _SECONDS)
-    assert secured_cluster.denials(log) == set()
+    assert secured_cluster.denials(log, id_, source) == set()

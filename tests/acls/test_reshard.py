@@ -44,5 +44,5 @@ def test_state_moves_with_the_listed_permissions(
     secured_cluster.set_acls(_PRINCIPAL, granted)
     begin = secured_cluster.log_length
     reshard_application(document, connection, options, unreported)
-    assert secured_cluster.denials(begin) == set()
+    assert secured_cluster.denials(begin, app.id) == set()
     app.check(before, waiting)

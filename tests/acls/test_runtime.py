@@ -60,7 +60,7 @@ def test_tasks_process_and_restore_with_the_planned_permissions(
     shutil.rmtree(tmp_path / "state")
     app.produce(3)
     secured.process(2)
-    assert secured_cluster.denials(begin) == set()
+    assert secured_cluster.denials(begin, app.id) == set()
     app.check_results(20)
 
 
@@ -74,7 +74,7 @@ def test_processors_are_added_with_the_planned_permissions(
     client.expand(4)
     assert not client.expansion.status.problems
     assert client.expansion.status.processors == 4
-    assert secured_cluster.denials(begin) == set()
+    assert secured_cluster.denials(begin, app.id) == set()
     app.check_moved(4)
 
 

@@ -20,6 +20,7 @@ from headwater.kafka.kafka_reader import survey
 from headwater.planner.adoption import recognize
 from headwater.planner.evidence.names import INTERNAL_NAMES
 from headwater.toolchain.broker import Broker, SaslUser, Settings
+from tests.acls.secured_cluster import SecuredCluster
 from tests.contract.real_cluster import RealCluster
 from tests.preloaded import headwater
 
@@ -68,6 +69,7 @@ def imported(broker: Broker, folder: Path) -> "subprocess.CompletedProcess[str]"
 
 
 def test_each_missing_permission_is_reported(secured_broker: Broker, tmp_path: Path) -> None:
+    SecuredCluster(secured_broker).set_acls(f"User:{USER.name}", ())
     nothing = imported(secured_broker, tmp_path)
     assert nothing.returncode == 1
     assert "NotAuthorized" in nothing.stderr  # the group of --application-id

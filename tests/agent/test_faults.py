@@ -78,9 +78,16 @@ class RunningApplication:
 
 
 @pytest.fixture(scope="module")
-def broker(own_broker: Callable[..., Broker]) -> Iterator[Broker]:
+def broker_of_module(own_broker: Callable[..., Broker]) -> Iterator[Broker]:
     with own_broker(Settings(sasl_users=(AGENT,), authorizer=True, overrides=QUICK)) as broker:
         yield broker
+
+
+@pytest.fixture
+def broker(broker_of_module: Broker) -> Broker:
+    """Return the broker, which a test that failed may have left killed."""
+    broker_of_module.start()
+    return broker_of_module
 
 
 @pytest.fixture

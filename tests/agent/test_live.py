@@ -129,7 +129,8 @@ def test_expansion_begins_within_metadata_max_age(applications: Applications) ->
         assert time.monotonic() - start < age + _REACTION_SECONDS
         applications.await_counts(6)
     before = takewhile(lambda request: request[0] != "journal", agent.requests[asked:])
-    assert [operation for operation, _ in before].count("metadata") <= 1, (
+    # The first one may have been answered before the expansion, and is recorded after it.
+    assert [operation for operation, _ in before].count("metadata") <= 2, (
         "the first topic check starts the expansion"
     )
 

@@ -60,7 +60,7 @@ def secured(own_broker: Callable[..., Broker], certificate_authority: trustme.CA
 
 @pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"])
 def test_a_user_with_a_password_needs_permission(
-    secured: Broker, certificate_authority: trustme.CA, mechanism: str
+    secured: Broker, certificate_authority: trustme.CA, unique: Callable[[str], str], mechanism: str
 ) -> None:
     connection = Connection(
         bootstrap_servers=(secured.address("SASL_SSL"),),
@@ -71,11 +71,12 @@ def test_a_user_with_a_password_needs_permission(
         ca=certificate_authority.cert_pem.bytes().decode(),
     )
     cluster = Cluster(secured.bootstrap_servers)
-    cluster.create("kept", 1)
-    ids = {"kept": cluster.topic_id("kept")}
-    assert "AUTHORIZATION_FAILED" in delete_topics(connection, ids)["kept"]
-    assert cluster.partitions("kept") == 1
-    cluster.delete("kept")
+    kept = unique("kept")
+    cluster.create(kept, 1)
+    ids = {kept: cluster.topic_id(kept)}
+    assert "AUTHORIZATION_FAILED" in delete_topics(connection, ids)[kept]
+    assert cluster.partitions(kept) == 1
+    cluster.delete(kept)
     with pytest.raises(OSError, match=r"(?i)authentication|credentials"):
         delete_topics(attrs.evolve(connection, password="wrong"), ids)
 

@@ -78,18 +78,25 @@ def test_the_application_is_built_and_runs(own_broker: Callable[..., Broker], tm
         created = admin.create_topics([NewTopic("orders", 2), NewTopic("order-counts", 2)])
         for future in created.values():
             future.result()
+        assert until(lambda: created.keys() <= _partitions(admin).keys(), 60)
         variables = {"BOOTSTRAP_SERVERS": broker.bootstrap_servers}
         refused = java(folder, variables)
         assert "An operator has to act: Internal topics do not exist: " + ", ".join(_INTERNAL) in refused
         java(folder, variables, "initialize")
-        topics = admin.list_topics(timeout=90).topics
-        assert {topic.name: topic.partitions for topic in compiled.internal_topics} == {
-            name: len(topics[name].partitions) for name in _INTERNAL
-        }
+        expected = {topic.name: topic.partitions for topic in compiled.internal_topics}
+        assert expected.keys() == set(_INTERNAL)
+        # The broker that answers learns of new topics a moment later.
+        assert until(lambda: expected.items() <= _partitions(admin).items(), 60), _partitions(admin)
         with started(folder, variables, tmp_path / "log") as application:
             assert until(lambda: "to RUNNING" in (tmp_path / "log").read_text(encoding="utf-8"), 60)
             application.terminate()
             application.wait(60)
+
+
+def _partitions(admin: AdminClient) -> dict[str, int]:
+    """Return topic → number of partitions."""
+    found = admin.list_topics(timeout=90).topics
+    return {name: len(topic.partitions) for name, topic in found.items()}
 
 
 _GRADLE_BUILD = """

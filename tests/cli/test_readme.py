@@ -15,12 +15,14 @@ from headwater.cli.console import ExitCode
 from headwater.cli.demo.steps import STEPS
 from headwater.cli.main import _COMMANDS
 from headwater.toolchain.broker import Broker
+from headwater.toolchain.broker.readiness import until
 
 _ROOT = Path(__file__).parents[2]
 _README = _ROOT / "README.md"
 _PAGES = sorted((_ROOT / "docs").rglob("*.md"))
 _BLOCK = re.compile(r"^```(console|yaml)\n(.*?)^```\n", re.MULTILINE | re.DOTALL)
 _ADDRESS = "localhost:9092"
+_SECONDS = 60
 
 
 @pytest.mark.broker
@@ -30,6 +32,8 @@ def test_readme_commands_print_the_quoted_output(own_broker: Callable[[], Broker
         admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers, "log_level": 0})
         for topic in ("orders", "busy-customers"):
             admin.create_topics([NewTopic(topic, 6, 1)])[topic].result()
+            # The broker that answers learns of a new topic a moment later.
+            assert until(partial(_is_known, admin, topic), _SECONDS)
 
         def replayed(block: re.Match[str]) -> str:
             kind, body = block.groups()
@@ -41,6 +45,10 @@ def test_readme_commands_print_the_quoted_output(own_broker: Callable[[], Broker
             return f"```console\n{shown}```\n"
 
         _compare(text, _BLOCK.sub(replayed, text))
+
+
+def _is_known(admin: AdminClient, topic: str) -> bool:
+    return topic in admin.list_topics(timeout=_SECONDS).topics
 
 
 def _output(command: str, broker: Broker, folder: Path) -> str:

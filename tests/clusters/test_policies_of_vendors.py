@@ -189,10 +189,13 @@ def test_another_number_of_replicas_is_an_error_of_the_document(run: Run) -> Non
 
 
 def test_kafka_streams_runs_with_the_topics_that_it_cannot_create(
-    cluster: str, applications_of: Callable[[str], Applications], tmp_path: Path
+    cluster: str,
+    applications_of: Callable[[str], Applications],
+    tmp_path: Path,
+    unique: Callable[[str], str],
 ) -> None:
     """Unmodified Kafka Streams, without the library: it fails, and runs once the plan is applied."""
-    application = TestedApplication("streams-app", cluster)
+    application = TestedApplication(unique("streams-app"), cluster)
     for topic in (application.source, application.sink):
         create(cluster, topic, {})
     applications = applications_of(VERSION)

@@ -74,10 +74,12 @@ class RealCluster:
     @contextmanager
     def member(self, group: str, topic: str) -> Iterator[None]:
         consumer = Consumer({"bootstrap.servers": self.bootstrap_servers, "group.id": group})
-        consumer.subscribe([topic])
-        assert until(lambda: _is_assigned(consumer), _SECONDS)
-        yield
-        consumer.close()
+        try:
+            consumer.subscribe([topic])
+            assert until(lambda: _is_assigned(consumer), _SECONDS)
+            yield
+        finally:
+            consumer.close()
 
     def commit(self, group: str, topic: str, texts: Mapping[int, str]) -> None:
         """Commit an offset with each text, of these partitions."""

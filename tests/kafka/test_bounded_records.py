@@ -200,8 +200,11 @@ def deliver(cluster: RealCluster, topic: str, value: bytes, codec: str) -> None:
     assert [error for error in refused if error is not None] == [], "refused"
 
 
-def test_ownership_records_around_a_large_record_are_used(cluster: RealCluster) -> None:
+def test_ownership_records_around_a_large_record_are_used(
+    cluster: RealCluster, request: pytest.FixtureRequest
+) -> None:
     record = OwnershipRecord(application_id="orders", stack=StackIdentity("0d6a", "production"))
+    request.addfinalizer(lambda: cluster.delete(OWNERSHIP_TOPIC))
     cluster.create(OWNERSHIP_TOPIC, 1, {"cleanup.policy": "compact", "max.message.bytes": str(_BROKER_LIMIT)})
     connection = Connection(bootstrap_servers=(cluster.bootstrap_servers,))
     write_ownership(connection, OwnershipChange((record,)))

@@ -15,7 +15,7 @@ from tests.broker_version import enables_streams_groups
 @pytest.mark.broker
 @pytest.mark.every_broker
 def test_features_of_a_broker_are_read(kafka: LocalBroker) -> None:
-    features = enabled_features(Connection(bootstrap_servers=(kafka.bootstrap_servers,)), 10)
+    features = enabled_features(Connection(bootstrap_servers=(kafka.bootstrap_servers,)), 60)
     assert features is not None
     assert features["metadata.version"] > 0
     assert features.get("streams.version", 0) == int(enables_streams_groups())
@@ -35,7 +35,7 @@ def strange_server() -> Iterator[str]:
         thread = threading.Thread(target=answer, daemon=True)
         thread.start()
         yield f"127.0.0.1:{server.getsockname()[1]}"
-        thread.join(10)
+        thread.join(60)
 
 
 def test_a_server_that_is_not_kafka_has_no_known_features(strange_server: str) -> None:

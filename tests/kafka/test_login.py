@@ -165,6 +165,8 @@ def test_every_login_describes_groups_and_deletes_topics_by_id(
     secured: Broker,
     certificate_authority: trustme.CA,
     token_url: str,
+    unique: Callable[[str], str],
+    *,
     connection_of: ConnectionOf,
     detail: str,
 ) -> None:
@@ -173,15 +175,15 @@ def test_every_login_describes_groups_and_deletes_topics_by_id(
     assert not isinstance(described, KafkaError)
     assert described.state == "Dead"
     cluster = Cluster(secured.bootstrap_servers)
-    for name in ("retired", "replaced"):
+    retired, replaced = unique("retired"), unique("replaced")
+    for name in (retired, replaced):
         cluster.create(name, 1)
-    ids = cluster.topic_ids(["retired", "replaced"])
-    cluster.delete("replaced")
-    cluster.create("replaced", 1)  # the topic of another user
+    ids = cluster.topic_ids([retired, replaced])
+    cluster.delete(replaced)
+    cluster.create(replaced, 1)  # the topic of another user
     assert delete_topics(connection, ids) == {}
-    assert until(lambda: cluster.partitions("retired") is None, _SECONDS)
-    assert cluster.partitions("replaced") == 1
-    cluster.delete("replaced")
+    assert until(lambda: cluster.partitions(retired) is None, _SECONDS)
+    assert cluster.partitions(replaced) == 1
 
 
 @pytest.mark.broker

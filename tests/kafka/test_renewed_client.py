@@ -15,7 +15,7 @@ class Client:
 
 def test_a_client_is_replaced_after_a_failure_and_dropped_after_its_last_answer() -> None:
     dropped = threading.Event()
-    renewed = RenewedClient(Client, lambda client: client.answered.wait(30))
+    renewed = RenewedClient(Client, lambda client: client.answered.wait(60))
     old = renewed.client
     weakref.finalize(old, dropped.set)
     with pytest.raises(TimeoutError), renewed.used(TimeoutError):
@@ -25,7 +25,7 @@ def test_a_client_is_replaced_after_a_failure_and_dropped_after_its_last_answer(
     del old
     assert not dropped.is_set()
     answered.set()
-    assert dropped.wait(30)
+    assert dropped.wait(60)
 
 
 def test_a_client_is_kept_after_other_exceptions_and_success() -> None:

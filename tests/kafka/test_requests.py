@@ -29,8 +29,9 @@ def prefix(kafka: LocalBroker, unique: Callable[[str], str]) -> str:
     topics = [NewTopic(f"{prefix}-{number:02}", 2, 1) for number in range(50)]
     for future in client.create_topics(topics).values():
         future.result()
-    while sum(name.startswith(prefix) for name in client.list_topics().topics) < len(topics):
-        pass  # the broker that answers learns of new topics a moment later
+    names = {topic.topic for topic in topics}
+    # The broker that answers learns of new topics a moment later.
+    assert until(lambda: names <= client.list_topics(timeout=_SECONDS).topics.keys(), _SECONDS)
     return prefix
 
 

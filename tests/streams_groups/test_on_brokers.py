@@ -131,25 +131,29 @@ def test_a_description_that_is_too_large_hides_only_its_own_group(
 def test_the_document_is_complete_and_equals_that_of_the_application(
     newest: RunningCluster,
     kafka_streams_of: Callable[[str], KafkaStreams],
+    tmp_path: Path,
+    unique: Callable[[str], str],
 ) -> None:
+    folder, file = tmp_path, tmp_path / "busy.yaml"
     printed = kafka_streams_of(_WITH_NODES).ask(_DOCUMENT, topics=_TOPICS).describe
-    done = newest.headwater("import", "--all", "--kafka-streams", "4.4", "-o", "topologies")
+    done = newest.headwater("import", "--all", "--kafka-streams", "4.4", "-o", folder)
     assert done.returncode == ExitCode.DONE, done.stderr
     assert "its topology was read from the brokers" in done.stdout
-    document = yaml.safe_load((newest.folder / "topologies" / "busy.yaml").read_text(encoding="utf-8"))
+    document = yaml.safe_load(file.read_text(encoding="utf-8"))
     assert document["describe"]["text"] == printed
     assert document["describe"]["repartitions"] == {"spread-repartition": 5}
     assert "unknown" not in document["describe"]
     assert document["application"]["protocol"] == "streams"
-    drift = newest.headwater("drift", "topologies")
+    drift = newest.headwater("drift", folder)
     assert drift.returncode == ExitCode.DONE, drift.stdout
 
-    text = (newest.folder / "topologies" / "busy.yaml").read_text(encoding="utf-8")
-    (newest.folder / "topologies" / "busy.yaml").write_text(
-        text.replace("counts", "sums").replace("topics: [other]", "topics: [other, more]"), encoding="utf-8"
+    text, more = file.read_text(encoding="utf-8"), unique("more")
+    file.write_text(
+        text.replace("counts", "sums").replace("topics: [other]", f"topics: [other, {more}]"),
+        encoding="utf-8",
     )
-    Cluster(newest.broker.bootstrap_servers).create("more", 2)
-    drift = newest.headwater("drift", "topologies")
+    Cluster(newest.broker.bootstrap_servers).create(more, 2)
+    drift = newest.headwater("drift", folder)
     assert drift.returncode == ExitCode.DRIFT
     assert "warning[topology] Another topology is running: 2 differences." in drift.stdout
 

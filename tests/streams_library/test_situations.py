@@ -187,7 +187,7 @@ def test_no_record_is_processed_after_a_changelog_was_deleted(
     jvm.close(application.id)
 
 
-@_with_oldest_and_newest
+@_with_newest
 def test_an_unchanged_application_reads_the_same_lags_with_and_without_the_library(
     jvm: Applications, application: TestedApplication
 ) -> None:
@@ -208,7 +208,7 @@ def test_an_unchanged_application_reads_the_same_lags_with_and_without_the_libra
     assert read == [f"{application.changelog}-0,{application.changelog}-1"] * 4
 
 
-@_with_oldest_and_newest
+@_with_newest
 def test_instances_with_and_without_the_library_are_in_one_group(
     jvm: Applications, application: TestedApplication
 ) -> None:
@@ -231,7 +231,7 @@ def test_instances_with_and_without_the_library_are_in_one_group(
     jvm.close(third)
 
 
-@_with_oldest_and_newest
+@_with_newest
 def test_a_failed_expansion_is_retried_and_then_given_up_once(
     jvm: Applications, application: TestedApplication
 ) -> None:

@@ -79,9 +79,12 @@ def test_children_end_with_the_process_that_runs_the_command() -> None:
 
 def _sleeping_sessions(parent: int) -> set[int]:
     """Return the sessions of children of `parent` that have a child themselves."""
-    children = Path(f"/proc/{parent}/task/{parent}/children").read_text().split()
-    sessions = (int(child) for child in children if os.getsid(int(child)) == int(child))
-    return {session for session in sessions if len(session_members(session)) == 2 and _is_python(session)}
+    try:
+        children = Path(f"/proc/{parent}/task/{parent}/children").read_text().split()
+        sessions = [int(child) for child in children if os.getsid(int(child)) == int(child)]
+        return {each for each in sessions if len(session_members(each)) == 2 and _is_python(each)}
+    except OSError:  # a process has ended meanwhile
+        return set()
 
 
 def _is_python(pid: int) -> bool:

@@ -10,7 +10,7 @@ from tests.oracle.edits.judge import Trial, differences, edits_program, make_tri
 from tests.oracle.kafka_streams import VERSION
 
 pytestmark = [pytest.mark.broker, pytest.mark.oracle, pytest.mark.slow]
-_QUICK = 12
+_QUICK = 6
 _LONG = int(os.environ.get("HEADWATER_FUZZ_EXAMPLES", "170"))
 _VERSIONS = ("3.7.2", "4.1.2", "4.3.1")
 

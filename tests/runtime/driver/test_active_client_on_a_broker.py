@@ -85,13 +85,16 @@ def _is_active(client: ActiveClient) -> bool:
 
 
 @pytest.mark.usefixtures("short")
-def test_a_second_client_waits_until_the_first_one_has_ended(clients_: _Clients) -> None:
+def test_a_second_client_waits_until_the_first_one_has_ended(
+    clients_: _Clients, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(decide, "EXPIRY_SECONDS", 10.0)  # a busy machine may delay a renewal
     first, second = clients_.new("first"), clients_.new("second")
     clients_.start(first)
     assert _is_active(first)
     clients_.start(second)
     assert until(lambda: second.waits_for.startswith("first on "), _SECONDS)
-    assert not until(lambda: second.proved_at > 0, 2 * decide.EXPIRY_SECONDS), "the first one renews"
+    assert not until(lambda: second.proved_at > 0, 1.2 * decide.EXPIRY_SECONDS), "the first one renews"
     assert first.proved_at
     clients_.stop(first)
     assert _is_active(second)

@@ -80,7 +80,6 @@ def joining(kafka: LocalBroker, tmp_path: Path, unique: Callable[[str], str]) ->
     ("application", "distance"),
     [
         ("app", 1),
-        ("unwindowed", 2),
         ("joining", 2),
         pytest.param("unwindowed", 1, marks=pytest.mark.soak),
         pytest.param("joining", 1, marks=pytest.mark.soak),
@@ -321,7 +320,7 @@ def test_an_application_stops_while_the_cut_waits_for_a_batch(app: Sparkless) ->
     thread.start()
     assert until(lambda: client.expansion.status.phase is ExpansionPhase.CUT, _TIMEOUT_SECONDS)
     stopping.set()
-    thread.join(10)
+    thread.join(_TIMEOUT_SECONDS)
     assert not thread.is_alive()
     _check_shown(app)
     continued = ExpandingClient.of(app.text(2), app.connection)

@@ -11,7 +11,7 @@ from headwater_spark.driver.active_client import membership
 from headwater_spark.driver.active_client.membership import ActiveClient
 from headwater_spark.worker import clients
 
-_SECONDS = 30.0
+_SECONDS = 60.0
 
 
 class _Broker:

@@ -60,7 +60,7 @@ def test_removal_that_waits_ends_with_the_client() -> None:
         while threads.alive:
             remover.join(0.01)
         threads.close()
-        remover.join(30)
+        remover.join(60)
     assert removed == ["shop-StreamThread-1"]
     assert threads.metadata() == ()
 
@@ -112,7 +112,7 @@ def test_batches_get_threads_in_the_order_in_which_they_wait() -> None:
             while threads.waiting <= number:
                 waiting[-1].join(0.01)
     for each in waiting:
-        each.join(30)
+        each.join(60)
     assert order == ["1", "2", "3"]
 
 

@@ -169,7 +169,7 @@ def test_removal_of_a_thread_that_fails_meanwhile_ends_without_a_replacement() -
             remover.join(0.01)
         assert case.pause(_FIRST) == 100
         assert removed == []
-    remover.join(30)
+    remover.join(60)
     assert removed == [_FIRST]
     assert case.names() == ["shop-StreamThread-2"]
 

@@ -25,7 +25,7 @@ _BRIDGE, _INTERFACE = "switch", "eth0"
 _PROGRAMS = ("unshare", "nsenter", "ip", "tc", "mount")
 _BOOT_SECONDS = 10_000
 """Hosts were started at different times: clocks since the boot differ by this much from host to host."""
-_WAIT_SECONDS = 20.0
+_WAIT_SECONDS = 60.0
 _CLONE_NEWNET = 0x40000000
 _libc = ctypes.CDLL(None, use_errno=True)
 

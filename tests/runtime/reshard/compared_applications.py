@@ -231,7 +231,7 @@ class Compared:
                 for number in range(self.topics.partitions(topic))
             ]
             ends = [consumer.get_watermark_offsets(each, 30)[1] for each in partitions]
-            found = consumer.committed(partitions, 30)
+            found = consumer.committed(partitions, 90)
             # With exactly once, the last offset may belong to a transaction marker.
             return all(
                 end - max(each.offset, 0) <= self._markers for each, end in zip(found, ends, strict=True)

@@ -94,7 +94,7 @@ class StoppedApplication:
         consumer = Consumer({"bootstrap.servers": self.servers, "group.id": self.id})
         try:
             partitions = range(self.topics.partitions(topic))
-            return consumer.committed([TopicPartition(topic, each) for each in partitions], 30)
+            return consumer.committed([TopicPartition(topic, each) for each in partitions], 90)
         finally:
             consumer.close()
 

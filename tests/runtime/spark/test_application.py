@@ -159,7 +159,7 @@ def test_offsets_are_committed_as_kafka_streams_commits_them(cluster: Cluster) -
         running.application.wait_until_idle()
         reader = Consumer({"bootstrap.servers": cluster.servers, "group.id": running.id})
         try:
-            (found,) = reader.committed([TopicPartition(running.source, 0)], 30)
+            (found,) = reader.committed([TopicPartition(running.source, 0)], 90)
             assert found.offset == 2
             assert found.metadata
         finally:

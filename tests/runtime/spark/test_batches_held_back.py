@@ -62,7 +62,7 @@ class Task:
     def committed(self) -> dict[str, int]:
         consumer = Consumer({"bootstrap.servers": self.servers, "group.id": self.request.group})
         try:
-            found = consumer.committed([TopicPartition(self.a, 0), TopicPartition(self.b, 0)], 30)
+            found = consumer.committed([TopicPartition(self.a, 0), TopicPartition(self.b, 0)], 90)
             return {each.topic: each.offset for each in found if each.offset >= 0}
         finally:
             consumer.close()

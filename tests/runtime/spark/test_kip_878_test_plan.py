@@ -118,7 +118,7 @@ class ExpandingApplication:
                 for name in map(self.produced.name, sources)
                 for each in range(self.topics.partitions(name))
             ]
-            found = reader.committed(partitions, 30)
+            found = reader.committed(partitions, 90)
             ends = [reader.get_watermark_offsets(each, 30)[1] for each in partitions]
             return [max(each.offset, 0) for each in found] == ends
         finally:

@@ -53,7 +53,7 @@ _UNCACHED = {
     "__emit.interval.ms.kstreams.outer.join.spurious.results.fix__": "0",
 }
 _FEW_QUERIES = 4
-_CHEAP = [0, 1, pytest.param(2, marks=pytest.mark.soak)]
+_CHEAP = [0, *(pytest.param(number, marks=pytest.mark.soak) for number in (1, 2))]
 """Numbers of seeds with small topologies."""
 _MOST_SINGLY, _CHUNK = 16, 10
 _MOST_SINGLY_TICKING, _CHUNK_TICKING = 6, 20

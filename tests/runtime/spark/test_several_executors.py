@@ -42,7 +42,11 @@ def _state_folders(application: ProcessApplication) -> list[Path]:
     return list(_WORK.glob(f"*/*/{application.state_folder.name}"))
 
 
-@pytest.mark.parametrize("application", ["at_least_once", "exactly_once_v2"], indirect=True)
+@pytest.mark.parametrize(
+    "application",
+    [pytest.param("at_least_once", marks=pytest.mark.soak), "exactly_once_v2"],
+    indirect=True,
+)
 def test_results_are_exact_on_executors_with_separate_state(application: ProcessApplication) -> None:
     application.feed(_RECORDS)
     # A task whose executor is busy does not wait for it.

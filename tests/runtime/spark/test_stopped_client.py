@@ -53,7 +53,7 @@ def test_a_process_that_was_stopped_while_another_one_added_processors_commits_n
         stale.set_up()
         (client.folder / "document.yaml").write_bytes((stale.folder / "document.yaml").read_bytes())
         stale.feed(40)
-        with running(stale, max_records=200, options=["--restarts", "3"]) as (stopped, _):
+        with running(stale, max_records=100, options=["--restarts", "3"]) as (stopped, _):
             stale.await_progress(1, stopped)
             stale.expand(4)
             topics.expand(_REPARTITION, 4)

@@ -119,7 +119,9 @@ def test_re_created_topic_stops_the_application_that_has_written_to_it_since(
         }
 
 
-@pytest.mark.parametrize("guarantee", ["at_least_once", "exactly_once_v2"])
+@pytest.mark.parametrize(
+    "guarantee", ["exactly_once_v2", pytest.param("at_least_once", marks=pytest.mark.soak)]
+)
 @pytest.mark.parametrize(
     ("damage", "name"),
     [

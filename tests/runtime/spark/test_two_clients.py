@@ -125,6 +125,7 @@ def test_a_second_client_with_exactly_once_waits_and_takes_over_from_a_killed_on
         clients.second.check_results()
 
 
+@pytest.mark.soak
 def test_a_second_client_with_at_least_once_waits_and_continues(
     new_clients: _New,
 ) -> None:

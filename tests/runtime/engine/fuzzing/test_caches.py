@@ -249,8 +249,9 @@ def sizes_of_kafka_streams(request: pytest.FixtureRequest, monkeypatch: pytest.M
 @pytest.mark.timeout(0)
 @pytest.mark.usefixtures("sizes_of_kafka_streams")
 @pytest.mark.parametrize("name", TOPOLOGIES)
-def test_same_records_for_every_size_of_the_cache(kafka_streams: KafkaStreams, name: str) -> None:
-    found = [difference(kafka_streams, name, seed, size) for size in sizes(name) for seed in range(3)]
+@pytest.mark.parametrize("seeds", [1, pytest.param(3, marks=pytest.mark.soak)])
+def test_same_records_for_every_size_of_the_cache(kafka_streams: KafkaStreams, name: str, seeds: int) -> None:
+    found = [difference(kafka_streams, name, seed, size) for size in sizes(name) for seed in range(seeds)]
     assert not [each for each in found if each is not None]
 
 
