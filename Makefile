@@ -140,6 +140,10 @@ mutation: $(STAMP) ## change decisions in many small ways and check that quick t
 	$(BIN)/mutmut run --max-children $$($(BIN)/python -c 'import os; print(os.cpu_count())')
 	$(BIN)/mutmut results
 
+.PHONY: wheel
+wheel: $(STAMP) ## build the wheel in dist/
+	$(BIN)/python -m hatchling build -t wheel -d dist
+
 .PHONY: docs
 docs: $(STAMP) ## build the documentation site in build/site; fails on broken links
 	@$(BIN)/python -m tests.documentation.site

@@ -131,6 +131,15 @@ def test_counts_that_were_given_up_are_not_tried_again() -> None:
     assert not has_given_up(before(given_up={"a": 6}, expansion=EXPANSION), SHORTFALLS)
 
 
+@pytest.mark.parametrize("phase", Phase)
+def test_a_missing_internal_topic_is_reported_instead_of_steady(phase: Phase) -> None:
+    state = before(phase=phase)
+    assert state.reported_phase is phase
+    incomplete = attrs.evolve(state, problems=(WARNING, WARNING, EXPANDED))
+    assert incomplete.missing_topics == 2
+    assert incomplete.reported_phase is (Phase.INCOMPLETE if phase is Phase.STEADY else phase)
+
+
 @pytest.mark.parametrize("leads", [True, False])
 def test_a_complete_application_is_steady(*, leads: bool) -> None:
     """Its counts are the settled ones, and what was given up is tried again when partitions are missing."""

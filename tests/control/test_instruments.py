@@ -14,6 +14,7 @@ from headwater.agent.events import _MESSAGES, AgentEvent, log_line
 from headwater.agent.instruments import AgentInstruments
 from headwater.agent.state import AgentState, ApplicationState, Outcome, TopicResult
 from headwater.control import Health, Surface
+from headwater.model.problems import Problem, ProblemCode, Severity
 from tests.control.states import EXPANDING, FOLLOWING, LEADING, OVER_PARTITIONED, UNREACHABLE, UNREADABLE
 
 _SCHEMAS = Path(__file__).parents[2] / "topology_schemas"
@@ -90,6 +91,28 @@ def test_phases_and_leadership_are_metrics() -> None:
     _, registry = _instruments(UNREADABLE)
     assert registry.get_sample_value("headwater_agent_leader") == 0
     assert registry.get_sample_value("headwater_agent_cluster_readable") == 0
+
+
+def test_an_application_without_an_internal_topic_is_incomplete() -> None:
+    lost = Problem(
+        code=ProblemCode.MISSING_INTERNAL_TOPICS,
+        summary="Internal topic app-counts-changelog does not exist.",
+        topic="app-counts-changelog",
+        expected="4 partitions",
+        found="none",
+        severity=Severity.WARNING,
+    )
+    state = AgentState(applications={"app": ApplicationState(id="app", problems=(lost,))})
+    instruments, registry = _instruments(state)
+    for phase, value in (("incomplete", 1), ("steady", 0)):
+        labels = {"application_id": "app", "phase": phase}
+        assert registry.get_sample_value("headwater_agent_application_phase", labels) == value
+    assert (
+        registry.get_sample_value("headwater_agent_missing_internal_topics", {"application_id": "app"}) == 1
+    )
+    [shown] = instruments.section().status()["applications"]
+    assert shown["phase"] == "incomplete"
+    assert "incomplete" in _SCHEMA["$defs"]["application"]["properties"]["phase"]["enum"]
 
 
 @pytest.mark.parametrize("state", [AgentState(), LEADING, FOLLOWING, UNREADABLE], ids=["new", "a", "b", "c"])

@@ -1,12 +1,16 @@
 """Settings of a document that change how an application behaves, although no topic changes."""
 
+import json
+import re
 from collections.abc import Mapping
 
 import attrs
 import pytest
 
+from headwater.compiler import build_nodes
+from headwater.describe import write_description
+from headwater.model.compiled import CompiledApplication
 from headwater.model.records import SetupRecord
-from headwater.model.topology import Application
 from headwater.planner.document_settings import (
     SettingChange,
     change_texts,
@@ -15,6 +19,7 @@ from headwater.planner.document_settings import (
     read_texts,
     setting_changes,
 )
+from tests.compiler.applications import compiled as compiled_document
 from tests.compiler.applications import document
 from tests.planner.simulated_cluster import MANUAL, SimulatedCluster
 from tests.planner.simulated_cluster import application as compiled
@@ -22,12 +27,14 @@ from tests.planner.simulated_cluster import application as compiled
 BEFORE = "{id: app, kafkaStreams: '4.2', config: {num.standby.replicas: 1}}"
 
 
-def application(text: str) -> Application:
-    return document(f"application: {text}\ntopology: [{{stream: orders}}, {{to: copies}}]").application
+def application(text: str, where: str = "value > 0") -> CompiledApplication:
+    topology = f"[{{stream: orders}}, {{filter: {{where: {where}}}}}, {{to: copies}}]"
+    return compiled_document(f"application: {text}\ntopology: {topology}", {"orders": 1})
 
 
-def record(of: Application) -> SetupRecord:
-    return SetupRecord(of.id, {}, kafka_streams=str(of.kafka_streams), settings=document_settings(of))
+def record(of: CompiledApplication) -> SetupRecord:
+    version = str(of.application.kafka_streams)
+    return SetupRecord(of.application.id, {}, kafka_streams=version, settings=document_settings(of))
 
 
 @pytest.mark.parametrize(
@@ -91,14 +98,24 @@ UNRECORDED = (
 HIDDEN = ("hunter2-before", "hunter2-after")
 
 
-def with_config(key: str, value: str, id_: str = "app") -> Application:
-    return attrs.evolve(application(f"{{id: {id_}}}"), config={key: value})
+def with_configs(config: Mapping[str, str], id_: str = "app") -> CompiledApplication:
+    of = application(f"{{id: {id_}}}")
+    return attrs.evolve(of, application=attrs.evolve(of.application, config=config))
+
+
+def with_config(key: str, value: str, id_: str = "app") -> CompiledApplication:
+    return with_configs({key: value}, id_)
+
+
+def configs_of(of: CompiledApplication) -> Mapping[str, str]:
+    """Return what is recorded, without protocol and topology."""
+    return {key: value for key, value in document_settings(of).items() if key not in ("protocol", "topology")}
 
 
 @pytest.mark.parametrize("key", UNRECORDED)
 def test_nothing_is_recorded_of_passwords_and_configs_with_the_name_of_a_secret(key: str) -> None:
     before, after = (with_config(key, value) for value in HIDDEN)
-    assert document_settings(before) == document_settings(after) == {"protocol": "classic"}
+    assert configs_of(before) == configs_of(after) == {}
     assert setting_changes(after, record(before)) == ()
 
 
@@ -115,9 +132,7 @@ def test_a_config_that_is_not_known_is_recorded_as_a_digest(key: str) -> None:
     [added] = setting_changes(before, record(application("{id: app}")))
     assert (removed.text, added.text) == ("set → unset", "unset → set")
     others = (with_config(key, HIDDEN[0], "other"), with_config("another.option", HIDDEN[0]))
-    assert not set(recorded.values()) & {
-        value for other in others for key_, value in document_settings(other).items() if key_ != "protocol"
-    }
+    assert not set(recorded.values()) & {value for other in others for value in configs_of(other).values()}
 
 
 def test_a_value_that_looks_like_a_digest_is_not_recorded() -> None:
@@ -128,27 +143,94 @@ def test_a_value_that_looks_like_a_digest_is_not_recorded() -> None:
 @pytest.mark.parametrize(
     ("value", "recorded"),
     [
-        ("https://user:pw@host/path", "https://host/path"),
-        ("https://user:p@w/?#@host:8081", "https://host:8081"),
-        ("http://a:pw@one,http://b:pw@two", "http://two"),
-        ("https://host/path?token=pw#pw", "https://host/path"),
-        ("//user:pw@host", "//host"),
+        ("https://user:pw@host/path", "https://host/path (secret 0000)"),
+        ("https://user:p@w/?#@host:8081", "https://host:8081 (secret 0000)"),
+        ("http://a:pw@one,http://b:pw@two", "http://two (secret 0000)"),
+        ("https://host/path?token=pw#pw", "https://host/path (secret 0000)"),
+        ("//user:pw@host", "//host (secret 0000)"),
         ("https://host/path", "https://host/path"),
         ("one:9092,two:9092", "one:9092,two:9092"),
     ],
 )
 def test_urls_are_recorded_without_credentials(value: str, recorded: str) -> None:
-    known = "sasl.oauthbearer.token.endpoint.url"
-    assert document_settings(with_config(known, value))[known] == recorded
-    unknown = "schema.registry.url"
-    redacted = document_settings(with_config(unknown, recorded))
-    assert document_settings(with_config(unknown, value)) == redacted
+    known, unknown = "sasl.oauthbearer.token.endpoint.url", "schema.registry.url"
+    found = document_settings(with_config(known, value))
+    assert re.sub(r"secret [0-9a-f]{4}\b", "secret 0000", found[known]) == recorded
+    assert read_settings("app", found) == found
+    shown, _, secret = recorded.partition(" (secret ")
+    plain = document_settings(with_config(unknown, shown))[unknown]
+    found = document_settings(with_config(unknown, value))
+    assert found[unknown].startswith(plain)
+    assert len(found[unknown]) - len(plain) == (len("+0000") if secret else 0)
+    assert read_settings("app", found) == found
+
+
+@pytest.mark.parametrize("key", ["sasl.oauthbearer.token.endpoint.url", "schema.registry.url"])
+@pytest.mark.parametrize(
+    ("before", "after", "text"),
+    [
+        ("http://u:one@host", "http://u:two@host", "changed (secret)"),
+        ("http://host?token=one", "http://host?token=two", "changed (secret)"),
+        ("http://u:p@one,http://u:p@two", "http://u:p@three,http://u:p@two", "changed (secret)"),
+        ("http://host", "http://u:p@host", "http://host → http://host (with a secret)"),
+        ("http://u:p@one", "http://u:p@two", "http://one (with a secret) → http://two (with a secret)"),
+        ("http://u:p@host", "http://host", "http://host (with a secret) → http://host"),
+    ],
+)
+def test_another_password_in_a_url_is_a_change(key: str, before: str, after: str, text: str) -> None:
+    [change] = setting_changes(with_config(key, after), record(with_config(key, before)))
+    assert change.text == ("changed" if key == "schema.registry.url" else text)
+    assert read_texts({key: change.text}) == {key: change.text}
+
+
+EDITS = [
+    ("filter: {where: value.n > 1}", True),
+    ("filter: {where: value.n > 0, name: positive}", True),
+    ("filter: {where: value.n > 0, materialized: kept}", True),
+    ("filterNot: {where: value.n > 0}", True),
+    ("filter: {where:   'value.n > 0'}   # a comment", False),
+]
+
+
+@pytest.mark.parametrize(("edit", "is_change"), EDITS)
+def test_an_edited_operator_is_a_changed_setting(edit: str, is_change: bool) -> None:  # noqa: FBT001
+    def of(step: str) -> CompiledApplication:
+        return compiled_document(
+            f"topology:\n  - table: {{topic: orders}}\n  - {step}\n  - toStream:\n  - to: copies\n",
+            {"orders": 1},
+        )
+
+    before = record(of("filter: {where: value.n > 0}"))
+    changes = {change.key: change.text for change in setting_changes(of(edit), before)}
+    assert changes == ({"topology": "changed"} if is_change else {})
+    assert "value" not in str(before.settings)
+
+
+def test_no_topology_is_compared_with_a_record_without_one() -> None:
+    of = application(BEFORE)
+    settings = {key: value for key, value in document_settings(of).items() if key != "topology"}
+    assert settings
+    assert setting_changes(of, attrs.evolve(record(of), settings=settings)) == ()
+
+
+def test_a_described_topology_changes_with_its_text_only() -> None:
+    text = write_description(build_nodes(document("topology: [{stream: orders}, {mapValues: }, {to: out}]")))
+    other = write_description(build_nodes(document("topology: [{stream: orders}, {peek: }, {to: out}]")))
+
+    def of(described: str, comment: str = "") -> CompiledApplication:
+        return compiled_document(f"describe: {json.dumps({'text': described})}{comment}", {"orders": 1})
+
+    before = record(of(text))
+    assert setting_changes(of(f"\n{text}", "\n# a comment"), before) == ()
+    [change] = setting_changes(of(other), before)
+    assert (change.key, change.text) == ("topology", "changed")
 
 
 def test_what_an_earlier_version_recorded_is_neither_shown_nor_a_change() -> None:
     config = {"my.api.key": "hunter2", "my.option": "hunter2", "acks": "all"}
-    of = attrs.evolve(application("{id: app}"), config=config)
-    redacted = read_settings("app", {"protocol": "classic", **config})
+    of = with_configs(config)
+    topology = document_settings(of)["topology"]
+    redacted = read_settings("app", {"protocol": "classic", "topology": topology, **config})
     assert "hunter2" not in str(redacted)
     assert redacted == document_settings(of) == read_settings("app", redacted)
     texts = {"acks": "all → 1", "my.option": "unset → hunter2", "protocol": "classic → streams"}

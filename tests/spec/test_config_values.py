@@ -169,3 +169,21 @@ def test_the_defaults_of_kafka_are_allowed(release: str) -> None:
         assert config is not None
         assert config.default is not None
         assert problems_of({key: config.default}, release) == ()
+
+
+@pytest.mark.parametrize(
+    ("key", "fix"),
+    [
+        ("schema.registry.url", None),
+        ("schema.registry.ulr", "Did you mean `schema.registry.url`?"),
+        ("my.own.class.setting", "Keep it if such a class uses it. Otherwise remove it."),
+    ],
+)
+def test_the_address_of_a_schema_registry_is_a_known_config(key: str, fix: str | None) -> None:
+    loaded = parse_document(
+        {
+            "application": {"id": "shop", "config": {key: "http://registry:8081"}},
+            "topology": [{"stream": "orders"}],
+        }
+    )
+    assert [problem.fix for problem in loaded.problems] == ([] if fix is None else [fix])

@@ -1,13 +1,19 @@
 """The wheel of this repository, installed where the repository is out of reach."""
 
+import os
 import subprocess
 import sys
 import sysconfig
 import venv
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
 
+from headwater.toolchain.broker.readiness import free_ports
+from tests.wheel.walk import Walk
+
+_USERS = ("HEADWATER_BOOTSTRAP", "HEADWATER_S", "KAFKA_", "PULUMI_", "PYTHON", "VIRTUAL_ENV")
 _ROOT = Path(__file__).parents[2]
 
 
@@ -39,3 +45,34 @@ def repository(wheel: Path, tmp_path: Path) -> Path:
     pip = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check", "--python"]
     subprocess.run([*pip, str(environment), "install", "--no-deps", "--no-index", str(wheel)], check=True)
     return folder
+
+
+@pytest.fixture
+def environment(repository: Path) -> Iterator[Mapping[str, str]]:
+    """The variables of a shell in which the environment of the repository is active."""
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith(_USERS)}
+    variables = {
+        **inherited,
+        "PATH": f"{repository / '.venv' / 'bin'}:{os.environ['PATH']}",
+        "XDG_STATE_HOME": str(repository.parent / "state"),
+    }
+    yield variables
+    subprocess.run(["headwater", "local", "down"], env=variables, check=True, capture_output=True)
+
+
+@pytest.fixture
+def walk(repository: Path, environment: Mapping[str, str]) -> Iterator[Walk]:
+    """A user in an empty folder with the wheel, and a broker of the user's own port."""
+    (port,) = free_ports(1)
+    (control,) = free_ports(1)
+    walk = Walk(
+        repository,
+        {**environment, "COLUMNS": "120"},
+        {
+            **{f"{host}:9092": f"localhost:{port}" for host in ("localhost", "broker", "kafka")},
+            "headwater local up": f"headwater local up --port {port}",
+            "127.0.0.1:9878": f"127.0.0.1:{control}",
+        },
+    )
+    yield walk
+    walk.report()

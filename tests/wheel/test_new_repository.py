@@ -1,11 +1,10 @@
 """A user's own repository: the wheel, `headwater new`, and the commands of the README that it writes."""
 
 import hashlib
-import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from itertools import pairwise
 from pathlib import Path
 
@@ -16,22 +15,8 @@ from headwater.toolchain.broker.readiness import free_ports
 pytestmark = [pytest.mark.pulumi, pytest.mark.broker, pytest.mark.spark, pytest.mark.slow]
 
 _ROOT = Path(__file__).parents[2]
-_USERS = ("HEADWATER_BOOTSTRAP", "HEADWATER_S", "KAFKA_", "PULUMI_", "PYTHON", "VIRTUAL_ENV")
 _TRACE = "PS4='+ $EPOCHREALTIME '; set -x"
 _STEP = re.compile(r"^\+ ([\d.]+) ([\w-]+ .*)$", re.MULTILINE)
-
-
-@pytest.fixture
-def environment(repository: Path) -> Iterator[Mapping[str, str]]:
-    """The variables of a shell in which the environment of the repository is active."""
-    inherited = {name: value for name, value in os.environ.items() if not name.startswith(_USERS)}
-    variables = {
-        **inherited,
-        "PATH": f"{repository / '.venv' / 'bin'}:{os.environ['PATH']}",
-        "XDG_STATE_HOME": str(repository.parent / "state"),
-    }
-    yield variables
-    subprocess.run(["headwater", "local", "down"], env=variables, check=True, capture_output=True)
 
 
 def in_shell(script: str, folder: Path, environment: Mapping[str, str]) -> "subprocess.CompletedProcess[str]":

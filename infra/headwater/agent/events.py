@@ -270,7 +270,7 @@ def problem_status(problem: Problem) -> Mapping[str, Any]:
 def _application_json(application: ApplicationState, clock_ms: int) -> Mapping[str, Any]:
     return {
         "id": application.id,
-        "phase": application.phase.value,
+        "phase": application.reported_phase.value,
         "autoscaling": application.is_enabled,
         "errorCode": application.error_code,
         "subtopologies": [

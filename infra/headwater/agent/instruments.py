@@ -28,7 +28,7 @@ from prometheus_client.registry import Collector
 from headwater.agent.events import AgentEvent, AttemptEnded, AttemptFailed, Expanded, agent_status, log_line
 from headwater.agent.state import AgentState, ApplicationState, Outcome, Phase
 from headwater.control import FINE, Health, Section
-from headwater.model.problems import Problem, ProblemCode
+from headwater.model.problems import Problem
 
 _LONGEST_ITERATION_SECONDS = 300.0
 """The loop iterates about once a second; several requests without an answer can delay it for minutes."""
@@ -244,10 +244,9 @@ def _phase_metrics(applications: Iterable[ApplicationState]) -> Iterator[Metric]
         labels=[_APPLICATION],
     )
     for application in applications:
-        codes = [problem.code for problem in application.problems]
-        lost.add_metric([application.id], codes.count(ProblemCode.MISSING_INTERNAL_TOPICS))
+        lost.add_metric([application.id], application.missing_topics)
         for phase in Phase:
-            phases.add_metric([application.id, phase.value], float(application.phase is phase))
+            phases.add_metric([application.id, phase.value], float(application.reported_phase is phase))
         count = sum(each.required - each.partitions for each in application.shortfalls)
         missing.add_metric([application.id], count)
     yield phases

@@ -162,9 +162,9 @@ class Agent:
             return self._is_stopped or (is_settled and self.state.is_recovered)
 
         self._loop.run(is_over)
-        return self.state.reads > 0 and {app.phase for app in self.state.applications.values()} <= {
-            Phase.STEADY
-        }
+        return self.state.reads > 0 and all(
+            app.reported_phase is Phase.STEADY for app in self.state.applications.values()
+        )
 
     def stop(self) -> None:
         self._is_stopped = True

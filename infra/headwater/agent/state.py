@@ -11,7 +11,7 @@ import attrs
 
 from headwater.model.compiled import CompiledApplication
 from headwater.model.expansions import ExpansionEntry, TopicCounts
-from headwater.model.problems import Problem
+from headwater.model.problems import Problem, ProblemCode
 from headwater.model.topology import TopologyDocument
 
 INCOMPLETE_SOURCE_TOPIC_METADATA = "INCOMPLETE_SOURCE_TOPIC_METADATA"
@@ -33,6 +33,8 @@ class Phase(StrEnum):
     """Partitions are missing; the first attempt, or another one, is due."""
     SETTLING = "settling"
     """Every topic is expanded; the final follow-up is due when the brokers have shared the metadata."""
+    INCOMPLETE = "incomplete"
+    """An internal topic does not exist. Only reported: the agent creates none, so it acts as in STEADY."""
     STEADY = "steady"
 
 
@@ -129,6 +131,17 @@ class ApplicationState:
     """The last expansion whose callback this process called, whether the journal has it or not."""
     called_error: str = ""
     """The text of the exception of that call."""
+
+    @property
+    def missing_topics(self) -> int:
+        """The number of internal topics that do not exist."""
+        return [problem.code for problem in self.problems].count(ProblemCode.MISSING_INTERNAL_TOPICS)
+
+    @property
+    def reported_phase(self) -> Phase:
+        """The phase in status and metrics."""
+        is_incomplete = self.phase is Phase.STEADY and self.missing_topics
+        return Phase.INCOMPLETE if is_incomplete else self.phase
 
     @property
     def error_code(self) -> str | None:

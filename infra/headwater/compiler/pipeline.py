@@ -130,6 +130,7 @@ def compile_nodes(
         sinks=sinks,
         partitioned_sinks=own_partitions,
         described=topology if document.described is not None or document.exported is not None else None,
+        document=document,
     )
 
 

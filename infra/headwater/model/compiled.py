@@ -8,7 +8,7 @@ import attrs
 from headwater.model.nodes import ChangelogKind, NodeTopology
 from headwater.model.nodes import TopicKind as TopicKind  # noqa: PLC0414 - part of this vocabulary
 from headwater.model.problems import Location, Problem
-from headwater.model.topology import Application, Sink
+from headwater.model.topology import Application, Sink, TopologyDocument
 
 
 class Backend(Enum):
@@ -118,6 +118,8 @@ class CompiledApplication:
     """Only the internal topics are known: `subtopologies` is empty, the document has the counts."""
     described: NodeTopology | None = attrs.field(default=None, eq=False, repr=False)
     """The nodes of a document without calls: of the text of `Topology#describe()`, or exported from code."""
+    document: TopologyDocument | None = attrs.field(default=None, eq=False, repr=False)
+    """What it was compiled from."""
 
     @property
     def repartition_sinks(self) -> Mapping[int, tuple[str, ...]]:

@@ -56,7 +56,7 @@ def record_after(application: ActiveApplication, actions: Iterable[TopicAction])
         origins=origins(application.compiled),
         cluster_id=application.snapshot.cluster_id,
         kafka_streams=str(application.compiled.application.kafka_streams),
-        settings=document_settings(application.compiled.application),
+        settings=document_settings(application.compiled),
     )
 
 
@@ -161,7 +161,7 @@ def _active_plans(
             actions=part,
             record=record_after(application, part),
             notes=tuple(_notes_of(application, part)),
-            settings=setting_changes(application.compiled.application, application.record),
+            settings=setting_changes(application.compiled, application.record),
         )
 
 

@@ -4,8 +4,10 @@ They are part of the setup record, so that a run shows which of them have change
 run does to topics and ACLs is in its actions. The options in `setup` are not recorded: they apply to one run.
 
 A record is not secret: people read it who may not read the document. So it has only the values of configs
-that are known, and no credentials of URLs. Of any other config it has a digest, which says whether the value
-is the same. Of passwords, and of unknown configs with the name of a secret, it has nothing.
+that are known, and no credentials of URLs. Of any other config, and of the topology with its expressions, it
+has a digest, which says whether the value is the same. Of passwords, and of unknown configs with the name of
+a secret, it has nothing. Where credentials were left out of a value, four digits of a digest are added: too
+few to recognize a password by, enough to see that it has changed.
 """
 
 import hashlib
@@ -16,20 +18,25 @@ from collections.abc import Iterator, Mapping, Sequence
 import attrs
 
 from headwater.compiler.configs.table import is_public, known_keys
+from headwater.model.compiled import CompiledApplication
 from headwater.model.records import SetupRecord
-from headwater.model.topology import Application
+from headwater.planner.topology_content import topology_content
 
 VERSION = "kafkaStreams"
 PROTOCOL = "protocol"
 PROCESSORS = "processors"
+TOPOLOGY = "topology"
 UNSET = "unset"
 CHANGED = "changed"
+CHANGED_INSIDE = "changed (secret)"
 AGAIN = " (again)"
 SET = "set"
 _OWN = (VERSION, PROTOCOL, PROCESSORS)
-_WITHOUT_VALUES = (CHANGED, f"{UNSET} → {SET}", f"{SET} → {UNSET}")
+_WITHOUT_VALUES = (CHANGED, CHANGED_INSIDE, f"{UNSET} → {SET}", f"{SET} → {UNSET}")
 _DIGEST_DIGITS = 16
-_DIGEST = re.compile(rf"sha256:[0-9a-f]{{{_DIGEST_DIGITS}}}")
+_SECRET_DIGITS = 4
+_DIGEST = re.compile(rf"sha256:[0-9a-f]{{{_DIGEST_DIGITS}}}(?:\+[0-9a-f]{{{_SECRET_DIGITS}}})?")
+_SECRET_PART = re.compile(rf"(.*) \(secret [0-9a-f]{{{_SECRET_DIGITS}}}\)", re.DOTALL)
 _SECRET = re.compile(
     r"pass(word|wd|phrase|code)|pwd|secret|token|jaas|cred|auth|private|signature|webhook|user\.?info"
     r"|api\.?key|access\.?key|(^|[._-])(key|keys|pass|pin|dsn)($|[._-])",
@@ -52,6 +59,9 @@ class SettingChange:
         """Return the change of the value, as `automatic → manual`; `changed` if values are not shown."""
         if is_digest(self.before) and is_digest(self.after):
             return CHANGED
+        before, after = (_SECRET_PART.fullmatch(value or "") for value in (self.before, self.after))
+        if before is not None and after is not None and before[1] == after[1]:
+            return CHANGED_INSIDE
         return " → ".join(map(_value_text, (self.before, self.after)))
 
 
@@ -60,11 +70,18 @@ def is_digest(value: str | None) -> bool:
     return value is not None and _DIGEST.fullmatch(value) is not None
 
 
-def document_settings(application: Application) -> Mapping[str, str]:
-    """Return the recorded settings: the keys of `config`, `protocol` and `processors`; none is a secret."""
+def document_settings(compiled: CompiledApplication) -> Mapping[str, str]:
+    """Return the recorded settings, none is a secret.
+
+    They are the keys of `config`, `protocol`, `processors`, and a digest of the topology: its calls with
+    their expressions, its described text, or what the code has exported.
+    """
+    application = compiled.application
     processors = {} if application.processors is None else {PROCESSORS: str(application.processors)}
+    content = topology_content(compiled.document)
+    topology = {TOPOLOGY: f"sha256:{_digest_of(application.id, TOPOLOGY, content)}"} if content else {}
     configs = redact_settings(application.id, application.config)
-    return {PROTOCOL: application.protocol.value, **processors, **configs}
+    return {**configs, PROTOCOL: application.protocol.value, **processors, **topology}
 
 
 def redact_settings(application_id: str, settings: Mapping[str, str]) -> Mapping[str, str]:
@@ -98,17 +115,19 @@ def read_texts(recorded: Mapping[str, str]) -> Mapping[str, str]:
     return {key: text if _may_be_shown(key, text) else CHANGED for key, text in recorded.items()}
 
 
-def setting_changes(application: Application, record: SetupRecord | None) -> tuple[SettingChange, ...]:
+def setting_changes(compiled: CompiledApplication, record: SetupRecord | None) -> tuple[SettingChange, ...]:
     """Return the settings that differ from the record, by key.
 
-    A record without settings was written by a version of Headwater that recorded none: nothing is known.
+    A record without settings was written by a version of Headwater that recorded none: nothing is known. The
+    same holds for a record without a topology.
     """
     if record is None or record.unfinished:
         return ()
-    return tuple(sorted(_find_changes(application, record), key=lambda change: change.key))
+    return tuple(sorted(_find_changes(compiled, record), key=lambda change: change.key))
 
 
-def _find_changes(application: Application, record: SetupRecord) -> Iterator[SettingChange]:
+def _find_changes(compiled: CompiledApplication, record: SetupRecord) -> Iterator[SettingChange]:
+    application = compiled.application
     version = application.kafka_streams
     release = [str(version.major), str(version.minor)]
     # The patch is the newest that Headwater supports, whatever the document says.
@@ -116,9 +135,10 @@ def _find_changes(application: Application, record: SetupRecord) -> Iterator[Set
         yield SettingChange(VERSION, record.kafka_streams, str(version))
     if not record.settings:
         return
-    before, after = record.settings, document_settings(application)
+    before, after = record.settings, document_settings(compiled)
     for key in before.keys() | after.keys():
-        if before.get(key) != after.get(key):
+        is_known = key != TOPOLOGY or key in before
+        if is_known and before.get(key) != after.get(key):
             yield SettingChange(key, before.get(key), after.get(key))
 
 
@@ -128,11 +148,14 @@ def _may_be_shown(key: str, text: str) -> bool:
 
 def _recorded_config(application_id: str, key: str, value: str) -> str | None:
     """Return what a record has of a config, None if it has nothing."""
+    shown = _redact_url(value)
+    secret = "" if shown == value else _digest_of(application_id, key, value, _SECRET_DIGITS)
     if is_public(key):
-        return _redact_url(value)
+        return f"{shown} (secret {secret})" if secret else shown
     if key in known_keys() or _SECRET.search(key):
         return None
-    return _digest_of(application_id, key, _redact_url(value))
+    digest = f"sha256:{_digest_of(application_id, key, shown)}"
+    return f"{digest}+{secret}" if secret else digest
 
 
 def _redact_url(value: str) -> str:
@@ -140,13 +163,14 @@ def _redact_url(value: str) -> str:
     return _QUERY.sub(r"\1", _USER_INFO.sub("//", value))
 
 
-def _digest_of(application_id: str, key: str, value: str) -> str:
+def _digest_of(application_id: str, key: str, value: str, digits: int = _DIGEST_DIGITS) -> str:
     """Return a digest that differs for each application and key, so equal values are not recognized."""
     text = json.dumps([application_id, key, value], ensure_ascii=True)
-    return "sha256:" + hashlib.sha256(text.encode()).hexdigest()[:_DIGEST_DIGITS]
+    return hashlib.sha256(text.encode()).hexdigest()[:digits]
 
 
 def _value_text(value: str | None) -> str:
     if value is None:
         return UNSET
-    return SET if is_digest(value) else value
+    found = _SECRET_PART.fullmatch(value)
+    return SET if is_digest(value) else value if found is None else f"{found[1]} (with a secret)"

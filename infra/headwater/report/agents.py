@@ -18,6 +18,7 @@ from headwater.report.escaping import printable
 _STYLES = {
     "refused": "bold red",
     "stopped": "bold red",
+    "incomplete": "bold red",
     "given-up": "bold red",
     "waiting": "yellow",
     "expanding": "cyan",

@@ -21,6 +21,8 @@ from headwater.spec.versions import declared_version, is_version, reports_value
 _TOPIC = "topic."
 _FREE = (_TOPIC, "client.tag.", "metrics.context.", "__", "internal.")
 """Prefixes of keys with free names, of keys that are checked elsewhere, and of Kafka's undocumented keys."""
+_REGISTRY = "schema.registry.url"
+"""`headwater run` and the serdes of schema registries read it; its values are not checked."""
 
 
 def config_problems(raw: RawDocument) -> tuple[Problem, ...]:
@@ -70,7 +72,8 @@ def _unknown_keys(raw: RawDocument) -> Iterator[Problem]:
 
 def _is_known(key: str) -> bool:
     name, owners = split_key(key)
-    return key in _own_keys() or key.startswith(_FREE) or any(name in config_names(owner) for owner in owners)
+    is_own = key in _own_keys() or key == _REGISTRY
+    return is_own or key.startswith(_FREE) or any(name in config_names(owner) for owner in owners)
 
 
 def _unknown_key(raw: RawDocument, key: str) -> Problem:
@@ -122,7 +125,7 @@ def _similar_keys(key: str) -> Iterator[str]:
     if prefix:
         yield from (prefix + known for known in config_names(owners[0]))
         return
-    yield from HEADWATER_CONFIGS
+    yield from (*HEADWATER_CONFIGS, _REGISTRY)
     known = dict.fromkeys(known for owner in Owner for known in config_names(owner))
     yield from known
     yield from (_TOPIC + known for known in topic_configs())
