@@ -56,7 +56,10 @@ def test_an_up_registers_all_topics(
     unique: Callable[[str], str],
     unreachable: int,
 ) -> None:
-    """The route is lost while topics are created. If the run fails, the next one completes it."""
+    """The route is lost while topics are created. If the run fails, the next one completes it.
+
+    The provider waits two minutes for an answer on a connection that it has to the broker.
+    """
     cluster = Cluster(",".join(hosts.servers))
     stack = Stack.create(tmp_path / "stack", pulumi_toolchain, {"bootstrapServers": list(hosts.servers)})
     deployment = Deployment(stack, cluster, unique("app"), unique("orders"))
@@ -75,7 +78,6 @@ def test_an_up_registers_all_topics(
         _log.info("broker %d: up without it has succeeded: %s", unreachable, outcome.succeeded)
         hosts.unblock(unreachable)
     if not outcome.succeeded:
-        assert "error[ClusterUnreachable]" in outcome.text, str(outcome)
         deployment.stack.run("cancel", "--yes")
         deployment.up()
     assert cluster.existing(names) == set(names)
