@@ -12,7 +12,7 @@ from headwater.toolchain.broker.readiness import HOST, free_ports
 from headwater.toolchain.kafka import KafkaDistribution
 
 _RACKS = {1: "rack-a", 2: "rack-a", 3: "rack-b"}
-_REPLICATED = {
+REPLICATED = {
     "default.replication.factor": "3",
     "min.insync.replicas": "2",
     # With fewer replicas, groups have no coordinator while their broker is stopped.
@@ -36,7 +36,7 @@ def several_brokers(
             folder / "1",
             Settings(
                 overrides={
-                    **_REPLICATED,
+                    **REPLICATED,
                     **voters,
                     "listeners": listeners,
                     "broker.rack": _RACKS[1],
@@ -51,7 +51,7 @@ def several_brokers(
         for number, port in enumerate((ports[1], *free_ports(1)), start=2):
             roles = {"process.roles": "broker", "node.id": str(number), "broker.rack": _RACKS[number]}
             only = {"listeners": f"PLAINTEXT://{HOST}:{port}"}
-            settings = Settings(overrides={**_REPLICATED, **voters, **roles, **only})
+            settings = Settings(overrides={**REPLICATED, **voters, **roles, **only})
             broker = Broker(distribution, folder / str(number), settings, port=port)
             broker.cluster_id = first.cluster_id
             stack.callback(broker.kill)

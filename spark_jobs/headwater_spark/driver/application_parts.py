@@ -18,6 +18,7 @@ from headwater_spark.driver.input.watch import InputWatch
 from headwater_spark.driver.layout import Programs
 from headwater_spark.driver.offsets import GroupOffsets, RecordPurger
 from headwater_spark.driver.placement.task_placement import TaskPlacement
+from headwater_spark.driver.preflight import lock_file
 from headwater_spark.driver.processor_expansion.expansion import ProcessorExpansion
 from headwater_spark.driver.processor_expansion.warm_up import SparkWarmUpJobs
 from headwater_spark.driver.queries.progress import ProgressWatch
@@ -152,7 +153,7 @@ def new_client(application: Application, settings: RunSettings) -> ActiveClient:
         settings.connection,
         application.id,
         configured_client_id(application),
-        None if is_remote(settings.checkpoint) else settings.checkpoint,
+        None if is_remote(settings.checkpoint) else lock_file(settings.checkpoint, application.id),
         is_fenced=StreamsConfig.of(application).guarantee.is_exactly_once,
     )
 

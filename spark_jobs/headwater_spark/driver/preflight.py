@@ -80,6 +80,11 @@ def check_runnable(document: TopologyDocument, folder: Path = Path()) -> Runnabl
     return RunnableDocument(document, nodes, schemas)
 
 
+def lock_file(checkpoint: str, application: str) -> Path:
+    """Return the file that `checkpoint_lock` locks in a checkpoint's folder."""
+    return Path(checkpoint, application, _LOCK_FILE)
+
+
 @contextmanager
 def checkpoint_lock(checkpoint: str, application: str) -> Iterator[None]:
     """Lock an application's checkpoint against other processes of this machine.
@@ -93,10 +98,11 @@ def checkpoint_lock(checkpoint: str, application: str) -> Iterator[None]:
     if "://" in checkpoint:
         yield
         return
-    folder = Path(checkpoint, application)
+    path = lock_file(checkpoint, application)
+    folder = path.parent
     try:
         create_private_folder(folder)
-        file = os.open(folder / _LOCK_FILE, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     except OSError as error:
         problem = _unusable_folder("checkpoint", "--checkpoint", folder, application, error)
         raise ProblemsError([problem]) from None

@@ -1,7 +1,7 @@
-"""How costs grow with size: keys, sub-topologies, executors and topics.
+"""How costs grow with size: keys, sub-topologies, executors, hosts and topics.
 
-`HEADWATER_BENCH_KEYS`, `HEADWATER_BENCH_SUBTOPOLOGIES`, `HEADWATER_BENCH_EXECUTORS` and
-`HEADWATER_BENCH_TOPICS` replace the sizes of a series; an empty one omits it.
+`HEADWATER_BENCH_KEYS`, `HEADWATER_BENCH_SUBTOPOLOGIES`, `HEADWATER_BENCH_EXECUTORS`, `HEADWATER_BENCH_HOSTS`
+and `HEADWATER_BENCH_TOPICS` replace the sizes of a series; an empty one omits it.
 """
 
 from collections.abc import Iterator
@@ -12,10 +12,10 @@ from rich.console import Console
 from headwater.toolchain import PulumiToolchain
 from headwater.toolchain.broker import Broker
 from tests.bench.figures import Figure
-from tests.bench.growth import executors, keys, subtopologies, topics
+from tests.bench.growth import executors, hosts, keys, subtopologies, topics
 from tests.bench.runtime.comparison import WIDTH
 
-_SERIES = (keys, subtopologies, executors, topics)
+_SERIES = (keys, subtopologies, executors, hosts, topics)
 
 
 def run(folder: Path, _: PulumiToolchain, broker: Broker) -> Iterator[Figure]:

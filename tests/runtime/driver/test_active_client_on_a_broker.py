@@ -3,6 +3,7 @@
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from pathlib import Path
 from threading import Event, Thread
 
 import attrs
@@ -33,8 +34,8 @@ class _Clients:
     problems: list[Problem] = attrs.field(factory=list)
     started: list[tuple[ActiveClient, Event, Thread]] = attrs.field(factory=list)
 
-    def new(self, name: str, checkpoint: str | None = None, *, is_fenced: bool = False) -> ActiveClient:
-        return ActiveClient(self.connection, self.application, name, checkpoint, is_fenced=is_fenced)
+    def new(self, name: str, lock: Path | None = None, *, is_fenced: bool = False) -> ActiveClient:
+        return ActiveClient(self.connection, self.application, name, lock, is_fenced=is_fenced)
 
     def start(self, client: ActiveClient) -> Event:
         """Let a client become active, and renew its record; return the event that stops it."""
@@ -133,9 +134,13 @@ def test_a_client_takes_over_from_a_silent_one_which_ends_with_a_problem(
     assert second.proved_at
 
 
-def test_a_client_replaces_a_killed_one_with_the_same_checkpoint_at_once(clients_: _Clients) -> None:
+def test_a_client_replaces_a_killed_one_with_the_same_checkpoint_at_once(
+    clients_: _Clients, tmp_path: Path
+) -> None:
     """Its own lock of the checkpoint proves that the other process has died."""
-    first, second = clients_.new("first", "/checkpoint"), clients_.new("second", "/checkpoint")
+    lock = tmp_path / "client.lock"
+    lock.touch()
+    first, second = clients_.new("first", lock), clients_.new("second", lock)
     clients_.start(first)
     assert _is_active(first)
     clients_.stop(first, records_end=False)

@@ -16,6 +16,7 @@ from headwater.toolchain.broker import Broker, Settings
 from headwater.toolchain.broker.readiness import until
 from headwater.toolchain.kafka import KafkaDistribution
 from tests.runtime.hosts.clock import build_library, clock_environment, create_clock
+from tests.runtime.hosts.cpu_limit import CpuLimit
 from tests.runtime.hosts.network import Host, Network
 from tests.runtime.spark.kafka_topics import Topics
 from tests.runtime.spark.process_application import ProcessApplication
@@ -56,6 +57,7 @@ class SparkHosts:
         self.broker = Broker(distribution, folder / "kafka", settings, port=_BROKER_PORT)
         self.servers = f"{address}:{_BROKER_PORT}"
         self._clock_library: Path | None = None
+        self.limits_cpu: ExitStack | None = None
 
     @property
     def has_clocks(self) -> bool:
@@ -78,8 +80,13 @@ class SparkHosts:
         assert until(lambda: "Starting Spark master" in self.log(self.master_host), START_SECONDS)
 
     def add_worker(self, name: str, *, cores: int = 1) -> Host:
-        """Start a host with a worker of the cluster, whose executor has `cores` cores."""
+        """Start a host with a worker of the cluster, whose executor has `cores` cores.
+
+        Its processes are in a group of `limits_cpu`.
+        """
         host = self.network.add(name)
+        if self.limits_cpu is not None:
+            host.cpu = self.limits_cpu.enter_context(CpuLimit(name))
         self.workers.append(host)
         self.start_worker(host, cores=cores)
         return host
@@ -188,15 +195,19 @@ def spark_hosts(
     workers: int = 2,
     *,
     with_clocks: bool = False,
+    with_cpu_limits: bool = False,
 ) -> Iterator[SparkHosts]:
     """Return a cluster whose broker, master and workers run. This thread is on the broker's host.
 
     Args:
         with_clocks: Each host has a clock of its own (`SparkHosts.use_clocks`).
+        with_cpu_limits: The CPU time of each worker's host can be limited (`Host.cpu`).
     """
     with ExitStack() as stack:
+        limits = stack.enter_context(ExitStack())  # it is closed after the hosts
         network = stack.enter_context(Network(folder / "hosts"))
         cluster = SparkHosts(network, distribution, folder, jars)
+        cluster.limits_cpu = limits if with_cpu_limits else None
         stack.enter_context(cluster.broker_host.entered())
         stack.enter_context(cluster.broker)
         if with_clocks:
@@ -207,11 +218,13 @@ def spark_hosts(
         yield cluster
 
 
-def new_application(cluster: SparkHosts, guarantee: str, config: str = "") -> ProcessApplication:
+def new_application(
+    cluster: SparkHosts, guarantee: str, config: str = "", partitions: int = 2
+) -> ProcessApplication:
     """Return an application with its topics and document."""
     topics = Topics(cluster.servers)
     application = ProcessApplication(
-        cluster.broker, topics, cluster.folder, cluster.jars, guarantee, config=config
+        cluster.broker, topics, cluster.folder, cluster.jars, guarantee, config=config, partitions=partitions
     )
     application.set_up()
     return application

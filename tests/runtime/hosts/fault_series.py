@@ -15,6 +15,8 @@ from tests.runtime.spark.process_application import ProcessApplication
 
 _log = logging.getLogger(__name__)
 _END_SECONDS = 600.0
+_BATCH_SECONDS = 2.0
+"""Longer than most batches take."""
 
 
 class FaultSeries:
@@ -50,13 +52,16 @@ class FaultSeries:
         """Cause `number` faults."""
         application = self._application
         for count, fault in enumerate(series(self._seed, number), 1):
+            before = application.fed
+            application.feed(self._records)
             if fault.is_of_clock and not self._cluster.has_clocks:
                 continue
-            before = application.counted()
-            application.feed(self._records)
+            # Records are left: they are processed, or would be, while the fault lasts.
             application.await_counted(
-                before + self._draw.randrange(1, self._records // 2), self.driver.process
+                before + self._draw.randrange(self._records * 3 // 4), self.driver.process
             )
+            # Not only just after a commit, which is when the number of records changes.
+            time.sleep(self._draw.uniform(0.0, _BATCH_SECONDS))
             self._check_driver()
             host = self._draw.choice(self._cluster.workers)
             _log.info("fault %d of %d on %s: %s", count, number, host.name, fault.value)

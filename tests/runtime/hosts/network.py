@@ -14,11 +14,14 @@ import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO, Self
+from typing import IO, TYPE_CHECKING, Self
 
 from headwater.toolchain.broker.readiness import until
 from headwater.toolchain.sessions import Guard
 from tests.runtime.spark.processes import is_running, is_stopped
+
+if TYPE_CHECKING:
+    from tests.runtime.hosts.cpu_limit import CpuLimit
 
 _SUBNET, _PREFIX = "10.77.0", 24
 _BRIDGE, _INTERFACE = "switch", "eth0"
@@ -51,6 +54,8 @@ class Host:
         self.disk = network.folder / "disk"
         self.files = network.folder / name
         """What is on the disk, as this process sees it."""
+        self.cpu: CpuLimit | None = None
+        """Limits the processes that start from now on."""
         self._network, self._number = network, number
         self._port = f"port{number}"
         self._init = 0
@@ -137,6 +142,11 @@ class Host:
 
         assert until(is_empty, _WAIT_SECONDS)
 
+    @property
+    def started(self) -> tuple[int, ...]:
+        """Return the running processes that this one has started on the host, whose children others are."""
+        return tuple(each.pid for each in self._started if each.poll() is None)
+
     def processes(self) -> list[int]:
         """Return the processes of the host, as this process numbers them, without the waiting one."""
         own = Path(f"/proc/{self._init}/ns/pid").readlink()
@@ -152,8 +162,9 @@ class Host:
         self, command: Sequence[str | Path], log: IO[bytes], environment: Mapping[str, str]
     ) -> "subprocess.Popen[bytes]":
         """Start a process on the host, in its disk's folder."""
+        entered = self._entered(["sh", "-c", f'cd {self.disk} && exec "$@"', "sh", *command])
         process = subprocess.Popen(
-            self._entered(["sh", "-c", f'cd {self.disk} && exec "$@"', "sh", *command]),
+            entered if self.cpu is None else self.cpu.command(entered),
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=subprocess.STDOUT,

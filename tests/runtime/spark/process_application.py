@@ -21,7 +21,7 @@ from tests.runtime.spark.programs import SUBMIT
 TIMEOUT_SECONDS = 600.0
 _END_SECONDS = 60.0
 _ROOT = Path(__file__).parents[3]
-_KEYS = 50
+KEYS = 50
 _PARTITIONS = 2
 _DOCUMENT = """
 application:
@@ -60,6 +60,8 @@ class ProcessApplication:
     partitions: int = _PARTITIONS
     state_folder: Path | None = None
     """None: in `folder`."""
+    servers: str = ""
+    """The bootstrap servers, if they are not those of `broker`."""
 
     def set_up(self) -> None:
         """Write the document and create the topics."""
@@ -75,7 +77,7 @@ class ProcessApplication:
                 each for each in range(self.fed, self.fed + records) if each % self.partitions == partition
             ]
             self.topics.put(
-                "in", [(str(each).encode(), b"%d-%d" % (each % _KEYS, each), now) for each in own], partition
+                "in", [(str(each).encode(), b"%d-%d" % (each % KEYS, each), now) for each in own], partition
             )
         self.fed += records
 
@@ -99,7 +101,7 @@ class ProcessApplication:
         else:
             command = [sys.executable, "-m", "headwater.cli", "run", *spark]
         command += [str(self.folder / "document.yaml"), "--max-records", str(max_records)]
-        command += ["--bootstrap-server", self.broker.bootstrap_servers]
+        command += ["--bootstrap-server", self.servers or self.broker.bootstrap_servers]
         command += ["--checkpoint", str(self.folder / "checkpoint")]
         command += ["--state-dir", str(self.state_folder or self.folder / "state"), "--restarts", "30"]
         command += ["--until-idle"] if until_idle else []
@@ -151,7 +153,7 @@ class ProcessApplication:
 
     def check_results(self) -> None:
         """Check that every record was forwarded once and in order, and counted once, without a gap."""
-        passed = self._passed()
+        passed = self.passed()
         assert sorted(passed) == self._expected()
         for partition in range(self.partitions):
             written = [record for record in self.topics.get("passed") if record[1] == partition]
@@ -165,9 +167,9 @@ class ProcessApplication:
         found: dict[bytes | None, list[int]] = {}
         for _, _, _, _, key, value, _ in self.topics.get(topic):
             found.setdefault(key, []).append(int.from_bytes(value or b"", "big"))
-        assert len(found) == _KEYS
+        assert len(found) == KEYS
         for key, counts in found.items():
-            assert counts == list(range(1, self.fed // _KEYS + 1)), key
+            assert counts == list(range(1, self.fed // KEYS + 1)), key
 
     def check_at_least_once(self, faults: int, max_records: int) -> int:
         """Check that no record is lost, and that only the last batches before faults were processed again.
@@ -180,11 +182,11 @@ class ProcessApplication:
         """
         failures = (self.folder / "run.log").read_text(errors="replace").count("query failed")
         repeated = (faults + failures) * max_records
-        passed, counted = self._passed(), self._last_counts("counted")
+        passed, counted = self.passed(), self.last_counts("counted")
         assert sorted(set(passed)) == self._expected()
         assert len(passed) - self.fed <= repeated
-        assert len(counted) == _KEYS
-        more = {key: count - self.fed // _KEYS for key, count in counted.items()}
+        assert len(counted) == KEYS
+        more = {key: count - self.fed // KEYS for key, count in counted.items()}
         assert min(more.values()) >= 0, more
         # A record that is written again to the repartition topic may be counted again behind it, too.
         assert sum(more.values()) <= 2 * repeated, more
@@ -193,18 +195,18 @@ class ProcessApplication:
 
     def check_changelog(self) -> None:
         """Check that the changelog topic has the last count of each key."""
-        assert self._last_counts("counted-counts-changelog") == self._last_counts("counted")
+        assert self.last_counts("counted-counts-changelog") == self.last_counts("counted")
 
     def check_log(self) -> None:
         """Check that Spark did not warn of lost data."""
         log = (self.folder / "run.log").read_text(errors="replace")
         assert not [line for line in log.splitlines() if "may have been lost" in line]
 
-    def _last_counts(self, topic: str) -> dict[bytes | None, int]:
+    def last_counts(self, topic: str) -> dict[bytes | None, int]:
         """Return key → the last count in a topic."""
         return {record[4]: int.from_bytes(record[5] or b"", "big") for record in self.topics.get(topic)}
 
-    def _passed(self) -> list[int]:
+    def passed(self) -> list[int]:
         return [_number(record) for record in self.topics.get("passed")]
 
     def _expected(self) -> list[int]:

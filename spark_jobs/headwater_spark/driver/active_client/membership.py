@@ -40,7 +40,7 @@ class ActiveClient:
 
     Args:
         client: its client id.
-        checkpoint: the folder that this process has locked; None: it has locked none.
+        lock: the file that this process has locked; None: it has locked none.
         is_fenced: as in `Candidate`.
     """
 
@@ -49,7 +49,7 @@ class ActiveClient:
         connection: Connection,
         application: str,
         client: str,
-        checkpoint: str | None,
+        lock: Path | None,
         *,
         is_fenced: bool = False,
     ) -> None:
@@ -65,7 +65,7 @@ class ActiveClient:
         """The Spark application of the client that this one has replaced; empty: none, or unknown."""
         self._application = application
         self._name = f"{client} on {socket.gethostname()}"
-        place = "" if checkpoint is None else _place_of_checkpoint(checkpoint)
+        place = "" if lock is None else place_of_lock(lock)
         self._candidate = Candidate(place, is_fenced)
         self._connection = connection
         self._observer: Thread | None = None
@@ -314,8 +314,15 @@ def _end_offset(consumer: Consumer, topic: str) -> int | None:
     return None if found.error is not None or found.offset < 0 else int(found.offset)
 
 
-def _place_of_checkpoint(checkpoint: str) -> str:
-    """Return what identifies a folder on this machine, until its next start."""
+def place_of_lock(lock: Path) -> str:
+    """Return what identifies a file on this machine, until its next start; empty if it does not exist.
+
+    Not its path: containers on one machine may have the same path, also with the same host name.
+    """
+    try:
+        found = lock.stat()
+    except OSError:
+        return ""
     boot_id = _BOOT_ID.read_text(encoding="ascii").strip() if _BOOT_ID.exists() else ""
-    text = f"{boot_id}\n{socket.gethostname()}\n{checkpoint}"
+    text = f"{boot_id}\n{socket.gethostname()}\n{found.st_dev}\n{found.st_ino}"
     return hashlib.sha256(text.encode()).hexdigest()[:16]
