@@ -6,7 +6,7 @@ run does to topics and ACLs is in its actions. The options in `setup` are not re
 A record is not secret: people read it who may not read the document. So it has only the values of configs
 that are known, and no credentials of URLs. Of any other config, and of the topology with its expressions, it
 has a digest, which says whether the value is the same. Of passwords, and of unknown configs with the name of
-a secret, it has nothing. Where credentials were left out of a value, four digits of a digest are added: too
+a secret, it has nothing. Where credentials were left out of a value, two digits of a digest are added: too
 few to recognize a password by, enough to see that it has changed.
 """
 
@@ -34,7 +34,7 @@ SET = "set"
 _OWN = (VERSION, PROTOCOL, PROCESSORS)
 _WITHOUT_VALUES = (CHANGED, CHANGED_INSIDE, f"{UNSET} → {SET}", f"{SET} → {UNSET}")
 _DIGEST_DIGITS = 16
-_SECRET_DIGITS = 4
+_SECRET_DIGITS = 2
 _DIGEST = re.compile(rf"sha256:[0-9a-f]{{{_DIGEST_DIGITS}}}(?:\+[0-9a-f]{{{_SECRET_DIGITS}}})?")
 _SECRET_PART = re.compile(rf"(.*) \(secret [0-9a-f]{{{_SECRET_DIGITS}}}\)", re.DOTALL)
 _SECRET = re.compile(
