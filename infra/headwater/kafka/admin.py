@@ -305,13 +305,14 @@ class Admin:
             _describe_groups(ids), lambda client: client.streams_groups(ids, with_nodes=with_nodes)
         )
 
-    def has_group(self, id_: str) -> bool:
-        """Return whether a group of any type exists; the description of a streams group says `Dead`."""
+    def existing_groups(self, ids: Sequence[str]) -> frozenset[str]:
+        """Return which groups exist, of any type; the description of a streams group says `Dead`."""
         self.requests += 1
-        listing = self._at_brokers(f"find group {id_}", lambda client: client.listing())
+        what = f"group {ids[0]}" if len(ids) == 1 else f"{len(ids)} groups"
+        listing = self._at_brokers(f"find {what}", lambda client: client.listing())
         if isinstance(listing, KafkaError):
-            raise ProblemsError([unexpected(listing, "find group", id_)])
-        return any(group.id == id_ for group in listing)
+            raise ProblemsError([unexpected(listing, "find", what)])
+        return frozenset(group.id for group in listing) & frozenset(ids)
 
     def _at_brokers(self, what: str, ask: Callable[[GroupClient], T]) -> T:
         """Return the answer to the request `what`; raises `ProblemsError` if none came in time."""

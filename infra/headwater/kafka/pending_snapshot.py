@@ -271,13 +271,12 @@ class PendingSnapshot:
         if not requested:
             return {}, {}
         answers = self._admin.streams_groups(requested, with_nodes=self._request.with_nodes)
-        hidden = [
+        undescribed = [
             id_
             for id_, answer in answers.items()
-            if isinstance(answer, KafkaError)
-            and answer.code() in _NOT_DESCRIBED
-            and self._admin.has_group(id_)
+            if isinstance(answer, KafkaError) and answer.code() in _NOT_DESCRIBED
         ]
+        hidden = sorted(self._admin.existing_groups(undescribed)) if undescribed else []
         readable = (
             (id_, answer)
             for id_, answer in answers.items()
