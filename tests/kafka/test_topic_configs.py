@@ -16,7 +16,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # public, but
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headwater.kafka import Connection
+from headwater.kafka import Connection, KafkaClusterReader, SnapshotRequest
 from headwater.kafka.config_messages import topic_configs
 from headwater.kafka.group_client import GroupClient
 from headwater.kafka.wire import ResponseReader, compact_array, compact_text
@@ -113,3 +113,18 @@ def test_settings_are_equal_to_those_of_librdkafka(kafka: LocalBroker, unique: C
     assert error.code() == KafkaError.UNKNOWN_TOPIC_OR_PART
     read = {name: facts_of(config) for name, config in found.items() if not isinstance(config, KafkaError)}
     assert read == expected
+
+
+@pytest.mark.broker
+def test_brokers_with_older_versions_of_the_request_are_read(
+    kafka: LocalBroker, unique: Callable[[str], str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topic = unique("topic")
+    admin = AdminClient({"bootstrap.servers": kafka.bootstrap_servers})
+    admin.create_topics([NewTopic(topic, 1, 1, config={"retention.ms": "1"})])[topic].result()
+    assert until(lambda: topic in admin.list_topics(timeout=_SECONDS).topics, _SECONDS)
+    unknown = KafkaError(KafkaError.UNSUPPORTED_VERSION)
+    monkeypatch.setattr(GroupClient, "topic_configs", lambda *_: unknown)
+    reader = KafkaClusterReader(Connection(bootstrap_servers=(kafka.bootstrap_servers,)), _SECONDS)
+    snapshot = reader.read(SnapshotRequest(names=frozenset({topic})))
+    assert snapshot.topics[topic].config == {"retention.ms": "1"}

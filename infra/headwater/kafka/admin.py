@@ -200,10 +200,14 @@ class Admin:
         at = () if known is None else tuple(dict.fromkeys((known.broker, *known.brokers)))
         for chunk in chunks:
             answer = self._at_brokers(_READ_SETTINGS, partial(_topic_configs, chunk, at))
-            if isinstance(answer, KafkaError):
-                raise ProblemsError([unexpected(answer, "read", "the settings of topics")])
-            found |= answer
+            # Brokers that are not Apache Kafka may know older versions only, as librdkafka does.
+            found |= self._describe_configs(chunk) if isinstance(answer, KafkaError) else answer
         return found
+
+    def _describe_configs(self, names: Sequence[str]) -> TopicConfigs:
+        resources = [ConfigResource(ResourceType.TOPIC, name) for name in names]
+        futures = self._client.describe_configs(resources, request_timeout=self._timeout)
+        return {each.name: self._answer(future, _READ_SETTINGS) for each, future in futures.items()}
 
     def request_broker_config(self, id_: int) -> PendingRequests[str, Mapping[str, ConfigEntry]]:
         """Request the settings of one broker."""

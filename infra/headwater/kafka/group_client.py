@@ -136,13 +136,19 @@ class GroupClient:
     def topic_configs(self, names: Sequence[str], at: Sequence[str]) -> TopicConfigs | KafkaError:
         """Return the settings of topics; the answer about a topic may be an error.
 
-        The first broker `at` these addresses that answers is asked; none: the bootstrap servers.
+        The first broker `at` these addresses that answers is asked; none: the bootstrap servers. The error is
+        UNSUPPORTED_VERSION if the broker knows older versions of the request only.
         """
         body = describe_topic_configs(names)
         with self._session() as session:
-            return session.retry(
-                lambda: session.request(session.any_broker(at), DESCRIBE_CONFIGS, body, topic_configs)
-            )
+
+            def ask() -> TopicConfigs | KafkaError:
+                try:
+                    return session.request(session.any_broker(at), DESCRIBE_CONFIGS, body, topic_configs)
+                except UnknownRequestError:
+                    return KafkaError(KafkaError.UNSUPPORTED_VERSION)
+
+            return session.retry(ask)
 
     def _session(self) -> BrokerSession:
         return BrokerSession(self._settings, self._login, self._timeout)
