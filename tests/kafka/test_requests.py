@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from confluent_kafka import KafkaError
 from confluent_kafka.admin import AdminClient, ListOffsetsResultInfo, NewTopic  # type: ignore[attr-defined]
 
 from headwater.kafka import Connection, KafkaClusterReader, SnapshotRequest, admin
@@ -102,13 +103,24 @@ def test_group_that_cannot_be_described_may_be_active(
     kafka: LocalBroker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As a group of the streams protocol does: the client library calls it dead and lists it."""
-    monkeypatch.setattr(Admin, "has_group", lambda _, id_: id_ == "streams-app")
+    monkeypatch.setattr(Admin, "existing_groups", lambda _, ids: {"streams-app"} & {*ids})
     reader = KafkaClusterReader(Connection(bootstrap_servers=(kafka.bootstrap_servers,)))
     ids = ("new-app", "streams-app")
     groups = reader.read(SnapshotRequest(groups=ids, streams_groups=frozenset(ids))).groups
     assert groups == {"streams-app": LiveGroup("streams-app", "Unknown", None, is_streams=True)}
     assert groups["streams-app"].is_active
     assert not reader.read(SnapshotRequest(groups=ids)).groups
+
+
+def test_groups_that_cannot_be_described_are_found_in_one_request(
+    requests: Callable[[SnapshotRequest], int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a drift report of many applications does, on brokers without streams groups."""
+    unknown = KafkaError(KafkaError.UNSUPPORTED_VERSION)
+    monkeypatch.setattr(Admin, "streams_groups", lambda _, ids, **__: dict.fromkeys(ids, unknown))
+    one, many = (tuple(f"no-app-{number}" for number in range(size)) for size in (1, 20))
+    few = requests(SnapshotRequest(groups=one, streams_groups=frozenset(one)))
+    assert requests(SnapshotRequest(groups=many, streams_groups=frozenset(many))) == few
 
 
 def test_unknown_group_does_not_exist(kafka: LocalBroker, unique: Callable[[str], str]) -> None:

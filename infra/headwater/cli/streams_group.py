@@ -55,7 +55,7 @@ def read_streams_group(id_: str, connected: Connection) -> StreamsGroup:
     if code == KafkaError.UNSUPPORTED_VERSION:
         raise ProblemsError([_no_group(id_, "brokers without streams groups")])
     if code == KafkaError.GROUP_ID_NOT_FOUND:
-        has_another = admin.has_group(id_)
+        has_another = bool(admin.existing_groups([id_]))
         raise ProblemsError([_no_group(id_, f"{'a group of another protocol' if has_another else 'none'}")])
     raise ProblemsError([unexpected(answer, "read streams group", id_)])
 

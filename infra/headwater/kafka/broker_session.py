@@ -52,12 +52,15 @@ class BrokerSession:
     def __exit__(self, *_: object) -> None:
         self._stack.close()
 
-    def any_broker(self) -> BrokerConnection:
-        """Return a connection to a broker that answers; raises `OSError` if none does."""
+    def any_broker(self, addresses: Sequence[str] = ()) -> BrokerConnection:
+        """Return a connection to a broker that answers; raises `OSError` if none does.
+
+        `addresses` are tried in their order, by default those of the bootstrap servers.
+        """
         for connected in self._connections.values():
             return connected
         reason = OSError("no broker is named")
-        for server in self._settings.bootstrap_servers:
+        for server in addresses or self._settings.bootstrap_servers:
             try:
                 return self.broker(server)
             except (LoginRefusedError, UnknownRequestError):

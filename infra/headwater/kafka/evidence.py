@@ -8,7 +8,6 @@ from uuid import uuid4
 
 import attrs
 from confluent_kafka import KafkaError
-from confluent_kafka.admin import ResourceType  # type: ignore[attr-defined]  # public in the library
 
 from headwater.kafka.group_admin import GroupAdmin, ListedGroup
 from headwater.kafka.kafka_errors import is_denial, unexpected
@@ -116,7 +115,7 @@ def group_facts(group: ListedGroup) -> GroupFacts:
 
 def read_cleanup_policy(admin: GroupAdmin, topic: str) -> str:
     """Return the effective `cleanup.policy`, empty if it may not be read or the topic does not exist."""
-    for _, config in admin.answers(admin.request_configs(ResourceType.TOPIC, [topic])):
+    for config in admin.request_topic_configs([topic]).result().values():
         if not isinstance(config, KafkaError):
             return str(config["cleanup.policy"].value or "")
     return ""

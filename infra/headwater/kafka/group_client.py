@@ -1,4 +1,4 @@
-"""Requests to the coordinators of groups, over own connections instead of librdkafka's admin client."""
+"""Requests about groups and the settings of topics, over own connections instead of librdkafka's."""
 
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -7,6 +7,12 @@ from confluent_kafka import KafkaError
 
 from headwater.kafka.broker_connection import BrokerConnection, UnknownRequestError, UnreadableAnswerError
 from headwater.kafka.broker_session import BrokerSession
+from headwater.kafka.config_messages import (
+    DESCRIBE_CONFIGS,
+    TopicConfigs,
+    describe_topic_configs,
+    topic_configs,
+)
 from headwater.kafka.connection_settings import ConnectionSettings
 from headwater.kafka.group_messages import (
     DEAD,
@@ -44,7 +50,7 @@ Groups = Mapping[str, GroupDescription | KafkaError]
 
 
 class GroupClient:
-    """Describes, lists and reads groups.
+    """Describes, lists and reads groups, and reads the settings of topics.
 
     A coordinator that starts, moves or does not answer is asked again for `timeout_seconds`; then the methods
     raise `NoAnswerError`. They may be called in several threads.
@@ -126,6 +132,23 @@ class GroupClient:
         """
         with self._session() as session:
             return session.retry(lambda: _registered(session, at))
+
+    def topic_configs(self, names: Sequence[str], at: Sequence[str]) -> TopicConfigs | KafkaError:
+        """Return the settings of topics; the answer about a topic may be an error.
+
+        The first broker `at` these addresses that answers is asked; none: the bootstrap servers. The error is
+        UNSUPPORTED_VERSION if the broker knows older versions of the request only.
+        """
+        body = describe_topic_configs(names)
+        with self._session() as session:
+
+            def ask() -> TopicConfigs | KafkaError:
+                try:
+                    return session.request(session.any_broker(at), DESCRIBE_CONFIGS, body, topic_configs)
+                except UnknownRequestError:
+                    return KafkaError(KafkaError.UNSUPPORTED_VERSION)
+
+            return session.retry(ask)
 
     def _session(self) -> BrokerSession:
         return BrokerSession(self._settings, self._login, self._timeout)

@@ -11,7 +11,6 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # public, but
     ConfigEntry,
     ConfigSource,
     PartitionMetadata,
-    ResourceType,
     TopicDescription,
 )
 
@@ -20,7 +19,7 @@ from headwater.kafka.admin import Admin
 from headwater.kafka.group_messages import DEAD
 from headwater.kafka.kafka_errors import is_denial, is_moving, not_authorized, unexpected
 from headwater.kafka.ownership import ownership_problem
-from headwater.kafka.pending_requests import PendingRequests, in_background
+from headwater.kafka.pending_requests import in_background
 from headwater.kafka.reader import SnapshotRequest
 from headwater.model.acls import LiveAcls, Operation
 from headwater.model.cluster import ClusterSnapshot, LiveGroup, LiveTopic, RegisteredBrokers
@@ -29,6 +28,9 @@ from headwater.model.records import OWNERSHIP_TOPIC, OwnershipLog, OwnershipTopi
 from headwater.model.streams_groups import StreamsGroup
 
 if TYPE_CHECKING:
+    from concurrent.futures import Future
+
+    from headwater.kafka.config_messages import TopicConfigs
     from headwater.kafka.group_client import Groups
 
 
@@ -97,7 +99,6 @@ def _convert_value(key: str, name: str, value: str) -> str | None:
 
 
 T = TypeVar("T")
-TopicConfigs = PendingRequests[str, Mapping[str, ConfigEntry]]
 _AUTHORIZER = "authorizer.class.name"
 _NOT_DESCRIBED = (
     KafkaError.TOPIC_AUTHORIZATION_FAILED,
@@ -148,16 +149,13 @@ class PendingSnapshot:
         self._alive = frozenset(metadata.brokers)
         self._registered = in_background(admin.registered_brokers) if described_names else None
         self._groups = admin.request_groups(request.groups) if request.groups else None
-        self._broker = admin.request_configs(
-            ResourceType.BROKER, [str(id_) for id_ in [*metadata.brokers][:1]]
-        )
+        first_broker = next(iter(metadata.brokers), None)
+        self._broker = None if first_broker is None else admin.request_broker_config(first_broker)
         self._descriptions = admin.request_topics(sorted({*described, *unseen}))
-        self._configs = admin.request_configs(
-            ResourceType.TOPIC, [name for name in described_names if name not in request.sources]
+        self._configs = admin.request_topic_configs(
+            [name for name in described_names if name not in request.sources]
         )
-        self._ownership_config = admin.request_configs(
-            ResourceType.TOPIC, [OWNERSHIP_TOPIC] if has_topic else []
-        )
+        self._ownership_config = admin.request_topic_configs([OWNERSHIP_TOPIC]) if has_topic else None
         self._features = admin.request_features() if request.with_features else None
         self._acls = admin.request_acls(request.acl_principals) if request.acl_principals else None
         self._operations = admin.request_cluster_operations() if request.acl_principals else None
@@ -215,8 +213,7 @@ class PendingSnapshot:
         sources = self._request.sources
         created = sorted(found.keys() - settings.own.keys() - sources)
         if created and not denied:
-            configs = self._admin.request_configs(ResourceType.TOPIC, created)
-            self._read_settings(settings, configs, denied)
+            self._read_settings(settings, self._admin.request_topic_configs(created), denied)
         listed = {} if self._request.with_ids else self._listed
         present = settings.own.keys() | sources
         return {name: topic for name, topic in (listed | found).items() if name in present}
@@ -233,14 +230,18 @@ class PendingSnapshot:
             racks=min(len({racks[id_] for id_ in each}) for each in replicas) if has_racks else None,
         )
 
-    def _read_settings(self, settings: TopicSettings, configs: TopicConfigs, denied: list[Problem]) -> None:
-        answers = self._admin.answers(configs)
+    @staticmethod
+    def _read_settings(
+        settings: TopicSettings, configs: "Future[TopicConfigs]", denied: list[Problem]
+    ) -> None:
         what, right = "read the settings of topic", Operation.DESCRIBE_CONFIGS
-        for name, config in successes(answers, what, denied, right):
+        for name, config in successes(configs.result().items(), what, denied, right):
             settings.add(name, config)
 
     def _broker_config(self) -> Mapping[str, ConfigEntry]:
         """Return the settings of a broker, empty without the permission to read them."""
+        if self._broker is None:
+            return {}
         answers = self._admin.answers(self._broker)
         return next((config for _, config in answers if not isinstance(config, KafkaError)), {})
 
@@ -270,13 +271,12 @@ class PendingSnapshot:
         if not requested:
             return {}, {}
         answers = self._admin.streams_groups(requested, with_nodes=self._request.with_nodes)
-        hidden = [
+        undescribed = [
             id_
             for id_, answer in answers.items()
-            if isinstance(answer, KafkaError)
-            and answer.code() in _NOT_DESCRIBED
-            and self._admin.has_group(id_)
+            if isinstance(answer, KafkaError) and answer.code() in _NOT_DESCRIBED
         ]
+        hidden = sorted(self._admin.existing_groups(undescribed)) if undescribed else []
         readable = (
             (id_, answer)
             for id_, answer in answers.items()
@@ -329,14 +329,8 @@ class PendingSnapshot:
         """Return the topic of the records; without permission to read its settings, none are known."""
         if log is None:
             return OwnershipTopic()
-        config = next(
-            (
-                each
-                for _, each in self._admin.answers(self._ownership_config)
-                if not isinstance(each, KafkaError)
-            ),
-            {},
-        )
+        answers = self._ownership_config.result().values() if self._ownership_config else ()
+        config = next((each for each in answers if not isinstance(each, KafkaError)), {})
         settings = {key: str(entry.value) for key, entry in config.items() if entry.value is not None}
         return OwnershipTopic(settings, self._ownership_replicas, log.unread, log.more_unread)
 

@@ -1,4 +1,4 @@
-"""Requests and responses of Kafka's protocol as bytes, for requests that librdkafka cannot send safely."""
+"""Requests and responses of Kafka's protocol as bytes, for requests that librdkafka does not send."""
 
 import base64
 import socket
@@ -75,6 +75,21 @@ class ResponseReader:
     def skip(self, size: int) -> None:
         self.take(size)
 
+    def take_known(self, known: Iterable[bytes]) -> bytes | None:
+        """Take those of the `known` bytes that are next; None = none of them are."""
+        data, at = self._data, self._at
+        for each in known:
+            if data.startswith(each, at):
+                self._at = at + len(each)
+                return each
+        return None
+
+    def read_with_bytes(self, read: Callable[[], T]) -> tuple[bytes, T]:
+        """Return the bytes that `read` takes, and what it returns."""
+        begin = self._at
+        found = read()
+        return self._data[begin : self._at], found
+
     def number(self, size: int) -> int:
         return int.from_bytes(self.take(size), "big", signed=True)
 
@@ -96,6 +111,11 @@ class ResponseReader:
     def compact_text(self) -> str:
         """Return a COMPACT_STRING or COMPACT_NULLABLE_STRING; null is empty."""
         return self.compact_bytes().decode()
+
+    def compact_nullable_text(self) -> str | None:
+        """Return a COMPACT_NULLABLE_STRING."""
+        size = self.unsigned()
+        return self.take(size - 1).decode() if size else None
 
     def compact_array(self, read: Callable[[], T]) -> Iterator[T]:
         """Yield the items of a COMPACT_ARRAY, each read by `read`; null is empty."""

@@ -12,7 +12,6 @@ from confluent_kafka import KafkaError
 from confluent_kafka.admin import (  # type: ignore[attr-defined]  # public, but not exported explicitly
     ClusterMetadata,
     ConfigEntry,
-    ResourceType,
 )
 
 from headwater.compiler import StreamsConfig
@@ -158,7 +157,9 @@ def _login_of(connection: Connection) -> Login:
 
 def _read_settings(admin: Admin, brokers: Mapping[int, str]) -> Mapping[str, str] | None:
     """Return settings of one broker, None if the user may not read them."""
-    pending = admin.request_configs(ResourceType.BROKER, [str(id_) for id_ in [*brokers][:1]])
+    if not brokers:
+        return None
+    pending = admin.request_broker_config(next(iter(brokers)))
     try:
         for _, answer in admin.answers(pending):
             if not isinstance(answer, KafkaError):
@@ -198,11 +199,11 @@ def _count_replicas(
 
 def _read_least_in_sync(admin: Admin, topics: Sequence[str]) -> Mapping[str, int]:
     """Return topic → `min.insync.replicas`, of topics whose settings the user may read."""
-    pending = admin.request_configs(ResourceType.TOPIC, topics)
+    pending = admin.request_topic_configs(topics)
     try:
         return {
             name: int(str(answer[_MIN_IN_SYNC].value))
-            for name, answer in admin.answers(pending)
+            for name, answer in pending.result().items()
             if not isinstance(answer, KafkaError) and _MIN_IN_SYNC in answer
         }
     except ProblemsError:
@@ -213,7 +214,7 @@ def _read_cordoned(admin: Admin, brokers: Iterable[int]) -> frozenset[int]:
     """Return the brokers of which all log folders are cordoned, as far as the user may read settings."""
     found: set[int] = set()
     # Each broker answers for itself: all are asked before the first answer is awaited.
-    requests = {id_: admin.request_configs(ResourceType.BROKER, [str(id_)]) for id_ in brokers}
+    requests = {id_: admin.request_broker_config(id_) for id_ in brokers}
     for id_, pending in requests.items():
         try:
             found |= {id_ for _, answer in admin.answers(pending) if _is_cordoned(answer)}
