@@ -5,13 +5,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import attrs
-import click
 
 from headwater.cli.cluster import NEED_A_CLUSTER, read_snapshot
 from headwater.cli.console import write
 from headwater.cli.export_problems import export_problem, no_java, unreadable
 from headwater.cli.import_details import differences_from_cluster, with_owners
-from headwater.cli.java_export import ExportRequest, run_export
+from headwater.cli.java_export import ExportRequest, absolute_class_path, run_export, streams_library
 from headwater.compiler import compile_documents
 from headwater.kafka.command_line import named_connection
 from headwater.model.problems import Problem, errors
@@ -47,14 +46,14 @@ def import_jar(arguments: JarImport) -> tuple[Problem, ...]:
     request = ExportRequest(
         jar=arguments.jar.absolute(),
         target=arguments.topology,
-        class_path=[_absolute(entry) for entry in arguments.class_path],
+        class_path=[absolute_class_path(entry) for entry in arguments.class_path],
         properties=arguments.properties,
         config=arguments.config,
         timeout_seconds=arguments.timeout_seconds,
     )
     try:
         existing = _existing(arguments.output)
-        result = run_export(java, _library(), request, existing)
+        result = run_export(java, streams_library(), request, existing)
     except (OSError, zipfile.BadZipFile) as error:
         return (unreadable(str(arguments.jar), str(error)),)
     if result.document is None:
@@ -89,18 +88,3 @@ def _existing(output: Path | None) -> str | None:
     if output is None or str(output) == "-" or not output.exists():
         return None
     return output.read_text(encoding="utf-8")
-
-
-def _absolute(entry: str) -> str:
-    """Return an entry of a class path for a process with another working folder; `*` stands for all jars."""
-    return str(Path(entry).absolute())
-
-
-def _library() -> Path:
-    from headwater.toolchain import ToolchainError  # noqa: PLC0415 - only this command needs it
-    from headwater.toolchain.streams_library import ensure_streams_library  # noqa: PLC0415
-
-    try:
-        return ensure_streams_library()
-    except ToolchainError as error:
-        raise click.ClickException(str(error)) from None

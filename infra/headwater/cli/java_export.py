@@ -17,9 +17,10 @@ from tempfile import TemporaryDirectory
 from typing import IO
 
 import attrs
+import click
 
 _MAIN = "io.headwater.streams.topology.ExportProgram"
-_KEPT_LINES = 20
+KEPT_LINES = 20
 _LONGEST_LINE = 500
 _SECONDS_OF_READER = 5
 _NESTED = ("BOOT-INF/", "WEB-INF/")
@@ -63,7 +64,7 @@ def run_export(
         result.mkdir()
         if existing is not None:
             document.write_text(existing, encoding="utf-8")
-        jars = (str(library), *_unpacked(request.jar, folder / "application"), *request.class_path)
+        jars = (str(library), *unpacked(request.jar, folder / "application"), *request.class_path)
         command = [
             *(str(java), "-cp", os.pathsep.join(jars), _MAIN, request.target, str(document), str(result)),
             str(request.properties.absolute()) if request.properties else "",
@@ -84,7 +85,23 @@ def run_export(
         )
 
 
-def _unpacked(jar: Path, folder: Path) -> Iterable[str]:
+def streams_library() -> Path:
+    """Return the jar of the library; raises `click.ClickException` if it cannot be built."""
+    from headwater.toolchain import ToolchainError  # noqa: PLC0415 - slow
+    from headwater.toolchain.streams_library import ensure_streams_library  # noqa: PLC0415
+
+    try:
+        return ensure_streams_library()
+    except ToolchainError as error:
+        raise click.ClickException(str(error)) from None
+
+
+def absolute_class_path(entry: str) -> str:
+    """Return an entry of a class path for a process with another working folder; `*` stands for all jars."""
+    return str(Path(entry).absolute())
+
+
+def unpacked(jar: Path, folder: Path) -> Iterable[str]:
     """Return the class path of an application; Java does not read jars inside a jar.
 
     Raises:
@@ -102,7 +119,7 @@ def _unpacked(jar: Path, folder: Path) -> Iterable[str]:
 
 def _run(command: Sequence[str], folder: Path, timeout_seconds: float) -> tuple[int | None, str]:
     """Return the exit code, None after the timeout, and the end of the output."""
-    lines: deque[str] = deque(maxlen=_KEPT_LINES)
+    lines: deque[str] = deque(maxlen=KEPT_LINES)
     code: int | None = None
     with subprocess.Popen(
         command,
@@ -112,23 +129,24 @@ def _run(command: Sequence[str], folder: Path, timeout_seconds: float) -> tuple[
         stderr=subprocess.STDOUT,
         start_new_session=True,
     ) as process:
-        reader = threading.Thread(target=_keep_last, args=(process.stdout, lines), daemon=True)
+        reader = threading.Thread(target=keep_last, args=(process.stdout, lines), daemon=True)
         reader.start()
         try:
             with suppress(subprocess.TimeoutExpired):
                 code = process.wait(timeout_seconds)
         finally:
-            _kill_group(process)
+            kill_group(process)
             reader.join(_SECONDS_OF_READER)
     return code, "\n".join(lines)
 
 
-def _keep_last(stream: IO[bytes] | None, lines: deque[str]) -> None:
+def keep_last(stream: IO[bytes] | None, lines: deque[str]) -> None:
+    """Append what a process writes to the last lines, until it has closed the stream."""
     while stream and (line := stream.readline(_LONGEST_LINE)):
         lines.append(line.decode(errors="replace").rstrip())
 
 
-def _kill_group(process: subprocess.Popen[bytes]) -> None:
+def kill_group(process: subprocess.Popen[bytes]) -> None:
     """Kill the process and its children, which may hold its output open."""
     with suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)

@@ -13,6 +13,7 @@ from headwater.kafka.command_line import cluster_options, connection
 from headwater.model.problems import ProblemsError, errors
 from headwater.model.topology import TopologyDocument
 from headwater.spec import load_documents
+from headwater_spark.commands.java_code import JavaCode, java_options
 from headwater_spark.commands.progress import Progress
 from headwater_spark.driver.run.installed import runtime_installed
 
@@ -54,10 +55,12 @@ if TYPE_CHECKING:
     "partitioners",
     type=Setting(),
     multiple=True,
-    metavar="TOPIC=MODULE:FUNCTION",
+    metavar="TOPIC=PARTITIONER",
     help="The partitioner of the records of an input topic, if it is not Kafka's default one: a Python "
-    "function of the serialized key and the partition count. May be repeated.",
+    "function of the serialized key and the partition count (MODULE:FUNCTION), or a class of Java, with "
+    "--jar. May be repeated.",
 )
+@java_options
 @click.option(
     "--processes",
     type=click.IntRange(1, 4),
@@ -76,6 +79,11 @@ def reshard(
     rewritten: Sequence[str],
     layouts: Sequence[tuple[str, str]],
     partitioners: Sequence[tuple[str, str]],
+    jar: Path | None,
+    class_path: Sequence[str],
+    properties: Path | None,
+    key_serdes: Sequence[tuple[str, str]],
+    timeout: float,
     processes: int | None,
     policy_files: Sequence[Path],
     bootstrap_server: str | None,
@@ -95,6 +103,7 @@ def reshard(
       headwater reshard orders.yaml --partitions orders=12 --bootstrap-server localhost:9092
     """
     with runtime_installed():
+        from headwater_spark.commands.java_partitioners import java_partitioners  # noqa: PLC0415 - slow
         from headwater_spark.driver.reshard.start import (  # noqa: PLC0415 - slow
             ReshardOptions,
             reshard_application,
@@ -106,21 +115,33 @@ def reshard(
         ("--partitions", counts),
         ("--layout", layouts),
         ("--partitioner", partitioners),
+        ("--key-serde", key_serdes),
     ):
         if len(dict(pairs)) < len(pairs):
             raise click.UsageError(f"{option} names the same topic or store twice.")
-    found = single_document(document)
-    options = ReshardOptions(
-        partitions=dict(counts),
-        rewritten=frozenset(rewritten),
-        layouts={store: LAYOUTS[layout] for store, layout in layouts},
-        partitioners={topic: _partitioner(name) for topic, name in partitioners},
-        policies=read_policies(policy_files),
-        checks_only=checks_only,
-        processes=processes,
+    classes = {topic: name for topic, name in partitioners if ":" not in name}
+    code = JavaCode(
+        jar=jar,
+        class_path=class_path,
+        properties=properties,
+        key_serdes=dict(key_serdes),
+        timeout_seconds=timeout,
     )
+    code.check(classes)
+    functions = {topic: _partitioner(name) for topic, name in partitioners if topic not in classes}
+    found = single_document(document)
     report = Progress(found.application.id).report
-    result = reshard_application(found, connection(bootstrap_server, command_config), options, report)
+    with java_partitioners(classes, code, found) as of_java:
+        options = ReshardOptions(
+            partitions=dict(counts),
+            rewritten=frozenset(rewritten),
+            layouts={store: LAYOUTS[layout] for store, layout in layouts},
+            partitioners={**functions, **of_java},
+            policies=read_policies(policy_files),
+            checks_only=checks_only,
+            processes=processes,
+        )
+        result = reshard_application(found, connection(bootstrap_server, command_config), options, report)
     _print_result(result, checks_only=checks_only)
     context.exit(ExitCode.DONE)
 

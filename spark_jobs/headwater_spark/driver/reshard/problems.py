@@ -86,8 +86,8 @@ def other_partitioner(application: str, what: str, at: Location | None) -> Probl
         found=what,
         why="The partition of a key at the new count is not known. " + _UNCHANGED,
         fix="A static partitioner keeps keys on their partitions: add partitions with `pulumi up` or the "
-        "agent. If the partition follows from the serialized key alone, name a function with `--partitioner "
-        "TOPIC=MODULE:FUNCTION`. Otherwise reset the application.",
+        "agent. If the partition follows from the key alone, name the partitioner with `--partitioner "
+        "TOPIC=PARTITIONER`: a Python function or a class of Java. Otherwise reset the application.",
         location=at,
     )
 
@@ -114,7 +114,7 @@ def different_partitioners(application: str, subtopology: str, found: Mapping[st
         expected="one partitioner for all inputs of a task",
         found=", ".join(f"{topic}: {name}" for topic, name in sorted(found.items())),
         why="A key would be in different tasks, by the topic of its record. " + _UNCHANGED,
-        fix="Name the same function with `--partitioner` for each of these topics.",
+        fix="Name the same partitioner with `--partitioner` for each of these topics.",
     )
 
 
@@ -146,16 +146,27 @@ def changed_partitioner(application: str, topic: str, name: str) -> Problem:
 
 
 def partitioner_failed(application: str, name: str, reason: str, *, has_begun: bool) -> Problem:
+    is_function = ":" in name
+    correct = (
+        "Correct the function"
+        if is_function
+        else "Correct the class, `--classpath`, `--key-serde` or `--timeout`"
+    )
+    gets = (
+        "Its arguments are a serialized key and a partition count."
+        if is_function
+        else "It gets the key, and null as value."
+    )
     return Problem(
         code=ProblemCode.RESHARD_INCOMPLETE if has_begun else ProblemCode.RESHARD_REFUSED,
         application=application,
         summary=f"The partitioner {name} of {application} failed: {reason}.",
-        expected="a number from 0 up to the partition count for each serialized key",
+        expected="a number from 0 up to the partition count for each key",
         found=reason,
         why=_INCOMPLETE if has_begun else "The partition of a key is not known. " + _UNCHANGED,
-        fix="Correct the function"
+        fix=correct
         + (", without changing its results for other keys," if has_begun else ",")
-        + " and run the command again. Its arguments are a serialized key and a partition count.",
+        + f" and run the command again. {gets}",
     )
 
 
@@ -264,9 +275,9 @@ def misplaced_entry(application: str, topic: str, partition: int, expected: int)
         found=f"an entry of partition {expected} in partition {partition}",
         why="The producers use another partitioner, or partitions were added before while the application "
         "had state. So the new partition of a key is not known. " + _UNCHANGED,
-        fix="If the partition follows from the serialized key alone, name a Python function with "
-        "`--partitioner TOPIC=MODULE:FUNCTION`. Otherwise reset the application, so that it processes its "
-        "input again.",
+        fix="If the partition follows from the key alone, name the partitioner with `--partitioner "
+        "TOPIC=PARTITIONER`: a Python function or a class of Java. Otherwise reset the application, so that "
+        "it processes its input again.",
     )
 
 

@@ -1,6 +1,6 @@
 """The partition of a key: murmur2 of the default partitioner, linear hashing of processors, users' code."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from zlib import crc32
 
@@ -60,27 +60,53 @@ class PartitionerError(Exception):
         self.reason = reason
 
 
+class PartitionerEndedError(PartitionerError):
+    """The program that runs a user's partitioner cannot return partitions any more, for any key."""
+
+
 @attrs.frozen
 class UserPartitioner:
-    """A user's function: (serialized key, number of partitions) → partition. `name` is `module:function`."""
+    """A user's function: (serialized key, number of partitions) → partition.
+
+    `name` is `module:function`, or a class of Java. `of_many` returns the partitions of many keys for each of
+    several partition counts; None = `function` is called for each.
+    """
 
     name: str
     function: Callable[[bytes, int], object] = attrs.field(eq=False, repr=False)
+    of_many: Callable[[Sequence[bytes], Sequence[int]], Sequence[Sequence[int]]] | None = attrs.field(
+        default=None, eq=False, repr=False
+    )
 
     def __call__(self, key: bytes, partitions: int) -> int:
         """Return the partition of a key; raises `PartitionerError`."""
         try:
             found = self.function(key, partitions)
+        except PartitionerError:
+            raise
         except Exception as error:
             raise PartitionerError(self.name, f"{type(error).__name__}: {error}") from error
-        if not isinstance(found, int) or isinstance(found, bool) or not 0 <= found < partitions:
-            raise PartitionerError(self.name, f"returned {found!r} for a key and {partitions} partitions")
+        return self._checked(found, partitions)
+
+    def of_keys(self, keys: Sequence[bytes], *counts: int) -> Sequence[Sequence[int]]:
+        """Return the partitions of many keys for each of `counts`; raises `PartitionerError`."""
+        if self.of_many is None:
+            return [[self(key, count) for key in keys] for count in counts]
+        found = self.of_many(keys, counts)
+        for partitions, count in zip(found, counts, strict=True):
+            for outermost in (min(partitions, default=0), max(partitions, default=0)):
+                self._checked(outermost, count)
         return found
 
     @property
     def checksum(self) -> int:
         """A number that differs for other names."""
         return crc32(self.name.encode())
+
+    def _checked(self, found: object, partitions: int) -> int:
+        if not isinstance(found, int) or isinstance(found, bool) or not 0 <= found < partitions:
+            raise PartitionerError(self.name, f"returned {found!r} for a key and {partitions} partitions")
+        return found
 
 
 def partition_of(key: bytes, partitions: int, partitioner: UserPartitioner | None) -> int:

@@ -10,7 +10,11 @@ from collections.abc import Iterable, Mapping, Sequence
 import attrs
 
 from headwater.model.nodes import ChangelogKind
-from headwater_spark.engine.partitioners.hashing import PartitionerError, UserPartitioner
+from headwater_spark.engine.partitioners.hashing import (
+    PartitionerEndedError,
+    PartitionerError,
+    UserPartitioner,
+)
 from headwater_spark.engine.partitioners.murmur2_arrays import positive_hashes
 from headwater_spark.engine.scaling.moved_stores import KeySlice, MovedStore
 
@@ -132,9 +136,12 @@ def _are_in(
     if partitioner is None:
         return bool((positive_hashes(keys) % partitions == partition).all())
     try:
-        return all(partitioner(key, partitions) == partition for key in keys)
+        (found,) = partitioner.of_keys(keys, partitions)
+    except PartitionerEndedError:
+        raise
     except PartitionerError:
         return False  # with a wrong layout, the function gets bytes that are no key
+    return all(each == partition for each in found)
 
 
 def _foreign_key_bytes(entry_key: bytes) -> int:

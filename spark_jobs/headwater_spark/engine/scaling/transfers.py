@@ -61,17 +61,19 @@ class Transfer:
             owners = np.array([NO_OWNER if key is None else partition for key in keys], np.int64)
             return owners, owners
         if self.partitioner is not None:
-            both = np.array(list(map(self._user_partitions, keys)), np.int64)
-            return both[:, 0], both[:, 1]
+            return self._user_partitions(keys, self.store, self.partitioner)
         counts = (Processors(self.before, self.before), Processors(self.after, self.after))
         before, after = entry_owner_arrays(self.store, keys, *counts)
         return before, after
 
-    def _user_partitions(self, key: bytes | None) -> tuple[int, int]:
-        if key is None or self.store is None or self.partitioner is None:
-            return NO_OWNER, NO_OWNER
-        record_key = self.store.record_key(key)
-        return self.partitioner(record_key, self.before), self.partitioner(record_key, self.after)
+    def _user_partitions(
+        self, keys: Sequence[bytes | None], store: MovedStore, partitioner: UserPartitioner
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        is_entry = np.array([key is not None for key in keys])
+        record_keys = [store.record_key(key) for key in keys if key is not None]
+        before, after = (np.full(len(keys), NO_OWNER, np.int64) for _ in range(2))
+        before[is_entry], after[is_entry] = partitioner.of_keys(record_keys, self.before, self.after)
+        return before, after
 
     def value(self, entry_key: bytes, value: bytes | None) -> bytes | None:
         """Return the value of an entry after the transfer: a subscription names another partition."""
