@@ -111,6 +111,22 @@ def test_the_commands_of_the_page(
     assert (code, "no state has to move" in text) == (0, True), text
 
 
+def test_records_are_not_written_again_if_brokers_replace_their_timestamps(
+    app: StoppedApplication, tmp_path: Path
+) -> None:
+    file = tmp_path / "orders.yaml"
+    file.write_text(app.text())
+    check = ("reshard", str(file), "--partitions", f"{app.source}=5", "--check")
+    app.topics.configure_and_wait(app.source, {"message.timestamp.type": "LogAppendTime"})
+    code, text = _run(app, *check)
+    assert code == 0, text
+    code, text = _run(app, *check, "--rewrite-unprocessed", app.source)
+    assert (code, "ReshardRefused" in text, "message.timestamp.type" in text) == (1, True, True), text
+    app.topics.configure_and_wait(app.source, {"message.timestamp.type": "CreateTime"})  # the fix
+    code, text = _run(app, *check, "--rewrite-unprocessed", app.source)
+    assert code == 0, text
+
+
 def test_the_commands_for_a_renamed_store(app: StoppedApplication, tmp_path: Path) -> None:
     totals = app.entries("totals")
     file, policies, run = tmp_path / "orders.yaml", tmp_path / "policies.yaml", partial(_run, app)

@@ -1,6 +1,7 @@
 """Prepare and execute the reshard of one application, from its document and what is on the cluster."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from contextlib import ExitStack, closing, contextmanager
 from functools import partial
 
@@ -9,7 +10,7 @@ from attrs.validators import and_, ge, le, optional
 from confluent_kafka import KafkaException
 
 from headwater.compiler import build_nodes
-from headwater.kafka import Connection, KafkaClusterReader
+from headwater.kafka import ClusterReader, Connection, KafkaClusterReader, SnapshotRequest
 from headwater.kafka.kafka_errors import is_denial
 from headwater.model.cluster import ClusterSnapshot
 from headwater.model.compiled import CompiledApplication
@@ -104,7 +105,8 @@ def reshard_application(
             is_running = options.checks_only and has_members(connection, application)
             if not is_running:
                 check_stopped(connection, application, options.wait_seconds, report)
-            observed = observe_application(KafkaClusterReader(connection), document)
+            reader = KafkaClusterReader(connection)
+            observed = observe_application(reader, document)
             [document], snapshot = observed.documents, observed.snapshot
             partitions = snapshot.partitions
             journal = find_journal(document, partitions, cluster)
@@ -119,6 +121,7 @@ def reshard_application(
                 return ReshardResult(application, {})
             workers = stack.enter_context(_workers(reshard, cluster, connection, options, report))
             if journal is None:
+                snapshot = _with_settings(reader, snapshot, reshard.rewritten_topics.keys())
                 found = _topic_problems(reshard, document, snapshot, options.policies)
                 found += [] if is_running else check_reshard(reshard, cluster)
                 if found or (found := _check_entries(reshard, cluster, workers, report)):
@@ -256,6 +259,19 @@ def _check_partitioners(reshard: Reshard, journal: Journal) -> None:
     if named != journal.partitioners:
         topics = sorted({*named, *journal.partitioners})
         raise ProblemsError([problems.other_partitioners(reshard.application, topics)])
+
+
+def _with_settings(
+    reader: ClusterReader, snapshot: ClusterSnapshot, topics: AbstractSet[str]
+) -> ClusterSnapshot:
+    """Return the snapshot with the settings of source topics that are written, too.
+
+    An observation reads no settings of topics that the application only reads.
+    """
+    if not topics:
+        return snapshot
+    read = reader.read(SnapshotRequest(names=frozenset(topics), with_ids=False))
+    return attrs.evolve(snapshot, topics={**snapshot.topics, **{name: read.topics[name] for name in topics}})
 
 
 def _topic_problems(
