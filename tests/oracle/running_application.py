@@ -1,4 +1,4 @@
-"""Run a real Kafka Streams application on a real broker with the program in `java/`."""
+"""Run real Kafka Streams applications on a real broker with the program in `java/`."""
 
 import json
 import os
@@ -16,11 +16,22 @@ _SECONDS = 90
 
 
 @contextmanager
-def running_application(bootstrap_servers: str, document: Mapping[str, Any]) -> Iterator[None]:
-    """Run the application of `document`; it is in the state RUNNING inside the context."""
+def running_application(
+    bootstrap_servers: str, document: Mapping[str, Any], *others: Mapping[str, Any], memory: str = "256m"
+) -> Iterator[None]:
+    """Run the applications of documents in one JVM; they are in the state RUNNING inside the context."""
+    documents = (document, *others)
     java, folder = built_program(OF_THE_BROKER)
     class_path = os.pathsep.join((str(folder / "classes"), str(folder / "jars" / "*")))
-    command = [str(java), "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-cp", class_path, _MAIN]
+    command = [
+        str(java),
+        f"-Xmx{memory}",
+        "-XX:+UseSerialGC",
+        "-XX:TieredStopAtLevel=1",
+        "-cp",
+        class_path,
+        _MAIN,
+    ]
     process = subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
     )
@@ -30,9 +41,11 @@ def running_application(bootstrap_servers: str, document: Mapping[str, Any]) -> 
     listener = threading.Thread(target=_listen, args=(process.stdout, states), daemon=True)
     listener.start()
     try:
-        process.stdin.write(json.dumps({"bootstrapServers": bootstrap_servers, "document": document}) + "\n")
+        process.stdin.write(
+            json.dumps({"bootstrapServers": bootstrap_servers, "documents": documents}) + "\n"
+        )
         process.stdin.flush()
-        _await_running(states)
+        _await_running(states, {each["application"]["id"] for each in documents})
         yield
     finally:
         process.stdin.close()
@@ -51,6 +64,9 @@ def _listen(output: IO[str], states: "queue.Queue[str]") -> None:
     states.put("ENDED")
 
 
-def _await_running(states: "queue.Queue[str]") -> None:
-    while (state := states.get(timeout=_SECONDS)) != "RUNNING":
-        assert state not in ("ENDED", "ERROR"), f"the application does not run: {state}"
+def _await_running(states: "queue.Queue[str]", waiting: set[str]) -> None:
+    while waiting:
+        id_, _, state = states.get(timeout=_SECONDS).rpartition(" ")
+        assert state not in ("ENDED", "ERROR"), f"the application does not run: {id_} {state}"
+        if state == "RUNNING":
+            waiting.discard(id_)

@@ -4,7 +4,6 @@ import json
 import random
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import ExitStack
 from functools import partial
 from typing import Any
 
@@ -213,34 +212,40 @@ class Compared:
         """Write records for both applications, and run them; `moved` is another version of that one."""
         for name in self.names:
             self.put(name, records)
-        with ExitStack() as running:
-            for name, document in ((self.moved, moved), (self.fresh, None)):
-                running.enter_context(running_application(self.servers, document or self.json(name)))
+        documents = moved or self.json(self.moved), self.json(self.fresh)
+        with running_application(self.servers, *documents):
             for name in self.names:
                 assert until(partial(self.is_processed, name), _SECONDS)
 
     def is_processed(self, name: str) -> bool:
-        """Return whether the group has committed the ends of all topics that it reads."""
+        """Return whether the group has committed the ends of all topics that it reads.
+
+        The offsets are read first: what the application writes later follows from records after them.
+        """
+        internal = [topic for topic in self.topics.names() if _is_repartition(name, topic)]
         sources = [f"{name}.{topic}" for topic in self.after]
-        sources += [topic for topic in self.topics.names() if _is_repartition(name, topic)]
         consumer = Consumer({"bootstrap.servers": self.servers, "group.id": name, "log_level": 0})
         try:
             partitions = [
                 TopicPartition(topic, number)
-                for topic in sources
+                for topic in (*sources, *internal)
                 for number in range(self.topics.partitions(topic))
             ]
-            ends = [consumer.get_watermark_offsets(each, 30)[1] for each in partitions]
             found = consumer.committed(partitions, 90)
-            # With exactly once, the last offset may belong to a transaction marker.
+            # A record of an open transaction must not be taken for a marker.
+            if not all(map(self.topics.is_settled, internal)):
+                return False
+            ends = [consumer.get_watermark_offsets(each, 30)[1] for each in partitions]
             return all(
-                end - max(each.offset, 0) <= self._markers for each, end in zip(found, ends, strict=True)
+                end - max(each.offset, 0) <= (self._markers if each.topic in internal else 0)
+                for each, end in zip(found, ends, strict=True)
             )
         finally:
             consumer.close()
 
     @property
     def _markers(self) -> int:
+        """With exactly once, the last offset of an internal topic belongs to a transaction marker."""
         return 1 if self.config.get("processing.guarantee") == "exactly_once_v2" else 0
 
     def reshard(

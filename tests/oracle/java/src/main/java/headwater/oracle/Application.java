@@ -17,14 +17,17 @@ import java.io.PrintStream;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
 import java.util.Map;
 import java.util.Properties;
 import java.util.concurrent.TimeUnit;
 
 /**
- * Runs the topology of a document on a real broker until standard input ends.
+ * Runs the topologies of documents on a real broker until standard input ends.
  *
- * <p>The first line of standard input is {@code {"bootstrapServers": …, "document": {…}}}; each state of the application is a line of standard output.
+ * <p>The first line of standard input is {@code {"bootstrapServers": …, "documents": [{…}]}}. Each state of an application is a line of
+ * standard output: its id and the state.
  */
 public final class Application {
     private Application() {
@@ -35,10 +38,26 @@ public final class Application {
         System.setOut(System.err);
         final BufferedReader input = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
         final Map<String, Object> request = Call.mapping(new ObjectMapper().readValue(input.readLine(), Map.class));
-        final Map<String, Object> document = Call.mapping(request.get("document"));
+        final List<KafkaStreams> applications = new ArrayList<>();
+        for (final Object document : (List<?>) request.get("documents")) {
+            applications.add(started(Call.mapping(document), String.valueOf(request.get("bootstrapServers")), states));
+        }
+        while (input.readLine() != null) {
+            continue;
+        }
+        applications.parallelStream().forEach(application -> {
+            if (application.close(Duration.ofSeconds(20))) {
+                application.cleanUp();
+            }
+        });
+        Runtime.getRuntime().halt(0); // close() without a timeout may wait for minutes
+    }
+
+    private static KafkaStreams started(final Map<String, Object> document, final String servers, final PrintStream states)
+        throws Exception {
         final String id = String.valueOf(Call.mapping(document.get("application")).get("id"));
         final Properties properties = Oracle.properties(document, id);
-        properties.put(StreamsConfig.BOOTSTRAP_SERVERS_CONFIG, String.valueOf(request.get("bootstrapServers")));
+        properties.put(StreamsConfig.BOOTSTRAP_SERVERS_CONFIG, servers);
         properties.put(StreamsConfig.DEFAULT_KEY_SERDE_CLASS_CONFIG, Texts.class);
         properties.put(StreamsConfig.DEFAULT_VALUE_SERDE_CLASS_CONFIG, Texts.class);
         properties.put(StreamsConfig.STATE_DIR_CONFIG, Files.createTempDirectory("application").toString());
@@ -46,17 +65,10 @@ public final class Application {
         if ("streams".equals(properties.get("group.protocol"))) {
             allowStreamsProtocol(properties);
         }
-        try (KafkaStreams application = new KafkaStreams(Oracle.build(document, id), properties)) {
-            application.setStateListener((now, before) -> states.println(now));
-            application.start();
-            while (input.readLine() != null) {
-                continue;
-            }
-            if (application.close(Duration.ofSeconds(20))) {
-                application.cleanUp();
-            }
-            Runtime.getRuntime().halt(0); // close() without a timeout may wait for minutes
-        }
+        final KafkaStreams application = new KafkaStreams(Oracle.build(document, id), properties);
+        application.setStateListener((now, before) -> states.println(id + " " + now));
+        application.start();
+        return application;
     }
 
     /** Serializes any value as text and deserializes text, for all results of the functions. */
