@@ -14,7 +14,8 @@ import pytest
 
 from headwater.toolchain.broker.local import LocalBroker
 from headwater.toolchain.broker.readiness import until
-from headwater_spark.driver.reshard.start import ReshardOptions, has_members
+from headwater_spark.driver.reshard.checks import has_members
+from headwater_spark.driver.reshard.start import ReshardOptions
 from headwater_spark.engine.partitioners.hashing import default_partition
 from tests.oracle.running_application import running_application
 from tests.runtime.reshard.compared_applications import Compared, Records, batches, random_steps
