@@ -102,7 +102,9 @@ def test_records_of_fifty_topics_are_counted_in_two_requests(kafka: LocalBroker,
 def test_group_that_cannot_be_described_may_be_active(
     kafka: LocalBroker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As a group of the streams protocol does: the client library calls it dead and lists it."""
+    """As a group of the streams protocol on a broker that cannot describe it: it is dead, and listed."""
+    unknown = KafkaError(KafkaError.UNSUPPORTED_VERSION)
+    monkeypatch.setattr(Admin, "streams_groups", lambda _, ids, **__: dict.fromkeys(ids, unknown))
     monkeypatch.setattr(Admin, "existing_groups", lambda _, ids: {"streams-app"} & {*ids})
     reader = KafkaClusterReader(Connection(bootstrap_servers=(kafka.bootstrap_servers,)))
     ids = ("new-app", "streams-app")
