@@ -93,11 +93,11 @@ def test_a_client_without_a_certificate_is_refused_where_one_is_required(
             topics(admin(broker, "SSL", **trusting), timeout=2)
 
 
-def test_overrides_reach_the_broker(secured: Broker) -> None:
-    client = admin(secured)
-    client.create_topics([NewTopic("defaulted")])["defaulted"].result()
-    assert until(lambda: "defaulted" in topics(client), SECONDS)
-    assert len(client.list_topics(timeout=SECONDS).topics["defaulted"].partitions) == _DEFAULT_PARTITIONS
+def test_overrides_reach_the_broker(secured: Broker, unique: Callable[[str], str]) -> None:
+    client, name = admin(secured), unique("defaulted")
+    client.create_topics([NewTopic(name)])[name].result()
+    assert until(lambda: name in topics(client), SECONDS)
+    assert len(client.list_topics(timeout=SECONDS).topics[name].partitions) == _DEFAULT_PARTITIONS
 
 
 def test_a_client_that_changes_too_much_is_throttled(own_broker: MakeBroker) -> None:
@@ -119,14 +119,14 @@ def test_only_sasl_users_can_log_in(secured: Broker, mechanism: str) -> None:
         topics(admin(secured, "SASL_PLAINTEXT", sasl_password="wrong", **login), timeout=2)
 
 
-def test_the_authorizer_refuses_what_no_acl_allows(secured: Broker) -> None:
+def test_the_authorizer_refuses_what_no_acl_allows(secured: Broker, unique: Callable[[str], str]) -> None:
     user = admin(
         secured, "SASL_PLAINTEXT", sasl_mechanism="PLAIN", sasl_username="writer", sasl_password="right"
     )
     with pytest.raises(KafkaException, match="TOPIC_AUTHORIZATION_FAILED"):
         create(user, "refused")
-    create(admin(secured), "allowed")
-    assert "allowed" in topics(admin(secured))
+    create(admin(secured), allowed := unique("allowed"))
+    assert allowed in topics(admin(secured))
 
 
 def test_tls_clients_need_the_certificate_authority(
