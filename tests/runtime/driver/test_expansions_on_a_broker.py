@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from multiprocessing import get_context
 from pathlib import Path
-from threading import Event, Thread
 
 import attrs
 import pytest
@@ -26,7 +25,6 @@ from headwater_spark.driver.processor_move import start
 from headwater_spark.driver.processor_move.entry_copy import Commits, EntryCopy, MoveProducer
 from headwater_spark.driver.processor_move.kafka_cluster import KafkaMoveCluster
 from headwater_spark.driver.processor_move.start import move_state, processor_status
-from headwater_spark.driver.states import ClientState
 from headwater_spark.driver.topics.application_topics import ApplicationTopics
 from headwater_spark.engine.records import OutputRecord
 from headwater_spark.engine.scaling.moved_stores import names_processor
@@ -189,6 +187,7 @@ class _FailingCluster(KafkaMoveCluster):
 
 def test_an_expansion_is_repeated_when_requests_fail(app: Sparkless, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(start, "KafkaMoveCluster", _FailingCluster)
+    monkeypatch.setattr(_FailingProducer, "commits", 0)
     monkeypatch.setattr(expansion_status, "RETRY_SECONDS", 0.05)
     client = ExpandingClient.of(app.text(2), app.connection)
     for _ in range(3):  # the announcement may fail: then it is refused
@@ -314,14 +313,8 @@ class _Waits:
 
 def test_an_application_stops_while_the_cut_waits_for_a_batch(app: Sparkless) -> None:
     client = ExpandingClient.of(app.text(2), app.connection, busy=1_000_000)
-    stopping = Event()
-    client.expansion.request(4, ClientState.RUNNING)
-    thread = Thread(target=client.expansion.run, args=(stopping,))
-    thread.start()
-    assert until(lambda: client.expansion.status.phase is ExpansionPhase.CUT, _TIMEOUT_SECONDS)
-    stopping.set()
-    thread.join(_TIMEOUT_SECONDS)
-    assert not thread.is_alive()
+    with client.expanding(4):
+        assert until(lambda: client.expansion.status.phase is ExpansionPhase.CUT, _TIMEOUT_SECONDS)
     _check_shown(app)
     continued = ExpandingClient.of(app.text(2), app.connection)
     continued.expand(4)
