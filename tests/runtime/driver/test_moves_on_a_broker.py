@@ -50,7 +50,7 @@ def _kill_moves(app: Sparkless, processors: int, operations: Iterable[int]) -> I
     for each in operations:
         process = context.Process(target=_move_and_die, args=(app.text(processors), app.servers, each))
         process.start()
-        process.join(60)
+        process.join(120)
         assert process.exitcode in (0, -signal.SIGKILL)
         if process.exitcode == 0:
             return

@@ -54,7 +54,7 @@ def test_a_reshard_that_is_killed_at_each_step_is_completed(app: StoppedApplicat
             target=_reshard_and_die, args=(app.text(), app.servers, app.source, 2 * killed)
         )
         process.start()
-        process.join(60)
+        process.join(120)
         assert process.exitcode in (0, -signal.SIGKILL)
         if process.exitcode == 0:
             break

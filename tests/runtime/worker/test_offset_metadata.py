@@ -73,7 +73,7 @@ def test_only_metadata_that_does_not_fit_is_compressed(length: int, layout: int)
         base64.b64encode(struct.pack(">bqiiiq", 2, 0, 2**31 - 1, -8, -12, 0)).decode(),
     ],
 )
-@pytest.mark.timeout(20)
+@pytest.mark.timeout(120)
 def test_metadata_of_other_programs_is_ignored(text: str) -> None:
     assert decode(text) is None
 
@@ -124,9 +124,11 @@ def test_a_small_text_that_is_large_when_decompressed_is_not_read() -> None:
     text = base64.b64encode(bomb).decode()
     assert len(text) < 300_000
     tracemalloc.start()
-    assert decode(text) is None
-    _, peak = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
+    try:
+        assert decode(text) is None
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
     assert peak < 20_000_000
     assert unread_reason(text) in (UnreadReason.NOT_OURS, UnreadReason.TOO_LARGE)
     assert unread_reason("A" * 10_000_000) is UnreadReason.TOO_LARGE

@@ -87,7 +87,7 @@ def test_hosts_by_turns_count_each_record_once(hosts: Hosts, *, is_known: bool) 
 def _process_batches(request: Any, first: int, turn: Any, other: Any) -> None:  # noqa: ANN401 - in another process
     hosts = Hosts(Topics(request.connection.bootstrap_servers[0]), request, request.state_folder)
     for batch in range(first, 6, 2):
-        assert turn.acquire(timeout=60)
+        assert turn.acquire(timeout=120)
         hosts.process(first, batch * _BATCH, (batch + 1) * _BATCH)
         other.release()
 
@@ -102,7 +102,7 @@ def test_two_processes_by_turns_count_each_record_once(hosts: Hosts) -> None:
     for process in processes:
         process.start()
     for process in processes:
-        process.join(120)
+        process.join(300)
         assert process.exitcode == 0
     hosts.check_counts(6 * _BATCH)
 
