@@ -72,11 +72,13 @@ def test_what_a_killed_run_left_is_found_and_the_remedies_help(
     process = deployment.stack.start(*SLOWLY)
     wait_for_lines(process, CREATED, count=3, seconds=SECONDS)
     os.killpg(process.pid, signal.SIGSTOP)
-    _, checks = doctor()
+    try:
+        _, checks = doctor()
+    finally:
+        kill(process)
     assert checks["lock"]["status"] == "warning"
     assert f"process {process.pid})" in checks["lock"]["text"]
     assert "this process is running" in checks["lock"]["text"]
-    kill(process)
 
     code, checks = doctor()
     assert (code, checks["lock"]["status"]) == (1, "error")

@@ -17,7 +17,7 @@ from tests.pulumi.test_interruption import CREATED, SLOWLY, many
 
 pytestmark = [pytest.mark.pulumi, pytest.mark.slow]
 _REPLICATED = {"replication.factor": 3}
-_SECONDS = 60
+_SECONDS, _END_SECONDS = 300, 60
 
 
 @pytest.fixture
@@ -59,7 +59,7 @@ def test_one_of_three_brokers_may_be_stopped_or_die_during_up(
     process = deployment.stack.start(*SLOWLY)
     wait_for_lines(process, CREATED, count=2, seconds=_SECONDS)
     second.kill()
-    end(process, seconds=_SECONDS)
+    end(process, seconds=_END_SECONDS)
     deployment.stack.run("cancel", "--yes")
     deployment.up()
     assert deployment.cluster.existing(names) == set(names)
