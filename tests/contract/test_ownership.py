@@ -70,8 +70,10 @@ def test_records_with_many_topics_are_read(cluster: Cluster, record: OwnershipRe
     names = (f"{record.application_id}-store-with-a-long-name-{n:05}-changelog" for n in range(20_000))
     large = attrs.evolve(record, topics={name: f"{hash(name):022x}" for name in names})
     cluster.write_ownership(OwnershipChange((large,)))
-    assert read(cluster, record.application_id) == (large,)
-    cluster.write_ownership(OwnershipChange(deleted=(large.key,)))
+    try:
+        assert read(cluster, record.application_id) == (large,)
+    finally:
+        cluster.write_ownership(OwnershipChange(deleted=(large.key,)))
 
 
 def test_records_are_read_only_on_request(cluster: Cluster, record: OwnershipRecord) -> None:
