@@ -124,6 +124,7 @@ def test_up_creates_a_topic_and_destroy_deletes_it(
     pulumi("up", "--yes", "--skip-preview")
 
     admin = AdminClient({"bootstrap.servers": kafka.bootstrap_servers})
+    assert until(lambda: name in admin.list_topics(timeout=_SECONDS).topics, _SECONDS)
     assert len(admin.list_topics(timeout=_SECONDS).topics[name].partitions) == 3
     assert json.loads(pulumi("stack", "output", "--json")) == {"topic": name}
     pulumi("preview", "--expect-no-changes")

@@ -7,6 +7,7 @@ import sys
 import urllib.request
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
+from http.client import HTTPException
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -176,7 +177,7 @@ class Driver:
     def status(self) -> Mapping[str, Any]:
         """Return the status of the client; empty while it does not answer. The test reaches its host."""
         url = f"http://{self.host.address}:{_HTTP_PORT}/status"
-        with suppress(OSError), urllib.request.urlopen(url, timeout=5) as answer:
+        with suppress(OSError, ValueError, HTTPException), urllib.request.urlopen(url, timeout=30) as answer:
             found: Mapping[str, Any] = json.load(answer)
             return found
         return {}
