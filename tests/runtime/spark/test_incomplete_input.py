@@ -1,6 +1,6 @@
 """Spark's JVM fails while a worker receives the rows of a batch, as when Kafka cannot be read any more."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 
@@ -76,6 +76,15 @@ def _committed(request: BatchRequest) -> int:
         return int(found.offset)
 
 
+@pytest.fixture
+def _in_batch(spark: SparkSession) -> Iterator[None]:
+    """Run jobs of this thread as Spark runs those of a query, in batch 1."""
+    spark.sparkContext.setLocalProperty(BATCH_PROPERTY, "1")
+    yield
+    spark.sparkContext._jsc.setLocalProperty(BATCH_PROPERTY, None)
+
+
+@pytest.mark.usefixtures("_in_batch")
 @pytest.mark.parametrize("shuffled", [False, True], ids=["as read", "shuffled"])
 def test_nothing_is_committed_if_the_rows_end_early(
     spark: SparkSession,
@@ -85,7 +94,6 @@ def test_nothing_is_committed_if_the_rows_end_early(
 ) -> None:
     """Otherwise the end offset is committed with the records that have arrived, and the others are lost."""
     topic, results = f"in-{batch_request.group}", f"out-{batch_request.group}"
-    spark.sparkContext.setLocalProperty(BATCH_PROPERTY, "1")  # as Spark does for a query
     rows = _rows(spark, topic, unreadable=_RECORDS - 1)
     with pytest.raises(PySparkException, match="no record"):
         TaskFunction().run(rows, 1, batch_request, ("thread",), shuffled=shuffled)

@@ -62,18 +62,20 @@ def _paused(running: RunningApplication) -> Iterator[None]:
     """Stop the queries, and let them start again after the block."""
     for query in running.application.queries.values():
         query.pause()
-    yield
-    for query in running.application.queries.values():
-        query.resume()
+    try:
+        yield
+    finally:
+        for query in running.application.queries.values():
+            query.resume()
 
 
 @contextmanager
 def _blocked(running: RunningApplication, file: Path) -> Iterator[None]:
     """Let a batch run inside the block; it ends after it."""
     file.touch()
-    running.feed(b"block %s" % str(file).encode())
-    assert until(file.with_suffix(".entered").exists, TIMEOUT_SECONDS)
     try:
+        running.feed(b"block %s" % str(file).encode())
+        assert until(file.with_suffix(".entered").exists, TIMEOUT_SECONDS)
         yield
     finally:
         file.unlink()
@@ -416,10 +418,13 @@ def test_shutdown_of_the_application_reaches_a_client_that_waits(cluster: Cluste
         running.application.start()
         other = cluster.attach(running, "other")
         started = in_background(other.start)
-        assert until(lambda: other.starting.startswith("waiting"), TIMEOUT_SECONDS)
-        file.touch()
-        running.feed(b"fail %s" % str(file).encode())
-        assert running.application.wait(TIMEOUT_SECONDS)
-        with pytest.raises(ProblemsError) as stopped:
-            started.result(TIMEOUT_SECONDS)
+        try:
+            assert until(lambda: other.starting.startswith("waiting"), TIMEOUT_SECONDS)
+            file.touch()
+            running.feed(b"fail %s" % str(file).encode())
+            assert running.application.wait(TIMEOUT_SECONDS)
+            with pytest.raises(ProblemsError) as stopped:
+                started.result(TIMEOUT_SECONDS)
+        finally:
+            other.close()
         assert stopped.value.problems[0].summary == "All clients of the application stop."
