@@ -171,13 +171,16 @@ class Runner:
         run = ApplicationRun(
             self, check_runnable(loaded.documents[0]), conditions, folder, tuple(sorted(sinks))
         )
-        self.topics.create(dict.fromkeys([*run.sources(), *sinks], conditions.partitions))
+        self.topics.delete_all()  # a run that failed may have left some
         try:
+            self.topics.create(dict.fromkeys([*run.sources(), *sinks], conditions.partitions))
             yield run
         finally:
-            run.close()
-            self.topics.delete_all()
-            shutil.rmtree(folder, ignore_errors=True)
+            try:
+                run.close()
+            finally:
+                self.topics.delete_all()
+                shutil.rmtree(folder, ignore_errors=True)
 
 
 @attrs.define

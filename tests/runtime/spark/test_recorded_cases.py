@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from itertools import groupby
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import attrs
 import pytest
@@ -101,6 +102,7 @@ def test_the_short_series_has_each_operator() -> None:
 def topics(keeping_broker: Broker) -> Iterator[Topics]:
     """Return the topics of a broker without topics: cases share names."""
     topics = Topics(keeping_broker.bootstrap_servers, keeps_producer=True)
+    topics.delete_all()
     yield topics
     topics.delete_all()
 
@@ -203,7 +205,10 @@ def _alive(records: list[Json]) -> set[str]:
 
 
 def _uncached(document: TopologyDocument) -> TopologyDocument:
-    application = attrs.evolve(document.application, config={**document.application.config, **_CONFIG})
+    """Return the document without a cache, and with an id of which the broker has no committed offsets."""
+    id_ = f"{document.application.id}-{uuid4().hex[:10]}"
+    config = {**document.application.config, **_CONFIG}
+    application = attrs.evolve(document.application, id=id_, config=config)
     return attrs.evolve(document, application=application)
 
 
