@@ -16,6 +16,7 @@ from tests.oracle.kafka_streams import OF_THE_BROKER, built_program
 
 _SOURCE = Path(__file__).with_name("Peer.java")
 _SECONDS = 300
+_ENDED = "the JVM has ended"
 _THROUGHPUT = {"commit.interval.ms": "1000"}
 """About the duration of our batches. The defaults are 30 s and, with exactly once, a slow 100 ms."""
 
@@ -117,8 +118,12 @@ class KafkaStreamsPeer:
         self._process.stdin.flush()
 
     def _expect(self, word: str) -> None:
-        if (answer := self._answers.get(timeout=_SECONDS)) != word:
-            raise RuntimeError(f"Kafka Streams: {answer}; see {self._log}")
+        """Wait for an answer; failures before it belong to the same application."""
+        answers = [self._answers.get(timeout=_SECONDS)]
+        while answers[-1] not in (word, _ENDED):
+            answers.append(self._answers.get(timeout=_SECONDS))
+        if answers != [word]:
+            raise RuntimeError(f"Kafka Streams: {', '.join(answers)}; see {self._log}")
 
     def failure(self) -> str | None:
         """Return what an application has reported that failed; None = nothing since the last call."""
@@ -128,4 +133,4 @@ class KafkaStreamsPeer:
 def _listen(output: IO[str], answers: "queue.Queue[str]") -> None:
     for line in output:
         answers.put(line.strip())
-    answers.put("the JVM has ended")
+    answers.put(_ENDED)

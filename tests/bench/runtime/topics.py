@@ -23,7 +23,7 @@ class Topics:
         self.servers = servers
         self._prefix = prefix
         self._partitions = partitions
-        self._filled: set[str] = set()
+        self._filled: dict[tuple[Keys, int, int, str], str] = {}
         self._begins: dict[tuple[Keys, int], int] = {}
         self._numbers = count()
 
@@ -48,14 +48,16 @@ class Topics:
         if records is None:
             self.create(f"{own}-{number}")
             return f"{own}-{number}"
-        topic = f"{self._prefix}-{what}-{keys.name.lower()}-{records}-{number}"
-        if topic not in self._filled:
+        filled = keys, records, number, what
+        if filled not in self._filled:
+            # A topic that could not be filled is not used again.
+            topic = f"{self._prefix}-{what}-{keys.name.lower()}-{records}-{next(self._numbers)}"
             self.create(topic)
             begin = self._begins.setdefault((keys, records), int(time.time() * 1000) - records)
             # A row of a table is older than the record that is joined with it, however long writing takes.
             fill(self.servers, topic, records, keys, begin - (what == "other"))
-            self._filled.add(topic)
-        return topic
+            self._filled[filled] = topic
+        return self._filled[filled]
 
     def create(self, topic: str) -> None:
         """Create an empty topic."""
