@@ -85,7 +85,11 @@ def admin_of(servers: str) -> AdminClient:
 
 def create(servers: str, name: str, config: Mapping[str, str]) -> None:
     admin_of(servers).create_topics([NewTopic(name, 4, 3, config=dict(config))])[name].result()
-    until(lambda: name in admin_of(servers).list_topics(timeout=60).topics, _SECONDS)
+    await_topics(servers, {name})
+
+
+def await_topics(servers: str, names: set[str]) -> None:
+    assert until(lambda: names <= admin_of(servers).list_topics(timeout=60).topics.keys(), _SECONDS)
 
 
 @pytest.fixture
@@ -104,12 +108,16 @@ def created(cluster: str) -> Iterator[Mapping[str, Mapping[str, str]]]:
             "retention.ms": hour_and_day,
         },
     }
-    for name, config in topics.items():
-        create(cluster, name, config)
-    yield topics
-    for future in admin_of(cluster).delete_topics(list(topics)).values():
-        future.result()
-    until(lambda: not set(topics) & set(admin_of(cluster).list_topics(timeout=60).topics), _SECONDS)
+    made: list[str] = []
+    try:
+        for name, config in topics.items():
+            create(cluster, name, config)
+            made.append(name)
+        yield topics
+    finally:
+        for future in admin_of(cluster).delete_topics(made).values() if made else ():
+            future.result()
+        assert until(lambda: not set(made) & set(admin_of(cluster).list_topics(timeout=60).topics), _SECONDS)
 
 
 Run = Callable[..., Result]
@@ -229,5 +237,7 @@ def apply(file: Path, servers: str) -> None:
     planned = plan_documents(observed, PlanPolicy(), 0)
     assert planned.is_applicable, planned.problems
     admin = admin_client(connection)
-    for future in request_new_topics(admin, [*planned.actions]).values():
+    requested = request_new_topics(admin, [*planned.actions])
+    for future in requested.values():
         future.result()
+    await_topics(servers, {action.name for action in planned.actions})
