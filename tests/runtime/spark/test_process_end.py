@@ -18,7 +18,7 @@ from tests.runtime.spark.programs import Application
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(900)]
 
 _START_SECONDS = 240.0
-_END_SECONDS = 60.0
+_END_SECONDS = 120.0
 _RESTART = 75
 
 
