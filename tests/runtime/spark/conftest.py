@@ -1,5 +1,6 @@
 import time
 from collections.abc import Callable, Generator, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -20,14 +21,16 @@ def pytest_runtest_makereport(
     if report.when == "call" and report.failed:
         folder = getattr(item, "funcargs", {}).get("tmp_path")
         if isinstance(folder, Path):
-            began = time.time() - call.duration
-            brokers = [
-                log.parent
-                for log in folder.parent.glob("kafka*/broker.log")
-                if not log.parent.is_symlink() and log.stat().st_mtime >= began
-            ]
-            if (kept := keep_logs(item.name, [folder, *brokers])) is not None:
-                report.sections.append(("Logs", f"The whole logs are in {kept}"))
+            # Programs of the test may delete files at this time: an exception here would end the test run.
+            with suppress(OSError):
+                began = time.time() - call.duration
+                brokers = [
+                    log.parent
+                    for log in folder.parent.glob("kafka*/broker.log")
+                    if not log.parent.is_symlink() and log.stat().st_mtime >= began
+                ]
+                if (kept := keep_logs(item.name, [folder, *brokers])) is not None:
+                    report.sections.append(("Logs", f"The whole logs are in {kept}"))
     return report
 
 

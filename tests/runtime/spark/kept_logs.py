@@ -3,6 +3,8 @@
 import re
 import shutil
 from collections.abc import Iterable
+from contextlib import suppress
+from itertools import count
 from pathlib import Path
 
 _KEPT = Path(__file__).parents[3] / "build" / "failed-tests"
@@ -13,7 +15,8 @@ _NO_FILE_NAME = re.compile(r"[^A-Za-z0-9.-]+")
 def keep_logs(test: str, folders: Iterable[Path], kept: Path = _KEPT) -> Path | None:
     """Copy the logs and documents below `folders`; return their folder, None if there are none.
 
-    `test` is the name of the test. Of the folders of earlier failures, the oldest are deleted.
+    `test` is the name of the test. Of the folders of earlier failures, the oldest are deleted. Other workers
+    of the run may do the same at this time, and programs of the test may delete files.
     """
     found = {
         folder: sorted({*folder.rglob("*.log"), *folder.rglob("*.yaml")})
@@ -23,21 +26,28 @@ def keep_logs(test: str, folders: Iterable[Path], kept: Path = _KEPT) -> Path | 
     if not any(found.values()):
         return None
     kept.mkdir(parents=True, exist_ok=True)
-    before = sorted(kept.iterdir(), key=lambda each: each.stat().st_mtime, reverse=True)
+    before = sorted(kept.iterdir(), key=_changed_at, reverse=True)
     for folder in before[_MOST_KEPT - 1 :]:
-        shutil.rmtree(folder)
+        shutil.rmtree(folder, ignore_errors=True)
     target = _new_folder(kept, _NO_FILE_NAME.sub("-", test).strip("-"))
     for folder, files in found.items():
         for file in files:
             copy = target / folder.name / file.relative_to(folder)
             copy.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(file, copy)
+            with suppress(OSError):
+                shutil.copyfile(file, copy)
     return target
 
 
+def _changed_at(folder: Path) -> float:
+    with suppress(FileNotFoundError):
+        return folder.stat().st_mtime
+    return 0.0
+
+
 def _new_folder(kept: Path, name: str) -> Path:
-    number = 1
-    while (folder := kept / f"{name}-{number}").exists():
-        number += 1
-    folder.mkdir()
-    return folder
+    for number in count(1):
+        with suppress(FileExistsError):
+            (folder := kept / f"{name}-{number}").mkdir()
+            return folder
+    raise AssertionError
