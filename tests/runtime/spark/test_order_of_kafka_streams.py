@@ -5,7 +5,7 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 
 import pytest
-from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka import Consumer, KafkaException, TopicPartition
 from pyspark.sql import SparkSession
 
 from headwater.toolchain.broker import Broker
@@ -134,13 +134,15 @@ def _record(kind: str, time: int) -> tuple[bytes, bytes, int]:
 
 
 def _is_processed(servers: str, group: str, sources: Sequence[str]) -> bool:
-    """Return whether the group has committed the end of each topic."""
+    """Return whether the group has committed the end of each topic; false while no broker answers that."""
     consumer = Consumer({"bootstrap.servers": servers, "group.id": group})
     try:
         partitions = [TopicPartition(topic, 0) for topic in sources]
         ends = {each.topic: consumer.get_watermark_offsets(each, _SECONDS)[1] for each in partitions}
         found = consumer.committed(partitions, _SECONDS)
         return all(max(each.offset, 0) == ends[each.topic] for each in found)
+    except KafkaException:
+        return False
     finally:
         consumer.close()
 
