@@ -4,11 +4,12 @@ import json
 import random
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
 import attrs
-from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka import Consumer, KafkaException, TopicPartition
 
 from headwater.kafka import Connection
 from headwater.model.topology import TopologyDocument
@@ -220,8 +221,14 @@ class Compared:
     def is_processed(self, name: str) -> bool:
         """Return whether the group has committed the ends of all topics that it reads.
 
-        The offsets are read first: what the application writes later follows from records after them.
+        False also while a topic that was just created has no leader.
         """
+        with suppress(KafkaException):
+            return self._has_committed_ends(name)
+        return False
+
+    def _has_committed_ends(self, name: str) -> bool:
+        """Read the offsets first: what the application writes later follows from records after them."""
         internal = [topic for topic in self.topics.names() if _is_repartition(name, topic)]
         sources = [f"{name}.{topic}" for topic in self.after]
         consumer = Consumer({"bootstrap.servers": self.servers, "group.id": name, "log_level": 0})

@@ -3,13 +3,13 @@
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import Event
 
 import attrs
 import pytest
-from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka import Consumer, KafkaException, TopicPartition
 from pyspark.sql import SparkSession
 
 from headwater.kafka import Connection
@@ -109,8 +109,16 @@ class ExpandingApplication:
         self.await_processed()
 
     def is_consumed(self, *sources: str) -> bool:
-        """Return whether the application's group has committed the end offsets of all partitions."""
+        """Return whether the application's group has committed the end offsets of all partitions.
+
+        False also while a partition that was just added has no leader.
+        """
         assert not self.client.state.is_final, self.status()
+        with suppress(KafkaException):
+            return self._has_committed_ends(*sources)
+        return False
+
+    def _has_committed_ends(self, *sources: str) -> bool:
         reader = Consumer({"bootstrap.servers": self.servers, "group.id": self.id})
         try:
             partitions = [

@@ -6,7 +6,7 @@ Then it continues: its batches, and the transactions that they have begun, are t
 import os
 import signal
 from collections.abc import Callable, Mapping
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -87,7 +87,8 @@ def _expand(client: GrowingApplication, process: "subprocess.Popen[bytes]", endp
     def is_expanded() -> bool:
         status = processors_status(endpoint)
         if status.get("processors") == 2 and status["target"] is None:
-            endpoint.post("/control/processors", {"processors": 4})
+            with suppress(OSError):  # as while the status is read
+                endpoint.post("/control/processors", {"processors": 4})
         return process.poll() is not None or status.get("processors") == 4
 
     assert until(is_expanded, TIMEOUT_SECONDS), client.log()
