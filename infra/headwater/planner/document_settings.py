@@ -20,7 +20,7 @@ import attrs
 from headwater.compiler.configs.table import is_public, known_keys
 from headwater.model.compiled import CompiledApplication
 from headwater.model.records import SetupRecord
-from headwater.planner.topology_content import topology_content
+from headwater.planner.topology_content import CONTENT_VERSION, topology_content
 
 VERSION = "kafkaStreams"
 PROTOCOL = "protocol"
@@ -33,7 +33,8 @@ SET = "set"
 _OWN = (VERSION, PROTOCOL, PROCESSORS)
 _WITHOUT_VALUES = (CHANGED, f"{UNSET} → {SET}", f"{SET} → {UNSET}")
 _DIGEST_DIGITS = 16
-_DIGEST = re.compile(rf"sha256:[0-9a-f]{{{_DIGEST_DIGITS}}}")
+_TOPOLOGY_PREFIX = f"{CONTENT_VERSION}:sha256:"
+_DIGEST = re.compile(rf"(?:\d+:)?sha256:[0-9a-f]{{{_DIGEST_DIGITS}}}")
 _SECRET = re.compile(
     r"pass(word|wd|phrase|code)|pwd|secret|token|jaas|cred|auth|private|signature|webhook|user\.?info"
     r"|api\.?key|access\.?key|(^|[._-])(key|keys|pass|pin|dsn)($|[._-])",
@@ -73,7 +74,8 @@ def document_settings(compiled: CompiledApplication) -> Mapping[str, str]:
     application = compiled.application
     processors = {} if application.processors is None else {PROCESSORS: str(application.processors)}
     content = topology_content(compiled.document)
-    topology = {TOPOLOGY: f"sha256:{_digest_of(application.id, TOPOLOGY, content)}"} if content else {}
+    digest = f"{_TOPOLOGY_PREFIX}{_digest_of(application.id, TOPOLOGY, content)}"
+    topology = {TOPOLOGY: digest} if content else {}
     configs = redact_settings(application.id, application.config)
     return {**configs, PROTOCOL: application.protocol.value, **processors, **topology}
 
@@ -113,7 +115,7 @@ def setting_changes(compiled: CompiledApplication, record: SetupRecord | None) -
     """Return the settings that differ from the record, by key.
 
     A record without settings was written by a version of Headwater that recorded none: nothing is known. The
-    same holds for a record without a topology.
+    same holds for a record without a topology, or with a digest of another version of its content.
     """
     if record is None or record.unfinished:
         return ()
@@ -131,7 +133,7 @@ def _find_changes(compiled: CompiledApplication, record: SetupRecord) -> Iterato
         return
     before, after = record.settings, document_settings(compiled)
     for key in before.keys() | after.keys():
-        is_known = key != TOPOLOGY or key in before
+        is_known = key != TOPOLOGY or before.get(key, "").startswith(_TOPOLOGY_PREFIX)
         if is_known and before.get(key) != after.get(key):
             yield SettingChange(key, before.get(key), after.get(key))
 
