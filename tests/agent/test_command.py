@@ -94,6 +94,15 @@ def test_once_reports_problems_that_block_expansion(command: AgentCommand) -> No
     assert any("OverPartitionedInternalTopic" in json.dumps(line) for line in lines)
 
 
+def test_once_fails_if_an_internal_topic_is_missing(command: AgentCommand) -> None:
+    command.cluster.delete(command.changelog)
+    agent = command.start(*CLI, "run", str(command.folder), "--once", "--log-format", "json")
+    output, _ = agent.communicate(timeout=2 * SECONDS)
+    assert agent.returncode == 1, output
+    assert "MissingInternalTopics" in output
+    assert not command.cluster.existing([command.changelog])
+
+
 def test_program_for_spark_submit_runs_with_manifest_until_stopped(command: AgentCommand) -> None:
     manifest = command.folder / "manifest.json"
     subprocess.run(

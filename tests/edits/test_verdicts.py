@@ -334,34 +334,3 @@ topology:
     assert len(lost) == 3  # the subscription store, and the topics of subscriptions and responses
     assert found.lines == ()
     assert all("No name that you can give" in topic.first for topic in found.topics if topic.former)
-
-
-_EXPRESSIONS = """
-application: {id: app}
-topology:
-  - stream: {topic: in, serdes: {key: string, value: json}}
-  - filter: {where: value.amount > 0, name: positive}
-  - groupByKey:
-  - aggregate: {init: 0.0, add: total + value.amount, materialized: sums}
-"""
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "remark"),
-    [
-        ("amount > 0", "amount > 9", "This operator does something else: positive."),
-        (
-            "total + value",
-            "total - value",
-            "This operator does something else: KSTREAM-AGGREGATE-0000000002.",
-        ),
-        ("amount", "price", "These operators do something else: KSTREAM-AGGREGATE-0000000002, positive."),
-        ("where: value.amount > 0, name: positive", "name: positive, where: 'value.amount > 0'", ""),
-        ("materialized: sums", "materialized: totals", ""),
-    ],
-)
-def test_edited_expressions_are_a_remark(old: str, new: str, remark: str) -> None:
-    found = of_one(_EXPRESSIONS, _EXPRESSIONS.replace(old, new))
-    remarks = [each for each in found.remarks if "something else" in each]
-    assert [each.partition(" What")[0] for each in remarks] == ([remark] if remark else [])
-    assert found.is_rolling or "totals" in new

@@ -63,8 +63,7 @@ def environment(repository: Path) -> Iterator[Mapping[str, str]]:
 @pytest.fixture
 def walk(repository: Path, environment: Mapping[str, str]) -> Iterator[Walk]:
     """A user in an empty folder with the wheel, and a broker of the user's own port."""
-    (port,) = free_ports(1)
-    (control,) = free_ports(1)
+    port, control = free_ports(2)
     walk = Walk(
         repository,
         {**environment, "COLUMNS": "120"},

@@ -80,6 +80,8 @@ class Walk:
     environment: dict[str, str]
     replaced: Mapping[str, str]
     steps: list[tuple[float, str]] = attrs.field(factory=list)
+    stop_seconds: float = 60
+    """How long a command of `running` may take to stop; then it is killed."""
 
     def run(self, commands: str, expected: int = 0) -> str:
         """Run commands, and return what they print; the exit code must be the expected one.
@@ -138,7 +140,11 @@ class Walk:
                 yield process
             finally:
                 process.terminate()
-                process.wait(60)
+                try:
+                    process.wait(self.stop_seconds)
+                except subprocess.TimeoutExpired as error:
+                    process.kill()
+                    raise AssertionError(f"{commands} has not stopped:\n{log.read_text()}") from error
         assert process.returncode == 0, log.read_text()
 
     def write(self, file: str, text: str) -> None:

@@ -218,7 +218,11 @@ def agent_options(log_format: LogFormat) -> Callable[[F], F]:
             help="Class whose on_partition_expansion(old, new) is called; default: the "
             "static.partitioner.class of each application.",
         ),
-        click.option("--once", is_flag=True, help="Expand what is necessary, then stop."),
+        click.option(
+            "--once",
+            is_flag=True,
+            help="Expand what is necessary, then stop; exit code 1 if a topic is missing or too small.",
+        ),
         job_options(
             cluster="The cluster whose topics are expanded.",
             http="Serve metrics, health, status and control at this address.",

@@ -148,8 +148,9 @@ class Agent:
         self._loop.run(lambda: self._is_stopped)
 
     def run_once(self, timeout_ms: int = 60_000) -> bool:
-        """Expand what is due, then end; return whether all applications have their partitions.
+        """Expand what is due, then end; return whether all internal topics exist and have their partitions.
 
+        It creates no topic, so a missing internal topic alone makes the result false.
         Waits at most `timeout_ms` for another agent that leads, or for a cluster that does not answer.
         """
         end = self._clock.monotonic_ms() + timeout_ms

@@ -12,8 +12,8 @@ def run(context: click.Context, /, **options: object) -> None:
     """Expand internal topics when source topics are expanded, until stopped (KIP-878).
 
     FILES are topology documents; the agent reads them again when they change. On SIGHUP the agent reads the
-    cluster at once. Exit code 0: stopped, or with --once all topics have their partitions; 1: topics are
-    missing partitions, or documents or settings have errors.
+    cluster at once. Exit code 0: stopped, or with --once all topics exist and have their partitions; 1: an
+    internal topic is missing, topics need more partitions, or documents or settings have errors.
 
     \b
     Examples:

@@ -6,8 +6,8 @@ run does to topics and ACLs is in its actions. The options in `setup` are not re
 A record is not secret: people read it who may not read the document. So it has only the values of configs
 that are known, and no credentials of URLs. Of any other config, and of the topology with its expressions, it
 has a digest, which says whether the value is the same. Of passwords, and of unknown configs with the name of
-a secret, it has nothing. Where credentials were left out of a value, two digits of a digest are added: too
-few to recognize a password by, enough to see that it has changed.
+a secret, it has nothing. It has no digest of credentials either: several short digests of one password, from
+other applications and keys, together identify it.
 """
 
 import hashlib
@@ -20,7 +20,7 @@ import attrs
 from headwater.compiler.configs.table import is_public, known_keys
 from headwater.model.compiled import CompiledApplication
 from headwater.model.records import SetupRecord
-from headwater.planner.topology_content import topology_content
+from headwater.planner.topology_content import CONTENT_VERSION, topology_content
 
 VERSION = "kafkaStreams"
 PROTOCOL = "protocol"
@@ -28,15 +28,13 @@ PROCESSORS = "processors"
 TOPOLOGY = "topology"
 UNSET = "unset"
 CHANGED = "changed"
-CHANGED_INSIDE = "changed (secret)"
 AGAIN = " (again)"
 SET = "set"
 _OWN = (VERSION, PROTOCOL, PROCESSORS)
-_WITHOUT_VALUES = (CHANGED, CHANGED_INSIDE, f"{UNSET} → {SET}", f"{SET} → {UNSET}")
+_WITHOUT_VALUES = (CHANGED, f"{UNSET} → {SET}", f"{SET} → {UNSET}")
 _DIGEST_DIGITS = 16
-_SECRET_DIGITS = 2
-_DIGEST = re.compile(rf"sha256:[0-9a-f]{{{_DIGEST_DIGITS}}}(?:\+[0-9a-f]{{{_SECRET_DIGITS}}})?")
-_SECRET_PART = re.compile(rf"(.*) \(secret [0-9a-f]{{{_SECRET_DIGITS}}}\)", re.DOTALL)
+_TOPOLOGY_PREFIX = f"{CONTENT_VERSION}:sha256:"
+_DIGEST = re.compile(rf"(?:\d+:)?sha256:[0-9a-f]{{{_DIGEST_DIGITS}}}")
 _SECRET = re.compile(
     r"pass(word|wd|phrase|code)|pwd|secret|token|jaas|cred|auth|private|signature|webhook|user\.?info"
     r"|api\.?key|access\.?key|(^|[._-])(key|keys|pass|pin|dsn)($|[._-])",
@@ -59,9 +57,6 @@ class SettingChange:
         """Return the change of the value, as `automatic → manual`; `changed` if values are not shown."""
         if is_digest(self.before) and is_digest(self.after):
             return CHANGED
-        before, after = (_SECRET_PART.fullmatch(value or "") for value in (self.before, self.after))
-        if before is not None and after is not None and before[1] == after[1]:
-            return CHANGED_INSIDE
         return " → ".join(map(_value_text, (self.before, self.after)))
 
 
@@ -79,7 +74,8 @@ def document_settings(compiled: CompiledApplication) -> Mapping[str, str]:
     application = compiled.application
     processors = {} if application.processors is None else {PROCESSORS: str(application.processors)}
     content = topology_content(compiled.document)
-    topology = {TOPOLOGY: f"sha256:{_digest_of(application.id, TOPOLOGY, content)}"} if content else {}
+    digest = f"{_TOPOLOGY_PREFIX}{_digest_of(application.id, TOPOLOGY, content)}"
+    topology = {TOPOLOGY: digest} if content else {}
     configs = redact_settings(application.id, application.config)
     return {**configs, PROTOCOL: application.protocol.value, **processors, **topology}
 
@@ -119,7 +115,7 @@ def setting_changes(compiled: CompiledApplication, record: SetupRecord | None) -
     """Return the settings that differ from the record, by key.
 
     A record without settings was written by a version of Headwater that recorded none: nothing is known. The
-    same holds for a record without a topology.
+    same holds for a record without a topology, or with a digest of another version of its content.
     """
     if record is None or record.unfinished:
         return ()
@@ -137,7 +133,7 @@ def _find_changes(compiled: CompiledApplication, record: SetupRecord) -> Iterato
         return
     before, after = record.settings, document_settings(compiled)
     for key in before.keys() | after.keys():
-        is_known = key != TOPOLOGY or key in before
+        is_known = key != TOPOLOGY or before.get(key, "").startswith(_TOPOLOGY_PREFIX)
         if is_known and before.get(key) != after.get(key):
             yield SettingChange(key, before.get(key), after.get(key))
 
@@ -149,13 +145,11 @@ def _may_be_shown(key: str, text: str) -> bool:
 def _recorded_config(application_id: str, key: str, value: str) -> str | None:
     """Return what a record has of a config, None if it has nothing."""
     shown = _redact_url(value)
-    secret = "" if shown == value else _digest_of(application_id, key, value, _SECRET_DIGITS)
     if is_public(key):
-        return f"{shown} (secret {secret})" if secret else shown
+        return shown
     if key in known_keys() or _SECRET.search(key):
         return None
-    digest = f"sha256:{_digest_of(application_id, key, shown)}"
-    return f"{digest}+{secret}" if secret else digest
+    return f"sha256:{_digest_of(application_id, key, shown)}"
 
 
 def _redact_url(value: str) -> str:
@@ -163,14 +157,13 @@ def _redact_url(value: str) -> str:
     return _QUERY.sub(r"\1", _USER_INFO.sub("//", value))
 
 
-def _digest_of(application_id: str, key: str, value: str, digits: int = _DIGEST_DIGITS) -> str:
+def _digest_of(application_id: str, key: str, value: str) -> str:
     """Return a digest that differs for each application and key, so equal values are not recognized."""
     text = json.dumps([application_id, key, value], ensure_ascii=True)
-    return hashlib.sha256(text.encode()).hexdigest()[:digits]
+    return hashlib.sha256(text.encode()).hexdigest()[:_DIGEST_DIGITS]
 
 
 def _value_text(value: str | None) -> str:
     if value is None:
         return UNSET
-    found = _SECRET_PART.fullmatch(value)
-    return SET if is_digest(value) else value if found is None else f"{found[1]} (with a secret)"
+    return SET if is_digest(value) else value

@@ -4,10 +4,13 @@ import json
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+import attrs
 import pytest
 
 from headwater.compiler import compile_document
-from headwater.model.problems import ProblemsError
+from headwater.compiler.cluster_profiles import with_profile
+from headwater.model.cluster_profiles import PROFILES
+from headwater.model.problems import ProblemCode, ProblemsError, errors
 from headwater.spec import load_text
 from headwater_spark.driver.processor_move.entry_copy import unreported
 from headwater_spark.driver.processor_move.moves import Committed
@@ -134,6 +137,30 @@ def test_an_application_that_runs_when_its_topics_are_expanded_is_waited_for() -
     app.reshard({})
     assert app.live() == expected
     assert app.counts["orders"] == 5
+
+
+@pytest.mark.parametrize("has_begun", [False, True])
+def test_settings_that_the_cluster_does_not_accept_of_new_topics_refuse_no_reshard(
+    *, has_begun: bool
+) -> None:
+    """Otherwise a reshard that was interrupted could not be completed."""
+    app, after = application(inputs((2, 2, 2)), 1), inputs((5, 2, 2))
+    app.write_entries(20)
+    if has_begun:
+        app.cluster.kill_after(operations_until_begun(app))
+        with pytest.raises(KilledError):
+            app.reshard(after)
+        app.cluster.kill_after(None)
+    config = {"topic.min.insync.replicas": "2"}
+    declared = attrs.evolve(DOCUMENT, application=attrs.evolve(DOCUMENT.application, config=config))
+    [recognized] = with_profile([declared], PROFILES["redpanda"])
+    found = compile_document(recognized, app.counts).problems
+    assert [problem.code for problem in errors(found)] == [ProblemCode.NOT_ON_CLUSTER]
+    journal = find_journal(recognized, app.counts, app.cluster)
+    assert (journal is not None) == has_begun
+    options = ReshardOptions(partitions={} if has_begun else after)
+    reshard = plan_from_cluster(recognized, app.counts, options, journal, app.cluster)
+    assert reshard.expansions["orders"] == 5
 
 
 def test_forgotten_offsets_are_reported_although_no_topic_has_to_be_expanded() -> None:

@@ -8,20 +8,27 @@ import attrs
 import pytest
 
 from headwater.compiler import compile_document
+from headwater.compiler.cluster_profiles import with_profile
+from headwater.kafka import Connection
+from headwater.model.cluster import ClusterSnapshot, LiveTopic
+from headwater.model.cluster_profiles import PROFILES
 from headwater.model.compiled import CompiledApplication
 from headwater.model.problems import ProblemCode, ProblemsError
-from headwater.planner.policies import creation_violations
+from headwater.model.topology import TopologyDocument
+from headwater.operations.observation import Observation
 from headwater.spec import load_text
 from headwater.spec.policies import load_policies_text
 from headwater_spark.driver.processor_move.entry_copy import unreported
 from headwater_spark.driver.processor_move.moves import Committed
-from headwater_spark.driver.reshard import problems
+from headwater_spark.driver.reshard import problems, state_copy
 from headwater_spark.driver.reshard.copy_plan import TopicCopy
 from headwater_spark.driver.reshard.copy_undo import used_topics
 from headwater_spark.driver.reshard.journal import Journal, Phase
 from headwater_spark.driver.reshard.state_copy import (
     CopyExecution,
+    creation_problems,
     incomplete_copies,
+    read_copies,
     target_problems,
 )
 from headwater_spark.engine.records import OutputRecord
@@ -33,7 +40,7 @@ _NEW = {"changelog": "app-totals-changelog", "repartition": "app-by-value-repart
 _TIME = 1_760_000_000_000
 
 
-def _compiled() -> CompiledApplication:
+def _document() -> TopologyDocument:
     steps = [
         {"stream": {"topic": "orders"}},
         {"groupBy": {"key": "value", "name": "by-value"}},
@@ -41,7 +48,14 @@ def _compiled() -> CompiledApplication:
     ]
     text = json.dumps({"application": {"id": "app"}, "topology": steps})
     (document,) = load_text(text, "app.yaml").documents
-    return compile_document(document, {"orders": 2})
+    return document
+
+
+_DOCUMENT = _document()
+
+
+def _compiled() -> CompiledApplication:
+    return compile_document(_DOCUMENT, {"orders": 2})
 
 
 def _copies() -> list[TopicCopy]:
@@ -231,5 +245,33 @@ def test_a_copy_is_not_complete_if_the_old_version_runs(cluster: ReshardMemoryCl
 def test_policies_are_checked_for_created_topics(policy: str, code: ProblemCode | None) -> None:
     loaded = load_policies_text(f"policies:\n  - {policy}\n", "policies.yaml")
     assert loaded.problems == ()
-    found = creation_violations(_compiled(), {_NEW["changelog"]}, loaded.policies)
+    found = creation_problems(_compiled(), {_NEW["changelog"]}, loaded.policies)
     assert [each.code for each in found] == ([] if code is None else [code])
+
+
+def _refused_on_redpanda() -> tuple[TopologyDocument, CompiledApplication]:
+    config = {"topic.min.insync.replicas": "2"}
+    declared = attrs.evolve(_DOCUMENT, application=attrs.evolve(_DOCUMENT.application, config=config))
+    [document] = with_profile([declared], PROFILES["redpanda"])
+    return document, compile_document(document, {"orders": 2})
+
+
+def test_what_the_cluster_does_not_accept_of_new_topics_refuses_only_new_topics() -> None:
+    _, compiled = _refused_on_redpanda()
+    found = creation_problems(compiled, {_NEW["changelog"]}, ())
+    assert [problem.code for problem in found] == [ProblemCode.NOT_ON_CLUSTER]
+    assert creation_problems(compiled, (), ()) == []
+
+
+def test_copies_are_read_whatever_the_cluster_accepts_of_new_topics(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An undo creates no topics."""
+    document, compiled = _refused_on_redpanda()
+    counts = {"orders": 2, **dict.fromkeys(_OLD.values(), 2)}
+    topics = {name: LiveTopic(name, "", count, 1, {}) for name, count in counts.items()}
+    observed = Observation([document], (compiled,), ClusterSnapshot("redpanda.1", 1, topics), {})
+    monkeypatch.setattr(state_copy, "KafkaClusterReader", lambda _: None)
+    monkeypatch.setattr(state_copy, "observe_application", lambda *_: observed)
+    renames = [(_OLD[kind], _NEW[kind]) for kind in _OLD]
+    _, _, copies, refused = read_copies(Connection(bootstrap_servers=("localhost:9092",)), document, renames)
+    assert refused == ()
+    assert [(each.source, each.target.name) for each in copies] == renames

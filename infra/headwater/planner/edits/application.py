@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from headwater.model.compiled import CompiledApplication, TopicKind
 from headwater.model.problems import Severity
 from headwater.model.topology import Protocol
-from headwater.planner.edits.matching import edited_operators
+from headwater.planner.edits.edited_operators import edited_operators
 from headwater.planner.edits.topics import Sides
 from headwater.planner.edits.values import NameLine, TopicEdit, Verdict
 from headwater.planner.phrases import counted, listed

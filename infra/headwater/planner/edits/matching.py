@@ -96,15 +96,6 @@ class Matcher:
             return _INDEX.sub("#", node.name)
         return _QUOTED.sub(lambda found: "*" if found[1] in self._names else found[0], repr(node.behavior))
 
-    @property
-    def behaviors(self) -> Mapping[str, tuple[str, str]]:
-        """Processor node → its operator, and what it does; without nodes of which it is not known."""
-        return {
-            node.name: (self._operator(node), self._token(node))
-            for node in self._nodes.values()
-            if isinstance(node, ProcessorNode) and node.behavior is not None
-        }
-
     def _operator(self, node: Node) -> str:
         if isinstance(node, ProcessorNode) and node.behavior is not None:
             return type(node.behavior).__name__
@@ -286,11 +277,3 @@ def _pair_similar(
 
 def _distance(first: Counter[str], second: Counter[str]) -> int:
     return ((first - second) + (second - first)).total()
-
-
-def edited_operators(before: Topology, after: Topology) -> tuple[str, ...]:
-    """Return the nodes that do something else afterwards, if the topologies have the same nodes."""
-    old, new = Matcher(before).behaviors, Matcher(after).behaviors
-    if old.keys() != new.keys():
-        return ()
-    return tuple(name for name, (kind, does) in new.items() if old[name][0] == kind and old[name][1] != does)

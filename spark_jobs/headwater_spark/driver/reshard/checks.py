@@ -8,7 +8,7 @@ from headwater.kafka.group_admin import GroupAdmin
 from headwater.model.cluster import ClusterSnapshot
 from headwater.model.compiled import CompiledApplication, TopicKind
 from headwater.model.policies import Policy
-from headwater.model.problems import Problem, ProblemsError, errors
+from headwater.model.problems import Problem, ProblemCode, ProblemsError, errors
 from headwater.model.topology import TopologyDocument
 from headwater.operations.planning import compile_with_counts
 from headwater.planner.policies import expansion_violations
@@ -148,6 +148,14 @@ def expansion_problems(
     after = {topic: count for topic, count in reshard.expansions.items() if count > partitions[topic]}
     compiled = compile_with_counts(document, partitions, reshard.sources)
     return errors(expansion_violations(compiled, partitions, after, policies))
+
+
+def errors_of_existing_topics(found: Iterable[Problem]) -> tuple[Problem, ...]:
+    """Return the errors without the settings that a kind of cluster does not accept of new topics.
+
+    No topic is created here, and a reshard that was interrupted must be completed on every cluster.
+    """
+    return tuple(problem for problem in errors(found) if problem.code is not ProblemCode.NOT_ON_CLUSTER)
 
 
 def timestamp_problems(

@@ -15,7 +15,7 @@ from headwater.kafka.kafka_errors import is_denial
 from headwater.model.cluster import ClusterSnapshot
 from headwater.model.compiled import CompiledApplication
 from headwater.model.policies import Policy
-from headwater.model.problems import Problem, ProblemsError, errors
+from headwater.model.problems import Problem, ProblemsError
 from headwater.model.topology import TopologyDocument
 from headwater.operations.observation import observe_application
 from headwater.operations.planning import compile_with_counts, external_counts
@@ -27,6 +27,7 @@ from headwater_spark.driver.reshard.checks import (
     check_reshard,
     check_stopped,
     deleting_retention,
+    errors_of_existing_topics,
     expansion_problems,
     find_journal,
     forgotten_offsets,
@@ -212,7 +213,7 @@ def plan_from_cluster(
     _check_sources(compiled, counts, options)
     if journal is not None:
         compiled = _resumed(document, counts, options, journal)
-    if wrong := errors(compiled.problems):
+    if wrong := errors_of_existing_topics(compiled.problems):
         raise ProblemsError(wrong)
     before = {} if journal is None else {topic: old for topic, (old, _) in journal.counts.items()}
     request = Request(

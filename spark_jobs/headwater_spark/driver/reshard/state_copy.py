@@ -20,7 +20,7 @@ from headwater.model.cluster import ClusterSnapshot, LiveTopic
 from headwater.model.compiled import CompiledApplication
 from headwater.model.offset_metadata import decode_mark
 from headwater.model.policies import Policy
-from headwater.model.problems import Problem, ProblemsError, errors
+from headwater.model.problems import Problem, ProblemCode, ProblemsError, errors
 from headwater.model.topology import TopologyDocument
 from headwater.operations.observation import observe_application
 from headwater.planner.policies import creation_violations
@@ -31,6 +31,7 @@ from headwater_spark.driver.reshard.checks import (
     SESSION_SECONDS,
     check_stopped,
     deleting_retention,
+    errors_of_existing_topics,
     timestamp_problems,
 )
 from headwater_spark.driver.reshard.copy_plan import Renames, TopicCopy, plan_copies
@@ -66,7 +67,7 @@ def read_copies(
     """
     observed = observe_application(KafkaClusterReader(connection), document)
     [compiled], snapshot = observed.compiled, observed.snapshot
-    if wrong := errors(compiled.problems):
+    if wrong := errors_of_existing_topics(compiled.problems):
         raise ProblemsError(wrong)
     return (snapshot, compiled, *plan_copies(renames, compiled, snapshot.partitions))
 
@@ -102,7 +103,7 @@ def copy_state(
                 *timestamp_problems(application, snapshot, topics),
                 *target_problems(existing, cluster),
                 *source_problems(application, copies, cluster),
-                *errors(creation_violations(compiled, {each.target.name for each in new}, policies)),
+                *creation_problems(compiled, {each.target.name for each in new}, policies),
             ]
             if found:
                 raise ProblemsError(found)
@@ -217,6 +218,16 @@ def unprocessed_records(
     for chunk in cluster.read_range(copy.source, partition, start, end) if start < end else ():
         for _, _, _, timestamp, key, value, headers in chunk.records:
             yield copy.target.name, partition, key, value, timestamp, headers
+
+
+def creation_problems(
+    compiled: CompiledApplication, topics: Collection[str], policies: Sequence[Policy]
+) -> list[Problem]:
+    """Return why topics must not be created: settings that the cluster does not accept, and policies."""
+    if not topics:
+        return []
+    refused = [each for each in errors(compiled.problems) if each.code is ProblemCode.NOT_ON_CLUSTER]
+    return [*refused, *errors(creation_violations(compiled, set(topics), policies))]
 
 
 def shorter_retention(snapshot: ClusterSnapshot, copy: TopicCopy) -> int | None:
