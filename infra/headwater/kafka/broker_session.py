@@ -39,7 +39,8 @@ class BrokerSession:
     def __init__(self, settings: ConnectionSettings, login: Login, timeout_seconds: float) -> None:
         self._settings = settings
         self._login = login
-        self._deadline = time.monotonic() + timeout_seconds
+        self._timeout = timeout_seconds
+        self._deadline = 0.0
         self._try_seconds = max(_SHORTEST_TRY_SECONDS, timeout_seconds / 3)
         self._stack = ExitStack()
         self._connections: dict[str, BrokerConnection] = {}
@@ -55,7 +56,7 @@ class BrokerSession:
     def any_broker(self, addresses: Sequence[str] = ()) -> BrokerConnection:
         """Return a connection to a broker that answers; raises `OSError` if none does.
 
-        `addresses` are tried in their order, by default those of the bootstrap servers.
+        `addresses` are tried in their order, by default the bootstrap servers.
         """
         for connected in self._connections.values():
             return connected
@@ -88,8 +89,9 @@ class BrokerSession:
         """Return the answer of `ask`, which is called again while brokers start or do not answer.
 
         Raises:
-            NoAnswerError: None came in time, or the login is refused.
+            NoAnswerError: None came in time (each call has the whole timeout), or the login is refused.
         """
+        self._deadline = time.monotonic() + self._timeout
         pause = _PAUSE_SECONDS
         while True:
             answer: T | KafkaError | None = None
