@@ -5,12 +5,14 @@ import socket
 import struct
 import threading
 from collections.abc import Callable, Iterator
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headwater.kafka import Connection
+from headwater.kafka import Connection, wire
 from headwater.kafka.broker_session import NoAnswerError
 from headwater.kafka.group_client import GroupClient
 from headwater.kafka.group_messages import (
@@ -21,7 +23,14 @@ from headwater.kafka.group_messages import (
     consumer_groups,
     coordinators,
 )
-from headwater.kafka.wire import ResponseReader, compact_array, compact_text, topic_id_bytes, unsigned
+from headwater.kafka.wire import (
+    ResponseReader,
+    compact_array,
+    compact_text,
+    receive_response,
+    topic_id_bytes,
+    unsigned,
+)
 
 READERS = (classic_groups, consumer_groups, coordinators, committed_topics, cluster_description)
 
@@ -59,6 +68,56 @@ def test_assigned_topics_are_read() -> None:
     assignment += struct.pack(">h", 3) + b"out" + struct.pack(">i", 0) + b"rest"
     assert assigned_topics(assignment) == {"in", "out"}
     assert assigned_topics(assignment[:12]) == frozenset()
+
+
+class SlowSocket:
+    """Gives one byte per second of `now`, without an end."""
+
+    def __init__(self) -> None:
+        self.now = 100.0
+        self.timeouts: list[float] = []
+
+    def settimeout(self, seconds: float) -> None:
+        self.timeouts.append(seconds)
+
+    def recv(self, _: int) -> bytes:
+        self.now += 1
+        return b"\x00" if self.now < 104 else b"\x40"
+
+
+def test_the_deadline_limits_the_whole_response(monkeypatch: pytest.MonkeyPatch) -> None:
+    slow = SlowSocket()
+    monkeypatch.setattr(wire, "time", SimpleNamespace(monotonic=lambda: slow.now))
+    with pytest.raises(TimeoutError):
+        receive_response(cast("socket.socket", slow), 1, deadline=110.0)
+    assert slow.timeouts == [10.0, 9.0, 8.0, 7.0, 6.0, 5.0, 4.0, 3.0, 2.0, 1.0]
+
+
+@pytest.fixture
+def slow_server() -> Iterator[str]:
+    """A server that sends a response byte by byte until the client leaves."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def answer() -> None:
+            while True:
+                try:
+                    connected, _ = server.accept()
+                except OSError:
+                    return
+                with connected, contextlib.suppress(OSError):
+                    connected.sendall(b"\x00\x00\x10\x00")
+                    while True:
+                        connected.sendall(b"\x00")
+                        threading.Event().wait(0.01)
+
+        threading.Thread(target=answer, daemon=True).start()
+        yield f"127.0.0.1:{server.getsockname()[1]}"
+        server.shutdown(socket.SHUT_RDWR)
+
+
+def test_a_server_that_sends_byte_by_byte_is_not_awaited(slow_server: str) -> None:
+    with pytest.raises(NoAnswerError, match="timed out"):
+        GroupClient(Connection(bootstrap_servers=(slow_server,)), 0.3).topic_configs([["orders"]], ())
 
 
 @pytest.fixture

@@ -227,7 +227,7 @@ class BrokerConnection:
         self._connected.settimeout(max(0.001, self._deadline - time.monotonic()))
         header = pack(">hhih", key, version, self._correlation, len(_CLIENT)) + _CLIENT
         self._connected.sendall(pack(">i", len(header) + len(body)) + header + body)
-        return ResponseReader(receive_response(self._connected, self._correlation))
+        return ResponseReader(receive_response(self._connected, self._correlation, self._deadline))
 
 
 def _open_socket(settings: ConnectionSettings, address: str, seconds: float) -> socket.socket:
