@@ -6,14 +6,15 @@ import struct
 import threading
 from collections.abc import Callable, Iterator
 from types import SimpleNamespace
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from headwater.kafka import Connection, wire
-from headwater.kafka.broker_session import NoAnswerError
+from headwater.kafka.broker_session import BrokerSession, NoAnswerError
+from headwater.kafka.config_messages import DESCRIBE_CONFIGS
 from headwater.kafka.group_client import GroupClient
 from headwater.kafka.group_messages import (
     assigned_topics,
@@ -23,6 +24,7 @@ from headwater.kafka.group_messages import (
     consumer_groups,
     coordinators,
 )
+from headwater.kafka.login import Login
 from headwater.kafka.wire import (
     ResponseReader,
     compact_array,
@@ -31,6 +33,9 @@ from headwater.kafka.wire import (
     topic_id_bytes,
     unsigned,
 )
+
+if TYPE_CHECKING:
+    from headwater.kafka.broker_connection import BrokerConnection
 
 READERS = (classic_groups, consumer_groups, coordinators, committed_topics, cluster_description)
 
@@ -89,8 +94,31 @@ def test_the_deadline_limits_the_whole_response(monkeypatch: pytest.MonkeyPatch)
     slow = SlowSocket()
     monkeypatch.setattr(wire, "time", SimpleNamespace(monotonic=lambda: slow.now))
     with pytest.raises(TimeoutError):
-        receive_response(cast("socket.socket", slow), 1, deadline=110.0)
-    assert slow.timeouts == [10.0, 9.0, 8.0, 7.0, 6.0, 5.0, 4.0, 3.0, 2.0, 1.0]
+        receive_response(cast("socket.socket", slow), 1, begin_by=105.0, end_by=110.0)
+    assert slow.timeouts == [5.0, 4.0, 3.0, 2.0, 6.0, 5.0, 4.0, 3.0, 2.0, 1.0]
+    with pytest.raises(TimeoutError):
+        receive_response(cast("socket.socket", slow), 1, begin_by=112.0, end_by=200.0)
+
+
+class RecordedConnection:
+    """A connection that keeps how long an answer may take."""
+
+    address = "kafka:9092"
+    seconds = whole_seconds = 0.0
+
+    def request(self, *given: object, whole_seconds: float) -> str:
+        self.seconds, self.whole_seconds = cast("float", given[2]), whole_seconds
+        return "answer"
+
+
+def test_an_answer_that_has_begun_may_take_the_whole_timeout() -> None:
+    """A third of it is the limit for the first bytes: then another broker is asked."""
+    settings = Connection(bootstrap_servers=("kafka:9092",))
+    session, connection = BrokerSession(settings, Login(settings), 60.0), RecordedConnection()
+    connected = cast("BrokerConnection", connection)
+    answer = session.retry(lambda: session.request(connected, DESCRIBE_CONFIGS, b"", lambda _: ""))
+    assert answer == "answer"
+    assert connection.seconds <= 20.0 < connection.whole_seconds
 
 
 @pytest.fixture

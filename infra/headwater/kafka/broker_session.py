@@ -81,9 +81,14 @@ class BrokerSession:
     def request(
         self, connected: BrokerConnection, message: Message, body: bytes, read: Callable[[ResponseReader], T]
     ) -> T:
-        """Return the answer of a broker; raises `OSError`, and forgets the connection."""
+        """Return the answer of a broker; raises `OSError`, and forgets the connection.
+
+        An answer that has begun may take the whole timeout: about 1,000 topics it has 3 MB, which a slow link
+        does not transfer in one try.
+        """
+        remaining = self._deadline - time.monotonic()
         with self._noted(connected.address):
-            return connected.request(message, body, self._seconds(), read)
+            return connected.request(message, body, self._seconds(), read, whole_seconds=remaining)
 
     def retry(self, ask: Callable[[], T | KafkaError]) -> T | KafkaError:
         """Return the answer of `ask`, which is called again while brokers start or do not answer.

@@ -12,15 +12,15 @@ _MOST_BYTES = 100 << 20
 _VARINT_BITS = 35
 
 
-def receive_response(connected: socket.socket, correlation: int, deadline: float) -> bytes:
+def receive_response(connected: socket.socket, correlation: int, begin_by: float, end_by: float) -> bytes:
     """Return the response to a request without length and id; raises `OSError`, `ValueError`.
 
-    `deadline` limits the whole response, as `time.monotonic`.
+    Its length has to come until `begin_by`, all of it until `end_by`, as `time.monotonic`.
     """
-    size = int.from_bytes(_receive_exactly(connected, 4, deadline), "big")
+    size = int.from_bytes(_receive_exactly(connected, 4, begin_by), "big")
     if not 4 <= size <= _MOST_BYTES:  # noqa: PLR2004 - the bytes of the correlation id
         raise ValueError("not a response of Kafka")
-    response = _receive_exactly(connected, size, deadline)
+    response = _receive_exactly(connected, size, end_by)
     if int.from_bytes(response[:4], "big") != correlation:
         raise ValueError("the response belongs to another request")
     return response[4:]
