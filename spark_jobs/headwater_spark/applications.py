@@ -29,6 +29,7 @@ from headwater.model.topology import TopologyDocument
 from headwater.spec import parse_document
 from headwater.topology import BuiltDocument
 from headwater_spark.driver.application import StreamsApplication
+from headwater_spark.driver.application_parts import new_client
 from headwater_spark.driver.captured_failures import capture_failure
 from headwater_spark.driver.failures import RestartPolicy, connector_missing
 from headwater_spark.driver.preflight import (
@@ -165,7 +166,7 @@ def run(
     if _is_local(spark):
         check_state_folder(state_folder, typed.application.id)
     with ExitStack() as resources:
-        resources.enter_context(checkpoint_lock(options.checkpoint_folder, typed.application.id))
+        lock = resources.enter_context(checkpoint_lock(options.checkpoint_folder, typed.application.id))
         ApplicationTopics(typed, options.connection, ()).prepare()
         warn_missing_outputs(runnable.nodes, typed.application, KafkaClusterReader(options.connection))
         session = _own_session(spark, options)
@@ -177,7 +178,8 @@ def run(
             state_folder=state_folder,
             restarts=RestartPolicy(options.restarts),
         )
-        application = StreamsApplication(session, typed, runnable.programs, settings, handler)
+        client = new_client(typed.application, settings, lock)
+        application = StreamsApplication(session, typed, runnable.programs, settings, handler, client=client)
         resources.callback(application.close)
         try:
             application.start()

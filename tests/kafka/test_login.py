@@ -21,9 +21,10 @@ from cryptography.hazmat.primitives.serialization import (
 )
 
 from headwater.change.topics import delete_topics
-from headwater.kafka import Connection
+from headwater.kafka import Connection, token_request
 from headwater.kafka.broker_session import NoAnswerError
 from headwater.kafka.group_client import GroupClient
+from headwater.kafka.login import Login
 from headwater.kafka.token_request import request_token
 from headwater.toolchain.broker import Broker, SaslUser, Settings
 from headwater.toolchain.broker.readiness import until
@@ -240,6 +241,32 @@ def _client(token_url: str) -> Connection:
         token_url=token_url,
         oauth_scopes=("kafka", "read"),
     )
+
+
+def test_connections_in_several_threads_share_a_token(monkeypatch: pytest.MonkeyPatch) -> None:
+    requested, sent = [], []
+    second = threading.Event()
+
+    def slow_request(_: object) -> str:
+        requested.append("token")
+        if len(requested) == 1:
+            other.start()
+            second.wait(0.5)  # without the lock, the other thread requests a token meanwhile
+        else:
+            second.set()
+        return f"token-{len(requested)}"
+
+    def exchange(message: bytes) -> bytes:
+        sent.append(message)
+        return b""
+
+    monkeypatch.setattr(token_request, "request_token", slow_request)
+    login = Login(_client("http://127.0.0.1:1/token"))
+    other = threading.Thread(target=login.exchange, args=(exchange,))
+    login.exchange(exchange)
+    other.join()
+    assert requested == ["token"]
+    assert sent == [b"n,,\x01auth=Bearer token-1\x01\x01"] * 2
 
 
 def test_a_token_is_requested_with_the_scopes(token_url: str) -> None:

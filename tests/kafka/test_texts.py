@@ -15,6 +15,7 @@ from headwater.kafka.kafka_errors import (
     unanswered,
     unexpected,
     unreachable,
+    unusable_answer,
 )
 from headwater.model.problems import Problem
 from headwater.report import problems_text
@@ -46,6 +47,8 @@ def refused_requests() -> Iterable[Problem]:
     yield not_authorized(KafkaError(KafkaError.GROUP_AUTHORIZATION_FAILED), "see consumer group", "orders")
     yield not_authorized(KafkaError(KafkaError.CLUSTER_AUTHORIZATION_FAILED), "describe", "the cluster")
     yield unexpected(KafkaError(KafkaError.UNKNOWN), "see topic", "orders-in")
+    text = "kafka-1.example:9093 sent an answer that cannot be read: the response is too short"
+    yield unusable_answer("read the settings of topics", text)
     brokers = Answering("kafka-1.example:9093", ("kafka-1.example:9093", "kafka-2.example:9093"))
     yield unanswered("describe group orders", brokers, [], 15.0)
     failed = "kafka-2.example:9093/2: Connect to ipv4#10.0.0.2:9093 failed: Connection refused"

@@ -5,13 +5,16 @@ import socket
 import struct
 import threading
 from collections.abc import Callable, Iterator
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, cast
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headwater.kafka import Connection
-from headwater.kafka.broker_session import NoAnswerError
+from headwater.kafka import Connection, wire
+from headwater.kafka.broker_session import BrokerSession, NoAnswerError
+from headwater.kafka.config_messages import DESCRIBE_CONFIGS
 from headwater.kafka.group_client import GroupClient
 from headwater.kafka.group_messages import (
     assigned_topics,
@@ -21,7 +24,18 @@ from headwater.kafka.group_messages import (
     consumer_groups,
     coordinators,
 )
-from headwater.kafka.wire import ResponseReader, compact_array, compact_text, topic_id_bytes, unsigned
+from headwater.kafka.login import Login
+from headwater.kafka.wire import (
+    ResponseReader,
+    compact_array,
+    compact_text,
+    receive_response,
+    topic_id_bytes,
+    unsigned,
+)
+
+if TYPE_CHECKING:
+    from headwater.kafka.broker_connection import BrokerConnection
 
 READERS = (classic_groups, consumer_groups, coordinators, committed_topics, cluster_description)
 
@@ -59,6 +73,79 @@ def test_assigned_topics_are_read() -> None:
     assignment += struct.pack(">h", 3) + b"out" + struct.pack(">i", 0) + b"rest"
     assert assigned_topics(assignment) == {"in", "out"}
     assert assigned_topics(assignment[:12]) == frozenset()
+
+
+class SlowSocket:
+    """Gives one byte per second of `now`, without an end."""
+
+    def __init__(self) -> None:
+        self.now = 100.0
+        self.timeouts: list[float] = []
+
+    def settimeout(self, seconds: float) -> None:
+        self.timeouts.append(seconds)
+
+    def recv(self, _: int) -> bytes:
+        self.now += 1
+        return b"\x00" if self.now < 104 else b"\x40"
+
+
+def test_the_deadline_limits_the_whole_response(monkeypatch: pytest.MonkeyPatch) -> None:
+    slow = SlowSocket()
+    monkeypatch.setattr(wire, "time", SimpleNamespace(monotonic=lambda: slow.now))
+    with pytest.raises(TimeoutError):
+        receive_response(cast("socket.socket", slow), 1, begin_by=105.0, end_by=110.0)
+    assert slow.timeouts == [5.0, 4.0, 3.0, 2.0, 6.0, 5.0, 4.0, 3.0, 2.0, 1.0]
+    with pytest.raises(TimeoutError):
+        receive_response(cast("socket.socket", slow), 1, begin_by=112.0, end_by=200.0)
+
+
+class RecordedConnection:
+    """A connection that keeps how long an answer may take."""
+
+    address = "kafka:9092"
+    seconds = whole_seconds = 0.0
+
+    def request(self, *given: object, whole_seconds: float) -> str:
+        self.seconds, self.whole_seconds = cast("float", given[2]), whole_seconds
+        return "answer"
+
+
+def test_an_answer_that_has_begun_may_take_the_whole_timeout() -> None:
+    """A third of it is the limit for the first bytes: then another broker is asked."""
+    settings = Connection(bootstrap_servers=("kafka:9092",))
+    session, connection = BrokerSession(settings, Login(settings), 60.0), RecordedConnection()
+    connected = cast("BrokerConnection", connection)
+    answer = session.retry(lambda: session.request(connected, DESCRIBE_CONFIGS, b"", lambda _: ""))
+    assert answer == "answer"
+    assert connection.seconds <= 20.0 < connection.whole_seconds
+
+
+@pytest.fixture
+def slow_server() -> Iterator[str]:
+    """A server that sends a response byte by byte until the client leaves."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def answer() -> None:
+            while True:
+                try:
+                    connected, _ = server.accept()
+                except OSError:
+                    return
+                with connected, contextlib.suppress(OSError):
+                    connected.sendall(b"\x00\x00\x10\x00")
+                    while True:
+                        connected.sendall(b"\x00")
+                        threading.Event().wait(0.01)
+
+        threading.Thread(target=answer, daemon=True).start()
+        yield f"127.0.0.1:{server.getsockname()[1]}"
+        server.shutdown(socket.SHUT_RDWR)
+
+
+def test_a_server_that_sends_byte_by_byte_is_not_awaited(slow_server: str) -> None:
+    with pytest.raises(NoAnswerError, match="timed out"):
+        GroupClient(Connection(bootstrap_servers=(slow_server,)), 0.3).topic_configs([["orders"]], ())
 
 
 @pytest.fixture

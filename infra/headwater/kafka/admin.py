@@ -2,7 +2,7 @@
 
 import time
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Future, wait
 from functools import partial
 from typing import Any, TypeVar
@@ -23,10 +23,10 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # public, but
 )
 
 from headwater.kafka.acl_bindings import filter_for, operations_of
-from headwater.kafka.broker_connection import enabled_features
+from headwater.kafka.broker_connection import UnreadableAnswerError, enabled_features
 from headwater.kafka.broker_session import NoAnswerError
 from headwater.kafka.client_log import client_log
-from headwater.kafka.config_messages import TopicConfig, TopicConfigs
+from headwater.kafka.config_messages import TopicConfigs
 from headwater.kafka.connection import Connection
 from headwater.kafka.connection_checks import setting_problem
 from headwater.kafka.group_client import GroupClient, Groups
@@ -39,6 +39,7 @@ from headwater.kafka.kafka_errors import (
     unanswered,
     unexpected,
     unreachable,
+    unusable_answer,
 )
 from headwater.kafka.pending_requests import IN_FLIGHT, PendingRequests, in_background
 from headwater.model.acls import Operation
@@ -71,6 +72,14 @@ class FirstRequest:
 
     metadata: Future[ClusterMetadata]
     at: float = attrs.field(factory=time.monotonic)
+
+
+@attrs.frozen
+class PendingConfigs:
+    """A request for the settings of the topics `names`; an error is the answer about all of them."""
+
+    names: Sequence[str]
+    answer: Future[TopicConfigs | KafkaError]
 
 
 Send = Callable[[Sequence[K]], dict[K, Future[V]]]
@@ -183,39 +192,52 @@ class Admin:
 
         return self._request("describe topics", names, send)
 
-    def request_topic_configs(self, names: Sequence[str]) -> "Future[TopicConfigs]":
-        """Request all settings of topics; awaiting them raises `ProblemsError`.
+    def request_topic_configs(self, names: Sequence[str]) -> PendingConfigs:
+        """Request all settings of topics.
 
         librdkafka's client creates a Python object for each setting and each synonym of each topic, which
         takes a large part of the CPU time of a snapshot (ADR 37).
         """
         chunks = [names[start : start + CHUNK] for start in range(0, len(names), CHUNK)]
         self.requests += len(chunks)
-        return in_background(partial(self._topic_configs, chunks))
+        return PendingConfigs(names, in_background(partial(self._topic_configs, chunks)))
 
-    def _topic_configs(self, chunks: Iterable[Sequence[str]]) -> TopicConfigs:
-        found: dict[str, TopicConfig | KafkaError] = {}
+    def topic_configs(self, pending: PendingConfigs) -> TopicConfigs:
+        """Return the answer; call it in the thread that uses this client.
+
+        Brokers that are not Apache Kafka may know older versions of the request only, as librdkafka does.
+        """
+        answer = pending.answer.result()
+        if not isinstance(answer, KafkaError):
+            return answer
+
+        def send(names: Sequence[str]) -> dict[str, Future[Mapping[str, ConfigEntry]]]:
+            return self._describe_configs(ResourceType.TOPIC, names)
+
+        answers = self.answers(self._request(_READ_SETTINGS, pending.names, send))
+        return dict(answers)
+
+    def _topic_configs(self, chunks: Sequence[Sequence[str]]) -> TopicConfigs | KafkaError:
         # A bootstrap server may be stopped while the others answer.
         known = self._answering
         at = () if known is None else tuple(dict.fromkeys((known.broker, *known.brokers)))
-        for chunk in chunks:
-            answer = self._at_brokers(_READ_SETTINGS, partial(_topic_configs, chunk, at))
-            # Brokers that are not Apache Kafka may know older versions only, as librdkafka does.
-            found |= self._describe_configs(chunk) if isinstance(answer, KafkaError) else answer
-        return found
+        try:
+            return self._at_brokers(_READ_SETTINGS, lambda client: client.topic_configs(chunks, at))
+        except UnreadableAnswerError as error:
+            raise ProblemsError([unusable_answer(_READ_SETTINGS, str(error))]) from None
 
-    def _describe_configs(self, names: Sequence[str]) -> TopicConfigs:
-        resources = [ConfigResource(ResourceType.TOPIC, name) for name in names]
+    def _describe_configs(
+        self, kind: ResourceType, names: Sequence[str]
+    ) -> dict[str, Future[Mapping[str, ConfigEntry]]]:
+        resources = [ConfigResource(kind, name) for name in names]
         futures = self._client.describe_configs(resources, request_timeout=self._timeout)
-        return {each.name: self._answer(future, _READ_SETTINGS) for each, future in futures.items()}
+        return {resource.name: future for resource, future in futures.items()}
 
     def request_broker_config(self, id_: int) -> PendingRequests[str, Mapping[str, ConfigEntry]]:
         """Request the settings of one broker."""
 
         def send(names: Sequence[str]) -> dict[str, Future[Mapping[str, ConfigEntry]]]:
-            resources = [ConfigResource(ResourceType.BROKER, name) for name in names]
-            futures = self._client.describe_configs(resources, request_timeout=self._timeout)
-            return {resource.name: future for resource, future in futures.items()}
+            return self._describe_configs(ResourceType.BROKER, names)
 
         return self._request("read the settings of a broker", [str(id_)], send)
 
@@ -402,10 +424,6 @@ class Admin:
 def _broker_address(name: str) -> str:
     """Return host and port of a broker by its name in librdkafka, such as `sasl_ssl://host:9093/bootstrap`."""
     return name.rpartition("://")[2].partition("/")[0]
-
-
-def _topic_configs(names: Sequence[str], at: Sequence[str], client: GroupClient) -> TopicConfigs | KafkaError:
-    return client.topic_configs(names, at)
 
 
 def _describe_groups(groups: Sequence[str]) -> str:

@@ -145,7 +145,8 @@ class BrokerConnection:
         """Connect and log in; without `login` the broker answers no request."""
         self.address = address
         self._correlation = 0
-        self._deadline = time.monotonic() + seconds
+        self._deadline = self._end_by = time.monotonic() + seconds
+        """Until when a response has to begin, and to end."""
         self._connected = _open_socket(settings, address, seconds)
         self._versions: Mapping[int, tuple[int, int]] = {}
         self.features: Mapping[str, int] = {}
@@ -175,11 +176,21 @@ class BrokerConnection:
         return chosen
 
     def request(
-        self, message: Message, body: bytes, seconds: float, read: Callable[[ResponseReader], T]
+        self,
+        message: Message,
+        body: bytes,
+        seconds: float,
+        read: Callable[[ResponseReader], T],
+        *,
+        whole_seconds: float = 0.0,
     ) -> T:
-        """Send a request of a flexible version (KIP-482), and return what `read` makes of the response."""
+        """Send a request of a flexible version (KIP-482), and return what `read` makes of the response.
+
+        The response has to begin within `seconds`, and to end within `whole_seconds` if they are more.
+        """
         version = self.version(message)
         self._deadline = time.monotonic() + seconds
+        self._end_by = time.monotonic() + max(seconds, whole_seconds)
         try:
             reader = self._exchange(message.key, version, b"\x00" + body)
             reader.tagged_fields()
@@ -227,7 +238,8 @@ class BrokerConnection:
         self._connected.settimeout(max(0.001, self._deadline - time.monotonic()))
         header = pack(">hhih", key, version, self._correlation, len(_CLIENT)) + _CLIENT
         self._connected.sendall(pack(">i", len(header) + len(body)) + header + body)
-        return ResponseReader(receive_response(self._connected, self._correlation))
+        response = receive_response(self._connected, self._correlation, self._deadline, self._end_by)
+        return ResponseReader(response)
 
 
 def _open_socket(settings: ConnectionSettings, address: str, seconds: float) -> socket.socket:

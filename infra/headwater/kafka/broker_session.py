@@ -39,7 +39,8 @@ class BrokerSession:
     def __init__(self, settings: ConnectionSettings, login: Login, timeout_seconds: float) -> None:
         self._settings = settings
         self._login = login
-        self._deadline = time.monotonic() + timeout_seconds
+        self._timeout = timeout_seconds
+        self._deadline = 0.0
         self._try_seconds = max(_SHORTEST_TRY_SECONDS, timeout_seconds / 3)
         self._stack = ExitStack()
         self._connections: dict[str, BrokerConnection] = {}
@@ -55,7 +56,7 @@ class BrokerSession:
     def any_broker(self, addresses: Sequence[str] = ()) -> BrokerConnection:
         """Return a connection to a broker that answers; raises `OSError` if none does.
 
-        `addresses` are tried in their order, by default those of the bootstrap servers.
+        `addresses` are tried in their order, by default the bootstrap servers.
         """
         for connected in self._connections.values():
             return connected
@@ -80,16 +81,22 @@ class BrokerSession:
     def request(
         self, connected: BrokerConnection, message: Message, body: bytes, read: Callable[[ResponseReader], T]
     ) -> T:
-        """Return the answer of a broker; raises `OSError`, and forgets the connection."""
+        """Return the answer of a broker; raises `OSError`, and forgets the connection.
+
+        An answer that has begun may take the whole timeout: about 1,000 topics it has 3 MB, which a slow link
+        does not transfer in one try.
+        """
+        remaining = self._deadline - time.monotonic()
         with self._noted(connected.address):
-            return connected.request(message, body, self._seconds(), read)
+            return connected.request(message, body, self._seconds(), read, whole_seconds=remaining)
 
     def retry(self, ask: Callable[[], T | KafkaError]) -> T | KafkaError:
         """Return the answer of `ask`, which is called again while brokers start or do not answer.
 
         Raises:
-            NoAnswerError: None came in time, or the login is refused.
+            NoAnswerError: None came in time (each call has the whole timeout), or the login is refused.
         """
+        self._deadline = time.monotonic() + self._timeout
         pause = _PAUSE_SECONDS
         while True:
             answer: T | KafkaError | None = None

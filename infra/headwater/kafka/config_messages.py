@@ -1,7 +1,7 @@
 """The request for the settings of topics, and the values of its answer."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 from confluent_kafka import KafkaError
 from confluent_kafka.admin import ConfigEntry  # type: ignore[attr-defined]  # public in the library
@@ -27,22 +27,29 @@ def describe_topic_configs(names: Iterable[str]) -> bytes:
     return topics + b"\x01" + b"\x00" + _NO_TAGS
 
 
-def topic_configs(reader: ResponseReader) -> TopicConfigs:
-    """Return the answer to DescribeConfigs.
+def topic_configs(names: Collection[str], reader: ResponseReader) -> TopicConfigs:
+    """Return the answer to DescribeConfigs for these topics.
 
-    Topics have about 35 settings, and most topics have equal ones. So the bytes of a setting are first
-    compared with those of the topics before: reading each would take fifty times as long.
+    Topics have about 35 settings, and most topics have equal settings. So the bytes of a setting are first
+    compared with the settings of the topics before: reading each would take fifty times as long.
+
+    Raises:
+        ValueError: It is no answer, or names other topics: a topic that is missing in it would look as if it
+            did not exist.
     """
     reader.skip(4)  # throttle time
     entries = _Entries(reader)
     found: dict[str, TopicConfig | KafkaError] = {}
-    for _ in range(reader.unsigned() - 1):
+    count = reader.unsigned() - 1
+    for _ in range(count):
         code, text = reader.number(2), reader.compact_text()
         reader.skip(1)  # type
         name = reader.compact_text()
         config = entries.read()
         reader.tagged_fields()
         found[name] = (KafkaError(code, text) if text else KafkaError(code)) if code else config
+    if count != len(found) or found.keys() != set(names):
+        raise ValueError("the response is about other topics than the request")
     return found
 
 
@@ -75,7 +82,9 @@ class _Entries:
         reader.skip(1)  # whether it is read-only
         source = reader.number(1)
         reader.skip(1)  # whether it is sensitive: then it has no value
-        synonyms = {each.name: each for each in reader.compact_array(self._synonym)}
+        synonyms: dict[str, ConfigEntry] = {}
+        for each in reader.compact_array(self._synonym):
+            synonyms.setdefault(each.name, each)  # the value with priority is first
         reader.skip(1)  # type
         reader.compact_text()  # documentation
         reader.tagged_fields()

@@ -115,7 +115,7 @@ def group_facts(group: ListedGroup) -> GroupFacts:
 
 def read_cleanup_policy(admin: GroupAdmin, topic: str) -> str:
     """Return the effective `cleanup.policy`, empty if it may not be read or the topic does not exist."""
-    for config in admin.request_topic_configs([topic]).result().values():
+    for config in admin.topic_configs(admin.request_topic_configs([topic])).values():
         if not isinstance(config, KafkaError):
             return str(config["cleanup.policy"].value or "")
     return ""

@@ -1,6 +1,6 @@
-"""Requests about groups and the settings of topics, over own connections instead of librdkafka's."""
+"""Requests about groups, brokers and the settings of topics that are sent without librdkafka."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 
 from confluent_kafka import KafkaError
@@ -9,6 +9,7 @@ from headwater.kafka.broker_connection import BrokerConnection, UnknownRequestEr
 from headwater.kafka.broker_session import BrokerSession
 from headwater.kafka.config_messages import (
     DESCRIBE_CONFIGS,
+    TopicConfig,
     TopicConfigs,
     describe_topic_configs,
     topic_configs,
@@ -133,25 +134,46 @@ class GroupClient:
         with self._session() as session:
             return session.retry(lambda: _registered(session, at))
 
-    def topic_configs(self, names: Sequence[str], at: Sequence[str]) -> TopicConfigs | KafkaError:
-        """Return the settings of topics; the answer about a topic may be an error.
+    def topic_configs(self, chunks: Iterable[Sequence[str]], at: Sequence[str]) -> TopicConfigs | KafkaError:
+        """Return the settings of topics, each chunk by one request; the answer about a topic may be an error.
 
         The first broker `at` these addresses that answers is asked; none: the bootstrap servers. The error is
         UNSUPPORTED_VERSION if the broker knows older versions of the request only.
+
+        Raises:
+            NoAnswerError: No broker has answered one of the requests in time.
+            UnreadableAnswerError: An answer cannot be read, or is about other topics.
         """
-        body = describe_topic_configs(names)
+        found: dict[str, TopicConfig | KafkaError] = {}
         with self._session() as session:
-
-            def ask() -> TopicConfigs | KafkaError:
-                try:
-                    return session.request(session.any_broker(at), DESCRIBE_CONFIGS, body, topic_configs)
-                except UnknownRequestError:
-                    return KafkaError(KafkaError.UNSUPPORTED_VERSION)
-
-            return session.retry(ask)
+            for names in chunks:
+                answer = _topic_configs(session, names, at)
+                if isinstance(answer, KafkaError):
+                    return answer
+                found |= answer
+        return found
 
     def _session(self) -> BrokerSession:
         return BrokerSession(self._settings, self._login, self._timeout)
+
+
+def _topic_configs(
+    session: BrokerSession, names: Sequence[str], at: Sequence[str]
+) -> TopicConfigs | KafkaError:
+    body, read = describe_topic_configs(names), partial(topic_configs, names)
+
+    def ask() -> TopicConfigs | UnreadableAnswerError | KafkaError:
+        try:
+            return session.request(session.any_broker(at), DESCRIBE_CONFIGS, body, read)
+        except UnknownRequestError:
+            return KafkaError(KafkaError.UNSUPPORTED_VERSION)
+        except UnreadableAnswerError as error:
+            return error  # the next answer would be the same
+
+    answer: TopicConfigs | UnreadableAnswerError | KafkaError = session.retry(ask)
+    if isinstance(answer, UnreadableAnswerError):
+        raise answer
+    return answer
 
 
 def _described_consumers(session: BrokerSession, connected: BrokerConnection, body: bytes) -> Groups:

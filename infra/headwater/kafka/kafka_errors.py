@@ -219,11 +219,16 @@ def not_authorized(
 
 def unexpected(error: KafkaError, what: str, name: str) -> Problem:
     """Return the problem for any other error, which may be temporary."""
+    return unusable_answer(f"{what} {name}", f"{error.name()}: {error.str()}")
+
+
+def unusable_answer(what: str, found: str) -> Problem:
+    """Return the problem for an answer to the request `what` that is an error, or cannot be read."""
     return Problem(
         code=ProblemCode.REQUEST_NOT_ANSWERED,
-        summary=f"The Kafka brokers did not answer the request to {what} {name}.",
+        summary=f"The Kafka brokers did not answer the request to {what}.",
         expected="an answer",
-        found=f"{error.name()}: {error.str()}",
+        found=found,
         why=_WHY,
         fix="Run again. If the problem persists, check the logs of the brokers.",
     )

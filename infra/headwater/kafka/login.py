@@ -6,6 +6,7 @@ import hmac
 import secrets
 import time
 from collections.abc import Callable, Mapping
+from threading import Lock
 
 from headwater.kafka.connection_settings import ConnectionSettings
 
@@ -30,12 +31,17 @@ class LoginRefusedError(OSError):
 
 
 class Login:
-    """The credentials of a connection. Connections that are opened soon after each other share a token."""
+    """The credentials of a connection. Connections that are opened soon after each other share a token.
+
+    They may be opened in several threads.
+    """
 
     def __init__(self, settings: ConnectionSettings) -> None:
         self._settings = settings
         self._token = ""
         self._token_until = 0.0
+        self._lock = Lock()
+        """Held while a token is requested."""
 
     def exchange(self, exchange: Exchange) -> None:
         """Exchange the messages of the mechanism; raises `OSError`, `ValueError`."""
@@ -48,16 +54,20 @@ class Login:
         else:
             _log_in_by_scram(exchange, _HASHES[mechanism], user, password)
 
-    def _send_token(self, exchange: Exchange) -> None:
-        """Log in with a token (RFC 7628, sections 3.1 and 3.2.3)."""
+    def _current_token(self) -> str:
         from headwater.kafka.token_request import request_token  # noqa: PLC0415 - imports an HTTP client
 
-        if (now := time.monotonic()) > self._token_until:
-            try:
-                self._token, self._token_until = request_token(self._settings), now + _TOKEN_SECONDS
-            except OSError as error:
-                raise LoginRefusedError(str(error)) from None
-        refusal = exchange(b"n,,\x01auth=Bearer " + self._token.encode() + b"\x01\x01")
+        with self._lock:
+            if (now := time.monotonic()) > self._token_until:
+                try:
+                    self._token, self._token_until = request_token(self._settings), now + _TOKEN_SECONDS
+                except OSError as error:
+                    raise LoginRefusedError(str(error)) from None
+            return self._token
+
+    def _send_token(self, exchange: Exchange) -> None:
+        """Log in with a token (RFC 7628, sections 3.1 and 3.2.3)."""
+        refusal = exchange(b"n,,\x01auth=Bearer " + self._current_token().encode() + b"\x01\x01")
         if refusal:  # the error follows the client's answer to it
             exchange(b"\x01")
             raise LoginRefusedError(f"the broker refuses the token: {refusal.decode(errors='replace')}")

@@ -28,9 +28,7 @@ from headwater.model.records import OWNERSHIP_TOPIC, OwnershipLog, OwnershipTopi
 from headwater.model.streams_groups import StreamsGroup
 
 if TYPE_CHECKING:
-    from concurrent.futures import Future
-
-    from headwater.kafka.config_messages import TopicConfigs
+    from headwater.kafka.config_messages import TopicConfig, TopicConfigs
     from headwater.kafka.group_client import Groups
 
 
@@ -66,7 +64,8 @@ class TopicSettings:
 
         `broker` are the settings of a broker, empty if they could not be read. Where every topic sets its own
         value, the synonyms of its entry are the settings of the broker that it overrides. A setting of the
-        broker with the same name is not among them: librdkafka has one entry for each name.
+        broker with the same name is not among them: of equal names, only the first synonym is kept, which is
+        the topic's own value.
         """
         found = dict(self.defaults)
         for key, entry in self.synonyms.items():
@@ -152,10 +151,9 @@ class PendingSnapshot:
         first_broker = next(iter(metadata.brokers), None)
         self._broker = None if first_broker is None else admin.request_broker_config(first_broker)
         self._descriptions = admin.request_topics(sorted({*described, *unseen}))
-        self._configs = admin.request_topic_configs(
-            [name for name in described_names if name not in request.sources]
-        )
-        self._ownership_config = admin.request_topic_configs([OWNERSHIP_TOPIC]) if has_topic else None
+        self._configured = frozenset(described_names) - request.sources
+        of_ownership = {OWNERSHIP_TOPIC} if has_topic else frozenset[str]()
+        self._configs = admin.request_topic_configs(sorted(self._configured | of_ownership))
         self._features = admin.request_features() if request.with_features else None
         self._acls = admin.request_acls(request.acl_principals) if request.acl_principals else None
         self._operations = admin.request_cluster_operations() if request.acl_principals else None
@@ -164,7 +162,9 @@ class PendingSnapshot:
         """Return the snapshot; call it once. Raises `ProblemsError` as `ClusterReader` says."""
         denied: list[Problem] = []
         settings = TopicSettings()
-        self._read_settings(settings, self._configs, denied)
+        configs = self._admin.topic_configs(self._configs)
+        requested = {name: config for name, config in configs.items() if name in self._configured}
+        _add_settings(settings, requested, denied)
         described = self._described(settings, denied)
         groups = self._live_groups(denied)
         of_streams, streams_groups = self._streams_groups(groups, denied)
@@ -199,7 +199,7 @@ class PendingSnapshot:
             features=self._features.result() if self._features else None,
             acls=acls,
             ownership=None if ownership is None else ownership.records,
-            ownership_topic=self._ownership_of(ownership),
+            ownership_topic=self._ownership_of(ownership, configs.get(OWNERSHIP_TOPIC)),
         )
 
     def _described(self, settings: TopicSettings, denied: list[Problem]) -> dict[str, LiveTopic]:
@@ -213,7 +213,8 @@ class PendingSnapshot:
         sources = self._request.sources
         created = sorted(found.keys() - settings.own.keys() - sources)
         if created and not denied:
-            self._read_settings(settings, self._admin.request_topic_configs(created), denied)
+            configs = self._admin.topic_configs(self._admin.request_topic_configs(created))
+            _add_settings(settings, configs, denied)
         listed = {} if self._request.with_ids else self._listed
         present = settings.own.keys() | sources
         return {name: topic for name, topic in (listed | found).items() if name in present}
@@ -229,14 +230,6 @@ class PendingSnapshot:
             silent=frozenset().union(*replicas) - self._alive,
             racks=min(len({racks[id_] for id_ in each}) for each in replicas) if has_racks else None,
         )
-
-    @staticmethod
-    def _read_settings(
-        settings: TopicSettings, configs: "Future[TopicConfigs]", denied: list[Problem]
-    ) -> None:
-        what, right = "read the settings of topic", Operation.DESCRIBE_CONFIGS
-        for name, config in successes(configs.result().items(), what, denied, right):
-            settings.add(name, config)
 
     def _broker_config(self) -> Mapping[str, ConfigEntry]:
         """Return the settings of a broker, empty without the permission to read them."""
@@ -325,13 +318,14 @@ class PendingSnapshot:
             denied.append(ownership_problem(answer, Operation.READ))
         return OwnershipLog()
 
-    def _ownership_of(self, log: OwnershipLog | None) -> OwnershipTopic:
+    def _ownership_of(
+        self, log: OwnershipLog | None, config: "TopicConfig | KafkaError | None"
+    ) -> OwnershipTopic:
         """Return the topic of the records; without permission to read its settings, none are known."""
         if log is None:
             return OwnershipTopic()
-        answers = self._ownership_config.result().values() if self._ownership_config else ()
-        config = next((each for each in answers if not isinstance(each, KafkaError)), {})
-        settings = {key: str(entry.value) for key, entry in config.items() if entry.value is not None}
+        known = {} if config is None or isinstance(config, KafkaError) else config
+        settings = {key: str(entry.value) for key, entry in known.items() if entry.value is not None}
         return OwnershipTopic(settings, self._ownership_replicas, log.unread, log.more_unread)
 
     def _emptiness(self, topics: Mapping[str, LiveTopic]) -> dict[str, LiveTopic]:
@@ -365,6 +359,12 @@ def successes(
             denied.append(not_authorized(answer, what, name, operation))
         elif answer.code() not in _ABSENT:
             raise ProblemsError([unexpected(answer, what, name)])
+
+
+def _add_settings(settings: TopicSettings, configs: "TopicConfigs", denied: list[Problem]) -> None:
+    what, right = "read the settings of topic", Operation.DESCRIBE_CONFIGS
+    for name, config in successes(configs.items(), what, denied, right):
+        settings.add(name, config)
 
 
 def _is_requested(name: str, request: SnapshotRequest) -> bool:

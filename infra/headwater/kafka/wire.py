@@ -2,6 +2,7 @@
 
 import base64
 import socket
+import time
 from collections.abc import Callable, Iterable, Iterator
 from typing import TypeVar
 
@@ -11,20 +12,27 @@ _MOST_BYTES = 100 << 20
 _VARINT_BITS = 35
 
 
-def receive_response(connected: socket.socket, correlation: int) -> bytes:
-    """Return the response to a request without length and id; raises `OSError`, `ValueError`."""
-    size = int.from_bytes(_receive_exactly(connected, 4), "big")
+def receive_response(connected: socket.socket, correlation: int, begin_by: float, end_by: float) -> bytes:
+    """Return the response to a request without length and id; raises `OSError`, `ValueError`.
+
+    Its length has to come until `begin_by`, all of it until `end_by`, as `time.monotonic`.
+    """
+    size = int.from_bytes(_receive_exactly(connected, 4, begin_by), "big")
     if not 4 <= size <= _MOST_BYTES:  # noqa: PLR2004 - the bytes of the correlation id
         raise ValueError("not a response of Kafka")
-    response = _receive_exactly(connected, size)
+    response = _receive_exactly(connected, size, end_by)
     if int.from_bytes(response[:4], "big") != correlation:
         raise ValueError("the response belongs to another request")
     return response[4:]
 
 
-def _receive_exactly(connected: socket.socket, size: int) -> bytes:
+def _receive_exactly(connected: socket.socket, size: int, deadline: float) -> bytes:
     received = bytearray()
     while len(received) < size:
+        remaining = deadline - time.monotonic()
+        if remaining <= 0:
+            raise TimeoutError("the response is not complete")
+        connected.settimeout(remaining)  # of each `recv`: a broker may send byte by byte
         part = connected.recv(min(size - len(received), 1 << 20))
         if not part:
             raise OSError("the connection was closed")
@@ -76,7 +84,7 @@ class ResponseReader:
         self.take(size)
 
     def take_known(self, known: Iterable[bytes]) -> bytes | None:
-        """Take those of the `known` bytes that are next; None = none of them are."""
+        """Take the `known` bytes that are next and return them; None = none of them are next."""
         data, at = self._data, self._at
         for each in known:
             if data.startswith(each, at):

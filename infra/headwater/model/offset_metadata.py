@@ -398,16 +398,16 @@ def is_client_group(group: str) -> bool:
 class ClientRecord:
     """`process` is a random id of the active process, `name` its name for people.
 
-    `term` grows with each client that becomes active. `place` identifies the file of the checkpoint that the
-    process has locked, on its machine; empty: it has locked none. `renewals` grows while the process runs.
-    `has_ended`: it has stopped. `spark` is the master and the id of its Spark application on a standalone
-    cluster, if nothing else uses this Spark application; empty: unknown.
+    `term` grows with each client that becomes active. `lock_id` identifies the file of the checkpoint that
+    the process has locked, on its machine; empty: it has locked none, or the id is not known. `renewals`
+    grows while the process runs. `has_ended`: it has stopped. `spark` is the master and the id of its Spark
+    application on a standalone cluster, if nothing else uses this Spark application; empty: unknown.
     """
 
     term: int
     process: str
     name: str = ""
-    place: str = ""
+    lock_id: str = ""
     renewals: int = 0
     has_ended: bool = False
     spark: str = ""

@@ -10,6 +10,7 @@ from pyspark.sql import SparkSession
 from headwater.compiler import StreamsConfig
 from headwater.model.problems import Problem
 from headwater.model.topology import Application, TopologyDocument
+from headwater_spark.driver.active_client.locked_file import LockedFile
 from headwater_spark.driver.active_client.membership import ActiveClient
 from headwater_spark.driver.client_lifecycle import ClientLifecycle, WatchThreads
 from headwater_spark.driver.commit_check import CommitCheck
@@ -18,7 +19,6 @@ from headwater_spark.driver.input.watch import InputWatch
 from headwater_spark.driver.layout import Programs
 from headwater_spark.driver.offsets import GroupOffsets, RecordPurger
 from headwater_spark.driver.placement.task_placement import TaskPlacement
-from headwater_spark.driver.preflight import lock_file
 from headwater_spark.driver.processor_expansion.expansion import ProcessorExpansion
 from headwater_spark.driver.processor_expansion.warm_up import SparkWarmUpJobs
 from headwater_spark.driver.queries.progress import ProgressWatch
@@ -29,7 +29,6 @@ from headwater_spark.driver.queries.watched_inputs import create_input_watch
 from headwater_spark.driver.run_settings import RunSettings
 from headwater_spark.driver.spark_session.jvm import JvmWatch
 from headwater_spark.driver.spark_session.requirements import is_local_master
-from headwater_spark.driver.spark_session.session import is_remote
 from headwater_spark.driver.threads.settings import may_shut_down_application, stream_threads
 from headwater_spark.driver.threads.shutdown_requests import ShutdownRequests
 from headwater_spark.driver.threads.stream_threads import StreamThreads, configured_client_id
@@ -147,13 +146,15 @@ def create_watches(
     return WatchThreads({f"{application.id}-{name}": run for name, run in runs.items()}, lifecycle)
 
 
-def new_client(application: Application, settings: RunSettings) -> ActiveClient:
-    """Return the membership of this client; no request was sent to Kafka."""
+def new_client(
+    application: Application, settings: RunSettings, lock: LockedFile | None = None
+) -> ActiveClient:
+    """Return the membership of this client; no request was sent to Kafka. `lock` as in `ActiveClient`."""
     return ActiveClient(
         settings.connection,
         application.id,
         configured_client_id(application),
-        None if is_remote(settings.checkpoint) else lock_file(settings.checkpoint, application.id),
+        lock,
         is_fenced=StreamsConfig.of(application).guarantee.is_exactly_once,
     )
 

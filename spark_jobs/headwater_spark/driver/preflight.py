@@ -18,6 +18,7 @@ from headwater.model.nodes import NodeTopology, SinkNode
 from headwater.model.problems import Location, Problem, ProblemCode, ProblemsError, errors
 from headwater.model.topology import Application, TopologyDocument
 from headwater.spec.files import SCHEMA_FILE, read_confined
+from headwater_spark.driver.active_client.locked_file import LockedFile
 from headwater_spark.driver.spark_session.requirements import connect_session, session_problems
 from headwater_spark.driver.threads.settings import thread_problems
 from headwater_spark.engine.program import (
@@ -80,26 +81,21 @@ def check_runnable(document: TopologyDocument, folder: Path = Path()) -> Runnabl
     return RunnableDocument(document, nodes, schemas)
 
 
-def lock_file(checkpoint: str, application: str) -> Path:
-    """Return the file that `checkpoint_lock` locks in a checkpoint's folder."""
-    return Path(checkpoint, application, _LOCK_FILE)
-
-
 @contextmanager
-def checkpoint_lock(checkpoint: str, application: str) -> Iterator[None]:
-    """Lock an application's checkpoint against other processes of this machine.
+def checkpoint_lock(checkpoint: str, application: str) -> Iterator[LockedFile | None]:
+    """Lock an application's checkpoint against other processes of this machine; yield the locked file.
 
     A second client on the same checkpoint would make Spark stop the queries of both, again and again. The
-    operating system releases the lock of a process that dies. A checkpoint at a URL is not locked.
+    operating system releases the lock of a process that dies. A checkpoint at a URL is not locked: None.
 
     Raises:
         ProblemsError: Another process holds the lock, or the folder cannot be used.
     """
     if "://" in checkpoint:
-        yield
+        yield None
         return
-    path = lock_file(checkpoint, application)
-    folder = path.parent
+    folder = Path(checkpoint, application)
+    path = folder / _LOCK_FILE
     try:
         create_private_folder(folder)
         file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -114,7 +110,7 @@ def checkpoint_lock(checkpoint: str, application: str) -> Iterator[None]:
             raise ProblemsError([_already_running(application, folder, owner)]) from None
         os.ftruncate(file, 0)
         os.pwrite(file, str(os.getpid()).encode(), 0)
-        yield
+        yield LockedFile.of(file)
     finally:
         os.close(file)
 

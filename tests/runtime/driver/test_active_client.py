@@ -20,7 +20,7 @@ from headwater_spark.driver.active_client.decide import (
 )
 from headwater_spark.worker.state_proof import PROOF_SECONDS
 
-OTHER = ClientRecord(term=3, process="other", name="a on one", place="there")
+OTHER = ClientRecord(term=3, process="other", name="a on one", lock_id="there")
 HERE = Candidate("here")
 
 
@@ -43,9 +43,9 @@ def test_record_is_read_as_it_was_written() -> None:
     [
         (None, True),
         (OTHER.ended(), True),
-        (attrs.evolve(OTHER, place="here"), True),
+        (attrs.evolve(OTHER, lock_id="here"), True),
         (OTHER, False),
-        (attrs.evolve(OTHER, place=""), False),
+        (attrs.evolve(OTHER, lock_id=""), False),
     ],
 )
 def test_a_client_becomes_active_at_once_if_no_other_one_can_be(
@@ -54,8 +54,8 @@ def test_a_client_becomes_active_at_once_if_no_other_one_can_be(
     assert _after(HERE, (100.0, found)).may_claim is may_claim
 
 
-def test_two_checkpoints_at_urls_are_not_the_same_place() -> None:
-    assert not _after(Candidate(""), (100.0, attrs.evolve(OTHER, place=""))).may_claim
+def test_checkpoints_without_a_lock_are_not_the_same() -> None:
+    assert not _after(Candidate(""), (100.0, attrs.evolve(OTHER, lock_id=""))).may_claim
 
 
 def test_a_client_waits_until_the_record_has_not_changed_for_long() -> None:
@@ -71,7 +71,7 @@ def test_time_without_answers_of_brokers_does_not_count() -> None:
 
 
 def test_each_client_begins_a_later_term() -> None:
-    assert HERE.claim("p", "b on two") == ClientRecord(term=1, process="p", name="b on two", place="here")
+    assert HERE.claim("p", "b on two") == ClientRecord(term=1, process="p", name="b on two", lock_id="here")
     assert _after(HERE, (0.0, OTHER.ended())).claim("p", "b on two").term == OTHER.term + 1
 
 

@@ -16,7 +16,9 @@ from headwater.model.problems import Problem, ProblemsError
 from headwater.toolchain.broker import local
 from headwater.toolchain.broker.readiness import until
 from headwater_spark.driver.active_client import decide, membership
+from headwater_spark.driver.active_client.locked_file import LockedFile
 from headwater_spark.driver.active_client.membership import ActiveClient
+from headwater_spark.driver.preflight import checkpoint_lock
 from tests.runtime.spark.kafka_topics import Topics
 
 pytestmark = [pytest.mark.broker, pytest.mark.every_broker]
@@ -34,7 +36,7 @@ class _Clients:
     problems: list[Problem] = attrs.field(factory=list)
     started: list[tuple[ActiveClient, Event, Thread]] = attrs.field(factory=list)
 
-    def new(self, name: str, lock: Path | None = None, *, is_fenced: bool = False) -> ActiveClient:
+    def new(self, name: str, lock: LockedFile | None = None, *, is_fenced: bool = False) -> ActiveClient:
         return ActiveClient(self.connection, self.application, name, lock, is_fenced=is_fenced)
 
     def start(self, client: ActiveClient) -> Event:
@@ -138,15 +140,32 @@ def test_a_client_replaces_a_killed_one_with_the_same_checkpoint_at_once(
     clients_: _Clients, tmp_path: Path
 ) -> None:
     """Its own lock of the checkpoint proves that the other process has died."""
-    lock = tmp_path / "client.lock"
-    lock.touch()
-    first, second = clients_.new("first", lock), clients_.new("second", lock)
-    clients_.start(first)
-    assert _is_active(first)
-    clients_.stop(first, records_end=False)
-    assert second.acquire([clients_.topic], Event())
-    assert not second.has_waited
-    second.close()
+    folder = str(tmp_path)
+    with checkpoint_lock(folder, clients_.application) as lock:
+        first = clients_.new("first", lock)
+        clients_.start(first)
+        assert _is_active(first)
+        clients_.stop(first, records_end=False)
+    with checkpoint_lock(folder, clients_.application) as lock:
+        second = clients_.new("second", lock)
+        assert second.acquire([clients_.topic], Event())
+        assert not second.has_waited
+        second.close()
+
+
+def test_a_client_waits_although_the_folder_was_created_again(clients_: _Clients, tmp_path: Path) -> None:
+    """Then both clients have locked a file, at the same path."""
+    folder, moved = tmp_path / "checkpoint", tmp_path / "moved"
+    with checkpoint_lock(str(folder), clients_.application) as held:
+        first = clients_.new("first", held)
+        clients_.start(first)
+        assert _is_active(first)
+        folder.rename(moved)
+        with checkpoint_lock(str(folder), clients_.application) as lock:
+            second = clients_.new("second", lock)
+            clients_.start(second)
+            assert until(lambda: second.waits_for.startswith("first on "), _SECONDS)
+            clients_.close()
 
 
 @pytest.mark.usefixtures("short")

@@ -1,7 +1,6 @@
 """The observer of the active client, while no broker answers."""
 
 from collections.abc import Iterator
-from pathlib import Path
 from threading import Event, Thread
 from typing import Any
 
@@ -9,7 +8,7 @@ import pytest
 
 from headwater.kafka import Connection
 from headwater_spark.driver.active_client import membership
-from headwater_spark.driver.active_client.membership import ActiveClient, place_of_lock
+from headwater_spark.driver.active_client.membership import ActiveClient
 from headwater_spark.worker import clients
 
 _SECONDS = 60.0
@@ -67,17 +66,3 @@ def test_a_stop_ends_the_wait_for_the_observer(broker: _Broker, client: ActiveCl
     client.close()
     broker.answers.set()
     assert broker.is_closed.wait(_SECONDS)
-
-
-def test_a_place_is_a_file_and_not_its_path(tmp_path: Path) -> None:
-    """Containers on one machine may have the same path, and a path may be relative or a link."""
-    lock, link = tmp_path / "client.lock", tmp_path / "link"
-    assert not place_of_lock(lock), "no file proves nothing"
-    lock.touch()
-    link.symlink_to(lock)
-    first = place_of_lock(lock)
-    assert first
-    assert place_of_lock(link) == first
-    lock.rename(tmp_path / "held")  # by another container, in which it has the same path
-    lock.touch()
-    assert place_of_lock(lock) not in ("", first)

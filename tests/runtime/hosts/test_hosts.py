@@ -129,6 +129,10 @@ _FAULTS, _RECORDS_BEFORE_FAULT = 20, 25_000
 """With two seeds, 40 faults and 1,000,000 records for each guarantee."""
 _BATCHES_BEFORE_FAULT = 2
 """Large batches: a larger part of the time is spent on records, so more faults happen meanwhile."""
+_FAULTS_PER_REPEATED_BATCH = 10
+"""At least once, a batch is processed again if a fault happens between its output and its commit, which is a
+small part of the time: in two measured series of 20 faults, no record was forwarded twice. A batch for each
+fault would be half of all records."""
 
 
 @pytest.mark.soak
@@ -152,4 +156,5 @@ def test_every_record_is_processed_as_guaranteed_in_a_series_of_faults(
             application.check_results()
             application.check_changelog()
         else:
-            application.check_at_least_once(number, max_records)
+            repeated = max(1, number // _FAULTS_PER_REPEATED_BATCH) * max_records
+            application.check_at_least_once(number, max_records, most=repeated)

@@ -203,7 +203,7 @@ def _read_least_in_sync(admin: Admin, topics: Sequence[str]) -> Mapping[str, int
     try:
         return {
             name: int(str(answer[_MIN_IN_SYNC].value))
-            for name, answer in pending.result().items()
+            for name, answer in admin.topic_configs(pending).items()
             if not isinstance(answer, KafkaError) and _MIN_IN_SYNC in answer
         }
     except ProblemsError:

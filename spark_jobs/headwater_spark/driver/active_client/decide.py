@@ -49,7 +49,7 @@ def client_replaced(application: str, name: str, by: str) -> Problem:
 class Candidate:
     """A client that is not active, and what it has read; times are seconds of one clock."""
 
-    place: str
+    lock_id: str
     """As in `ClientRecord`."""
     is_fenced: bool = False
     """Brokers fence the workers of a client that was replaced (`exactly_once_v2`)."""
@@ -73,12 +73,12 @@ class Candidate:
     def has_no_rival(self) -> bool:
         """Whether it is certain that the last client processes nothing any more."""
         record = self.record
-        return record is None or record.has_ended or (bool(self.place) and record.place == self.place)
+        return record is None or record.has_ended or (bool(self.lock_id) and record.lock_id == self.lock_id)
 
     def claim(self, process: str, name: str, spark: str = "") -> ClientRecord:
         """Return the record with which a process becomes active."""
         term = 1 if self.record is None else self.record.term + 1
-        return ClientRecord(term=term, process=process, name=name, place=self.place, spark=spark)
+        return ClientRecord(term=term, process=process, name=name, lock_id=self.lock_id, spark=spark)
 
     def claimed(self, own: ClientRecord, written_at: float) -> "ActiveTerm":
         """Return the term that begins when the claim is written."""

@@ -1,9 +1,7 @@
 """The part of a client in the choice of the active one: it waits, becomes active, renews its record."""
 
-import hashlib
 import socket
 from collections.abc import Callable, Collection
-from pathlib import Path
 from secrets import token_hex
 from threading import Event, Lock, Thread
 
@@ -15,6 +13,7 @@ from headwater.kafka import Connection
 from headwater.model.offset_metadata import ClientRecord, client_group
 from headwater.model.problems import Problem, ProblemsError
 from headwater_spark.driver.active_client.decide import ActiveTerm, Candidate, Role, client_replaced
+from headwater_spark.driver.active_client.locked_file import LockedFile
 from headwater_spark.driver.captured_failures import failure_reason
 from headwater_spark.worker import clients
 from headwater_spark.worker.state_proof import PROOF_SECONDS, boot_seconds, read_records
@@ -29,7 +28,6 @@ _READ_SECONDS = 2.0
 """Short: after a request without an answer, enough time must be left before the record expires."""
 _WRITE_SECONDS = 10.0
 _END_OFFSET_SECONDS = 1.0
-_BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 _DENIED = (KafkaError.GROUP_AUTHORIZATION_FAILED, KafkaError.TOPIC_AUTHORIZATION_FAILED)
 
 
@@ -40,7 +38,7 @@ class ActiveClient:
 
     Args:
         client: its client id.
-        lock: the file that this process has locked; None: it has locked none.
+        lock: the file of the checkpoint that this process has locked; None: it has locked none.
         is_fenced: as in `Candidate`.
     """
 
@@ -49,7 +47,7 @@ class ActiveClient:
         connection: Connection,
         application: str,
         client: str,
-        lock: Path | None,
+        lock: LockedFile | None,
         *,
         is_fenced: bool = False,
     ) -> None:
@@ -65,8 +63,7 @@ class ActiveClient:
         """The Spark application of the client that this one has replaced; empty: none, or unknown."""
         self._application = application
         self._name = f"{client} on {socket.gethostname()}"
-        place = "" if lock is None else place_of_lock(lock)
-        self._candidate = Candidate(place, is_fenced)
+        self._candidate = Candidate("" if lock is None else lock.lock_id(), is_fenced)
         self._connection = connection
         self._observer: Thread | None = None
         self._is_observed = Event()
@@ -312,17 +309,3 @@ def _end_offset(consumer: Consumer, topic: str) -> int | None:
     except KafkaException:
         return None
     return None if found.error is not None or found.offset < 0 else int(found.offset)
-
-
-def place_of_lock(lock: Path) -> str:
-    """Return what identifies a file on this machine, until its next start; empty if it does not exist.
-
-    Not its path: containers on one machine may have the same path, also with the same host name.
-    """
-    try:
-        found = lock.stat()
-    except OSError:
-        return ""
-    boot_id = _BOOT_ID.read_text(encoding="ascii").strip() if _BOOT_ID.exists() else ""
-    text = f"{boot_id}\n{socket.gethostname()}\n{found.st_dev}\n{found.st_ino}"
-    return hashlib.sha256(text.encode()).hexdigest()[:16]

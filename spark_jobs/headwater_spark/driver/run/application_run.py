@@ -163,13 +163,13 @@ class ApplicationRun:
         handler = load_handler(document.application)
         if (options.master or "").startswith("local"):
             check_state_folder(options.state_folder(document.application), document.application.id)
-        with checkpoint_lock(options.checkpoint_folder, document.application.id):
+        with checkpoint_lock(options.checkpoint_folder, document.application.id) as lock:
             self.starting.begin("checking topics")
             compiled = ApplicationTopics(document, options.connection, self._policies).prepare().compiled
             cluster = KafkaClusterReader(options.connection)
             warn_missing_outputs(runnable.nodes, document.application, cluster)
             warn_standby_copies(document.application)
-            client = new_client(document.application, self._settings())
+            client = new_client(document.application, self._settings(), lock)
             try:
                 client.start_observing(set(compiled.external_sources) - set(compiled.global_topics))
                 return self._run_on_spark(runnable, handler, client)

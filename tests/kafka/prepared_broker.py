@@ -1,0 +1,78 @@
+"""A server that answers requests for settings of topics as a broker does, with prepared bytes."""
+
+import socket
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+
+import attrs
+
+from headwater.kafka.config_messages import DESCRIBE_CONFIGS
+from headwater.kafka.wire import ResponseReader, compact_array
+
+_API_VERSIONS = 18
+
+
+@attrs.define
+class PreparedBroker:
+    """`described` are the topics of each request; `connections` counts the connections that sent one."""
+
+    address: str
+    described: list[Sequence[str]] = attrs.field(factory=list)
+    connections: int = 0
+
+
+@contextmanager
+def prepared_broker(answer: Callable[[Sequence[str]], bytes]) -> Iterator[PreparedBroker]:
+    """Start the server; `answer` returns the response to DescribeConfigs, after its tagged fields."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        broker = PreparedBroker(f"127.0.0.1:{server.getsockname()[1]}")
+
+        def accept() -> None:
+            with suppress(OSError):
+                while True:
+                    connected, _ = server.accept()
+                    threading.Thread(target=_serve, args=(connected, broker, answer), daemon=True).start()
+
+        threading.Thread(target=accept, daemon=True).start()
+        yield broker
+        server.shutdown(socket.SHUT_RDWR)
+
+
+def _serve(
+    connected: socket.socket, broker: PreparedBroker, answer: Callable[[Sequence[str]], bytes]
+) -> None:
+    with connected, connected.makefile("rb") as requests, suppress(OSError):
+        is_counted = False
+        while size := int.from_bytes(requests.read(4), "big"):
+            request = ResponseReader(requests.read(size))
+            key, _, correlation = request.number(2), request.number(2), request.take(4)
+            if key == DESCRIBE_CONFIGS.key:
+                names = _requested(request)
+                broker.connections += not is_counted
+                is_counted = True
+                broker.described.append(names)
+                response = b"\x00" + answer(names)
+            elif key == _API_VERSIONS:
+                versions = DESCRIBE_CONFIGS.lowest.to_bytes(2, "big") + DESCRIBE_CONFIGS.highest.to_bytes(
+                    2, "big"
+                )
+                known = compact_array([DESCRIBE_CONFIGS.key.to_bytes(2, "big") + versions + b"\x00"])
+                response = b"\x00\x00" + known + b"\x00" * 5
+            else:  # librdkafka's client connects, too
+                return
+            connected.sendall((4 + len(response)).to_bytes(4, "big") + correlation + response)
+
+
+def _requested(request: ResponseReader) -> Sequence[str]:
+    request.take(request.number(2))  # client id
+    request.tagged_fields()
+
+    def name() -> str:
+        request.skip(1)  # type
+        found = request.compact_text()
+        request.unsigned()  # all settings
+        request.tagged_fields()
+        return found
+
+    return tuple(request.compact_array(name))
