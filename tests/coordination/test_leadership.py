@@ -6,6 +6,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -53,7 +54,7 @@ def test_one_agent_leads_and_hands_over_at_its_end(kafka: LocalBroker, group: Ma
         leader, term = agents.leader(members)
         terms.append(term)
         # A member that joins later may take the partition away for a moment: then none leads.
-        assert until(lambda members=tuple(members): _only_one_leads(agents, members), 60)
+        assert until(partial(_only_one_leads, agents, tuple(members)), 60)
         members.remove(leader)
         ended = time.monotonic()
         leader.close()
