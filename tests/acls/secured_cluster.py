@@ -18,6 +18,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # public, but
 from headwater.kafka import Connection
 from headwater.kafka.acl_bindings import acl_binding, acl_of, filter_for
 from headwater.model.acls import Acl, Operation, Permission, ResourceKind
+from headwater.model.records import OWNERSHIP_TOPIC
 from headwater.toolchain.broker import Broker, SaslUser
 from headwater.toolchain.broker.readiness import until
 
@@ -30,6 +31,7 @@ _OPERATIONS = {operation.upper(): operation for operation in Operation} | {
     "DESCRIBE_CONFIGS": Operation.DESCRIBE_CONFIGS,
     "ALTER_CONFIGS": Operation.ALTER_CONFIGS,
 }
+_OF_EVERY_TEST = ("kafka-cluster", OWNERSHIP_TOPIC)
 _KINDS = {"TransactionalId": ResourceKind.TRANSACTIONAL_ID}
 
 
@@ -122,8 +124,8 @@ class SecuredCluster:
     def denials(self, start: int, *names: str) -> set[Permission]:
         """Return the permissions that the authorizer denied, according to the log from byte `start`.
 
-        With `names`, only those on the cluster and on resources whose names contain one of them: a client of
-        an earlier test may still ask for its own.
+        With `names`, only those on the cluster, on records of ownership, and on resources whose names contain
+        one of them: a client of an earlier test may still ask for its own.
         """
         text = self.broker.log.read_bytes()[start:].decode(errors="replace")
         return {
@@ -134,7 +136,7 @@ class SecuredCluster:
             )
             for match in _DENIAL.finditer(text)
             if match["operation"] in _OPERATIONS
-            and any(each in match["name"] for each in (names and (*names, "kafka-cluster")) or ("",))
+            and any(each in match["name"] for each in (names and (*names, *_OF_EVERY_TEST)) or ("",))
         }
 
     @property

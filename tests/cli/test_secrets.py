@@ -17,11 +17,16 @@ import pytest
 
 from headwater.cli.console import ExitCode
 from headwater.cli.main import _COMMANDS
+from headwater.spec import load_text
 from headwater.toolchain import PulumiToolchain
 from headwater.toolchain.broker import Broker, SaslUser, Settings
+from headwater_spark.commands.java_partitioners import java_partitioners
+from headwater_spark.driver.reshard.problems import partitioner_failed
+from headwater_spark.engine.partitioners.hashing import PartitionerError
 from tests.preloaded import headwater
 from tests.pulumi.cluster import Cluster
 from tests.pulumi.conftest import Deployment, make_deployment
+from tests.runtime.reshard.java_classes import compiled_code
 
 pytestmark = [pytest.mark.pulumi, pytest.mark.slow, pytest.mark.timeout(600)]
 
@@ -269,3 +274,20 @@ def test_secrets_from_stack(deployment: Deployment, secured: Broker) -> None:
     run("preview", "--json", succeeds=False)
     outputs.files(stack.folder)
     outputs.assert_no_secret()
+
+
+def test_a_partitioner_that_fails_does_not_show_the_properties_of_a_reshard(tmp_path: Path) -> None:
+    code = compiled_code(tmp_path)
+    properties = tmp_path / "app.properties"
+    properties.write_text(f"password = {BY_FILE.password}\n")
+    text = "{application: {id: shop}, topology: [stream: {topic: orders}, to: {topic: out}]}"
+    (document,) = load_text(text, "shop.yaml").documents
+    chosen = attrs.evolve(code, properties=properties)
+    with (
+        java_partitioners({"orders": "com.acme.Broken$NamesConfigs"}, chosen, document) as found,
+        pytest.raises(PartitionerError) as raised,
+    ):
+        found["orders"].of_keys([b"key"], 2)
+    problem = partitioner_failed("shop", raised.value.name, raised.value.reason, has_begun=False)
+    assert "ConfigException" in problem.summary
+    assert _SECRET.search(f"{problem} {raised.value}") is None

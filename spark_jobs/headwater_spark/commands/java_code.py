@@ -9,16 +9,25 @@ import click
 
 from headwater.cli.options import Setting
 
+_DEFAULT_TIMEOUT_SECONDS = 60
+
 
 @attrs.frozen(kw_only=True)
 class JavaCode:
-    """Where the classes of an application are. `key_serdes` is topic → serde of its keys."""
+    """Where the classes of an application are. `key_serdes` is topic → serde of its keys.
+
+    `timeout_seconds` is how long an answer may take; None = 60.
+    """
 
     jar: Path | None = None
     class_path: Sequence[str] = ()
     properties: Path | None = None
     key_serdes: Mapping[str, str] = attrs.field(factory=dict)
-    timeout_seconds: float = 60
+    timeout_seconds: float | None = None
+
+    @property
+    def seconds_to_answer(self) -> float:
+        return _DEFAULT_TIMEOUT_SECONDS if self.timeout_seconds is None else self.timeout_seconds
 
     def check(self, classes: Mapping[str, str]) -> None:
         """Raise `click.UsageError` if options are missing or not needed; `classes` is topic → partitioner."""
@@ -32,6 +41,7 @@ class JavaCode:
             "--classpath": self.class_path,
             "--properties": self.properties,
             "--key-serde": self.key_serdes,
+            "--timeout": self.timeout_seconds,
         }
         for option, value in given.items():
             if value and not classes:
@@ -79,8 +89,7 @@ _OPTIONS = (
     click.option(
         "--timeout",
         type=click.FloatRange(min=0, min_open=True),
-        default=60,
-        show_default=True,
-        help="With --jar: seconds until Java is killed if it does not return the partitions of 100,000 keys.",
+        help="With --jar: seconds until Java is killed if it does not return the partitions of 100,000 keys. "
+        f"Default: {_DEFAULT_TIMEOUT_SECONDS}.",
     ),
 )

@@ -18,6 +18,7 @@ from tempfile import TemporaryDirectory
 from threading import Thread, Timer
 from typing import IO
 
+import attrs
 import click
 import numpy as np
 
@@ -31,53 +32,42 @@ from headwater.cli.java_export import (
     unpacked,
 )
 from headwater.compiler import build_nodes
+from headwater.model.behaviors import DEFAULT_FORMAT
 from headwater.model.nodes import SourceNode
 from headwater.model.problems import ProblemsError
 from headwater.model.topology import TopologyDocument
 from headwater.toolchain.machine import JAVA
 from headwater_spark.commands.java_code import JavaCode
-from headwater_spark.driver.reshard.problems import partitioner_failed
 from headwater_spark.engine.partitioners.hashing import (
     PartitionerEndedError,
     PartitionerError,
     UserPartitioner,
 )
-from headwater_spark.engine.program.formats import Defaults, formats_by_node
 from headwater_spark.engine.serdes.plain import PLAIN
 
 _MAIN = "io.headwater.streams.partitioning.PartitionerProgram"
 _DEFAULT_SERDE = "default.key.serde"
 _MOST_KEYS = 100_000
-_FAILED = b"\x01"
+_DONE, _FAILED = b"\x00", b"\x01"
 _INT, _LENGTH = struct.Struct(">i"), struct.Struct(">H")
 _END_SECONDS = 5.0
 
 
 class PartitionerProgram:
-    """A JVM that runs a partitioner; raises `PartitionerError` if it cannot create it."""
+    """A JVM that runs a partitioner. It is started by the first request.
+
+    Its answers have a pipe of their own: Java itself, agents and the code may write to standard output.
+    """
 
     def __init__(self, command: Sequence[str], folder: Path, name: str, timeout_seconds: float) -> None:
+        self._command = command
+        self._folder = folder
         self._name = name
         self._timeout_seconds = timeout_seconds
         self._is_late = False
         self._lines: deque[str] = deque(maxlen=KEPT_LINES)
-        self._process = subprocess.Popen(
-            command,
-            cwd=folder,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            start_new_session=True,
-        )
-        self._stdin, self._stdout = _opened(self._process.stdin), _opened(self._process.stdout)
-        self._stderr = _opened(self._process.stderr)
-        self._reader = Thread(target=keep_last, args=(self._stderr, self._lines), daemon=True)
-        self._reader.start()
-        try:
-            self._exchange(b"", 0)
-        except BaseException:
-            self.close()
-            raise
+        self._started: _Started | None = None
+        self._failure: PartitionerEndedError | None = None
 
     def partitions(self, topic: str, keys: Sequence[bytes], counts: Sequence[int]) -> Sequence[Sequence[int]]:
         """Return the partitions of serialized keys for each count; raises `PartitionerError`."""
@@ -96,50 +86,59 @@ class PartitionerProgram:
 
     def close(self) -> None:
         """End the JVM: it ends with its input."""
-        with suppress(OSError):
-            self._stdin.close()
-        with suppress(subprocess.TimeoutExpired):
-            self._process.wait(_END_SECONDS)
-        kill_group(self._process)
-        self._process.wait()
-        self._reader.join(_END_SECONDS)
-        self._stdout.close()
-        if not self._reader.is_alive():
-            self._stderr.close()
+        if self._started is not None:
+            self._started.close()
 
     def _exchange(self, request: bytes, size: int) -> bytes:
         """Send a request, and return the answer, which has `size` bytes."""
+        if self._started is None or self._failure is not None:
+            return self._answer(self._start(), request, size)
+        return self._answer(self._started, request, size)
+
+    def _start(self) -> "_Started":
+        """Start the JVM, and wait until it has created the partitioner; a failure is final."""
+        if self._failure is None:
+            try:
+                self._started = started = _Started.of(self._command, self._folder, self._lines)
+                self._answer(started, b"", 0)
+            except PartitionerError as error:
+                self._failure = PartitionerEndedError(self._name, error.reason)
+            except OSError as error:
+                self._failure = PartitionerEndedError(self._name, f"Java cannot be started: {error}")
+            else:
+                return started
+        raise self._failure
+
+    def _answer(self, started: "_Started", request: bytes, size: int) -> bytes:
         timer = Timer(self._timeout_seconds, self._kill)
         timer.daemon = True
         timer.start()
         try:
-            self._stdin.write(request)
-            self._stdin.flush()
-            status = self._read(1)
+            started.stdin.write(request)
+            started.stdin.flush()
+            status = started.read(1)
             if status == _FAILED:
-                (size,) = _INT.unpack(self._read(_INT.size))
-                raise PartitionerError(self._name, self._read(size).decode(errors="replace"))
-            return self._read(size)
+                (size,) = _INT.unpack(started.read(_INT.size))
+                raise PartitionerError(self._name, started.read(size).decode(errors="replace"))
+            if status != _DONE:
+                kill_group(started.process)
+                raise PartitionerEndedError(self._name, "its answers are not those of Headwater's program")
+            return started.read(size)
         except (OSError, EOFError):
-            raise PartitionerEndedError(self._name, self._reason()) from None
+            raise PartitionerEndedError(self._name, self._reason(started)) from None
         finally:
             timer.cancel()
 
-    def _read(self, size: int) -> bytes:
-        found = self._stdout.read(size)
-        if len(found) < size:
-            raise EOFError
-        return found
-
     def _kill(self) -> None:
         self._is_late = True
-        kill_group(self._process)
+        if self._started is not None:
+            kill_group(self._started.process)
 
-    def _reason(self) -> str:
+    def _reason(self, started: "_Started") -> str:
         with suppress(subprocess.TimeoutExpired):
-            self._process.wait(_END_SECONDS)
-        self._reader.join(_END_SECONDS)
-        code = self._process.poll()
+            started.process.wait(_END_SECONDS)
+        started.reader.join(_END_SECONDS)
+        code = started.process.poll()
         if self._is_late:
             reason = f"it has not returned within {self._timeout_seconds:g} s, and Java was killed"
         elif code is not None and code < 0:
@@ -149,14 +148,68 @@ class PartitionerProgram:
         return ": ".join((reason, "\n".join(self._lines))) if self._lines else reason
 
 
+@attrs.frozen
+class _Started:
+    """The process of a JVM, its pipes, and the thread that reads what it prints."""
+
+    process: subprocess.Popen[bytes]
+    stdin: IO[bytes]
+    answers: IO[bytes]
+    output: IO[bytes]
+    reader: Thread
+
+    @classmethod
+    def of(cls, command: Sequence[str], folder: Path, lines: deque[str]) -> "_Started":
+        """Start the process with the file of its answers as the last argument; raises `OSError`."""
+        answers, writer = os.pipe()
+        try:
+            process = subprocess.Popen(
+                [*command, f"/dev/fd/{writer}"],
+                cwd=folder,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                pass_fds=[writer],
+                start_new_session=True,
+            )
+        except BaseException:
+            os.close(answers)
+            raise
+        finally:
+            os.close(writer)
+        output = _opened(process.stdout)
+        reader = Thread(target=keep_last, args=(output, lines), daemon=True)
+        reader.start()
+        return cls(process, _opened(process.stdin), os.fdopen(answers, "rb"), output, reader)
+
+    def read(self, size: int) -> bytes:
+        """Return so many bytes of the answers; raises `EOFError`."""
+        found = self.answers.read(size)
+        if len(found) < size:
+            raise EOFError
+        return found
+
+    def close(self) -> None:
+        with suppress(OSError):
+            self.stdin.close()
+        with suppress(subprocess.TimeoutExpired):
+            self.process.wait(_END_SECONDS)
+        kill_group(self.process)
+        self.process.wait()
+        self.reader.join(_END_SECONDS)
+        self.answers.close()
+        if not self.reader.is_alive():
+            self.output.close()
+
+
 @contextmanager
 def java_partitioners(
     classes: Mapping[str, str], code: JavaCode, document: TopologyDocument
 ) -> Iterator[Mapping[str, UserPartitioner]]:
-    """Start the JVMs of partitioners; `classes` is input topic → class.
+    """Return the partitioners, whose JVMs are started when they are used; `classes` is input topic → class.
 
     Raises:
-        ProblemsError: A partitioner cannot be created.
+        ProblemsError: There is no Java, or the jar cannot be read.
         click.UsageError: The serde of the keys of a topic is not known.
     """
     if code.jar is None or not classes:
@@ -173,7 +226,8 @@ def java_partitioners(
         raise ProblemsError([no_java()])
     library = streams_library()
     with ExitStack() as stack:
-        folder = Path(stack.enter_context(TemporaryDirectory(prefix="headwater-partitioner-")))
+        temporary = TemporaryDirectory(prefix="headwater-partitioner-", ignore_cleanup_errors=True)
+        folder = Path(stack.enter_context(temporary))
         try:
             jars = (str(library), *unpacked(code.jar.absolute(), folder / "application"))
         except (OSError, zipfile.BadZipFile) as error:
@@ -186,15 +240,9 @@ def java_partitioners(
             used = name, serdes[topic]
             if used not in programs:
                 command = [str(java), "-cp", class_path, _MAIN, *used, properties]
-                try:
-                    program = PartitionerProgram(command, folder, name, code.timeout_seconds)
-                except PartitionerError as error:
-                    id_ = document.application.id
-                    raise ProblemsError(
-                        [partitioner_failed(id_, error.name, error.reason, has_begun=False)]
-                    ) from error
+                program = PartitionerProgram(command, folder, name, code.seconds_to_answer)
                 programs[used] = stack.enter_context(closing(program))
-            found[topic] = _partitioner(programs[used], name, topic)
+            found[topic] = _partitioner(programs[used], *used, topic)
         yield found
 
 
@@ -204,28 +252,33 @@ def _opened(stream: IO[bytes] | None) -> IO[bytes]:
     return stream
 
 
-def _partitioner(program: PartitionerProgram, name: str, topic: str) -> UserPartitioner:
+def _partitioner(program: PartitionerProgram, name: str, serde: str, topic: str) -> UserPartitioner:
     many = partial(program.partitions, topic)
 
     def one(key: bytes, partitions: int) -> int:
         [[found]] = many([key], [partitions])
         return found
 
-    return UserPartitioner(name, one, many)
+    return UserPartitioner(name, one, many, serde=serde)
 
 
 def _declared_serdes(document: TopologyDocument) -> Mapping[str, str]:
-    """Return topic → serde of its keys, as far as the document names one that Java has, too."""
-    config = document.application.config
+    """Return topic → serde of its keys, as far as the document names one that Java has, too.
+
+    A source without formats is of a document from code, whose code may name a serde. Several names of the
+    runtime's formats are one format in Python, and not in Java: a configured class is passed as it is.
+    """
+    configured = document.application.config.get(_DEFAULT_SERDE, "string").strip()
     nodes = build_nodes(document)
     id_, internal = document.application.id, {each.name for each in nodes.repartition_topics}
-    formats = formats_by_node(nodes, Defaults.of(config))
     found: dict[str, str] = {}
     for node in nodes.nodes:
-        if isinstance(node, SourceNode):
-            name = formats[node.name].key or config.get(_DEFAULT_SERDE, "")
-            is_class = name == config.get(_DEFAULT_SERDE) and "." in name
-            if name in PLAIN or is_class:
-                topics = [f"{id_}-{topic}" if topic in internal else topic for topic in node.topics]
-                found |= dict.fromkeys(topics, name)
+        if not isinstance(node, SourceNode) or node.reads is None or node.reads.foreign_key is not None:
+            continue
+        key = node.reads.format.key
+        name = configured if key is None or key.name == DEFAULT_FORMAT else key.name
+        is_class = name == configured and "." in name
+        if (name in PLAIN or is_class) and (key is None or key.window is None):
+            topics = [f"{id_}-{topic}" if topic in internal else topic for topic in node.topics]
+            found |= dict.fromkeys(topics, name)
     return found

@@ -60,6 +60,14 @@ if TYPE_CHECKING:
     "function of the serialized key and the partition count (MODULE:FUNCTION), or a class of Java, with "
     "--jar. May be repeated.",
 )
+@click.option(
+    "--unchecked-partitioner",
+    "unchecked",
+    metavar="TOPIC",
+    multiple=True,
+    help="Use the partitioner of this input topic although it cannot be checked, because the state has one "
+    "partition. May be repeated.",
+)
 @java_options
 @click.option(
     "--processes",
@@ -79,11 +87,12 @@ def reshard(
     rewritten: Sequence[str],
     layouts: Sequence[tuple[str, str]],
     partitioners: Sequence[tuple[str, str]],
+    unchecked: Sequence[str],
     jar: Path | None,
     class_path: Sequence[str],
     properties: Path | None,
     key_serdes: Sequence[tuple[str, str]],
-    timeout: float,
+    timeout: float | None,
     processes: int | None,
     policy_files: Sequence[Path],
     bootstrap_server: str | None,
@@ -119,6 +128,10 @@ def reshard(
     ):
         if len(dict(pairs)) < len(pairs):
             raise click.UsageError(f"{option} names the same topic or store twice.")
+    if other := sorted(set(unchecked) - dict(partitioners).keys()):
+        raise click.UsageError(
+            f"--unchecked-partitioner {other[0]} requires --partitioner {other[0]}=PARTITIONER."
+        )
     classes = {topic: name for topic, name in partitioners if ":" not in name}
     code = JavaCode(
         jar=jar,
@@ -137,6 +150,7 @@ def reshard(
             rewritten=frozenset(rewritten),
             layouts={store: LAYOUTS[layout] for store, layout in layouts},
             partitioners={**functions, **of_java},
+            unchecked=frozenset(unchecked),
             policies=read_policies(policy_files),
             checks_only=checks_only,
             processes=processes,

@@ -2,7 +2,7 @@
 
 import json
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 import attrs
 from confluent_kafka import Consumer, TopicPartition
@@ -17,11 +17,16 @@ KEYS = [b"key %d" % each for each in range(40)]
 
 @attrs.frozen
 class StoppedApplication:
-    """An application with two partitions that was stopped: entries, unprocessed records, and offsets."""
+    """An application that was stopped: entries, unprocessed records, and offsets.
+
+    `place` returns the partition of a key, from the number of partitions. `partitions` is the present one.
+    """
 
     servers: str
     topics: Topics
     id: str
+    place: Callable[[bytes, int], int] = default_partition
+    partitions: int = 2
 
     @property
     def source(self) -> str:
@@ -46,27 +51,36 @@ class StoppedApplication:
 
     def create(self) -> None:
         """Create the topics, write entries of 40 keys, and records of which half are processed."""
-        self.topics.create({self.source: 2})
-        self.topics.create(dict.fromkeys(self.internal.values(), 2), {"cleanup.policy": "compact"})
+        self.topics.create({self.source: self.partitions})
+        self.topics.create(
+            dict.fromkeys(self.internal.values(), self.partitions), {"cleanup.policy": "compact"}
+        )
         self.topics.configure(self.internal["by-value-repartition"], {"cleanup.policy": "delete"})
         for store in ("kept", "totals"):
             topic = self.internal[f"{store}-changelog"]
-            self.topics.put_by_key(topic, [(key, b"old", _TIME) for key in KEYS])
-            self.topics.put_by_key(topic, [(key, key + b" of " + store.encode(), _TIME + 1) for key in KEYS])
-            self.topics.send((topic, default_partition(key, 2), key, None, _TIME, ()) for key in KEYS[::7])
+            self._put(topic, [(key, b"old", _TIME) for key in KEYS])
+            self._put(topic, [(key, key + b" of " + store.encode(), _TIME + 1) for key in KEYS])
+            self.topics.send(
+                (topic, self.place(key, self.partitions), key, None, _TIME, ()) for key in KEYS[::7]
+            )
         records = [(key, b"%d" % number, _TIME + number) for number in range(3) for key in KEYS]
-        self.topics.put_by_key(self.internal["by-value-repartition"], records)
-        self.topics.put_by_key(self.source, records)
+        self._put(self.internal["by-value-repartition"], records)
+        self._put(self.source, records)
         consumer = Consumer({"bootstrap.servers": self.servers, "group.id": self.id})
         offsets = []
         for topic, is_processed in ((self.source, True), (self.internal["by-value-repartition"], False)):
-            for partition in range(2):
+            for partition in range(self.partitions):
                 end = len([each for each in self.topics.get(topic) if each[1] == partition])
                 text = encode_processor_metadata(_TIME + partition, {})
                 offset = end if is_processed else end // 2
                 offsets.append(TopicPartition(topic, partition, offset, text))
         consumer.commit(offsets=offsets, asynchronous=False)
         consumer.close()
+
+    def _put(self, topic: str, records: Iterable[tuple[bytes, bytes, int]]) -> None:
+        self.topics.send(
+            (topic, self.place(key, self.partitions), key, value, time, ()) for key, value, time in records
+        )
 
     def entries(self, store: str) -> Mapping[bytes, bytes]:
         """Return the entries of a store; fail if a key is in two partitions, or in a wrong partition."""
@@ -76,7 +90,7 @@ class StoppedApplication:
             found[partition, key or b""] = value
         live = {place: value for place, value in found.items() if value is not None}
         count = self.topics.partitions(topic)
-        assert all(default_partition(key, count) == partition for partition, key in live)
+        assert all(self.place(key, count) == partition for partition, key in live)
         return {key: value for (_, key), value in live.items()}
 
     def unprocessed(self) -> Mapping[bytes, list[bytes]]:
@@ -86,7 +100,7 @@ class StoppedApplication:
         committed = self.committed(topic)
         for _, partition, offset, _, key, value, _ in self.topics.get(topic):
             if offset >= committed[partition].offset:
-                assert default_partition(key or b"", len(committed)) == partition
+                assert self.place(key or b"", len(committed)) == partition
                 found[key or b""].append(value or b"")
         return found
 

@@ -3,28 +3,36 @@
 import json
 import os
 import signal
+import subprocess
+import sys
 from collections.abc import Callable
 from itertools import islice
 from pathlib import Path
+from types import SimpleNamespace
+from zlib import crc32
 
 import attrs
+import click
 import pytest
 from click.testing import CliRunner
 
 from headwater.cli.console import ExitCode
 from headwater.cli.main import main
-from headwater.model.problems import ProblemsError
 from headwater.model.topology import TopologyDocument
 from headwater.spec import load_text
 from headwater.toolchain.broker.local import LocalBroker
+from headwater.toolchain.broker.readiness import until
 from headwater_spark.commands import java_partitioners as module
 from headwater_spark.commands.java_code import JavaCode
 from headwater_spark.commands.java_partitioners import java_partitioners
+from headwater_spark.driver.reshard.execution import ReshardExecution
 from headwater_spark.engine.partitioners.hashing import (
     PartitionerEndedError,
     PartitionerError,
+    UserPartitioner,
     default_partition,
 )
+from tests.runtime.driver.memory_move import KilledError
 from tests.runtime.reshard.compared_applications import Compared, Records, all_stores, batches
 from tests.runtime.reshard.java_classes import compiled_code
 from tests.runtime.reshard.stopped_application import StoppedApplication
@@ -33,6 +41,7 @@ from tests.runtime.spark.kafka_topics import Topics
 pytestmark = [pytest.mark.oracle, pytest.mark.timeout(600)]
 _KEYS = [b"%03d %s" % (number, b"x" * (number % 7)) for number in range(500)]
 _COUNTS = {"orders": 2}
+_ROOT = Path(__file__).parents[3]
 _NEW_COUNTS = {"orders": 5}
 
 
@@ -117,11 +126,70 @@ def test_a_partitioner_may_leave_keys_to_the_default_partitioner(
     ],
 )
 def test_a_class_that_is_no_partitioner_is_refused(code: JavaCode, name: str, reason: str) -> None:
-    with pytest.raises(ProblemsError) as caught, java_partitioners({"orders": name}, code, _document()):
+    """Also by the second request: it is not taken for keys that do not fit."""
+    with java_partitioners({"orders": name}, code, _document()) as found:
+        for _ in range(2):
+            with pytest.raises(PartitionerEndedError, match=reason):
+                found["orders"].of_keys(_KEYS, 5)
+
+
+def test_java_that_cannot_be_started_is_reported(code: JavaCode, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "JAVA", SimpleNamespace(locate=lambda: Path("/absent/java")))
+    with (
+        java_partitioners({"orders": "com.acme.RegionPartitioner"}, code, _document()) as found,
+        pytest.raises(PartitionerEndedError, match=r"Java cannot be started: .*/absent/java"),
+    ):
+        found["orders"].of_keys(_KEYS, 5)
+
+
+def test_java_and_native_code_may_print(code: JavaCode, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JAVA_TOOL_OPTIONS", "-Xlog:class+load=info:stdout")
+    with java_partitioners({"orders": "com.acme.Broken$PrintsToDescriptor"}, code, _document()) as found:
+        assert found["orders"].of_keys(_KEYS, 5) == [[0] * len(_KEYS)]
+
+
+def test_a_serde_may_create_its_deserializer_when_it_is_configured(code: JavaCode, tmp_path: Path) -> None:
+    properties = tmp_path / "app.properties"
+    properties.write_text("charset = UTF-16BE\n")
+    serdes = {"orders": "com.acme.ConfiguredSerde"}
+    chosen = attrs.evolve(code, properties=properties, key_serdes=serdes)
+    with java_partitioners({"orders": "com.acme.RegionPartitioner"}, chosen, _document()) as found:
+        assert found["orders"].of_keys(["007".encode("utf-16be")], 5) == [[2]]
+
+
+def test_a_class_of_the_config_is_the_serde_of_the_keys(code: JavaCode) -> None:
+    """In Python, the keys of `ByteArraySerde` and of `BytesSerde` are the same, in Java not."""
+    serde = "org.apache.kafka.common.serialization.Serdes$BytesSerde"
+    document = _document(config={"default.key.serde": serde})
+    with java_partitioners({"orders": "com.acme.BytesPartitioner"}, code, document) as found:
+        assert found["orders"].serde == serde
+        assert found["orders"].of_keys([b"\x07", b"\x09"], 5) == [[2, 4]]
+
+
+def test_a_document_from_code_does_not_show_the_serde(code: JavaCode) -> None:
+    lines = (
+        "Topologies:",
+        "   Sub-topology: 0",
+        "    Source: source (topics: [orders])",
+        "      --> none",
+        "",
+        "",
+    )
+    text = json.dumps({"application": {"id": "app"}, "describe": {"text": "\n".join(lines)}})
+    (document,) = load_text(text, "app.yaml").documents
+    with (
+        pytest.raises(click.UsageError, match="Add --key-serde orders=SERDE"),
+        java_partitioners({"orders": "com.acme.RegionPartitioner"}, code, document),
+    ):
         pass
-    (problem,) = caught.value.problems
-    assert reason in str(problem.found)
-    assert problem.fix.startswith("Correct the class, `--classpath`, `--key-serde` or `--timeout`, and run")
+
+
+def test_the_serde_belongs_to_the_checksum_of_a_partitioner() -> None:
+    function = UserPartitioner("app.parts:region", default_partition)
+    assert function.checksum == crc32(b"app.parts:region")
+    texts, numbers = (attrs.evolve(function, serde=serde) for serde in ("string", "long"))
+    assert len({each.checksum for each in (function, texts, numbers)}) == 3
+    assert texts == numbers
 
 
 @pytest.mark.parametrize(
@@ -130,6 +198,10 @@ def test_a_class_that_is_no_partitioner_is_refused(code: JavaCode, name: str, re
         ("ReadsValue", "NullPointerException"),
         ("Several", "returned 2 partitions for a key"),
         ("Outside", "returned 5 for a key and 5 partitions"),
+        (
+            "FailsWithSecret",
+            r"java.lang.AssertionError at com.acme.Broken\$FailsWithSecret.partitions\(Broken.java:\d+\)$",
+        ),
         ("Exits", "Java ended with exit code 3: no license"),
     ],
 )
@@ -146,9 +218,7 @@ def test_a_partitioner_that_does_not_return_is_killed(code: JavaCode) -> None:
     """Java may also be killed before it has started, with the same message."""
     impatient = attrs.evolve(code, timeout_seconds=3)
     with (
-        pytest.raises(
-            (ProblemsError, PartitionerEndedError), match="has not returned within 3 s, and Java was"
-        ),
+        pytest.raises(PartitionerEndedError, match="has not returned within 3 s, and Java was"),
         java_partitioners({"orders": "com.acme.Broken$Hangs"}, impatient, _document()) as found,
     ):
         found["orders"].of_keys(_KEYS, 5)
@@ -157,10 +227,47 @@ def test_a_partitioner_that_does_not_return_is_killed(code: JavaCode) -> None:
 def test_a_jvm_that_is_killed_is_reported_by_each_request(code: JavaCode) -> None:
     with java_partitioners({"orders": "com.acme.RegionPartitioner"}, code, _document()) as found:
         program = found["orders"].of_many.func.__self__  # type: ignore[union-attr]
-        os.kill(program._process.pid, signal.SIGKILL)
+        assert found["orders"].of_keys([b"007"], 5) == [[2]]
+        os.kill(program._started.process.pid, signal.SIGKILL)
         for _ in range(2):
             with pytest.raises(PartitionerEndedError, match="Java was ended by signal SIGKILL"):
                 found["orders"].of_keys(_KEYS, 5)
+
+
+_HANGING = """
+import sys, time
+from pathlib import Path
+from threading import Thread
+from headwater_spark.commands.java_code import JavaCode
+from headwater_spark.commands.java_partitioners import java_partitioners
+from tests.runtime.reshard.test_java_partitioners import _document
+code = JavaCode(jar=Path(sys.argv[1]), class_path=[sys.argv[2]], timeout_seconds=600)
+with java_partitioners({"orders": "com.acme.Broken$Hangs"}, code, _document()) as found:
+    Thread(target=lambda: found["orders"].of_keys([b"007"], 5), daemon=True).start()
+    program = found["orders"].of_many.func.__self__
+    while "waiting for a service" not in program._lines:
+        time.sleep(0.05)
+    print(program._started.process.pid, flush=True)
+    time.sleep(600)
+"""
+
+
+def test_no_jvm_remains_if_the_command_is_killed_while_a_partitioner_hangs(code: JavaCode) -> None:
+    command = [sys.executable, "-c", _HANGING, str(code.jar), code.class_path[0]]
+    with subprocess.Popen(command, cwd=_ROOT, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        java = int(process.stdout.readline())
+        assert _runs(java)
+        process.kill()
+    assert until(lambda: not _runs(java), 60)
+
+
+def _runs(pid: int) -> bool:
+    """Return whether a process runs; an ended one may be listed until its parent has noticed."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except FileNotFoundError:
+        return False
 
 
 @pytest.mark.parametrize(
@@ -168,6 +275,11 @@ def test_a_jvm_that_is_killed_is_reported_by_each_request(code: JavaCode) -> Non
     [
         (["--partitioner", "orders=com.acme.Region"], "A class of Java requires --jar"),
         (["--jar", "."], "--jar requires --partitioner TOPIC=CLASS"),
+        (["--timeout", "60"], "--timeout requires --partitioner TOPIC=CLASS"),
+        (
+            ["--unchecked-partitioner", "orders"],
+            "--unchecked-partitioner orders requires --partitioner orders=PARTITIONER",
+        ),
         (["--key-serde", "orders=string"], "--key-serde requires --partitioner TOPIC=CLASS"),
         (
             ["--jar", ".", "--partitioner", "orders=com.acme.Region", "--key-serde", "other=string"],
@@ -190,27 +302,57 @@ def test_options_that_do_not_fit_are_refused(words: list[str], text: str, tmp_pa
 
 @pytest.mark.broker
 def test_the_command_moves_entries_as_the_class_places_them(
-    kafka: LocalBroker, unique: Callable[[str], str], code: JavaCode, tmp_path: Path
+    kafka: LocalBroker,
+    unique: Callable[[str], str],
+    code: JavaCode,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    app = StoppedApplication(kafka.bootstrap_servers, Topics(kafka.bootstrap_servers), unique("stopped"))
+    servers, id_ = kafka.bootstrap_servers, unique("stopped")
+    app = StoppedApplication(servers, Topics(servers), id_, lambda key, count: int(key[4:]) % count)
     app.create()
     before, waiting = {store: app.entries(store) for store in ("kept", "totals")}, app.unprocessed()
-    file = tmp_path / "app.yaml"
+    file, properties = tmp_path / "app.yaml", tmp_path / "app.properties"
     file.write_text(app.text())
-    command = [
-        *("reshard", str(file), "--partitions", f"{app.source}=5", "--jar", str(code.jar)),
-        *("--classpath", code.class_path[0], "--bootstrap-server", app.servers, "--partitioner"),
-    ]
-    internal = app.internal["by-value-repartition"]
-    for name, text in (("Outside", "returned 2 for a key and 2 partitions"), ("ReadsValue", "NullPointer")):
-        done = CliRunner().invoke(main, [*command, f"{app.source}=com.acme.Broken${name}"])
-        assert (done.exit_code, text in done.output) == (ExitCode.PROBLEMS, True), done.output
+    properties.write_text("password = quail\n")
+    internal, jars = app.internal["by-value-repartition"], code.class_path[0]
+
+    def run(name: str, *, folder: Path | None = code.jar) -> tuple[int, str]:
+        options = [f"--partitioner={topic}=com.acme.{name}" for topic in (app.source, internal)]
+        command = ["reshard", str(file), "--partitions", f"{app.source}=5", *options, "--jar", str(folder)]
+        used = ["--classpath", jars, "--properties", str(properties), "--bootstrap-server", servers]
+        done = CliRunner().invoke(main, [*command, *used])
+        return done.exit_code, " ".join(done.output.split())
+
+    for name, text in (
+        ("Broken$Outside", "returned 2 for a key and 2 partitions"),
+        ("Broken$ReadsValue", "NullPointer"),
+        ("Broken$NamesConfigs", "ConfigException"),
+        ("Broken$LeavesItToKafka", "belongs to partition"),
+        ("Missing", "class com.acme.Missing is not on the class path"),
+    ):
+        exit_code, output = run(name)
+        assert (exit_code, text in output, "quail" in output) == (ExitCode.PROBLEMS, True, False), output
+        assert "Nothing was changed" in output
         assert app.topics.partitions(internal) == 2
-    default = "com.acme.Broken$LeavesItToKafka"
-    others = ["--partitioner", f"{internal}={default}"]
-    done = CliRunner().invoke(main, [*command, f"{app.source}={default}", *others])
-    assert done.exit_code == ExitCode.DONE, done.output
+
+    with monkeypatch.context() as patched:
+        patched.setattr(ReshardExecution, "_move_entries", _interrupt)
+        with pytest.raises(KilledError):
+            run("RegionPartitioner")
+    assert 5 in {app.topics.partitions(topic) for topic in app.internal.values()}
+    exit_code, output = run("RegionPartitioner", folder=tmp_path)
+    assert (exit_code, "is not on the class path" in output) == (ExitCode.PROBLEMS, True), output
+    assert "Nothing was changed" not in output
+    assert "The application must not start before all have" in output
+
+    exit_code, output = run("RegionPartitioner")
+    assert exit_code == ExitCode.DONE, output
     app.check(before, waiting)
+
+
+def _interrupt(*_: object) -> None:
+    raise KilledError
 
 
 @attrs.frozen

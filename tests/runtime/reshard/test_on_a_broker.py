@@ -68,6 +68,27 @@ def _run(app: StoppedApplication, *words: str) -> tuple[int, str]:
     return done.exit_code, done.output
 
 
+def test_a_partitioner_that_one_partition_does_not_show_is_confirmed(
+    kafka: LocalBroker, unique: Callable[[str], str], tmp_path: Path
+) -> None:
+    servers = kafka.bootstrap_servers
+    app = StoppedApplication(servers, Topics(servers), unique("single"), partitions=1)
+    app.create()
+    before, waiting = {store: app.entries(store) for store in ("kept", "totals")}, app.unprocessed()
+    file, function = tmp_path / "orders.yaml", f"{default_partition.__module__}:{default_partition.__name__}"
+    file.write_text(app.text())
+    command = ["reshard", str(file), f"--partitions={app.source}=5", f"--partitioner={app.source}={function}"]
+    for words in ([], ["--check"]):
+        code, output = _run(app, *command, *words)
+        assert code == 1
+        assert f"--unchecked-partitioner {app.source}" in " ".join(output.split())
+        assert app.topics.partitions(app.source) == 1
+    code, output = _run(app, *command, "--unchecked-partitioner", app.source)
+    assert code == 0, output
+    assert {store: app.entries(store) for store in before} == before
+    assert app.unprocessed() == waiting
+
+
 def test_the_commands_of_the_page(
     app: StoppedApplication, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,23 +1,23 @@
 """Reshards of applications whose records a user's function places, on a cluster in memory."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
 import pytest
 
 from headwater.compiler import compile_document
 from headwater.model.nodes import ChangelogKind, StateStore
-from headwater.model.problems import ProblemsError
+from headwater.model.problems import ProblemCode, ProblemsError
 from headwater.spec import load_text
 from headwater_spark.driver.processor_move.entry_copy import unreported
 from headwater_spark.driver.processor_move.moves import Committed
-from headwater_spark.driver.reshard.checks import check_reshard, find_journal
+from headwater_spark.driver.reshard.checks import check_reshard, find_journal, unchecked_partitioners
 from headwater_spark.driver.reshard.entry_checks import check_entries, find_store_layout
 from headwater_spark.driver.reshard.execution import ReshardExecution
 from headwater_spark.driver.reshard.journal import Phase
 from headwater_spark.driver.reshard.start import ReshardOptions, plan_from_cluster
-from headwater_spark.engine.partitioners.hashing import UserPartitioner
+from headwater_spark.engine.partitioners.hashing import PartitionerError, UserPartitioner
 from tests.runtime.driver.memory_move import KilledError
 from tests.runtime.reshard.memory_reshard import ReshardMemoryCluster
 
@@ -48,13 +48,19 @@ def cluster() -> ReshardMemoryCluster:
     return cluster
 
 
-def _reshard(cluster: ReshardMemoryCluster, partitioners: Mapping[str, UserPartitioner]) -> None:
+def _reshard(
+    cluster: ReshardMemoryCluster,
+    partitioners: Mapping[str, UserPartitioner],
+    unchecked: frozenset[str] = frozenset(),
+    rewritten: frozenset[str] = frozenset(),
+) -> None:
     counts = {topic: len(partitions) for topic, partitions in cluster.topics.items()}
     journal = find_journal(_DOCUMENT, counts, cluster)
-    options = ReshardOptions(partitions={"orders": 5}, partitioners=partitioners)
+    options = ReshardOptions(partitions={"orders": 5}, partitioners=partitioners, rewritten=rewritten)
     reshard = plan_from_cluster(_DOCUMENT, counts, options, journal, cluster)
     if journal is None:
-        found = [*check_reshard(reshard, cluster), *check_entries(reshard, cluster, unreported)]
+        found = [*check_reshard(reshard, cluster), *unchecked_partitioners(reshard, cluster, unchecked)]
+        found += check_entries(reshard, cluster, unreported)
         if found:
             raise ProblemsError(found)
     if reshard.transfers:
@@ -159,6 +165,54 @@ def test_a_partitioner_that_has_changed_does_not_complete_an_interrupted_reshard
     assert _entries(cluster) == {key: _REGION(key, 5) for key in _KEYS}
 
 
+def test_the_partitions_of_unprocessed_records_are_requested_together(cluster: ReshardMemoryCluster) -> None:
+    requests: list[int] = []
+
+    def of_many(keys: Sequence[bytes], counts: Sequence[int]) -> Sequence[Sequence[int]]:
+        requests.append(len(keys))
+        return [[_REGION(key, count) for key in keys] for count in counts]
+
+    def of_one(key: bytes, count: int) -> int:
+        raise AssertionError(f"{key!r} was requested alone, at {count} partitions")
+
+    cluster.chunk_records = 1000
+    cluster.offsets = {each: Committed(0) for each in cluster.offsets}
+    together = UserPartitioner("com.acme.Region", of_one, of_many)
+    _reshard(cluster, {"orders": together}, rewritten=frozenset({"orders"}))
+    assert max(requests) == len(_KEYS)
+    assert len(requests) < 30
+
+    for partition, records in enumerate(cluster.topics["orders"]):
+        own = [record[4] for record in records[-sum(_REGION(key, 5) == partition for key in _KEYS) :]]
+        assert all(key is not None and _REGION(key, 5) == partition for key in own)
+
+
+def _of_one_partition(keys: Sequence[bytes]) -> ReshardMemoryCluster:
+    cluster = ReshardMemoryCluster({topic: [[]] for topic in ("orders", _CHANGELOG)})
+    for key in keys:
+        cluster.write([(topic, 0, key, b"1", _TIME, ()) for topic in cluster.topics])
+    cluster.offsets["orders", 0] = Committed(
+        max((record[2] for record in cluster.topics["orders"][0]), default=-1) + 1
+    )
+    return cluster
+
+
+def test_entries_of_one_partition_do_not_show_that_a_partitioner_is_right() -> None:
+    cluster = _of_one_partition(_KEYS)
+    with pytest.raises(ProblemsError) as raised:
+        _reshard(cluster, {"orders": _REGION})
+    [problem] = raised.value.problems
+    assert (problem.code, problem.topic) == (ProblemCode.RESHARD_REFUSED, "orders")
+    assert problem.fix.endswith("Then add `--unchecked-partitioner orders`.")
+    assert [len(partitions) for partitions in cluster.topics.values()] == [1, 1]
+    _reshard(cluster, {"orders": _REGION}, frozenset({"orders"}))
+    assert _entries(cluster) == {key: _REGION(key, 5) for key in _KEYS}
+
+
+def test_one_partition_without_entries_needs_no_confirmation() -> None:
+    _reshard(_of_one_partition([]), {"orders": _REGION})
+
+
 def test_a_partitioner_shows_the_layout_of_a_store(cluster: ReshardMemoryCluster) -> None:
     """With a wrong layout, the function gets bytes that are no key."""
     by_text = UserPartitioner("app.parts:text", lambda key, count: int(key.decode().split()[0]) % count)
@@ -168,6 +222,9 @@ def test_a_partitioner_shows_the_layout_of_a_store(cluster: ReshardMemoryCluster
     cluster.topics[_CHANGELOG] = [[], []]
     windowed = [(key, key + b"\xff" * 8) for key in keys]
     cluster.write((_CHANGELOG, last(key, 2), entry, b"1", _TIME, ()) for key, entry in windowed)
-    assert find_store_layout(cluster, store, _CHANGELOG, 2, by_text) == ()
+    with pytest.raises(PartitionerError, match=r"app\.parts:text: UnicodeDecodeError"):
+        find_store_layout(cluster, store, _CHANGELOG, 2, by_text)
+    other = UserPartitioner("app.parts:other", lambda key, count: len(key) % count)
+    assert find_store_layout(cluster, store, _CHANGELOG, 2, other) == ()
     found = find_store_layout(cluster, store, _CHANGELOG, 2, last)
     assert [layout.name for layout in found] == ["windowed-key"]

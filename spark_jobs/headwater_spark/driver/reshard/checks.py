@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 
 from headwater.kafka import Connection
 from headwater.kafka.group_admin import GroupAdmin
@@ -136,6 +137,25 @@ def check_reshard(reshard: Reshard, cluster: ReshardCluster) -> Sequence[Problem
     ):
         return [problems.no_offsets(reshard.application)]
     return UnprocessedRecords(reshard, cluster, committed).problems()
+
+
+def unchecked_partitioners(
+    reshard: Reshard, cluster: ReshardCluster, confirmed: AbstractSet[str]
+) -> Sequence[Problem]:
+    """Return a problem for each input topic whose partitioner the entries cannot show to be right.
+
+    With one partition, any partitioner places all entries in it, also one that fails to read the key.
+    `confirmed` are input topics whose partitioner may be used nevertheless. Raises `KafkaException`.
+    """
+    found = []
+    for each in reshard.inputs:
+        if each.partitioner is None or each.before > 1 or each.topic in confirmed:
+            continue
+        changelogs = [(store.changelog, 0) for store in each.part.stores]
+        if any(first < end for first, end in cluster.bounds(changelogs).values()):
+            name = each.partitioner.name
+            found.append(problems.unchecked_partitioner(reshard.application, each.topic, name))
+    return found
 
 
 def expansion_problems(

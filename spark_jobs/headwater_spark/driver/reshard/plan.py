@@ -21,7 +21,7 @@ from headwater.model.problems import Problem
 from headwater.model.topology import TopologyDocument
 from headwater_spark.driver.processor_move.moves import Committed, MovedPart, merged_times
 from headwater_spark.driver.reshard import problems
-from headwater_spark.engine.partitioners.hashing import UserPartitioner, partition_of
+from headwater_spark.engine.partitioners.hashing import UserPartitioner, partitions_of
 from headwater_spark.engine.program import SubtopologyProgram
 from headwater_spark.engine.program.partitioning import PartitionRule
 from headwater_spark.engine.records import TopicPartition
@@ -67,9 +67,9 @@ class InputChange:
     left: LeftCounts | None = None
     partitioner: UserPartitioner | None = None
 
-    def partition(self, key: bytes, count: int) -> int:
-        """Return the partition of a record key."""
-        return partition_of(key, count, self.partitioner)
+    def partitions(self, keys: Sequence[bytes], *counts: int) -> Sequence[Sequence[int]]:
+        """Return the partitions of record keys for each count."""
+        return partitions_of(keys, self.partitioner, *counts)
 
     def sources(self, partition: int) -> Sequence[int]:
         """Return the partitions in which keys of a partition may have been before."""

@@ -130,6 +130,23 @@ def other_partitioners(application: str, topics: Sequence[str]) -> Problem:
     )
 
 
+def unchecked_partitioner(application: str, topic: str, name: str) -> Problem:
+    return Problem(
+        code=ProblemCode.RESHARD_REFUSED,
+        application=application,
+        topic=topic,
+        summary=f"It cannot be checked whether {name} is the partitioner of {topic}: the state of "
+        f"{application} has one partition.",
+        expected="entries in several partitions, which show that the partitioner is right",
+        found="entries in one partition, where any partitioner places them",
+        why="With a wrong partitioner or serde, or a partitioner that needs the value, entries would move to "
+        "wrong partitions. " + _WRONG + _UNCHANGED,
+        fix="Check the partitioner with some keys, and null as value: it must return the partitions of "
+        "records that the producers have written to a topic with several partitions. Then add "
+        f"`--unchecked-partitioner {topic}`.",
+    )
+
+
 def changed_partitioner(application: str, topic: str, name: str) -> Problem:
     return Problem(
         code=ProblemCode.RESHARD_INCOMPLETE,

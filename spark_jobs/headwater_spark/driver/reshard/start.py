@@ -33,6 +33,7 @@ from headwater_spark.driver.reshard.checks import (
     forgotten_offsets,
     has_members,
     timestamp_problems,
+    unchecked_partitioners,
     withdraw_if_unchanged,
 )
 from headwater_spark.driver.reshard.entry_checks import check_entries, find_store_layout
@@ -52,7 +53,8 @@ class ReshardOptions:
     """What a user requests: source topic → partition count, and how to decide what the document does not say.
 
     `rewritten` are source topics whose unprocessed records are written again. `layouts` is store → layout of
-    its keys. `partitioners` is input topic → its partitioner, if it is not Kafka's default one. `policies`
+    its keys. `partitioners` is input topic → its partitioner, if it is not Kafka's default one; those of
+    `unchecked` topics are used although entries of one partition cannot show that they are right. `policies`
     limit the partition counts. `checks_only`: nothing is changed. `wait_seconds` is how long to wait for
     members of the group. `processes` is how many processes move the entries, 1 to 4; None =
     `useful_processes`.
@@ -62,6 +64,7 @@ class ReshardOptions:
     rewritten: frozenset[str] = frozenset()
     layouts: Mapping[str, EntryLayout] = attrs.field(factory=dict)
     partitioners: Mapping[str, UserPartitioner] = attrs.field(factory=dict)
+    unchecked: frozenset[str] = frozenset()
     policies: Sequence[Policy] = ()
     checks_only: bool = False
     wait_seconds: float = SESSION_SECONDS
@@ -91,10 +94,11 @@ def reshard_application(
             again.
     """
     application = document.application.id
+    journal: Journal | None = None
     execution: ReshardExecution | None = None
 
     def has_begun() -> bool:
-        return execution is not None and execution.has_begun
+        return journal is not None or (execution is not None and execution.has_begun)
 
     def failed(name: str, reason: str) -> Problem:
         return (problems.kafka_failed if has_begun() else problems.expansion_failed)(name, reason)
@@ -124,6 +128,7 @@ def reshard_application(
             if journal is None:
                 snapshot = _with_settings(reader, snapshot, reshard.rewritten_topics.keys())
                 found = _topic_problems(reshard, document, snapshot, options.policies)
+                found += unchecked_partitioners(reshard, cluster, options.unchecked)
                 found += [] if is_running else check_reshard(reshard, cluster)
                 if found or (found := _check_entries(reshard, cluster, workers, report)):
                     raise ProblemsError(found)

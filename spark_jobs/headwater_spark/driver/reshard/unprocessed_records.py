@@ -14,6 +14,7 @@ from headwater_spark.engine.partitioners.hashing import default_partition
 from headwater_spark.engine.records import InputRecord, OutputRecord, TopicPartition
 from headwater_spark.engine.scaling.moved_stores import names_processor
 from headwater_spark.engine.scaling.transfers import left_key_of, named_partition, subscription_to
+from headwater_spark.worker.restore import RecordChunk
 
 _MAX_RECORDS = 200_000
 _MAX_PROBLEMS = 10
@@ -72,8 +73,14 @@ class UnprocessedRecords:
             if change.is_rewritten:
                 parts = [list(self._records(change, each)) for each in self._ranges(change)]
                 # Records of one partition keep their order: only the partitions are merged.
-                for record in merge(*parts, key=lambda each: each[3]):
-                    yield self._moved(change, record)
+                records = list(merge(*parts, key=lambda each: each[3]))
+                [targets] = change.partitions(
+                    [key for *_, key, _, _ in records if key is not None], change.after
+                )
+                remaining = iter(targets)
+                for record in records:
+                    target = record[1] if record[4] is None else next(remaining)
+                    yield self._moved(change, record, target)
 
     def commits(self, *, added: bool) -> Mapping[TopicPartition, tuple[int, str]]:
         """Return the offsets to commit: of all partitions that exist, or of source partitions without one.
@@ -125,42 +132,46 @@ class UnprocessedRecords:
                 yield UnprocessedRange(number, start, end)
 
     def _records(self, change: InputChange, part: UnprocessedRange) -> Iterator[InputRecord]:
-        for chunk in self._cluster.read_range(change.topic, part.partition, part.first, part.end):
+        for chunk in self._chunks(change, part):
             yield from chunk.records
+
+    def _chunks(self, change: InputChange, part: UnprocessedRange) -> Iterator[RecordChunk]:
+        return self._cluster.read_range(change.topic, part.partition, part.first, part.end)
 
     def _misplaced(self, change: InputChange, *, has_begun: bool) -> Iterator[Problem]:
         """Yield the first record of each partition that must not be where it is."""
-        application = self._reshard.application
         for part in self._ranges(change):
-            for record in self._records(change, part):
-                _, partition, offset, _, key, value, _ = record
-                if key is None:
-                    continue
-                if change.left is not None and value is not None and names_processor(value):
-                    named = default_partition(left_key_of(value), change.left.before)
-                    if named_partition(value) != named:
-                        yield problems.misdirected_subscription(
-                            application, change.topic, has_begun=has_begun
-                        )
-                        break
-                expected = change.partition(key, change.before if change.is_rewritten else change.after)
-                allowed = {expected}
-                if change.is_rewritten and not change.is_internal:
-                    allowed.add(change.partition(key, change.after))
-                if partition not in allowed:
-                    after = change.partition(key, change.after)
-                    yield (
-                        problems.written_since_the_start(application, change.topic, partition, offset)
-                        if has_begun
-                        else problems.unprocessed_record(application, change.topic, partition, offset, after)
-                    )
-                    break
+            found = (
+                self._problem_of(change, chunk, has_begun=has_begun) for chunk in self._chunks(change, part)
+            )
+            if problem := next(filter(None, found), None):
+                yield problem
+
+    def _problem_of(self, change: InputChange, chunk: RecordChunk, *, has_begun: bool) -> Problem | None:
+        """Return the problem of the first record of a chunk that must not be where it is."""
+        application, topic = self._reshard.application, change.topic
+        records = [record for record in chunk.records if record[4] is not None]
+        keys = [key for *_, key, _, _ in records if key is not None]
+        before, after = change.partitions(keys, change.before, change.after)
+        for record, old, new in zip(records, before, after, strict=True):
+            _, partition, offset, _, _, value, _ = record
+            if change.left is not None and value is not None and names_processor(value):
+                named = default_partition(left_key_of(value), change.left.before)
+                if named_partition(value) != named:
+                    return problems.misdirected_subscription(application, topic, has_begun=has_begun)
+            allowed = {old if change.is_rewritten else new}
+            if change.is_rewritten and not change.is_internal:
+                allowed.add(new)
+            if partition not in allowed:
+                if has_begun:
+                    return problems.written_since_the_start(application, topic, partition, offset)
+                return problems.unprocessed_record(application, topic, partition, offset, new)
+        return None
 
     @staticmethod
-    def _moved(change: InputChange, record: InputRecord) -> OutputRecord:
-        topic, partition, _, timestamp, key, value, headers = record
+    def _moved(change: InputChange, record: InputRecord, target: int) -> OutputRecord:
+        topic, _, _, timestamp, key, value, headers = record
         if change.left is not None and value is not None and names_processor(value):
             left = default_partition(left_key_of(value), change.left.after)
             value = subscription_to(value, left)
-        target = partition if key is None else change.partition(key, change.after)
         return topic, target, key, value, timestamp, headers

@@ -69,7 +69,7 @@ class UserPartitioner:
     """A user's function: (serialized key, number of partitions) → partition.
 
     `name` is `module:function`, or a class of Java. `of_many` returns the partitions of many keys for each of
-    several partition counts; None = `function` is called for each.
+    several partition counts; None = `function` is called for each. `serde` is how a class gets its keys.
     """
 
     name: str
@@ -77,6 +77,7 @@ class UserPartitioner:
     of_many: Callable[[Sequence[bytes], Sequence[int]], Sequence[Sequence[int]]] | None = attrs.field(
         default=None, eq=False, repr=False
     )
+    serde: str = attrs.field(default="", eq=False)
 
     def __call__(self, key: bytes, partitions: int) -> int:
         """Return the partition of a key; raises `PartitionerError`."""
@@ -100,8 +101,8 @@ class UserPartitioner:
 
     @property
     def checksum(self) -> int:
-        """A number that differs for other names."""
-        return crc32(self.name.encode())
+        """A number that differs for other names and serdes."""
+        return crc32(f"{self.name} {self.serde}".rstrip().encode())
 
     def _checked(self, found: object, partitions: int) -> int:
         if not isinstance(found, int) or isinstance(found, bool) or not 0 <= found < partitions:
@@ -109,6 +110,10 @@ class UserPartitioner:
         return found
 
 
-def partition_of(key: bytes, partitions: int, partitioner: UserPartitioner | None) -> int:
-    """Return the partition of a key, by Kafka's default partitioner unless there is another one."""
-    return default_partition(key, partitions) if partitioner is None else partitioner(key, partitions)
+def partitions_of(
+    keys: Sequence[bytes], partitioner: UserPartitioner | None, *counts: int
+) -> Sequence[Sequence[int]]:
+    """Return the partitions of keys for each count; `partitioner` = None: Kafka's default one."""
+    if partitioner is None:
+        return [[default_partition(key, count) for key in keys] for count in counts]
+    return partitioner.of_keys(keys, *counts)

@@ -103,24 +103,37 @@ def find_layouts(
         partitions: The partition count of the changelog topic.
         name: The name of the store. Kafka Streams chooses some, or their ends, and with them the layout.
         partitioner: Chooses the partitions of record keys; None = Kafka's default one.
+
+    Raises:
+        PartitionerError: No layout fits, and the partitioner has failed with the keys of one.
     """
     samples = [(partition, keys) for partition, keys in entries if keys]
     candidates = [LAYOUTS[name] for name in _CANDIDATES[kind]]
     if not samples:
         return tuple(candidates[:1])  # no entry has to move
     fitting, certain = [], False
+    failure: PartitionerError | None = None
     for layout in candidates:
         found: set[bytes] = set()
         for partition, keys in samples:
             if not all(map(layout.fits, keys)):
                 break
             record_keys = [layout.record_key(key) for key in keys]
-            if not _are_in(partition, record_keys, partitions, partitioner):
+            try:
+                is_fitting = _are_in(partition, record_keys, partitions, partitioner)
+            except PartitionerEndedError:
+                raise
+            except PartitionerError as error:
+                # With a wrong layout, it gets bytes that are no key. The most usual layout is first.
+                failure, is_fitting = failure or error, False
+            if not is_fitting:
                 break
             found.update(record_keys)
         else:
             fitting.append(layout)
             certain = certain or partitions ** min(len(found), 64) >= _CHANCE
+    if not fitting and failure is not None:
+        raise failure
     named = [layout for layout in fitting if name.endswith(_ENDS.get(layout.name, ("\n",)))]
     named += [layout for layout in fitting if name.startswith(_BEGINNINGS.get(layout.name, ("\n",)))]
     if named:
@@ -135,12 +148,7 @@ def _are_in(
 ) -> bool:
     if partitioner is None:
         return bool((positive_hashes(keys) % partitions == partition).all())
-    try:
-        (found,) = partitioner.of_keys(keys, partitions)
-    except PartitionerEndedError:
-        raise
-    except PartitionerError:
-        return False  # with a wrong layout, the function gets bytes that are no key
+    (found,) = partitioner.of_keys(keys, partitions)
     return all(each == partition for each in found)
 
 

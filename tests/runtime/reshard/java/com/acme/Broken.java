@@ -1,7 +1,16 @@
 package com.acme;
 
+import org.apache.kafka.clients.producer.Partitioner;
+import org.apache.kafka.common.Cluster;
+import org.apache.kafka.common.config.ConfigException;
 import org.apache.kafka.streams.processor.StreamPartitioner;
 
+import java.io.FileDescriptor;
+import java.io.FileOutputStream;
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.nio.charset.StandardCharsets;
+import java.util.Map;
 import java.util.Optional;
 import java.util.Set;
 
@@ -58,6 +67,54 @@ public final class Broken {
         @Override
         public Optional<Set<Integer>> partitions(final String topic, final String key, final Object value, final int numPartitions) {
             return Optional.of(Set.of(numPartitions));
+        }
+    }
+
+    public static final class FailsWithSecret extends Base {
+        @Override
+        public Optional<Set<Integer>> partitions(final String topic, final String key, final Object value, final int numPartitions) {
+            throw new AssertionError("the key is " + key);
+        }
+    }
+
+    /** The partitioner of a producer that needs another config. */
+    public static final class NamesConfigs implements Partitioner {
+        @Override
+        public void configure(final Map<String, ?> configs) {
+            throw new ConfigException("password", configs.get("password"), "is wrong");
+        }
+
+        @Override
+        public int partition(
+            final String topic, final Object key, final byte[] keyBytes, final Object value, final byte[] valueBytes, final Cluster cluster
+        ) {
+            return 0;
+        }
+
+        @Override
+        public void close() {
+            // nothing is open
+        }
+    }
+
+    /** Prints as native code does, which {@code System.setOut} does not change. */
+    public static final class PrintsToDescriptor extends Base {
+        public PrintsToDescriptor() {
+            print();
+        }
+
+        @Override
+        public Optional<Set<Integer>> partitions(final String topic, final String key, final Object value, final int numPartitions) {
+            print();
+            return Optional.of(Set.of(0));
+        }
+
+        private static void print() {
+            try {
+                new FileOutputStream(FileDescriptor.out).write("partition\n".getBytes(StandardCharsets.UTF_8));
+            } catch (final IOException error) {
+                throw new UncheckedIOException(error);
+            }
         }
     }
 

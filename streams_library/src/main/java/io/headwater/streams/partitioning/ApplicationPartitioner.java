@@ -38,17 +38,16 @@ final class ApplicationPartitioner {
      * Creates the partitioner, and the deserializer of its keys, and configures both.
      *
      * @param keySerde the name of a serde of Kafka, or the class of a {@code Serde} or a {@code Deserializer}
-     * @throws IllegalArgumentException if a class is not found or has another type
+     * @throws UnusablePartitionerException if a class is not found or has another type
      */
     ApplicationPartitioner(final String className, final String keySerde, final Map<String, ?> configs) {
         partitioner = instance(className);
-        deserializer = deserializer(keySerde);
+        deserializer = deserializer(keySerde, configs);
         if (partitioner instanceof Partitioner) {
             ((Partitioner) partitioner).configure(configs);
         } else if (!(partitioner instanceof StreamPartitioner)) {
-            throw new IllegalArgumentException(className + " is neither a StreamPartitioner of Kafka Streams nor a Partitioner of producers");
+            throw new UnusablePartitionerException(className + " is neither a StreamPartitioner of Kafka Streams nor a Partitioner of producers");
         }
-        deserializer.configure(configs, true);
     }
 
     /** Writes the partition of a serialized key for each of the counts to {@code found}. */
@@ -70,7 +69,7 @@ final class ApplicationPartitioner {
             return Utils.toPositive(Utils.murmur2(bytes)) % count;
         }
         if (found.get().size() != 1) {
-            throw new IllegalStateException("it returned " + found.get().size() + " partitions for a key: " + found.get());
+            throw new UnusablePartitionerException("it returned " + found.get().size() + " partitions for a key: " + found.get());
         }
         return found.get().iterator().next();
     }
@@ -88,18 +87,18 @@ final class ApplicationPartitioner {
         });
     }
 
-    private static Deserializer<?> deserializer(final String name) {
-        if (SERDES.containsKey(name)) {
-            return SERDES.get(name).get().deserializer();
-        }
-        final Object found = instance(name);
+    private static Deserializer<?> deserializer(final String name, final Map<String, ?> configs) {
+        final Object found = SERDES.containsKey(name) ? SERDES.get(name).get() : instance(name);
         if (found instanceof Serde) {
+            // Kafka Streams configures the serde only, which may create its deserializer then.
+            ((Serde<?>) found).configure(configs, true);
             return ((Serde<?>) found).deserializer();
         }
         if (found instanceof Deserializer) {
+            ((Deserializer<?>) found).configure(configs, true);
             return (Deserializer<?>) found;
         }
-        throw new IllegalArgumentException(name + " is neither a Serde nor a Deserializer");
+        throw new UnusablePartitionerException(name + " is neither a Serde nor a Deserializer");
     }
 
     private static Object instance(final String className) {
@@ -109,12 +108,12 @@ final class ApplicationPartitioner {
             constructor.setAccessible(true);
             return constructor.newInstance();
         } catch (final ClassNotFoundException error) {
-            throw new IllegalArgumentException("class " + className + " is not on the class path", error);
+            throw new UnusablePartitionerException("class " + className + " is not on the class path");
         } catch (final NoSuchMethodException error) {
-            throw new IllegalArgumentException(className + " has no constructor without parameters", error);
+            throw new UnusablePartitionerException(className + " has no constructor without parameters");
         } catch (final ReflectiveOperationException error) {
             final Throwable cause = error.getCause() == null ? error : error.getCause();
-            throw new IllegalArgumentException("an object of " + className + " cannot be created: " + cause, cause);
+            throw new UnusablePartitionerException("an object of " + className + " cannot be created: " + Failures.describe(cause));
         }
     }
 }

@@ -24,11 +24,11 @@ import java.util.concurrent.SynchronousQueue;
 /**
  * The program that {@code headwater reshard --jar} runs: it returns the partitions of many keys at once.
  *
- * <p>Arguments: the class of the partitioner, the serde of its keys, and a properties file or an empty text. A request on standard
- * input has a topic, partition counts and serialized keys. An answer on standard output begins with {@link #DONE}, and has a partition
- * for each key and each count; or with {@link #FAILED}, and has a text. The first answer comes without a request, when the partitioner
- * is created. What the code of the application prints goes to standard error. The program ends with its standard input, also while a
- * partitioner does not return.
+ * <p>Arguments: the class of the partitioner, the serde of its keys, a properties file or an empty text, and the file to which answers
+ * are written. A request on standard input has a topic, partition counts and serialized keys. An answer begins with {@link #DONE}, and
+ * has a partition for each key and each count; or with {@link #FAILED}, and has a text. The first answer comes without a request, when
+ * the partitioner is created. Standard output is not used: the code of the application, agents and Java itself may write to it. The
+ * program ends with its standard input, also while a partitioner does not return.
  */
 public final class PartitionerProgram {
     private static final int DONE = 0;
@@ -40,9 +40,8 @@ public final class PartitionerProgram {
 
     public static void main(final String[] arguments) throws IOException, InterruptedException {
         final DataOutputStream answers = new DataOutputStream(
-            new BufferedOutputStream(new FileOutputStream(FileDescriptor.out), BUFFER_BYTES)
+            new BufferedOutputStream(new FileOutputStream(arguments[3]), BUFFER_BYTES)
         );
-        System.setOut(System.err);
         System.setIn(InputStream.nullInputStream());
         final BlockingQueue<Request> requests = new SynchronousQueue<>();
         final Thread reader = new Thread(() -> read(requests), "requests");
@@ -51,9 +50,8 @@ public final class PartitionerProgram {
         final ApplicationPartitioner partitioner;
         try {
             partitioner = new ApplicationPartitioner(arguments[0], arguments[1], properties(arguments[2]));
-        } catch (final Exception | LinkageError | StackOverflowError | OutOfMemoryError error) {
-            // Subclasses, such as NumberFormatException, are of the application.
-            fail(answers, error.getClass() == IllegalArgumentException.class ? error.getMessage() : error.toString());
+        } catch (final Throwable error) {
+            fail(answers, Failures.describe(error));
             Runtime.getRuntime().halt(0);
             return;
         }
@@ -66,16 +64,17 @@ public final class PartitionerProgram {
 
     private static void answer(final Request request, final ApplicationPartitioner partitioner, final DataOutputStream answers)
         throws IOException {
-        final int[] found = new int[request.counts.length];
-        final ByteBuffer bytes = ByteBuffer.allocate(request.keys.length * found.length * Integer.BYTES);
-        final IntBuffer partitions = bytes.asIntBuffer();
+        final ByteBuffer bytes;
         try {
+            final int[] found = new int[request.counts.length];
+            bytes = ByteBuffer.allocate(request.keys.length * found.length * Integer.BYTES);
+            final IntBuffer partitions = bytes.asIntBuffer();
             for (final byte[] key : request.keys) {
                 partitioner.partition(request.topic, key, request.counts, found);
                 partitions.put(found);
             }
-        } catch (final Exception | LinkageError | StackOverflowError | OutOfMemoryError error) {
-            fail(answers, error.toString());
+        } catch (final Throwable error) {
+            fail(answers, Failures.describe(error));
             return;
         }
         answers.writeByte(DONE);
@@ -84,7 +83,7 @@ public final class PartitionerProgram {
     }
 
     private static void fail(final DataOutputStream answers, final String text) throws IOException {
-        final byte[] bytes = String.valueOf(text).getBytes(StandardCharsets.UTF_8);
+        final byte[] bytes = text.getBytes(StandardCharsets.UTF_8);
         answers.writeByte(FAILED);
         answers.writeInt(bytes.length);
         answers.write(bytes);
@@ -101,6 +100,9 @@ public final class PartitionerProgram {
             }
         } catch (final IOException | InterruptedException error) {
             Runtime.getRuntime().halt(0);
+        } catch (final Throwable error) {
+            System.err.println("A request cannot be read: " + error.getClass().getName());
+            Runtime.getRuntime().halt(1);
         }
     }
 
