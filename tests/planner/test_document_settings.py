@@ -171,7 +171,7 @@ def test_urls_are_recorded_without_credentials(value: str, recorded: str) -> Non
     ],
 )
 def test_nothing_is_recorded_of_a_password_in_a_url(key: str, before: str, after: str) -> None:
-    """Not even a few digits of a digest: those of several applications and keys identify a password."""
+    """Not even a few digits of a digest: the digits of several applications and keys identify a password."""
     one, other = (with_config(key, value) for value in (before, after))
     assert document_settings(one) == document_settings(other)
     assert setting_changes(other, record(one)) == ()

@@ -21,7 +21,7 @@ from confluent_kafka import KafkaError
 
 from headwater.kafka.connection_settings import ConnectionSettings
 from headwater.kafka.login import Login, LoginRefusedError, wire_mechanism
-from headwater.kafka.wire import ResponseReader, compact_text, receive_response
+from headwater.kafka.wire import LateResponseError, ResponseReader, compact_text, receive_response
 
 
 def tls_context(settings: ConnectionSettings) -> ssl.SSLContext:
@@ -147,6 +147,7 @@ class BrokerConnection:
         self._correlation = 0
         self._deadline = self._end_by = time.monotonic() + seconds
         """Until when a response has to begin, and to end."""
+        self._pause_seconds = seconds
         self._connected = _open_socket(settings, address, seconds)
         self._versions: Mapping[int, tuple[int, int]] = {}
         self.features: Mapping[str, int] = {}
@@ -186,9 +187,11 @@ class BrokerConnection:
     ) -> T:
         """Send a request of a flexible version (KIP-482), and return what `read` makes of the response.
 
-        The response has to begin within `seconds`, and to end within `whole_seconds` if they are more.
+        The response has to begin within `seconds`, and to end within `whole_seconds` if they are more,
+        without a pause of `seconds`.
         """
         version = self.version(message)
+        self._pause_seconds = seconds
         self._deadline = time.monotonic() + seconds
         self._end_by = time.monotonic() + max(seconds, whole_seconds)
         try:
@@ -238,7 +241,8 @@ class BrokerConnection:
         self._connected.settimeout(max(0.001, self._deadline - time.monotonic()))
         header = pack(">hhih", key, version, self._correlation, len(_CLIENT)) + _CLIENT
         self._connected.sendall(pack(">i", len(header) + len(body)) + header + body)
-        response = receive_response(self._connected, self._correlation, self._deadline, self._end_by)
+        limits = (self._deadline, self._end_by, self._pause_seconds)
+        response = receive_response(self._connected, self._correlation, *limits)
         return ResponseReader(response)
 
 
@@ -263,6 +267,8 @@ def failure_text(address: str, error: OSError) -> str:
     if isinstance(error, ssl.SSLError):
         reason = (error.reason or str(error)).replace("_", " ").lower()
         return f"{address}/bootstrap: SSL handshake failed: {reason}"
+    if isinstance(error, LateResponseError):
+        return f"{address}/bootstrap: No response in time"
     if isinstance(error, TimeoutError):
         return f"{address}/bootstrap: Connection setup timed out"
     return f"{address}/bootstrap: Connect to {address} failed: {error.strerror or error}"

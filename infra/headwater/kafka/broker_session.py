@@ -13,7 +13,7 @@ from headwater.kafka.connection_settings import ConnectionSettings
 from headwater.kafka.group_messages import FIND_COORDINATOR, Coordinator, coordinators, find_coordinator
 from headwater.kafka.kafka_errors import ClientMessage, is_moving
 from headwater.kafka.login import Login, LoginRefusedError
-from headwater.kafka.wire import ResponseReader
+from headwater.kafka.wire import LateResponseError, ResponseReader
 
 T = TypeVar("T")
 Ask = Callable[[BrokerConnection, Sequence[str]], Sequence[tuple[str, T | KafkaError]]]
@@ -88,7 +88,11 @@ class BrokerSession:
         """
         remaining = self._deadline - time.monotonic()
         with self._noted(connected.address):
-            return connected.request(message, body, self._seconds(), read, whole_seconds=remaining)
+            try:
+                return connected.request(message, body, self._seconds(), read, whole_seconds=remaining)
+            except LateResponseError:
+                self._try_seconds *= 2  # the broker may be slow: the next try may take the rest of the time
+                raise
 
     def retry(self, ask: Callable[[], T | KafkaError]) -> T | KafkaError:
         """Return the answer of `ask`, which is called again while brokers start or do not answer.

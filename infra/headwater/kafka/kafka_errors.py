@@ -31,6 +31,7 @@ _CLIENT_CERTIFICATE = re.compile(
 _TLS = re.compile(r"SSL handshake failed|SSL routines|SSL connection closed")
 _CLOSED = re.compile(r"connection closed by peer")
 _ADDRESS = re.compile(r"([^\s/\]]+:\d+)/(?:bootstrap|\d+): (?=Connect to|Connection setup timed out)")
+_LATE = re.compile(r"([^\s/\]]+:\d+)/(?:bootstrap|\d+): (?=No response in time)")
 _BROKER = re.compile(r"^.*?/(?:bootstrap|\d+): ")
 _STATE = re.compile(r" \(after \d+ms in state \w+.*$")
 _UNSEEN = (
@@ -99,8 +100,12 @@ def unanswered(what: str, answering: Answering, messages: Sequence[ClientMessage
     known = _known_cause(", ".join(answering.brokers), messages)
     if known is not None:
         return known
-    silent = sorted({address for item in messages for address in _ADDRESS.findall(item.text)})
+    silent, late = (
+        sorted({address for item in messages for address in pattern.findall(item.text)})
+        for pattern in (_ADDRESS, _LATE)
+    )
     failed = f"; no connection to {', '.join(silent)}" if silent else ""
+    failed += f"; no response in time from {', '.join(late)}" if late else ""
     return Problem(
         code=ProblemCode.REQUEST_NOT_ANSWERED,
         summary=f"The Kafka brokers did not answer the request to {what}.",

@@ -12,28 +12,38 @@ _MOST_BYTES = 100 << 20
 _VARINT_BITS = 35
 
 
-def receive_response(connected: socket.socket, correlation: int, begin_by: float, end_by: float) -> bytes:
+class LateResponseError(TimeoutError):
+    """A broker that is connected has sent no response, or not all of it, in time."""
+
+
+def receive_response(
+    connected: socket.socket, correlation: int, begin_by: float, end_by: float, pause_seconds: float
+) -> bytes:
     """Return the response to a request without length and id; raises `OSError`, `ValueError`.
 
-    Its length has to come until `begin_by`, all of it until `end_by`, as `time.monotonic`.
+    Its length has to come until `begin_by`, all of it until `end_by`, as `time.monotonic`. It may pause for
+    `pause_seconds`.
     """
-    size = int.from_bytes(_receive_exactly(connected, 4, begin_by), "big")
+    size = int.from_bytes(_receive_exactly(connected, 4, begin_by, pause_seconds), "big")
     if not 4 <= size <= _MOST_BYTES:  # noqa: PLR2004 - the bytes of the correlation id
         raise ValueError("not a response of Kafka")
-    response = _receive_exactly(connected, size, end_by)
+    response = _receive_exactly(connected, size, end_by, pause_seconds)
     if int.from_bytes(response[:4], "big") != correlation:
         raise ValueError("the response belongs to another request")
     return response[4:]
 
 
-def _receive_exactly(connected: socket.socket, size: int, deadline: float) -> bytes:
+def _receive_exactly(connected: socket.socket, size: int, deadline: float, pause_seconds: float) -> bytes:
     received = bytearray()
     while len(received) < size:
         remaining = deadline - time.monotonic()
         if remaining <= 0:
-            raise TimeoutError("the response is not complete")
-        connected.settimeout(remaining)  # of each `recv`: a broker may send byte by byte
-        part = connected.recv(min(size - len(received), 1 << 20))
+            raise LateResponseError("the response is not complete")
+        connected.settimeout(min(remaining, pause_seconds))  # of each `recv`: a broker may send byte by byte
+        try:
+            part = connected.recv(min(size - len(received), 1 << 20))
+        except TimeoutError:
+            raise LateResponseError("the broker has stopped sending its response") from None
         if not part:
             raise OSError("the connection was closed")
         received += part

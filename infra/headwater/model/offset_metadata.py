@@ -426,10 +426,14 @@ class ClientRecord:
 
 
 def decode_record(text: str) -> ClientRecord | None:
-    """Return the record; None if the text is empty, or of another program."""
+    """Return the record; None if the text is empty, or of another program.
+
+    Fields that this version does not know are ignored: a client of another version is a client, too.
+    """
+    known = attrs.fields_dict(ClientRecord).keys()
     try:
-        return ClientRecord(**json.loads(text))
-    except (ValueError, TypeError):
+        return ClientRecord(**{name: value for name, value in json.loads(text).items() if name in known})
+    except (ValueError, TypeError, AttributeError):
         return None
 
 

@@ -122,7 +122,7 @@ class PartitionerProgram:
                 raise PartitionerError(self._name, started.read(size).decode(errors="replace"))
             if status != _DONE:
                 kill_group(started.process)
-                raise PartitionerEndedError(self._name, "its answers are not those of Headwater's program")
+                raise PartitionerEndedError(self._name, "it has sent an answer that cannot be read")
             return started.read(size)
         except (OSError, EOFError):
             raise PartitionerEndedError(self._name, self._reason(started)) from None
@@ -143,6 +143,8 @@ class PartitionerProgram:
             reason = f"it has not returned within {self._timeout_seconds:g} s, and Java was killed"
         elif code is not None and code < 0:
             reason = f"Java was ended by signal {signal.Signals(-code).name}"
+        elif code is None:
+            reason = "Java has closed the pipe of its answers"
         else:
             reason = f"Java ended with exit code {code}"
         return ": ".join((reason, "\n".join(self._lines))) if self._lines else reason

@@ -256,9 +256,11 @@ def test_no_jvm_remains_if_the_command_is_killed_while_a_partitioner_hangs(code:
     command = [sys.executable, "-c", _HANGING, str(code.jar), code.class_path[0]]
     with subprocess.Popen(command, cwd=_ROOT, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
-        java = int(process.stdout.readline())
-        assert _runs(java)
-        process.kill()
+        try:
+            java = int(process.stdout.readline())
+            assert _runs(java)
+        finally:
+            process.kill()
     assert until(lambda: not _runs(java), 60)
 
 

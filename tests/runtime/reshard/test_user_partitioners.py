@@ -209,6 +209,16 @@ def test_entries_of_one_partition_do_not_show_that_a_partitioner_is_right() -> N
     assert _entries(cluster) == {key: _REGION(key, 5) for key in _KEYS}
 
 
+def test_records_of_one_partition_that_are_written_again_do_not_show_it_either() -> None:
+    cluster = _of_one_partition([])
+    cluster.write([("orders", 0, key, b"1", _TIME, ()) for key in _KEYS])
+    cluster.offsets["orders", 0] = Committed(0)
+    with pytest.raises(ProblemsError) as raised:
+        _reshard(cluster, {"orders": _REGION}, rewritten=frozenset({"orders"}))
+    assert [problem.topic for problem in raised.value.problems] == ["orders"]
+    assert "--unchecked-partitioner orders" in raised.value.problems[0].fix
+
+
 def test_one_partition_without_entries_needs_no_confirmation() -> None:
     _reshard(_of_one_partition([]), {"orders": _REGION})
 

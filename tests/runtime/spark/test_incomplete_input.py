@@ -78,7 +78,7 @@ def _committed(request: BatchRequest) -> int:
 
 @pytest.fixture
 def _in_batch(spark: SparkSession) -> Iterator[None]:
-    """Run jobs of this thread as Spark runs those of a query, in batch 1."""
+    """Run jobs of this thread as Spark runs the jobs of a query, in batch 1."""
     spark.sparkContext.setLocalProperty(BATCH_PROPERTY, "1")
     yield
     spark.sparkContext._jsc.setLocalProperty(BATCH_PROPERTY, None)

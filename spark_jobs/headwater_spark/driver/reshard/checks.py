@@ -151,8 +151,9 @@ def unchecked_partitioners(
     for each in reshard.inputs:
         if each.partitioner is None or each.before > 1 or each.topic in confirmed:
             continue
-        changelogs = [(store.changelog, 0) for store in each.part.stores]
-        if any(first < end for first, end in cluster.bounds(changelogs).values()):
+        moved = [(store.changelog, 0) for store in each.part.stores]
+        moved += [(each.topic, 0)] if each.is_rewritten else []  # its unprocessed records move, too
+        if any(first < end for first, end in cluster.bounds(moved).values()):
             name = each.partitioner.name
             found.append(problems.unchecked_partitioner(reshard.application, each.topic, name))
     return found

@@ -53,8 +53,8 @@ class ReshardOptions:
     """What a user requests: source topic → partition count, and how to decide what the document does not say.
 
     `rewritten` are source topics whose unprocessed records are written again. `layouts` is store → layout of
-    its keys. `partitioners` is input topic → its partitioner, if it is not Kafka's default one; those of
-    `unchecked` topics are used although entries of one partition cannot show that they are right. `policies`
+    its keys. `partitioners` is input topic → its partitioner, if it is not Kafka's default one. A partitioner
+    of an `unchecked` topic is used although entries of one partition cannot show that it is right. `policies`
     limit the partition counts. `checks_only`: nothing is changed. `wait_seconds` is how long to wait for
     members of the group. `processes` is how many processes move the entries, 1 to 4; None =
     `useful_processes`.
