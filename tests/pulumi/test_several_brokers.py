@@ -60,6 +60,8 @@ def test_one_of_three_brokers_may_be_stopped_or_die_during_up(
     wait_for_lines(process, CREATED, count=2, seconds=_SECONDS)
     second.kill()
     end(process, seconds=_END_SECONDS)
+    # Until then, brokers name it, and a request that is sent to it is not answered.
+    assert until(lambda: deployment.cluster.brokers() == {1, 3}, _SECONDS)
     deployment.stack.run("cancel", "--yes")
     deployment.up()
     assert deployment.cluster.existing(names) == set(names)
