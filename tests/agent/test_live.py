@@ -129,7 +129,7 @@ def test_expansion_begins_within_metadata_max_age(applications: Applications) ->
         assert time.monotonic() - start < age + _REACTION_SECONDS
         applications.await_counts(6)
     operations = [operation for operation, _ in agent.requests[requests:]]
-    # The first one that ended after the expansion may have been answered before it. The next one was not.
+    # The first request that ended after the expansion may have been answered before it, the next one was not.
     asked = operations.index("metadata") + 1
     before = list(takewhile(lambda operation: operation != "journal", operations[asked:]))
     assert before.count("metadata") <= 1, "the first topic check after the expansion starts the expansion"

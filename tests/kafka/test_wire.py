@@ -158,26 +158,37 @@ def test_an_answer_that_has_begun_may_take_the_whole_timeout() -> None:
     assert connection.seconds <= 20.0 < connection.whole_seconds
 
 
-@pytest.fixture
-def slow_server() -> Iterator[str]:
-    """A server that sends a response byte by byte until the client leaves."""
+@contextlib.contextmanager
+def _server(answer: Callable[[socket.socket], None]) -> Iterator[str]:
+    """Serve connections one after another, each with `answer`; return the address."""
     with socket.create_server(("127.0.0.1", 0)) as server:
 
-        def answer() -> None:
+        def serve() -> None:
             while True:
                 try:
                     connected, _ = server.accept()
                 except OSError:
                     return
                 with connected, contextlib.suppress(OSError):
-                    connected.sendall(b"\x00\x00\x10\x00")
-                    while True:
-                        connected.sendall(b"\x00")
-                        threading.Event().wait(0.01)
+                    answer(connected)
 
-        threading.Thread(target=answer, daemon=True).start()
+        threading.Thread(target=serve, daemon=True).start()
         yield f"127.0.0.1:{server.getsockname()[1]}"
         server.shutdown(socket.SHUT_RDWR)
+
+
+@pytest.fixture
+def slow_server() -> Iterator[str]:
+    """A server that sends a response byte by byte until the client leaves."""
+
+    def answer(connected: socket.socket) -> None:
+        connected.sendall(b"\x00\x00\x10\x00")
+        while True:
+            connected.sendall(b"\x00")
+            threading.Event().wait(0.01)
+
+    with _server(answer) as address:
+        yield address
 
 
 def test_a_server_that_sends_byte_by_byte_is_not_awaited(slow_server: str) -> None:
@@ -188,21 +199,13 @@ def test_a_server_that_sends_byte_by_byte_is_not_awaited(slow_server: str) -> No
 @pytest.fixture
 def strange_server() -> Iterator[str]:
     """A server that answers every connection as if it spoke HTTP, and closes it."""
-    with socket.create_server(("127.0.0.1", 0)) as server:
 
-        def answer() -> None:
-            while True:
-                try:
-                    connected, _ = server.accept()
-                except OSError:
-                    return
-                with connected:
-                    connected.recv(1000)
-                    connected.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+    def answer(connected: socket.socket) -> None:
+        connected.recv(1000)
+        connected.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")
 
-        threading.Thread(target=answer, daemon=True).start()
-        yield f"127.0.0.1:{server.getsockname()[1]}"
-        server.shutdown(socket.SHUT_RDWR)
+    with _server(answer) as address:
+        yield address
 
 
 def test_a_server_that_is_not_kafka_is_named(strange_server: str) -> None:

@@ -265,7 +265,7 @@ def _partitioner(program: PartitionerProgram, name: str, serde: str, topic: str)
 
 
 def _declared_serdes(document: TopologyDocument) -> Mapping[str, str]:
-    """Return topic → serde of its keys, as far as the document names one that Java has, too.
+    """Return topic → serde of its keys, as far as the document names a serde that Java has, too.
 
     A source without formats is of a document from code, whose code may name a serde. Several names of the
     runtime's formats are one format in Python, and not in Java: a configured class is passed as it is.

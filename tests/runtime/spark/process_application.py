@@ -61,7 +61,7 @@ class ProcessApplication:
     state_folder: Path | None = None
     """None: in `folder`."""
     servers: str = ""
-    """The bootstrap servers, if they are not those of `broker`."""
+    """The bootstrap servers, if they are not the servers of `broker`."""
 
     def set_up(self) -> None:
         """Write the document and create the topics."""

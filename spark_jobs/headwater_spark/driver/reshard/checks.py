@@ -14,7 +14,7 @@ from headwater.model.topology import TopologyDocument
 from headwater.operations.planning import compile_with_counts
 from headwater.planner.policies import expansion_violations
 from headwater_spark.driver.processor_move.entry_copy import Report
-from headwater_spark.driver.reshard import copy_problems, problems
+from headwater_spark.driver.reshard import copy_problems, partitioner_problems, problems
 from headwater_spark.driver.reshard.entry_move import ReshardCluster
 from headwater_spark.driver.reshard.journal import Journal, Phase, journal_partitions, read_journal
 from headwater_spark.driver.reshard.plan import Reshard, producer_name
@@ -144,7 +144,7 @@ def unchecked_partitioners(
 ) -> Sequence[Problem]:
     """Return a problem for each input topic whose partitioner the entries cannot show to be right.
 
-    With one partition, any partitioner places all entries in it, also one that fails to read the key.
+    With one partition, any partitioner places all entries in it, also a partitioner that reads keys wrongly.
     `confirmed` are input topics whose partitioner may be used nevertheless. Raises `KafkaException`.
     """
     found = []
@@ -155,7 +155,7 @@ def unchecked_partitioners(
         moved += [(each.topic, 0)] if each.is_rewritten else []  # its unprocessed records move, too
         if any(first < end for first, end in cluster.bounds(moved).values()):
             name = each.partitioner.name
-            found.append(problems.unchecked_partitioner(reshard.application, each.topic, name))
+            found.append(partitioner_problems.unchecked_partitioner(reshard.application, each.topic, name))
     return found
 
 

@@ -3,8 +3,7 @@
 from collections.abc import Sequence
 
 from headwater.model.problems import Problem, ProblemCode
-
-_UNCHANGED = "Nothing was changed."
+from headwater_spark.driver.reshard.problems import UNCHANGED
 
 
 def copy_incomplete(application: str, topics: Sequence[str]) -> Problem:
@@ -14,7 +13,7 @@ def copy_incomplete(application: str, topics: Sequence[str]) -> Problem:
         summary=f"A copy of state of {application} is not complete: {', '.join(topics)}.",
         expected="topics that have all records",
         found="a copy that was interrupted",
-        why="Some new topics may have a part of their records. " + _UNCHANGED,
+        why="Some new topics may have a part of their records. " + UNCHANGED,
         fix="Run `headwater state copy` again, with the same names.",
     )
 
@@ -56,7 +55,7 @@ def not_undone(application: str, topic: str) -> Problem:
         expected="a topic that has nothing but the copy",
         found="other records, or another offset",
         why="The new version of the application has run: its newest state is in this topic only. Or the old "
-        "version has run since the copy began, or the copy is not complete. " + _UNCHANGED,
+        "version has run since the copy began, or the copy is not complete. " + UNCHANGED,
         fix="If the new version has run after a complete copy, keep it. If it has not run, or if its results "
         "are not needed, delete the topic by hand: the old version then continues with the old state, at the "
         "present offsets of the group. Do not start the new version with a copy that is not complete.",
@@ -82,6 +81,6 @@ def copy_refused(topic: str, reason: str, expected: str, fix: str) -> Problem:
         summary=f"The state cannot be copied to {topic}: {reason}.",
         expected=expected,
         found=reason,
-        why="An application restores all that is in its changelog topic. " + _UNCHANGED,
+        why="An application restores all that is in its changelog topic. " + UNCHANGED,
         fix=fix,
     )

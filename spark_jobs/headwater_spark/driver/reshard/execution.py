@@ -22,7 +22,7 @@ import attrs
 
 from headwater.model.problems import Problem, ProblemsError
 from headwater_spark.driver.processor_move.entry_copy import MoveProducer, Report
-from headwater_spark.driver.reshard import problems
+from headwater_spark.driver.reshard import partitioner_problems, problems
 from headwater_spark.driver.reshard.entry_columns import DIGEST_VERSION
 from headwater_spark.driver.reshard.entry_move import (
     EntryMove,
@@ -274,7 +274,7 @@ class ReshardExecution:
 
     def _changed_partitioner(self, transfer: Transfer) -> Problem:
         name = "" if transfer.partitioner is None else transfer.partitioner.name
-        return problems.changed_partitioner(self._reshard.application, transfer.source, name)
+        return partitioner_problems.changed_partitioner(self._reshard.application, transfer.source, name)
 
     def _commit_offsets(self, producer: MoveProducer) -> None:
         """Write unprocessed records again, and commit the offsets: one transaction."""

@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 
 from headwater.model.problems import Location, Problem, ProblemCode
 
-_UNCHANGED = "Nothing was changed."
-_INCOMPLETE = "Some entries may have moved, others not. The application must not start before all have."
-_WRONG = (
+UNCHANGED = "Nothing was changed."
+INCOMPLETE = "Some entries may have moved, others not. The application must not start before all have."
+WRONG = (
     "Records would be processed without the state of their key, and results would be wrong without an error. "
 )
 
@@ -19,7 +19,7 @@ def group_active(application: str, state: str, seconds: float, *, has_begun: boo
         expected="a group without members",
         found=f"a group that is {state} after {seconds:g} s",
         why="A running application writes its state while it is moved. "
-        + ("The reshard or copy has begun; no state has changed." if has_begun else _UNCHANGED),
+        + ("The reshard or copy has begun; no state has changed." if has_begun else UNCHANGED),
         fix="Stop all instances. A stopped instance of Kafka Streams is a member until `session.timeout.ms` "
         "has passed, 45 s by default. Then run the command again.",
     )
@@ -33,7 +33,7 @@ def unknown_source(application: str, topic: str, sources: Sequence[str]) -> Prob
         summary=f"{topic} is not a source topic of {application}, or does not exist.",
         expected=f"one of {', '.join(sources)}",
         found=topic,
-        why="The counts of internal topics follow from the source topics. " + _UNCHANGED,
+        why="The counts of internal topics follow from the source topics. " + UNCHANGED,
         fix="Name a source topic with `--partitions TOPIC=N`.",
     )
 
@@ -46,7 +46,7 @@ def fewer_partitions(application: str, topic: str, before: int, after: int) -> P
         summary=f"{topic} would have {after} instead of {before} partitions.",
         expected=f"at least {before}",
         found=str(after),
-        why="Kafka cannot remove partitions. " + _UNCHANGED,
+        why="Kafka cannot remove partitions. " + UNCHANGED,
         fix=f"Request at least as many partitions of the source topics that {topic} needs {before}.",
     )
 
@@ -58,7 +58,7 @@ def missing_topics(application: str, topics: Sequence[str]) -> Problem:
         summary=f"{application} has no topic {', '.join(topics)}.",
         expected="the internal topics of the document",
         found="topics that do not exist",
-        why="The document may describe another application, which does not have this state. " + _UNCHANGED,
+        why="The document may describe another application, which does not have this state. " + UNCHANGED,
         fix="Check the document with `headwater plan`. An application that has never run has no state to "
         "move: expand its source topics, and set it up.",
     )
@@ -71,119 +71,9 @@ def with_processors(application: str, at: Location | None) -> Problem:
         summary=f"{application} declares `processors`, so its state does not move with the partitions.",
         expected="an application with a task for each partition",
         found="`processors`",
-        why="A processor reads several partitions. " + _UNCHANGED,
+        why="A processor reads several partitions. " + UNCHANGED,
         fix="Use `headwater processors move --offline` or `headwater processors expand`.",
         location=at,
-    )
-
-
-def other_partitioner(application: str, what: str, at: Location | None) -> Problem:
-    return Problem(
-        code=ProblemCode.RESHARD_REFUSED,
-        application=application,
-        summary=f"{application} does not partition by Kafka's default partitioner: {what}.",
-        expected="murmur2 of the key modulo the partition count",
-        found=what,
-        why="The partition of a key at the new count is not known. " + _UNCHANGED,
-        fix="A static partitioner keeps keys on their partitions: add partitions with `pulumi up` or the "
-        "agent. If the partition follows from the key alone, name the partitioner with `--partitioner "
-        "TOPIC=PARTITIONER`: a Python function or a class of Java. Otherwise reset the application.",
-        location=at,
-    )
-
-
-def needless_partitioner(application: str, topic: str, read: Sequence[str]) -> Problem:
-    return Problem(
-        code=ProblemCode.RESHARD_REFUSED,
-        application=application,
-        topic=topic,
-        summary=f"{application} does not read {topic}, so its partitioner is not needed.",
-        expected=f"one of {', '.join(read)}",
-        found=f"--partitioner {topic}=…",
-        why="A partitioner decides in which task a key is, so it belongs to a topic that the application "
-        "reads. " + _UNCHANGED,
-        fix=f"Omit `--partitioner {topic}=…`, or correct the topic.",
-    )
-
-
-def different_partitioners(application: str, subtopology: str, found: Mapping[str, str]) -> Problem:
-    return Problem(
-        code=ProblemCode.RESHARD_REFUSED,
-        application=application,
-        summary=f"The inputs of sub-topology {subtopology} of {application} have different partitioners.",
-        expected="one partitioner for all inputs of a task",
-        found=", ".join(f"{topic}: {name}" for topic, name in sorted(found.items())),
-        why="A key would be in different tasks, by the topic of its record. " + _UNCHANGED,
-        fix="Name the same partitioner with `--partitioner` for each of these topics.",
-    )
-
-
-def other_partitioners(application: str, topics: Sequence[str]) -> Problem:
-    return Problem(
-        code=ProblemCode.RESHARD_INCOMPLETE,
-        application=application,
-        summary=f"The reshard of {application} has begun with other partitioners for {', '.join(topics)}.",
-        expected="the same `--partitioner` options as when it began",
-        found="other ones",
-        why=_INCOMPLETE,
-        fix="Run the command again with the same `--partitioner` options as before.",
-    )
-
-
-def unchecked_partitioner(application: str, topic: str, name: str) -> Problem:
-    return Problem(
-        code=ProblemCode.RESHARD_REFUSED,
-        application=application,
-        topic=topic,
-        summary=f"It cannot be checked whether {name} is the partitioner of {topic}: the state of "
-        f"{application} has one partition.",
-        expected="entries in several partitions, which show that the partitioner is right",
-        found="entries in one partition, where any partitioner places them",
-        why="With a wrong partitioner or serde, or a partitioner that needs the value, entries would move to "
-        "wrong partitions. " + _WRONG + _UNCHANGED,
-        fix="Check the partitioner with some keys, and null as value: it must return the partitions of "
-        "records that the producers have written to a topic with several partitions. Then add "
-        f"`--unchecked-partitioner {topic}`.",
-    )
-
-
-def changed_partitioner(application: str, topic: str, name: str) -> Problem:
-    return Problem(
-        code=ProblemCode.RESHARD_INCOMPLETE,
-        application=application,
-        topic=topic,
-        summary=f"Entries of {topic} are not in the partitions that the partitioner {name} of {application} "
-        "returns.",
-        expected="a function that returns the same partitions as when the reshard began",
-        found="entries of other partitions",
-        why="The function returns other partitions than before, or another client has written to the topic. "
-        + _INCOMPLETE,
-        fix="Restore the function as it was when the reshard began. Then run the command again.",
-    )
-
-
-def partitioner_failed(application: str, name: str, reason: str, *, has_begun: bool) -> Problem:
-    is_function = ":" in name
-    correct = (
-        "Correct the function"
-        if is_function
-        else "Correct the class, `--classpath`, `--key-serde` or `--timeout`"
-    )
-    gets = (
-        "Its arguments are a serialized key and a partition count."
-        if is_function
-        else "It gets the key, and null as value."
-    )
-    return Problem(
-        code=ProblemCode.RESHARD_INCOMPLETE if has_begun else ProblemCode.RESHARD_REFUSED,
-        application=application,
-        summary=f"The partitioner {name} of {application} failed: {reason}.",
-        expected="a number from 0 up to the partition count for each key",
-        found=reason,
-        why=_INCOMPLETE if has_begun else "The partition of a key is not known. " + _UNCHANGED,
-        fix=correct
-        + (", without changing its results for other keys," if has_begun else ",")
-        + f" and run the command again. {gets}",
     )
 
 
@@ -194,7 +84,7 @@ def store_refused(application: str, store: str, reason: str, fix: str, at: Locat
         summary=f"The entries of store {store} of {application} cannot move: {reason}.",
         expected="a changelog topic, and entries that belong to the key of an input record",
         found=reason,
-        why=_WRONG + _UNCHANGED,
+        why=WRONG + UNCHANGED,
         fix=fix,
         location=at,
     )
@@ -208,7 +98,7 @@ def unclear_layout(application: str, store: str, layouts: Sequence[str], at: Loc
         summary=f"The layout of the keys in store {store} of {application} is not certain.",
         expected="enough entries, all of them in the partition of their record key, with one layout",
         found=found,
-        why="The document does not say what the store keeps. " + _WRONG + _UNCHANGED,
+        why="The document does not say what the store keeps. " + WRONG + UNCHANGED,
         fix=f"Name the layout with `--layout {store}=LAYOUT`. If the entries fit none, the producers or the "
         "application use another partitioner, or the store has other keys than the input: reset the "
         "application.",
@@ -224,7 +114,7 @@ def needless_layout(application: str, store: str, unknown: Sequence[str]) -> Pro
         expected=f"one of the stores whose layout the document does not show: {', '.join(unknown) or 'none'}",
         found=f"--layout {store}=…",
         why="The document has no such store, or shows its layout. With a wrong one, entries would move to "
-        "wrong partitions. " + _UNCHANGED,
+        "wrong partitions. " + UNCHANGED,
         fix=f"Omit `--layout {store}`, or correct the name.",
     )
 
@@ -238,7 +128,7 @@ def different_counts(application: str, subtopology: str, found: Mapping[str, int
         expected="one count for all inputs and changelog topics",
         found=", ".join(f"{topic}: {count}" for topic, count in sorted(found.items())),
         why="A key of the narrower topic would be in another task than the same key of the wider one. "
-        + _UNCHANGED,
+        + UNCHANGED,
         fix="Request the same count for all source topics of the sub-topology, with `--partitions`. If the "
         "changelog topics differ, they were changed by hand: reset the application.",
     )
@@ -262,7 +152,7 @@ def held_back(application: str, topic: str) -> Problem:
         summary=f"Some records of {topic} were processed before earlier ones.",
         expected="records that were processed in their order",
         found="read positions in the committed metadata",
-        why="They cannot be written again without being processed twice. " + _UNCHANGED,
+        why="They cannot be written again without being processed twice. " + UNCHANGED,
         fix="Start the application, let it process its input, stop it, and run the command again.",
     )
 
@@ -276,7 +166,7 @@ def open_transaction(application: str, topic: str, partition: int, *, has_begun:
         expected="complete transactions",
         found="an open one",
         why="A client was killed, or still runs. Its records are not visible until the brokers end the "
-        "transaction." + ("" if has_begun else f" {_UNCHANGED}"),
+        "transaction." + ("" if has_begun else f" {UNCHANGED}"),
         fix="Wait until the transaction has timed out (`transaction.timeout.ms`, 10 s by default in Kafka "
         "Streams), and run the command again.",
     )
@@ -291,7 +181,7 @@ def misplaced_entry(application: str, topic: str, partition: int, expected: int)
         expected="each entry in the partition of its key, by Kafka's default partitioner or `--partitioner`",
         found=f"an entry of partition {expected} in partition {partition}",
         why="The producers use another partitioner, or partitions were added before while the application "
-        "had state. So the new partition of a key is not known. " + _UNCHANGED,
+        "had state. So the new partition of a key is not known. " + UNCHANGED,
         fix="If the partition follows from the key alone, name the partitioner with `--partitioner "
         "TOPIC=PARTITIONER`: a Python function or a class of Java. Otherwise reset the application, so that "
         "it processes its input again.",
@@ -306,7 +196,7 @@ def misdirected_subscription(application: str, topic: str, *, has_begun: bool) -
         summary=f"A subscription of {topic} does not name the partition of its left key.",
         expected="the partition of the left key, by Kafka's default partitioner",
         found="another one",
-        why="Responses would go to a task without the left row." + ("" if has_begun else f" {_UNCHANGED}"),
+        why="Responses would go to a task without the left row." + ("" if has_begun else f" {UNCHANGED}"),
         fix="Reset the application, so that it processes its input again.",
     )
 
@@ -320,7 +210,7 @@ def unprocessed_record(application: str, topic: str, partition: int, offset: int
         f"partition {expected} at the new count.",
         expected="processed records, or records in the partition of their key at the new count",
         found="an unprocessed record of a key that moves",
-        why="Its task would not have the state of the key any more. " + _UNCHANGED,
+        why="Its task would not have the state of the key any more. " + UNCHANGED,
         fix="Stop the producers, start the application, let it process all records, stop it, and run the "
         f"command again. If that is not possible: with `--rewrite-unprocessed {topic}`, Headwater writes "
         "the unprocessed records again, to their new partitions, and the application skips the old ones. "
@@ -336,7 +226,7 @@ def missing_offset(application: str, topic: str, partition: int) -> Problem:
         summary=f"{application} has no offset for partition {partition} of {topic}, which has records.",
         expected="an offset for each partition with records",
         found="none",
-        why="Without an offset, `auto.offset.reset` decides which records are processed. " + _UNCHANGED,
+        why="Without an offset, `auto.offset.reset` decides which records are processed. " + UNCHANGED,
         fix="Start the application, let it process its input, stop it, and run the command again. If it "
         "never commits the partition (`auto.offset.reset: latest`), commit its end: "
         "`kafka-consumer-groups.sh --reset-offsets --to-latest`.",
@@ -351,7 +241,7 @@ def no_offsets(application: str) -> Problem:
         expected="offsets of the input that the state was built from",
         found="none",
         why="Brokers forget the offsets of a group without members after `offsets.retention.minutes`, a week "
-        "by default. The application would process its input again, in addition to its state. " + _UNCHANGED,
+        "by default. The application would process its input again, in addition to its state. " + UNCHANGED,
         fix="If you know up to where the application has processed its input, commit these offsets: "
         "`kafka-consumer-groups.sh --reset-offsets`. Otherwise reset the application: "
         "`kafka-streams-application-reset`.",
@@ -366,7 +256,7 @@ def replaced_timestamps(application: str, topic: str) -> Problem:
         summary=f"The brokers replace the timestamps of records in {topic}.",
         expected="`message.timestamp.type: CreateTime`, which Kafka Streams sets for its topics",
         found="`message.timestamp.type: LogAppendTime`",
-        why="Entries that are written again would have other timestamps than before. " + _UNCHANGED,
+        why="Entries that are written again would have other timestamps than before. " + UNCHANGED,
         fix=f"Set `message.timestamp.type=CreateTime` for {topic}: `kafka-configs.sh --alter`. Then run the "
         "command again.",
     )
@@ -380,7 +270,7 @@ def many_unprocessed(application: str, records: int, most: int) -> Problem:
         expected=f"at most {most:,}",
         found=f"{records:,}",
         why="They are written in one transaction with the offsets, whose duration brokers limit. "
-        + _UNCHANGED,
+        + UNCHANGED,
         fix="Start the application, let it process its input, stop it, and run the command again.",
     )
 
@@ -393,7 +283,7 @@ def different_close_times(application: str, topic: str) -> Problem:
         summary=f"Tasks of {application} have emitted closed windows up to different times.",
         expected="a new count that is a multiple of the old one, so that each task continues one old task",
         found="tasks that continue several old ones",
-        why="Some windows would be emitted twice, or never. " + _UNCHANGED,
+        why="Some windows would be emitted twice, or never. " + UNCHANGED,
         fix=f"Request a multiple of the present partition count of {topic}.",
     )
 
@@ -432,7 +322,7 @@ def kafka_failed(application: str, reason: str) -> Problem:
         summary=f"The reshard of {application} is not complete: {reason}.",
         expected="brokers that answer",
         found=reason,
-        why=_INCOMPLETE,
+        why=INCOMPLETE,
         fix="Run the command again. It continues where it was interrupted.",
     )
 
@@ -445,7 +335,7 @@ def expansion_failed(application: str, reason: str) -> Problem:
         summary=f"The topics of {application} cannot be expanded: {reason}.",
         expected="partitions that brokers add for this user",
         found=reason,
-        why=_UNCHANGED,
+        why=UNCHANGED,
         fix="Correct the reason that the brokers name, and run the command again. `headwater acls DOCUMENT "
         "--self --for reshard` lists the permissions.",
     )
@@ -459,7 +349,7 @@ def not_checked(application: str, reason: str, *, is_denied: bool) -> Problem:
         summary=f"The state of {application} was not checked: {reason}.",
         expected="a user with permissions" if is_denied else "brokers that answer",
         found=reason,
-        why="The state is read before anything changes. " + _UNCHANGED,
+        why="The state is read before anything changes. " + UNCHANGED,
         fix="Grant the user the permissions that `headwater acls DOCUMENT --self --for reshard` lists."
         if is_denied
         else "Check that the brokers run, and run the command again.",

@@ -21,7 +21,7 @@ from headwater.operations.observation import observe_application
 from headwater.operations.planning import compile_with_counts, external_counts
 from headwater_spark.driver.processor_move.entry_copy import Report
 from headwater_spark.driver.processor_move.kafka_cluster import KafkaMoveCluster
-from headwater_spark.driver.reshard import problems
+from headwater_spark.driver.reshard import partitioner_problems, problems
 from headwater_spark.driver.reshard.checks import (
     SESSION_SECONDS,
     check_reshard,
@@ -156,7 +156,11 @@ def reshard_application(
             return ReshardResult(application, reshard.counts, execution.written)
     except PartitionerError as error:
         raise ProblemsError(
-            [problems.partitioner_failed(application, error.name, error.reason, has_begun=has_begun())]
+            [
+                partitioner_problems.partitioner_failed(
+                    application, error.name, error.reason, has_begun=has_begun()
+                )
+            ]
         ) from error
     except KafkaException as error:
         raise ProblemsError([_kafka_problem(application, error, has_begun=has_begun())]) from error
@@ -264,7 +268,7 @@ def _check_partitioners(reshard: Reshard, journal: Journal) -> None:
     named = {each.topic: each.partitioner.checksum for each in reshard.inputs if each.partitioner is not None}
     if named != journal.partitioners:
         topics = sorted({*named, *journal.partitioners})
-        raise ProblemsError([problems.other_partitioners(reshard.application, topics)])
+        raise ProblemsError([partitioner_problems.other_partitioners(reshard.application, topics)])
 
 
 def _with_settings(
