@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from headwater.model.problems import Location, Problem, ProblemCode, Severity
-from headwater.report.annotations import code_quality, github_annotations
+from headwater.report.problems import code_quality, github_annotations
 from headwater.toolchain.test_programs import ensure_actionlint
 from tests.preloaded import folder_of_shims
 from tests.workflows.scripts import bash, clean_environment, read

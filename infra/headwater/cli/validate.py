@@ -85,12 +85,12 @@ def validate(
             }
         )
     elif form == "github":
-        from headwater.report.annotations import github_annotations  # noqa: PLC0415 - same
+        from headwater.report.problems import github_annotations  # noqa: PLC0415 - same
 
         write(github_annotations(problems), None)
         _print_success(loaded, problems)
     elif form == "gitlab":
-        from headwater.report.annotations import code_quality  # noqa: PLC0415 - same
+        from headwater.report.problems import code_quality  # noqa: PLC0415 - same
 
         write(json.dumps(code_quality(problems), indent=2) + "\n", None)
     else:
