@@ -36,7 +36,7 @@ class Absent:
 sys.meta_path.insert(0, Absent())
 import headwater.cli.agent_run, headwater.cli.agent
 import headwater.cli.agent_history, headwater.cli.agent
-import headwater.agent.command, headwater.spec, headwater.compiler, headwater.report.compile_text
+import headwater.agent.command, headwater.spec, headwater.compiler, headwater.report.compiled
 """
 
 

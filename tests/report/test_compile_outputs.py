@@ -12,7 +12,7 @@ import pytest
 from headwater.compiler import compile_documents
 from headwater.model.compiled import CompiledApplication
 from headwater.report import compile_json
-from headwater.report.compile_text import compile_text
+from headwater.report.compiled import compile_text
 from headwater.report.diagrams import dot, mermaid
 from headwater.report.graph import Graph, graph
 from headwater.report.svg import svg

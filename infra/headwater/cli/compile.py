@@ -111,7 +111,7 @@ def _render_compiled(form: str, compiled: Sequence[CompiledApplication], counts:
 
             return mermaid(graph(compiled, counts))
         case _:
-            from headwater.report.compile_text import compile_text  # noqa: PLC0415
+            from headwater.report.compiled import compile_text  # noqa: PLC0415
 
             return compile_text(compiled)
 
@@ -136,7 +136,7 @@ def _tool_resources(form: str, compiled: Sequence[CompiledApplication], strimzi_
 def _print_tables(compiled: Sequence[CompiledApplication]) -> None:
     from rich.console import Console  # noqa: PLC0415
 
-    from headwater.report.compile_text import compile_rich  # noqa: PLC0415
+    from headwater.report.compiled import compile_rich  # noqa: PLC0415
 
     Console(highlight=False, soft_wrap=True).print(compile_rich(compiled))
 

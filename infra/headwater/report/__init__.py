@@ -3,7 +3,7 @@
 Only rendering belongs here. It reads no files but its own templates, and the guide to problems.
 """
 
-from headwater.report.compile_json import compile_json, problem_json
+from headwater.report.compiled import compile_json, problem_json
 from headwater.report.plan_text import application_text, plan_text
 from headwater.report.problems import problem_text, problems_text
 

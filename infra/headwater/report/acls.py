@@ -12,7 +12,7 @@ from headwater.model.acls import ANY_NAME, Pattern, Permission, ResourceKind
 from headwater.model.problems import Problem
 from headwater.planner.acls import Need
 from headwater.planner.phrases import counted
-from headwater.report.compile_json import problem_json
+from headwater.report.compiled import problem_json
 from headwater.report.escaping import printable
 
 _OPTIONS = {

@@ -13,7 +13,7 @@ from rich.text import Text
 from headwater.model.problems import Severity
 from headwater.planner.phrases import counted, listed
 from headwater.planner.upgrade import ApplicationUpgrade, Change, ChangeKind, State, Upgrade
-from headwater.report.compile_json import location_json, problem_json
+from headwater.report.compiled import location_json, problem_json
 from headwater.report.escaping import block, code, printable, prose
 from headwater.report.problems import entry_rich, problem_text, problems_rich
 

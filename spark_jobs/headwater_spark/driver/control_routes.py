@@ -12,7 +12,7 @@ import attrs
 from headwater.control import Refused, Route
 from headwater.control.surface import Body
 from headwater.model.problems import ProblemsError
-from headwater.report.compile_json import problem_json
+from headwater.report.compiled import problem_json
 from headwater_spark.driver.states import ClientState
 from headwater_spark.processor_expansion import ProcessorsStatus
 from headwater_spark.stream_threads import RemovalTimeoutError, ThreadMetadata

@@ -10,7 +10,7 @@ from rich.text import Text
 from headwater.model.problems import Severity
 from headwater.planner.drift import ApplicationDrift, Drift, Finding, FindingKind
 from headwater.planner.phrases import counted
-from headwater.report.compile_json import location_json, problem_json
+from headwater.report.compiled import location_json, problem_json
 from headwater.report.diagrams import mermaid
 from headwater.report.escaping import block, code, printable, prose
 from headwater.report.graph import graph

@@ -8,7 +8,7 @@ from headwater.model.compiled import TopicKind
 from headwater.model.problems import Location, Problem, ProblemCode, Severity
 from headwater.model.versions import KafkaStreamsVersion
 from headwater.planner.edits import ApplicationEdit, Edit, NameLine, TopicEdit, Verdict
-from headwater.report.compile_json import location_json, problem_json
+from headwater.report.compiled import location_json, problem_json
 
 
 def edit_json(edit: Edit) -> dict[str, Any]:
