@@ -22,10 +22,10 @@ from headwater.model.records import (
 )
 from headwater.model.topology import TopologyDocument
 from headwater.planner import Plan, PlanPolicy, plan
-from headwater.planner.actions import AclActionKind
 from headwater.planner.claims import change_after, change_before
 from headwater.planner.drift import Drift, Finding, find_drift
 from headwater.planner.evidence.names import has_internal_name
+from headwater.planner.plans import AclActionKind
 from headwater.planner.upgrade import compile_recorded, with_recorded_versions
 from headwater.spec import load_text
 from headwater.spec.policies import load_policies_text

@@ -8,7 +8,7 @@ import pytest
 from headwater.model.cluster import LiveTopic
 from headwater.model.compiled import InternalTopic
 from headwater.model.nodes import ChangelogKind
-from headwater.planner.actions import ConfigChange
+from headwater.planner.plans import ConfigChange
 from headwater.planner.settings import Misconfiguration, Settings, differences, misconfigurations
 from tests.planner.simulated_cluster import REPARTITION_CONFIG, changelog, repartition
 

@@ -4,10 +4,18 @@ Belongs here: what a run does, and when it must refuse, one file per rule (`rule
 printed.
 """
 
-from headwater.planner.actions import AclAction, AclActionKind, ActionKind, ConfigChange, TopicAction
 from headwater.planner.decide import plan
 from headwater.planner.document_settings import SettingChange
-from headwater.planner.plans import ApplicationPlan, Plan, PlanPolicy
+from headwater.planner.plans import (
+    AclAction,
+    AclActionKind,
+    ActionKind,
+    ApplicationPlan,
+    ConfigChange,
+    Plan,
+    PlanPolicy,
+    TopicAction,
+)
 
 __all__ = [
     "AclAction",

@@ -5,10 +5,9 @@ from collections.abc import Iterator, Mapping, Sequence
 import attrs
 
 from headwater.model.records import OwnershipChange, OwnershipRecord, SetupRecord
-from headwater.planner.actions import ActionKind
 from headwater.planner.evidence.topics import read_topics
 from headwater.planner.ownership import Conflict, Ownership
-from headwater.planner.plans import ApplicationPlan, Plan
+from headwater.planner.plans import ActionKind, ApplicationPlan, Plan
 
 
 def change_before(plan: Plan, ownership: Ownership) -> OwnershipChange:

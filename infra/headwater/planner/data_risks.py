@@ -5,9 +5,8 @@ from enum import IntEnum
 
 import attrs
 
-from headwater.planner.actions import ActionKind, ConfigChange, TopicAction
 from headwater.planner.phrases import counted
-from headwater.planner.plans import Plan
+from headwater.planner.plans import ActionKind, ConfigChange, Plan, TopicAction
 
 _LONGER_KEEPS_MORE = frozenset(
     {

@@ -12,11 +12,10 @@ from headwater.model.problems import PLAN, Caller, Problem
 from headwater.model.records import RecordedTopic, SetupRecord
 from headwater.model.topology import Lifecycle, Sink
 from headwater.planner.acls.decide import acl_actions, acls_after, revoked_while_running
-from headwater.planner.actions import AclAction, ActionKind, TopicAction
 from headwater.planner.application import ActiveApplication, other_subscription
 from headwater.planner.document_settings import document_settings, setting_changes
 from headwater.planner.phrases import counted, few
-from headwater.planner.plans import ApplicationPlan, Plan, PlanPolicy
+from headwater.planner.plans import AclAction, ActionKind, ApplicationPlan, Plan, PlanPolicy, TopicAction
 from headwater.planner.policies.topic_settings import without_ignored
 from headwater.planner.processors import (
     declared_processors,

@@ -9,11 +9,10 @@ from headwater.model.cluster import ClusterSnapshot
 from headwater.model.compiled import CompiledApplication
 from headwater.model.records import SetupRecord
 from headwater.model.topology import Lifecycle
-from headwater.planner.actions import TopicAction
 from headwater.planner.application import ActiveApplication
 from headwater.planner.evidence.topics import Evidence
 from headwater.planner.ownership import Ownership
-from headwater.planner.plans import PlanPolicy
+from headwater.planner.plans import PlanPolicy, TopicAction
 
 
 def expected_cluster(records: Mapping[str, SetupRecord], policy: PlanPolicy, found: str) -> str:

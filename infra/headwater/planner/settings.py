@@ -8,8 +8,8 @@ import attrs
 
 from headwater.model.cluster import LiveTopic
 from headwater.model.compiled import InternalTopic, TopicKind
-from headwater.planner.actions import ConfigChange, TopicAction
 from headwater.planner.phrases import duration, whole
+from headwater.planner.plans import ConfigChange, TopicAction
 
 _NO_LIMIT = "9223372036854775807"
 _KAFKA_DEFAULTS = {

@@ -6,8 +6,8 @@ from headwater.model.acls import Acl, LiveAcls
 from headwater.model.problems import Problem, ProblemCode, Severity
 from headwater.model.records import SetupRecord
 from headwater.planner.acls.application import acls_of, application_needs
-from headwater.planner.actions import AclAction, AclActionKind
 from headwater.planner.phrases import counted, listed
+from headwater.planner.plans import AclAction, AclActionKind
 from headwater.planner.run import Run
 
 

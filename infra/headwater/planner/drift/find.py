@@ -13,7 +13,6 @@ from headwater.model.policies import Policy
 from headwater.model.problems import DRIFT_WITHOUT_RECORD, PLAN, Problem, ProblemCode, Severity, errors
 from headwater.model.records import SetupRecord, StackIdentity
 from headwater.model.topology import Lifecycle
-from headwater.planner.actions import AclActionKind
 from headwater.planner.decide import plan
 from headwater.planner.drift.findings import ApplicationDrift, Drift, Finding, FindingKind, counted_findings
 from headwater.planner.drift.orphans import declared_topics, orphaned, undeclared_topics
@@ -22,7 +21,7 @@ from headwater.planner.drift.topics import FINDING_CODES, topic_findings
 from headwater.planner.evidence.names import internal_prefix
 from headwater.planner.evidence.topics import Evidence, evidence_request
 from headwater.planner.phrases import counted
-from headwater.planner.plans import ApplicationPlan, Plan, PlanPolicy
+from headwater.planner.plans import AclActionKind, ApplicationPlan, Plan, PlanPolicy
 from headwater.planner.policies.topic_settings import tolerances
 
 _MISSING = (AclActionKind.GRANT, AclActionKind.RESTORE)

@@ -8,10 +8,9 @@ import attrs
 from headwater.model.cluster import ClusterSnapshot
 from headwater.model.compiled import InternalTopic
 from headwater.model.problems import Problem, ProblemCode, Severity
-from headwater.planner.actions import ConfigChange, TopicAction
 from headwater.planner.drift.findings import Finding, FindingKind
 from headwater.planner.phrases import counted
-from headwater.planner.plans import ApplicationPlan
+from headwater.planner.plans import ApplicationPlan, ConfigChange, TopicAction
 from headwater.planner.settings import Settings, misconfigurations
 
 _KINDS = {

@@ -14,8 +14,8 @@ from headwater.model.policies import (
     TopicPartitions,
 )
 from headwater.model.problems import Problem, ProblemCode
-from headwater.planner.actions import ActionKind
 from headwater.planner.phrases import counted
+from headwater.planner.plans import ActionKind
 from headwater.planner.policies.subject import PolicyTopic, Subject, bounds_text, chooses, matches, violation
 from headwater.planner.run import Run
 from headwater.planner.settings import removing_changes

@@ -13,7 +13,7 @@ from headwater.model.compiled import CompiledApplication, InternalTopic, TopicKi
 from headwater.model.policies import Bounds, Policy, TopicClass
 from headwater.model.problems import Location, Problem, ProblemCode
 from headwater.model.topology import Application, Sink
-from headwater.planner.actions import TopicAction
+from headwater.planner.plans import TopicAction
 
 
 def matches(pattern: str, name: str) -> bool:

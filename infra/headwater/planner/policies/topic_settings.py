@@ -19,8 +19,8 @@ from headwater.model.policies import (
 )
 from headwater.model.problems import Problem
 from headwater.model.topology import Sink
-from headwater.planner.actions import TopicAction
 from headwater.planner.phrases import counted, duration, whole
+from headwater.planner.plans import TopicAction
 from headwater.planner.policies.subject import (
     PolicyTopic,
     Subject,

@@ -6,12 +6,11 @@ from collections.abc import Iterable, Iterator
 from headwater.model.cluster import LiveTopic
 from headwater.model.problems import Problem, ProblemCode, Severity
 from headwater.model.records import OWNERSHIP_TOPIC, SetupRecord
-from headwater.planner.actions import TopicAction
 from headwater.planner.application import ActiveApplication, TopicState
 from headwater.planner.evidence.deletion import Claim, deletion_obstacles, is_internal
 from headwater.planner.evidence.topics import TopicEvidence
 from headwater.planner.ownership import Ownership
-from headwater.planner.plans import ApplicationPlan
+from headwater.planner.plans import ApplicationPlan, TopicAction
 from headwater.planner.rules.ownership_messages import (
     UP,
     Managed,

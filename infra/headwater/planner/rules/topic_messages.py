@@ -6,9 +6,9 @@ from headwater.model.cluster import LiveTopic
 from headwater.model.compiled import InternalTopic, TopicKind
 from headwater.model.problems import Problem, ProblemCode, Severity
 from headwater.model.records import RecordedTopic, SetupRecord
-from headwater.planner.actions import ConfigChange
 from headwater.planner.application import ActiveApplication, TopicState
 from headwater.planner.phrases import counted, whole
+from headwater.planner.plans import ConfigChange
 from headwater.planner.settings import Misconfiguration, Settings
 
 

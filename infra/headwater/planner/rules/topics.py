@@ -7,10 +7,10 @@ from headwater.model.cluster import LiveTopic
 from headwater.model.compiled import CompiledApplication, InternalTopic
 from headwater.model.problems import Problem, ProblemCode, Severity, errors
 from headwater.model.records import RecordedTopic, SetupRecord
-from headwater.planner.actions import ConfigChange, TopicAction
 from headwater.planner.application import ActiveApplication, TopicState
 from headwater.planner.counts import CountedApplication
 from headwater.planner.phrases import whole
+from headwater.planner.plans import ConfigChange, TopicAction
 from headwater.planner.rules.topic_messages import (
     KEY,
     live_min_insync,
