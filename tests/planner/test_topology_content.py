@@ -6,8 +6,13 @@ import pytest
 from headwater.model.compiled import CompiledApplication
 from headwater.model.problems import Problem, ProblemCode
 from headwater.model.records import SetupRecord
-from headwater.planner.document_settings import document_settings, setting_changes
-from headwater.planner.topology_content import _EXPRESSIONS, CONTENT_VERSION, topology_content
+from headwater.planner.document_settings import (
+    _EXPRESSIONS,
+    CONTENT_VERSION,
+    document_settings,
+    setting_changes,
+    topology_content,
+)
 from headwater.spec import build_operators
 from tests.compiler.applications import compiled, document
 
@@ -126,7 +131,7 @@ def _record(of: CompiledApplication) -> SetupRecord:
 def test_a_digest_is_the_one_that_earlier_versions_have_recorded(text: str, recorded: str) -> None:
     assert document_settings(compiled(text))["topology"] == recorded, (
         "Every stack of this topology would show `topology: changed`, although its document is the same. "
-        "If the content changes on purpose, raise CONTENT_VERSION in planner/topology_content.py, and "
+        "If the content changes on purpose, raise CONTENT_VERSION in planner/document_settings.py, and "
         f"replace the digests here.\n{topology_content(document(text))}"
     )
 
