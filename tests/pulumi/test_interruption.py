@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from headwater.cli.pulumi_project import PulumiProject
 from headwater.toolchain import PulumiToolchain
 from headwater.toolchain.broker import Broker
 from headwater.toolchain.broker.readiness import until
+from headwater.toolchain.pulumi_cli import PulumiProject
 from tests.pulumi.cluster import Cluster
 from tests.pulumi.conftest import Deployment, make_deployment
 from tests.pulumi.driver import STACK, Stack, end, kill, wait_for_lines

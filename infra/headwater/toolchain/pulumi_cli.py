@@ -1,4 +1,4 @@
-"""The Pulumi CLI with its Python language host and the Kafka provider plugin."""
+"""The Pulumi CLI with its language host and the provider plugin, and the project folders in which it runs."""
 
 import os
 import shutil
@@ -13,6 +13,7 @@ from headwater.toolchain.cache import Cache, fingerprint
 from headwater.toolchain.commands import Progress
 from headwater.toolchain.go_modules import GoModule
 from headwater.toolchain.pulumi_release import download_release, release_entry
+from headwater.toolchain.sessions import run_in_session
 
 CLI_VERSION = "3.250.0"
 _BELOW = (4,)
@@ -129,6 +130,44 @@ def pulumi_version(cli: Path) -> tuple[int, ...] | None:
 def _available_folder(cache: Cache, progress: Progress) -> Path | None:
     """Return a folder with Pulumi that needs no build: found in the cache, or downloaded."""
     return cache.find(_cache_entry()) or download_release(CLI_VERSION, cache, progress)
+
+
+@attrs.frozen
+class Finished:
+    """The exit code of a command, and its standard output and error in order."""
+
+    code: int
+    text: str
+
+
+@attrs.frozen
+class PulumiProject:
+    """A project folder with its environment.
+
+    `variables` override the toolchain's and contain at least the backend and the passphrase. The toolchain's
+    override `base`, which is the environment of this process if None.
+    """
+
+    folder: Path
+    toolchain: PulumiToolchain
+    variables: Mapping[str, str] = attrs.field(factory=dict)
+    base: Mapping[str, str] | None = None
+    home: Path | None = None
+    """The folder of the CLI's own files (selected stack, credentials); None: the toolchain's folder."""
+
+    @property
+    def environment(self) -> dict[str, str]:
+        return {**self.toolchain.environment(self.base, home=self.home), **self.variables}
+
+    def run(self, *arguments: str) -> Finished:
+        """Run `pulumi` without colors and prompts, and wait for it. None of its processes remains."""
+        finished = run_in_session(
+            [self.toolchain.cli, *arguments, "--non-interactive", "--color", "never"],
+            folder=self.folder,
+            environment=self.environment,
+            is_error_in_output=True,
+        )
+        return Finished(finished.code, finished.output)
 
 
 def _compatible_on_path() -> Path | None:

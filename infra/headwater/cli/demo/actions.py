@@ -9,7 +9,7 @@ import click
 
 from headwater.cli.demo.environment import DOCUMENTS, Environment
 from headwater.cli.demo.payments import produce_payments, read_payments
-from headwater.cli.pulumi_project import Finished
+from headwater.toolchain.pulumi_cli import Finished
 
 
 class Action(Protocol):

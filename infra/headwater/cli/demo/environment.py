@@ -20,7 +20,6 @@ from tenacity import retry, retry_if_result, stop_after_delay, wait_fixed
 
 from headwater.cli.demo.payments import first_hour, read_revenue
 from headwater.cli.new.project import read_template
-from headwater.cli.pulumi_project import Finished, PulumiProject
 from headwater.kafka import Connection, KafkaClusterReader, SnapshotRequest
 from headwater.kafka.client_log import client_log
 from headwater.model.cluster import LiveTopic
@@ -29,6 +28,7 @@ from headwater.spec.schema import topology_schemas
 from headwater.toolchain import KafkaDistribution, PulumiToolchain, file_backend
 from headwater.toolchain.broker import Broker
 from headwater.toolchain.machine import JAVA
+from headwater.toolchain.pulumi_cli import Finished, PulumiProject
 from headwater.toolchain.sessions import run_in_session
 
 STACK = "demo"

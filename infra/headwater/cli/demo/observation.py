@@ -7,10 +7,10 @@ from typing import Self
 
 import attrs
 
-from headwater.cli.pulumi_project import Finished
 from headwater.model.cluster import LiveTopic
 from headwater.planner import ActionKind
 from headwater.planner.phrases import counted
+from headwater.toolchain.pulumi_cli import Finished
 
 _ERROR = re.compile(r"error\[(\w+)\]")
 ACTIONS = "|".join(

@@ -13,7 +13,7 @@ from rich.text import Text
 
 from headwater.cli.demo.observation import ACTIONS, Observation
 from headwater.cli.demo.steps import Step
-from headwater.cli.pulumi_project import Finished
+from headwater.toolchain.pulumi_cli import Finished
 
 _MOST_LINES = 26
 _LOG_PREFIX = re.compile(r"^( +)(?:error|warning): (?=error\[|warning\[)")
