@@ -7,8 +7,7 @@ from typing import Protocol
 import attrs
 import click
 
-from headwater.cli.demo.environment import DOCUMENTS, Environment
-from headwater.cli.demo.payments import produce_payments, read_payments
+from headwater.cli.demo.environment import DOCUMENTS, Environment, produce_payments, read_payments
 from headwater.toolchain.pulumi_cli import Finished
 
 

@@ -1,16 +1,19 @@
-"""The environment of the demo: a broker, and a folder with a Pulumi project and documents."""
+"""The environment of the demo: a broker with payments, and a folder with a Pulumi project and documents."""
 
+import json
 import os
+import struct
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import attrs
 import yaml
-from confluent_kafka import Consumer
+from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import (  # type: ignore[attr-defined]  # public, but not exported explicitly
     AdminClient,
     NewPartitions,
@@ -18,7 +21,6 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # public, but
 )
 from tenacity import retry, retry_if_result, stop_after_delay, wait_fixed
 
-from headwater.cli.demo.payments import first_hour, read_revenue
 from headwater.cli.new.project import read_template
 from headwater.kafka import Connection, KafkaClusterReader, SnapshotRequest
 from headwater.kafka.client_log import client_log
@@ -30,6 +32,73 @@ from headwater.toolchain.broker import Broker
 from headwater.toolchain.machine import JAVA
 from headwater.toolchain.pulumi_cli import Finished, PulumiProject
 from headwater.toolchain.sessions import run_in_session
+
+_HOUR_MS = 3_600_000
+_POLL_SECONDS = 10.0
+
+
+@attrs.frozen
+class Payment:
+    """A payment; `at` is in milliseconds since the start of the first hour."""
+
+    at: int
+    category: str
+    amount: float
+
+
+def read_payments(file: Path) -> Iterator[Payment]:
+    """Yield the payments of a file, one in each line: `H:MM CATEGORY AMOUNT`."""
+    for line in file.read_text(encoding="utf-8").splitlines():
+        clock, category, amount = line.split()
+        hours, minutes = map(int, clock.split(":"))
+        yield Payment((hours * 60 + minutes) * 60_000, category, float(amount))
+
+
+def first_hour() -> int:
+    """Return the start of the first hour, in ms since the epoch; brokers refuse records from the future."""
+    return (time.time_ns() // 1_000_000 // _HOUR_MS - 3) * _HOUR_MS
+
+
+def produce_payments(servers: str, topic: str, records: Iterable[Payment], start: int) -> None:
+    """Produce payments to partition 0, to keep their order; `start` is the start of the first hour.
+
+    Raises:
+        RuntimeError: The broker did not accept all of them in time.
+    """
+    producer = Producer({"bootstrap.servers": servers}, logger=client_log())
+    for record in records:
+        value = json.dumps({"category": record.category, "amount": record.amount})
+        producer.produce(topic, value, partition=0, timestamp=start + record.at)
+    if producer.flush(_POLL_SECONDS):
+        raise RuntimeError(f"{topic}: the broker did not accept the payments")
+
+
+def read_revenue(servers: str, topic: str, partitions: int, start: int) -> Mapping[str, float]:
+    """Return `CATEGORY, hour N` → revenue, from all committed records.
+
+    Raises:
+        RuntimeError: The broker does not answer.
+    """
+    settings = {"bootstrap.servers": servers, "group.id": "demo", "isolation.level": "read_committed"}
+    consumer = Consumer({**settings, "enable.partition.eof": True}, logger=client_log())
+    found = {}
+    try:
+        consumer.assign([TopicPartition(topic, number, 0) for number in range(partitions)])
+        unread = partitions
+        while unread:
+            message = consumer.poll(_POLL_SECONDS)
+            if message is None:
+                raise RuntimeError(f"{topic}: the broker does not answer")
+            if message.error():
+                unread -= 1
+                continue
+            key, value = message.key() or b"", message.value() or b""
+            (window,), (amount,) = struct.unpack(">q", key[-8:]), struct.unpack(">d", value)
+            found[f"{key[:-8].decode()}, hour {(window - start) // _HOUR_MS}"] = amount
+    finally:
+        consumer.close()
+    return found
+
 
 STACK = "demo"
 DOCUMENTS = "topologies"
