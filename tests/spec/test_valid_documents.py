@@ -78,7 +78,7 @@ def test_values_that_json_does_not_have_raise_an_error() -> None:
 @pytest.mark.parametrize("file", sorted(FOLDER.glob("*.yaml")), ids=lambda file: file.stem)
 def test_without_libyaml_the_same_documents_are_read(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fast = load_documents([file])
-    monkeypatch.setattr("headwater.spec.yaml_reader._Loader", yaml.BaseLoader)
+    monkeypatch.setattr("headwater.spec.yaml_text._Loader", yaml.BaseLoader)
 
     assert load_documents([file]) == fast
 

@@ -14,7 +14,7 @@ from headwater.compiler import compile_documents
 from headwater.model.problems import ProblemsError
 from headwater.spec import load_documents
 from headwater.spec.files import find, read
-from headwater.spec.yaml_reader import read_yaml
+from headwater.spec.yaml_text import read_yaml
 
 
 @click.command("manifest")

@@ -14,7 +14,7 @@ from headwater.model.problems import Problem, ProblemsError, errors
 from headwater.spec import load_text
 from headwater.spec.files import read
 from headwater.spec.scalars import WrittenFloat, WrittenInt
-from headwater.spec.yaml_reader import read_yaml
+from headwater.spec.yaml_text import read_yaml
 
 _OF_TEXT = ("version", "application", "describe")
 _IMPORTED = frozenset({"describe", "observed"})

@@ -32,7 +32,7 @@ from headwater.spec import load_documents
 from headwater.spec.files import find, read
 from headwater.spec.scalars import config_text
 from headwater.spec.topic_configs import broker_text
-from headwater.spec.yaml_reader import read_yaml
+from headwater.spec.yaml_text import read_yaml
 
 _API = "kafka.strimzi.io/"
 _READING = {"Read", "All"}

@@ -17,7 +17,7 @@ from headwater.planner.adoption import FoundApplication
 from headwater.planner.evidence.names import is_created_by_streams
 from headwater.planner.phrases import counted, listed
 from headwater.report.escaping import printable
-from headwater.spec.yaml_writer import DocumentDumper, document_yaml
+from headwater.spec.yaml_text import DocumentDumper, document_yaml
 
 _NOWHERE = Location("")
 _UNKNOWN_VERSION = (

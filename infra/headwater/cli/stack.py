@@ -14,7 +14,7 @@ from headwater.pulumi.settings import stack_config
 from headwater.pulumi.stack_config import StackConfig
 from headwater.pulumi.stack_state import ACL_TYPE, COMPONENT_TYPE, SETUP_TYPE, TOPIC_TYPE, StackState
 from headwater.spec.files import STACK_FILE, read
-from headwater.spec.yaml_reader import read_yaml
+from headwater.spec.yaml_text import read_yaml
 from headwater.toolchain import PulumiToolchain, ToolchainError, ensure_pulumi
 from headwater.toolchain.sessions import Finished, run_in_session
 

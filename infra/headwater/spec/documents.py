@@ -20,7 +20,7 @@ from headwater.spec.phrases import shorten
 from headwater.spec.schema_problems import schema_problems
 from headwater.spec.topic_configs import topic_config_problems
 from headwater.spec.versions import version_problems
-from headwater.spec.yaml_reader import read_yaml
+from headwater.spec.yaml_text import read_yaml
 
 _LONGEST_ID = 249
 

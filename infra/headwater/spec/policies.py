@@ -33,7 +33,7 @@ from headwater.spec.locations import PathPart, RawDocument
 from headwater.spec.scalars import config_text
 from headwater.spec.schema_problems import schema_problems
 from headwater.spec.topic_configs import broker_text
-from headwater.spec.yaml_reader import read_yaml
+from headwater.spec.yaml_text import read_yaml
 
 
 @attrs.frozen

@@ -9,7 +9,7 @@ import attrs
 from headwater.model.problems import ProblemsError, errors
 from headwater.model.topology import TopologyDocument
 from headwater.spec import parse_document
-from headwater.spec.yaml_writer import document_yaml
+from headwater.spec.yaml_text import document_yaml
 from headwater.topology.calls import Calls, Class, Handles, Named, Options, Text, class_name, plain_options
 from headwater.topology.streams import GlobalKTable, KStream, KTable
 

@@ -1,11 +1,12 @@
-"""Read YAML or JSON text: plain values with their locations, and problems of the syntax.
+"""Read YAML or JSON as values with locations and problems, and write documents as YAML.
 
 Only mappings, lists and scalars are built, and without recursion: no text can exhaust the stack, and no tag
-can name a class.
+can name a class. What `document_yaml` writes, `read_yaml` reads as the same values.
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 import yaml
 from yaml.events import (
@@ -310,3 +311,26 @@ def _too_large(at: Location, limit: str) -> Problem:
         fix="Split it into one document per application.",
         location=at,
     )
+
+
+class DocumentDumper(getattr(yaml, "CSafeDumper", yaml.SafeDumper)):  # type: ignore[misc]
+    """Writes neither anchors nor aliases, which documents cannot have; uses libyaml if available."""
+
+    def ignore_aliases(self, data: object) -> bool:
+        del data
+        return True
+
+
+def _represent_text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
+    """Quote a text that would be read as a number: YAML 1.2 has more numbers than PyYAML, such as 1e3."""
+    style = None if isinstance(plain_scalar(text), str) else "'"
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
+
+
+DocumentDumper.add_representer(str, _represent_text)
+
+
+def document_yaml(content: Mapping[str, Any], dumper: type[DocumentDumper] = DocumentDumper) -> str:
+    """Return the content of a document as YAML; a subclass of the dumper may write some values otherwise."""
+    text: str = yaml.dump(content, Dumper=dumper, sort_keys=False, allow_unicode=True, width=10_000)
+    return text.removesuffix("...\n")  # libyaml's end after a block: users append sections
