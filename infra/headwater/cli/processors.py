@@ -39,11 +39,11 @@ processors = LazyGroup(
     "processors",
     lazy={
         "status": Lazy(
-            "headwater_spark.commands.processors_status", "status", "Show how many processors the state has."
+            "headwater_spark.commands.processors", "status", "Show how many processors the state has."
         ),
         "expand": Lazy("headwater.cli.processors", "expand", "Add processors to a running application."),
         "move": Lazy(
-            "headwater_spark.commands.processors_move",
+            "headwater_spark.commands.processors",
             "move",
             "Move state to the declared number of processors.",
         ),

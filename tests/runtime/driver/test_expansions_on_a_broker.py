@@ -19,7 +19,7 @@ from headwater.kafka.processor_state import with_processor_state
 from headwater.model.offset_metadata import MoveMark, MovePhase
 from headwater.toolchain.broker.local import LocalBroker
 from headwater.toolchain.broker.readiness import until
-from headwater_spark.commands.processors_status import status as status_command
+from headwater_spark.commands.processors import status as status_command
 from headwater_spark.driver.processor_expansion import expansion, expansion_status, held_queries
 from headwater_spark.driver.processor_move import start
 from headwater_spark.driver.processor_move.entry_copy import Commits, EntryCopy, MoveProducer
