@@ -7,7 +7,7 @@ import pytest
 
 from headwater.kafka import Connection
 from headwater.spec import load_text
-from headwater_spark.driver.processor_move.start import move_state
+from headwater_spark.driver.processor_move.state_move import move_state
 from tests.pulumi.cluster import Cluster
 from tests.pulumi.conftest import Deployment
 

@@ -62,7 +62,7 @@ def move(
     del offline
     with runtime_installed():
         from headwater_spark.driver.preflight import checkpoint_lock  # noqa: PLC0415 - slow
-        from headwater_spark.driver.processor_move.start import move_state  # noqa: PLC0415 - slow
+        from headwater_spark.driver.processor_move.state_move import move_state  # noqa: PLC0415 - slow
         from headwater_spark.driver.run.options import DEFAULT_FOLDER  # noqa: PLC0415 - slow
     policies = read_policies(policy_files)
     documents = declared_documents(files)
@@ -131,7 +131,7 @@ def status(
       headwater processors status orders.yaml --format json
     """
     with runtime_installed():
-        from headwater_spark.driver.processor_move.start import processor_status  # noqa: PLC0415 - slow
+        from headwater_spark.driver.processor_move.state_move import processor_status  # noqa: PLC0415 - slow
     documents = declared_documents(files)
     cluster = connection(bootstrap_server, command_config)
     found = [processor_status(document, cluster) for document in documents]

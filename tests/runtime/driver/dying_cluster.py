@@ -6,13 +6,13 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from types import ModuleType
 
-from headwater_spark.driver.processor_move import start
+from headwater_spark.driver.processor_move import state_move
 from headwater_spark.driver.processor_move.entry_copy import Commits, MoveProducer
 from headwater_spark.driver.processor_move.kafka_cluster import KafkaMoveCluster
 from headwater_spark.engine.records import OutputRecord
 
 
-def die_after(operations: int, module: ModuleType = start) -> None:
+def die_after(operations: int, module: ModuleType = state_move) -> None:
     """End this process with SIGKILL after this number of operations of the moves that `module` starts."""
     _Killed.left = operations
     setattr(module, "KafkaMoveCluster", _DyingCluster)  # noqa: B010 - in this process only

@@ -21,10 +21,10 @@ from headwater.toolchain.broker.local import LocalBroker
 from headwater.toolchain.broker.readiness import until
 from headwater_spark.commands.processors import status as status_command
 from headwater_spark.driver.processor_expansion import expansion, expansion_status, held_queries
-from headwater_spark.driver.processor_move import start
+from headwater_spark.driver.processor_move import state_move
 from headwater_spark.driver.processor_move.entry_copy import Commits, EntryCopy, MoveProducer
 from headwater_spark.driver.processor_move.kafka_cluster import KafkaMoveCluster
-from headwater_spark.driver.processor_move.start import move_state, processor_status
+from headwater_spark.driver.processor_move.state_move import move_state, processor_status
 from headwater_spark.driver.topics.application_topics import ApplicationTopics
 from headwater_spark.engine.records import OutputRecord
 from headwater_spark.engine.scaling.moved_stores import names_processor
@@ -186,7 +186,7 @@ class _FailingCluster(KafkaMoveCluster):
 
 
 def test_an_expansion_is_repeated_when_requests_fail(app: Sparkless, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(start, "KafkaMoveCluster", _FailingCluster)
+    monkeypatch.setattr(state_move, "KafkaMoveCluster", _FailingCluster)
     monkeypatch.setattr(_FailingProducer, "commits", 0)
     monkeypatch.setattr(expansion_status, "RETRY_SECONDS", 0.05)
     client = ExpandingClient.of(app.text(2), app.connection)

@@ -14,7 +14,7 @@ import pytest
 from headwater.toolchain.broker import Broker
 from headwater.toolchain.broker.readiness import until
 from headwater_spark.driver.processor_expansion import expansion_status
-from headwater_spark.driver.processor_move import start
+from headwater_spark.driver.processor_move import state_move
 from headwater_spark.driver.processor_move.entry_copy import Commits, MoveProducer
 from headwater_spark.driver.processor_move.kafka_cluster import KafkaMoveCluster
 from headwater_spark.engine.records import OutputRecord
@@ -108,7 +108,7 @@ def test_an_expansion_is_completed_when_its_broker_answers_again(
     monkeypatch.setattr(expansion_status, "RETRY_SECONDS", 0.5)
     with own_broker() as broker:
         fault = _Fault(lambda: outage.stop(broker), *at)
-        monkeypatch.setattr(start, "KafkaMoveCluster", _faulty(fault))
+        monkeypatch.setattr(state_move, "KafkaMoveCluster", _faulty(fault))
         servers = broker.bootstrap_servers
         app = Sparkless(servers, "app", tmp_path, Topics(servers)).with_added_partitions()
         client = ExpandingClient.of(app.text(2), app.connection)

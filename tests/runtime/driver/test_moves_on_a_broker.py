@@ -20,7 +20,7 @@ from headwater.toolchain.broker.local import LocalBroker
 from headwater_spark.driver.processor_move import kafka_cluster
 from headwater_spark.driver.processor_move.entry_copy import unreported
 from headwater_spark.driver.processor_move.kafka_cluster import KafkaMoveCluster
-from headwater_spark.driver.processor_move.start import move_state, processor_status
+from headwater_spark.driver.processor_move.state_move import move_state, processor_status
 from headwater_spark.worker.transaction import MoveIncompleteError, OtherNumberError
 from tests.runtime.driver.dying_cluster import die_after
 from tests.runtime.driver.sparkless import Sparkless

@@ -15,7 +15,7 @@ from structlog.testing import capture_logs
 from headwater.kafka import Connection
 from headwater.model.offset_metadata import MovePhase
 from headwater.toolchain.broker.local import LocalBroker
-from headwater_spark.driver.processor_move.start import processor_status
+from headwater_spark.driver.processor_move.state_move import processor_status
 from headwater_spark.processor_expansion import ExpansionPhase, ProcessorsStatus
 from headwater_spark.worker.task_lease import Lease
 from headwater_spark.worker.warm_up import WarmUpRequest, WarmUpResult

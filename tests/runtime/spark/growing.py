@@ -13,7 +13,7 @@ from headwater.spec import load_text
 from headwater.toolchain.broker.readiness import until
 from headwater_spark.driver.application import StreamsApplication
 from headwater_spark.driver.preflight import check_runnable
-from headwater_spark.driver.processor_move.start import move_state
+from headwater_spark.driver.processor_move.state_move import move_state
 from headwater_spark.driver.run_settings import RunSettings
 from headwater_spark.driver.states import ClientState
 from headwater_spark.partitioners import linear_partition

@@ -17,7 +17,7 @@ from headwater.spec import load_text
 from headwater.toolchain.broker.local import LocalBroker
 from headwater.toolchain.broker.readiness import until
 from headwater_spark.driver.application import StreamsApplication
-from headwater_spark.driver.processor_move.start import move_state
+from headwater_spark.driver.processor_move.state_move import move_state
 from headwater_spark.partitioners import linear_partition
 from tests.runtime.spark.growing import DOCUMENT, KEYS, SOURCES, TIMEOUT_SECONDS, Growing, new_growing
 from tests.runtime.spark.visits import VISITS_DOCUMENT, await_visits, create_visits

@@ -39,8 +39,7 @@ from headwater_spark.driver.processor_move.checks import InputCheck, check_entri
 from headwater_spark.driver.processor_move.entry_copy import EntryCopy, unreported
 from headwater_spark.driver.processor_move.kafka_cluster import KafkaMoveCluster
 from headwater_spark.driver.processor_move.moves import Move
-from headwater_spark.driver.processor_move.start import opened
-from headwater_spark.driver.processor_move.state_move import StateMove
+from headwater_spark.driver.processor_move.state_move import StateMove, opened
 from headwater_spark.driver.queries.known_commits import Commits
 from headwater_spark.driver.queries.specs import QuerySpecs
 from headwater_spark.driver.states import ClientState
