@@ -12,14 +12,14 @@ from pathlib import Path
 import pytest
 
 from headwater_spark.engine.stores.backend import Batch, Prepared
-from headwater_spark.worker.lmdb_backend import LmdbBackend
+from headwater_spark.worker.local_state import LmdbBackend
 from headwater_spark.worker.state_folders import StateNotWrittenError, named_disk_failures
 from headwater_spark.worker.task_lease import Lease
 
 _OPEN = """
 import sys
 from pathlib import Path
-from headwater_spark.worker.lmdb_backend import LmdbBackend
+from headwater_spark.worker.local_state import LmdbBackend
 
 backend = LmdbBackend(Path(sys.argv[1]))
 backend.open("s")

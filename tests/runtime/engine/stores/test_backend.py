@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from headwater.model.offset_metadata import BATCH_ID
 from headwater_spark.engine.stores.backend import Backend, BatchedState, MemoryBackend
-from headwater_spark.worker.lmdb_backend import LmdbBackend
+from headwater_spark.worker.local_state import LmdbBackend
 
 Open = Callable[[], BatchedState]
 
@@ -129,7 +129,7 @@ def test_keys_of_any_length_keep_their_order(opened: Open) -> None:
 
 
 def test_stores_grow_beyond_the_initial_map_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("headwater_spark.worker.lmdb_backend._MIN_MAP_BYTES", 64 * 1024)
+    monkeypatch.setattr("headwater_spark.worker.local_state._MIN_MAP_BYTES", 64 * 1024)
     state = BatchedState(LmdbBackend(tmp_path))
     for number in range(1000):
         state.store("s").put(number.to_bytes(4, "big"), bytes(1000))
@@ -142,7 +142,7 @@ def test_an_unclosed_state_of_an_earlier_boot_is_deleted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def opened_at(boot: bytes) -> BatchedState:
-        monkeypatch.setattr("headwater_spark.worker.lmdb_backend._boot_id", lambda: boot)
+        monkeypatch.setattr("headwater_spark.worker.local_state._boot_id", lambda: boot)
         return BatchedState(LmdbBackend(tmp_path))
 
     state = opened_at(b"one")
