@@ -15,7 +15,7 @@ _MODULES = (
     "pyspark.sql.functions",
     "headwater_spark.engine.program",
     "headwater_spark.engine.task",
-    "headwater_spark.worker.transaction",
+    "headwater_spark.worker.task_session",
     "headwater_spark.worker.restore",
     "headwater_spark.worker.local_state",
     "headwater_spark.worker.global_state",

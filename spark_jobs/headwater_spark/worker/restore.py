@@ -21,7 +21,7 @@ from headwater_spark.engine.task import Task
 from headwater_spark.worker import clients
 from headwater_spark.worker.local_state import LocalState, MemoryState
 from headwater_spark.worker.messages import BatchRequest
-from headwater_spark.worker.transaction import TaskSession
+from headwater_spark.worker.task_session import TaskSession
 
 _RECORDS_AT_ONCE = 10_000
 _CHUNK_SECONDS = 0.05

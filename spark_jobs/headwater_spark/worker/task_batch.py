@@ -47,7 +47,7 @@ from headwater_spark.worker.messages import BatchRequest, BatchResult, task_fold
 from headwater_spark.worker.refusals import RefusedRecords
 from headwater_spark.worker.restore import restore_state
 from headwater_spark.worker.task_input import ColumnInput, RecordInput, TaskInput, count_keys
-from headwater_spark.worker.transaction import open_session
+from headwater_spark.worker.task_session import open_session
 
 _DELETED_AT_ONCE = 5_000
 """Entries that a batch checks to delete those whose keys have moved: a few hundredths of a second."""

@@ -30,7 +30,7 @@ from headwater_spark.engine.records import OutputRecord
 from headwater_spark.engine.scaling.moved_stores import names_processor
 from headwater_spark.processor_expansion import ExpansionPhase, ProcessorsStatus
 from headwater_spark.worker import task_batch
-from headwater_spark.worker.transaction import MoveIncompleteError
+from headwater_spark.worker.task_session import MoveIncompleteError
 from tests.runtime.driver.dying_cluster import die_after
 from tests.runtime.driver.expanding_client import ExpandingClient, Query
 from tests.runtime.driver.joining_sparkless import JoiningSparkless

@@ -21,7 +21,7 @@ from headwater_spark.driver.processor_move import kafka_cluster
 from headwater_spark.driver.processor_move.entry_copy import unreported
 from headwater_spark.driver.processor_move.kafka_cluster import KafkaMoveCluster
 from headwater_spark.driver.processor_move.state_move import move_state, processor_status
-from headwater_spark.worker.transaction import MoveIncompleteError, OtherNumberError
+from headwater_spark.worker.task_session import MoveIncompleteError, OtherNumberError
 from tests.runtime.driver.dying_cluster import die_after
 from tests.runtime.driver.sparkless import Sparkless
 from tests.runtime.spark.kafka_topics import Topics

@@ -18,7 +18,8 @@ from headwater_spark.worker.interleaving import (
     without_read,
     without_task_headers,
 )
-from headwater_spark.worker.transaction import Commits, TaskSession
+from headwater_spark.worker.task_session import TaskSession
+from headwater_spark.worker.transaction import Commits
 
 A, B, OTHER = ("a", 0), ("b", 0), ("a", 1)
 SHARED = ("shared", 0)

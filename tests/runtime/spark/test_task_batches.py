@@ -197,7 +197,7 @@ def test_batch_has_no_effect_if_killed_before_the_commit(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr("headwater_spark.worker.transaction.TaskSession.commit", killed)
+        patched.setattr("headwater_spark.worker.task_session.TaskSession.commit", killed)
         with pytest.raises(KeyboardInterrupt):
             application.process(owner, [application.record(1, b"a")])
     assert application.counts() == [1]

@@ -16,7 +16,7 @@ from headwater_spark.worker.local_state import LocalState
 from headwater_spark.worker.messages import BatchRequest, BatchResult
 from headwater_spark.worker.task_batch import OpenTask
 from headwater_spark.worker.task_input import RecordInput
-from headwater_spark.worker.transaction import TaskSession
+from headwater_spark.worker.task_session import TaskSession
 
 IN = ("in", 0)
 COUNTS = """

@@ -21,7 +21,7 @@ from headwater_spark.worker.messages import BatchRequest, BatchResult
 from headwater_spark.worker.restore import State
 from headwater_spark.worker.state_proof import PROOF_SECONDS, CommittedState, StateProof
 from headwater_spark.worker.task_owner import TaskOwner
-from headwater_spark.worker.transaction import TaskSession
+from headwater_spark.worker.task_session import TaskSession
 from tests.runtime.worker.memory_broker import COUNTS, IN, batch_request
 from tests.runtime.worker.several_hosts import KEYS, ObservedInput, input_records
 

@@ -21,9 +21,8 @@ from headwater.model.offset_metadata import (
 )
 from headwater_spark.engine.records import TopicPartition
 from headwater_spark.engine.scaling.processors import Processors
-from headwater_spark.worker import clients, transaction
-from headwater_spark.worker.transaction import (
-    Commits,
+from headwater_spark.worker import clients, task_session
+from headwater_spark.worker.task_session import (
     MoveIncompleteError,
     OtherNumberError,
     OtherProcessorError,
@@ -31,6 +30,7 @@ from headwater_spark.worker.transaction import (
     UnreadableMetadataError,
     open_session,
 )
+from headwater_spark.worker.transaction import Commits
 from tests.runtime.worker.memory_broker import COUNTS, batch_request
 
 A, B = ("a", 2), ("b", 2)
@@ -148,8 +148,8 @@ def test_offset_metadata_has_the_initial_number_between_two_doublings(
     found: dict[int, int] = {}
     for processors in range(4, 9):
         producer = Producer()
-        monkeypatch.setattr(transaction, "_offset_reader", lambda *_: "reader")
-        monkeypatch.setattr(transaction, "_open_producer", lambda *_, made=producer, **__: made)
+        monkeypatch.setattr(task_session, "_offset_reader", lambda *_: "reader")
+        monkeypatch.setattr(task_session, "_open_producer", lambda *_, made=producer, **__: made)
         monkeypatch.setattr(clients, "committed", lambda *_: [])
         request: Any = Request(processors=Processors.of(processors, 4))
         metadata = OffsetMetadata(4, {"clock": 1})
@@ -166,8 +166,8 @@ def test_a_session_commits_the_number_of_processors_and_opens_with_no_other(
 ) -> None:
     """Changelog topics keep the partitions of processors that were removed: they do not show the number."""
     producer = Producer()
-    monkeypatch.setattr(transaction, "_offset_reader", lambda *_: "reader")
-    monkeypatch.setattr(transaction, "_open_producer", lambda *_, **__: producer)
+    monkeypatch.setattr(task_session, "_offset_reader", lambda *_: "reader")
+    monkeypatch.setattr(task_session, "_open_producer", lambda *_, **__: producer)
     monkeypatch.setattr(clients, "committed", lambda *_: [])
     two: Any = Request(processors=Processors.of(2, None, is_recorded=True))
     metadata = OffsetMetadata(4, {"clock": 1})
@@ -188,8 +188,8 @@ def test_a_session_commits_the_number_of_processors_and_opens_with_no_other(
 
 def test_a_session_does_not_replace_a_text_of_a_later_version(monkeypatch: pytest.MonkeyPatch) -> None:
     later = base64.b64encode(b"\x04" + bytes(12)).decode()
-    monkeypatch.setattr(transaction, "_offset_reader", lambda *_: "reader")
-    monkeypatch.setattr(transaction, "_open_producer", lambda *_, **__: "producer")
+    monkeypatch.setattr(task_session, "_offset_reader", lambda *_: "reader")
+    monkeypatch.setattr(task_session, "_open_producer", lambda *_, **__: "producer")
     monkeypatch.setattr(clients, "committed", lambda *_: [KafkaTopicPartition("a", 2, 5, later)])
     request: Any = Request()
     with pytest.raises(UnreadableMetadataError, match=r"partition 2 of a .* is in a format of a later"):
@@ -204,8 +204,8 @@ def test_a_partition_that_no_task_has_processed_has_no_processor() -> None:
 def test_a_session_does_not_open_with_a_partition_of_another_processor(
     monkeypatch: pytest.MonkeyPatch, text: str
 ) -> None:
-    monkeypatch.setattr(transaction, "_offset_reader", lambda *_: "reader")
-    monkeypatch.setattr(transaction, "_open_producer", lambda *_, **__: "producer")
+    monkeypatch.setattr(task_session, "_offset_reader", lambda *_: "reader")
+    monkeypatch.setattr(task_session, "_open_producer", lambda *_, **__: "producer")
     monkeypatch.setattr(clients, "committed", lambda *_: [KafkaTopicPartition("a", 2, 5, text)])
     request: Any = Request(may_lose_state=True)
     assert open_session(request, 0).offsets == {("a", 2): 5}
@@ -221,8 +221,8 @@ def test_a_session_does_not_open_while_the_state_moves(
 ) -> None:
     """Also not if the document accepts to lose state."""
     text = OffsetMetadata(3).encode(0, {}, 0, MoveMark(phase, 2, 4))
-    monkeypatch.setattr(transaction, "_offset_reader", lambda *_: "reader")
-    monkeypatch.setattr(transaction, "_open_producer", lambda *_, **__: "producer")
+    monkeypatch.setattr(task_session, "_offset_reader", lambda *_: "reader")
+    monkeypatch.setattr(task_session, "_open_producer", lambda *_, **__: "producer")
     monkeypatch.setattr(clients, "committed", lambda *_: [KafkaTopicPartition("a", 2, 5, text)])
     request: Any = Request(may_lose_state=True)
     with pytest.raises(MoveIncompleteError, match="partition 2 of a is not read"):
@@ -245,8 +245,8 @@ def test_a_session_begins_with_what_was_committed_last(monkeypatch: pytest.Monke
         calls.append((request.task_name(task), single))
         return "producer"
 
-    monkeypatch.setattr(transaction, "_offset_reader", lambda connection, group: f"{connection} {group}")
-    monkeypatch.setattr(transaction, "_open_producer", open_producer)
+    monkeypatch.setattr(task_session, "_offset_reader", lambda connection, group: f"{connection} {group}")
+    monkeypatch.setattr(task_session, "_open_producer", open_producer)
     monkeypatch.setattr(clients, "committed", committed)
     request: Any = Request()
     found = open_session(request, 2, single=True)
