@@ -13,15 +13,8 @@ from jsonschema import Draft202012Validator
 from rich.console import Console
 
 from headwater.doctor import Finding, Section, Status, has_errors
-from headwater.doctor.cluster import (
-    AgentFacts,
-    AgentGroup,
-    ClusterFacts,
-    Login,
-    ReplicaFacts,
-    agent_findings,
-    cluster_findings,
-)
+from headwater.doctor.agents import AgentFacts, AgentGroup, agent_findings
+from headwater.doctor.cluster import ClusterFacts, Login, ReplicaFacts, cluster_findings
 from headwater.doctor.machine import MachineFacts, Package, Program, machine_findings
 from headwater.doctor.permissions import PermissionFacts, Purpose, Right, permission_findings
 from headwater.doctor.stack import Lock, PolicyFacts, StackFacts, policy_findings, stack_findings

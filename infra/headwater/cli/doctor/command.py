@@ -19,7 +19,8 @@ from headwater.cli.doctor.pulumi_stack import ObservedStack, observe_policies, o
 from headwater.cli.options import project_option
 from headwater.control.logs import redact, redacted_texts
 from headwater.doctor import Finding, Section, Status, has_errors
-from headwater.doctor.cluster import agent_findings, cluster_findings
+from headwater.doctor.agents import agent_findings
+from headwater.doctor.cluster import cluster_findings
 from headwater.doctor.findings import Check
 from headwater.doctor.machine import MachineFacts, Package, Program, machine_findings
 from headwater.doctor.permissions import (

@@ -15,7 +15,8 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # public, but
 )
 
 from headwater.compiler import StreamsConfig
-from headwater.doctor.cluster import AgentFacts, AgentGroup, ClusterFacts, Login, ReplicaFacts
+from headwater.doctor.agents import AgentFacts, AgentGroup
+from headwater.doctor.cluster import ClusterFacts, Login, ReplicaFacts
 from headwater.kafka import Connection
 from headwater.kafka.admin import Admin
 from headwater.kafka.broker_connection import certificate_days, unreachable
