@@ -1,33 +1,21 @@
 """`headwater import`: create documents from running applications."""
 
 import re
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import attrs
 import click
 from click.core import ParameterSource
 
-from headwater.cli.console import ExitCode, ProblemsExit, exit_for, print_problems, write
-from headwater.cli.existing_document import read_existing, with_existing
+from headwater.cli.console import ExitCode, ProblemsExit, exit_for, print_problems
 from headwater.cli.import_all import ImportRequest, import_all
-from headwater.cli.import_details import complete_description, missing_details
+from headwater.cli.import_described import ImportOptions, import_described, import_group
 from headwater.cli.import_jar import JarImport, import_jar
 from headwater.cli.imported_documents import DescribedApplication
 from headwater.cli.options import Count, Setting, StoreDetails, Version, cluster_options
-from headwater.describe import (
-    UnusableTopologyError,
-    pushed_topology,
-    read_description,
-    without_prefix,
-    write_description,
-)
-from headwater.kafka.command_line import connection, named_connection
-from headwater.model.nodes import NodeTopology
-from headwater.model.problems import Problem, ProblemCode, ProblemsError, errors
-from headwater.model.versions import DEFAULT_VERSION, KafkaStreamsVersion, logged_version, read_any_version
+from headwater.model.problems import Problem, ProblemCode, ProblemsError
+from headwater.model.versions import DEFAULT_VERSION, KafkaStreamsVersion
 
 _OF_ALL = ("--topic", "--force", "--strimzi")
 _OF_JAR = ("--jar", "--classpath", "--properties", "--timeout")
@@ -236,7 +224,7 @@ def import_(
             output=output,
         )
         _end(context, _import_jar(arguments))
-    target = _Target(
+    options = ImportOptions(
         config=dict(config),
         kafka_streams=kafka_streams,
         bootstrap_server=bootstrap_server,
@@ -246,7 +234,7 @@ def import_(
     )
     if group is not None:
         _refuse_options("--group", context)
-        _end(context, _import_group(group, target))
+        _end(context, import_group(group, options))
     if description is None or len(ids) != 1:
         raise click.UsageError(
             "--jar and --topology, --describe and --application-id, --group, or --all are required."
@@ -255,83 +243,7 @@ def import_(
     imported = DescribedApplication(
         application_id=ids[0], text="", repartitions=dict(repartitions), stores=dict(stores)
     )
-    _end(context, _import_described(imported, description, topology, target))
-
-
-@attrs.frozen(kw_only=True)
-class _Target:
-    """The options of an import of one application: what it declares, and where its document is written."""
-
-    config: Mapping[str, str]
-    kafka_streams: KafkaStreamsVersion | None
-    bootstrap_server: str | None
-    command_config: Path | None
-    output: Path | None
-    assume_defaults: bool
-
-    def check_output(self) -> None:
-        if self.output is not None and self.output.is_dir():
-            raise click.BadParameter(f"File '{self.output}' is a directory.", param_hint="--output")
-
-
-def _import_group(group: str, target: _Target) -> tuple[Problem, ...]:
-    """Write the document of a streams group whose topology the brokers have; return all problems."""
-    target.check_output()
-    imported, nodes = _pushed(group, target)
-    imported = attrs.evolve(
-        imported,
-        config=target.config,
-        kafka_streams=_version(target.kafka_streams, None),
-        names_version=target.kafka_streams is not None,
-    )
-    return _write_document(_update(imported, nodes, target.output), target)
-
-
-def _import_described(
-    imported: DescribedApplication, description: Path, topology: str | None, target: _Target
-) -> tuple[Problem, ...]:
-    """Write the document of a description; `imported` has the details of the command line."""
-    target.check_output()
-    text = _read_description(description)
-    file = "standard input" if _is_stdin(description) else str(description)
-    nodes, problems = read_description(text, file, topology)
-    if errors(problems):
-        return tuple(problems)
-    logged = logged_version(text)
-    imported = attrs.evolve(
-        imported,
-        text=write_description(without_prefix(nodes, imported.application_id)),
-        kafka_streams=_version(target.kafka_streams, logged),
-        names_version=target.kafka_streams is not None or logged is not None,
-        config=target.config,
-    )
-    return (*problems, *_write_document(_update(imported, nodes, target.output), target))
-
-
-def _update(imported: DescribedApplication, nodes: NodeTopology, output: Path | None) -> DescribedApplication:
-    """Return the import with what the document at `output` says in addition, if there is one."""
-    try:
-        existing = read_existing(output, imported.application_id)
-    except ProblemsError as error:
-        raise ProblemsExit(error) from None
-    return imported if existing is None else with_existing(imported, existing, nodes)
-
-
-def _pushed(id_: str, target: _Target) -> tuple[DescribedApplication, NodeTopology]:
-    """Return the application whose clients have sent their topology to the brokers, and this topology."""
-    from headwater.cli.streams_group import read_streams_group, unusable  # noqa: PLC0415 - imports the client
-
-    try:
-        found = read_streams_group(id_, connection(target.bootstrap_server, target.command_config))
-        nodes = pushed_topology(found)
-    except ProblemsError as error:
-        raise ProblemsExit(error) from None
-    except UnusableTopologyError as error:
-        raise ProblemsExit(ProblemsError([unusable(id_, error.reason)])) from None
-    described = DescribedApplication(
-        application_id=id_, text=write_description(nodes), uses_streams_protocol=True
-    )
-    return described, nodes
+    _end(context, import_described(imported, description, topology, options))
 
 
 def _end(context: click.Context, problems: Sequence[Problem]) -> None:
@@ -355,21 +267,6 @@ def _import_jar(arguments: JarImport) -> tuple[Problem, ...]:
         raise ProblemsExit(error) from None
 
 
-def _version(given: KafkaStreamsVersion | None, logged: str | None) -> str:
-    """Return the version for the document, and print a warning if the log names another one."""
-    if given is not None:
-        named = None if logged is None else read_any_version(logged)
-        if logged is not None and (named is None or named.release != given.release):
-            click.echo(
-                f"Warning: the log is of Kafka Streams {logged}, but --kafka-streams is {given}.", err=True
-            )
-        return given.written
-    if logged is None:
-        return DEFAULT_VERSION.written
-    known = read_any_version(logged)
-    return logged if known is None else known.written
-
-
 def _import_all(request: ImportRequest) -> ExitCode:
     if request.strimzi and (request.bootstrap_server is not None or request.command_config is not None):
         raise click.UsageError("--strimzi replaces the cluster: it cannot be combined with its options.")
@@ -390,31 +287,3 @@ def _refuse_options(imported: str, context: click.Context) -> None:
         given = context.get_parameter_source(parameter.name or "") is ParameterSource.COMMANDLINE
         if given and refused & set(parameter.opts):
             raise click.UsageError(f"{parameter.opts[0]} cannot be combined with {imported}.")
-
-
-def _write_document(imported: DescribedApplication, target: _Target) -> tuple[Problem, ...]:
-    """Write the document with its open questions, unless there are other errors; return all problems."""
-    try:
-        connection = named_connection(target.bootstrap_server, target.command_config)
-        file = str(target.output or "document")
-        imported, found = complete_description(
-            imported, connection, file, assume_defaults=target.assume_defaults
-        )
-    except ProblemsError as error:
-        raise ProblemsExit(error) from None
-    if all(problem.code is ProblemCode.MISSING_DETAIL for problem in errors(found)):
-        write(imported.document(missing_details(found)), target.output)
-    return found
-
-
-def _is_stdin(description: Path) -> bool:
-    return str(description) == "-"
-
-
-def _read_description(description: Path) -> str:
-    """Return the text; bytes that are not UTF-8 are in log lines, not in the description."""
-    try:
-        content = sys.stdin.buffer.read() if _is_stdin(description) else description.read_bytes()
-    except OSError as error:
-        raise click.ClickException(f"{description} cannot be read: {error.strerror}.") from None
-    return content.decode("utf-8", errors="replace")

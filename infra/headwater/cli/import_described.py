@@ -1,0 +1,246 @@
+"""`headwater import --describe` and `--group`: create or update the document of one application."""
+
+import re
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import attrs
+import click
+
+from headwater.cli.console import ProblemsExit, write
+from headwater.cli.import_details import complete_description, missing_details
+from headwater.cli.imported_documents import DescribedApplication
+from headwater.describe import (
+    UnusableTopologyError,
+    pushed_topology,
+    read_description,
+    without_prefix,
+    write_description,
+)
+from headwater.kafka.command_line import connection, named_connection
+from headwater.model.nodes import NodeTopology
+from headwater.model.problems import Problem, ProblemCode, ProblemsError, errors
+from headwater.model.versions import DEFAULT_VERSION, KafkaStreamsVersion, logged_version, read_any_version
+from headwater.spec import load_text
+from headwater.spec.files import read
+from headwater.spec.scalars import WrittenFloat, WrittenInt
+from headwater.spec.yaml_text import read_yaml
+
+_OF_TEXT = ("version", "application", "describe")
+_IMPORTED = frozenset({"describe", "observed"})
+
+
+@attrs.frozen(kw_only=True)
+class ImportOptions:
+    """The options of an import of one application: what it declares, and where its document is written."""
+
+    config: Mapping[str, str]
+    kafka_streams: KafkaStreamsVersion | None
+    bootstrap_server: str | None
+    command_config: Path | None
+    output: Path | None
+    assume_defaults: bool
+
+    def check_output(self) -> None:
+        if self.output is not None and self.output.is_dir():
+            raise click.BadParameter(f"File '{self.output}' is a directory.", param_hint="--output")
+
+
+def import_group(group: str, options: ImportOptions) -> tuple[Problem, ...]:
+    """Write the document of a streams group whose topology the brokers have; return all problems."""
+    options.check_output()
+    imported, nodes = _pushed(group, options)
+    imported = attrs.evolve(
+        imported,
+        config=options.config,
+        kafka_streams=_version(options.kafka_streams, None),
+        names_version=options.kafka_streams is not None,
+    )
+    return _write_document(_update(imported, nodes, options.output), options)
+
+
+def import_described(
+    imported: DescribedApplication, description: Path, topology: str | None, options: ImportOptions
+) -> tuple[Problem, ...]:
+    """Write the document of a description; `imported` has the details of the command line."""
+    options.check_output()
+    text = _read_description(description)
+    file = "standard input" if _is_stdin(description) else str(description)
+    nodes, problems = read_description(text, file, topology)
+    if errors(problems):
+        return tuple(problems)
+    logged = logged_version(text)
+    imported = attrs.evolve(
+        imported,
+        text=write_description(without_prefix(nodes, imported.application_id)),
+        kafka_streams=_version(options.kafka_streams, logged),
+        names_version=options.kafka_streams is not None or logged is not None,
+        config=options.config,
+    )
+    return (*problems, *_write_document(_update(imported, nodes, options.output), options))
+
+
+def _update(imported: DescribedApplication, nodes: NodeTopology, output: Path | None) -> DescribedApplication:
+    """Return the import with what the document at `output` says in addition, if there is one."""
+    try:
+        existing = _read_existing(output, imported.application_id)
+    except ProblemsError as error:
+        raise ProblemsExit(error) from None
+    return imported if existing is None else _with_existing(imported, existing, nodes)
+
+
+def _pushed(id_: str, options: ImportOptions) -> tuple[DescribedApplication, NodeTopology]:
+    """Return the application whose clients have sent their topology to the brokers, and this topology."""
+    from headwater.cli.streams_group import read_streams_group, unusable  # noqa: PLC0415 - imports the client
+
+    try:
+        found = read_streams_group(id_, connection(options.bootstrap_server, options.command_config))
+        nodes = pushed_topology(found)
+    except ProblemsError as error:
+        raise ProblemsExit(error) from None
+    except UnusableTopologyError as error:
+        raise ProblemsExit(ProblemsError([unusable(id_, error.reason)])) from None
+    described = DescribedApplication(
+        application_id=id_, text=write_description(nodes), uses_streams_protocol=True
+    )
+    return described, nodes
+
+
+def _version(given: KafkaStreamsVersion | None, logged: str | None) -> str:
+    """Return the version for the document, and print a warning if the log names another one."""
+    if given is not None:
+        named = None if logged is None else read_any_version(logged)
+        if logged is not None and (named is None or named.release != given.release):
+            click.echo(
+                f"Warning: the log is of Kafka Streams {logged}, but --kafka-streams is {given}.", err=True
+            )
+        return given.written
+    if logged is None:
+        return DEFAULT_VERSION.written
+    known = read_any_version(logged)
+    return logged if known is None else known.written
+
+
+def _write_document(imported: DescribedApplication, options: ImportOptions) -> tuple[Problem, ...]:
+    """Write the document with its open questions, unless there are other errors; return all problems."""
+    try:
+        connection = named_connection(options.bootstrap_server, options.command_config)
+        file = str(options.output or "document")
+        imported, found = complete_description(
+            imported, connection, file, assume_defaults=options.assume_defaults
+        )
+    except ProblemsError as error:
+        raise ProblemsExit(error) from None
+    if all(problem.code is ProblemCode.MISSING_DETAIL for problem in errors(found)):
+        write(imported.document(missing_details(found)), options.output)
+    return found
+
+
+def _is_stdin(description: Path) -> bool:
+    return str(description) == "-"
+
+
+def _read_description(description: Path) -> str:
+    """Return the text; bytes that are not UTF-8 are in log lines, not in the description."""
+    try:
+        content = sys.stdin.buffer.read() if _is_stdin(description) else description.read_bytes()
+    except OSError as error:
+        raise click.ClickException(f"{description} cannot be read: {error.strerror}.") from None
+    return content.decode("utf-8", errors="replace")
+
+
+def _read_existing(output: Path | None, application_id: str) -> Mapping[str, Any] | None:
+    """Return the content of the document at `output`; None if there is no file.
+
+    Raises:
+        ProblemsError: The file cannot be read, or the document has errors.
+        click.ClickException: The file has other documents, or a topology that was not imported.
+    """
+    if output is None or str(output) == "-" or not output.exists():
+        return None
+    text = read(output)
+    if isinstance(text, Problem):
+        raise ProblemsError([text])
+    loaded = load_text(text, str(output))
+    raws, _ = read_yaml(text, str(output))
+    if wrong := errors(loaded.problems):
+        raise ProblemsError(wrong)
+    ids = [document.application.id for document in loaded.documents]
+    if ids != [application_id]:
+        raise click.ClickException(
+            f"{output} declares {', '.join(ids)}, not only {application_id}: nothing was written.\n"
+            "  Choose another file by --output."
+        )
+    content: Mapping[str, Any] = _plain(raws[0].data)
+    if not content.keys() & _IMPORTED:
+        raise click.ClickException(
+            f"{output} has a topology that was not imported from a text: nothing was written.\n"
+            "  Choose another file by --output, or remove this one."
+        )
+    return content
+
+
+def _with_existing(
+    imported: DescribedApplication, existing: Mapping[str, Any], nodes: NodeTopology
+) -> DescribedApplication:
+    """Return the import with what the existing document says in addition.
+
+    Details of stores and topics are kept as long as the new text has them. What the command line or the log
+    says has priority.
+    """
+    application, described = existing["application"], existing.get("describe") or {}
+    stores = {store.name for store in nodes.stores} | {
+        store for node in nodes.nodes for store in getattr(node, "stores", ())
+    }
+    text = imported.text
+    known = imported
+    if not imported.names_version and (version := application.get("kafkaStreams")) is not None:
+        unknown = (described.get("unknown") or {}).get("application") or ()
+        # An earlier import may have assumed it.
+        known = attrs.evolve(
+            imported, kafka_streams=str(version), names_version="kafkaStreams" not in unknown
+        )
+    return attrs.evolve(
+        known,
+        config={**(application.get("config") or {}), **imported.config},
+        stores={
+            **{name: each for name, each in (described.get("stores") or {}).items() if name in stores},
+            **imported.stores,
+        },
+        repartitions={
+            **{
+                name: count
+                for name, count in (described.get("repartitions") or {}).items()
+                if _has_name(text, f"{name}-repartition")
+            },
+            **imported.repartitions,
+        },
+        created_by={
+            name: by for name, by in (described.get("createdBy") or {}).items() if _has_name(text, name)
+        },
+        copartitioned=[
+            group
+            for group in described.get("copartitioned") or ()
+            if all(_has_name(text, name) for name in group)
+        ],
+        kept_application={
+            key: value for key, value in application.items() if key not in ("id", "kafkaStreams", "config")
+        },
+        kept_sections={key: value for key, value in existing.items() if key not in {*_OF_TEXT, "observed"}},
+    )
+
+
+def _plain(value: Any) -> Any:  # noqa: ANN401 - any part of a document
+    """Return numbers that are written in another form, such as 0.10, as text: it means the same."""
+    if isinstance(value, dict):
+        return {key: _plain(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_plain(item) for item in value]
+    return value.written if isinstance(value, WrittenInt | WrittenFloat) else value
+
+
+def _has_name(text: str, name: str) -> bool:
+    """Return whether the text has the name of a topic, with or without its suffix, and not only as a part."""
+    return re.search(rf"(?<![\w.-]){re.escape(name)}(-repartition)?(?![\w.-])", text) is not None
