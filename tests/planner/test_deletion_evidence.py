@@ -5,7 +5,7 @@ import itertools
 import attrs
 import pytest
 
-from headwater.model.offset_metadata import client_group
+from headwater.model.client_record import client_group
 from headwater.model.problems import ProblemCode, Severity
 from headwater.model.topology import Lifecycle, Sink
 from headwater.planner import ActionKind, plan

@@ -28,7 +28,8 @@ import attrs
 from confluent_kafka import Consumer, KafkaException
 
 from headwater.kafka import Connection
-from headwater.model.offset_metadata import ClientRecord, OffsetMetadata, client_group, decode_record
+from headwater.model.client_record import ClientRecord, client_group, decode_record
+from headwater.model.offset_metadata import OffsetMetadata
 from headwater_spark.engine.records import TopicPartition
 from headwater_spark.worker import clients
 from headwater_spark.worker.messages import BatchRequest

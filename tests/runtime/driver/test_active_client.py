@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from headwater.model.client_record import ClientRecord, client_group, decode_record, is_client_group
 from headwater.model.cluster import GroupFacts, GroupType
-from headwater.model.offset_metadata import ClientRecord, client_group, decode_record, is_client_group
 from headwater.planner.evidence.names import candidates, exclusion_text
 from headwater_spark.driver.active_client.decide import (
     EXPIRY_SECONDS,

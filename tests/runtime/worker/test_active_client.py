@@ -8,7 +8,7 @@ import attrs
 import pytest
 from confluent_kafka import TopicPartition
 
-from headwater.model.offset_metadata import ClientRecord, client_group
+from headwater.model.client_record import ClientRecord, client_group
 from headwater.toolchain.broker import local
 from headwater_spark.worker import clients
 from headwater_spark.worker.state_proof import PROOF_SECONDS, ClientReplacedError, boot_seconds

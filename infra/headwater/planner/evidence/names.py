@@ -9,9 +9,9 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from enum import IntEnum
 
 from headwater.compiler.streams_config import StreamsConfig
+from headwater.model.client_record import is_client_group
 from headwater.model.cluster import GroupFacts, GroupType, LiveTopic
 from headwater.model.compiled import CompiledApplication
-from headwater.model.offset_metadata import is_client_group
 
 INTERNAL_NAMES = (
     r".+-(?:changelog|repartition|subscription-registration-topic|subscription-response-topic)",

@@ -7,9 +7,9 @@ from functools import cached_property
 
 import attrs
 
+from headwater.model.client_record import client_group
 from headwater.model.cluster import ClusterEvidence, ClusterSnapshot, EvidenceRequest, GroupFacts, LiveTopic
 from headwater.model.compiled import CompiledApplication
-from headwater.model.offset_metadata import client_group
 from headwater.model.problems import errors
 from headwater.model.records import OwnershipRecord, SetupRecord
 from headwater.model.topology import Lifecycle

@@ -17,7 +17,7 @@ from enum import Enum
 
 import attrs
 
-from headwater.model.offset_metadata import ClientRecord
+from headwater.model.client_record import ClientRecord
 from headwater.model.problems import Problem, ProblemCode
 
 EXPIRY_SECONDS = 8.0

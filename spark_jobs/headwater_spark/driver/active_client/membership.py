@@ -10,7 +10,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException
 from confluent_kafka import TopicPartition as KafkaTopicPartition
 
 from headwater.kafka import Connection
-from headwater.model.offset_metadata import ClientRecord, client_group
+from headwater.model.client_record import ClientRecord, client_group
 from headwater.model.problems import Problem, ProblemsError
 from headwater_spark.driver.active_client.decide import ActiveTerm, Candidate, Role, client_replaced
 from headwater_spark.driver.active_client.locked_file import LockedFile
