@@ -6,7 +6,7 @@ from typing import cast
 import pytest
 from confluent_kafka.admin import ConfigEntry, ConfigSource  # type: ignore[attr-defined]
 
-from headwater.kafka.pending_snapshot import TopicSettings
+from headwater.kafka.topic_settings import TopicSettings
 
 _OWN, _BROKER, _DEFAULT = (
     cast("ConfigSource", source.value)  # the library annotates the enum and gives its number
